@@ -1,1 +1,26 @@
-//! placeholder
+//! The API of Clusterwright (group `clusterwright.dev/v1alpha1`): what users write, what the operator says back, and
+//! the frozen inputs that a run's executor reads. No client, no clock, no I/O.
+#![deny(missing_docs)]
+
+pub mod cluster;
+pub mod cluster_deployment;
+pub mod conditions;
+pub mod host;
+pub mod inputs;
+pub mod machine;
+pub mod machine_set;
+pub mod manifests;
+pub mod names;
+pub mod networking;
+pub mod placement;
+pub mod playbook_run;
+pub mod references;
+pub mod step;
+
+pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
+pub use cluster_deployment::{ClusterDeployment, ClusterDeploymentSpec, ClusterDeploymentStatus};
+pub use host::{Host, HostSpec, HostStatus};
+pub use machine::{Machine, MachineSpec, MachineStatus};
+pub use machine_set::{MachineSet, MachineSetSpec, MachineSetStatus};
+pub use playbook_run::{PlaybookRun, PlaybookRunSpec, PlaybookRunStatus};
+pub use step::{Intent, Role, Step};

@@ -1,0 +1,377 @@
+//! ClusterDeployment: the cluster wanted, and how far it is.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::networking::{Endpoint, Networking};
+use crate::placement::{HostSelector, WorkerSet};
+use crate::references::LocalRef;
+
+/// The cluster wanted.
+#[derive(CustomResource, Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
+#[kube(
+    group = "clusterwright.dev",
+    version = "v1alpha1",
+    kind = "ClusterDeployment",
+    plural = "clusterdeployments",
+    shortname = "cd",
+    category = "clusterwright",
+    namespaced,
+    status = "ClusterDeploymentStatus",
+    derive = "PartialEq",
+    doc = "A Kubernetes cluster wanted on Hosts of this namespace.",
+    printcolumn(name = "Version", type_ = "string", json_path = ".spec.kubernetesVersion"),
+    printcolumn(name = "Control-Plane", type_ = "string", json_path = ".status.controlPlane.summary"),
+    printcolumn(name = "Workers", type_ = "string", json_path = ".status.workers.summary"),
+    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
+    printcolumn(name = "Status", type_ = "string", json_path = ".status.message"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    validation = Rule::new("self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 32")
+        .message("a ClusterDeployment's name is an RFC 1123 label that begins with a letter, of at most 32 characters: the names of machines, runs and Jobs derive from it")
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("self.controlPlane.replicas == 1 || has(self.controlPlane.endpoint)")
+    .message("controlPlane.endpoint is required with more than one control plane: give the address of the load balancer (or DNS name) before the API servers"))]
+#[x_kube(validation = Rule::new("self.networking == oldSelf.networking")
+    .message("Forbidden: networking (podCIDR, serviceCIDR, dnsDomain, plugin) is immutable; make a new cluster for other networks")
+    .field_path(".networking"))]
+#[x_kube(validation = Rule::new("self.etcd.topology == oldSelf.etcd.topology")
+    .message("Forbidden: etcd.topology is immutable; make a new cluster for another topology")
+    .field_path(".etcd.topology"))]
+#[x_kube(validation = Rule::new("self.containerRuntime.name == oldSelf.containerRuntime.name")
+    .message("Forbidden: containerRuntime.name is immutable; make a new cluster for another container runtime")
+    .field_path(".containerRuntime.name"))]
+#[x_kube(validation = Rule::new("has(self.controlPlane.endpoint) == has(oldSelf.controlPlane.endpoint) && (!has(self.controlPlane.endpoint) || self.controlPlane.endpoint == oldSelf.controlPlane.endpoint)")
+    .message("Forbidden: controlPlane.endpoint is immutable: it stands in the certificates and in every kubeconfig")
+    .field_path(".controlPlane"))]
+#[x_kube(validation = Rule::new("int(self.kubernetesVersion.split('.')[1]) - int(oldSelf.kubernetesVersion.split('.')[1]) in [0, 1] && (self.kubernetesVersion.split('.')[1] != oldSelf.kubernetesVersion.split('.')[1] || int(self.kubernetesVersion.split('.')[2]) >= int(oldSelf.kubernetesVersion.split('.')[2]))")
+    .message(Message::Expression("'VersionSkewNotAllowed: from ' + oldSelf.kubernetesVersion + ' to ' + self.kubernetesVersion + '; allowed are later patches of the same minor and the next minor, 1.' + string(int(oldSelf.kubernetesVersion.split('.')[1]) + 1)".into()))
+    .field_path(".kubernetesVersion"))]
+pub struct ClusterDeploymentSpec {
+    /// Kubernetes version without `v`, e.g. `1.35.4`; the minors 1.34, 1.35 and 1.36.
+    #[schemars(length(min = 5, max = 16))]
+    #[x_kube(validation = Rule::new("self.matches('^1[.](34|35|36)[.](0|[1-9][0-9]?)$')")
+        .message(Message::Expression("'UnsupportedVersion: ' + self + '; supported are 1.34.x, 1.35.x and 1.36.x, written without v, e.g. 1.35.4'".into())))]
+    pub kubernetes_version: String,
+    /// The control plane.
+    pub control_plane: ControlPlane,
+    /// etcd. Default: stacked on the control planes.
+    #[serde(default)]
+    pub etcd: Etcd,
+    /// Sets of workers, by name; at most 32.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
+    pub workers: Vec<WorkerSet>,
+    /// Networks and the network plugin.
+    #[serde(default)]
+    pub networking: Networking,
+    /// The container runtime.
+    #[serde(default)]
+    pub container_runtime: ContainerRuntime,
+    /// Where programs and images come from. Absent: `ArtifactSourceMissing`; upstream without a bundle is not there yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifacts: Option<Artifacts>,
+    /// Manifests to apply once the cluster stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub addons: Option<Addons>,
+    /// The executor of this cluster's runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executor: Option<Executor>,
+    /// How preflight judges.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preflight: Option<Preflight>,
+    /// True: the current step ends, nothing more starts. Default false.
+    #[serde(default)]
+    pub paused: bool,
+    /// What deletion does with the machines. Default `Reset`.
+    #[serde(default)]
+    pub deletion_policy: DeletionPolicy,
+}
+
+/// The control plane wanted.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!(has(self.hosts) && has(self.hostSelector))")
+    .message("hosts and hostSelector exclude each other: name the Hosts, or select them by labels"))]
+pub struct ControlPlane {
+    /// How many: 1, 3, 5 or 7.
+    #[schemars(range(min = 1, max = 7))]
+    #[x_kube(validation = Rule::new("self % 2 == 1").message("must be odd: 1, 3, 5 or 7, since etcd needs a majority"))]
+    pub replicas: i32,
+    /// Which Hosts may be taken: those with these labels. Absent, with `hosts` absent too: any spare Host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_selector: Option<HostSelector>,
+    /// Which Hosts may be taken, by name; at most 16.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16), inner(length(min = 1, max = 63)))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub hosts: Option<Vec<String>>,
+    /// Where clients reach the API servers. Absent with one replica: the machine itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<Endpoint>,
+    /// More names and addresses in the API servers' certificate; at most 32.
+    #[serde(default, rename = "certSANs", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 32),
+        inner(
+            length(min = 1, max = 253),
+            regex(pattern = r"^(\*\.)?[A-Za-z0-9][-A-Za-z0-9.:]*$")
+        )
+    )]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub cert_sans: Vec<String>,
+}
+
+/// Where etcd runs.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
+pub enum EtcdTopology {
+    /// On the control planes.
+    #[default]
+    Stacked,
+    /// On machines of their own.
+    Dedicated,
+    /// Elsewhere. Not implemented yet: refused by the controller with a condition.
+    External,
+}
+
+/// etcd wanted.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("(self.topology == 'Dedicated') == has(self.replicas)")
+    .message("etcd.replicas goes with topology Dedicated, and only with it (1, 3, 5 or 7)"))]
+#[x_kube(validation = Rule::new("self.topology == 'Dedicated' || !(has(self.hosts) || has(self.hostSelector))")
+    .message("hosts and hostSelector of etcd go with topology Dedicated"))]
+#[x_kube(validation = Rule::new("!(has(self.hosts) && has(self.hostSelector))")
+    .message("hosts and hostSelector exclude each other: name the Hosts, or select them by labels"))]
+pub struct Etcd {
+    /// Default `Stacked`.
+    #[serde(default)]
+    pub topology: EtcdTopology,
+    /// With `Dedicated`: how many members, 1, 3, 5 or 7.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 7))]
+    #[x_kube(validation = Rule::new("self % 2 == 1").message("must be odd: 1, 3, 5 or 7, since etcd needs a majority"))]
+    pub replicas: Option<i32>,
+    /// Which Hosts may be taken, by labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_selector: Option<HostSelector>,
+    /// Which Hosts may be taken, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16), inner(length(min = 1, max = 63)))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub hosts: Option<Vec<String>>,
+}
+
+/// The kinds of container runtime.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ContainerRuntimeName {
+    /// containerd.
+    #[default]
+    Containerd,
+}
+
+/// The container runtime of every machine.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerRuntime {
+    /// Default `containerd`.
+    #[serde(default)]
+    pub name: ContainerRuntimeName,
+    /// Mirrors of registries, by prefix; at most 32.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["prefix".into()]))]
+    pub registry_mirrors: Vec<RegistryMirror>,
+}
+
+/// Mirrors of one registry.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RegistryMirror {
+    /// The registry as image references name it, e.g. `registry.k8s.io` or `registry.example:5000`.
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?$")
+    )]
+    pub prefix: String,
+    /// Where to ask, in this order; at most 8.
+    #[schemars(
+        length(min = 1, max = 8),
+        inner(
+            length(min = 8, max = 512),
+            regex(pattern = r"^https?://[A-Za-z0-9\[][-A-Za-z0-9.:\[\]]*(/[-A-Za-z0-9._~/]*)?$")
+        )
+    )]
+    pub endpoints: Vec<String>,
+}
+
+/// Where programs and images come from.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Artifacts {
+    /// URL of the artifact bundle: the directory that holds `index.json`. http or https, no user or password in it.
+    #[schemars(
+        length(min = 8, max = 512),
+        regex(pattern = r"^https?://[A-Za-z0-9\[][-A-Za-z0-9.:\[\]]*(/[-A-Za-z0-9._~/]*)?$")
+    )]
+    pub url: String,
+}
+
+/// Manifests to apply.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Addons {
+    /// A ConfigMap whose values are YAML manifests, applied in the order of their keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifests_ref: Option<LocalRef>,
+}
+
+/// The executor of a cluster's runs.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Executor {
+    /// Image of the executor. Default: the operator's setting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 1, max = 512),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9.:/_@]|[A-Za-z0-9])*$")
+    )]
+    pub image: Option<String>,
+}
+
+/// How preflight judges.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Preflight {
+    /// Names of findings that count as warnings, e.g. `MemoryTooSmall`; at most 32.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 32),
+        inner(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z]+$"))
+    )]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub ignore: Vec<String>,
+    /// True: an operating system other than the supported ones is a warning. Default false.
+    #[serde(default)]
+    pub allow_unsupported_distribution: bool,
+}
+
+/// What deletion does with the machines.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
+pub enum DeletionPolicy {
+    /// Clean them, verify, give them back to the pool.
+    #[default]
+    Reset,
+    /// Leave them running as they are; their Hosts go back as not clean.
+    Detach,
+}
+
+/// How many of one kind of machine there are.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplicaCounts {
+    /// Wanted.
+    #[serde(default)]
+    pub replicas: i32,
+    /// Their nodes are Ready (for dedicated etcd: the member is provisioned).
+    #[serde(default)]
+    pub ready_replicas: i32,
+    /// At the version wanted.
+    #[serde(default)]
+    pub updated_replicas: i32,
+    /// `ready/wanted`, for the column.
+    #[serde(default)]
+    #[schemars(length(max = 32))]
+    pub summary: String,
+}
+
+/// How a run holds the cluster.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+pub enum LockMode {
+    /// Alone.
+    Exclusive,
+    /// Beside other shared ones on other hosts.
+    Shared,
+}
+
+/// A run that holds the cluster.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Operation {
+    /// Name of the PlaybookRun.
+    #[schemars(length(max = 253))]
+    pub run: String,
+    /// Alone, or beside others.
+    pub mode: LockMode,
+    /// The Hosts it works on.
+    #[serde(default)]
+    #[schemars(length(max = 5000), inner(length(max = 63)))]
+    pub hosts: Vec<String>,
+    /// Its token, higher than every one before it in this cluster.
+    pub token: i64,
+    /// When the lock was taken.
+    pub started_at: Time,
+}
+
+/// How far the cluster is.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterDeploymentStatus {
+    /// The `metadata.generation` that this status speaks of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// `Pending`, `Provisioning`, `Running`, `Degraded`, `Deleting`, `Failed`; for people, no controller decides by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub phase: Option<String>,
+    /// One sentence: what it is doing, what it waits for, or what is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub message: Option<String>,
+    /// The version that every node has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub kubernetes_version: Option<String>,
+    /// Where the API answers: `https://host:port`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 300))]
+    pub endpoint: Option<String>,
+    /// The Cluster object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_ref: Option<LocalRef>,
+    /// Secret with the administrator's kubeconfig (key `kubeconfig`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubeconfig_ref: Option<LocalRef>,
+    /// Control planes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control_plane: Option<ReplicaCounts>,
+    /// Workers of all sets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<ReplicaCounts>,
+    /// Name of the machine that runs `kubeadm init`; chosen once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub first_control_plane: Option<String>,
+    /// When the install run succeeded: from then on machines join, nothing is initialised again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub installed_at: Option<Time>,
+    /// The lock: the runs that hold the cluster.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["run"]))]
+    pub operations: Vec<Operation>,
+    /// The highest token given out.
+    #[serde(default)]
+    pub last_token: i64,
+    /// A newer spec that waits for the current run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending_generation: Option<i64>,
+    /// `Ready`, `ControlPlaneReady`, `EtcdReady`, `WorkersReady`, `NetworkReady`, `AddonsReady`, `UpToDate`,
+    /// `Progressing`, `Paused`, `Deleting`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 24), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}

@@ -1,0 +1,201 @@
+//! Host: a machine that can be reached by SSH. The spare pool is the Hosts that nobody has claimed.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::references::{ClaimRef, LocalRef};
+
+/// CEL: an IP address that can be a machine's, or a DNS name.
+pub(crate) const ADDRESS_RULE: &str = "isIP(self) ? (ip.isCanonical(self) && !ip(self).isUnspecified() && !ip(self).isLoopback() && !ip(self).isLinkLocalUnicast() && !ip(self).isLinkLocalMulticast() && !self.matches('^(22[4-9]|23[0-9]|24[0-9]|25[0-5])[.]')) : (self.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$') && !self.matches('^[0-9.]+$') && self != 'localhost')";
+/// What a wrong address gets.
+pub(crate) const ADDRESS_MESSAGE: &str = "must be an IPv4 or IPv6 address in canonical form (not unspecified, loopback, link-local or multicast) or a lowercase DNS name other than localhost, without a port";
+
+/// A machine that can be reached by SSH: the wish to use it, how to reach it, and who has claimed it.
+#[derive(CustomResource, Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
+#[kube(
+    group = "clusterwright.dev",
+    version = "v1alpha1",
+    kind = "Host",
+    plural = "hosts",
+    category = "clusterwright",
+    namespaced,
+    status = "HostStatus",
+    derive = "PartialEq",
+    doc = "A machine that can be reached by SSH. Hosts that nobody has claimed are the spare pool of their namespace.",
+    printcolumn(name = "Address", type_ = "string", json_path = ".spec.address"),
+    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+    printcolumn(name = "Machine", type_ = "string", json_path = ".spec.claimRef.name"),
+    printcolumn(name = "CPUs", type_ = "integer", json_path = ".status.facts.cpus", priority = "1"),
+    printcolumn(name = "Memory-MiB", type_ = "integer", json_path = ".status.facts.memoryMiB", priority = "1"),
+    printcolumn(name = "OS", type_ = "string", json_path = ".status.facts.osImage", priority = "1"),
+    printcolumn(name = "Status", type_ = "string", json_path = ".status.message"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    validation = Rule::new("self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63")
+        .message("a Host's name becomes its node's name and its name in the inventory: an RFC 1123 label (a-z, 0-9, -) of at most 63 characters, without dots"),
+    validation = Rule::new("!(self.metadata.name in ['localhost', 'all', 'ungrouped', 'etcd', 'kube-node', 'kube-control-plane', 'k8s-cluster', 'bastion'])")
+        .message("this name has a meaning of its own in Ansible inventories: choose another")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct HostSpec {
+    /// Where SSH answers: IPv4, IPv6 or DNS name, without a port.
+    #[schemars(length(min = 1, max = 253))]
+    #[x_kube(validation = Rule::new(ADDRESS_RULE).message(ADDRESS_MESSAGE))]
+    pub address: String,
+    /// The IP address that the cluster should use for this machine. Default: `address`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 2, max = 45))]
+    #[x_kube(validation = Rule::new("isIP(self) && ip.isCanonical(self) && !ip(self).isUnspecified() && !ip(self).isLoopback() && !ip(self).isLinkLocalUnicast() && !ip(self).isLinkLocalMulticast()")
+        .message("must be an IP address in canonical form that other machines can reach"))]
+    pub internal_address: Option<String>,
+    /// How SSH gets in.
+    pub ssh: Ssh,
+    /// True: never claimed. Default false.
+    #[serde(default)]
+    pub unschedulable: bool,
+    /// Who has claimed it; written by the operator, and kept by backups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim_ref: Option<ClaimRef>,
+    /// How often it has been claimed: the first half of a run's fence. Written by the operator; never goes down.
+    #[serde(default)]
+    #[schemars(range(min = 0))]
+    pub claim_epoch: i64,
+}
+
+/// How SSH gets in.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("self.hostKeyPolicy != 'Strict' || (has(self.hostKeys) && size(self.hostKeys) > 0)")
+    .message("hostKeyPolicy Strict (the default) needs hostKeys: give the machine's public host keys (ssh-keyscan ADDRESS), or choose TrustOnFirstUse"))]
+pub struct Ssh {
+    /// Port, 1 to 65535. Default 22.
+    #[serde(default = "default_port")]
+    #[schemars(range(min = 1, max = 65535))]
+    pub port: i32,
+    /// User to log in as. Default `root`; another one needs sudo without a question, and `become: true`.
+    #[serde(default = "default_user")]
+    #[schemars(length(min = 1, max = 32), regex(pattern = r"^[a-z_][-a-z0-9_]*$"))]
+    pub user: String,
+    /// True: commands run through sudo. Default false.
+    #[serde(default, rename = "become")]
+    pub use_sudo: bool,
+    /// Secret of type `kubernetes.io/ssh-auth` (key `ssh-privatekey`) or `kubernetes.io/basic-auth` (key `password`).
+    pub credentials_ref: LocalRef,
+    /// The machine's public host keys, `TYPE BASE64` as in `known_hosts`, without the host's name; at most 8.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 8),
+        inner(
+            length(min = 20, max = 1400),
+            regex(
+                pattern = r"^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]+={0,3}( [^\n\r]*)?$"
+            )
+        )
+    )]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub host_keys: Vec<String>,
+    /// `Strict` (default): only the keys given. `TrustOnFirstUse`: the first key seen is pinned in the status.
+    #[serde(default)]
+    pub host_key_policy: HostKeyPolicy,
+    /// Another Host to go through (its own address, user, key).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bastion_ref: Option<LocalRef>,
+}
+
+fn default_port() -> i32 {
+    22
+}
+fn default_user() -> String {
+    "root".into()
+}
+
+/// Which host keys are believed.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
+pub enum HostKeyPolicy {
+    /// Only the keys given.
+    #[default]
+    Strict,
+    /// The first one seen, pinned in `status.hostKeys` from then on.
+    TrustOnFirstUse,
+}
+
+/// Where a Host is in its life; for people.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+pub enum HostPhase {
+    /// No probe has answered yet, or the last one did not.
+    Unreachable,
+    /// Reachable, its key right, clean, and nobody's.
+    Available,
+    /// A Machine's.
+    Claimed,
+    /// Given back and not yet proved clean.
+    Cleaning,
+    /// Not to be used until a person releases it.
+    Quarantined,
+}
+
+/// What was observed of the machine.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HostStatus {
+    /// The `metadata.generation` that this status speaks of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// For people; no controller decides by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<HostPhase>,
+    /// One sentence: what is wrong or what it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub message: Option<String>,
+    /// What the machine says of itself; hostile until checked, cut to 256 characters each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<HostFacts>,
+    /// Host keys pinned on first use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8), inner(length(max = 1400)))]
+    pub host_keys: Vec<String>,
+    /// When a probe last ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_probe_at: Option<Time>,
+    /// The last probe's run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub last_probe_run: Option<String>,
+    /// The `claimEpoch` that the machine was last seen clean in: a claim makes it dirty again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cleaned_epoch: Option<i64>,
+    /// `Ready` (can be claimed, or is claimed and reachable), `Reachable`, `HostKeyVerified`, `Clean`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}
+
+/// What a machine says of itself.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HostFacts {
+    /// `PRETTY_NAME` of os-release, e.g. `Debian GNU/Linux 12 (bookworm)`.
+    #[serde(default)]
+    #[schemars(length(max = 256))]
+    pub os_image: String,
+    /// Kernel release, e.g. `6.1.0-18-amd64`.
+    #[serde(default)]
+    #[schemars(length(max = 256))]
+    pub kernel: String,
+    /// `amd64` or `arm64`.
+    #[serde(default)]
+    #[schemars(length(max = 64))]
+    pub architecture: String,
+    /// Number of CPUs.
+    #[serde(default)]
+    pub cpus: i32,
+    /// Memory in MiB.
+    #[serde(default, rename = "memoryMiB")]
+    pub memory_mib: i64,
+    /// `/etc/machine-id`.
+    #[serde(default)]
+    #[schemars(length(max = 64))]
+    pub machine_id: String,
+}

@@ -1,0 +1,134 @@
+//! The frozen inputs of a run: what the operator writes into an immutable ConfigMap, and the executor reads.
+//! Secrets are not in here: they are files beside it, named by [`secret_key`].
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::host::HostKeyPolicy;
+use crate::step::{Intent, Step};
+
+/// Key of the ConfigMap, and name of the file below `model/`.
+pub const MODEL_FILE: &str = "inputs.json";
+
+/// The model of one run.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RunInputs {
+    /// Namespace of the PlaybookRun.
+    pub namespace: String,
+    /// Name of the PlaybookRun.
+    pub run: String,
+    /// The cluster; none for a probe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_name: Option<String>,
+    /// What it is for.
+    pub intent: Intent,
+    /// The steps, in this order.
+    pub steps: Vec<Step>,
+    /// The hosts, by name.
+    pub hosts: BTreeMap<String, HostInputs>,
+    /// Variables of the group `all`: data, never templates.
+    #[serde(default)]
+    pub vars: BTreeMap<String, serde_json::Value>,
+}
+
+/// The groups of the inventory.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[serde(rename_all = "snake_case")]
+pub enum Group {
+    /// Control planes.
+    KubeControlPlane,
+    /// Workers.
+    KubeNode,
+    /// etcd members.
+    Etcd,
+}
+
+impl Group {
+    /// The group's name in the inventory.
+    pub fn name(self) -> &'static str {
+        match self {
+            Group::KubeControlPlane => "kube_control_plane",
+            Group::KubeNode => "kube_node",
+            Group::Etcd => "etcd",
+        }
+    }
+}
+
+/// One host of a run.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HostInputs {
+    /// Where SSH answers.
+    pub address: String,
+    /// Its port.
+    pub port: u16,
+    /// User to log in as.
+    pub user: String,
+    /// Commands run through sudo.
+    pub use_sudo: bool,
+    /// Name of the credential: the suffix of its files' names.
+    pub credential: String,
+    /// Kind of the credential.
+    pub credential_kind: CredentialKind,
+    /// `TYPE BASE64`, as pinned.
+    #[serde(default)]
+    pub host_keys: Vec<String>,
+    /// Which host keys are believed.
+    pub host_key_policy: HostKeyPolicy,
+    /// The machine to go through.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bastion: Option<Box<HostInputs>>,
+    /// Groups that it is in.
+    #[serde(default)]
+    pub groups: Vec<Group>,
+    /// The Host's claim epoch: the first half of the fence.
+    #[serde(default)]
+    pub claim_epoch: i64,
+    /// Its variables: data, never templates.
+    #[serde(default)]
+    pub vars: BTreeMap<String, serde_json::Value>,
+}
+
+/// Kinds of SSH credential.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CredentialKind {
+    /// File `ssh-privatekey.<credential>`.
+    SshKey,
+    /// File `password.<credential>`.
+    Password,
+}
+
+/// Name of the file, and key of the Secret, of a credential.
+pub fn secret_key(kind: CredentialKind, credential: &str) -> String {
+    match kind {
+        CredentialKind::SshKey => format!("ssh-privatekey.{credential}"),
+        CredentialKind::Password => format!("password.{credential}"),
+    }
+}
+
+/// How much a finding of preflight weighs.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// It blocks.
+    Error,
+    /// It does not.
+    Warning,
+}
+
+/// One finding of preflight.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PreflightFinding {
+    /// CamelCase, e.g. `MemoryTooSmall`.
+    #[schemars(length(max = 64))]
+    pub name: String,
+    /// Whether it blocks.
+    pub severity: Severity,
+    /// What was found, what is needed, what to do.
+    #[schemars(length(max = 512))]
+    pub message: String,
+}

@@ -1,0 +1,153 @@
+//! Machine: one Host's membership of one cluster.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::placement::{HostSelector, LabelValue, Taint};
+use crate::references::LocalRef;
+use crate::step::Role;
+
+/// One Host's membership of one cluster.
+#[derive(CustomResource, Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
+#[kube(
+    group = "clusterwright.dev",
+    version = "v1alpha1",
+    kind = "Machine",
+    plural = "machines",
+    shortname = "ma",
+    category = "clusterwright",
+    namespaced,
+    status = "MachineStatus",
+    derive = "PartialEq",
+    doc = "One Host's membership of one cluster.",
+    printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.clusterName"),
+    printcolumn(name = "Role", type_ = "string", json_path = ".spec.role"),
+    printcolumn(name = "Host", type_ = "string", json_path = ".spec.hostRef.name"),
+    printcolumn(name = "Version", type_ = "string", json_path = ".status.kubernetesVersion"),
+    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
+    printcolumn(name = "Status", type_ = "string", json_path = ".status.message"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    validation = Rule::new("self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63")
+        .message("a Machine's name is an RFC 1123 label that begins with a letter, of at most 63 characters"),
+    selectable = ".spec.clusterName"
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("self.clusterName == oldSelf.clusterName && self.role == oldSelf.role")
+    .message("Forbidden: clusterName and role are immutable"))]
+#[x_kube(validation = Rule::new("!has(oldSelf.hostRef) || (has(self.hostRef) && self.hostRef == oldSelf.hostRef)")
+    .message("Forbidden: hostRef is set once; delete the Machine to give its Host back")
+    .field_path(".hostRef"))]
+pub struct MachineSpec {
+    /// The ClusterDeployment that it belongs to.
+    #[schemars(length(min = 1, max = 32), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
+    pub cluster_name: String,
+    /// What it is.
+    pub role: Role,
+    /// Its Host, set once; by the operator, or by a platform that names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_ref: Option<LocalRef>,
+    /// Which Hosts may be taken, by labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_selector: Option<HostSelector>,
+    /// Which Hosts may be taken, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 500), inner(length(min = 1, max = 63)))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub hosts: Option<Vec<String>>,
+    /// Keys of Host labels over whose values the set's machines are spread.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 4), inner(length(min = 1, max = 317)))]
+    pub spread_by: Vec<String>,
+    /// Kubernetes version wanted, without `v`.
+    #[schemars(length(min = 5, max = 16), regex(pattern = r"^1\.[0-9]{1,2}\.[0-9]{1,2}$"))]
+    pub kubernetes_version: String,
+    /// Labels of the node.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
+    pub labels: BTreeMap<String, LabelValue>,
+    /// Taints of the node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["key".into(), "effect".into()]))]
+    pub taints: Vec<Taint>,
+}
+
+/// Where a Machine is in its life; for people.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+pub enum MachinePhase {
+    /// Nothing has begun.
+    Pending,
+    /// Looks for a Host.
+    Claiming,
+    /// A run works on it, or is about to.
+    Provisioning,
+    /// Part of the cluster.
+    Running,
+    /// Part of the cluster, and its node is not Ready.
+    Unhealthy,
+    /// Its Pods are moved away.
+    Draining,
+    /// Its Host is cleaned and given back.
+    Deleting,
+    /// A run failed, and nothing is tried again by itself.
+    Failed,
+}
+
+/// The last run that worked on the machine.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LastRun {
+    /// Name of the PlaybookRun.
+    #[schemars(length(max = 253))]
+    pub name: String,
+    /// Its outcome for this machine: `Succeeded`, `Failed`, `Unreachable`.
+    #[schemars(length(max = 32))]
+    pub outcome: String,
+    /// What went wrong on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub message: Option<String>,
+}
+
+/// What was observed of the machine in its cluster.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineStatus {
+    /// The `metadata.generation` that this status speaks of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// For people; no controller decides by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<MachinePhase>,
+    /// One sentence: what it is doing, what it waits for, or what is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub message: Option<String>,
+    /// Name of its Node; absent for dedicated etcd machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub node_name: Option<String>,
+    /// Addresses of its Node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), inner(length(max = 253)))]
+    pub addresses: Vec<String>,
+    /// Version of its kubelet, without `v`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub kubernetes_version: Option<String>,
+    /// When the run that made it a part of its cluster succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provisioned_at: Option<Time>,
+    /// The last run that worked on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_run: Option<LastRun>,
+    /// `Ready`, `HostClaimed`, `Provisioned`, `NodeReady`, `Healthy`, `UpToDate`, `Drained`, `Deleting`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}

@@ -1,0 +1,157 @@
+//! MachineSet: a role with a count.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::placement::{HostSelector, LabelValue, Taint};
+use crate::step::Role;
+
+/// A role with a count.
+#[derive(CustomResource, Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
+#[kube(
+    group = "clusterwright.dev",
+    version = "v1alpha1",
+    kind = "MachineSet",
+    plural = "machinesets",
+    shortname = "ms",
+    category = "clusterwright",
+    namespaced,
+    status = "MachineSetStatus",
+    derive = "PartialEq",
+    doc = "Machines of one role of a cluster, with a count. A worker set whose count the ClusterDeployment leaves open is scaled with `kubectl scale`.",
+    scale(
+        spec_replicas_path = ".spec.replicas",
+        status_replicas_path = ".status.replicas",
+        label_selector_path = ".status.selector"
+    ),
+    printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.clusterName"),
+    printcolumn(name = "Role", type_ = "string", json_path = ".spec.role"),
+    printcolumn(name = "Replicas", type_ = "integer", json_path = ".spec.replicas"),
+    printcolumn(name = "Ready", type_ = "integer", json_path = ".status.readyReplicas"),
+    printcolumn(name = "Status", type_ = "string", json_path = ".status.message"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    validation = Rule::new("self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 54")
+        .message("a MachineSet's name is an RFC 1123 label that begins with a letter, of at most 54 characters: the names of its machines derive from it")
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("self.clusterName == oldSelf.clusterName && self.role == oldSelf.role")
+    .message("Forbidden: clusterName and role are immutable"))]
+pub struct MachineSetSpec {
+    /// The ClusterDeployment that the machines belong to.
+    #[schemars(length(min = 1, max = 32), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
+    pub cluster_name: String,
+    /// What the machines are.
+    pub role: Role,
+    /// How many, 0 to 5000. Default 0.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 5000))]
+    pub replicas: i32,
+    /// What each machine is like.
+    #[serde(default)]
+    pub template: MachineTemplate,
+    /// `Automatic` (default): makes and deletes its Machines. `Manual`: its Machines are a platform's.
+    #[serde(default)]
+    pub mode: MachineSetMode,
+    /// Which machines go first when the count goes down.
+    #[serde(default)]
+    pub deletion: Deletion,
+}
+
+/// What each machine of a set is like.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!(has(self.hosts) && has(self.hostSelector))")
+    .message("hosts and hostSelector exclude each other: name the Hosts, or select them by labels"))]
+pub struct MachineTemplate {
+    /// Which Hosts may be taken, by labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_selector: Option<HostSelector>,
+    /// Which Hosts may be taken, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 500), inner(length(min = 1, max = 63)))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub hosts: Option<Vec<String>>,
+    /// Keys of Host labels over whose values the machines are spread.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 4), inner(length(min = 1, max = 317)))]
+    pub spread_by: Vec<String>,
+    /// Labels of the nodes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
+    pub labels: BTreeMap<String, LabelValue>,
+    /// Taints of the nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["key".into(), "effect".into()]))]
+    pub taints: Vec<Taint>,
+    /// Kubernetes version, without `v`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 5, max = 16), regex(pattern = r"^1\.[0-9]{1,2}\.[0-9]{1,2}$"))]
+    pub kubernetes_version: Option<String>,
+}
+
+/// Who makes the machines.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
+pub enum MachineSetMode {
+    /// The set does.
+    #[default]
+    Automatic,
+    /// A platform does.
+    Manual,
+}
+
+/// Which machines go first.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Deletion {
+    /// Default `Newest`.
+    #[serde(default)]
+    pub order: DeletionOrder,
+}
+
+/// The order of deletion, after marked and sick machines.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
+pub enum DeletionOrder {
+    /// The youngest first.
+    #[default]
+    Newest,
+    /// The oldest first.
+    Oldest,
+}
+
+/// How far the set is.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineSetStatus {
+    /// The `metadata.generation` that this status speaks of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Label selector of the set's machines, for the scale subresource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 512))]
+    pub selector: Option<String>,
+    /// One sentence: what it is doing or waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub message: Option<String>,
+    /// Machines that exist and are not being deleted.
+    #[serde(default)]
+    pub replicas: i32,
+    /// Machines that are Ready.
+    #[serde(default)]
+    pub ready_replicas: i32,
+    /// Machines whose node is Ready and takes Pods.
+    #[serde(default)]
+    pub available_replicas: i32,
+    /// Machines at the template's version.
+    #[serde(default)]
+    pub updated_replicas: i32,
+    /// `MachinesReady`, `ScalingUp`, `ScalingDown`, `HostsAvailable`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}

@@ -1,0 +1,18 @@
+//! The CustomResourceDefinitions, as they are installed.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+
+use crate::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
+
+/// Every CustomResourceDefinition of the group.
+pub fn all() -> Vec<CustomResourceDefinition> {
+    vec![
+        Host::crd(),
+        ClusterDeployment::crd(),
+        MachineSet::crd(),
+        Machine::crd(),
+        Cluster::crd(),
+        PlaybookRun::crd(),
+    ]
+}

@@ -1,0 +1,123 @@
+//! Names that stand in the API: group, labels, annotations, finalizers, field managers, condition types, reasons.
+
+/// The API group.
+pub const GROUP: &str = "clusterwright.dev";
+/// Field manager of the operator's writes.
+pub const FIELD_MANAGER: &str = "clusterwright-operator";
+/// Field manager of the executor's writes.
+pub const EXECUTOR_FIELD_MANAGER: &str = "clusterwright-executor";
+
+/// Labels.
+pub mod label {
+    /// The ClusterDeployment that an object belongs to.
+    pub const CLUSTER: &str = "clusterwright.dev/cluster";
+    /// The MachineSet that a Machine belongs to.
+    pub const MACHINE_SET: &str = "clusterwright.dev/machine-set";
+    /// The role of a Machine or MachineSet.
+    pub const ROLE: &str = "clusterwright.dev/role";
+    /// The PlaybookRun that an object belongs to.
+    pub const RUN: &str = "clusterwright.dev/run";
+    /// The intent of a run, in lower case.
+    pub const INTENT: &str = "clusterwright.dev/intent";
+}
+
+/// Annotations.
+pub mod annotation {
+    /// Ordinal of a Machine in its set.
+    pub const ORDINAL: &str = "clusterwright.dev/ordinal";
+    /// Another attempt, after the last one allowed; its value is the generation it is meant for.
+    pub const RETRY: &str = "clusterwright.dev/retry";
+}
+
+/// Finalizers.
+pub mod finalizer {
+    /// On Machines: the Host is given back first.
+    pub const MACHINE: &str = "clusterwright.dev/release-host";
+    /// On ClusterDeployments: the machines go first.
+    pub const CLUSTER_DEPLOYMENT: &str = "clusterwright.dev/machines-released";
+    /// On Hosts that are claimed.
+    pub const HOST: &str = "clusterwright.dev/claimed";
+    /// On Jobs and their Pods: the outcome is recorded first.
+    pub const OUTCOME_RECORDED: &str = "clusterwright.dev/outcome-recorded";
+    /// On PlaybookRuns: the Job ends first.
+    pub const RUN: &str = "clusterwright.dev/run-ended";
+}
+
+/// Condition types.
+pub mod condition {
+    /// The object is as wanted.
+    pub const READY: &str = "Ready";
+    /// Every control plane is Ready.
+    pub const CONTROL_PLANE_READY: &str = "ControlPlaneReady";
+    /// etcd is healthy.
+    pub const ETCD_READY: &str = "EtcdReady";
+    /// Every worker is Ready.
+    pub const WORKERS_READY: &str = "WorkersReady";
+    /// The network plugin works.
+    pub const NETWORK_READY: &str = "NetworkReady";
+    /// Add-ons are rolled out.
+    pub const ADDONS_READY: &str = "AddonsReady";
+    /// Every machine has the version wanted.
+    pub const UP_TO_DATE: &str = "UpToDate";
+    /// Work is under way.
+    pub const PROGRESSING: &str = "Progressing";
+    /// Nothing more starts.
+    pub const PAUSED: &str = "Paused";
+    /// It is being deleted.
+    pub const DELETING: &str = "Deleting";
+    /// SSH, or the API, answers.
+    pub const REACHABLE: &str = "Reachable";
+    /// The host key is the pinned one.
+    pub const HOST_KEY_VERIFIED: &str = "HostKeyVerified";
+    /// Nothing of a cluster is on the machine.
+    pub const CLEAN: &str = "Clean";
+    /// A Host is claimed.
+    pub const HOST_CLAIMED: &str = "HostClaimed";
+    /// The run that makes it part of its cluster succeeded.
+    pub const PROVISIONED: &str = "Provisioned";
+    /// The Node is Ready.
+    pub const NODE_READY: &str = "NodeReady";
+    /// Nothing is known to be wrong.
+    pub const HEALTHY: &str = "Healthy";
+    /// Pods have been moved away.
+    pub const DRAINED: &str = "Drained";
+    /// Every machine of the set is Ready.
+    pub const MACHINES_READY: &str = "MachinesReady";
+    /// Machines are being added.
+    pub const SCALING_UP: &str = "ScalingUp";
+    /// Machines are being removed.
+    pub const SCALING_DOWN: &str = "ScalingDown";
+    /// There are Hosts enough.
+    pub const HOSTS_AVAILABLE: &str = "HostsAvailable";
+    /// The run has ended and its outcome is recorded.
+    pub const COMPLETE: &str = "Complete";
+    /// The control plane's components work.
+    pub const CONTROL_PLANE_HEALTHY: &str = "ControlPlaneHealthy";
+    /// Every node is Ready.
+    pub const NODES_HEALTHY: &str = "NodesHealthy";
+    /// No certificate is expired or about to.
+    pub const CERTIFICATES_VALID: &str = "CertificatesValid";
+}
+
+/// Name of the MachineSet of the control planes of a cluster.
+pub fn control_plane_set(cluster: &str) -> String {
+    format!("{cluster}-control-plane")
+}
+/// Name of the MachineSet of the dedicated etcd members of a cluster.
+pub fn etcd_set(cluster: &str) -> String {
+    format!("{cluster}-etcd")
+}
+/// Name of the MachineSet of a set of workers of a cluster.
+pub fn worker_set(cluster: &str, set: &str) -> String {
+    format!("{cluster}-{set}")
+}
+/// Name of the Secret with a cluster's certificate authorities and keys.
+pub fn pki_secret(cluster: &str) -> String {
+    format!("{cluster}-pki")
+}
+/// Name of the Secret with a cluster's administrator kubeconfig.
+pub fn kubeconfig_secret(cluster: &str) -> String {
+    format!("{cluster}-kubeconfig")
+}
+/// Key of the kubeconfig in its Secret.
+pub const KUBECONFIG_KEY: &str = "kubeconfig";

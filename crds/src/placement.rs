@@ -1,0 +1,123 @@
+//! Which Hosts a set of machines may take, and what their nodes carry.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Selects Hosts by their labels.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HostSelector {
+    /// Labels that a Host must carry, all of them. Empty: every Host of the namespace.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 32))]
+    pub match_labels: BTreeMap<String, LabelValue>,
+}
+
+/// A value of a label: at most 63 characters of `A-Za-z0-9-_.`, or empty.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
+#[serde(transparent)]
+pub struct LabelValue(
+    #[schemars(
+        length(max = 63),
+        regex(pattern = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$")
+    )]
+    pub String,
+);
+
+/// What a taint does to Pods that do not tolerate it.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
+pub enum TaintEffect {
+    /// New Pods are not scheduled here.
+    NoSchedule,
+    /// New Pods are scheduled here only when nothing else fits.
+    PreferNoSchedule,
+    /// Pods are also evicted.
+    NoExecute,
+}
+
+/// A taint of the nodes of a set.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Taint {
+    /// The taint's key, e.g. `dedicated` or `example.com/gpu`; not below `kubernetes.io` or `k8s.io`.
+    #[schemars(
+        length(min = 1, max = 317),
+        regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")
+    )]
+    #[x_kube(validation = Rule::new("!self.matches('^([a-z0-9.-]+[.])?(kubernetes|k8s)[.]io/')")
+        .message("taints below kubernetes.io and k8s.io are reserved for Kubernetes: use a prefix of your own"))]
+    pub key: String,
+    /// The taint's value; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<LabelValue>,
+    /// What it does.
+    pub effect: TaintEffect,
+}
+
+/// The machines of one role, as a set of workers describes them.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!(has(self.hosts) && has(self.hostSelector))")
+    .message("hosts and hostSelector exclude each other: name the Hosts, or select them by labels"))]
+pub struct WorkerSet {
+    /// Name of the set, unique in the cluster; its MachineSet is `<cluster>-<name>`. An RFC 1123 label of at most 20
+    /// characters, not `control-plane` or `etcd`.
+    #[schemars(
+        length(min = 1, max = 20),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+    )]
+    #[x_kube(validation = Rule::new("!(self in ['control-plane', 'etcd'])")
+        .message("control-plane and etcd are the names of other sets of the cluster: choose another"))]
+    pub name: String,
+    /// How many machines, 0 to 5000. Absent: whoever scales the MachineSet owns the count (starts at 0).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 5000))]
+    pub replicas: Option<i32>,
+    /// Which Hosts may be taken: those with these labels. Absent, with `hosts` absent too: any spare Host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_selector: Option<HostSelector>,
+    /// Which Hosts may be taken, by name; at most 500.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 500), inner(length(min = 1, max = 63)))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub hosts: Option<Vec<String>>,
+    /// Keys of Host labels over whose values the machines are spread, the first first, e.g. `[zone, rack]`; at most 4.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 4), inner(length(min = 1, max = 317)))]
+    pub spread_by: Vec<String>,
+    /// Labels of the nodes; at most 64, none below `kubernetes.io` or `k8s.io`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
+    #[x_kube(validation = Rule::new("self.all(k, size(k) <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))")
+        .message("a label's key is [prefix/]name: at most 63 characters of A-Za-z0-9-_. for the name, a DNS subdomain for the prefix"))]
+    #[x_kube(validation = Rule::new("self.all(k, !k.matches('^([a-z0-9.-]+[.])?(kubernetes|k8s)[.]io/'))")
+        .message("labels below kubernetes.io and k8s.io are reserved for Kubernetes: use a prefix of your own"))]
+    pub labels: BTreeMap<String, LabelValue>,
+    /// Taints of the nodes; at most 32.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["key".into(), "effect".into()]))]
+    pub taints: Vec<Taint>,
+    /// How many machines of the set may be out of service at once for our own doing: a count (at least 1) or a
+    /// percentage (1 % to 99 %). Default `10%`, rounded down, at least 1.
+    #[serde(default = "default_max_unavailable")]
+    #[x_kube(validation = Rule::new("type(self) == int ? self >= 1 && self <= 5000 : self.matches('^[1-9][0-9]?%$')")
+        .message("maxUnavailable is a count of at least 1 or a percentage from 1% to 99%"))]
+    pub max_unavailable: IntOrString,
+}
+
+fn default_max_unavailable() -> IntOrString {
+    IntOrString::String("10%".into())
+}
+
+/// Plain strings of a map of label values.
+pub fn plain(labels: &BTreeMap<String, LabelValue>) -> BTreeMap<String, String> {
+    labels
+        .iter()
+        .map(|(key, value)| (key.clone(), value.0.clone()))
+        .collect()
+}
