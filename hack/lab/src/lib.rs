@@ -1,1 +1,21 @@
-//! placeholder
+//! Real clusters on one machine: programs, images, artifact bundle, metadata cluster and machines.
+//!
+//! The demo, the tests and the benchmarks all stand on this crate; `lab` is its command.
+
+pub mod build;
+pub mod cache;
+pub mod cgroups;
+pub mod command;
+pub mod logged;
+pub mod machines;
+pub mod manifests;
+pub mod network;
+pub mod place;
+pub mod prerequisites;
+pub mod processes;
+pub mod programs;
+pub mod progress;
+pub mod project;
+pub mod rootfs;
+pub mod serve;
+pub mod ssh;

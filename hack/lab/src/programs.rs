@@ -1,0 +1,305 @@
+//! The programs of a cluster: which ones, which versions, from which Go modules, and where they are.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::cache::Cache;
+
+pub mod go;
+
+/// Several programs that come from one Go module and share a version.
+#[derive(Debug)]
+pub struct Component {
+    /// Its name in the cache and, for most, in the bundle.
+    pub name: &'static str,
+    /// The version without a `v`.
+    pub version: &'static str,
+    /// The folder under `hack/programs` whose go.mod pins it.
+    pub folder: &'static str,
+    /// The Go module that the version is of.
+    pub module: &'static str,
+    /// The programs: name and Go package.
+    pub programs: &'static [(&'static str, &'static str)],
+    /// Whether it is linked statically against C libraries.
+    pub cgo: bool,
+    /// Go build tags.
+    pub tags: &'static str,
+    /// Go variables set at link time; `{v}` is the version, `{major}` and `{minor}` its parts.
+    pub variables: &'static [(&'static str, &'static str)],
+}
+
+/// Every component. A second Kubernetes minor is one more folder and one more line; the first one of a name is
+/// what the lab itself runs.
+pub const COMPONENTS: &[Component] = &[
+    Component {
+        name: "etcd",
+        version: "3.6.16",
+        folder: "etcd-3.6",
+        module: "go.etcd.io/etcd/server/v3",
+        programs: &[
+            ("etcd", "go.etcd.io/etcd/server/v3"),
+            ("etcdctl", "go.etcd.io/etcd/etcdctl/v3"),
+            ("etcdutl", "go.etcd.io/etcd/etcdutl/v3"),
+        ],
+        cgo: false,
+        tags: "",
+        variables: &[("go.etcd.io/etcd/api/v3/version.GitSHA", "unknown")],
+    },
+    Component {
+        name: "containerd",
+        version: "2.4.2",
+        folder: "containerd-2.4",
+        module: "github.com/containerd/containerd/v2",
+        programs: &[
+            ("containerd", "github.com/containerd/containerd/v2/cmd/containerd"),
+            (
+                "containerd-shim-runc-v2",
+                "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
+            ),
+            ("ctr", "github.com/containerd/containerd/v2/cmd/ctr"),
+        ],
+        cgo: false,
+        tags: "",
+        variables: &[
+            ("github.com/containerd/containerd/v2/version.Version", "v{v}"),
+            ("github.com/containerd/containerd/v2/version.Revision", "unknown"),
+            (
+                "github.com/containerd/containerd/v2/version.Package",
+                "github.com/containerd/containerd/v2",
+            ),
+        ],
+    },
+    Component {
+        name: "runc",
+        version: "1.5.2",
+        folder: "runc-1.5",
+        module: "github.com/opencontainers/runc",
+        programs: &[("runc", "github.com/opencontainers/runc")],
+        cgo: true,
+        tags: "seccomp netgo osusergo",
+        // Its version comes with its source, as an embedded file.
+        variables: &[("main.gitCommit", "unknown")],
+    },
+    Component {
+        name: "cni-plugins",
+        version: "1.9.1",
+        folder: "cni-plugins-1.9",
+        module: "github.com/containernetworking/plugins",
+        programs: &[
+            (
+                "bandwidth",
+                "github.com/containernetworking/plugins/plugins/meta/bandwidth",
+            ),
+            (
+                "bridge",
+                "github.com/containernetworking/plugins/plugins/main/bridge",
+            ),
+            (
+                "firewall",
+                "github.com/containernetworking/plugins/plugins/meta/firewall",
+            ),
+            (
+                "host-local",
+                "github.com/containernetworking/plugins/plugins/ipam/host-local",
+            ),
+            (
+                "loopback",
+                "github.com/containernetworking/plugins/plugins/main/loopback",
+            ),
+            (
+                "portmap",
+                "github.com/containernetworking/plugins/plugins/meta/portmap",
+            ),
+            ("ptp", "github.com/containernetworking/plugins/plugins/main/ptp"),
+            (
+                "tuning",
+                "github.com/containernetworking/plugins/plugins/meta/tuning",
+            ),
+        ],
+        cgo: false,
+        tags: "",
+        variables: &[(
+            "github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion",
+            "v{v}",
+        )],
+    },
+    Component {
+        name: "coredns",
+        version: "1.14.7",
+        folder: "coredns-1.14",
+        module: "github.com/coredns/coredns",
+        programs: &[("coredns", "github.com/coredns/coredns")],
+        cgo: false,
+        tags: "",
+        variables: &[("github.com/coredns/coredns/coremain.GitCommit", "unknown")],
+    },
+    kubernetes("1.35.4", "kubernetes-1.35"),
+];
+
+const fn kubernetes(version: &'static str, folder: &'static str) -> Component {
+    Component {
+        name: "kubernetes",
+        version,
+        folder,
+        module: "k8s.io/kubernetes",
+        programs: &[
+            ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
+            (
+                "kube-controller-manager",
+                "k8s.io/kubernetes/cmd/kube-controller-manager",
+            ),
+            ("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
+            ("kube-proxy", "k8s.io/kubernetes/cmd/kube-proxy"),
+            ("kubelet", "k8s.io/kubernetes/cmd/kubelet"),
+            ("kubeadm", "k8s.io/kubernetes/cmd/kubeadm"),
+            ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
+        ],
+        cgo: false,
+        tags: "",
+        // kubeadm decides by its own version what it may install.
+        variables: &[
+            ("k8s.io/component-base/version.gitVersion", "v{v}"),
+            ("k8s.io/component-base/version.gitMajor", "{major}"),
+            ("k8s.io/component-base/version.gitMinor", "{minor}"),
+            ("k8s.io/component-base/version.gitTreeState", "clean"),
+            ("k8s.io/component-base/version.gitCommit", "unknown"),
+        ],
+    }
+}
+
+/// The first component of this name.
+pub fn component(name: &str) -> Result<&'static Component> {
+    COMPONENTS
+        .iter()
+        .find(|it| it.name == name)
+        .with_context(|| format!("no component is named {name}"))
+}
+
+/// Where programs are: given ones before built ones.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    given: Option<PathBuf>,
+    built: PathBuf,
+}
+
+impl Programs {
+    /// The cache's programs, with those of the directory `CLUSTERWRIGHT_PROGRAMS` in their place.
+    pub fn from_env(cache: &Cache) -> Self {
+        let given = std::env::var_os("CLUSTERWRIGHT_PROGRAMS").filter(|value| !value.is_empty());
+        Self::new(given.map(PathBuf::from), cache.programs())
+    }
+
+    /// Programs of `given` where it has the component, else of `built`.
+    pub fn new(given: Option<PathBuf>, built: PathBuf) -> Self {
+        Self { given, built }
+    }
+
+    /// The directory of a component's programs, there or not.
+    pub fn bin(&self, component: &Component) -> PathBuf {
+        let place = |root: &Path| root.join(component.name).join(component.version).join("bin");
+        match self.given.as_deref().map(place) {
+            Some(given) if given.is_dir() => given,
+            _ => place(&self.built),
+        }
+    }
+
+    /// The path of one program of a component, there or not.
+    pub fn of(&self, component: &Component, program: &str) -> PathBuf {
+        self.bin(component).join(program)
+    }
+
+    /// Whether all programs of a component are there.
+    pub fn has(&self, component: &Component) -> bool {
+        component
+            .programs
+            .iter()
+            .all(|(name, _)| self.of(component, name).is_file())
+    }
+
+    /// The path of a program that must be there, in the version that the lab runs.
+    pub fn find(&self, program: &str) -> Result<PathBuf> {
+        let owner = COMPONENTS
+            .iter()
+            .find(|it| it.programs.iter().any(|(name, _)| *name == program))
+            .with_context(|| format!("no component has a program {program}"))?;
+        let path = self.of(owner, program);
+        path.is_file()
+            .then_some(())
+            .with_context(|| format!("{} is missing: run `lab build programs`", path.display()))?;
+        Ok(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::project;
+
+    #[test]
+    fn the_table_names_the_versions_that_go_mod_pins() {
+        for component in COMPONENTS {
+            let path = project::path("hack/programs")
+                .join(component.folder)
+                .join("go.mod");
+            let go_mod = fs::read_to_string(&path).unwrap();
+            let pinned = format!("{} v{} ", component.module, component.version);
+            assert!(
+                go_mod.lines().any(|line| format!("{line} ")
+                    .trim_start()
+                    .trim_start_matches("require ")
+                    .starts_with(&pinned)),
+                "{} does not pin {pinned}",
+                path.display()
+            );
+        }
+    }
+
+    #[test]
+    fn the_table_has_the_programs_that_go_mod_lists_as_tools() {
+        for component in COMPONENTS {
+            let path = project::path("hack/programs")
+                .join(component.folder)
+                .join("go.mod");
+            let go_mod = fs::read_to_string(&path).unwrap();
+            for (_, package) in component.programs {
+                assert!(
+                    go_mod
+                        .lines()
+                        .any(|line| line.trim().trim_start_matches("tool ") == *package),
+                    "{} lacks {package}",
+                    path.display()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn given_programs_take_the_place_of_built_ones_component_by_component() {
+        let dir = tempfile::tempdir().unwrap();
+        let given = dir.path().join("given");
+        fs::create_dir_all(given.join("runc/1.5.2/bin")).unwrap();
+        let programs = Programs::new(Some(given.clone()), dir.path().join("built"));
+        assert_eq!(
+            programs.of(component("runc").unwrap(), "runc"),
+            given.join("runc/1.5.2/bin/runc")
+        );
+        assert!(
+            programs
+                .bin(component("etcd").unwrap())
+                .starts_with(dir.path().join("built"))
+        );
+    }
+
+    #[test]
+    fn a_missing_program_names_the_command_that_builds_it() {
+        let programs = Programs::new(None, PathBuf::from("/nowhere"));
+        let error = programs.find("kubectl").unwrap_err().to_string();
+        assert!(
+            error.contains("kubectl") && error.contains("lab build programs"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,65 @@
+//! Root filesystems made from Debian's packages.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use sha2::{Digest, Sha256};
+
+use crate::cache::{Cache, create_dir};
+use crate::logged;
+use crate::progress::Task;
+
+pub mod machine;
+
+/// The Debian release that all of them are of.
+const RELEASE: &str = "bookworm";
+
+/// A short name for a recipe: another text, another name.
+fn recipe_hash(texts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for text in texts {
+        hash.update((text.len() as u64).to_be_bytes());
+        hash.update(text);
+    }
+    hex::encode(&hash.finalize()[..6])
+}
+
+/// Unpacks and configures a minimal Debian with `packages` into `root`, then runs `script` in it.
+///
+/// Both happen in a mount namespace of their own: whatever debootstrap mounts is gone when it ends, in any way.
+fn debootstrap(root: &Path, packages: &str, script: &str, cache: &Cache, task: &Task) -> Result<()> {
+    let downloads = cache.downloads("debian");
+    create_dir(&downloads)?;
+    let name = root
+        .file_name()
+        .context("a root filesystem has a name")?
+        .to_string_lossy()
+        .into_owned();
+    let mut build = Command::new("unshare");
+    build
+        .args([
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-euc",
+            include_str!("rootfs/debootstrap.sh"),
+            "sh",
+        ])
+        .arg(root)
+        .args([RELEASE, packages, script])
+        .arg(&downloads);
+    logged::run(&mut build, &cache.log(name.trim_matches('.')), task)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::recipe_hash;
+
+    #[test]
+    fn another_recipe_gets_another_name() {
+        assert_eq!(recipe_hash(&["a", "bc"]), recipe_hash(&["a", "bc"]));
+        assert_ne!(recipe_hash(&["a", "bc"]), recipe_hash(&["ab", "c"]));
+    }
+}
