@@ -1,14 +1,15 @@
 //! `lab machine` and `lab secret`.
 
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Subcommand;
+use lab::cache::Cache;
 use lab::machines::{self, Machine, MachineOptions};
 use lab::manifests;
 use lab::place::Place;
+use lab::rootfs;
 
 #[derive(Subcommand)]
 pub(crate) enum Verb {
@@ -79,7 +80,7 @@ pub(crate) fn run(place: &Place, verb: Verb) -> Result<()> {
             address,
             password,
         } => {
-            let rootfs = rootfs()?;
+            let rootfs = rootfs::machine::find(&Cache::from_env())?;
             let mut added = Vec::new();
             for name in names {
                 let options = MachineOptions {
@@ -175,26 +176,4 @@ fn each(place: &Place, names: &[String], done: &str, act: impl Fn(&Machine) -> R
 
 fn told(name: &str, what: &str, started: Instant) {
     println!("machine {name} {what} ({:.1} s)", started.elapsed().as_secs_f32());
-}
-
-/// The newest root filesystem in the cache.
-fn rootfs() -> Result<PathBuf> {
-    let cache = std::env::var_os("CLUSTERWRIGHT_CACHE")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| {
-            let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/root"), PathBuf::from);
-            home.join(".cache/clusterwright")
-        });
-    let mut found: Vec<(std::time::SystemTime, PathBuf)> = std::fs::read_dir(cache.join("rootfs"))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with("machine-"))
-        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
-        .collect();
-    found.sort();
-    found
-        .pop()
-        .map(|(_, path)| path)
-        .context("there is no root filesystem yet: run lab build")
 }

@@ -1,7 +1,7 @@
 //! A machine's files: an overlay on the shared root filesystem, and what is written into it before the first start.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -170,16 +170,6 @@ fn write_keys(directory: &Path, root: &Path, definition: &Definition, authorized
     write(&ssh.join("sshd_config.d/10-lab.conf"), sshd)
 }
 
-fn enable(etc: &Path, wants: &str, unit: &str, target: &str) -> Result<()> {
-    let directory = etc.join("systemd/system").join(wants);
-    fs::create_dir_all(&directory).with_context(|| format!("failed to create {}", directory.display()))?;
-    let link = directory.join(unit);
-    if link.symlink_metadata().is_ok() {
-        return Ok(());
-    }
-    symlink(target, &link).with_context(|| format!("failed to enable {unit}"))
-}
-
 fn hosts(definition: &Definition) -> String {
     format!(
         "127.0.0.1 localhost\n::1 localhost ip6-localhost\n{} {}\n",
@@ -201,21 +191,6 @@ fn network_file(definition: &Definition) -> String {
     }
     text
 }
-
-/// nspawn mounts these read-only; a machine that is to be a Kubernetes node writes to both.
-const WRITABLE_UNIT: &str = r#"[Unit]
-Description=Make control groups and kernel settings writable
-DefaultDependencies=no
-Before=sysinit.target systemd-sysctl.service
-
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-ExecStart=/bin/sh -c 'for group in /sys/fs/cgroup/*; do mount -o remount,bind,rw "$group" 2>/dev/null; done; mount -o remount,rw /proc/sys'
-
-[Install]
-WantedBy=sysinit.target
-"#;
 
 #[cfg(test)]
 mod tests {

@@ -9,6 +9,7 @@ use nix::sys::signal::Signal;
 
 use super::{Machine, filesystem, process_name, supervisor};
 use crate::command::run;
+use crate::network::BRIDGE;
 use crate::place::Place;
 use crate::processes::{self, Daemon};
 use crate::ssh;
