@@ -117,20 +117,6 @@ fn customize(directory: &Path, root: &Path, definition: &Definition, authorized_
         &etc.join("systemd/network/10-lab.network"),
         network_file(definition),
     )?;
-    write(&etc.join("systemd/system/lab-writable.service"), WRITABLE_UNIT)?;
-    enable(
-        &etc,
-        "sysinit.target.wants",
-        "lab-writable.service",
-        "/etc/systemd/system/lab-writable.service",
-    )?;
-    let networkd = "/lib/systemd/system/systemd-networkd.service";
-    enable(
-        &etc,
-        "multi-user.target.wants",
-        "systemd-networkd.service",
-        networkd,
-    )?;
     write_keys(directory, root, definition, authorized_key)
 }
 

@@ -76,6 +76,9 @@ pub(super) fn plug(machine: &Machine, connected: bool) -> Result<()> {
         "ip",
         ["link", "set", &link, if connected { "up" } else { "down" }],
     )?;
+    // The host would go on for seconds with what it learned while the cable was out.
+    let address = machine.address().to_string();
+    run("ip", ["neighbour", "flush", "to", &address, "dev", BRIDGE])?;
     Ok(())
 }
 
