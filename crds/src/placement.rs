@@ -105,8 +105,7 @@ pub struct WorkerSet {
     /// How many machines of the set may be out of service at once for our own doing: a count (at least 1) or a
     /// percentage (1 % to 99 %). Default `10%`, rounded down, at least 1.
     #[serde(default = "default_max_unavailable")]
-    #[x_kube(validation = Rule::new("type(self) == int ? self >= 1 && self <= 5000 : self.matches('^[1-9][0-9]?%$')")
-        .message("maxUnavailable is a count of at least 1 or a percentage from 1% to 99%"))]
+    #[schemars(extend("minimum" = 1, "maximum" = 5000, "pattern" = r"^[1-9][0-9]?%$", "nullable" = false))]
     pub max_unavailable: IntOrString,
 }
 
