@@ -1,1 +1,7 @@
-//! placeholder
+//! What the tests on real machines share: a place for a scenario, its machines and objects, and waiting with a reason.
+
+pub mod eventually;
+pub mod objects;
+pub mod report;
+pub mod scenario;
+pub mod workload;

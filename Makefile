@@ -1,0 +1,48 @@
+# The verbs. `make help` lists them.
+
+SHELL := /bin/bash
+CLUSTERWRIGHT_CACHE ?= $(HOME)/.cache/clusterwright
+export CLUSTERWRIGHT_CACHE
+# One target directory for all checkouts: a fresh clone finds its dependencies built.
+export CARGO_TARGET_DIR ?= $(CLUSTERWRIGHT_CACHE)/target
+LAB := cargo run --quiet --package lab --
+
+.PHONY: help
+help: ## List the verbs
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
+
+.PHONY: demo
+demo: ## Build a real cluster from one ClusterDeployment, on this machine, before your eyes
+	@cargo run --quiet --package demo
+
+.PHONY: demo-down
+demo-down: lab-down ## End the demo, and remove all it made but the cache
+
+.PHONY: test
+test: ## Set up all there is to set up, and pass every test
+	@hack/test
+
+.PHONY: lab-up
+lab-up: ## Start the lab: metadata cluster, artifact bundle, operator
+	@$(LAB) up
+
+.PHONY: lab-status
+lab-status: ## Show what the lab runs
+	@$(LAB) status
+
+.PHONY: lab-down
+lab-down: ## Stop the lab and remove its machines
+	@$(LAB) down
+
+.PHONY: crds
+crds: ## Write the CustomResourceDefinitions and docs/api.md from the types
+	@cargo run --quiet --package crds --example manifests -- manifests/crds
+	@cargo run --quiet --package crds --example api_docs -- docs/api.md
+
+.PHONY: bench
+bench: ## Measure a ClusterDeployment against bare kubeadm over SSH, in one run
+	@hack/bench/run
+
+.PHONY: lint
+lint: ## Formatting, clippy, ansible-lint, yamllint, shellcheck
+	@hack/test formatting clippy playbooks shell

@@ -1,0 +1,33 @@
+//! The objects that a scenario writes, as an administrator would write them.
+
+use serde_json::{Value, json};
+
+/// Where the lab serves its artifact bundle.
+pub const BUNDLE: &str = "http://172.30.0.1:8080";
+/// The Kubernetes version that the lab's bundle holds.
+pub const VERSION: &str = "1.35.4";
+
+/// A ClusterDeployment of one control plane and one set of workers, each on Hosts named.
+pub fn cluster(namespace: &str, name: &str, control_planes: &[&str], workers: &[&str]) -> Value {
+    json!({
+        "apiVersion": "clusterwright.dev/v1alpha1",
+        "kind": "ClusterDeployment",
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {
+            "kubernetesVersion": VERSION,
+            "controlPlane": {"replicas": control_planes.len(), "hosts": control_planes},
+            "workers": [{"name": "general", "replicas": workers.len(), "hosts": workers}],
+            "artifacts": {"url": BUNDLE},
+        },
+    })
+}
+
+/// A PlaybookRun as an administrator writes one.
+pub fn custom_run(namespace: &str, name: &str, cluster: &str, steps: &[&str], hosts: &[&str]) -> Value {
+    json!({
+        "apiVersion": "clusterwright.dev/v1alpha1",
+        "kind": "PlaybookRun",
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {"clusterName": cluster, "intent": "Custom", "steps": steps, "hosts": hosts},
+    })
+}

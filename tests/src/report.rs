@@ -1,0 +1,53 @@
+//! What is printed when a scenario fails: the objects of its namespace, as the person on call would see them.
+
+use crds::{ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, ListParams, LogParams};
+use kube::{Client, Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Prints spec and status of our objects, and the ends of the Pods' logs.
+pub async fn print(client: &Client, namespace: &str) {
+    println!("---- objects of namespace {namespace}");
+    objects::<Host>(client, namespace, false).await;
+    objects::<ClusterDeployment>(client, namespace, true).await;
+    objects::<MachineSet>(client, namespace, false).await;
+    objects::<Machine>(client, namespace, true).await;
+    objects::<PlaybookRun>(client, namespace, true).await;
+    logs(client, namespace).await;
+    logs(client, "clusterwright-system").await;
+    println!("---- end of {namespace}");
+}
+
+async fn objects<K>(client: &Client, namespace: &str, whole: bool)
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + std::fmt::Debug
+        + DeserializeOwned
+        + Serialize,
+{
+    let api: Api<K> = Api::namespaced(client.clone(), namespace);
+    let list = match api.list(&ListParams::default()).await {
+        Ok(list) => list,
+        Err(error) => return println!("{}: {error}", K::kind(&())),
+    };
+    for object in list {
+        let value = serde_json::to_value(&object).unwrap_or_default();
+        let status = if whole { value["status"].to_string() } else { value["status"]["message"].to_string() };
+        println!("{} {}: {status}", K::kind(&()), object.name_any());
+    }
+}
+
+async fn logs(client: &Client, namespace: &str) {
+    let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let Ok(pods) = api.list(&ListParams::default()).await else { return };
+    for pod in pods {
+        let name = pod.name_any();
+        let params = LogParams { tail_lines: Some(60), ..LogParams::default() };
+        let log = api.logs(&name, &params).await.unwrap_or_else(|error| error.to_string());
+        println!("---- log of Pod {namespace}/{name}\n{log}");
+    }
+}

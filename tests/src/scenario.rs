@@ -1,0 +1,277 @@
+//! A scenario: a namespace of the metadata cluster with machines of its own, taken down again whatever happens.
+
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use crds::playbook_run::RunPhase;
+use crds::{ClusterDeployment, Host, Machine, PlaybookRun, conditions, names};
+use futures::FutureExt;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config, ResourceExt};
+use lab::cache::Cache;
+use lab::machines::{self, MachineOptions};
+use lab::place::Place;
+use lab::{manifests, rootfs};
+use serde_json::{Value, json};
+use tokio::task::block_in_place;
+
+use crate::eventually::{Look, eventually};
+use crate::report;
+
+/// A namespace, its machines, and a client of the metadata cluster.
+pub struct Scenario {
+    /// The namespace's name; machines' names begin with it too.
+    pub name: String,
+    /// A client of the metadata cluster, as its administrator.
+    pub client: Client,
+    place: Place,
+    rootfs: PathBuf,
+    started: Instant,
+}
+
+/// Runs a scenario on the lab that is up, and takes down all that it made, also when it fails. On failure the state of
+/// its objects is printed first.
+pub async fn scenario(name: &str, body: impl AsyncFnOnce(&Scenario) -> Result<()>) {
+    let scenario = match Scenario::begin(name).await {
+        Ok(scenario) => scenario,
+        Err(error) => panic!("the lab is not ready ({error:#}); `make lab-up` starts it"),
+    };
+    let outcome = AssertUnwindSafe(body(&scenario)).catch_unwind().await;
+    let failed = !matches!(outcome, Ok(Ok(())));
+    if failed {
+        report::print(&scenario.client, &scenario.name).await;
+    }
+    let cleaned = scenario.end().await;
+    match outcome {
+        Err(panic) => std::panic::resume_unwind(panic),
+        Ok(Err(error)) => panic!("{error:?}"),
+        Ok(Ok(())) => {
+            if let Err(error) = cleaned {
+                panic!("the scenario held, but its clean-up failed: {error:?}");
+            }
+        }
+    }
+}
+
+impl Scenario {
+    async fn begin(name: &str) -> Result<Self> {
+        let _ = rustls_provider();
+        let place = Place::from_env();
+        let client = client_of(&std::fs::read_to_string(place.kubeconfig())?).await?;
+        let cache = Cache::from_env();
+        let rootfs = block_in_place(|| rootfs::machine::find(&cache))?;
+        let scenario =
+            Self { name: name.to_owned(), client, place, rootfs, started: Instant::now() };
+        scenario.end().await.context("failed to clear what an earlier run left")?;
+        let namespace = json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": name, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}},
+        });
+        scenario.apply(&namespace).await?;
+        let secret = manifests::secret(&scenario.place, name)?;
+        scenario.apply(&secret).await?;
+        Ok(scenario)
+    }
+
+    /// Says how far the scenario is, with the seconds since its start.
+    pub fn say(&self, what: &str) {
+        println!("[{:>6.1} s] {}: {what}", self.started.elapsed().as_secs_f64(), self.name);
+    }
+
+    /// The name of the scenario's machine `suffix`.
+    pub fn machine_name(&self, suffix: &str) -> String {
+        format!("{}-{suffix}", self.name)
+    }
+
+    /// Adds machines, all at once, and their Hosts.
+    pub async fn machines(&self, suffixes: &[&str]) -> Result<Vec<machines::Machine>> {
+        let mut added = Vec::new();
+        for suffix in suffixes {
+            added.push(self.machine(MachineOptions::named(&self.machine_name(suffix))).await?);
+        }
+        for machine in &added {
+            self.apply(&manifests::host(machine, &self.name)).await?;
+        }
+        self.say(&format!("{} machines run", added.len()));
+        Ok(added)
+    }
+
+    /// Adds one machine, without a Host.
+    pub async fn machine(&self, options: MachineOptions) -> Result<machines::Machine> {
+        block_in_place(|| machines::add(&self.place, self.rootfs.clone(), options))
+    }
+
+    /// Runs a command on a machine as root; it must succeed.
+    pub async fn ssh(&self, machine: &machines::Machine, command: &str) -> Result<String> {
+        block_in_place(|| machine.ssh_target().succeed(command, Duration::from_secs(60)))
+    }
+
+    /// Applies an object as `kubectl apply --server-side --validate=strict` does.
+    pub async fn apply(&self, object: &Value) -> Result<DynamicObject> {
+        apply(&self.client, object).await
+    }
+
+    /// The API of a kind in the scenario's namespace.
+    pub fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &self.name)
+    }
+
+    /// Waits until a ClusterDeployment is Ready in its present generation.
+    pub async fn ready(&self, cluster: &str, deadline: Duration) -> Result<ClusterDeployment> {
+        let api = self.api::<ClusterDeployment>();
+        let mut last = String::new();
+        eventually(&format!("ClusterDeployment {cluster} Ready"), deadline, async || {
+            let object = api.get(cluster).await?;
+            let status = object.status.clone().unwrap_or_default();
+            let message = status.message.clone().unwrap_or_default();
+            if message != last {
+                self.say(&format!("{cluster}: {message}"));
+                last.clone_from(&message);
+            }
+            let current = status.observed_generation == object.metadata.generation;
+            Ok(if current && conditions::is_true(&status.conditions, names::condition::READY) {
+                Look::Done(object)
+            } else {
+                Look::Waiting(message)
+            })
+        })
+        .await
+    }
+
+    /// Waits until a run is over, and gives it.
+    pub async fn finished(&self, run: &str, deadline: Duration) -> Result<PlaybookRun> {
+        let api = self.api::<PlaybookRun>();
+        eventually(&format!("PlaybookRun {run} over"), deadline, async || {
+            let object = api.get(run).await?;
+            let status = object.status.clone().unwrap_or_default();
+            Ok(match status.phase {
+                Some(phase) if phase.is_final() => Look::Done(object),
+                _ => Look::Waiting(status.message.unwrap_or_default()),
+            })
+        })
+        .await
+    }
+
+    /// Waits until a run is over and has succeeded, and gives it.
+    pub async fn succeeded(&self, run: &str, deadline: Duration) -> Result<PlaybookRun> {
+        let object = self.finished(run, deadline).await?;
+        let status = object.status.clone().unwrap_or_default();
+        if status.phase != Some(RunPhase::Succeeded) {
+            bail!("run {run} ended {:?}: {}", status.phase, status.message.unwrap_or_default());
+        }
+        Ok(object)
+    }
+
+    /// A client of a cluster that was built here, from its kubeconfig Secret.
+    pub async fn cluster_client(&self, cluster: &str) -> Result<Client> {
+        let secret = self.api::<Secret>().get(&names::kubeconfig_secret(cluster)).await?;
+        let kubeconfig = secret
+            .data
+            .as_ref()
+            .and_then(|data| data.get(names::KUBECONFIG_KEY))
+            .ok_or_else(|| anyhow!("Secret {} has no key {}", secret.name_any(), names::KUBECONFIG_KEY))?;
+        client_of(&String::from_utf8(kubeconfig.0.clone())?).await
+    }
+
+    /// Deletes a ClusterDeployment and waits until it is gone.
+    pub async fn delete_cluster(&self, cluster: &str, deadline: Duration) -> Result<()> {
+        let api = self.api::<ClusterDeployment>();
+        api.delete(cluster, &DeleteParams::default()).await?;
+        eventually(&format!("ClusterDeployment {cluster} gone"), deadline, async || {
+            Ok(match api.get_opt(cluster).await? {
+                None => Look::Done(()),
+                Some(object) => Look::Waiting(object.status.and_then(|s| s.message).unwrap_or_default()),
+            })
+        })
+        .await
+    }
+
+    async fn end(&self) -> Result<()> {
+        let prefix = format!("{}-", self.name);
+        block_in_place(|| -> Result<()> {
+            for machine in machines::list(&self.place)? {
+                if machine.name().starts_with(&prefix) {
+                    machine.remove()?;
+                }
+            }
+            Ok(())
+        })?;
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        if namespaces.get_opt(&self.name).await?.is_none() {
+            return Ok(());
+        }
+        namespaces.delete(&self.name, &DeleteParams::default()).await?;
+        // The machines are gone, so nothing can be cleaned: the finalizers that wait for it are taken off by hand.
+        eventually(&format!("namespace {} gone", self.name), Duration::from_secs(120), async || {
+            self.strip::<ClusterDeployment>().await?;
+            self.strip::<Machine>().await?;
+            self.strip::<Host>().await?;
+            self.strip::<PlaybookRun>().await?;
+            self.strip::<k8s_openapi::api::batch::v1::Job>().await?;
+            self.strip::<k8s_openapi::api::core::v1::Pod>().await?;
+            Ok(match namespaces.get_opt(&self.name).await? {
+                None => Look::Done(()),
+                Some(_) => Look::Waiting("still terminating".into()),
+            })
+        })
+        .await
+    }
+
+    async fn strip<K>(&self) -> Result<()>
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + serde::de::DeserializeOwned,
+    {
+        let api = self.api::<K>();
+        for object in api.list(&ListParams::default()).await? {
+            if object.finalizers().iter().any(|finalizer| finalizer.starts_with(names::GROUP)) {
+                let nothing = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+                api.patch(&object.name_any(), &PatchParams::default(), &nothing).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A client from the text of a kubeconfig.
+pub async fn client_of(kubeconfig: &str) -> Result<Client> {
+    let _ = rustls_provider();
+    let kubeconfig = Kubeconfig::from_yaml(kubeconfig)?;
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    config.connect_timeout = Some(Duration::from_secs(5));
+    config.read_timeout = Some(Duration::from_secs(30));
+    Ok(Client::try_from(config)?)
+}
+
+/// Applies an object server-side, with strict field validation.
+pub async fn apply(client: &Client, object: &Value) -> Result<DynamicObject> {
+    let object: DynamicObject = serde_json::from_value(object.clone())?;
+    let types = object.types.clone().ok_or_else(|| anyhow!("the object has no kind"))?;
+    let gvk = kube::core::GroupVersionKind::try_from(&types)?;
+    let (resource, capabilities) = kube::discovery::oneshot::pinned_kind(client, &gvk).await?;
+    let name = object.name_any();
+    let api: Api<DynamicObject> = match (capabilities.scope, object.namespace()) {
+        (kube::discovery::Scope::Namespaced, Some(namespace)) => {
+            Api::namespaced_with(client.clone(), &namespace, &resource)
+        }
+        (kube::discovery::Scope::Namespaced, None) => Api::default_namespaced_with(client.clone(), &resource),
+        (kube::discovery::Scope::Cluster, _) => Api::all_with(client.clone(), &resource),
+    };
+    let params = PatchParams::apply("e2e").force().validation_strict();
+    api.patch(&name, &params, &Patch::Apply(&object))
+        .await
+        .with_context(|| format!("failed to apply {} {name}", gvk.kind))
+}
+
+fn rustls_provider() -> Result<(), ()> {
+    rustls::crypto::ring::default_provider().install_default().map_err(drop)
+}
