@@ -13,10 +13,11 @@ help: ## List the verbs
 
 .PHONY: demo
 demo: ## Build a real cluster from one ClusterDeployment, on this machine, before your eyes
-	@cargo run --quiet --package demo
+	@hack/demo
 
 .PHONY: demo-down
-demo-down: lab-down ## End the demo, and remove all it made but the cache
+demo-down: ## End the demo, and remove all it made but the cache
+	@hack/demo down
 
 .PHONY: test
 test: ## Set up all there is to set up, and pass every test
@@ -33,6 +34,10 @@ lab-status: ## Show what the lab runs
 .PHONY: lab-down
 lab-down: ## Stop the lab and remove its machines
 	@$(LAB) down
+
+.PHONY: lab
+lab: ## Run the lab's command: make lab ARGS='machine add NAME'
+	@$(LAB) $(ARGS)
 
 .PHONY: crds
 crds: ## Write the CustomResourceDefinitions and docs/api.md from the types
