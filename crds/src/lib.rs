@@ -1,6 +1,8 @@
 //! The API of Clusterwright (group `clusterwright.dev/v1alpha1`): what users write, what the operator says back, and
 //! the frozen inputs that a run's executor reads. No client, no clock, no I/O.
 #![deny(missing_docs)]
+// Printer columns repeat `type_` and the like; the lint takes each for one attribute.
+#![allow(clippy::duplicated_attributes)]
 
 pub mod cluster;
 pub mod cluster_deployment;

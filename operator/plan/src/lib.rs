@@ -1,1 +1,7 @@
-//! placeholder
+//! What to do next, decided from what was observed. Pure functions: no client, no clock, no chance, no waiting.
+
+mod next;
+
+pub use next::{Next, Plan};
+
+// One line for each planner, in alphabetical order.

@@ -1,0 +1,78 @@
+//! What every pass may use.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use kube::client::ClientBuilder;
+use tokio::sync::watch;
+use tower::util::MapRequestLayer;
+
+use crate::cache::Cache;
+use crate::error::{Doing, Error};
+use crate::events::Events;
+use crate::metrics::Metrics;
+use crate::settings::Settings;
+
+/// What every pass may use: one for the whole program.
+pub struct Context {
+    /// Client of the metadata cluster. Does not retry by itself; counts its writes.
+    pub client: Client,
+    /// What the administrator set.
+    pub settings: Settings,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// What is watched.
+    pub cache: Cache,
+    /// Where Events go.
+    pub events: Events,
+    stop: watch::Receiver<bool>,
+}
+
+impl Context {
+    /// Connects to the metadata cluster: from inside a Pod, or by `KUBECONFIG`. The sender stops everything.
+    pub async fn connect(settings: Settings) -> Result<(Arc<Self>, watch::Sender<bool>), Error> {
+        let mut config = kube::Config::infer().await.map_err(|source| Error::Failed {
+            action: "find the metadata cluster (in-cluster, or by KUBECONFIG)".into(),
+            source: Box::new(source),
+        })?;
+        config.connect_timeout = Some(Duration::from_secs(10));
+        config.write_timeout = Some(Duration::from_secs(30));
+        config.default_retry = false;
+        let metrics = Metrics::new();
+        let count = metrics.clone();
+        let layer = MapRequestLayer::new(move |request: http::Request<kube::client::Body>| {
+            count.api_request(request.method(), request.uri().path());
+            request
+        });
+        let client = ClientBuilder::try_from(config)
+            .doing(|| "make a client of the metadata cluster".into())?
+            .with_layer(&layer)
+            .build();
+        Ok(Self::new(client, settings, metrics))
+    }
+
+    /// A context on a client that is there already.
+    pub fn new(client: Client, settings: Settings, metrics: Metrics) -> (Arc<Self>, watch::Sender<bool>) {
+        let (sender, stop) = watch::channel(false);
+        let events = Events::new(client.clone());
+        let context = Self {
+            client,
+            settings,
+            metrics,
+            cache: Cache::new(),
+            events,
+            stop,
+        };
+        (Arc::new(context), sender)
+    }
+
+    /// Ends when the program is asked to stop.
+    pub fn stopped(&self) -> impl Future<Output = ()> + Send + Sync + use<> {
+        let mut stop = self.stop.clone();
+        async move {
+            // An error says that the sender is gone: then it is over, too.
+            let _ = stop.wait_for(|stop| *stop).await;
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What can go wrong in a pass: an error names the action that failed and links its cause.
+
+use std::error::Error as StdError;
+
+/// Why a pass did not end well.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A request to the metadata cluster's API failed.
+    #[error("failed to {action}")]
+    Api {
+        /// What was tried: `create Job a-install-0`.
+        action: String,
+        /// What the API, or the way to it, said.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// Something else failed.
+    #[error("failed to {action}")]
+    Failed {
+        /// What was tried.
+        action: String,
+        /// What went wrong.
+        #[source]
+        source: Box<dyn StdError + Send + Sync>,
+    },
+    /// The pass was cut off.
+    #[error("the pass did not end within {seconds} s")]
+    Deadline {
+        /// The deadline.
+        seconds: u64,
+    },
+}
+
+impl Error {
+    /// Another wrote first: look again soon.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Error::Api { source, .. } if matches!(&**source, kube::Error::Api(status) if status.is_conflict() || status.is_already_exists()))
+    }
+
+    /// The object is not there.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Error::Api { source, .. } if matches!(&**source, kube::Error::Api(status) if status.is_not_found()))
+    }
+}
+
+/// Names the action that a result is of.
+pub trait Doing<T> {
+    /// `action` completes the sentence "failed to ...".
+    fn doing(self, action: impl FnOnce() -> String) -> Result<T, Error>;
+}
+
+impl<T> Doing<T> for Result<T, kube::Error> {
+    fn doing(self, action: impl FnOnce() -> String) -> Result<T, Error> {
+        self.map_err(|source| Error::Api {
+            action: action(),
+            source: Box::new(source),
+        })
+    }
+}
+
+impl<T> Doing<T> for Result<T, std::io::Error> {
+    fn doing(self, action: impl FnOnce() -> String) -> Result<T, Error> {
+        self.map_err(|source| Error::Failed {
+            action: action(),
+            source: Box::new(source),
+        })
+    }
+}
+
+impl<T> Doing<T> for Result<T, serde_json::Error> {
+    fn doing(self, action: impl FnOnce() -> String) -> Result<T, Error> {
+        self.map_err(|source| Error::Failed {
+            action: action(),
+            source: Box::new(source),
+        })
+    }
+}
+
+/// The error and its causes in one line. A cause that the text before it already holds is left out: some libraries
+/// print their source themselves.
+pub fn chain(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let own = error.to_string();
+        if !text.contains(&own) {
+            text.push_str(": ");
+            text.push_str(&own);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Doing, chain};
+
+    #[test]
+    fn a_chain_names_the_action_and_each_cause_once() {
+        let error = Err::<(), _>(std::io::Error::other("disk on fire")).doing(|| "write the log".into());
+        assert_eq!(
+            chain(&error.unwrap_err()),
+            "failed to write the log: disk on fire"
+        );
+    }
+}

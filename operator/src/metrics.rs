@@ -1,0 +1,271 @@
+//! What is counted. Labels are kinds, verbs, outcomes and phases; never the names of objects.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use crds::Machine;
+use http::Method;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindOutcome {
+    kind: String,
+    outcome: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfKind {
+    kind: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct IntentOutcome {
+    intent: String,
+    outcome: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfIntent {
+    intent: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct VerbResource {
+    verb: String,
+    resource: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Phase {
+    phase: String,
+}
+
+/// All counters; clones count into the same.
+#[derive(Clone)]
+pub struct Metrics {
+    registry: Arc<Registry>,
+    reconciles: Family<KindOutcome, Counter>,
+    reconcile_seconds: Family<OfKind, Histogram, fn() -> Histogram>,
+    queue: Family<OfKind, Gauge>,
+    failing: Family<OfKind, Gauge>,
+    runs: Family<IntentOutcome, Counter>,
+    run_seconds: Family<OfIntent, Histogram, fn() -> Histogram>,
+    machines: Family<Phase, Gauge>,
+    api_writes: Family<VerbResource, Counter>,
+    start: Gauge<f64, AtomicU64>,
+}
+
+fn pass_buckets() -> Histogram {
+    Histogram::new(exponential_buckets(0.001, 2.0, 16))
+}
+
+fn run_buckets() -> Histogram {
+    Histogram::new(exponential_buckets(4.0, 2.0, 11))
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// Counters at zero.
+    pub fn new() -> Self {
+        let mut metrics = Self {
+            registry: Arc::default(),
+            reconciles: Family::default(),
+            reconcile_seconds: Family::new_with_constructor(pass_buckets),
+            queue: Family::default(),
+            failing: Family::default(),
+            runs: Family::default(),
+            run_seconds: Family::new_with_constructor(run_buckets),
+            machines: Family::default(),
+            api_writes: Family::default(),
+            start: Gauge::default(),
+        };
+        let mut registry = Registry::with_prefix("clusterwright");
+        registry.register(
+            "reconciles",
+            "Passes, by kind and outcome",
+            metrics.reconciles.clone(),
+        );
+        registry.register(
+            "reconcile_duration_seconds",
+            "How long a pass took",
+            metrics.reconcile_seconds.clone(),
+        );
+        registry.register(
+            "queue_depth",
+            "Objects whose pass is due or under way",
+            metrics.queue.clone(),
+        );
+        registry.register(
+            "objects_failing",
+            "Objects whose last pass failed",
+            metrics.failing.clone(),
+        );
+        registry.register(
+            "runs",
+            "Runs that ended, by intent and outcome",
+            metrics.runs.clone(),
+        );
+        registry.register(
+            "run_duration_seconds",
+            "How long a run took",
+            metrics.run_seconds.clone(),
+        );
+        registry.register("machines", "Machines, by phase", metrics.machines.clone());
+        registry.register(
+            "api_writes",
+            "Writes to the metadata cluster's API",
+            metrics.api_writes.clone(),
+        );
+        registry.register(
+            "start_time_seconds",
+            "When the operator started",
+            metrics.start.clone(),
+        );
+        metrics.start.set(jiff::Timestamp::now().as_second() as f64);
+        metrics.registry = Arc::new(registry);
+        metrics
+    }
+
+    /// A pass ended.
+    pub fn pass(&self, kind: &str, outcome: &str, took: Duration) {
+        self.reconciles
+            .get_or_create(&KindOutcome {
+                kind: kind.into(),
+                outcome: outcome.into(),
+            })
+            .inc();
+        self.reconcile_seconds
+            .get_or_create(&OfKind { kind: kind.into() })
+            .observe(took.as_secs_f64());
+    }
+
+    /// How many objects' passes are due or under way, and how many objects' last pass failed.
+    pub fn queue(&self, kind: &str, due: usize, failing: usize) {
+        self.queue
+            .get_or_create(&OfKind { kind: kind.into() })
+            .set(due as i64);
+        self.failing
+            .get_or_create(&OfKind { kind: kind.into() })
+            .set(failing as i64);
+    }
+
+    /// A run ended.
+    pub fn run_ended(&self, intent: &str, outcome: &str, took: Duration) {
+        self.runs
+            .get_or_create(&IntentOutcome {
+                intent: intent.into(),
+                outcome: outcome.into(),
+            })
+            .inc();
+        self.run_seconds
+            .get_or_create(&OfIntent {
+                intent: intent.into(),
+            })
+            .observe(took.as_secs_f64());
+    }
+
+    /// A request goes to the API; reads are not counted.
+    pub fn api_request(&self, method: &Method, path: &str) {
+        let verb = match *method {
+            Method::POST => "create",
+            Method::PUT => "update",
+            Method::PATCH => "patch",
+            Method::DELETE => "delete",
+            _ => return,
+        };
+        let resource = resource_of(path);
+        self.api_writes
+            .get_or_create(&VerbResource {
+                verb: verb.into(),
+                resource,
+            })
+            .inc();
+    }
+
+    /// Everything as text, with the machines counted as they are now.
+    pub fn text(&self, machines: &[Arc<Machine>]) -> Result<String, std::fmt::Error> {
+        let mut phases: BTreeMap<String, i64> = BTreeMap::new();
+        for machine in machines {
+            let phase = machine.status.as_ref().and_then(|status| status.phase);
+            *phases
+                .entry(phase.map_or_else(|| "Pending".into(), |phase| format!("{phase:?}")))
+                .or_default() += 1;
+        }
+        self.machines.clear();
+        for (phase, count) in phases {
+            self.machines.get_or_create(&Phase { phase }).set(count);
+        }
+        let mut text = String::new();
+        encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+/// `playbookruns/status` of `/apis/clusterwright.dev/v1alpha1/namespaces/n/playbookruns/a/status`: a path without its
+/// names.
+fn resource_of(path: &str) -> String {
+    let mut parts = path.trim_start_matches('/').split('/');
+    let group = match parts.next() {
+        Some("api") => parts.next(),
+        Some("apis") => parts.nth(1),
+        _ => None,
+    };
+    if group.is_none() {
+        return "other".into();
+    }
+    let mut rest: Vec<&str> = parts.collect();
+    if rest.len() > 2 && rest[0] == "namespaces" {
+        rest.drain(..2);
+    }
+    match rest.as_slice() {
+        [resource] | [resource, _] => (*resource).into(),
+        [resource, _, subresource, ..] => format!("{resource}/{subresource}"),
+        [] => "other".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Metrics, resource_of};
+    use http::Method;
+
+    #[test]
+    fn a_path_is_counted_without_its_names() {
+        let check = |path, expected: &str| assert_eq!(resource_of(path), expected);
+        check("/api/v1/namespaces/fleet/secrets", "secrets");
+        check("/api/v1/namespaces/fleet/secrets/a", "secrets");
+        check("/api/v1/namespaces/fleet", "namespaces");
+        check(
+            "/apis/clusterwright.dev/v1alpha1/namespaces/n/playbookruns/a/status",
+            "playbookruns/status",
+        );
+        check("/apis/batch/v1/namespaces/n/jobs/a", "jobs");
+        check("/version", "other");
+    }
+
+    #[test]
+    fn only_writes_are_counted() {
+        let metrics = Metrics::new();
+        metrics.api_request(&Method::GET, "/api/v1/namespaces/a/secrets");
+        metrics.api_request(&Method::POST, "/api/v1/namespaces/a/secrets");
+        let text = metrics.text(&[]).unwrap();
+        assert!(
+            text.contains("clusterwright_api_writes_total{verb=\"create\",resource=\"secrets\"} 1"),
+            "{text}"
+        );
+        assert!(!text.contains("verb=\"get\""), "{text}");
+    }
+}

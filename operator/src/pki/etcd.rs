@@ -1,0 +1,162 @@
+//! etcd's leaf certificates: a server and a peer certificate a member, and the clients' that health checks and API
+//! servers use. They are kept in the Secret `<cluster>-etcd-certificates`, so that a second run of a step brings the
+//! same files and changes nothing; one is made anew when it is missing, does not fit, or ends soon.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crds::ClusterDeployment;
+use crds::names::{FIELD_MANAGER, etcd_certificates_secret};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, Patch, PatchParams};
+use kube::{Client, ResourceExt};
+use rcgen::KeyPair;
+
+use super::authority::{Authority, Leaf};
+use super::certificate::Certificate;
+use super::material::{Data, Pki};
+use super::{PkiError, belongs_to, secret};
+
+/// A leaf with less left than this is made anew.
+const RENEW_BEFORE: SignedDuration = SignedDuration::from_hours(60 * 24);
+
+/// A member of etcd: its Host's name, and where others reach it (IP addresses or DNS names).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    pub host: String,
+    pub addresses: Vec<String>,
+}
+
+/// All leaf certificates of a cluster's etcd, by the names of the files that machines get.
+#[derive(Clone, PartialEq, Eq)]
+pub struct EtcdCertificates(Data);
+
+impl EtcdCertificates {
+    /// What a run gets in which these etcd machines are.
+    pub fn files_of<'a>(&self, hosts: impl IntoIterator<Item = &'a str>) -> Data {
+        let names = hosts.into_iter().flat_map(|host| {
+            ["server", "peer"].into_iter().flat_map(move |kind| pair_names(&format!("etcd.{host}.{kind}")))
+        });
+        self.pick(names.chain(pair_names(HEALTHCHECK)))
+    }
+
+    /// What a run with control planes gets: the API servers' client certificate.
+    pub fn apiserver_files(&self) -> Data {
+        self.pick(pair_names(APISERVER))
+    }
+
+    fn pick(&self, names: impl IntoIterator<Item = String>) -> Data {
+        let names = names.into_iter();
+        names.filter_map(|name| self.0.get_key_value(&name).map(|(key, value)| (key.clone(), value.clone()))).collect()
+    }
+}
+
+const HEALTHCHECK: &str = "etcd.healthcheck-client";
+const APISERVER: &str = "pki.apiserver-etcd-client";
+
+fn pair_names(stem: &str) -> [String; 2] {
+    [format!("{stem}.crt"), format!("{stem}.key")]
+}
+
+/// The certificates of these members (all of the cluster's), kept or made; written only when something changed.
+pub async fn ensure(
+    client: &Client,
+    cd: &ClusterDeployment,
+    pki: &Pki,
+    members: &[Member],
+    now: Timestamp,
+) -> Result<EtcdCertificates, PkiError> {
+    let api: Api<Secret> = Api::namespaced(client.clone(), &cd.namespace().unwrap_or_default());
+    let name = etcd_certificates_secret(&cd.name_any());
+    let found = api.get_opt(&name).await;
+    let found = found.map_err(PkiError::api(format!("read Secret {name}")))?;
+    if let Some(found) = &found {
+        belongs_to(found, cd)?;
+    }
+    let kept = found.and_then(|secret| secret.data).unwrap_or_default();
+    let wanted = complete(&kept, &pki.etcd, members, now)?;
+    if wanted != kept {
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        let patch = Patch::Apply(secret(cd, &name, wanted.clone()));
+        let written = api.patch(&name, &params, &patch).await;
+        written.map_err(PkiError::api(format!("apply Secret {name}")))?;
+    }
+    Ok(EtcdCertificates(wanted))
+}
+
+/// Every certificate wanted: those kept that still do, the others made. Certificates of members that are gone go too.
+fn complete(kept: &Data, authority: &Authority, members: &[Member], now: Timestamp) -> Result<Data, PkiError> {
+    let mut wanted = BTreeMap::new();
+    for (stem, leaf) in leaves(members) {
+        let [certificate, key] = pair_names(&stem);
+        match (kept.get(&certificate), kept.get(&key)) {
+            (Some(old), Some(old_key)) if still_good(old, old_key, authority, &leaf, now) => {
+                wanted.insert(certificate, old.clone());
+                wanted.insert(key, old_key.clone());
+            }
+            _ => {
+                let made = authority.issue(&leaf, now)?;
+                wanted.insert(certificate, ByteString(made.certificate.into()));
+                wanted.insert(key, ByteString(made.key.into()));
+            }
+        }
+    }
+    Ok(wanted)
+}
+
+fn leaves(members: &[Member]) -> Vec<(String, Leaf)> {
+    let client = |common_name: &str| Leaf {
+        common_name: common_name.into(),
+        organization: Some("system:masters"),
+        ..Leaf::default()
+    };
+    let mut leaves = vec![
+        (HEALTHCHECK.to_owned(), client("kube-etcd-healthcheck-client")),
+        (APISERVER.to_owned(), client("kube-apiserver-etcd-client")),
+    ];
+    for member in members {
+        let (addresses, names): (Vec<_>, Vec<_>) =
+            member.addresses.iter().map(|given| given.parse::<IpAddr>().map_err(|_| given.clone())).partition(Result::is_ok);
+        let addresses: BTreeSet<IpAddr> = addresses
+            .into_iter()
+            .filter_map(Result::ok)
+            .chain([Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()])
+            .collect();
+        let names: BTreeSet<String> = names
+            .into_iter()
+            .filter_map(Result::err)
+            .chain(["localhost".to_owned(), member.host.clone()])
+            .collect();
+        let leaf = Leaf {
+            common_name: member.host.clone(),
+            organization: None,
+            dns_names: names.into_iter().collect(),
+            addresses: addresses.into_iter().collect(),
+            serves: true,
+        };
+        leaves.push((format!("etcd.{}.server", member.host), leaf.clone()));
+        leaves.push((format!("etcd.{}.peer", member.host), leaf));
+    }
+    leaves
+}
+
+fn still_good(certificate: &ByteString, key: &ByteString, authority: &Authority, leaf: &Leaf, now: Timestamp) -> bool {
+    let parse = |pem: &str| Certificate::parse("a certificate of etcd", pem);
+    let (Ok(pem), Ok(key)) = (std::str::from_utf8(&certificate.0), std::str::from_utf8(&key.0)) else {
+        return false;
+    };
+    let (Ok(certificate), Ok(authority), Ok(key)) = (parse(pem), parse(authority.certificate()), KeyPair::from_pem(key))
+    else {
+        return false;
+    };
+    let names = (
+        leaf.dns_names.iter().cloned().collect::<BTreeSet<_>>(),
+        leaf.addresses.iter().copied().collect::<BTreeSet<_>>(),
+    );
+    certificate.is_signed_by(&authority)
+        && certificate.has_key(&key)
+        && certificate.alternative_names().is_ok_and(|found| found == names)
+        && certificate.not_after().is_ok_and(|end| end.duration_since(now) > RENEW_BEFORE)
+}
