@@ -1,15 +1,17 @@
 //! `lab build ...`: makes what the lab runs on, and nothing that is there already.
 
 use std::path::PathBuf;
+use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use clap::{Args, Subcommand};
 
 use crate::cache::Cache;
-use crate::prerequisites;
+use crate::images::ours::Foundation;
+use crate::images::scratch;
 use crate::programs::{Programs, go};
 use crate::progress::Progress;
-use crate::rootfs;
+use crate::{bundle, cargo, prerequisites, rootfs};
 
 /// What to build. Everything is cached: a second call takes a moment.
 #[derive(Debug, Clone, Subcommand)]
@@ -50,9 +52,46 @@ fn blocking(command: &BuildCommand) -> Result<()> {
     match command {
         BuildCommand::Programs => go::build(&cache, &programs, &progress),
         BuildCommand::Rootfs => rootfs::machine::build(&cache, &progress).map(drop),
-        BuildCommand::Images(_) | BuildCommand::Bundle | BuildCommand::All(_) => {
-            go::build(&cache, &programs, &progress)?;
-            rootfs::machine::build(&cache, &progress).map(drop)
+        BuildCommand::Images(options) => images(options, &cache, &programs, &progress),
+        BuildCommand::Bundle => {
+            side_by_side(
+                || go::build(&cache, &programs, &progress),
+                || rootfs::machine::build(&cache, &progress).map(drop),
+            )?;
+            scratch::build(&cache, &programs, &progress)?;
+            bundle::build(&cache, &programs, &progress)
+        }
+        BuildCommand::All(options) => {
+            images(options, &cache, &programs, &progress)?;
+            bundle::build(&cache, &programs, &progress)
         }
     }
+}
+
+/// Compilers on one side, Debian's packages on the other: the one waits for cores, the other for the network.
+fn images(options: &Images, cache: &Cache, programs: &Programs, progress: &Progress) -> Result<()> {
+    let ((operator, executor), foundation) = side_by_side(
+        || {
+            go::build(cache, programs, progress)?;
+            cargo::ours(cache, progress)
+        },
+        || {
+            rootfs::machine::build(cache, progress)?;
+            Foundation::prepare(options.base_image.as_deref(), cache, progress)
+        },
+    )?;
+    scratch::build(cache, programs, progress)?;
+    foundation.build(&operator, &executor, cache, progress)
+}
+
+fn side_by_side<A: Send, B>(
+    one: impl FnOnce() -> Result<A> + Send,
+    other: impl FnOnce() -> Result<B>,
+) -> Result<(A, B)> {
+    thread::scope(|scope| {
+        let one = scope.spawn(one);
+        let other = other();
+        let one = one.join().map_err(|_| anyhow!("a part of the build panicked"))?;
+        Ok((one?, other?))
+    })
 }

@@ -3,9 +3,12 @@
 //! The demo, the tests and the benchmarks all stand on this crate; `lab` is its command.
 
 pub mod build;
+pub mod bundle;
 pub mod cache;
+pub mod cargo;
 pub mod cgroups;
 pub mod command;
+pub mod images;
 pub mod logged;
 pub mod machines;
 pub mod manifests;
@@ -19,3 +22,4 @@ pub mod project;
 pub mod rootfs;
 pub mod serve;
 pub mod ssh;
+

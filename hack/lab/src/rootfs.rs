@@ -10,13 +10,14 @@ use crate::cache::{Cache, create_dir};
 use crate::logged;
 use crate::progress::Task;
 
+pub mod container;
 pub mod machine;
 
 /// The Debian release that all of them are of.
 const RELEASE: &str = "bookworm";
 
 /// A short name for a recipe: another text, another name.
-fn recipe_hash(texts: &[&str]) -> String {
+pub fn recipe_hash(texts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for text in texts {
         hash.update((text.len() as u64).to_be_bytes());

@@ -1,0 +1,225 @@
+//! What is in the bundle. Names and layouts equal those of the projects' own releases, so that released files can
+//! take these ones' places.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::cache::Cache;
+use crate::images::tree::{Tree, file_fingerprint};
+use crate::images::{architecture, scratch};
+use crate::programs::{COMPONENTS, Component, Programs};
+
+/// One artifact to be.
+#[derive(Debug)]
+pub struct Planned {
+    /// Its name in the index.
+    pub name: String,
+    /// Its version in the index.
+    pub version: String,
+    /// Its place in the bundle.
+    pub path: String,
+    /// What it is made of.
+    pub content: Content,
+}
+
+/// What an artifact is made of.
+#[derive(Debug)]
+pub enum Content {
+    /// One executable.
+    File(PathBuf),
+    /// A compressed tar.
+    Archive(Tree),
+    /// An image's archive.
+    Image(PathBuf),
+}
+
+impl Content {
+    /// The word for it in the index.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::File(_) => "file",
+            Self::Archive(_) => "archive",
+            Self::Image(_) => "image",
+        }
+    }
+}
+
+impl Planned {
+    /// A text that changes when the artifact must be made again.
+    pub fn fingerprint(&self) -> Result<String> {
+        match &self.content {
+            Content::File(source) | Content::Image(source) => file_fingerprint(source),
+            Content::Archive(tree) => tree.fingerprint(),
+        }
+    }
+
+    /// Makes the artifact.
+    pub fn make(&self, into: &Path) -> Result<()> {
+        let making = || format!("failed to make {}", self.path);
+        match &self.content {
+            Content::File(source) | Content::Image(source) => {
+                // The same bytes twice on one disk would cost a gigabyte.
+                if fs::hard_link(source, into).is_err() {
+                    fs::copy(source, into).with_context(making)?;
+                }
+                Ok(())
+            }
+            Content::Archive(tree) => {
+                let file = File::create(into).with_context(making)?;
+                let mut packed = GzEncoder::new(file, Compression::fast());
+                tree.write(&mut packed)?;
+                packed
+                    .finish()
+                    .and_then(|mut file| file.flush())
+                    .with_context(making)
+            }
+        }
+    }
+}
+
+/// Every artifact, in the order of the index.
+pub fn all(cache: &Cache, programs: &Programs) -> Vec<Planned> {
+    let mut artifacts: Vec<Planned> = COMPONENTS
+        .iter()
+        .flat_map(|it| of_component(it, programs))
+        .collect();
+    artifacts.extend(scratch::references().into_iter().map(|image| Planned {
+        path: format!("images/{}", image.file()),
+        content: Content::Image(image.archive(cache)),
+        name: image.name.to_owned(),
+        version: image.version.into_owned(),
+    }));
+    artifacts
+}
+
+fn of_component(component: &Component, programs: &Programs) -> Vec<Planned> {
+    let version = component.version;
+    let platform = format!("linux-{}", architecture());
+    let file = |name: &str| Planned {
+        name: name.to_owned(),
+        version: version.to_owned(),
+        path: format!("files/{name}-{version}-{platform}"),
+        content: Content::File(programs.of(component, name)),
+    };
+    let archive = |ending: &str, tree: Tree| Planned {
+        name: component.name.to_owned(),
+        version: version.to_owned(),
+        path: format!("files/{}-{version}-{platform}.{ending}", component.name),
+        content: Content::Archive(tree),
+    };
+    match component.name {
+        "kubernetes" => ["kubelet", "kubeadm", "kubectl"].map(file).into(),
+        "runc" => vec![file("runc")],
+        "containerd" => vec![archive("tar.gz", under("bin", component, programs))],
+        "etcd" => {
+            vec![archive(
+                "tar.gz",
+                under(&format!("etcd-v{version}-{platform}"), component, programs),
+            )]
+        }
+        "cni-plugins" => {
+            let mut tree = Tree::new();
+            for (name, _) in component.programs {
+                tree.program(name, programs.of(component, name));
+            }
+            vec![archive("tgz", tree)]
+        }
+        // CoreDNS comes as an image only.
+        _ => Vec::new(),
+    }
+}
+
+fn under(directory: &str, component: &Component, programs: &Programs) -> Tree {
+    let mut tree = Tree::new();
+    tree.directory(directory, 0o755, 0);
+    for (name, _) in component.programs {
+        tree.program(&format!("{directory}/{name}"), programs.of(component, name));
+    }
+    tree
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned() -> Vec<Planned> {
+        let cache = Cache::at("/cache");
+        all(&cache, &Programs::new(None, cache.programs()))
+    }
+
+    #[test]
+    fn the_bundle_has_all_that_machines_take() {
+        let names: Vec<String> = planned()
+            .iter()
+            .map(|it| format!("{}:{}", it.name, it.version))
+            .collect();
+        for wanted in [
+            "kubelet:1.35.4",
+            "kubeadm:1.35.4",
+            "kubectl:1.35.4",
+            "runc:1.5.2",
+            "containerd:2.4.2",
+            "etcd:3.6.16",
+            "cni-plugins:1.9.1",
+            "registry.k8s.io/kube-apiserver:v1.35.4",
+            "registry.k8s.io/kube-controller-manager:v1.35.4",
+            "registry.k8s.io/kube-scheduler:v1.35.4",
+            "registry.k8s.io/kube-proxy:v1.35.4",
+            "registry.k8s.io/coredns/coredns:v1.14.7",
+            "registry.k8s.io/pause:3.10.1",
+            "clusterwright.dev/busybox:1.35",
+        ] {
+            assert!(
+                names.iter().any(|it| it == wanted),
+                "{wanted} is not among {names:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_two_artifacts_have_one_place() {
+        let planned = planned();
+        let places: std::collections::BTreeSet<&str> = planned.iter().map(|it| it.path.as_str()).collect();
+        assert_eq!(places.len(), planned.len());
+    }
+
+    #[test]
+    fn an_archive_unpacks_as_a_release_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let programs = Programs::new(None, dir.path().to_owned());
+        for component in COMPONENTS {
+            for (name, _) in component.programs {
+                let path = programs.of(component, name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, *name).unwrap();
+            }
+        }
+        let artifacts = all(&Cache::at(dir.path()), &programs);
+        let etcd = artifacts.iter().find(|it| it.name == "etcd").unwrap();
+        let made = dir.path().join("etcd.tar.gz");
+        etcd.make(&made).unwrap();
+        let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(File::open(made).unwrap()));
+        let entries: Vec<(String, u32)> = archive
+            .entries()
+            .unwrap()
+            .map(|it| it.unwrap())
+            .map(|it| {
+                (
+                    it.path().unwrap().to_string_lossy().into_owned(),
+                    it.header().mode().unwrap(),
+                )
+            })
+            .collect();
+        let top = format!("etcd-v3.6.16-linux-{}", architecture());
+        assert_eq!(entries[0], (format!("{top}/"), 0o755));
+        assert!(
+            entries.contains(&(format!("{top}/etcdctl"), 0o755)),
+            "{entries:?}"
+        );
+    }
+}
