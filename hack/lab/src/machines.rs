@@ -21,6 +21,8 @@ use crate::ssh::{self, Target};
 use crate::{network, processes};
 
 pub use definition::{Bind, Definition, MachineOptions, Route};
+pub(crate) use filesystem::unmount_below;
+pub(crate) use power::lab_program;
 pub use supervisor::supervise;
 
 /// How long a machine may take from its start to an answer over SSH.
@@ -198,6 +200,13 @@ impl Machine {
         self.wait()
     }
 
+    /// Mounts its files and writes what is its own into them; a start does the same first.
+    pub fn prepare(&self) -> Result<()> {
+        let key = ssh::ensure_user_key(&self.place)?;
+        filesystem::prepare(&self.directory(), &self.definition, &key)
+            .with_context(|| format!("failed to prepare the files of machine {}", self.name()))
+    }
+
     /// Starts it without waiting for an answer.
     pub fn launch(&self) -> Result<()> {
         network::up()?;
@@ -265,7 +274,8 @@ fn process_name(machine: &str) -> String {
     format!("machine-{machine}")
 }
 
-fn remove_directory(place: &Place, name: &str) -> Result<()> {
+/// Removes a machine by its directory, in whatever state it is.
+pub(crate) fn remove_directory(place: &Place, name: &str) -> Result<()> {
     let directory = place.machine(name);
     power::end_at_once(place, name)?;
     filesystem::unmount(&directory)?;

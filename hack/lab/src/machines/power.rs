@@ -7,12 +7,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::Signal;
 
-use super::{Machine, filesystem, process_name, supervisor};
+use super::{Machine, process_name, supervisor};
 use crate::command::run;
 use crate::network::BRIDGE;
 use crate::place::Place;
 use crate::processes::{self, Daemon};
-use crate::ssh;
 
 /// How long a clean shutdown may take; systemd itself gives each service 90 s.
 const SHUTDOWN: Duration = Duration::from_secs(100);
@@ -22,8 +21,7 @@ pub(super) fn launch(machine: &Machine) -> Result<()> {
     if processes::find(&machine.place, &machine.process()).is_some() {
         return Ok(());
     }
-    let key = ssh::ensure_user_key(&machine.place)?;
-    filesystem::prepare(&machine.directory(), &machine.definition, &key)?;
+    machine.prepare()?;
     Daemon::new(&machine.process(), lab_program()?)
         .args(["supervise", machine.name()])
         .env("CLUSTERWRIGHT_LAB_DIR", machine.place.root())
@@ -144,7 +142,7 @@ fn wait_off(machine: &Machine, deadline: Duration) -> Result<()> {
 }
 
 /// The `lab` program, which supervises machines: this process itself, or the one built beside the tests that use it.
-fn lab_program() -> Result<PathBuf> {
+pub(crate) fn lab_program() -> Result<PathBuf> {
     let own = std::env::current_exe().context("failed to find the own program")?;
     let set = std::env::var_os("CLUSTERWRIGHT_LAB_PROGRAM").map(PathBuf::from);
     let candidates = set.into_iter().chain(candidates(&own));

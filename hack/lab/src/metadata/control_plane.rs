@@ -1,0 +1,172 @@
+//! The metadata cluster's control plane: four programs on the host.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use super::Metadata;
+use super::pki::SERVICE_NETWORK;
+use crate::network::HOST_ADDRESS;
+use crate::processes::Daemon;
+
+/// The names of its processes, in the order of their start.
+pub(super) const PROCESSES: [&str; 4] = [
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+];
+
+/// How long a Pod stays on a node that is gone. Kubernetes' own five minutes would make each test of a lost node as long.
+const TOLERATION_SECONDS: u32 = 30;
+
+/// Starts etcd and the API server and waits until the API is ready; then starts what works through it.
+pub(super) fn start(metadata: &Metadata) -> Result<()> {
+    start_one(metadata, "etcd", etcd(metadata))?;
+    // The API server waits for etcd by itself.
+    start_one(metadata, "kube-apiserver", apiserver(metadata))?;
+    metadata.wait_for("kube-apiserver", "the API to be ready", || {
+        metadata.kubectl(["get", "--raw", "/readyz"])
+    })?;
+    start_one(metadata, "kube-controller-manager", controller_manager(metadata))?;
+    start_one(metadata, "kube-scheduler", scheduler(metadata))?;
+    // What kubeadm does after its start: its API server's client certificate for kubelets is of this group.
+    let binding = "apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: 'kubeadm:cluster-admins'}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: 'kubeadm:cluster-admins'}]
+";
+    metadata
+        .apply(binding)
+        .context("failed to let the API server ask kubelets")
+}
+
+fn start_one(metadata: &Metadata, name: &str, args: Vec<String>) -> Result<()> {
+    let program = metadata.programs.find(name)?;
+    Daemon::new(name, program)
+        .args(args)
+        .within(&Metadata::daemons())
+        .start(&metadata.place)?;
+    Ok(())
+}
+
+fn file(metadata: &Metadata, name: &str) -> String {
+    metadata.pki.file(name).display().to_string()
+}
+
+fn options<const N: usize>(pairs: [(&str, String); N]) -> Vec<String> {
+    pairs
+        .into_iter()
+        .map(|(name, value)| format!("--{name}={value}"))
+        .collect()
+}
+
+fn etcd(metadata: &Metadata) -> Vec<String> {
+    let pki = |name: &str| file(metadata, name);
+    let peers = format!("https://{HOST_ADDRESS}:2380");
+    let clients = format!("https://{HOST_ADDRESS}:2379");
+    let data: PathBuf = metadata.directory().join("etcd");
+    options([
+        ("name", "metadata".into()),
+        ("data-dir", data.display().to_string()),
+        ("listen-client-urls", clients.clone()),
+        ("advertise-client-urls", clients),
+        ("listen-peer-urls", peers.clone()),
+        ("initial-advertise-peer-urls", peers.clone()),
+        ("initial-cluster", format!("metadata={peers}")),
+        ("cert-file", pki("etcd/server.crt")),
+        ("key-file", pki("etcd/server.key")),
+        ("trusted-ca-file", pki("etcd/ca.crt")),
+        ("client-cert-auth", "true".into()),
+        ("peer-cert-file", pki("etcd/peer.crt")),
+        ("peer-key-file", pki("etcd/peer.key")),
+        ("peer-trusted-ca-file", pki("etcd/ca.crt")),
+        ("peer-client-cert-auth", "true".into()),
+        // A lab is made anew and not restored: its data need not survive a power loss, and the disk is shared by many.
+        ("unsafe-no-fsync", "true".into()),
+        ("log-level", "warn".into()),
+    ])
+}
+
+fn apiserver(metadata: &Metadata) -> Vec<String> {
+    let pki = |name: &str| file(metadata, name);
+    options([
+        ("advertise-address", HOST_ADDRESS.to_string()),
+        ("bind-address", HOST_ADDRESS.to_string()),
+        ("secure-port", "6443".into()),
+        ("etcd-servers", format!("https://{HOST_ADDRESS}:2379")),
+        ("etcd-cafile", pki("etcd/ca.crt")),
+        ("etcd-certfile", pki("apiserver-etcd-client.crt")),
+        ("etcd-keyfile", pki("apiserver-etcd-client.key")),
+        ("client-ca-file", pki("ca.crt")),
+        ("tls-cert-file", pki("apiserver.crt")),
+        ("tls-private-key-file", pki("apiserver.key")),
+        (
+            "service-account-issuer",
+            "https://kubernetes.default.svc.cluster.local".into(),
+        ),
+        ("service-account-key-file", pki("sa.pub")),
+        ("service-account-signing-key-file", pki("sa.key")),
+        ("service-cluster-ip-range", SERVICE_NETWORK.into()),
+        ("authorization-mode", "Node,RBAC".into()),
+        ("enable-admission-plugins", "NodeRestriction".into()),
+        ("allow-privileged", "true".into()),
+        ("kubelet-client-certificate", pki("apiserver-kubelet-client.crt")),
+        ("kubelet-client-key", pki("apiserver-kubelet-client.key")),
+        ("kubelet-preferred-address-types", "InternalIP".into()),
+        ("proxy-client-cert-file", pki("front-proxy-client.crt")),
+        ("proxy-client-key-file", pki("front-proxy-client.key")),
+        ("requestheader-client-ca-file", pki("front-proxy-ca.crt")),
+        ("requestheader-allowed-names", "front-proxy-client".into()),
+        ("requestheader-extra-headers-prefix", "X-Remote-Extra-".into()),
+        ("requestheader-group-headers", "X-Remote-Group".into()),
+        ("requestheader-username-headers", "X-Remote-User".into()),
+        (
+            "default-not-ready-toleration-seconds",
+            TOLERATION_SECONDS.to_string(),
+        ),
+        (
+            "default-unreachable-toleration-seconds",
+            TOLERATION_SECONDS.to_string(),
+        ),
+        ("profiling", "false".into()),
+    ])
+}
+
+fn controller_manager(metadata: &Metadata) -> Vec<String> {
+    let pki = |name: &str| file(metadata, name);
+    let kubeconfig = metadata
+        .pki
+        .kubeconfig("controller-manager")
+        .display()
+        .to_string();
+    options([
+        ("kubeconfig", kubeconfig.clone()),
+        ("authentication-kubeconfig", kubeconfig.clone()),
+        ("authorization-kubeconfig", kubeconfig),
+        ("bind-address", HOST_ADDRESS.to_string()),
+        ("root-ca-file", pki("ca.crt")),
+        ("client-ca-file", pki("ca.crt")),
+        ("cluster-signing-cert-file", pki("ca.crt")),
+        ("cluster-signing-key-file", pki("ca.key")),
+        ("service-account-private-key-file", pki("sa.key")),
+        ("requestheader-client-ca-file", pki("front-proxy-ca.crt")),
+        ("use-service-account-credentials", "true".into()),
+        // There is one: waiting for a lease of the run before would cost 15 s.
+        ("leader-elect", "false".into()),
+        ("profiling", "false".into()),
+    ])
+}
+
+fn scheduler(metadata: &Metadata) -> Vec<String> {
+    let kubeconfig = metadata.pki.kubeconfig("scheduler").display().to_string();
+    options([
+        ("kubeconfig", kubeconfig.clone()),
+        ("authentication-kubeconfig", kubeconfig.clone()),
+        ("authorization-kubeconfig", kubeconfig),
+        ("bind-address", HOST_ADDRESS.to_string()),
+        ("leader-elect", "false".into()),
+        ("profiling", "false".into()),
+    ])
+}
