@@ -27,6 +27,12 @@ pub mod annotation {
     pub const ORDINAL: &str = "clusterwright.dev/ordinal";
     /// Another attempt, after the last one allowed; its value is the generation it is meant for.
     pub const RETRY: &str = "clusterwright.dev/retry";
+    /// On runs of a controller: the Machine of each Host, as JSON `{"<host>": {"uid": "<Machine's UID>"}}`.
+    pub const MACHINES: &str = "clusterwright.dev/machines";
+    /// On runs of a controller: how often the same was tried before; 0 for the first.
+    pub const ATTEMPT: &str = "clusterwright.dev/attempt";
+    /// On runs of a controller: the ClusterDeployment's generation that it was made from.
+    pub const GENERATION: &str = "clusterwright.dev/generation";
 }
 
 /// Finalizers.
@@ -114,6 +120,10 @@ pub fn worker_set(cluster: &str, set: &str) -> String {
 /// Name of the Secret with a cluster's certificate authorities and keys.
 pub fn pki_secret(cluster: &str) -> String {
     format!("{cluster}-pki")
+}
+/// Name of the Secret with the leaf certificates of a cluster's etcd.
+pub fn etcd_certificates_secret(cluster: &str) -> String {
+    format!("{cluster}-etcd-certificates")
 }
 /// Name of the Secret with a cluster's administrator kubeconfig.
 pub fn kubeconfig_secret(cluster: &str) -> String {

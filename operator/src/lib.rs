@@ -11,6 +11,7 @@ pub mod events;
 pub mod execute;
 pub mod health;
 pub mod metrics;
+pub mod pki;
 pub mod settings;
 pub mod telemetry;
 

@@ -11,70 +11,88 @@ use crds::ClusterDeployment;
 use crds::names::{label, pki_secret};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Api, PostParams};
-use kube::{Client, Resource, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 
 pub use authority::{Authority, Certified};
 pub use material::Pki;
 
+use crate::context::Context;
+use crate::error::{Doing, Error};
+use crate::execute;
+
 /// What can go wrong with certificates and keys.
 #[derive(Debug, thiserror::Error)]
 pub enum PkiError {
+    /// Something could not be made.
     #[error("failed to make {what}")]
     Make {
+        /// Of what.
         what: String,
+        /// Why.
         #[source]
         source: rcgen::Error,
     },
-    #[error("failed to read {what}: {problem}")]
-    Read { what: String, problem: String },
+    /// Something that is there cannot be used.
+    #[error("{what} cannot be used: {problem}")]
+    Read {
+        /// What.
+        what: String,
+        /// Why.
+        problem: String,
+    },
+    /// A key is gone.
     #[error("Secret {secret} has no key {key}: restore it from a backup, it is never made anew")]
-    MissingKey { secret: String, key: &'static str },
+    MissingKey {
+        /// Name of the Secret.
+        secret: String,
+        /// Name of the key.
+        key: &'static str,
+    },
+    /// A date that certificates cannot hold.
     #[error("the time is out of the range of certificates")]
     Time,
-    #[error("Secret {secret} belongs to another object ({owner}): wait until it is collected, or remove it")]
-    NotOurs { secret: String, owner: String },
-    #[error("failed to {action}")]
-    Api {
-        action: String,
-        #[source]
-        source: Box<kube::Error>,
+    /// The Secret is another object's.
+    #[error("Secret {secret} belongs to another object ({owner}): it is used once that one is gone")]
+    NotOurs {
+        /// Name of the Secret.
+        secret: String,
+        /// Kind, name and UID of its owner.
+        owner: String,
     },
 }
 
-impl PkiError {
-    pub(crate) fn api(action: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
-        let action = action.into();
-        move |source| Self::Api { action, source: Box::new(source) }
+impl<T> Doing<T> for Result<T, PkiError> {
+    fn doing(self, action: impl FnOnce() -> String) -> Result<T, Error> {
+        self.map_err(|source| Error::Failed {
+            action: action(),
+            source: Box::new(source),
+        })
     }
 }
 
 /// The cluster's authorities and keys: read from their Secret, or made and written there if there is none yet. A Secret
 /// without an owner is taken as it is: that is how a cluster is rebuilt from a backup of its keys.
-pub async fn ensure(client: &Client, cd: &ClusterDeployment, now: Timestamp) -> Result<Pki, PkiError> {
-    let namespace = cd.namespace().unwrap_or_default();
-    let api: Api<Secret> = Api::namespaced(client.clone(), &namespace);
+pub async fn ensure(ctx: &Context, cd: &ClusterDeployment, now: Timestamp) -> Result<Pki, Error> {
     let name = pki_secret(&cd.name_any());
-    for _ in 0..2 {
-        let found = api.get_opt(&name).await;
-        if let Some(secret) = found.map_err(PkiError::api(format!("read Secret {name}")))? {
-            belongs_to(&secret, cd)?;
-            return Pki::from_data(&name, &secret.data.unwrap_or_default());
-        }
-        let made = secret(cd, &name, Pki::generate(now)?.data());
-        match api.create(&PostParams::default(), &made).await {
-            // Someone else was faster: what they wrote counts.
-            Err(kube::Error::Api(status)) if status.code == 409 => continue,
-            result => {
-                let written = result.map_err(PkiError::api(format!("create Secret {name}")))?;
-                return Pki::from_data(&name, &written.data.unwrap_or_default());
-            }
-        }
+    let read = |secret: Secret| {
+        belongs_to(&secret, cd)?;
+        Pki::from_data(&name, &secret.data.unwrap_or_default())
+    };
+    if let Some(secret) = find(ctx, cd, &name).await? {
+        return read(secret).doing(|| format!("read the keys of cluster {}", cd.name_any()));
     }
-    Err(PkiError::Read {
-        what: format!("Secret {name}"),
-        problem: "it comes and goes".into(),
-    })
+    let made = Pki::generate(now).doing(|| format!("make the keys of cluster {}", cd.name_any()))?;
+    execute::create_once(ctx, &secret(cd, &name, made.data())).await?;
+    // Someone else may have been faster: what is written counts, not what was made.
+    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), &cd.namespace().unwrap_or_default());
+    let written = api.get(&name).await.doing(|| format!("read Secret {name}"))?;
+    read(written).doing(|| format!("read the keys of cluster {}", cd.name_any()))
+}
+
+/// The Secret of this name beside the ClusterDeployment.
+pub(crate) async fn find(ctx: &Context, cd: &ClusterDeployment, name: &str) -> Result<Option<Secret>, Error> {
+    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), &cd.namespace().unwrap_or_default());
+    api.get_opt(name).await.doing(|| format!("read Secret {name}"))
 }
 
 /// An Opaque Secret of the ClusterDeployment, to be deleted with it.
@@ -93,7 +111,10 @@ pub(crate) fn secret(cd: &ClusterDeployment, name: &str, data: material::Data) -
 
 /// Refuses a Secret of another object, e.g. of a ClusterDeployment of the same name that was there before.
 pub(crate) fn belongs_to(secret: &Secret, cd: &ClusterDeployment) -> Result<(), PkiError> {
-    let owner = secret.owner_references().iter().find(|owner| owner.controller == Some(true));
+    let owner = secret
+        .owner_references()
+        .iter()
+        .find(|owner| owner.controller == Some(true));
     match owner {
         Some(owner) if Some(&owner.uid) != cd.meta().uid.as_ref() => Err(PkiError::NotOurs {
             secret: secret.name_any(),

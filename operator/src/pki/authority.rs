@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
-    PKCS_ECDSA_P256_SHA256, SanType,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, SanType,
 };
 
 use super::PkiError;
@@ -90,11 +90,19 @@ impl Authority {
         let what = leaf.common_name.as_str();
         let mut params = params(what, now, LEAF_LIFETIME)?;
         if let Some(organization) = leaf.organization {
-            params.distinguished_name.push(DnType::OrganizationName, organization);
+            params
+                .distinguished_name
+                .push(DnType::OrganizationName, organization);
         }
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+        params.key_usages = vec![
+            KeyUsagePurpose::DigitalSignature,
+            KeyUsagePurpose::KeyEncipherment,
+        ];
         params.extended_key_usages = if leaf.serves {
-            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth]
+            vec![
+                ExtendedKeyUsagePurpose::ServerAuth,
+                ExtendedKeyUsagePurpose::ClientAuth,
+            ]
         } else {
             vec![ExtendedKeyUsagePurpose::ClientAuth]
         };
@@ -131,7 +139,11 @@ pub(super) fn generate_key(what: &str) -> Result<KeyPair, PkiError> {
     KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(make(what))
 }
 
-fn params(common_name: &str, now: Timestamp, lifetime: SignedDuration) -> Result<CertificateParams, PkiError> {
+fn params(
+    common_name: &str,
+    now: Timestamp,
+    lifetime: SignedDuration,
+) -> Result<CertificateParams, PkiError> {
     let mut params = CertificateParams::default();
     params.distinguished_name = rcgen::DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, common_name);
@@ -152,4 +164,64 @@ fn dns(name: &str) -> Result<rcgen::string::Ia5String, PkiError> {
 fn make(what: &str) -> impl FnOnce(rcgen::Error) -> PkiError {
     let what = format!("the certificate of {what}");
     move |source| PkiError::Make { what, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Authority, Leaf};
+    use crate::pki::certificate::Certificate;
+    use jiff::Timestamp;
+
+    fn now() -> Timestamp {
+        "2026-11-21T00:00:00Z".parse().unwrap()
+    }
+
+    #[test]
+    fn a_leaf_is_signed_by_its_authority_and_lasts_a_year() {
+        let authority = Authority::generate("kubernetes", now()).unwrap();
+        let leaf = Leaf {
+            common_name: "m1".into(),
+            dns_names: vec!["localhost".into(), "m1".into()],
+            addresses: vec!["127.0.0.1".parse().unwrap(), "::1".parse().unwrap()],
+            serves: true,
+            ..Leaf::default()
+        };
+        let issued = authority.issue(&leaf, now()).unwrap();
+        let certificate = Certificate::parse("leaf", &issued.certificate).unwrap();
+        let parsed = Certificate::parse("authority", authority.certificate()).unwrap();
+        assert!(certificate.is_signed_by(&parsed));
+        assert_eq!(
+            certificate.not_after().unwrap().to_string(),
+            "2027-11-21T00:00:00Z"
+        );
+        assert_eq!(parsed.not_after().unwrap().to_string(), "2036-11-18T00:00:00Z");
+        let (names, addresses) = certificate.alternative_names().unwrap();
+        assert_eq!(names.into_iter().collect::<Vec<_>>(), leaf.dns_names);
+        assert_eq!(addresses.into_iter().collect::<Vec<_>>(), leaf.addresses);
+    }
+
+    #[test]
+    fn an_authority_with_the_key_of_another_is_refused() {
+        let (a, b) = (
+            Authority::generate("a", now()).unwrap(),
+            Authority::generate("b", now()).unwrap(),
+        );
+        assert!(Authority::parse("a", a.certificate(), a.key()).is_ok());
+        let error = Authority::parse("a", a.certificate(), b.key()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "a cannot be used: certificate and private key do not belong together"
+        );
+    }
+
+    #[test]
+    fn a_certificate_of_another_authority_of_the_same_name_is_not_taken_for_ours() {
+        let (a, b) = (
+            Authority::generate("etcd-ca", now()).unwrap(),
+            Authority::generate("etcd-ca", now()).unwrap(),
+        );
+        let issued = a.issue(&Leaf::default(), now()).unwrap();
+        let leaf = Certificate::parse("leaf", &issued.certificate).unwrap();
+        assert!(!leaf.is_signed_by(&Certificate::parse("b", b.certificate()).unwrap()));
+    }
 }

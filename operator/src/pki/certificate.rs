@@ -31,7 +31,10 @@ impl Certificate {
             .find(|pem| pem.label == "CERTIFICATE")
             .ok_or_else(|| unreadable("it holds no PEM block `CERTIFICATE`".into()))?;
         der.parse_x509().map_err(|error| unreadable(error.to_string()))?;
-        Ok(Self { what: what.into(), der })
+        Ok(Self {
+            what: what.into(),
+            der,
+        })
     }
 
     fn x509(&self) -> Result<X509Certificate<'_>, PkiError> {
@@ -85,7 +88,8 @@ impl Certificate {
 
     /// True when this is the certificate of the key.
     pub fn has_key(&self, key: &KeyPair) -> bool {
-        self.x509().is_ok_and(|x509| x509.public_key().raw == key.subject_public_key_info())
+        self.x509()
+            .is_ok_and(|x509| x509.public_key().raw == key.subject_public_key_info())
     }
 
     /// `sha256:<hex>` of its public key: what `kubeadm join --discovery-token-ca-cert-hash` takes.

@@ -6,18 +6,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crds::ClusterDeployment;
-use crds::names::{FIELD_MANAGER, etcd_certificates_secret};
+use crds::names::etcd_certificates_secret;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Api, Patch, PatchParams};
-use kube::{Client, ResourceExt};
+use kube::ResourceExt;
 use rcgen::KeyPair;
 
 use super::authority::{Authority, Leaf};
 use super::certificate::Certificate;
 use super::material::{Data, Pki};
-use super::{PkiError, belongs_to, secret};
+use super::{PkiError, belongs_to, find, secret};
+use crate::context::Context;
+use crate::error::{Doing, Error};
+use crate::execute;
 
 /// A leaf with less left than this is made anew.
 const RENEW_BEFORE: SignedDuration = SignedDuration::from_hours(60 * 24);
@@ -37,7 +38,9 @@ impl EtcdCertificates {
     /// What a run gets in which these etcd machines are.
     pub fn files_of<'a>(&self, hosts: impl IntoIterator<Item = &'a str>) -> Data {
         let names = hosts.into_iter().flat_map(|host| {
-            ["server", "peer"].into_iter().flat_map(move |kind| pair_names(&format!("etcd.{host}.{kind}")))
+            ["server", "peer"]
+                .into_iter()
+                .flat_map(move |kind| pair_names(&format!("etcd.{host}.{kind}")))
         });
         self.pick(names.chain(pair_names(HEALTHCHECK)))
     }
@@ -49,7 +52,13 @@ impl EtcdCertificates {
 
     fn pick(&self, names: impl IntoIterator<Item = String>) -> Data {
         let names = names.into_iter();
-        names.filter_map(|name| self.0.get_key_value(&name).map(|(key, value)| (key.clone(), value.clone()))).collect()
+        names
+            .filter_map(|name| {
+                self.0
+                    .get_key_value(&name)
+                    .map(|(key, value)| (key.clone(), value.clone()))
+            })
+            .collect()
     }
 }
 
@@ -62,32 +71,33 @@ fn pair_names(stem: &str) -> [String; 2] {
 
 /// The certificates of these members (all of the cluster's), kept or made; written only when something changed.
 pub async fn ensure(
-    client: &Client,
+    ctx: &Context,
     cd: &ClusterDeployment,
     pki: &Pki,
     members: &[Member],
     now: Timestamp,
-) -> Result<EtcdCertificates, PkiError> {
-    let api: Api<Secret> = Api::namespaced(client.clone(), &cd.namespace().unwrap_or_default());
+) -> Result<EtcdCertificates, Error> {
     let name = etcd_certificates_secret(&cd.name_any());
-    let found = api.get_opt(&name).await;
-    let found = found.map_err(PkiError::api(format!("read Secret {name}")))?;
+    let found = find(ctx, cd, &name).await?;
     if let Some(found) = &found {
-        belongs_to(found, cd)?;
+        belongs_to(found, cd).doing(|| format!("use Secret {name}"))?;
     }
     let kept = found.and_then(|secret| secret.data).unwrap_or_default();
-    let wanted = complete(&kept, &pki.etcd, members, now)?;
+    let wanted = complete(&kept, &pki.etcd, members, now)
+        .doing(|| format!("make the etcd certificates of cluster {}", cd.name_any()))?;
     if wanted != kept {
-        let params = PatchParams::apply(FIELD_MANAGER).force();
-        let patch = Patch::Apply(secret(cd, &name, wanted.clone()));
-        let written = api.patch(&name, &params, &patch).await;
-        written.map_err(PkiError::api(format!("apply Secret {name}")))?;
+        execute::apply(ctx, &secret(cd, &name, wanted.clone())).await?;
     }
     Ok(EtcdCertificates(wanted))
 }
 
 /// Every certificate wanted: those kept that still do, the others made. Certificates of members that are gone go too.
-fn complete(kept: &Data, authority: &Authority, members: &[Member], now: Timestamp) -> Result<Data, PkiError> {
+fn complete(
+    kept: &Data,
+    authority: &Authority,
+    members: &[Member],
+    now: Timestamp,
+) -> Result<Data, PkiError> {
     let mut wanted = BTreeMap::new();
     for (stem, leaf) in leaves(members) {
         let [certificate, key] = pair_names(&stem);
@@ -117,8 +127,11 @@ fn leaves(members: &[Member]) -> Vec<(String, Leaf)> {
         (APISERVER.to_owned(), client("kube-apiserver-etcd-client")),
     ];
     for member in members {
-        let (addresses, names): (Vec<_>, Vec<_>) =
-            member.addresses.iter().map(|given| given.parse::<IpAddr>().map_err(|_| given.clone())).partition(Result::is_ok);
+        let (addresses, names): (Vec<_>, Vec<_>) = member
+            .addresses
+            .iter()
+            .map(|given| given.parse::<IpAddr>().map_err(|_| given.clone()))
+            .partition(Result::is_ok);
         let addresses: BTreeSet<IpAddr> = addresses
             .into_iter()
             .filter_map(Result::ok)
@@ -142,12 +155,19 @@ fn leaves(members: &[Member]) -> Vec<(String, Leaf)> {
     leaves
 }
 
-fn still_good(certificate: &ByteString, key: &ByteString, authority: &Authority, leaf: &Leaf, now: Timestamp) -> bool {
+fn still_good(
+    certificate: &ByteString,
+    key: &ByteString,
+    authority: &Authority,
+    leaf: &Leaf,
+    now: Timestamp,
+) -> bool {
     let parse = |pem: &str| Certificate::parse("a certificate of etcd", pem);
     let (Ok(pem), Ok(key)) = (std::str::from_utf8(&certificate.0), std::str::from_utf8(&key.0)) else {
         return false;
     };
-    let (Ok(certificate), Ok(authority), Ok(key)) = (parse(pem), parse(authority.certificate()), KeyPair::from_pem(key))
+    let (Ok(certificate), Ok(authority), Ok(key)) =
+        (parse(pem), parse(authority.certificate()), KeyPair::from_pem(key))
     else {
         return false;
     };
@@ -158,5 +178,97 @@ fn still_good(certificate: &ByteString, key: &ByteString, authority: &Authority,
     certificate.is_signed_by(&authority)
         && certificate.has_key(&key)
         && certificate.alternative_names().is_ok_and(|found| found == names)
-        && certificate.not_after().is_ok_and(|end| end.duration_since(now) > RENEW_BEFORE)
+        && certificate
+            .not_after()
+            .is_ok_and(|end| end.duration_since(now) > RENEW_BEFORE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EtcdCertificates, Member, complete};
+    use crate::pki::Authority;
+    use jiff::{Span, Timestamp};
+
+    fn member(host: &str, address: &str) -> Member {
+        Member {
+            host: host.into(),
+            addresses: vec![address.into()],
+        }
+    }
+
+    fn now() -> Timestamp {
+        "2026-11-21T00:00:00Z".parse().unwrap()
+    }
+
+    fn changed(before: &super::Data, after: &super::Data) -> Vec<String> {
+        let changed = after
+            .iter()
+            .filter(|(name, content)| before.get(*name) != Some(content));
+        changed
+            .map(|(name, _)| name.clone())
+            .filter(|name| name.ends_with(".crt"))
+            .collect()
+    }
+
+    #[test]
+    fn certificates_that_still_do_are_kept() {
+        let authority = Authority::generate("etcd-ca", now()).unwrap();
+        let one = [member("m1", "172.30.0.10")];
+        let first = complete(&Default::default(), &authority, &one, now()).unwrap();
+        assert_eq!(first.len(), 8);
+        assert_eq!(complete(&first, &authority, &one, now()).unwrap(), first);
+
+        let two = [member("m1", "172.30.0.10"), member("m2", "etcd-2.example")];
+        let second = complete(&first, &authority, &two, now()).unwrap();
+        assert_eq!(
+            changed(&first, &second),
+            ["etcd.m2.peer.crt", "etcd.m2.server.crt"]
+        );
+
+        let moved = [member("m1", "172.30.0.99"), member("m2", "etcd-2.example")];
+        let third = complete(&second, &authority, &moved, now()).unwrap();
+        assert_eq!(
+            changed(&second, &third),
+            ["etcd.m1.peer.crt", "etcd.m1.server.crt"]
+        );
+        assert_eq!(complete(&third, &authority, &one[..0], now()).unwrap().len(), 4);
+    }
+
+    #[test]
+    fn certificates_that_end_soon_or_are_of_another_authority_are_made_anew() {
+        let authority = Authority::generate("etcd-ca", now()).unwrap();
+        let members = [member("m1", "172.30.0.10")];
+        let first = complete(&Default::default(), &authority, &members, now()).unwrap();
+        let after = |days: i64| now() + Span::new().hours(24 * days);
+        assert_eq!(complete(&first, &authority, &members, after(300)).unwrap(), first);
+        let renewed = complete(&first, &authority, &members, after(310)).unwrap();
+        assert_eq!(changed(&first, &renewed).len(), 4);
+        let other = Authority::generate("etcd-ca", now()).unwrap();
+        assert_eq!(
+            changed(&first, &complete(&first, &other, &members, now()).unwrap()).len(),
+            4
+        );
+    }
+
+    #[test]
+    fn a_run_gets_the_certificates_of_its_own_machines_only() {
+        let authority = Authority::generate("etcd-ca", now()).unwrap();
+        let members = [member("m1", "172.30.0.10"), member("m2", "172.30.0.11")];
+        let all = EtcdCertificates(complete(&Default::default(), &authority, &members, now()).unwrap());
+        assert_eq!(
+            all.files_of(["m2"]).into_keys().collect::<Vec<_>>(),
+            [
+                "etcd.healthcheck-client.crt",
+                "etcd.healthcheck-client.key",
+                "etcd.m2.peer.crt",
+                "etcd.m2.peer.key",
+                "etcd.m2.server.crt",
+                "etcd.m2.server.key"
+            ]
+        );
+        assert_eq!(
+            all.apiserver_files().into_keys().collect::<Vec<_>>(),
+            ["pki.apiserver-etcd-client.crt", "pki.apiserver-etcd-client.key"]
+        );
+    }
 }

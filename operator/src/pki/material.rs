@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use rand::RngCore;
 
+use super::PkiError;
 use super::authority::{Authority, generate_key};
 use super::certificate::Certificate;
-use super::PkiError;
 
 /// Data of a Secret.
 pub type Data = BTreeMap<String, ByteString>;
@@ -65,21 +65,33 @@ impl Pki {
     /// The data of the Secret.
     pub fn data(&self) -> Data {
         let entries = self.entries().into_iter();
-        entries.map(|(key, value)| (key.to_owned(), ByteString(value.into()))).collect()
+        entries
+            .map(|(key, value)| (key.to_owned(), ByteString(value.into())))
+            .collect()
     }
 
     /// Reads the data of the Secret back; everything must be there and fit.
     pub fn from_data(secret: &str, data: &Data) -> Result<Self, PkiError> {
         let text = |key: &'static str| -> Result<&str, PkiError> {
-            let missing = || PkiError::MissingKey { secret: secret.into(), key };
-            let value = data.get(key).filter(|value| !value.0.is_empty()).ok_or_else(missing)?;
+            let missing = || PkiError::MissingKey {
+                secret: secret.into(),
+                key,
+            };
+            let value = data
+                .get(key)
+                .filter(|value| !value.0.is_empty())
+                .ok_or_else(missing)?;
             std::str::from_utf8(&value.0).map_err(|error| PkiError::Read {
                 what: format!("{key} of Secret {secret}"),
                 problem: error.to_string(),
             })
         };
         let authority = |certificate: &'static str, key: &'static str| {
-            Authority::parse(&format!("{certificate} of Secret {secret}"), text(certificate)?, text(key)?)
+            Authority::parse(
+                &format!("{certificate} of Secret {secret}"),
+                text(certificate)?,
+                text(key)?,
+            )
         };
         Ok(Self {
             kubernetes: authority("ca.crt", "ca.key")?,
@@ -115,5 +127,64 @@ impl Pki {
 impl std::fmt::Debug for Pki {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Pki(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Data, Pki};
+    use jiff::Timestamp;
+
+    fn pki() -> Pki {
+        let now: Timestamp = "2026-11-21T00:00:00Z".parse().unwrap();
+        Pki::generate(now).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let pki = pki();
+        assert_eq!(Pki::from_data("a-pki", &pki.data()).unwrap(), pki);
+    }
+
+    #[test]
+    fn a_missing_key_is_named_and_not_made_anew() {
+        for key in pki().data().into_keys() {
+            let mut data: Data = pki().data();
+            data.remove(&key);
+            let error = Pki::from_data("a-pki", &data).unwrap_err().to_string();
+            assert_eq!(
+                error,
+                format!("Secret a-pki has no key {key}: restore it from a backup, it is never made anew")
+            );
+        }
+    }
+
+    #[test]
+    fn no_machine_gets_the_private_key_of_etcds_authority() {
+        let files = pki().control_plane_files();
+        let names: Vec<&str> = files.keys().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            [
+                "pki.ca.crt",
+                "pki.ca.key",
+                "pki.encryption.key",
+                "pki.etcd-ca.crt",
+                "pki.front-proxy-ca.crt",
+                "pki.front-proxy-ca.key",
+                "pki.sa.key",
+                "pki.sa.pub"
+            ]
+        );
+        assert_eq!(
+            pki().etcd_files().into_keys().collect::<Vec<_>>(),
+            ["pki.etcd-ca.crt"]
+        );
+    }
+
+    #[test]
+    fn the_hash_of_the_authority_is_what_kubeadm_takes() {
+        let hash = pki().ca_cert_hash().unwrap();
+        assert!(hash.starts_with("sha256:") && hash.len() == 7 + 64, "{hash}");
     }
 }
