@@ -3,6 +3,7 @@
 //! `controller` is the frame that every controller runs in, `context` what each pass may use, `cache` what was
 //! observed, `execute` how steps are carried out.
 
+pub mod bootstrap_token;
 pub mod cache;
 pub mod context;
 pub mod controller;
@@ -10,6 +11,7 @@ pub mod error;
 pub mod events;
 pub mod execute;
 pub mod health;
+pub mod kubeconfig;
 pub mod metrics;
 pub mod pki;
 pub mod settings;
