@@ -1,7 +1,6 @@
 //! A scenario: a namespace of the metadata cluster with machines of its own, taken down again whatever happens.
 
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -12,10 +11,8 @@ use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, ResourceExt};
-use lab::cache::Cache;
+use lab::Lab;
 use lab::machines::{self, MachineOptions};
-use lab::place::Place;
-use lab::{manifests, rootfs};
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
 
@@ -28,8 +25,7 @@ pub struct Scenario {
     pub name: String,
     /// A client of the metadata cluster, as its administrator.
     pub client: Client,
-    place: Place,
-    rootfs: PathBuf,
+    lab: Lab,
     started: Instant,
 }
 
@@ -60,19 +56,16 @@ pub async fn scenario(name: &str, body: impl AsyncFnOnce(&Scenario) -> Result<()
 impl Scenario {
     async fn begin(name: &str) -> Result<Self> {
         let _ = rustls_provider();
-        let place = Place::from_env();
-        let client = client_of(&std::fs::read_to_string(place.kubeconfig())?).await?;
-        let cache = Cache::from_env();
-        let rootfs = block_in_place(|| rootfs::machine::find(&cache))?;
-        let scenario =
-            Self { name: name.to_owned(), client, place, rootfs, started: Instant::now() };
+        let lab = block_in_place(Lab::open)?;
+        let client = client_of(&std::fs::read_to_string(lab.kubeconfig())?).await?;
+        let scenario = Self { name: name.to_owned(), client, lab, started: Instant::now() };
         scenario.end().await.context("failed to clear what an earlier run left")?;
         let namespace = json!({
             "apiVersion": "v1", "kind": "Namespace",
             "metadata": {"name": name, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}},
         });
         scenario.apply(&namespace).await?;
-        let secret = manifests::secret(&scenario.place, name)?;
+        let secret = scenario.lab.secret_manifest(name)?;
         scenario.apply(&secret).await?;
         Ok(scenario)
     }
@@ -89,12 +82,10 @@ impl Scenario {
 
     /// Adds machines, all at once, and their Hosts.
     pub async fn machines(&self, suffixes: &[&str]) -> Result<Vec<machines::Machine>> {
-        let mut added = Vec::new();
-        for suffix in suffixes {
-            added.push(self.machine(MachineOptions::named(&self.machine_name(suffix))).await?);
-        }
+        let options = suffixes.iter().map(|suffix| MachineOptions::named(&self.machine_name(suffix))).collect();
+        let added = block_in_place(|| self.lab.add_machines(options))?;
         for machine in &added {
-            self.apply(&manifests::host(machine, &self.name)).await?;
+            self.apply(&Lab::host_manifest(machine, &self.name)).await?;
         }
         self.say(&format!("{} machines run", added.len()));
         Ok(added)
@@ -102,7 +93,7 @@ impl Scenario {
 
     /// Adds one machine, without a Host.
     pub async fn machine(&self, options: MachineOptions) -> Result<machines::Machine> {
-        block_in_place(|| machines::add(&self.place, self.rootfs.clone(), options))
+        block_in_place(|| self.lab.add_machine(options))
     }
 
     /// Runs a command on a machine as root; it must succeed.
@@ -196,7 +187,7 @@ impl Scenario {
     async fn end(&self) -> Result<()> {
         let prefix = format!("{}-", self.name);
         block_in_place(|| -> Result<()> {
-            for machine in machines::list(&self.place)? {
+            for machine in machines::list(self.lab.place())? {
                 if machine.name().starts_with(&prefix) {
                     machine.remove()?;
                 }

@@ -1,0 +1,74 @@
+//! Where the control plane and etcd may stand: three stacked control planes, etcd on a machine of its own.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use crds::{Cluster, conditions, names};
+use e2e::eventually::{Look, eventually};
+use e2e::objects;
+use e2e::scenario::{Scenario, scenario};
+use e2e::workload;
+use lab::Lab;
+use serde_json::json;
+
+const INSTALL: Duration = Duration::from_secs(420);
+const MEMBERS: &str = "ETCDCTL_API=3 etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/etcd/pki/ca.crt \
+     --cert=/etc/etcd/pki/healthcheck-client.crt --key=/etc/etcd/pki/healthcheck-client.key member list";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_control_planes_stand_behind_one_endpoint_with_stacked_etcd() {
+    scenario("three", async |scenario: &Scenario| {
+        let machines = scenario.machines(&["a", "b", "c"]).await?;
+        let listen: SocketAddr = "172.30.0.1:7001".parse()?;
+        let backends = machines.iter().map(|m| SocketAddr::new(m.address().into(), 6443)).collect();
+        let _balancer = Lab::endpoint(listen, backends)?;
+        let names: Vec<&str> = machines.iter().map(|machine| machine.name()).collect();
+        let mut cluster = objects::cluster("three", "stacked", &names, &[]);
+        cluster["spec"]["controlPlane"]["endpoint"] = json!({"host": "172.30.0.1", "port": 7001});
+        scenario.apply(&cluster).await?;
+        scenario.ready("stacked", INSTALL).await?;
+
+        let client = scenario.cluster_client("stacked").await?;
+        workload::nodes_ready(&client, 3, Duration::from_secs(30)).await?;
+        let members = scenario.ssh(&machines[0], MEMBERS).await?;
+        ensure!(members.matches("started").count() == 3, "three etcd members are started: {members}");
+        healthy(scenario, "stacked").await
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn etcd_on_a_machine_of_its_own_serves_the_control_plane() {
+    scenario("apart", async |scenario: &Scenario| {
+        let machines = scenario.machines(&["etcd", "cp"]).await?;
+        let mut cluster = objects::cluster("apart", "dedicated", &["apart-cp"], &[]);
+        cluster["spec"]["etcd"] = json!({"topology": "Dedicated", "replicas": 1, "hosts": ["apart-etcd"]});
+        scenario.apply(&cluster).await?;
+        scenario.ready("dedicated", INSTALL).await?;
+
+        let client = scenario.cluster_client("dedicated").await?;
+        let nodes = workload::nodes_ready(&client, 1, Duration::from_secs(30)).await?;
+        ensure!(workload::node_names(&nodes) == ["apart-cp"], "the etcd machine is no node");
+        let members = scenario.ssh(&machines[0], MEMBERS).await?;
+        ensure!(members.matches("started").count() == 1, "the etcd machine has the member: {members}");
+        let here = scenario.ssh(&machines[1], "systemctl is-active etcd || true").await?;
+        ensure!(here.trim() != "active", "the control plane runs no etcd");
+        healthy(scenario, "dedicated").await
+    })
+    .await;
+}
+
+/// The Cluster object says that the control plane's components work.
+async fn healthy(scenario: &Scenario, cluster: &str) -> Result<()> {
+    let api = scenario.api::<Cluster>();
+    eventually(&format!("Cluster {cluster} healthy"), Duration::from_secs(60), async || {
+        let status = api.get(cluster).await?.status.unwrap_or_default();
+        Ok(if conditions::is_true(&status.conditions, names::condition::CONTROL_PLANE_HEALTHY) {
+            Look::Done(())
+        } else {
+            Look::Waiting(format!("{:?}", status.components))
+        })
+    })
+    .await
+}
