@@ -16,12 +16,15 @@ pub mod machine;
 /// The Debian release that all of them are of.
 const RELEASE: &str = "bookworm";
 
-/// A short name for a recipe: another text, another name.
+/// A short name for a recipe: another text, another name. Comments do not count.
 pub fn recipe_hash(texts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for text in texts {
-        hash.update((text.len() as u64).to_be_bytes());
-        hash.update(text);
+        for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
+            hash.update(line);
+            hash.update("\n");
+        }
+        hash.update("\0");
     }
     hex::encode(&hash.finalize()[..6])
 }
@@ -62,5 +65,10 @@ mod tests {
     fn another_recipe_gets_another_name() {
         assert_eq!(recipe_hash(&["a", "bc"]), recipe_hash(&["a", "bc"]));
         assert_ne!(recipe_hash(&["a", "bc"]), recipe_hash(&["ab", "c"]));
+    }
+
+    #[test]
+    fn a_comment_changes_no_recipe() {
+        assert_eq!(recipe_hash(&["# why\nrun"]), recipe_hash(&["run"]));
     }
 }

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # What the executor's image has beside a minimal Debian: Python, Ansible with all it depends on, ssh.
 apt="apt-get --yes --quiet --option Dir::Cache::Archives=/run/downloads --option APT::Sandbox::User=root --option APT::Keep-Downloaded-Packages=true"
 $apt update
@@ -9,7 +10,7 @@ python3 -m venv /opt/ansible
 # Installing is over: what it took goes, and Ansible's own test tools.
 /opt/ansible/bin/python -m pip uninstall --quiet --yes pip setuptools
 rm -rf /opt/ansible/lib/python3.11/site-packages/ansible_test
-$apt purge --auto-remove python3-venv
+$apt purge --auto-remove python3-venv python3.11-venv python3-pip-whl python3-setuptools-whl
 # The root filesystem is read-only where this runs: compiled now or at every start.
 python3 -m compileall -q /opt/ansible /usr/lib/python3 /usr/lib/python3.11 || true
 for program in /opt/ansible/bin/ansible*; do ln -s "$program" /usr/local/bin/; done

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # What the operator's image has beside a minimal Debian.
 apt="apt-get --yes --quiet --option Dir::Cache::Archives=/run/downloads --option APT::Sandbox::User=root --option APT::Keep-Downloaded-Packages=true"
 $apt update

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Runs the script $3 in the root filesystem $1 with all changes kept apart in $2/upper.
 # $4 keeps downloaded packages for the next time; further arguments are seen in /run/inputs.
 base=$1 work=$2 script=$3 downloads=$4

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Makes a minimal Debian in $1 of release $2 with the packages $3 (comma-separated), runs the script $4 in it.
 # $5 keeps downloaded packages for the next time.
 root=$1 release=$2 packages=$3 script=$4 downloads=$5

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Runs inside the new root filesystem of machines.
 
 # A container gets its v1 cgroups and /proc/sys read-only; a kubelet must write both.
