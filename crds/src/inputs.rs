@@ -109,6 +109,55 @@ pub fn secret_key(kind: CredentialKind, credential: &str) -> String {
     }
 }
 
+/// Variables that Ansible, or the executor, sets or reads, beside all that begin with `ansible_`.
+pub const RESERVED_VARIABLES: [&str; 33] = [
+    "become",
+    "become_user",
+    "become_method",
+    "connection",
+    "delegate_to",
+    "environment",
+    "group_names",
+    "groups",
+    "hostvars",
+    "inventory_dir",
+    "inventory_file",
+    "inventory_hostname",
+    "inventory_hostname_short",
+    "item",
+    "lookup",
+    "loop",
+    "no_log",
+    "now",
+    "omit",
+    "play_hosts",
+    "playbook_dir",
+    "q",
+    "query",
+    "role_name",
+    "role_names",
+    "role_path",
+    "secrets_dir",
+    "tasks",
+    "undef",
+    "vars",
+    "vars_files",
+    "when",
+    "with_items",
+];
+
+/// True for a name that a run's variables may not have.
+pub fn is_reserved_variable(name: &str) -> bool {
+    name.starts_with("ansible_") || RESERVED_VARIABLES.contains(&name)
+}
+
+/// True for what a variable may be called: letters, digits and `_`, at most 128, no digit first.
+pub fn is_variable_name(name: &str) -> bool {
+    name.len() <= 128
+        && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
 /// How much a finding of preflight weighs.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
 #[serde(rename_all = "lowercase")]

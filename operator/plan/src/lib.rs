@@ -5,3 +5,6 @@ mod next;
 pub use next::{Next, Plan};
 
 // One line for each planner, in alphabetical order.
+pub mod inputs;
+#[cfg(test)]
+pub mod settles;

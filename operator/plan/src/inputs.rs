@@ -1,0 +1,202 @@
+//! The model of a run: hosts, groups and variables, built from what was observed, in values and never as text.
+
+mod credential;
+mod host;
+mod variables;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::inputs::{RunInputs, is_reserved_variable, is_variable_name};
+use crds::step::{Intent, Step};
+use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
+
+pub use credential::{Credentials, classify};
+pub use host::{address_in_cluster, host_inputs};
+
+/// A ConfigMap holds 1 MiB, its own fields included.
+pub const MODEL_LIMIT: usize = 1_000_000;
+
+/// What a model is built from.
+#[derive(Clone, Copy, Debug)]
+pub struct InputsObserved<'a> {
+    /// The run.
+    pub run: &'a PlaybookRun,
+    /// Its cluster; none for a probe.
+    pub cluster: Option<&'a ClusterSeen<'a>>,
+    /// Hosts of the namespace, by name: those of the run, of the cluster's machines, and their bastions.
+    pub hosts: &'a BTreeMap<String, Host>,
+    /// What the Secrets hold that the run's Hosts refer to, by name.
+    pub credentials: &'a Credentials,
+}
+
+/// A cluster, as far as its runs must know it.
+#[derive(Clone, Debug)]
+pub struct ClusterSeen<'a> {
+    /// The ClusterDeployment.
+    pub deployment: &'a ClusterDeployment,
+    /// Its machines.
+    pub machines: Vec<Machine>,
+    /// `sha256:<hex>` of the public key of the certificate authority, once there is one.
+    pub ca_cert_hash: Option<String>,
+    /// Data of the ConfigMap of `addons.manifestsRef`.
+    pub addon_manifests: BTreeMap<String, String>,
+    /// Data of the ConfigMap of `networking.plugin.manifestsRef`.
+    pub network_manifests: BTreeMap<String, String>,
+}
+
+/// Why a run has no model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputsProblem {
+    /// CamelCase.
+    pub reason: &'static str,
+    /// What is wrong and what to do.
+    pub message: String,
+    /// False: it may be cured without another run, by making or changing other objects.
+    pub permanent: bool,
+}
+
+impl InputsProblem {
+    fn refused(reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            message: message.into(),
+            permanent: true,
+        }
+    }
+
+    /// A problem that ends by itself once what is missing is there.
+    pub fn waits(reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            message: message.into(),
+            permanent: false,
+        }
+    }
+}
+
+/// What the run's own text may not say; nothing else needs to be observed to know it.
+pub fn refused(run: &PlaybookRun) -> Option<InputsProblem> {
+    run.spec.vars.keys().find_map(|name| {
+        if is_reserved_variable(name) {
+            let message = format!(
+                "vars.{name}: the name is reserved (ansible_* and Ansible's own variables are): choose another and make a new run"
+            );
+            return Some(InputsProblem::refused("ReservedVariable", message));
+        }
+        (!is_variable_name(name)).then(|| {
+            let message = format!(
+                "vars.{name:?}: a variable's name is letters, digits and _, at most 128, and begins with no digit"
+            );
+            InputsProblem::refused("InvalidVariable", message)
+        })
+    })
+}
+
+/// Builds the model.
+pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> {
+    let run = observed.run;
+    if let Some(problem) = refused(run) {
+        return Err(problem);
+    }
+    let machines = match (observed.cluster, &run.spec.cluster_name) {
+        (Some(cluster), _) => host::machines_of(run, cluster)?,
+        (None, None) => BTreeMap::new(),
+        (None, Some(name)) => {
+            let message = format!("ClusterDeployment {name} is not there: make it, or delete this run");
+            return Err(InputsProblem::waits("ClusterNotFound", message));
+        }
+    };
+    let mut hosts = BTreeMap::new();
+    for name in &run.spec.hosts {
+        let host = observed.hosts.get(name).ok_or_else(|| {
+            InputsProblem::waits(
+                "HostNotFound",
+                format!("Host {name} is not there: make it, or delete this run"),
+            )
+        })?;
+        let mut inputs = host_inputs(host, observed.hosts, observed.credentials)?;
+        if let (Some(machine), Some(cluster)) = (machines.get(name.as_str()), observed.cluster) {
+            host::place(&mut inputs, host, machine, cluster.deployment)?;
+        }
+        hosts.insert(name.clone(), inputs);
+    }
+    let mut vars = match observed.cluster {
+        Some(cluster) => variables::of_cluster(cluster, observed.hosts, run.spec.intent)?,
+        None => BTreeMap::new(),
+    };
+    vars.extend(run.spec.vars.clone());
+    Ok(RunInputs {
+        namespace: run.metadata.namespace.clone().unwrap_or_default(),
+        run: run.metadata.name.clone().unwrap_or_default(),
+        cluster_name: run.spec.cluster_name.clone(),
+        intent: run.spec.intent,
+        steps: run.spec.steps.clone(),
+        hosts,
+        vars,
+    })
+}
+
+/// What a run's Secret must hold beside the credentials.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SecretsNeeded {
+    /// Files of a control plane: authorities and keys.
+    pub control_plane: bool,
+    /// Hosts whose etcd member's certificates are needed.
+    pub etcd_hosts: BTreeSet<String>,
+    /// A token to join with.
+    pub join_token: bool,
+}
+
+/// No run gets a key that its steps have no use for.
+pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
+    use crds::inputs::Group;
+    if model.cluster_name.is_none() || matches!(model.intent, Intent::Reset | Intent::Remove | Intent::Probe)
+    {
+        return SecretsNeeded::default();
+    }
+    let has = |step: Step| model.steps.contains(&step);
+    let hosts_in = |group: Group| {
+        let hosts = model
+            .hosts
+            .iter()
+            .filter(move |(_, host)| host.groups.contains(&group));
+        hosts.map(|(name, _)| name.clone())
+    };
+    let control_plane = has(Step::ControlPlane) && hosts_in(Group::KubeControlPlane).next().is_some();
+    let etcd = has(Step::Etcd) || has(Step::ControlPlane);
+    SecretsNeeded {
+        control_plane,
+        etcd_hosts: if etcd {
+            hosts_in(Group::Etcd).collect()
+        } else {
+            BTreeSet::new()
+        },
+        join_token: control_plane || (has(Step::Node) && hosts_in(Group::KubeNode).next().is_some()),
+    }
+}
+
+/// Names of the Hosts that building a model must look at: the run's, the machines', and the bastions of those given.
+pub fn hosts_to_observe<'a>(
+    run: &'a PlaybookRun,
+    machines: &'a [Machine],
+    hosts: &'a BTreeMap<String, Host>,
+) -> BTreeSet<&'a str> {
+    let of_machines = machines
+        .iter()
+        .filter_map(|machine| machine.spec.host_ref.as_ref())
+        .map(|host| host.name.as_str());
+    let bastions = hosts
+        .values()
+        .filter_map(|host| host.spec.ssh.bastion_ref.as_ref())
+        .map(|host| host.name.as_str());
+    run.spec
+        .hosts
+        .iter()
+        .map(String::as_str)
+        .chain(of_machines)
+        .chain(bastions)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! One host of a model: how to reach it, its groups, its variables.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use crds::cluster_deployment::EtcdTopology;
+use crds::inputs::{Group, HostInputs};
+use crds::placement::{Taint, plain};
+use crds::step::Role;
+use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
+use serde_json::{Value, json};
+
+use super::{ClusterSeen, Credentials, InputsProblem};
+
+/// Bastions behind bastions end here.
+const MOST_BASTIONS: usize = 4;
+
+/// The machines of the run's hosts, by host. A Host that no machine of the cluster has is not the run's to work on.
+pub(super) fn machines_of<'a>(
+    run: &PlaybookRun,
+    cluster: &'a ClusterSeen<'a>,
+) -> Result<BTreeMap<&'a str, &'a Machine>, InputsProblem> {
+    let of_host = |machine: &'a Machine| {
+        machine
+            .spec
+            .host_ref
+            .as_ref()
+            .map(|host| (host.name.as_str(), machine))
+    };
+    let machines: BTreeMap<&str, &Machine> = cluster.machines.iter().filter_map(of_host).collect();
+    match run
+        .spec
+        .hosts
+        .iter()
+        .find(|name| !machines.contains_key(name.as_str()))
+    {
+        None => Ok(machines),
+        Some(name) => {
+            let cluster = run.spec.cluster_name.as_deref().unwrap_or_default();
+            let known: Vec<&str> = machines.keys().copied().take(10).collect();
+            let message = format!(
+                "Host {name} belongs to no Machine of cluster {cluster} (Hosts of the cluster: {}): make a new run with its own Hosts",
+                if known.is_empty() {
+                    "none".to_owned()
+                } else {
+                    known.join(", ")
+                }
+            );
+            Err(InputsProblem::refused("HostNotInCluster", message))
+        }
+    }
+}
+
+/// How to reach a Host, without what it is in a cluster.
+pub fn host_inputs(
+    host: &Host,
+    hosts: &BTreeMap<String, Host>,
+    credentials: &Credentials,
+) -> Result<HostInputs, InputsProblem> {
+    reach(host, hosts, credentials, MOST_BASTIONS)
+}
+
+fn reach(
+    host: &Host,
+    hosts: &BTreeMap<String, Host>,
+    credentials: &Credentials,
+    bastions_left: usize,
+) -> Result<HostInputs, InputsProblem> {
+    let name = host.metadata.name.as_deref().unwrap_or_default();
+    let ssh = &host.spec.ssh;
+    let credential = ssh.credentials_ref.name.clone();
+    let credential_kind = match credentials.get(&credential) {
+        Some(Ok(kind)) => *kind,
+        Some(Err(problem)) => return Err(problem.clone()),
+        None => {
+            return Err(InputsProblem::waits(
+                "SecretNotFound",
+                format!("Secret {credential} is not there: make it"),
+            ));
+        }
+    };
+    let bastion = match &ssh.bastion_ref {
+        None => None,
+        Some(_) if bastions_left == 0 => {
+            let message = format!("Host {name}: more than {MOST_BASTIONS} bastions in a row (or in a ring)");
+            return Err(InputsProblem::waits("BastionChainTooLong", message));
+        }
+        Some(bastion) => {
+            let bastion = hosts.get(&bastion.name).ok_or_else(|| {
+                let message = format!(
+                    "Host {name} is reached through Host {}, which is not there: make it",
+                    bastion.name
+                );
+                InputsProblem::waits("HostNotFound", message)
+            })?;
+            Some(Box::new(reach(bastion, hosts, credentials, bastions_left - 1)?))
+        }
+    };
+    let pinned = host
+        .status
+        .as_ref()
+        .map(|status| status.host_keys.as_slice())
+        .unwrap_or_default();
+    let mut host_keys = ssh.host_keys.clone();
+    if host_keys.is_empty() {
+        host_keys.extend_from_slice(pinned);
+    }
+    Ok(HostInputs {
+        address: host.spec.address.clone(),
+        port: u16::try_from(ssh.port).unwrap_or(22),
+        user: ssh.user.clone(),
+        use_sudo: ssh.use_sudo,
+        credential,
+        credential_kind,
+        host_keys,
+        host_key_policy: ssh.host_key_policy,
+        bastion,
+        groups: Vec::new(),
+        claim_epoch: host.spec.claim_epoch,
+        vars: BTreeMap::new(),
+    })
+}
+
+/// The address that the cluster uses for a Host.
+pub fn address_in_cluster(host: &Host) -> &str {
+    host.spec
+        .internal_address
+        .as_deref()
+        .unwrap_or(&host.spec.address)
+}
+
+/// Puts the host where its machine stands in the cluster.
+pub(super) fn place(
+    inputs: &mut HostInputs,
+    host: &Host,
+    machine: &Machine,
+    cluster: &ClusterDeployment,
+) -> Result<(), InputsProblem> {
+    let name = host.metadata.name.clone().unwrap_or_default();
+    let address = address_in_cluster(host);
+    if address.parse::<IpAddr>().is_err() {
+        let message = format!(
+            "Host {name}: address {address} is a name; a machine of a cluster needs an IP address: give the Host internalAddress"
+        );
+        return Err(InputsProblem::waits("InternalAddressMissing", message));
+    }
+    inputs.groups = groups(machine.spec.role, cluster.spec.etcd.topology);
+    let vars = &mut inputs.vars;
+    vars.insert("ip".into(), json!(address));
+    vars.insert("access_ip".into(), json!(address));
+    if inputs.groups.contains(&Group::Etcd) {
+        vars.insert("etcd_member_name".into(), json!(name));
+    }
+    vars.insert("kube_override_hostname".into(), json!(name));
+    vars.insert("node_labels".into(), json!(plain(&machine.spec.labels)));
+    vars.insert(
+        "node_taints".into(),
+        Value::Array(machine.spec.taints.iter().map(taint).collect()),
+    );
+    Ok(())
+}
+
+fn groups(role: Role, topology: EtcdTopology) -> Vec<Group> {
+    match (role, topology) {
+        (Role::ControlPlane, EtcdTopology::Stacked) => vec![Group::KubeControlPlane, Group::Etcd],
+        (Role::ControlPlane, _) => vec![Group::KubeControlPlane],
+        (Role::Etcd, _) => vec![Group::Etcd],
+        (Role::Worker, _) => vec![Group::KubeNode],
+    }
+}
+
+/// `key=value:Effect`, or `key:Effect`.
+fn taint(taint: &Taint) -> Value {
+    let value = taint
+        .value
+        .as_ref()
+        .map(|value| format!("={}", value.0))
+        .unwrap_or_default();
+    json!(format!("{}{value}:{:?}", taint.key, taint.effect))
+}

@@ -1,0 +1,218 @@
+use std::collections::BTreeMap;
+
+use crds::inputs::{CredentialKind, Group, RunInputs};
+use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{ClusterSeen, InputsObserved, InputsProblem, build, secrets_needed};
+
+fn object<K: DeserializeOwned>(text: &str) -> K {
+    serde_yaml::from_str(text).unwrap()
+}
+
+fn host(name: &str, address: &str) -> Host {
+    object(&format!(
+        "{{apiVersion: clusterwright.dev/v1alpha1, kind: Host, metadata: {{name: {name}}}, spec: {{address: {address}, claimEpoch: 2, ssh: {{credentialsRef: {{name: fleet}}, hostKeys: [ssh-ed25519 AAAAAAAAAAAAAAAA]}}}}}}"
+    ))
+}
+
+fn machine(name: &str, role: &str, host: &str, ordinal: u32) -> Machine {
+    object(&format!(
+        "{{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {{name: {name}, annotations: {{clusterwright.dev/ordinal: '{ordinal}'}}}}, spec: {{clusterName: a, role: {role}, hostRef: {{name: {host}}}, kubernetesVersion: 1.35.4, labels: {{pool: general}}, taints: [{{key: x, value: y, effect: NoSchedule}}, {{key: z, effect: NoExecute}}]}}}}"
+    ))
+}
+
+fn deployment(spec: &str, status: &str) -> ClusterDeployment {
+    object(&format!(
+        "{{apiVersion: clusterwright.dev/v1alpha1, kind: ClusterDeployment, metadata: {{name: a, uid: 0123456789}}, spec: {{kubernetesVersion: 1.35.4, controlPlane: {{replicas: 1}}, artifacts: {{url: 'http://x:8080/'}}, {spec}}}, status: {{{status}}}}}"
+    ))
+}
+
+fn run(intent: &str, steps: &str, hosts: &str, more: &str) -> PlaybookRun {
+    let cluster = if intent == "Probe" { "" } else { "clusterName: a, " };
+    object(&format!(
+        "{{apiVersion: clusterwright.dev/v1alpha1, kind: PlaybookRun, metadata: {{name: r, namespace: fleet}}, spec: {{{cluster}intent: {intent}, steps: [{steps}], hosts: [{hosts}]{more}}}}}"
+    ))
+}
+
+fn build_in(deployment: &ClusterDeployment, run: &PlaybookRun) -> Result<RunInputs, InputsProblem> {
+    let hosts = [
+        host("c1", "10.0.0.1"),
+        host("c2", "10.0.0.2"),
+        host("e1", "10.0.0.5"),
+        host("w1", "w1.example"),
+    ];
+    let mut hosts: BTreeMap<String, Host> = hosts
+        .into_iter()
+        .map(|host| (host.metadata.name.clone().unwrap(), host))
+        .collect();
+    hosts.get_mut("w1").unwrap().spec.internal_address = Some("10.0.0.9".into());
+    hosts.insert("named".into(), host("named", "named.example"));
+    let machines = vec![
+        machine("m-b", "control-plane", "c2", 1),
+        machine("m-z", "control-plane", "c1", 0),
+        machine("m-e", "etcd", "e1", 0),
+        machine("m-w", "worker", "w1", 0),
+        machine("m-n", "worker", "named", 1),
+    ];
+    let cluster = ClusterSeen {
+        deployment,
+        machines,
+        ca_cert_hash: Some("sha256:00".into()),
+        addon_manifests: [("b".to_owned(), "B".to_owned()), ("a".to_owned(), "A".to_owned())].into(),
+        network_manifests: BTreeMap::new(),
+    };
+    let credentials = [("fleet".to_owned(), Ok(CredentialKind::SshKey))].into();
+    let cluster = run.spec.cluster_name.is_some().then_some(&cluster);
+    build(&InputsObserved {
+        run,
+        cluster,
+        hosts: &hosts,
+        credentials: &credentials,
+    })
+}
+
+#[test]
+fn an_install_knows_its_members_in_the_order_of_their_ordinals() {
+    let deployment = deployment("", "firstControlPlane: c1");
+    let model = build_in(&deployment, &run("Install", "etcd, control-plane", "c1, c2", "")).unwrap();
+    let check = |name: &str, value: Value| assert_eq!(model.vars.get(name), Some(&value), "{name}");
+    check("kube_control_plane_first", json!("c1"));
+    check(
+        "kube_apiserver_endpoint",
+        json!({"host": "10.0.0.1", "port": 6443}),
+    );
+    check(
+        "etcd_members",
+        json!([
+        {"name": "c1", "host": "c1", "peer_url": "https://10.0.0.1:2380", "client_url": "https://10.0.0.1:2379"},
+        {"name": "c2", "host": "c2", "peer_url": "https://10.0.0.2:2380", "client_url": "https://10.0.0.2:2379"}]),
+    );
+    check("etcd_initial_cluster_state", json!("new"));
+    check("etcd_cluster_token", json!("a-01234567"));
+    check("control_plane_initialized", json!(false));
+    check("artifacts_url", json!("http://x:8080"));
+    check(
+        "addon_manifests",
+        json!([{"name": "a", "content": "A"}, {"name": "b", "content": "B"}]),
+    );
+    check(
+        "supplementary_addresses_in_ssl_keys",
+        json!(["10.0.0.1", "10.0.0.2"]),
+    );
+    assert_eq!(model.hosts["c1"].groups, [Group::KubeControlPlane, Group::Etcd]);
+    assert_eq!(model.hosts["c1"].claim_epoch, 2);
+    let needed = secrets_needed(&model);
+    assert!(needed.control_plane && needed.join_token);
+    assert_eq!(needed.etcd_hosts, ["c1".to_owned(), "c2".to_owned()].into());
+}
+
+#[test]
+fn a_join_works_on_its_own_host_and_knows_the_rest_from_status() {
+    let deployment = deployment(
+        "etcd: {topology: Dedicated, replicas: 1}, networking: {podCIDR: 10.1.0.0/16}",
+        "firstControlPlane: m-z, installedAt: 2026-01-01T00:00:00Z",
+    );
+    let model = build_in(
+        &deployment,
+        &run("Join", "prepare, node", "w1", ", vars: {mine: 7}"),
+    )
+    .unwrap();
+    assert_eq!(model.hosts.keys().collect::<Vec<_>>(), ["w1"]);
+    let worker = &model.hosts["w1"];
+    assert_eq!(worker.groups, [Group::KubeNode]);
+    assert_eq!(
+        (worker.address.as_str(), &worker.vars["ip"]),
+        ("w1.example", &json!("10.0.0.9"))
+    );
+    assert_eq!(
+        worker.vars["node_taints"],
+        json!(["x=y:NoSchedule", "z:NoExecute"])
+    );
+    assert_eq!(worker.vars["node_labels"], json!({"pool": "general"}));
+    assert_eq!(model.vars["mine"], json!(7));
+    assert_eq!(model.vars["kube_control_plane_first"], json!("c1"));
+    assert_eq!(
+        model.vars["etcd_client_endpoints"],
+        json!(["https://10.0.0.5:2379"])
+    );
+    assert_eq!(model.vars["etcd_initial_cluster_state"], json!("existing"));
+    let needed = secrets_needed(&model);
+    assert!(needed.join_token && !needed.control_plane && needed.etcd_hosts.is_empty());
+}
+
+#[test]
+fn a_probe_or_a_reset_gets_no_keys_of_a_cluster() {
+    let deployment = deployment("", "");
+    let check = |intent: &str, steps: &str| {
+        let model = build_in(&deployment, &run(intent, steps, "c1", "")).unwrap();
+        assert_eq!(
+            secrets_needed(&model),
+            super::SecretsNeeded::default(),
+            "{intent}"
+        );
+    };
+    check("Probe", "probe-host");
+    check("Reset", "reset");
+    check("Custom", "prepare");
+}
+
+#[test]
+fn what_cannot_be_built_says_why() {
+    let check = |spec: &str, run: PlaybookRun, reason: &str, permanent: bool| {
+        let problem = build_in(&deployment(spec, ""), &run).unwrap_err();
+        assert_eq!(
+            (problem.reason, problem.permanent),
+            (reason, permanent),
+            "{}",
+            problem.message
+        );
+    };
+    check(
+        "",
+        run("Custom", "prepare", "c1", ", vars: {ansible_connection: local}"),
+        "ReservedVariable",
+        true,
+    );
+    check(
+        "",
+        run("Custom", "prepare", "c1", ", vars: {hostvars: 1}"),
+        "ReservedVariable",
+        true,
+    );
+    check(
+        "",
+        run("Custom", "prepare", "c1", ", vars: {'a-b': 1}"),
+        "InvalidVariable",
+        true,
+    );
+    check(
+        "",
+        run("Custom", "prepare", "stranger", ""),
+        "HostNotInCluster",
+        true,
+    );
+    check(
+        "",
+        run("Custom", "prepare", "named", ""),
+        "InternalAddressMissing",
+        false,
+    );
+    check(
+        "",
+        run("Probe", "probe-host", "stranger", ""),
+        "HostNotFound",
+        false,
+    );
+}
+
+#[test]
+fn bastions_in_a_ring_end() {
+    let mut ring = host("a", "10.0.0.1");
+    ring.spec.ssh.bastion_ref = Some(crds::references::LocalRef::new("a"));
+    let hosts = [("a".to_owned(), ring.clone())].into();
+    let credentials = [("fleet".to_owned(), Ok(CredentialKind::Password))].into();
+    let problem = super::host_inputs(&ring, &hosts, &credentials).unwrap_err();
+    assert_eq!(problem.reason, "BastionChainTooLong");
+}

@@ -1,0 +1,199 @@
+//! The variables of all hosts of a cluster's run, under kubespray's names.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::cluster_deployment::EtcdTopology;
+use crds::names::annotation;
+use crds::networking::NetworkPluginName;
+use crds::step::{Intent, Role};
+use crds::{Host, Machine};
+use serde_json::{Value, json};
+
+use super::host::address_in_cluster;
+use super::{ClusterSeen, InputsProblem};
+
+pub(super) fn of_cluster(
+    cluster: &ClusterSeen<'_>,
+    hosts: &BTreeMap<String, Host>,
+    intent: Intent,
+) -> Result<BTreeMap<String, Value>, InputsProblem> {
+    let deployment = cluster.deployment;
+    let spec = &deployment.spec;
+    let status = deployment.status.clone().unwrap_or_default();
+    let name = deployment.metadata.name.clone().unwrap_or_default();
+    // Cleaning a machine needs nothing from there.
+    if spec.artifacts.is_none() && !matches!(intent, Intent::Reset | Intent::Remove) {
+        let message = format!(
+            "ClusterDeployment {name}: artifacts.url is missing: give the URL of the artifact bundle"
+        );
+        return Err(InputsProblem::waits("ArtifactSourceMissing", message));
+    }
+    let control_planes = machines_in_order(cluster, Role::ControlPlane, hosts);
+    let etcd = match spec.etcd.topology {
+        EtcdTopology::Stacked => control_planes.clone(),
+        EtcdTopology::Dedicated => machines_in_order(cluster, Role::Etcd, hosts),
+        EtcdTopology::External => Vec::new(),
+    };
+    let first = status
+        .first_control_plane
+        .as_deref()
+        .and_then(|first| host_of(cluster, first));
+    let first_address = first.and_then(|first| hosts.get(first)).map(address_in_cluster);
+    let endpoint = match (
+        &spec.control_plane.endpoint,
+        first_address.or(control_planes.first().map(|seat| seat.address)),
+    ) {
+        (Some(endpoint), _) => Some((endpoint.host.as_str(), endpoint.port)),
+        (None, Some(address)) => Some((address, 6443)),
+        (None, None) => None,
+    };
+    let mut vars: BTreeMap<String, Value> = BTreeMap::new();
+    let mut set = |name: &str, value: Value| vars.insert(name.to_owned(), value);
+    set("kube_version", json!(spec.kubernetes_version));
+    set("cluster_name", json!(name));
+    set("dns_domain", json!(spec.networking.dns_domain));
+    set("kube_pods_subnet", json!(spec.networking.pod_cidr));
+    set("kube_service_addresses", json!(spec.networking.service_cidr));
+    set("kube_network_plugin", json!(plugin(spec.networking.plugin.name)));
+    set("container_manager", json!("containerd"));
+    if let Some((host, port)) = endpoint {
+        set("kube_apiserver_endpoint", json!({ "host": host, "port": port }));
+    }
+    let mut names: BTreeSet<&str> = spec.control_plane.cert_sans.iter().map(String::as_str).collect();
+    names.extend(endpoint.map(|(host, _)| host));
+    names.extend(control_planes.iter().map(|seat| seat.address));
+    set("supplementary_addresses_in_ssl_keys", json!(names));
+    if let Some(hash) = &cluster.ca_cert_hash {
+        set("kube_ca_cert_hash", json!(hash));
+    }
+    if let Some(first) = first {
+        set("kube_control_plane_first", json!(first));
+    }
+    let initialized = status.installed_at.is_some();
+    set("control_plane_initialized", json!(initialized));
+    set(
+        "etcd_topology",
+        json!(format!("{:?}", spec.etcd.topology).to_lowercase()),
+    );
+    set("etcd_members", etcd.iter().map(member).collect());
+    set(
+        "etcd_initial_cluster_state",
+        json!(if initialized { "existing" } else { "new" }),
+    );
+    let uid = deployment.metadata.uid.as_deref().unwrap_or_default();
+    set(
+        "etcd_cluster_token",
+        json!(format!("{name}-{}", uid.get(..8).unwrap_or(uid))),
+    );
+    set(
+        "etcd_client_endpoints",
+        etcd.iter().map(|seat| json!(url(seat.address, 2379))).collect(),
+    );
+    set(
+        "containerd_registries_mirrors",
+        spec.container_runtime
+            .registry_mirrors
+            .iter()
+            .map(mirror)
+            .collect(),
+    );
+    if let Some(artifacts) = &spec.artifacts {
+        set("artifacts_url", json!(artifacts.url.trim_end_matches('/')));
+    }
+    set("addon_manifests", manifests(&cluster.addon_manifests));
+    set("network_manifests", manifests(&cluster.network_manifests));
+    let preflight = spec.preflight.clone().unwrap_or_default();
+    set("preflight_ignore", json!(preflight.ignore));
+    set(
+        "allow_unsupported_distribution_setup",
+        json!(preflight.allow_unsupported_distribution),
+    );
+    Ok(vars)
+}
+
+/// A machine that has its Host.
+#[derive(Clone, Copy)]
+struct Seat<'a> {
+    host: &'a str,
+    address: &'a str,
+}
+
+/// Machines of a role that have their Host, by ordinal, then by name: an order that growing does not change.
+fn machines_in_order<'a>(
+    cluster: &'a ClusterSeen<'_>,
+    role: Role,
+    hosts: &'a BTreeMap<String, Host>,
+) -> Vec<Seat<'a>> {
+    let mut machines: Vec<&Machine> = cluster
+        .machines
+        .iter()
+        .filter(|machine| machine.spec.role == role)
+        .collect();
+    machines.sort_by_key(|machine| (ordinal(machine), machine.metadata.name.clone()));
+    let seat = |machine: &'a Machine| {
+        let host = machine.spec.host_ref.as_ref()?.name.as_str();
+        Some(Seat {
+            host,
+            address: address_in_cluster(hosts.get(host)?),
+        })
+    };
+    machines.into_iter().filter_map(seat).collect()
+}
+
+fn ordinal(machine: &Machine) -> u32 {
+    let annotations = machine.metadata.annotations.as_ref();
+    let ordinal = annotations.and_then(|annotations| annotations.get(annotation::ORDINAL));
+    ordinal.and_then(|text| text.parse().ok()).unwrap_or(u32::MAX)
+}
+
+/// The Host of a Machine of this name, or the Host itself of this name.
+fn host_of<'a>(cluster: &'a ClusterSeen<'_>, name: &'a str) -> Option<&'a str> {
+    let host = |machine: &'a Machine| machine.spec.host_ref.as_ref().map(|host| host.name.as_str());
+    let by_machine = cluster
+        .machines
+        .iter()
+        .find(|machine| machine.metadata.name.as_deref() == Some(name));
+    by_machine
+        .or_else(|| {
+            cluster
+                .machines
+                .iter()
+                .find(|machine| host(machine) == Some(name))
+        })
+        .and_then(host)
+}
+
+fn member(seat: &Seat<'_>) -> Value {
+    json!({
+        "name": seat.host,
+        "host": seat.host,
+        "peer_url": url(seat.address, 2380),
+        "client_url": url(seat.address, 2379),
+    })
+}
+
+fn url(address: &str, port: u16) -> String {
+    if address.contains(':') {
+        format!("https://[{address}]:{port}")
+    } else {
+        format!("https://{address}:{port}")
+    }
+}
+
+fn plugin(name: NetworkPluginName) -> &'static str {
+    match name {
+        NetworkPluginName::Bridge => "bridge",
+        NetworkPluginName::Manifests => "manifests",
+    }
+}
+
+fn mirror(mirror: &crds::cluster_deployment::RegistryMirror) -> Value {
+    let host = |endpoint: &String| json!({ "host": endpoint, "capabilities": ["pull", "resolve"] });
+    json!({ "prefix": mirror.prefix, "mirrors": mirror.endpoints.iter().map(host).collect::<Vec<_>>() })
+}
+
+fn manifests(data: &BTreeMap<String, String>) -> Value {
+    data.iter()
+        .map(|(name, content)| json!({ "name": name, "content": content }))
+        .collect()
+}
