@@ -1,0 +1,186 @@
+# -*- coding: utf-8 -*-
+# SPDX-License-Identifier: Apache-2.0
+"""Writes what Ansible does as one JSON line an event, for the program that runs it.
+
+The stream goes to the file (usually a FIFO) named by CLUSTERWRIGHT_EVENTS; without that variable the plugin does nothing.
+Nothing secret passes: results of tasks with no_log carry no text, and of the others only the message, capped.
+"""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: events
+type: notification
+short_description: Writes a JSON line for each playbook, play, task and result
+description:
+  - Writes to the file named by the environment variable CLUSTERWRIGHT_EVENTS. Does nothing when that is not set.
+requirements: []
+"""
+
+import json
+import os
+import re
+import time
+
+from ansible.plugins.callback import CallbackBase
+
+MESSAGE_LIMIT = 4096
+FINDING_LIMIT = 64 * 1024
+# What a machine says is not to be trusted: no escape sequences reach a terminal or a status.
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def capped(text: object, limit: int = MESSAGE_LIMIT) -> str:
+    """The text without control characters, at most `limit` bytes of UTF-8."""
+    clean = CONTROL.sub("", str(text)).strip()
+    encoded = clean.encode("utf-8", "replace")
+    if len(encoded) <= limit:
+        return encoded.decode("utf-8", "replace")
+    return encoded[: limit - 4].decode("utf-8", "ignore") + " ..."
+
+
+def cleaned(value: object) -> object:
+    """A plain JSON value without control characters: no subclasses of Ansible's, nothing executable."""
+    if isinstance(value, dict):
+        return {capped(key, 256): cleaned(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [cleaned(item) for item in value]
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    return capped(value)
+
+
+def message_of(result: dict) -> str:
+    """The sentence a person needs: the module's message, and the error output where that is all there is."""
+    message = result.get("msg")
+    if isinstance(message, (list, tuple)):
+        message = "; ".join(str(part) for part in message)
+    message = str(message or "")
+    if result.get("failed") or result.get("unreachable"):
+        detail = result.get("module_stderr") or result.get("stderr") or result.get("exception") or ""
+        if detail and (not message or message.startswith(("non-zero return code", "MODULE FAILURE"))):
+            message = (message + ": " if message else "") + str(detail)[-MESSAGE_LIMIT // 2:]
+    return message
+
+
+class CallbackModule(CallbackBase):
+    """The events of one ansible-playbook process."""
+
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "notification"
+    CALLBACK_NAME = "clusterwright.cluster.events"
+    CALLBACK_NEEDS_ENABLED = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._out = None
+        self._file = None
+        self._counts: dict[str, int] = {}
+        path = os.environ.get("CLUSTERWRIGHT_EVENTS")
+        if not path:
+            self.disabled = True
+            return
+        try:
+            self._out = open(path, "a", encoding="utf-8", buffering=1)
+        except OSError as error:
+            self._display.warning(f"failed to open the events file {path}: {error}")
+            self.disabled = True
+
+    def _emit(self, event: str, **fields: object) -> None:
+        if self._out is None:
+            return
+        line = json.dumps({"event": event, "at": time.time(), **fields}, default=str)
+        try:
+            self._out.write(line + "\n")
+        except OSError:
+            # The reader is gone; the run goes on, its exit code still tells the outcome.
+            self._out = None
+
+    def v2_playbook_on_start(self, playbook) -> None:
+        for play in playbook.get_plays():
+            file = self._source(play)
+            tasks = sum(1 for block in play.compile() for _task in self._tasks(block))
+            self._counts[file] = self._counts.get(file, 0) + tasks
+
+    def v2_playbook_on_play_start(self, play) -> None:
+        file = self._source(play)
+        if file != self._file:
+            # Not on_playbook_start: a wrapper that imports the steps is one playbook to Ansible, and many to us.
+            self._file = file
+            parent = os.path.basename(os.path.dirname(file))
+            self._emit(
+                "playbook",
+                file=os.path.basename(file),
+                dir="probe" if parent == "probe" else "",
+                tasks=self._counts.get(file, 0),
+            )
+        hosts = play.get_variable_manager()._inventory.get_hosts(play.hosts) if play.hosts else []
+        self._emit("play", name=capped(play.get_name(), 256), hosts=[str(host) for host in hosts])
+
+    def v2_playbook_on_task_start(self, task, is_conditional) -> None:
+        if task.action in ("meta", "ansible.builtin.meta"):
+            return
+        self._emit("task", name=capped(self._name(task), 256), id=str(task._uuid))
+
+    def v2_runner_on_ok(self, result) -> None:
+        self._result(result, "ok")
+
+    def v2_runner_on_failed(self, result, ignore_errors: bool = False) -> None:
+        self._result(result, "failed", ignored=bool(ignore_errors))
+
+    def v2_runner_on_unreachable(self, result) -> None:
+        self._result(result, "unreachable", ignored=bool(result.task.ignore_unreachable))
+
+    def v2_runner_on_skipped(self, result) -> None:
+        self._result(result, "skipped")
+
+    def v2_playbook_on_stats(self, stats) -> None:
+        hosts = {}
+        for host in sorted(stats.processed):
+            summary = stats.summarize(host)
+            hosts[str(host)] = {key: summary[key] for key in ("ok", "changed", "failures", "unreachable", "skipped")}
+        self._emit("stats", hosts=hosts)
+
+    def _result(self, outcome, status: str, ignored: bool = False) -> None:
+        result = dict(outcome.result)
+        hidden = bool(outcome.task.no_log or result.get("_ansible_no_log"))
+        reason = result.get("reason")
+        if status == "failed" and not reason:
+            reason = (outcome.task.vars or {}).get("failure_reason")
+        finding = result.get("clusterwright")
+        if finding is not None:
+            finding = cleaned(finding)
+            if len(json.dumps(finding, default=str)) > FINDING_LIMIT:
+                finding = None
+        item = result.get("item")
+        self._emit(
+            "result",
+            host=str(outcome.host.get_name()),
+            task=capped(self._name(outcome.task), 256),
+            status=status,
+            changed=bool(result.get("changed", False)),
+            ignored=ignored,
+            msg="" if hidden else capped(message_of(result)),
+            reason=capped(reason, 64) if reason else None,
+            finding=finding,
+            item=None if hidden or item is None else capped(item, 256),
+        )
+
+    @staticmethod
+    def _name(task) -> str:
+        # Without the role in front: which step it is, is told by the playbook.
+        return task.name or task.get_name()
+
+    @staticmethod
+    def _source(play) -> str:
+        # "<path>:<line>"
+        return play.get_path().rpartition(":")[0]
+
+    @classmethod
+    def _tasks(cls, block):
+        for section in (block.block, block.rescue, block.always):
+            for entry in section:
+                if hasattr(entry, "block"):
+                    yield from cls._tasks(entry)
+                elif entry.action not in ("meta", "ansible.builtin.meta"):
+                    yield entry

@@ -1,0 +1,233 @@
+# -*- coding: utf-8 -*-
+# SPDX-License-Identifier: Apache-2.0
+"""The preflight checks: each looks at one thing and tells what it found; none changes anything or stops the others."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import platform
+import re
+import shutil
+import time
+
+from ansible_collections.clusterwright.cluster.plugins.module_utils import leftovers, machine, membership
+from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
+from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, find
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+
+TESTED = {("debian", "12")}
+WRITTEN_FOR = {("debian", "13"), ("ubuntu", "22.04"), ("ubuntu", "24.04")}
+KERNEL_MINIMUM = (5, 4)
+# Kept with the kernel, and above what it does by itself when started late.
+CLOCK_ERROR_SECONDS = 30
+CLOCK_WARNING_SECONDS = 3
+PORTS = {
+    "control-plane": (6443, 10250, 10257, 10259),
+    "etcd": (2379, 2380),
+    "worker": (10250,),
+}
+PROGRAMS = ("ip", "iptables", "mount", "nsenter", "modprobe", "sysctl", "systemctl", "nft")
+
+
+def error(name: str, message: str) -> dict:
+    return {"name": name, "severity": "error", "message": message}
+
+
+def warning(name: str, message: str) -> dict:
+    return {"name": name, "severity": "warning", "message": message}
+
+
+def distribution(params: dict) -> list:
+    release = machine.os_release()
+    this = (release.get("ID", ""), release.get("VERSION_ID", ""))
+    pretty = release.get("PRETTY_NAME") or " ".join(this)
+    if this in TESTED:
+        return []
+    if this in WRITTEN_FOR:
+        return [warning("os-not-tested", f"{pretty} is written for but not tested: Debian 12 is")]
+    if params["allow_unsupported_distribution"]:
+        return [warning("os-unsupported", f"{pretty} is not supported, but allowed by allow_unsupported_distribution_setup")]
+    return [
+        error(
+            "os-unsupported",
+            f"{pretty} is not supported: install Debian 12 or 13, or Ubuntu 22.04 or 24.04,"
+            " or set allow_unsupported_distribution_setup",
+        )
+    ]
+
+
+def hardware(params: dict) -> list:
+    found = []
+    if machine.architecture() not in ("amd64", "arm64"):
+        found.append(error("architecture", f"{machine.architecture()} is not supported: amd64 or arm64 is"))
+    memory, cpus = machine.memory_mib(), os.cpu_count() or 0
+    least, good = params["memory_minimum_mib"], params["memory_recommended_mib"]
+    if memory < least:
+        found.append(error("memory", f"{memory} MiB of memory: at least {least} MiB are needed"))
+    elif memory < good:
+        found.append(warning("memory-low", f"{memory} MiB of memory: {good} MiB are recommended"))
+    if "control-plane" in params["roles"] and cpus < 2:
+        found.append(error("cpu", f"{cpus} CPU: a control plane needs 2"))
+    for directory in ("/var/lib", "/usr/local"):
+        free = shutil.disk_usage(directory).free // (1024 * 1024)
+        needed = params["disk_minimum_mib"] if directory == "/var/lib" else 1024
+        if free < needed:
+            found.append(error("disk", f"{free} MiB free under {directory}: at least {needed} MiB are needed"))
+    return found
+
+
+def kernel(params: dict) -> list:
+    found = []
+    release = platform.release()
+    numbers = tuple(int(part) for part in re.findall(r"\d+", release)[:2])
+    if numbers < KERNEL_MINIMUM:
+        found.append(error("kernel", f"kernel {release} is too old: 5.4 or newer is needed"))
+    kind = machine.container()
+    if kind:
+        found.append(warning("container", f"this machine is a {kind} container: good for tests, not for production"))
+    elif machine.cgroup_version() == 1:
+        found.append(
+            error("cgroup-v1", "the kubelet needs cgroups v2: remove systemd.unified_cgroup_hierarchy=0 from the kernel's command line")
+        )
+    if machine.swaps() and not kind:
+        found.append(warning("swap", f"swap is on ({', '.join(machine.swaps())}): the prepare step turns it off"))
+    missing = [program for program in PROGRAMS if not find(program)]
+    if missing:
+        found.append(error("programs", f"programs are missing: {', '.join(missing)}: run the bootstrap-os step"))
+    return found
+
+
+def clock(params: dict) -> list:
+    found = []
+    skew = abs(time.time() - params["controller_time"]) if params["controller_time"] else 0
+    if skew > CLOCK_ERROR_SECONDS:
+        found.append(
+            error("clock", f"the clock is {skew:.0f} s away from the executor's: certificates would be refused; set up time synchronization")
+        )
+    elif skew > CLOCK_WARNING_SECONDS:
+        found.append(warning("clock-skew", f"the clock is {skew:.0f} s away from the executor's"))
+    if machine.clock_synchronized() is False:
+        found.append(warning("clock-unsynchronized", "no time synchronization is at work: install chrony or systemd-timesyncd"))
+    return found
+
+
+def remains(params: dict) -> list:
+    """Leftovers of another cluster, and ports in use: both are this cluster's own business once the machine belongs to it."""
+    if membership.belongs_to(params["identity"]):
+        return []
+    found = []
+    left = leftovers.find_all()
+    if left:
+        owner = membership.read(membership.CLUSTER).get("name")
+        of = f"of cluster {owner}" if owner else "of an earlier cluster"
+        found.append(error("leftovers", f"the machine is not clean, it has remains {of}: {', '.join(left)}: run the reset step first"))
+    used = sorted(listening() & {port for role in params["roles"] for port in PORTS.get(role, ())})
+    if used:
+        found.append(error("ports", f"ports in use: {', '.join(map(str, used))}: stop what listens there"))
+    return found
+
+
+def listening() -> set:
+    """TCP ports that something listens on."""
+    ports = set()
+    for path in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in machine.text(path).splitlines()[1:]:
+            fields = line.split()
+            if len(fields) > 3 and fields[3] == "0A":
+                ports.add(int(fields[1].rpartition(":")[2], 16))
+    return ports
+
+
+def networks(params: dict) -> list:
+    """Clashes of the cluster's address ranges with each other and with the networks that this machine is in."""
+    wanted = {}
+    found = []
+    for name in ("pod_cidr", "service_cidr"):
+        try:
+            wanted[name] = [ipaddress.ip_network(part.strip()) for part in params[name].split(",") if part.strip()]
+        except ValueError as problem:
+            found.append(error("cidr-invalid", f"{name} {params[name]}: {problem}"))
+            return found
+    labels = {"pod_cidr": "the Pods' range", "service_cidr": "the Services' range"}
+    pairs = [(labels[name], network) for name, networks_ in wanted.items() for network in networks_]
+    for number, (label, network) in enumerate(pairs):
+        for other_label, other in pairs[number + 1:]:
+            if network.version == other.version and network.overlaps(other):
+                found.append(error("cidr-overlap", f"{label} {network} overlaps {other_label} {other}"))
+        for where, present in present_networks():
+            if network.version == present.version and network.overlaps(present):
+                found.append(error("cidr-overlap", f"{label} {network} overlaps {present} ({where}): choose another range"))
+    if params["ip"] and params["ip"] not in addresses():
+        found.append(error("address", f"no interface has the address {params['ip']}: correct internalAddress of the Host"))
+    return found
+
+
+def interfaces() -> list:
+    """Interfaces with their addresses, from ip."""
+    output = attempt("ip", "-json", "address", "show")
+    try:
+        return json.loads(output.out) if output.ok else []
+    except ValueError:
+        return []
+
+
+def addresses() -> set:
+    return {info["local"] for link in interfaces() for info in link.get("addr_info", []) if "local" in info}
+
+
+def present_networks() -> list:
+    """(where, network) this machine reaches directly or by a route, other than the default and what is ours."""
+    found = []
+    for link in interfaces():
+        if link.get("ifname") in leftovers.INTERFACES:
+            continue
+        for info in link.get("addr_info", []):
+            if info.get("scope") == "global" and "local" in info:
+                network = ipaddress.ip_interface(f"{info['local']}/{info['prefixlen']}").network
+                found.append((f"interface {link['ifname']}", network))
+    known = {network for _where, network in found}
+    output = attempt("ip", "-json", "-4", "route", "show")
+    try:
+        routes = json.loads(output.out) if output.ok else []
+    except ValueError:
+        routes = []
+    for route in routes:
+        destination = route.get("dst", "default")
+        if destination == "default" or route.get("dev") in leftovers.INTERFACES:
+            continue
+        if str(route.get("protocol")) == leftovers.ROUTE_PROTOCOL:
+            continue
+        network = ipaddress.ip_network(destination, strict=False)
+        if network not in known:
+            found.append((f"route by {route.get('dev')}", network))
+    return found
+
+
+def artifacts(params: dict) -> list:
+    """Whether the bundle answers from here and has all that the later steps take from it."""
+    try:
+        Bundle(params["artifacts_url"]).resolve(params["artifacts"])
+    except StepFailure as failure:
+        name = "artifacts-missing" if failure.reason == "ArtifactNotFound" else "artifact-source"
+        return [error(name, failure.message)]
+    return []
+
+
+CHECKS = (distribution, hardware, kernel, clock, remains, networks, artifacts)
+
+
+def all_findings(params: dict) -> list:
+    """What every check found. One that breaks is a finding, not the end of the others."""
+    found = []
+    for check in CHECKS:
+        try:
+            found += check(params)
+        except Exception as problem:  # pylint: disable=broad-except
+            found.append(warning(f"check-{check.__name__}", f"the check failed: {type(problem).__name__}: {problem}"))
+    for finding in found:
+        if finding["name"] in params["ignore"]:
+            finding["severity"] = "warning"
+            finding["message"] += " (ignored by preflight_ignore)"
+    return found

@@ -1,0 +1,68 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# SPDX-License-Identifier: Apache-2.0
+"""Looks at this machine's API server."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: apiserver_ready
+short_description: Checks that the API server of this machine says it is ready, with a certificate of the cluster's CA; read-only
+options:
+  address:
+    description: Address of this machine.
+    type: str
+    required: true
+  port:
+    description: Port of the API server.
+    type: int
+    default: 6443
+  timeout_seconds:
+    description: How long to wait.
+    type: int
+    default: 60
+author:
+  - Clusterwright developers
+"""
+
+import ssl
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.clusterwright.cluster.plugins.module_utils import healthz
+from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+
+CA = "/etc/kubernetes/pki/ca.crt"
+
+
+def work(module) -> dict:
+    try:
+        context = ssl.create_default_context(cafile=CA)
+    except OSError as error:
+        raise StepFailure("ApiserverNotReady", f"failed to read {CA}: {error}: was the control-plane step run?") from error
+    target = healthz.apiserver(module.params["address"], module.params["port"])
+    said = ""
+
+    def ready() -> bool:
+        nonlocal said
+        well, said = healthz.answer(target, context)
+        return well
+
+    wait(ready, module.params["timeout_seconds"], "ApiserverNotReady", lambda: f"the API server is not ready: {said}")
+    return {"changed": False, "msg": "ready"}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "address": {"type": "str", "required": True},
+            "port": {"type": "int", "default": 6443},
+            "timeout_seconds": {"type": "int", "default": 60},
+        },
+        supports_check_mode=True,
+    )
+    conclude(module, work)
+
+
+if __name__ == "__main__":
+    main()

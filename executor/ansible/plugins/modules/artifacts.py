@@ -1,0 +1,164 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# SPDX-License-Identifier: Apache-2.0
+"""Installs programs from the artifact bundle."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: artifacts
+short_description: Installs programs from the artifact bundle
+description:
+  - Reads the bundle's index, downloads side by side what this machine does not have yet, verifies each digest before
+    anything is unpacked, and moves every file into place whole.
+  - What was installed is remembered in /etc/clusterwright/artifacts.json, so that a second run only compares.
+options:
+  url:
+    description: Address of the bundle, where index.json is.
+    type: str
+    required: true
+  wanted:
+    description: The programs, each by name, with the version (default the newest in the index) and where it goes.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name:
+        description: Name in the index.
+        type: str
+        required: true
+      version:
+        description: Version, with or without v.
+        type: str
+      directory:
+        description: Directory that the program, or the archive's files, are put into. Absent, the version is only looked up.
+        type: path
+      strip:
+        description: Directories dropped from the front of each name in an archive.
+        type: int
+        default: 0
+      only:
+        description: The files wanted of an archive, by base name; all when absent.
+        type: list
+        elements: str
+author:
+  - Clusterwright developers
+"""
+
+import os
+import shutil
+import tarfile
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.clusterwright.cluster.plugins.module_utils import membership
+from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+
+
+def fingerprint(path: str) -> list:
+    """Size and time of change: enough to see that a file is the one that we put there, without reading 80 MB."""
+    status = os.stat(path)
+    return [status.st_size, status.st_mtime_ns]
+
+
+def in_place(record: dict, artifact: dict, directory: str) -> bool:
+    """Whether the files of this very artifact are where they were put, untouched."""
+    if record.get("sha256") != artifact["sha256"] or record.get("directory") != directory:
+        return False
+    try:
+        return all(fingerprint(path) == known for path, known in record["files"].items())
+    except OSError:
+        return False
+
+
+def place(source, path: str) -> None:
+    """Writes an executable beside its place and moves it there: a running program keeps its old file."""
+    os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+    temporary = f"{path}.cw-new"
+    with open(temporary, "wb") as out:
+        shutil.copyfileobj(source, out, 1 << 20)
+    os.chmod(temporary, 0o755)
+    os.replace(temporary, path)
+
+
+def unpack(archive: str, name: str, directory: str, strip: int, only: list) -> list:
+    """Puts the regular files of the archive into the directory; nothing may leave it."""
+    placed = []
+    with tarfile.open(archive, "r:*") as members:
+        for member in members:
+            parts = [part for part in member.name.split("/") if part not in ("", ".")][strip:]
+            if not member.isreg() or not parts or (only and parts[-1] not in only):
+                continue
+            if ".." in parts:
+                raise StepFailure("ArtifactInvalid", f"archive {name} holds the path {member.name}, which leaves it")
+            path = os.path.join(directory, *parts)
+            content = members.extractfile(member)
+            if content is not None:
+                place(content, path)
+                placed.append(path)
+    missing = set(only or []) - {os.path.basename(path) for path in placed}
+    if missing or not placed:
+        raise StepFailure("ArtifactInvalid", f"archive {name} lacks {', '.join(sorted(missing)) or 'any file'}")
+    return placed
+
+
+def work(module) -> dict:
+    wanted = module.params["wanted"]
+    bundle = Bundle(module.params["url"])
+    resolved = bundle.resolve(wanted)
+    records = membership.read(membership.ARTIFACTS)
+    due = []
+    for entry, artifact in zip(wanted, resolved):
+        if entry["directory"] and not in_place(records.get(artifact["name"], {}), artifact, entry["directory"]):
+            due.append((entry, artifact))
+
+    def install(artifact: dict, path: str) -> None:
+        entry = next(entry for entry, candidate in due if candidate is artifact)
+        directory = entry["directory"]
+        if artifact["kind"] == "file":
+            target = os.path.join(directory, artifact["name"])
+            # The cache may be on another file system; the copy is from memory anyway.
+            with open(path, "rb") as source:
+                place(source, target)
+            placed = [target]
+        else:
+            placed = unpack(path, artifact["name"], directory, entry["strip"], entry["only"])
+        records[artifact["name"]] = {
+            "version": artifact["version"],
+            "sha256": artifact["sha256"],
+            "directory": directory,
+            "files": {file: fingerprint(file) for file in placed},
+        }
+
+    if due and not module.check_mode:
+        try:
+            bundle.fetch_all([artifact for _entry, artifact in due], install)
+        finally:
+            membership.save(membership.ARTIFACTS, records)
+    return {
+        "changed": bool(due),
+        "installed": [f"{artifact['name']} {artifact['version']}" for _entry, artifact in due],
+        "versions": {artifact["name"]: artifact["version"] for artifact in resolved},
+    }
+
+
+def main() -> None:
+    entry = {
+        "name": {"type": "str", "required": True},
+        "version": {"type": "str"},
+        "directory": {"type": "path"},
+        "strip": {"type": "int", "default": 0},
+        "only": {"type": "list", "elements": "str"},
+    }
+    module = AnsibleModule(
+        argument_spec={
+            "url": {"type": "str", "required": True},
+            "wanted": {"type": "list", "elements": "dict", "required": True, "options": entry},
+        },
+        supports_check_mode=True,
+    )
+    conclude(module, work)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# SPDX-License-Identifier: Apache-2.0
+"""Brings a machine to the point where the other steps can work."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: bootstrap_os
+short_description: Installs missing packages and reads what the later steps must know of the machine
+description:
+  - Installs those of the packages that are missing; the package manager is not called when all are there.
+  - Checks that commands run as root.
+  - Returns the facts that the operator shows, and ansible_facts.clusterwright_machine for the templates.
+options:
+  packages:
+    description: Names of distribution packages.
+    type: list
+    elements: str
+    default: []
+author:
+  - Clusterwright developers
+"""
+
+import os
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.clusterwright.cluster.plugins.module_utils import machine
+from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, find
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+
+APT = {"DEBIAN_FRONTEND": "noninteractive", "APT_LISTCHANGES_FRONTEND": "none", "NEEDRESTART_MODE": "l"}
+LOCK_WAIT = "-oDPkg::Lock::Timeout=120"
+
+
+def missing(packages: list) -> list:
+    """The packages that are not installed."""
+    output = attempt("dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *packages)
+    installed = {line.split()[0] for line in output.out.splitlines() if line.endswith(" installed")}
+    return [package for package in packages if package not in installed]
+
+
+def install(packages: list) -> None:
+    """Installs the packages, with fresh lists only when the known ones do not do."""
+    arguments = ("apt-get", "-q", "-y", LOCK_WAIT, "--no-install-recommends", "install", *packages)
+    first = attempt(*arguments, timeout=600, env=APT)
+    if first.ok:
+        return
+    update = attempt("apt-get", "-q", LOCK_WAIT, "update", timeout=300, env=APT)
+    second = attempt(*arguments, timeout=600, env=APT)
+    if not second.ok:
+        why = second.said if update.ok else f"{update.said}\n{second.said}"
+        raise StepFailure(
+            "PackageNotFound",
+            f"failed to install {', '.join(packages)}: {why}\n"
+            "Install them by hand, or give this machine a package source that has them",
+        )
+
+
+def work(module) -> dict:
+    if os.geteuid() != 0:
+        raise StepFailure(
+            "NotRoot", f"commands run as uid {os.geteuid()}, not as root: set become on the Host, and let its user use sudo"
+        )
+    due = []
+    if module.params["packages"]:
+        if not find("dpkg-query"):
+            raise StepFailure("UnsupportedDistribution", "this machine has no dpkg: Debian or Ubuntu is needed")
+        due = missing(module.params["packages"])
+    if due and not module.check_mode:
+        install(due)
+    return {
+        "changed": bool(due),
+        "installed": due,
+        "clusterwright": machine.facts(),
+        "ansible_facts": {"clusterwright_machine": machine.relaxations()},
+        "time": time.time(),
+    }
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={"packages": {"type": "list", "elements": "str", "default": []}},
+        supports_check_mode=True,
+    )
+    conclude(module, work)
+
+
+if __name__ == "__main__":
+    main()

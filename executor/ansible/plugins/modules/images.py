@@ -1,0 +1,119 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# SPDX-License-Identifier: Apache-2.0
+"""Imports container images from the artifact bundle."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: images
+short_description: Imports container images from the artifact bundle into containerd
+description:
+  - Downloads the archives of images that containerd does not have, verifies each digest, imports them and deletes the archive.
+  - Imported images are pinned, since the kubelet could not fetch them again after collecting them as garbage.
+options:
+  url:
+    description: Address of the bundle, where index.json is.
+    type: str
+    required: true
+  wanted:
+    description: The images, each by name without tag, with the tag (default the newest in the index).
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name:
+        description: Name of the image, without tag.
+        type: str
+        required: true
+      version:
+        description: Tag.
+        type: str
+  also_all_others:
+    description: Import every other image of the bundle as well, which is what network plugins given as manifests need.
+    type: bool
+    default: false
+author:
+  - Clusterwright developers
+"""
+
+import threading
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.clusterwright.cluster.plugins.module_utils import membership
+from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
+from ansible_collections.clusterwright.cluster.plugins.module_utils.command import run
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import conclude
+
+PINNED = "io.cri-containerd.pinned=pinned"
+# Ours are named for the image; programs' names have no slash.
+PREFIX = "image:"
+
+
+def reference(artifact: dict) -> str:
+    return f"{artifact['name']}:{artifact['version']}"
+
+
+def ctr(*arguments: str, timeout: float = 300) -> str:
+    return run("ctr", "-n", "k8s.io", *arguments, reason="ImageImportFailed", timeout=timeout)
+
+
+def chosen(bundle: Bundle, params: dict) -> list:
+    """The artifacts of the images wanted, each once."""
+    artifacts = bundle.resolve(params["wanted"])
+    if params["also_all_others"]:
+        known = {artifact["name"] for artifact in artifacts}
+        kubernetes = "registry.k8s.io/kube-"
+        artifacts += [
+            artifact
+            for artifact in bundle.artifacts
+            if artifact["kind"] == "image" and artifact["name"] not in known and not artifact["name"].startswith(kubernetes)
+        ]
+    return artifacts
+
+
+def work(module) -> dict:
+    bundle = Bundle(module.params["url"])
+    artifacts = chosen(bundle, module.params)
+    present = set(ctr("images", "ls", "-q").split())
+    records = membership.read(membership.ARTIFACTS)
+    due = [
+        artifact
+        for artifact in artifacts
+        if reference(artifact) not in present
+        or records.get(PREFIX + reference(artifact), {}).get("sha256") != artifact["sha256"]
+    ]
+    lock = threading.Lock()
+
+    def load(artifact: dict, path: str) -> None:
+        ctr("images", "import", "--platform", f"linux/{artifact.get('arch', 'amd64')}", path)
+        ctr("images", "label", reference(artifact), PINNED)
+        with lock:
+            records[PREFIX + reference(artifact)] = {"sha256": artifact["sha256"]}
+
+    if due and not module.check_mode:
+        try:
+            bundle.fetch_all(due, load)
+        finally:
+            membership.save(membership.ARTIFACTS, records)
+    return {"changed": bool(due), "imported": [reference(artifact) for artifact in due]}
+
+
+def main() -> None:
+    entry = {
+        "name": {"type": "str", "required": True},
+        "version": {"type": "str"},
+    }
+    module = AnsibleModule(
+        argument_spec={
+            "url": {"type": "str", "required": True},
+            "wanted": {"type": "list", "elements": "dict", "required": True, "options": entry},
+            "also_all_others": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    conclude(module, work)
+
+
+if __name__ == "__main__":
+    main()

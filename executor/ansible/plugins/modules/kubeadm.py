@@ -1,0 +1,244 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# SPDX-License-Identifier: Apache-2.0
+"""Makes this machine a node by kubeadm, once."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: kubeadm
+short_description: kubeadm init or join, with the files that they need, until the machine's components are healthy
+description:
+  - Writes the files, enables the kubelet, and runs kubeadm init or join unless that has been done (remembered in /etc/clusterwright/kubeadm.json).
+  - What an interrupted attempt left is undone first.
+  - A control plane that may run init joins instead when the cluster's endpoint already answers.
+options:
+  role:
+    description: What the machine becomes.
+    type: str
+    choices: [control-plane, worker]
+    required: true
+  identity:
+    description: What tells this cluster apart.
+    type: str
+    required: true
+  node_name:
+    description: Name of the Node.
+    type: str
+    required: true
+  address:
+    description: Address of this machine in the cluster.
+    type: str
+    required: true
+  port:
+    description: Port of the API server on this machine.
+    type: int
+    default: 6443
+  endpoint:
+    description: Host and port that clients use.
+    type: dict
+    required: true
+  init_config:
+    description: kubeadm's configuration for init; absent where only join is allowed.
+    type: str
+  join_config:
+    description: kubeadm's configuration for join.
+    type: str
+    required: true
+  initialized:
+    description: The cluster is known to exist, so that init would be wrong.
+    type: bool
+    default: false
+  files:
+    description: Files to write first.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      path:
+        description: Where.
+        type: path
+        required: true
+      content:
+        description: What.
+        type: str
+        required: true
+      mode:
+        description: Octal mode.
+        type: str
+        default: "0644"
+  secrets:
+    description: Like files, for content that must not show anywhere.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      path:
+        description: Where.
+        type: path
+        required: true
+      content:
+        description: What.
+        type: str
+        required: true
+      mode:
+        description: Octal mode.
+        type: str
+        default: "0600"
+  restart_kubelet:
+    description: The kubelet's program changed.
+    type: bool
+    default: false
+  timeout_seconds:
+    description: For kubeadm, and again for the components to become healthy.
+    type: int
+    default: 300
+author:
+  - Clusterwright developers
+"""
+
+import os
+import ssl
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.clusterwright.cluster.plugins.module_utils import files, healthz, membership, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
+from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+
+RUN_DIRECTORY = "/run/clusterwright"
+KUBELET_UNIT = "kubelet.service"
+CA = "/etc/kubernetes/pki/ca.crt"
+# What tells that an earlier attempt got far enough to be in the way.
+TRACES = (
+    "/etc/kubernetes/kubelet.conf",
+    "/etc/kubernetes/bootstrap-kubelet.conf",
+    "/etc/kubernetes/manifests/kube-apiserver.yaml",
+    "/var/lib/kubelet/config.yaml",
+)
+
+
+def write_files(params: dict, check: bool) -> list:
+    return files.write_all(params["files"], check) + files.write_all(params["secrets"], check, files.SECRET)
+
+
+def endpoint_answers(params: dict) -> bool:
+    """Whether a control plane of this very cluster answers at the endpoint."""
+    if not os.path.exists(CA):
+        return False
+    target = healthz.apiserver(params["endpoint"]["host"], int(params["endpoint"]["port"]))
+    return healthz.answer(target, ssl.create_default_context(cafile=CA), timeout=3)[0]
+
+
+def undo_attempt() -> None:
+    """Removes what an interrupted kubeadm left; the machine is in no working cluster then."""
+    output = attempt("kubeadm", "reset", "--force", "--skip-phases=remove-etcd-member", timeout=300)
+    if not output.ok:
+        raise StepFailure("KubeadmFailed", f"failed to undo an interrupted attempt: {output.said}")
+
+
+def run_kubeadm(verb: str, config: str, params: dict) -> None:
+    """Runs kubeadm with the configuration in memory only: it holds the bootstrap token."""
+    path = f"{RUN_DIRECTORY}/kubeadm-{verb}.yaml"
+    os.makedirs(RUN_DIRECTORY, mode=0o700, exist_ok=True)
+    files.write(path, config, files.SECRET)
+    arguments = ["kubeadm", verb, f"--config={path}"]
+    if verb == "init":
+        arguments.append("--skip-token-print")
+    try:
+        output = attempt(*arguments, timeout=params["timeout_seconds"])
+    finally:
+        files.remove(path)
+    if not output.ok:
+        # kubeadm says what it did on stdout and why it stopped on stderr.
+        said = "\n".join(part for part in (output.out.strip()[-600:], output.err.strip()[-2200:]) if part)
+        raise StepFailure("KubeadmFailed", f"kubeadm {verb} failed on {params['node_name']}: {said}")
+
+
+def components(params: dict) -> list:
+    found = [("kubelet", healthz.KUBELET)]
+    if params["role"] == "control-plane":
+        found += [
+            ("kube-apiserver", healthz.apiserver(params["address"], params["port"])),
+            ("kube-controller-manager", healthz.CONTROLLER_MANAGER),
+            ("kube-scheduler", healthz.SCHEDULER),
+        ]
+    return found
+
+
+def wait_until_healthy(params: dict) -> None:
+    said: dict = {}
+
+    def all_well() -> bool:
+        for name, endpoint in components(params):
+            well, said[name] = healthz.answer(endpoint)
+            if not well:
+                return False
+            said.pop(name)
+        return True
+
+    def missing() -> str:
+        return "; ".join(f"{name} is not healthy: {text}" for name, text in said.items()) + units.journal(KUBELET_UNIT)
+
+    reason = "ApiserverNotReady" if params["role"] == "control-plane" else "KubeletNotHealthy"
+    wait(all_well, params["timeout_seconds"], reason, missing)
+
+
+def become_node(params: dict) -> str:
+    """Runs init or join, whichever is right, and remembers it."""
+    if any(os.path.exists(path) for path in TRACES):
+        undo_attempt()
+    write_files(params, False)
+    units.ensure(KUBELET_UNIT, start=False)
+    verb = "init"
+    if not params["init_config"] or params["initialized"] or endpoint_answers(params):
+        verb = "join"
+    run_kubeadm(verb, params["init_config"] if verb == "init" else params["join_config"], params)
+    membership.save(
+        membership.KUBEADM, {"identity": params["identity"], "node": params["node_name"], "role": params["role"], "by": verb}
+    )
+    return verb
+
+
+def work(module) -> dict:
+    params = module.params
+    done = membership.read(membership.KUBEADM).get("identity") == params["identity"]
+    verb = None
+    if not done:
+        if not module.check_mode:
+            verb = become_node(params)
+        changed = True
+    else:
+        written = write_files(params, module.check_mode)
+        # Certificates and kubeadm's own configuration are read when they are used; the kubelet reads its unit's files at start.
+        restart = params["restart_kubelet"] or any("kubelet" in path for path in written)
+        acted = units.ensure(KUBELET_UNIT, restart, check=module.check_mode)
+        changed = bool(written) or acted
+    if not module.check_mode:
+        wait_until_healthy(params)
+    return {"changed": changed, "ran": verb, "msg": f"kubeadm {verb}" if verb else "already a node"}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "role": {"type": "str", "required": True, "choices": ["control-plane", "worker"]},
+            "identity": {"type": "str", "required": True},
+            "node_name": {"type": "str", "required": True},
+            "address": {"type": "str", "required": True},
+            "port": {"type": "int", "default": 6443},
+            "endpoint": {"type": "dict", "required": True},
+            "init_config": {"type": "str", "no_log": True},
+            "join_config": {"type": "str", "required": True, "no_log": True},
+            "initialized": {"type": "bool", "default": False},
+            **files.options(),
+            "restart_kubelet": {"type": "bool", "default": False},
+            "timeout_seconds": {"type": "int", "default": 300},
+        },
+        supports_check_mode=True,
+    )
+    conclude(module, work)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# SPDX-License-Identifier: Apache-2.0
+"""Applies manifests through the API and waits for workloads."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: manifests
+short_description: kubectl apply --server-side, reported as changed only when an object changed, then a wait for rollouts
+options:
+  manifests:
+    description: Each with a name and its YAML.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: For messages.
+        type: str
+        required: true
+      content:
+        description: YAML, one or more documents.
+        type: str
+        required: true
+  rollouts:
+    description: Workloads that must be rolled out in the end.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      resource:
+        description: C(deployments) or C(daemonsets).
+        type: str
+        choices: [deployments, daemonsets]
+        required: true
+      namespace:
+        description: Where it is.
+        type: str
+        default: kube-system
+      name:
+        description: Its name.
+        type: str
+        required: true
+  timeout_seconds:
+    description: For all rollouts together.
+    type: int
+    default: 300
+author:
+  - Clusterwright developers
+"""
+
+import json
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.clusterwright.cluster.plugins.module_utils import api
+from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, wait
+from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+
+KUBECTL = ("kubectl", f"--kubeconfig={api.ADMIN}")
+MANAGER = "--field-manager=clusterwright"
+# A custom resource applied right after its definition is not known yet for a moment.
+ATTEMPTS = 4
+
+
+def versions(text: str) -> dict:
+    """resourceVersion by object, of a `kubectl -o json` answer: one object, a List, or one document after another."""
+    found = {}
+    decoder = json.JSONDecoder()
+    position = 0
+    while position < len(text):
+        rest = text[position:].lstrip()
+        if not rest:
+            break
+        value, length = decoder.raw_decode(rest)
+        position += len(text[position:]) - len(rest) + length
+        for thing in value.get("items", [value]):
+            metadata = thing.get("metadata", {})
+            key = (thing.get("kind"), metadata.get("namespace", ""), metadata.get("name"))
+            found[key] = metadata.get("resourceVersion")
+    return found
+
+
+def apply(manifest: dict, check: bool) -> list:
+    """Applies one manifest; returns the objects that differed."""
+    content = manifest["content"]
+    before = attempt(*KUBECTL, "get", "-f", "-", "-o", "json", "--ignore-not-found", stdin=content)
+    known = versions(before.out) if before.ok else {}
+    arguments = [*KUBECTL, "apply", "--server-side", "--force-conflicts", MANAGER, "-o", "json", "-f", "-"]
+    if check:
+        arguments.append("--dry-run=server")
+    for number in range(1, ATTEMPTS + 1):
+        output = attempt(*arguments, stdin=content, timeout=120)
+        if output.ok:
+            break
+        if number == ATTEMPTS or "no matches for kind" not in output.err:
+            raise StepFailure("ManifestRefused", f"manifest {manifest['name']}: {output.said}")
+    now = versions(output.out)
+    return [f"{kind} {name}" for (kind, namespace, name), version in now.items() if known.get((kind, namespace, name)) != version]
+
+
+def rolled_out(kind: str, thing: dict | None) -> str:
+    """Nothing when all Pods are of the newest revision and available, else what is missing."""
+    if thing is None:
+        return "does not exist"
+    status, spec = thing.get("status") or {}, thing.get("spec") or {}
+    if status.get("observedGeneration", 0) < thing["metadata"].get("generation", 0):
+        return "not seen by its controller yet"
+    if kind == "deployments":
+        wanted = spec.get("replicas", 1)
+        updated, available = status.get("updatedReplicas", 0), status.get("availableReplicas", 0)
+    else:
+        wanted = status.get("desiredNumberScheduled", 0)
+        updated, available = status.get("updatedNumberScheduled", 0), status.get("numberAvailable", 0)
+        if wanted == 0:
+            return "wanted on no node"
+    return "" if updated >= wanted and available >= wanted else f"{available} of {wanted} Pods available"
+
+
+def wait_for_rollouts(rollouts: list, timeout: float) -> None:
+    client = Api(api.ADMIN)
+    missing: dict = {}
+
+    def all_out() -> bool:
+        missing.clear()
+        for entry in rollouts:
+            path = f"/apis/apps/v1/namespaces/{entry['namespace']}/{entry['resource']}/{entry['name']}"
+            lack = rolled_out(entry["resource"], client.ask(path))
+            if lack:
+                missing[entry["name"]] = lack
+        return not missing
+
+    wait(all_out, timeout, "RolloutIncomplete", lambda: "; ".join(f"{name}: {lack}" for name, lack in missing.items()))
+
+
+def work(module) -> dict:
+    changed = []
+    for manifest in module.params["manifests"]:
+        changed += apply(manifest, module.check_mode)
+    if module.params["rollouts"]:
+        wait_for_rollouts(module.params["rollouts"], module.params["timeout_seconds"])
+    return {"changed": bool(changed), "objects": changed}
+
+
+def main() -> None:
+    rollout = {
+        "resource": {"type": "str", "required": True, "choices": ["deployments", "daemonsets"]},
+        "namespace": {"type": "str", "default": "kube-system"},
+        "name": {"type": "str", "required": True},
+    }
+    manifest = {"name": {"type": "str", "required": True}, "content": {"type": "str", "required": True}}
+    module = AnsibleModule(
+        argument_spec={
+            "manifests": {"type": "list", "elements": "dict", "default": [], "options": manifest},
+            "rollouts": {"type": "list", "elements": "dict", "default": [], "options": rollout},
+            "timeout_seconds": {"type": "int", "default": 300},
+        },
+        supports_check_mode=True,
+    )
+    conclude(module, work)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# SPDX-License-Identifier: Apache-2.0
+"""Waits for this machine's Node."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_ready
+short_description: Checks that this machine's kubelet is healthy and its Node exists, or is Ready; read-only
+options:
+  node_name:
+    description: Name of this machine's Node.
+    type: str
+    required: true
+  ready:
+    description: Wait until the Node is Ready, not only until it exists.
+    type: bool
+    default: true
+  timeout_seconds:
+    description: How long to wait.
+    type: int
+    default: 120
+author:
+  - Clusterwright developers
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.clusterwright.cluster.plugins.module_utils import api, healthz, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, wait
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+
+
+def work(module) -> dict:
+    params = module.params
+    name = params["node_name"]
+    well, said = healthz.answer(healthz.KUBELET)
+    if not well:
+        raise StepFailure("KubeletNotHealthy", f"the kubelet is not healthy: {said}{units.journal('kubelet.service')}")
+    client = Api(api.KUBELET)
+    seen: dict = {}
+
+    def arrived() -> bool:
+        node = client.ask(f"/api/v1/nodes/{name}")
+        seen["node"] = node
+        return node is not None and (api.is_ready(node) or not params["ready"])
+
+    def missing() -> str:
+        if seen.get("node") is None:
+            return f"node {name} does not exist, or {client.server} does not answer"
+        return f"node {name} is not Ready: {api.condition(seen['node'], 'Ready').get('message', 'no condition yet')}"
+
+    wait(arrived, params["timeout_seconds"], "NodeNotReady", missing)
+    return {"changed": False, "msg": f"node {name} is {'Ready' if params['ready'] else 'registered'}"}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "node_name": {"type": "str", "required": True},
+            "ready": {"type": "bool", "default": True},
+            "timeout_seconds": {"type": "int", "default": 120},
+        },
+        supports_check_mode=True,
+    )
+    conclude(module, work)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# SPDX-License-Identifier: Apache-2.0
+"""Tells everything that stands against an installation, at once."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: preflight
+short_description: Checks a machine before anything is changed on it, and reports all findings at once
+description:
+  - Read-only. The findings are in C(clusterwright.findings), each with name, severity (error or warning) and message.
+  - Errors fail the task with reason PreflightFailed; warnings do not.
+options:
+  roles:
+    description: What the machine will be, of control-plane, etcd, worker.
+    type: list
+    elements: str
+    required: true
+  identity:
+    description: What tells this cluster apart; a machine that belongs to it may have its leftovers.
+    type: str
+    required: true
+  ip:
+    description: The address that must be on an interface.
+    type: str
+    default: ""
+  pod_cidr:
+    description: Range of the Pods.
+    type: str
+    required: true
+  service_cidr:
+    description: Range of the Services.
+    type: str
+    required: true
+  artifacts_url:
+    description: Address of the bundle.
+    type: str
+    required: true
+  artifacts:
+    description: What the bundle must have, name and version.
+    type: list
+    elements: dict
+    default: []
+  controller_time:
+    description: Unix time on the controller, to compare clocks with.
+    type: float
+    default: 0
+  memory_minimum_mib:
+    description: Less is an error.
+    type: int
+    required: true
+  memory_recommended_mib:
+    description: Less is a warning.
+    type: int
+    required: true
+  disk_minimum_mib:
+    description: Free space needed under /var/lib.
+    type: int
+    required: true
+  ignore:
+    description: Names of findings that do not block.
+    type: list
+    elements: str
+    default: []
+  allow_unsupported_distribution:
+    description: Other distributions are a warning, not an error.
+    type: bool
+    default: false
+author:
+  - Clusterwright developers
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+from ansible_collections.clusterwright.cluster.plugins.module_utils.findings import all_findings
+
+
+def work(module) -> dict:
+    findings = all_findings(module.params)
+    report = {"kind": "preflight", "findings": findings}
+    errors = [finding for finding in findings if finding["severity"] == "error"]
+    if errors:
+        text = "; ".join(f"{finding['name']}: {finding['message']}" for finding in errors)
+        raise StepFailure("PreflightFailed", text, clusterwright=report)
+    return {"changed": False, "clusterwright": report, "msg": f"{len(findings)} warnings" if findings else "no findings"}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "roles": {"type": "list", "elements": "str", "required": True},
+            "identity": {"type": "str", "required": True},
+            "ip": {"type": "str", "default": ""},
+            "pod_cidr": {"type": "str", "required": True},
+            "service_cidr": {"type": "str", "required": True},
+            "artifacts_url": {"type": "str", "required": True},
+            "artifacts": {"type": "list", "elements": "dict", "default": []},
+            "controller_time": {"type": "float", "default": 0},
+            "memory_minimum_mib": {"type": "int", "required": True},
+            "memory_recommended_mib": {"type": "int", "required": True},
+            "disk_minimum_mib": {"type": "int", "required": True},
+            "ignore": {"type": "list", "elements": "str", "default": []},
+            "allow_unsupported_distribution": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    conclude(module, work)
+
+
+if __name__ == "__main__":
+    main()

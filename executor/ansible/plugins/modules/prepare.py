@@ -1,0 +1,160 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# SPDX-License-Identifier: Apache-2.0
+"""Prepares the kernel and the name lookup of a machine."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: prepare
+short_description: Kernel modules, sysctl, swap and the hosts file, each written for the next boot and made true now
+description:
+  - Changes only what differs. In check mode it tells what would change, which is how the probe reads the values back.
+options:
+  cluster:
+    description: What the machine remembers of its cluster; C(identity) tells clusters apart.
+    type: dict
+    required: true
+  sysctl:
+    description: Values by name.
+    type: dict
+    default: {}
+  modules:
+    description: Kernel modules to load.
+    type: list
+    elements: str
+    default: []
+  swap_off:
+    description: Turn swap off, now and for the next boot.
+    type: bool
+    default: true
+  hosts:
+    description: Lines for /etc/hosts.
+    type: list
+    elements: str
+    default: []
+author:
+  - Clusterwright developers
+"""
+
+import os
+import re
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.clusterwright.cluster.plugins.module_utils import files, host_file, machine, membership
+from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+
+SYSCTL_FILE = "/etc/sysctl.d/90-clusterwright.conf"
+MODULES_FILE = "/etc/modules-load.d/clusterwright.conf"
+# What shows that a module's function is there, also when it is built in.
+SIGNS = {"overlay": "overlay", "br_netfilter": "/proc/sys/net/bridge", "nf_conntrack": "/proc/sys/net/netfilter"}
+
+
+def loaded(name: str) -> bool:
+    sign = SIGNS.get(name, "")
+    if sign.startswith("/"):
+        return os.path.exists(sign)
+    if sign and re.search(rf"\b{sign}$", machine.text("/proc/filesystems"), re.MULTILINE):
+        return True
+    return os.path.exists(f"/sys/module/{name}")
+
+
+def load_modules(names: list, check: bool) -> list:
+    changed = []
+    content = "# Written by clusterwright.\n" + "".join(f"{name}\n" for name in names)
+    if machine.container():
+        # It loads nothing, and has what its host loaded.
+        return changed
+    if files.write(MODULES_FILE, content, 0o644, check):
+        changed.append(MODULES_FILE)
+    for name in names:
+        if loaded(name):
+            continue
+        changed.append(f"module {name}")
+        if check:
+            continue
+        output = attempt("modprobe", name)
+        if not output.ok:
+            raise StepFailure("KernelModuleMissing", f"failed to load the kernel module {name}: {output.said}")
+    return changed
+
+
+def set_sysctl(values: dict, check: bool) -> list:
+    changed = []
+    content = "# Written by clusterwright.\n" + "".join(f"{name} = {value}\n" for name, value in sorted(values.items()))
+    if files.write(SYSCTL_FILE, content, 0o644, check):
+        changed.append(SYSCTL_FILE)
+    for name, value in sorted(values.items()):
+        path = "/proc/sys/" + name.replace(".", "/")
+        current = machine.text(path)
+        if current.split() == str(value).split():
+            continue
+        # A limit that the host of a container set, and set higher, is no difference: only the host may change it.
+        if machine.container() and (not os.access(path, os.W_OK) or higher(current, value)):
+            continue
+        changed.append(f"{name}={value}")
+        if check:
+            continue
+        try:
+            with open(path, "w", encoding="ascii") as target:
+                target.write(f"{value}\n")
+        except OSError as error:
+            raise StepFailure("SysctlRefused", f"failed to set {name} to {value}: {error}") from error
+    return changed
+
+
+def higher(current: str, wanted: object) -> bool:
+    return current.isdigit() and str(wanted).isdigit() and int(current) > int(str(wanted)) > 1
+
+
+def turn_swap_off(check: bool) -> list:
+    """Swap devices off, and their lines in fstab commented out. Nothing in a container, whose swap is the host's."""
+    if machine.container():
+        return []
+    changed = []
+    if machine.swaps():
+        changed.append("swap")
+        if not check:
+            output = attempt("swapoff", "-a", timeout=300)
+            if not output.ok:
+                raise StepFailure("SwapStaysOn", f"failed to turn swap off: {output.said}")
+    fstab = machine.text("/etc/fstab")
+    pattern = re.compile(r"^(?!#)(\S+\s+\S+\s+swap\s.*)$", re.MULTILINE)
+    if pattern.search(fstab):
+        changed.append("/etc/fstab")
+        if not check:
+            files.write("/etc/fstab", pattern.sub(r"# clusterwright: \1", fstab) + "\n", 0o644)
+    return changed
+
+
+def work(module) -> dict:
+    params, check = module.params, module.check_mode
+    changed = []
+    if membership.save(membership.CLUSTER, params["cluster"], check):
+        changed.append(membership.CLUSTER)
+    changed += load_modules(params["modules"], check)
+    changed += set_sysctl(params["sysctl"], check)
+    if params["swap_off"]:
+        changed += turn_swap_off(check)
+    if host_file.set_lines(params["hosts"], check):
+        changed.append(host_file.PATH)
+    return {"changed": bool(changed), "differences": changed, "msg": f"set: {', '.join(changed)}" if changed else "nothing to do"}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "cluster": {"type": "dict", "required": True},
+            "sysctl": {"type": "dict", "default": {}},
+            "modules": {"type": "list", "elements": "str", "default": []},
+            "swap_off": {"type": "bool", "default": True},
+            "hosts": {"type": "list", "elements": "str", "default": []},
+        },
+        supports_check_mode=True,
+    )
+    conclude(module, work)
+
+
+if __name__ == "__main__":
+    main()

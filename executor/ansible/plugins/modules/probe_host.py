@@ -1,0 +1,56 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# SPDX-License-Identifier: Apache-2.0
+"""Looks at a machine that belongs to no cluster."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: probe_host
+short_description: Facts of a machine, or whether it is clean of every cluster; read-only
+options:
+  report:
+    description: What to report.
+    type: str
+    choices: [facts, clean]
+    required: true
+  must_be_clean:
+    description: Fail with reason NotClean when it is not.
+    type: bool
+    default: false
+author:
+  - Clusterwright developers
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.clusterwright.cluster.plugins.module_utils import leftovers, machine
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+
+
+def work(module) -> dict:
+    if module.params["report"] == "facts":
+        return {
+            "changed": False,
+            "clusterwright": machine.facts(),
+            "ansible_facts": {"clusterwright_machine": machine.relaxations()},
+        }
+    left = leftovers.find_all()
+    report = {"kind": "clean", "clean": not left, "leftovers": left}
+    if left and module.params["must_be_clean"]:
+        raise StepFailure("NotClean", f"left on the machine: {', '.join(left)}", clusterwright=report)
+    return {"changed": False, "clusterwright": report, "msg": "clean" if not left else f"left: {', '.join(left)}"}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "report": {"type": "str", "required": True, "choices": ["facts", "clean"]},
+            "must_be_clean": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    conclude(module, work)
+
+
+if __name__ == "__main__":
+    main()
