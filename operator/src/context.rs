@@ -12,6 +12,7 @@ use crate::cache::Cache;
 use crate::error::{Doing, Error};
 use crate::events::Events;
 use crate::metrics::Metrics;
+use crate::remote::Registry;
 use crate::settings::Settings;
 
 /// What every pass may use: one for the whole program.
@@ -24,6 +25,8 @@ pub struct Context {
     pub metrics: Metrics,
     /// What is watched.
     pub cache: Cache,
+    /// The clusters that can be reached.
+    pub remote: Registry,
     /// Where Events go.
     pub events: Events,
     stop: watch::Receiver<bool>,
@@ -61,6 +64,7 @@ impl Context {
             settings,
             metrics,
             cache: Cache::new(),
+            remote: Registry::default(),
             events,
             stop,
         };

@@ -5,6 +5,7 @@
 
 pub mod bootstrap_token;
 pub mod cache;
+pub mod cluster;
 pub mod context;
 pub mod controller;
 pub mod error;
@@ -14,6 +15,7 @@ pub mod health;
 pub mod kubeconfig;
 pub mod metrics;
 pub mod pki;
+pub mod remote;
 pub mod settings;
 pub mod telemetry;
 
@@ -56,7 +58,7 @@ async fn serve(settings: Settings) -> Result<(), Error> {
 
 fn spawn_controllers(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     // One line for each controller, in alphabetical order.
-    let _ = (ctx, tasks);
+    cluster::spawn(ctx, tasks);
 }
 
 async fn stop_signal() -> Result<(), Error> {

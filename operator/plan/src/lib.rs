@@ -5,6 +5,7 @@ mod next;
 pub use next::{Next, Plan};
 
 // One line for each planner, in alphabetical order.
+pub mod cluster;
 pub mod inputs;
 #[cfg(test)]
 pub mod settles;

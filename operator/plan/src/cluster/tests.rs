@@ -1,0 +1,274 @@
+use std::sync::Arc;
+
+use crds::names::condition;
+use crds::{Cluster, Machine};
+use k8s_openapi::api::core::v1::Taint;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::components::{from_readyz, from_rollout};
+use super::{Access, Contact, NodeSeen, Observed, Seen, Step, plan};
+use crate::{Next, Plan};
+
+fn at(text: &str) -> Time {
+    Time(text.parse().unwrap())
+}
+
+fn cluster() -> Cluster {
+    serde_yaml::from_str(
+        "{apiVersion: clusterwright.dev/v1alpha1, kind: Cluster, metadata: {name: a, namespace: fleet, generation: 1},
+          spec: {kubeconfigRef: {name: a-kubeconfig}}}",
+    )
+    .unwrap()
+}
+
+fn worker(host: &str) -> Arc<Machine> {
+    let text = format!(
+        "{{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {{name: a-{host}, namespace: fleet}},
+          spec: {{clusterName: a, role: worker, kubernetesVersion: 1.35.4, hostRef: {{name: {host}}},
+                 labels: {{pool: general}}, taints: [{{key: gpu, value: big, effect: NoSchedule}}]}}}}"
+    );
+    Arc::new(serde_yaml::from_str(&text).unwrap())
+}
+
+fn node(name: &str, ready: Option<bool>) -> NodeSeen {
+    NodeSeen {
+        name: name.into(),
+        ready,
+        resource_version: "7".into(),
+        ..NodeSeen::default()
+    }
+}
+
+fn access() -> Access {
+    Access {
+        server: "https://172.30.0.10:6443".into(),
+        certificates: vec![
+            ("admin-kubeconfig", at("2027-11-21T00:00:00Z")),
+            ("kubernetes-ca", at("2036-11-18T00:00:00Z")),
+        ],
+    }
+}
+
+fn seen(nodes: Option<Vec<NodeSeen>>) -> Contact {
+    let mut components = from_readyz(true, "[+]etcd ok");
+    components.push(from_rollout("coredns", 2, 2));
+    Contact::Made {
+        access: access(),
+        seen: Seen {
+            version: Some("1.35.4".into()),
+            cluster_uid: Some("uid-1".into()),
+            components,
+            nodes,
+        },
+    }
+}
+
+fn lost() -> Contact {
+    Contact::Lost {
+        access: access(),
+        reason: "ConnectionRefused",
+        message: "connection refused".into(),
+    }
+}
+
+fn decide(
+    cluster: &mut Cluster,
+    contact: Contact,
+    machines: &[Arc<Machine>],
+    now: &str,
+) -> Plan<Step, crds::ClusterStatus> {
+    let plan = plan(&Observed {
+        cluster,
+        contact,
+        machines,
+        now: at(now),
+        chance: 0.5,
+    });
+    cluster.status = Some(plan.status.clone());
+    plan
+}
+
+fn conditions(cluster: &Cluster) -> Vec<String> {
+    let conditions = cluster.status.as_ref().unwrap().conditions.iter();
+    conditions
+        .map(|c| format!("{}={} {}", c.type_, c.status, c.reason))
+        .collect()
+}
+
+const NOON: &str = "2026-11-21T12:00:00Z";
+
+#[test]
+fn a_cluster_that_is_well_settles_and_nothing_in_its_status_moves() {
+    let mut cluster = cluster();
+    let first = decide(&mut cluster, seen(Some(vec![node("m1", Some(true))])), &[], NOON);
+    assert_eq!(
+        conditions(&cluster),
+        [
+            "Ready=True AllWell",
+            "Reachable=True ApiAnswers",
+            "ControlPlaneHealthy=True ComponentsWork",
+            "NodesHealthy=True NodesReady",
+            "CertificatesValid=True Valid"
+        ]
+    );
+    assert_eq!(first.status.nodes.as_ref().unwrap().summary, "1/1");
+    assert_eq!(first.next, Next::after_seconds(30));
+    let later = decide(
+        &mut cluster,
+        seen(Some(vec![node("m1", Some(true))])),
+        &[],
+        "2026-11-21T18:00:00Z",
+    );
+    assert_eq!(first.status, later.status);
+    assert!(later.steps.is_empty() && later.waits_for.is_none());
+}
+
+#[test]
+fn lost_contact_makes_nodes_unknown_and_not_unhealthy() {
+    let mut cluster = cluster();
+    decide(
+        &mut cluster,
+        seen(Some(vec![node("m1", Some(true)), node("m2", Some(true))])),
+        &[],
+        NOON,
+    );
+    let first = decide(&mut cluster, lost(), &[], "2026-11-21T12:01:00Z");
+    assert_eq!(
+        conditions(&cluster),
+        [
+            "Ready=False ConnectionRefused",
+            "Reachable=False ConnectionRefused",
+            "ControlPlaneHealthy=Unknown ConnectionRefused",
+            "NodesHealthy=Unknown ConnectionRefused",
+            "CertificatesValid=True Valid"
+        ]
+    );
+    assert_eq!(first.status.nodes.as_ref().unwrap().summary, "?/2");
+    assert_eq!(
+        first.status.message.as_deref(),
+        Some(
+            "the API at https://172.30.0.10:6443 has not answered since 2026-11-21 12:01:00 UTC: connection refused"
+        )
+    );
+    let later = decide(&mut cluster, lost(), &[], "2026-11-21T13:01:00Z");
+    assert_eq!(first.status, later.status);
+    assert_eq!(
+        (first.next, later.next),
+        (Next::after_seconds(5), Next::after_seconds(120))
+    );
+
+    decide(
+        &mut cluster,
+        seen(Some(vec![node("m1", Some(true))])),
+        &[],
+        "2026-11-21T14:00:00Z",
+    );
+    assert_eq!(cluster.status.as_ref().unwrap().unreachable_since, None);
+    assert!(crds::conditions::is_true(
+        &cluster.status.unwrap().conditions,
+        condition::READY
+    ));
+}
+
+#[test]
+fn nodes_that_are_not_ready_are_named() {
+    let mut cluster = cluster();
+    let nodes = vec![node("m3", None), node("m1", Some(true)), node("m2", Some(false))];
+    let plan = decide(&mut cluster, seen(Some(nodes)), &[], NOON);
+    assert_eq!(
+        plan.status.message.as_deref(),
+        Some("1 of 3 Nodes are Ready; not: m2 (not Ready), m3 (silent)")
+    );
+    assert_eq!(plan.next, Next::after_seconds(10));
+}
+
+#[test]
+fn a_kubeconfig_that_is_refused_says_why() {
+    let mut cluster = cluster();
+    let refused = Contact::Refused {
+        reason: "KubeconfigRejected",
+        message: "KubeconfigRejected: exec is not allowed".into(),
+    };
+    decide(&mut cluster, refused, &[], NOON);
+    assert_eq!(
+        conditions(&cluster)[..2],
+        [
+            "Ready=False KubeconfigRejected",
+            "Reachable=Unknown KubeconfigRejected"
+        ]
+    );
+}
+
+#[test]
+fn another_cluster_behind_the_same_kubeconfig_is_refused_and_not_written_to() {
+    let mut cluster = cluster();
+    decide(&mut cluster, seen(Some(vec![])), &[], NOON);
+    let Contact::Made { access, mut seen } = seen(Some(vec![node("m1", Some(true))])) else {
+        unreachable!()
+    };
+    seen.cluster_uid = Some("uid-2".into());
+    let plan = decide(
+        &mut cluster,
+        Contact::Made { access, seen },
+        &[worker("m1")],
+        NOON,
+    );
+    assert!(plan.steps.is_empty());
+    assert_eq!(conditions(&cluster)[0], "Ready=False ClusterIdentityChanged");
+    assert_eq!(plan.status.cluster_uid.as_deref(), Some("uid-1"));
+}
+
+#[test]
+fn a_machines_labels_and_taints_come_onto_its_node_once() {
+    let mut cluster = cluster();
+    let mut bare = node("m1", Some(true));
+    let foreign = Taint {
+        key: "node.kubernetes.io/disk-pressure".into(),
+        effect: "NoSchedule".into(),
+        ..Taint::default()
+    };
+    bare.taints.push(foreign.clone());
+    let plan = decide(
+        &mut cluster,
+        seen(Some(vec![bare.clone(), node("m2", Some(true))])),
+        &[worker("m1")],
+        NOON,
+    );
+    let [Step::PatchNode { name, patch }] = plan.steps.as_slice() else {
+        panic!("{:?}", plan.steps)
+    };
+    assert_eq!(name, "m1");
+    assert_eq!(
+        patch.to_string(),
+        serde_json::json!({
+            "metadata": { "labels": { "node-role.kubernetes.io/worker": "", "pool": "general" }, "resourceVersion": "7" },
+            "spec": { "taints": [
+                { "effect": "NoSchedule", "key": "node.kubernetes.io/disk-pressure" },
+                { "effect": "NoSchedule", "key": "gpu", "value": "big" }
+            ]}
+        })
+        .to_string()
+    );
+    let mut done = bare;
+    done.labels = [("pool", "general"), ("node-role.kubernetes.io/worker", "")]
+        .map(|(k, v)| (k.to_owned(), v.to_owned()))
+        .into();
+    done.taints = serde_json::from_value(patch["spec"]["taints"].clone()).unwrap();
+    let plan = decide(&mut cluster, seen(Some(vec![done])), &[worker("m1")], NOON);
+    assert!(plan.steps.is_empty());
+}
+
+#[test]
+fn a_certificate_that_ends_soon_is_named() {
+    let mut cluster = cluster();
+    decide(
+        &mut cluster,
+        seen(Some(vec![node("m1", Some(true))])),
+        &[],
+        "2027-11-01T00:00:00Z",
+    );
+    assert_eq!(
+        cluster.status.as_ref().unwrap().message.as_deref(),
+        Some("the certificate admin-kubeconfig ends on 2027-11-21")
+    );
+}

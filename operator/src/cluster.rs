@@ -1,0 +1,200 @@
+//! Cluster: looks at a cluster through its API and says what it sees.
+
+use std::sync::Arc;
+
+use crds::{Cluster, Machine};
+use futures::StreamExt;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{Node, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{Patch, PatchParams};
+use kube::runtime::reflector::ObjectRef;
+use kube::{Api, ResourceExt};
+use plan::cluster::{Access, Contact, Observed, Seen, Step};
+use rand::Rng;
+use tokio::task::JoinSet;
+
+use crate::context::Context;
+use crate::controller::{self, Pass};
+use crate::error::{Doing, Error};
+use crate::execute;
+use crate::kubeconfig::{self, Checked};
+use crate::remote::Key;
+use crate::remote::probe::{Lost, probe};
+
+/// Changes of Machines and Nodes that come within this time do not look again: they use what was seen.
+const FRESH: SignedDuration = SignedDuration::from_secs(8);
+
+/// Starts the controller.
+pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
+    let of_machine = |machine: Arc<Machine>| {
+        let namespace = machine.namespace().unwrap_or_default();
+        Some(ObjectRef::new(&machine.spec.cluster_name).within(&namespace))
+    };
+    let of_change = |change: crate::remote::Change| {
+        ObjectRef::new(&change.cluster.name).within(&change.cluster.namespace)
+    };
+    let controller = controller::of(ctx, &ctx.cache.clusters)
+        .watches_shared_stream(ctx.cache.machines.changes(), of_machine)
+        .reconcile_on(ctx.remote.changes().map(of_change));
+    tasks.spawn(controller::run(ctx.clone(), controller, pass));
+
+    // An object that is gone gets no pass: its client and its watch end here.
+    let (ctx, mut changes, stopped) = (ctx.clone(), ctx.cache.clusters.changes(), ctx.stopped());
+    tasks.spawn(async move {
+        let forget = async {
+            while let Some(cluster) = changes.next().await {
+                let key = key_of(&cluster);
+                if ctx.cache.clusters.get(&key.namespace, &key.name).is_none() {
+                    ctx.remote.forget(&key);
+                }
+            }
+        };
+        tokio::select! { () = forget => {}, () = stopped => {} }
+    });
+}
+
+async fn pass(ctx: Arc<Context>, cluster: Arc<Cluster>) -> Result<Pass, Error> {
+    let key = key_of(&cluster);
+    if cluster.metadata.deletion_timestamp.is_some() {
+        ctx.remote.forget(&key);
+        return Ok(Pass::settled());
+    }
+    let contact = observe(&ctx, &cluster, &key).await?;
+    let machines = ctx
+        .cache
+        .machines
+        .list(&key.namespace, |machine| machine.spec.cluster_name == key.name);
+    let plan = plan::cluster::plan(&Observed {
+        cluster: &cluster,
+        contact,
+        machines: &machines,
+        now: Time(Timestamp::now()),
+        chance: rand::rng().random(),
+    });
+    // The status first: what a Node refuses must not hide what was seen.
+    let written = execute::patch_status(&ctx, &*cluster, cluster.status.as_ref(), &plan.status).await?;
+    for step in &plan.steps {
+        execute(&ctx, &key, step).await?;
+    }
+    Ok(Pass::of(&plan, written))
+}
+
+async fn execute(ctx: &Context, key: &Key, step: &Step) -> Result<(), Error> {
+    let Step::PatchNode { name, patch } = step;
+    let Some(client) = ctx.remote.client(&key.namespace, &key.name) else {
+        return Ok(());
+    };
+    let api: Api<Node> = Api::all(client);
+    let params = PatchParams {
+        field_manager: Some(crds::names::FIELD_MANAGER.into()),
+        ..PatchParams::default()
+    };
+    let patched = api.patch(name, &params, &Patch::Merge(patch)).await;
+    patched
+        .map(drop)
+        .doing(|| format!("patch Node {name} of cluster {}", key.name))
+}
+
+async fn observe(ctx: &Context, cluster: &Cluster, key: &Key) -> Result<Contact, Error> {
+    let checked = match kubeconfig_of(ctx, cluster, key).await? {
+        Ok(checked) => checked,
+        Err(refused) => {
+            ctx.remote.forget(key);
+            return Ok(refused);
+        }
+    };
+    let access = Access {
+        certificates: checked
+            .certificates()
+            .into_iter()
+            .map(|(name, end)| (name, Time(end)))
+            .collect(),
+        server: checked.server.clone(),
+    };
+    let now = Timestamp::now();
+    let seen = match ctx
+        .remote
+        .last_probe(key)
+        .filter(|(at, _)| now.duration_since(*at) < FRESH)
+    {
+        Some((_, seen)) => Ok(seen),
+        None => look(ctx, key, &checked, now).await?,
+    };
+    Ok(match seen {
+        Ok(seen) => Contact::Made {
+            access,
+            seen: Seen {
+                nodes: ctx.remote.nodes(&key.namespace, &key.name),
+                ..seen
+            },
+        },
+        Err(Lost { reason, message }) => Contact::Lost {
+            access,
+            reason,
+            message,
+        },
+    })
+}
+
+async fn look(
+    ctx: &Context,
+    key: &Key,
+    checked: &Checked,
+    now: Timestamp,
+) -> Result<Result<Seen, Lost>, Error> {
+    let client = ctx.remote.connect(key, checked)?;
+    let leases = ctx.remote.leases(key);
+    Ok(match probe(&client, &leases, now).await {
+        Ok((seen, leases)) => {
+            ctx.remote.made(key, now, seen.clone(), leases);
+            Ok(seen)
+        }
+        Err(lost) => {
+            ctx.remote.lost(key);
+            Err(lost)
+        }
+    })
+}
+
+/// The kubeconfig, checked; or why there is none.
+async fn kubeconfig_of(
+    ctx: &Context,
+    cluster: &Cluster,
+    key: &Key,
+) -> Result<Result<Checked, Contact>, Error> {
+    let name = &cluster.spec.kubeconfig_ref.name;
+    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), &key.namespace);
+    let secret = api.get_opt(name).await.doing(|| format!("read Secret {name}"))?;
+    let refused = |reason, message| Ok(Err(Contact::Refused { reason, message }));
+    let Some(secret) = secret else {
+        return refused(
+            "SecretNotFound",
+            format!("waits for Secret {name}, which holds the kubeconfig"),
+        );
+    };
+    let data = secret
+        .data
+        .as_ref()
+        .and_then(|data| data.get(crds::names::KUBECONFIG_KEY));
+    let Some(text) = data.and_then(|data| std::str::from_utf8(&data.0).ok()) else {
+        return refused(
+            "SecretNotFound",
+            format!("Secret {name} has no text under the key kubeconfig"),
+        );
+    };
+    match kubeconfig::check(text) {
+        Ok(checked) => Ok(Ok(checked)),
+        Err(why) => refused(
+            "KubeconfigRejected",
+            format!("KubeconfigRejected: Secret {name}: {why}"),
+        ),
+    }
+}
+
+fn key_of(cluster: &Cluster) -> Key {
+    Key {
+        namespace: cluster.namespace().unwrap_or_default(),
+        name: cluster.name_any(),
+    }
+}

@@ -1,0 +1,199 @@
+//! The clusters that can be reached: one client and one watch of the Nodes for each Cluster object. What is kept is
+//! small. The probe of the Cluster controller decides whether there is contact: without it the watch is off, so that a
+//! dead cluster costs its probe and nothing else.
+
+mod nodes;
+pub mod probe;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::Stream;
+use futures::channel::mpsc::{UnboundedSender, unbounded};
+use jiff::Timestamp;
+use kube::{Client, Config};
+use plan::cluster::components::LeaseSeen;
+use plan::cluster::{NodeSeen, Seen};
+use sha2::{Digest, Sha256};
+
+use crate::error::{Doing, Error};
+use crate::kubeconfig::Checked;
+use nodes::Following;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A Cluster object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// Something behind a Cluster changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The Cluster.
+    pub cluster: Key,
+    /// The Node; `None`: all of them may have.
+    pub node: Option<String>,
+}
+
+/// All clusters that can be reached; clones are the same one.
+#[derive(Clone, Default)]
+pub struct Registry {
+    entries: Arc<Mutex<HashMap<Key, Entry>>>,
+    subscribers: Arc<Mutex<Vec<UnboundedSender<Change>>>>,
+}
+
+struct Entry {
+    /// Of the kubeconfig: another one makes a new client.
+    fingerprint: [u8; 32],
+    client: Client,
+    following: Option<Following>,
+    last_probe: Option<(Timestamp, Seen)>,
+    leases: HashMap<&'static str, LeaseSeen>,
+}
+
+impl Registry {
+    /// What changes from now on, of any cluster.
+    pub fn changes(&self) -> impl Stream<Item = Change> + Send + use<> {
+        let (sender, receiver) = unbounded();
+        lock(&self.subscribers).push(sender);
+        receiver
+    }
+
+    /// The Nodes of a cluster in the order of their names; `None` while they are not known: never read, or no contact.
+    pub fn nodes(&self, namespace: &str, cluster: &str) -> Option<Vec<NodeSeen>> {
+        let entries = lock(&self.entries);
+        entries.get(&key(namespace, cluster))?.following.as_ref()?.nodes()
+    }
+
+    /// One Node of a cluster; `None` while the Nodes are not known, `Some(None)` when there is none of this name.
+    pub fn node(&self, namespace: &str, cluster: &str, node: &str) -> Option<Option<NodeSeen>> {
+        let entries = lock(&self.entries);
+        entries
+            .get(&key(namespace, cluster))?
+            .following
+            .as_ref()?
+            .node(node)
+    }
+
+    /// A client of a cluster that there is contact with.
+    pub fn client(&self, namespace: &str, cluster: &str) -> Option<Client> {
+        let entries = lock(&self.entries);
+        let entry = entries.get(&key(namespace, cluster))?;
+        entry.following.as_ref().map(|_| entry.client.clone())
+    }
+
+    /// The client that this kubeconfig makes: the one there is, or a new one in place of an older kubeconfig's.
+    pub(crate) fn connect(&self, cluster: &Key, checked: &Checked) -> Result<Client, Error> {
+        let text = serde_json::to_vec(&checked.kubeconfig).doing(|| "read the kubeconfig".into())?;
+        let fingerprint: [u8; 32] = Sha256::digest(&text).into();
+        let known = |entry: &&Entry| entry.fingerprint == fingerprint;
+        if let Some(entry) = lock(&self.entries).get(cluster).filter(known) {
+            return Ok(entry.client.clone());
+        }
+        let client = client_of(checked, &cluster.name)?;
+        let entry = Entry {
+            fingerprint,
+            client: client.clone(),
+            following: None,
+            last_probe: None,
+            leases: HashMap::new(),
+        };
+        lock(&self.entries).insert(cluster.clone(), entry);
+        Ok(client)
+    }
+
+    /// There is contact: the Nodes are watched from now on.
+    pub(crate) fn made(
+        &self,
+        cluster: &Key,
+        now: Timestamp,
+        seen: Seen,
+        leases: HashMap<&'static str, LeaseSeen>,
+    ) {
+        let mut entries = lock(&self.entries);
+        let Some(entry) = entries.get_mut(cluster) else {
+            return;
+        };
+        entry.last_probe = Some((now, seen));
+        entry.leases = leases;
+        if entry.following.is_none() {
+            entry.following = Some(Following::start(
+                entry.client.clone(),
+                self.clone(),
+                cluster.clone(),
+            ));
+        }
+    }
+
+    /// Contact is lost: what was known of the Nodes is not known any more.
+    pub(crate) fn lost(&self, cluster: &Key) {
+        let following = lock(&self.entries).get_mut(cluster).and_then(|entry| {
+            entry.last_probe = None;
+            entry.following.take()
+        });
+        if following.is_some() {
+            self.tell(cluster, None);
+        }
+    }
+
+    /// The Cluster object is gone, or its kubeconfig is not to be used.
+    pub(crate) fn forget(&self, cluster: &Key) {
+        let known = lock(&self.entries).remove(cluster);
+        if known.is_some_and(|entry| entry.following.is_some()) {
+            self.tell(cluster, None);
+        }
+    }
+
+    /// What the last probe saw, and when, if there was contact.
+    pub(crate) fn last_probe(&self, cluster: &Key) -> Option<(Timestamp, Seen)> {
+        lock(&self.entries).get(cluster)?.last_probe.clone()
+    }
+
+    /// The leases as last seen.
+    pub(crate) fn leases(&self, cluster: &Key) -> HashMap<&'static str, LeaseSeen> {
+        let entries = lock(&self.entries);
+        entries
+            .get(cluster)
+            .map(|entry| entry.leases.clone())
+            .unwrap_or_default()
+    }
+
+    fn tell(&self, cluster: &Key, node: Option<String>) {
+        let change = Change {
+            cluster: cluster.clone(),
+            node,
+        };
+        lock(&self.subscribers).retain(|subscriber| subscriber.unbounded_send(change.clone()).is_ok());
+    }
+}
+
+/// A client that gives up soon and does not retry by itself.
+fn client_of(checked: &Checked, cluster: &str) -> Result<Client, Error> {
+    let doing = || format!("make a client of cluster {cluster}");
+    let mut config = Config::try_from(checked.kubeconfig.clone()).map_err(|source| Error::Failed {
+        action: doing(),
+        source: Box::new(source),
+    })?;
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    config.write_timeout = Some(WRITE_TIMEOUT);
+    config.default_retry = false;
+    Client::try_from(config).doing(doing)
+}
+
+fn key(namespace: &str, name: &str) -> Key {
+    Key {
+        namespace: namespace.into(),
+        name: name.into(),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,238 @@
+//! One look at a cluster through its API: does it answer, which one is it, do its components work. Reads only.
+
+use std::collections::HashMap;
+use std::error::Error as StdError;
+use std::time::Duration;
+
+use crds::cluster::ComponentHealth;
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::ListParams;
+use kube::{Api, Client};
+use plan::cluster::Seen;
+use plan::cluster::components::{LeaseSeen, from_lease, from_readyz, from_rollout, not_read};
+
+use crate::error::chain;
+
+const DEADLINE: Duration = Duration::from_secs(10);
+const NAMESPACE: &str = "kube-system";
+
+/// The API does not answer, or lets nobody in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// CamelCase.
+    pub reason: &'static str,
+    /// Half a sentence; the same for the same cause.
+    pub message: String,
+}
+
+/// Looks. `leases` is what the last look saw of them.
+pub async fn probe(
+    client: &Client,
+    leases: &HashMap<&'static str, LeaseSeen>,
+    now: Timestamp,
+) -> Result<(Seen, HashMap<&'static str, LeaseSeen>), Lost> {
+    let silent = || Lost {
+        reason: "Timeout",
+        message: format!("no answer within {} s", DEADLINE.as_secs()),
+    };
+    let readyz = tokio::time::timeout(DEADLINE, readyz(client)).await;
+    let mut components = readyz.map_err(|_| silent())??;
+
+    let identity: Api<Namespace> = Api::all(client.clone());
+    let rest = async {
+        tokio::join!(
+            client.apiserver_version(),
+            identity.get(NAMESPACE),
+            lease(client, "kube-controller-manager", leases, now),
+            lease(client, "kube-scheduler", leases, now),
+            deployments(client),
+            daemon_sets(client),
+        )
+    };
+    // It answered, so there is contact: what takes longer is not known this time.
+    let Ok((version, identity, manager, scheduler, dns, proxy)) = tokio::time::timeout(DEADLINE, rest).await
+    else {
+        components.retain(|component| component.name != "kube-apiserver");
+        components.push(not_read("kube-apiserver", &silent().message));
+        let seen = Seen {
+            components,
+            ..Seen::default()
+        };
+        return Ok((seen, leases.clone()));
+    };
+    if let Err(error) = &identity
+        && let Some(lost) = refused(error)
+    {
+        return Err(lost);
+    }
+    let mut leases = HashMap::new();
+    for (component, health, lease) in [manager, scheduler].into_iter().flatten() {
+        components.push(health);
+        leases.extend(lease.map(|lease| (component, lease)));
+    }
+    components.extend(dns);
+    components.extend(proxy);
+    let seen = Seen {
+        version: version.ok().map(|info| {
+            info.git_version
+                .trim_start_matches('v')
+                .chars()
+                .take(64)
+                .collect()
+        }),
+        cluster_uid: identity.ok().and_then(|namespace| namespace.metadata.uid),
+        components,
+        nodes: None,
+    };
+    Ok((seen, leases))
+}
+
+async fn readyz(client: &Client) -> Result<Vec<ComponentHealth>, Lost> {
+    let request = http::Request::get("/readyz?verbose").body(Vec::new());
+    let request = request.map_err(|error| Lost {
+        reason: "Unreachable",
+        message: error.to_string(),
+    })?;
+    match client.request_text(request).await {
+        Ok(text) => Ok(from_readyz(true, &text)),
+        Err(error) => match refused(&error) {
+            Some(lost) => Err(lost),
+            None => match error {
+                kube::Error::Api(status) => Ok(from_readyz(false, &status.message)),
+                error => Err(unreachable(&error)),
+            },
+        },
+    }
+}
+
+fn refused(error: &kube::Error) -> Option<Lost> {
+    match error {
+        kube::Error::Api(status) if status.code == 401 => Some(Lost {
+            reason: "Unauthorized",
+            message: "it refuses the kubeconfig's credentials (401)".into(),
+        }),
+        kube::Error::Api(status) if status.code == 403 => Some(Lost {
+            reason: "Forbidden",
+            message: "it does not let the kubeconfig's user in (403)".into(),
+        }),
+        _ => None,
+    }
+}
+
+/// Sorts what the network said into few causes, so that the same cause reads the same each time.
+fn unreachable(error: &kube::Error) -> Lost {
+    let lost = |reason, message: &str| Lost {
+        reason,
+        message: message.into(),
+    };
+    let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<std::io::Error>() {
+            match error.kind() {
+                std::io::ErrorKind::ConnectionRefused => {
+                    return lost("ConnectionRefused", "connection refused");
+                }
+                std::io::ErrorKind::TimedOut => return lost("Timeout", "no answer to the connection"),
+                std::io::ErrorKind::ConnectionReset => return lost("ConnectionReset", "connection reset"),
+                std::io::ErrorKind::HostUnreachable | std::io::ErrorKind::NetworkUnreachable => {
+                    return lost("Unreachable", "no route to it");
+                }
+                _ => {}
+            }
+        }
+        cause = error.source();
+    }
+    let text = chain(error);
+    let has = |word: &str| text.to_lowercase().contains(word);
+    if has("certificate") {
+        lost(
+            "CertificateRejected",
+            "its certificate is not signed by the kubeconfig's authority for this address, or has ended",
+        )
+    } else if has("timed out") || has("timeout") || has("deadline") {
+        lost("Timeout", "no answer to the connection")
+    } else if has("dns") || has("resolve") || has("lookup") {
+        lost("NameNotResolved", "its name is not resolved")
+    } else {
+        lost(
+            "Unreachable",
+            &text
+                .chars()
+                .filter(|c| !c.is_control())
+                .take(300)
+                .collect::<String>(),
+        )
+    }
+}
+
+type LeaseHealth = (&'static str, ComponentHealth, Option<LeaseSeen>);
+
+/// `None`: nobody has ever held this lease, as where somebody else runs the control plane.
+async fn lease(
+    client: &Client,
+    component: &'static str,
+    before: &HashMap<&'static str, LeaseSeen>,
+    now: Timestamp,
+) -> Option<LeaseHealth> {
+    let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
+    match api.get_opt(component).await {
+        Ok(Some(lease)) => {
+            let renewed = lease.spec.and_then(|spec| spec.renew_time).map(|time| time.0);
+            let (health, seen) = from_lease(component, renewed, before.get(component).copied(), now);
+            Some((component, health, seen))
+        }
+        Ok(None) => None,
+        Err(error) => Some((
+            component,
+            not_read(component, &why(&error)),
+            before.get(component).copied(),
+        )),
+    }
+}
+
+/// CoreDNS, or what stands in its place; a cluster without is not judged.
+async fn deployments(client: &Client) -> Option<ComponentHealth> {
+    let api: Api<Deployment> = Api::namespaced(client.clone(), NAMESPACE);
+    match api
+        .list(&ListParams::default().labels("k8s-app=kube-dns").limit(5))
+        .await
+    {
+        Ok(list) => {
+            let deployment = list.items.into_iter().next()?;
+            let wanted = deployment.spec.and_then(|spec| spec.replicas).unwrap_or(1);
+            let available = deployment
+                .status
+                .and_then(|status| status.available_replicas)
+                .unwrap_or(0);
+            Some(from_rollout("coredns", wanted, available))
+        }
+        Err(error) => Some(not_read("coredns", &why(&error))),
+    }
+}
+
+/// kube-proxy; a cluster without (its network plugin does the work) is not judged.
+async fn daemon_sets(client: &Client) -> Option<ComponentHealth> {
+    let api: Api<DaemonSet> = Api::namespaced(client.clone(), NAMESPACE);
+    match api.get_opt("kube-proxy").await {
+        Ok(daemon_set) => {
+            let status = daemon_set?.status.unwrap_or_default();
+            let wanted = status.desired_number_scheduled;
+            Some(from_rollout(
+                "kube-proxy",
+                wanted,
+                status.number_available.unwrap_or(0),
+            ))
+        }
+        Err(error) => Some(not_read("kube-proxy", &why(&error))),
+    }
+}
+
+fn why(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => format!("the API server says {} {}", status.code, status.reason),
+        error => unreachable(error).message,
+    }
+}
