@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// The group that all groups of the lab are in.
-const PARENT: &str = "clusterwright-lab";
+use crate::place::Place;
 
 /// One group, the same path in every hierarchy.
 #[derive(Debug, Clone)]
@@ -19,25 +18,21 @@ pub struct Group {
 }
 
 impl Group {
-    /// The group of that name under the lab's.
-    pub fn new(name: &str) -> Self {
-        let name = format!("{PARENT}/{name}");
-        let directories = hierarchies(Path::new("/sys/fs/cgroup"))
-            .iter()
-            .map(|root| root.join(&name))
-            .collect();
-        Self { name, directories }
+    /// The group of that name in a lab.
+    pub fn new(place: &Place, name: &str) -> Self {
+        Self::at(format!("{}/{name}", place.name()))
     }
 
-    /// The group of everything that the lab runs.
-    pub fn all() -> Self {
-        let directories = hierarchies(Path::new("/sys/fs/cgroup"))
-            .iter()
-            .map(|root| root.join(PARENT))
-            .collect();
+    /// The group of everything that a lab runs.
+    pub fn all(place: &Place) -> Self {
+        Self::at(place.name())
+    }
+
+    fn at(name: String) -> Self {
+        let roots = hierarchies(Path::new("/sys/fs/cgroup"));
         Self {
-            name: PARENT.to_owned(),
-            directories,
+            directories: roots.iter().map(|root| root.join(&name)).collect(),
+            name,
         }
     }
 

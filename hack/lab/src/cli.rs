@@ -4,6 +4,7 @@ mod endpoint;
 mod machine;
 mod status;
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -38,6 +39,8 @@ enum Verb {
     Status,
     /// Print the path of the metadata cluster's kubeconfig
     Kubeconfig,
+    /// Print the directory with the kubectl that fits the lab's clusters
+    KubectlPath,
     /// Import image archives into the metadata cluster's nodes: those named, or all that it needs
     Load { archives: Vec<std::path::PathBuf> },
     /// Add, stop, kill, cut off and remove machines
@@ -86,14 +89,26 @@ pub(crate) fn run() -> Result<()> {
             println!("{}", place.kubeconfig().display());
             Ok(())
         }
+        Verb::KubectlPath => {
+            println!("{}", Lab::open()?.metadata().kubectl_directory()?.display());
+            Ok(())
+        }
         Verb::Load { archives } => {
             let lab = Lab::open()?;
-            if archives.is_empty() {
-                return lab.load_images(&Progress::new());
-            }
-            archives
-                .iter()
-                .try_for_each(|archive| lab.metadata().load_image(archive))
+            let changed = if archives.is_empty() {
+                lab.load_images()?
+            } else {
+                lab.metadata().load_images(&archives)?
+            };
+            println!(
+                "{}",
+                if changed {
+                    "imported"
+                } else {
+                    "nothing has changed"
+                }
+            );
+            Ok(())
         }
         Verb::Machine(verb) => machine::run(&place, verb),
         Verb::Secret(verb) => machine::run_secret(&place, verb),
@@ -123,4 +138,9 @@ fn block_on(work: impl Future<Output = Result<()>>) -> Result<()> {
         .build()
         .context("failed to start the runtime")?
         .block_on(work)
+}
+
+/// Writes to standard output. A reader that has gone away, as `head` does, has seen enough.
+fn say(text: &str) {
+    std::io::stdout().write_all(text.as_bytes()).ok();
 }

@@ -15,6 +15,7 @@ pub mod machines;
 pub mod manifests;
 pub mod metadata;
 pub mod network;
+pub mod operator;
 pub mod place;
 pub mod prerequisites;
 pub mod processes;

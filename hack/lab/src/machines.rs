@@ -67,7 +67,7 @@ pub fn add(place: &Place, rootfs: PathBuf, options: MachineOptions) -> Result<Ma
 /// Chooses the machine's address and writes down what it is, without starting it.
 pub fn define(place: &Place, rootfs: PathBuf, options: MachineOptions) -> Result<Machine> {
     definition::check_name(&options.name)?;
-    let _lock = place.lock()?;
+    let _lock = place.lock("machines")?;
     let directory = place.machine(&options.name);
     if directory.join(definition::FILE).exists() {
         bail!(
@@ -261,7 +261,7 @@ impl Machine {
     }
 
     fn group(&self) -> Group {
-        Group::new(&self.process())
+        Group::new(&self.place, &self.process())
     }
 
     fn init(&self) -> Option<Identity> {
@@ -279,6 +279,6 @@ pub(crate) fn remove_directory(place: &Place, name: &str) -> Result<()> {
     let directory = place.machine(name);
     power::end_at_once(place, name)?;
     filesystem::unmount(&directory)?;
-    Group::new(&process_name(name)).remove()?;
+    Group::new(place, &process_name(name)).remove()?;
     fs::remove_dir_all(&directory).with_context(|| format!("failed to remove {}", directory.display()))
 }

@@ -56,8 +56,9 @@ impl Metadata {
         processes::find(&self.place, "kube-apiserver").is_some()
     }
 
-    /// Starts all of it and waits until both nodes are Ready. What runs already is left alone.
-    pub fn up(&self) -> Result<()> {
+    /// Starts all of it, imports images from these archives, and waits until both nodes are Ready. What runs already is left
+    /// alone. Says whether there was an image to import.
+    pub fn up(&self, archives: &[PathBuf]) -> Result<bool> {
         if !self.is_up() {
             // Whatever is there is what a run left that ended badly.
             self.remove()?;
@@ -65,22 +66,27 @@ impl Metadata {
         network::up()?;
         self.pki
             .ensure(&self.programs.find("kubeadm")?, component("kubernetes")?.version)?;
-        Self::daemons().create(None)?;
-        thread::scope(|scope| {
-            let runtime = scope.spawn(|| host_node::start_runtime(self));
-            let machine = scope.spawn(|| machine_node::launch(self));
+        self.daemons().create(None)?;
+        // Importing takes as long as the rest: each node begins as soon as its containerd answers.
+        let changed = thread::scope(|scope| {
+            let on_host = scope.spawn(|| {
+                host_node::start_runtime(self)?;
+                images::on_host(self, archives)
+            });
+            let in_machine = scope.spawn(|| {
+                machine_node::launch(self)?;
+                images::in_machine(self, archives)
+            });
             control_plane::start(self)?;
-            runtime
+            let on_host = on_host
                 .join()
-                .map_err(|_| anyhow!("the start of containerd ended"))??;
-            machine
-                .join()
-                .map_err(|_| anyhow!("the start of the second node ended"))??;
-            let machine = scope.spawn(|| machine_node::start(self));
+                .map_err(|_| anyhow!("the start of the first node broke off"))??;
             host_node::start(self)?;
-            machine
+            let in_machine = in_machine
                 .join()
-                .map_err(|_| anyhow!("the start of the second node ended"))?
+                .map_err(|_| anyhow!("the start of the second node broke off"))??;
+            machine_node::start(self)?;
+            Ok::<_, anyhow::Error>(on_host || in_machine)
         })?;
         for (name, _) in NODES {
             self.wait_for("kubelet", &format!("node {name} to be Ready"), || {
@@ -89,7 +95,8 @@ impl Metadata {
         }
         self.wait_for("kube-controller-manager", "the default ServiceAccount", || {
             self.kubectl(["get", "serviceaccount", "default", "-o", "name"])
-        })
+        })?;
+        Ok(changed)
     }
 
     /// Ends all of it and removes what it left, whatever state it is in.
@@ -99,10 +106,10 @@ impl Metadata {
         }
         host_node::remove(self)?;
         for name in control_plane::PROCESSES.iter().rev() {
-            processes::stop(&self.place, name)?;
+            processes::kill_now(&self.place, name)?;
         }
         for name in ["metadata", "metadata-pods"] {
-            Group::new(name).remove()?;
+            Group::new(&self.place, name).remove()?;
         }
         let directory = self.directory();
         match fs::remove_dir_all(&directory) {
@@ -112,9 +119,19 @@ impl Metadata {
         }
     }
 
-    /// Imports an image archive into both nodes, unless that very file is there already.
-    pub fn load_image(&self, archive: &Path) -> Result<()> {
-        images::load(self, archive)
+    /// Imports image archives into both nodes, each unless that very file is there already. Says whether there was anything to
+    /// import.
+    pub fn load_images(&self, archives: &[PathBuf]) -> Result<bool> {
+        thread::scope(|scope| {
+            let in_machine = scope.spawn(|| images::in_machine(self, archives));
+            let on_host = images::on_host(self, archives)?;
+            Ok(in_machine.join().map_err(|_| anyhow!("the import broke off"))?? || on_host)
+        })
+    }
+
+    /// Imports one image archive into both nodes, as `load_images` does.
+    pub fn load_image(&self, archive: &Path) -> Result<bool> {
+        self.load_images(&[archive.to_owned()])
     }
 
     /// Where the administrator's kubeconfig is.
@@ -139,12 +156,18 @@ impl Metadata {
             .map(drop)
     }
 
+    /// The directory with the cluster's own kubectl in it.
+    pub fn kubectl_directory(&self) -> Result<PathBuf> {
+        Ok(self.programs.bin(component("kubernetes")?))
+    }
+
     /// The names of the processes on the host that the cluster is made of.
     pub fn processes() -> impl Iterator<Item = &'static str> {
         control_plane::PROCESSES.into_iter().chain(host_node::PROCESSES)
     }
 
-    fn kubectl_invocation(&self) -> Result<Invocation> {
+    /// The kubectl program with the administrator's kubeconfig.
+    pub(crate) fn kubectl_invocation(&self) -> Result<Invocation> {
         let mut argument = std::ffi::OsString::from("--kubeconfig=");
         argument.push(self.kubeconfig());
         Ok(Invocation::new(self.programs.find("kubectl")?).args([argument]))
@@ -155,8 +178,8 @@ impl Metadata {
     }
 
     /// The control group of its programs on the host.
-    fn daemons() -> Group {
-        Group::new("metadata")
+    fn daemons(&self) -> Group {
+        Group::new(&self.place, "metadata")
     }
 
     fn node_ready(&self, name: &str) -> Result<String> {

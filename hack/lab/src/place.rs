@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow};
 use nix::fcntl::{Flock, FlockArg};
 
+const DEFAULT: &str = "/var/lib/clusterwright-lab";
+
 /// The lab's directory and the names of what is in it.
 #[derive(Debug, Clone)]
 pub struct Place {
@@ -16,12 +18,23 @@ impl Place {
     /// The directory that `CLUSTERWRIGHT_LAB_DIR` names, or `/var/lib/clusterwright-lab`.
     pub fn from_env() -> Self {
         let root = std::env::var_os("CLUSTERWRIGHT_LAB_DIR").filter(|value| !value.is_empty());
-        Self::at(root.map_or_else(|| PathBuf::from("/var/lib/clusterwright-lab"), PathBuf::from))
+        Self::at(root.map_or_else(|| PathBuf::from(DEFAULT), PathBuf::from))
     }
 
     /// A lab directory at `root`.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
+    }
+
+    /// The lab's name among the control groups of the host: a lab in another directory has another.
+    pub fn name(&self) -> String {
+        match self.root.to_str() {
+            Some(DEFAULT) => "clusterwright-lab".to_owned(),
+            _ => format!(
+                "clusterwright-lab{}",
+                self.root.to_string_lossy().replace('/', "-")
+            ),
+        }
     }
 
     /// The directory itself.
@@ -64,11 +77,11 @@ impl Place {
         self.root.join("ssh/id_ed25519")
     }
 
-    /// Takes the lab's lock: whoever chooses a name or an address holds it.
-    pub fn lock(&self) -> Result<Flock<File>> {
+    /// Takes one of the lab's locks: `machines` by whoever chooses a name or an address, `up` by whoever starts the lab.
+    pub fn lock(&self, of: &str) -> Result<Flock<File>> {
         fs::create_dir_all(&self.root)
             .with_context(|| format!("failed to create {}", self.root.display()))?;
-        let path = self.root.join("lock");
+        let path = self.root.join(format!("{of}.lock"));
         let file = File::create(&path).with_context(|| format!("failed to create {}", path.display()))?;
         Flock::lock(file, FlockArg::LockExclusive)
             .map_err(|(_, errno)| anyhow!(errno))
@@ -91,4 +104,15 @@ pub fn write_private(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))
         .with_context(|| format!("failed to protect {}", path.display()))?;
     write(path, content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labs_in_two_directories_share_no_control_group() {
+        assert_eq!(Place::at(DEFAULT).name(), "clusterwright-lab");
+        assert_eq!(Place::at("/tmp/a").name(), "clusterwright-lab-tmp-a");
+    }
 }

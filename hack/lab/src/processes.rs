@@ -207,6 +207,18 @@ pub fn stop(place: &Place, name: &str) -> Result<()> {
     Ok(())
 }
 
+/// Ends the process of that name at once, for when all that it has written is about to be removed.
+pub fn kill_now(place: &Place, name: &str) -> Result<()> {
+    if let Some(identity) = find(place, name) {
+        identity.signal(Signal::SIGKILL)?;
+        if !identity.wait_gone(GRACE) {
+            bail!("{name} does not end");
+        }
+    }
+    forget(place, name);
+    Ok(())
+}
+
 /// Drops the pid file of a process that has ended.
 pub fn forget(place: &Place, name: &str) {
     fs::remove_file(pid_file(place, name)).ok();

@@ -21,7 +21,7 @@ use crate::place::Place;
 use crate::processes::{self, Daemon};
 use crate::programs::Programs;
 use crate::progress::Progress;
-use crate::{images, manifests, network, rootfs, ssh};
+use crate::{images, manifests, network, operator, rootfs, ssh};
 
 /// The port of the artifact bundle on the host's address.
 pub const BUNDLE_PORT: u16 = 8080;
@@ -60,6 +60,7 @@ impl Lab {
 
     /// Starts what does not run.
     pub fn start(&self, progress: &Progress) -> Result<()> {
+        let _alone = self.place.lock("up")?;
         let task = progress.task("network");
         network::up()?;
         ssh::ensure_user_key(&self.place)?;
@@ -67,25 +68,15 @@ impl Lab {
         let task = progress.task("bundle server");
         self.serve_bundle()?;
         task.done();
-        let task = progress.task("metadata cluster");
-        self.metadata.up()?;
+        let task = progress.task("metadata cluster and its images");
+        let changed = self.metadata.up(&self.metadata_images())?;
         task.done();
-        self.load_images(progress)
+        operator::deploy(&self.metadata, changed, progress)
     }
 
-    /// Imports the images that the metadata cluster runs, those that have changed.
-    pub fn load_images(&self, progress: &Progress) -> Result<()> {
-        for archive in self.metadata_images() {
-            let name = archive
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
-            let task = progress.task(format!("image {name}"));
-            self.metadata.load_image(&archive)?;
-            task.done();
-        }
-        Ok(())
+    /// Imports the images that the metadata cluster runs, those that have changed. Says whether there were any.
+    pub fn load_images(&self) -> Result<bool> {
+        self.metadata.load_images(&self.metadata_images())
     }
 
     /// Where the lab keeps its state.
@@ -184,11 +175,11 @@ pub fn down(place: &Place, cache: &Cache) -> Result<()> {
     for name in processes::names(place) {
         processes::stop(place, &name)?;
     }
-    for pid in Group::all().pids() {
+    for pid in Group::all(place).pids() {
         // Started by a run that did not get to write it down.
         kill(Pid::from_raw(pid), Signal::SIGKILL).ok();
     }
-    Group::all().remove()?;
+    Group::all(place).remove()?;
     network::down()?;
     machines::unmount_below(place.root())?;
     match std::fs::remove_dir_all(place.root()) {

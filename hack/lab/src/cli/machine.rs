@@ -11,6 +11,8 @@ use lab::manifests;
 use lab::place::Place;
 use lab::rootfs;
 
+use super::say;
+
 #[derive(Subcommand)]
 pub(crate) enum Verb {
     /// Add machines and wait until they answer SSH
@@ -27,6 +29,9 @@ pub(crate) enum Verb {
         /// A password for root, beside the lab's key
         #[arg(long)]
         password: Option<String>,
+        /// Start machines that exist already instead of refusing
+        #[arg(long)]
+        if_absent: bool,
     },
     /// Start a machine that is off
     Start { names: Vec<String> },
@@ -79,6 +84,7 @@ pub(crate) fn run(place: &Place, verb: Verb) -> Result<()> {
             memory,
             address,
             password,
+            if_absent,
         } => {
             let rootfs = rootfs::machine::find(&Cache::from_env())?;
             let mut added = Vec::new();
@@ -90,7 +96,10 @@ pub(crate) fn run(place: &Place, verb: Verb) -> Result<()> {
                     ..MachineOptions::named(&name)
                 };
                 let started = Instant::now();
-                let machine = machines::define(place, rootfs.clone(), options)?;
+                let machine = match machines::find(place, &name) {
+                    Ok(machine) if if_absent => machine,
+                    _ => machines::define(place, rootfs.clone(), options)?,
+                };
                 machine.launch()?;
                 added.push((machine, started));
             }
@@ -111,11 +120,14 @@ pub(crate) fn run(place: &Place, verb: Verb) -> Result<()> {
         Verb::Partition { names } => each(place, &names, "cut off", Machine::partition),
         Verb::Heal { names } => each(place, &names, "connected", Machine::heal),
         Verb::Remove { names } => each(place, &names, "removed", Machine::remove),
-        Verb::List => list(place),
+        Verb::List => {
+            say(&table(place)?);
+            Ok(())
+        }
         Verb::Yaml { names, namespace } => {
             for name in names {
                 let machine = machines::find(place, &name)?;
-                print!("{}", manifests::to_yaml(&manifests::host(&machine, &namespace)));
+                say(&manifests::to_yaml(&manifests::host(&machine, &namespace)));
             }
             Ok(())
         }
@@ -136,15 +148,15 @@ pub(crate) fn run(place: &Place, verb: Verb) -> Result<()> {
 pub(crate) fn run_secret(place: &Place, verb: SecretVerb) -> Result<()> {
     let SecretVerb::Yaml { namespace } = verb;
     lab::ssh::ensure_user_key(place)?;
-    print!("{}", manifests::to_yaml(&manifests::secret(place, &namespace)?));
+    say(&manifests::to_yaml(&manifests::secret(place, &namespace)?));
     Ok(())
 }
 
-/// Prints the machines as a table.
-pub(crate) fn list(place: &Place) -> Result<()> {
-    println!(
-        "{:<16} {:<14} {:<12} {:>8}  ROLE",
-        "MACHINE", "ADDRESS", "STATE", "MEMORY"
+/// The machines as a table.
+pub(crate) fn table(place: &Place) -> Result<String> {
+    let mut text = format!(
+        "{:<16} {:<14} {:<12} {:>8}  {}\n",
+        "MACHINE", "ADDRESS", "STATE", "MEMORY", "ROLE"
     );
     for machine in machines::list(place)? {
         let memory = machine
@@ -155,14 +167,12 @@ pub(crate) fn list(place: &Place) -> Result<()> {
         } else {
             "machine"
         };
-        println!(
-            "{:<16} {:<14} {:<12} {memory:>8}  {role}",
-            machine.name(),
-            machine.address().to_string(),
-            machine.state()
-        );
+        let (name, address, state) = (machine.name(), machine.address().to_string(), machine.state());
+        text.push_str(&format!(
+            "{name:<16} {address:<14} {state:<12} {memory:>8}  {role}\n"
+        ));
     }
-    Ok(())
+    Ok(text)
 }
 
 fn each(place: &Place, names: &[String], done: &str, act: impl Fn(&Machine) -> Result<()>) -> Result<()> {

@@ -21,6 +21,8 @@ pub(super) fn launch(machine: &Machine) -> Result<()> {
     if processes::find(&machine.place, &machine.process()).is_some() {
         return Ok(());
     }
+    // One whose supervisor was killed would share its files with the new one.
+    end_at_once(&machine.place, machine.name())?;
     machine.prepare()?;
     Daemon::new(&machine.process(), lab_program()?)
         .args(["supervise", machine.name()])

@@ -46,7 +46,7 @@ fn start_one(metadata: &Metadata, name: &str, args: Vec<String>) -> Result<()> {
     let program = metadata.programs.find(name)?;
     Daemon::new(name, program)
         .args(args)
-        .within(&Metadata::daemons())
+        .within(&metadata.daemons())
         .start(&metadata.place)?;
     Ok(())
 }

@@ -39,7 +39,7 @@ pub(super) fn describe(metadata: &Metadata) -> Result<Node> {
         ca: metadata.pki.file("ca.crt"),
         kubelet_kubeconfig: metadata.pki.kubeconfig(NODES[0].0),
         proxy_kubeconfig: metadata.pki.kubeconfig("kube-proxy"),
-        cgroup_root: pods().path(),
+        cgroup_root: pods(metadata).path(),
     })
 }
 
@@ -53,7 +53,7 @@ pub(super) fn start_runtime(metadata: &Metadata) -> Result<()> {
     Daemon::new("containerd", metadata.programs.find("containerd")?)
         .args(["--config".into(), node.etc.join("containerd.toml")])
         .env("PATH", format!("{}:{path}", node.containerd_bin.display()))
-        .within(&Metadata::daemons())
+        .within(&metadata.daemons())
         .start(&metadata.place)?;
     metadata.wait_for("containerd", "containerd to answer", || {
         ctr(metadata, &node)?.args(["version"]).run()
@@ -63,7 +63,7 @@ pub(super) fn start_runtime(metadata: &Metadata) -> Result<()> {
 /// Starts the kubelet and kube-proxy.
 pub(super) fn start(metadata: &Metadata) -> Result<()> {
     let node = describe(metadata)?;
-    pods().create(None)?;
+    pods(metadata).create(None)?;
     write(&node.etc.join("kubelet.yaml"), node.kubelet())?;
     write(&node.etc.join("kube-proxy.yaml"), node.proxy())?;
     for (name, args) in [
@@ -72,7 +72,7 @@ pub(super) fn start(metadata: &Metadata) -> Result<()> {
     ] {
         Daemon::new(name, metadata.programs.find(name)?)
             .args(args)
-            .within(&Metadata::daemons())
+            .within(&metadata.daemons())
             .start(&metadata.place)?;
     }
     Ok(())
@@ -81,10 +81,10 @@ pub(super) fn start(metadata: &Metadata) -> Result<()> {
 /// Ends the node and removes what it and its Pods left on the host. Works without the node ever having been whole.
 pub(super) fn remove(metadata: &Metadata) -> Result<()> {
     for name in ["kube-proxy", "kubelet", "containerd"] {
-        processes::stop(&metadata.place, name)?;
+        processes::kill_now(&metadata.place, name)?;
     }
     // What containerd started outlives it: the shims are in its group, the containers in the Pods'.
-    for group in [Metadata::daemons(), pods()] {
+    for group in [metadata.daemons(), pods(metadata)] {
         end_all(&group);
     }
     let base = metadata.directory().join("host");
@@ -103,7 +103,7 @@ pub(super) fn remove(metadata: &Metadata) -> Result<()> {
         run("ip", ["link", "delete", POD_BRIDGE]).context("failed to delete the Pods' bridge")?;
     }
     remove_links(Path::new("/var/log/containers"), &base);
-    remove_cni_results(Path::new("/var/lib/cni/results"));
+    remove_cni_results(Path::new("/var/lib/cni/results"), &base);
     Ok(())
 }
 
@@ -114,8 +114,8 @@ pub(super) fn ctr(metadata: &Metadata, node: &Node) -> Result<Invocation> {
         .args(["--namespace", "k8s.io"]))
 }
 
-fn pods() -> Group {
-    Group::new("metadata-pods")
+fn pods(metadata: &Metadata) -> Group {
+    Group::new(&metadata.place, "metadata-pods")
 }
 
 fn directory_of(program: PathBuf) -> PathBuf {
@@ -162,23 +162,21 @@ fn end_all(group: &Group) {
     }
 }
 
-/// The kubelet marks its chains and never takes them away; nothing jumps to them.
+/// The kubelet marks its chains and never takes them away.
 fn remove_kubelet_chains() -> Result<()> {
-    for (table, chain) in [
-        ("mangle", "KUBE-KUBELET-CANARY"),
-        ("nat", "KUBE-KUBELET-CANARY"),
-        ("filter", "KUBE-KUBELET-CANARY"),
-    ] {
-        let chain_is_there = run_quietly(["-w", "-t", table, "-F", chain])?;
-        if chain_is_there {
-            run_quietly(["-w", "-t", table, "-X", chain])?;
-        }
-    }
     for chain in ["INPUT", "OUTPUT"] {
         while run_quietly(["-w", "-D", chain, "-j", "KUBE-FIREWALL"])? {}
     }
-    if run_quietly(["-w", "-F", "KUBE-FIREWALL"])? {
-        run_quietly(["-w", "-X", "KUBE-FIREWALL"])?;
+    for (table, chain) in [
+        ("filter", "KUBE-FIREWALL"),
+        ("filter", "KUBE-KUBELET-CANARY"),
+        ("mangle", "KUBE-KUBELET-CANARY"),
+        ("mangle", "KUBE-IPTABLES-HINT"),
+        ("nat", "KUBE-KUBELET-CANARY"),
+    ] {
+        if run_quietly(["-w", "-t", table, "-F", chain])? {
+            run_quietly(["-w", "-t", table, "-X", chain])?;
+        }
     }
     Ok(())
 }
@@ -196,14 +194,11 @@ fn remove_links(directory: &Path, into: &Path) {
     }
 }
 
-/// The results of the network plugins lie in a fixed place; ours carry our network's name.
-fn remove_cni_results(directory: &Path) {
+/// The results of the network plugins lie in one place for all; ours name a network namespace of ours.
+fn remove_cni_results(directory: &Path, base: &Path) {
+    let ours = base.display().to_string();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        if entry
-            .file_name()
-            .to_string_lossy()
-            .starts_with("clusterwright-metadata-")
-        {
+        if fs::read_to_string(entry.path()).is_ok_and(|text| text.contains(&ours)) {
             fs::remove_file(entry.path()).ok();
         }
     }

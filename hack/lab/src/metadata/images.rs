@@ -4,74 +4,87 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 
 use super::{Metadata, host_node, machine_node};
 use crate::place::write;
 
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Imports an archive into both nodes' containerd, unless that very file was imported there before.
-pub(super) fn load(metadata: &Metadata, archive: &Path) -> Result<()> {
-    let mark = fingerprint(archive)?;
-    let on_host = || {
-        once(metadata, "host", archive, &mark, || {
-            let node = host_node::describe(metadata)?;
-            let path = archive.display().to_string();
-            host_node::ctr(metadata, &node)?
-                .args(["images", "import", path.as_str()])
-                .within(DEADLINE)
-                .run()
-        })
-    };
-    let in_machine = || {
-        once(metadata, "machine", archive, &mark, || {
-            let node = machine_node::describe();
-            let command = format!(
-                "{}/ctr --address {} --namespace k8s.io images import -",
-                node.containerd_bin.display(),
-                node.socket().display()
-            );
-            let target = machine_node::find(metadata)?.ssh_target();
-            target
-                .invocation(&command)
-                .input_file(archive)?
-                .within(DEADLINE)
-                .run()
-        })
-    };
-    thread::scope(|scope| {
-        let machine = scope.spawn(in_machine);
-        on_host()?;
-        machine.join().map_err(|_| anyhow!("the import's thread ended"))?
+/// Imports the archives into the host's containerd. Says whether there was anything to import.
+pub(super) fn on_host(metadata: &Metadata, archives: &[PathBuf]) -> Result<bool> {
+    let node = host_node::describe(metadata)?;
+    each(metadata, "host", archives, |archive| {
+        let path = archive.display().to_string();
+        host_node::ctr(metadata, &node)?
+            .args(["images", "import", path.as_str()])
+            .within(DEADLINE)
+            .run()
     })
-    .with_context(|| format!("failed to load image {}", archive.display()))
+}
+
+/// Imports the archives into the containerd of the machine, once it answers.
+pub(super) fn in_machine(metadata: &Metadata, archives: &[PathBuf]) -> Result<bool> {
+    let node = machine_node::describe();
+    let ctr = format!(
+        "{}/ctr --address {} --namespace k8s.io",
+        node.containerd_bin.display(),
+        node.socket().display()
+    );
+    let machine = machine_node::find(metadata)?;
+    machine.wait()?;
+    let waiting = format!("until {ctr} version >/dev/null 2>&1; do sleep 0.1; done");
+    let target = machine.ssh_target();
+    target
+        .succeed(&waiting, DEADLINE)
+        .context("failed to wait for the machine's containerd")?;
+    each(metadata, "machine", archives, |archive| {
+        target
+            .invocation(&format!("{ctr} images import -"))
+            .input_file(archive)?
+            .within(DEADLINE)
+            .run()
+    })
+}
+
+fn each(
+    metadata: &Metadata,
+    node: &str,
+    archives: &[PathBuf],
+    import: impl Fn(&Path) -> Result<String>,
+) -> Result<bool> {
+    let mut changed = false;
+    for archive in archives {
+        changed |= once(metadata, node, archive, || import(archive))
+            .with_context(|| format!("failed to load image {}", archive.display()))?;
+    }
+    Ok(changed)
 }
 
 fn once(
     metadata: &Metadata,
     node: &str,
     archive: &Path,
-    mark: &str,
     import: impl FnOnce() -> Result<String>,
-) -> Result<()> {
+) -> Result<bool> {
+    let mark = fingerprint(archive)?;
     let file = marks(metadata, node);
     let name = archive
         .file_name()
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
-    if read(&file).get(&name).is_some_and(|known| known == mark) {
-        return Ok(());
+    if read(&file).get(&name).is_some_and(|known| *known == mark) {
+        return Ok(false);
     }
     import()?;
     let mut known = read(&file);
-    known.insert(name, mark.to_owned());
+    known.insert(name, mark);
     let text = serde_json::to_string_pretty(&known).context("failed to encode the loaded images")?;
-    write(&file, text)
+    write(&file, text)?;
+    Ok(true)
 }
 
 fn marks(metadata: &Metadata, node: &str) -> PathBuf {

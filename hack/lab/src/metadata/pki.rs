@@ -128,3 +128,27 @@ etcd: {{local: {{dataDir: /nowhere, serverCertSANs: [\"{HOST_ADDRESS}\"]}}}}
         certificates = certificates.display(),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificates_are_for_the_address_that_pods_and_people_use() {
+        let text = configuration(Path::new("/lab/metadata/pki"), "1.35.4");
+        for wanted in [
+            "certificatesDir: /lab/metadata/pki",
+            "advertiseAddress: 172.30.0.1",
+            "kubernetesVersion: v1.35.4",
+        ] {
+            assert!(text.contains(wanted), "{wanted} is not in {text}");
+        }
+    }
+
+    #[test]
+    fn the_administrators_kubeconfig_is_where_everybody_looks_for_it() {
+        let pki = Pki::at(Path::new("/lab/metadata"));
+        assert_eq!(pki.kubeconfig("admin"), Path::new("/lab/metadata/kubeconfig"));
+        assert_eq!(pki.kubeconfig("meta-1"), Path::new("/lab/metadata/meta-1.conf"));
+    }
+}
