@@ -1,0 +1,80 @@
+//! Starts Ansible's programs with an environment of their own: nothing of ours is inherited but PATH, and nothing
+//! secret stands in it or in the arguments.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use tokio::process::Command;
+
+use crate::place::Place;
+
+/// Where Ansible and the collection are.
+#[derive(Clone, Debug)]
+pub struct Ansible {
+    /// The collection: ansible.cfg, playbooks, roles, plugins.
+    pub directory: PathBuf,
+    /// The PATH of its processes.
+    pub path: String,
+}
+
+impl Ansible {
+    /// `ansible-playbook` for a playbook; its events go to the FIFO.
+    pub fn playbook(&self, place: &Place, inventory: &Path, playbook: &Path, events: &Path) -> Command {
+        let mut command = self.command("ansible-playbook", place);
+        command
+            .arg("--inventory")
+            .arg(inventory)
+            .arg(playbook)
+            .env("CLUSTERWRIGHT_EVENTS", events);
+        command
+    }
+
+    /// `ansible-inventory --list`: the inventory as Ansible reads it.
+    pub fn inventory(&self, place: &Place, inventory: &Path) -> Command {
+        let mut command = self.command("ansible-inventory", place);
+        command.arg("--inventory").arg(inventory).arg("--list");
+        command
+    }
+
+    /// `ssh -O exit` for a master's socket.
+    pub fn end_master(&self, place: &Place, socket: &Path) -> Command {
+        let mut command = self.command("ssh", place);
+        command
+            .args(["-F", "none", "-O", "exit", "-o"])
+            .arg(format!("ControlPath={}", socket.display()))
+            .arg("master");
+        command
+    }
+
+    fn command(&self, program: &str, place: &Place) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", &self.path)
+            .env("HOME", place.path().join("home"))
+            .env("TMPDIR", place.path().join("tmp"))
+            .env("LC_ALL", "C.UTF-8")
+            .env("ANSIBLE_CONFIG", self.directory.join("ansible.cfg"))
+            .env("ANSIBLE_NOCOLOR", "1")
+            .env("PYTHONUNBUFFERED", "1")
+            .current_dir(place.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+}
+
+/// The collection's directory as an absolute path, if it looks like one and can stand in a playbook.
+pub fn directory(path: &Path) -> io::Result<PathBuf> {
+    let path = path.canonicalize()?;
+    let problem = if path.to_str().is_none_or(|text| text.contains(['{', '}', '\n'])) {
+        "its path has characters that mean something to Ansible"
+    } else if !path.join("ansible.cfg").is_file() {
+        "it has no ansible.cfg"
+    } else {
+        return Ok(path);
+    };
+    Err(io::Error::new(io::ErrorKind::InvalidInput, problem))
+}

@@ -1,0 +1,61 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Runs the steps of a PlaybookRun on its hosts.
+#[derive(Debug, Parser)]
+#[command(name = "executor", version)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the steps that the inputs name. Exit codes: 0 done; 10 inputs refused; 11 host key; 12 credentials; 20 a step failed;
+    /// 21 hosts unreachable; 30 canceled (143 after SIGTERM); 31 deadline; 40 internal.
+    Run(Run),
+    /// Print inputs to start from: save them as DIR/model/inputs.json, and put the key into DIR/secrets/.
+    Inputs,
+}
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// Directory with model/inputs.json and secrets/*.
+    #[arg(long, value_name = "DIR")]
+    pub inputs: PathBuf,
+    /// The collection: ansible.cfg, playbooks/, roles/, plugins/.
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "CLUSTERWRIGHT_ANSIBLE",
+        default_value = "/opt/clusterwright/ansible"
+    )]
+    pub ansible: PathBuf,
+    /// Report to the status of this PlaybookRun. Without it no API is used, and progress goes to the terminal.
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub run: Option<String>,
+    /// The second half of the fence.
+    #[arg(long, default_value_t = 0)]
+    pub token: i64,
+    /// Which attempt this is.
+    #[arg(long, default_value_t = 0)]
+    pub attempt: i32,
+    /// Refuse inputs of another digest.
+    #[arg(long, value_name = "sha256:HEX")]
+    pub digest: Option<String>,
+    /// Stop after this time, in good order. In a Job: its activeDeadlineSeconds less 120.
+    #[arg(long, value_name = "SECONDS")]
+    pub deadline_seconds: Option<u64>,
+    /// Where the outcome is written. Default with --run: /dev/termination-log.
+    #[arg(long, value_name = "FILE")]
+    pub termination_message: Option<PathBuf>,
+    /// Without --run: show Ansible's own output, too.
+    #[arg(long, short)]
+    pub verbose: bool,
+}

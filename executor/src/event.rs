@@ -1,0 +1,217 @@
+//! The lines of the callback plugin, as values. What is no event, or of a newer kind, is nothing: the stream is read to its end
+//! whatever is in it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// How a task ended on a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskStatus {
+    /// Well.
+    Ok,
+    /// Not well.
+    Failed,
+    /// The host did not answer.
+    Unreachable,
+    /// It did not apply.
+    Skipped,
+}
+
+/// What came out of one task on one host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskResult {
+    /// The host.
+    pub host: String,
+    /// The task's name.
+    pub task: String,
+    /// How it ended.
+    pub status: TaskStatus,
+    /// It changed something.
+    pub changed: bool,
+    /// The failure is one that the playbook does not mind.
+    pub ignored: bool,
+    /// What it said.
+    pub message: String,
+    /// CamelCase, if it gave one.
+    pub reason: Option<String>,
+    /// What the executor is to keep.
+    pub finding: Option<Value>,
+}
+
+/// The counts of a host at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostStats {
+    /// Failures that no rescue caught.
+    pub failures: i64,
+    /// Times it could not be reached.
+    pub unreachable: i64,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// A playbook begins.
+    Playbook {
+        /// Its step: the file's name without `.yml`.
+        step: String,
+        /// It is the step's probe.
+        probe: bool,
+        /// Tasks that it is known to have.
+        tasks: i64,
+    },
+    /// A play begins.
+    Play,
+    /// A task begins.
+    Task {
+        /// Its name.
+        name: String,
+    },
+    /// A task ended on a host.
+    Result(Box<TaskResult>),
+    /// Everything ended.
+    Stats(BTreeMap<String, HostStats>),
+}
+
+/// What happened when.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// Unix time.
+    pub at: f64,
+    /// What.
+    pub what: What,
+}
+
+impl Event {
+    /// The event of a line, if it is one. Bytes that are no UTF-8 become replacement characters.
+    pub fn parse(line: &[u8]) -> Option<Event> {
+        let value: Value = serde_json::from_str(&String::from_utf8_lossy(line)).ok()?;
+        let at = value.get("at").and_then(Value::as_f64).unwrap_or(0.0);
+        let what = match value.get("event")?.as_str()? {
+            "playbook" => What::Playbook {
+                step: text(&value, "file").trim_end_matches(".yml").to_owned(),
+                probe: text(&value, "dir") == "probe",
+                tasks: integer(&value, "tasks"),
+            },
+            "play" => What::Play,
+            "task" => What::Task {
+                name: text(&value, "name").to_owned(),
+            },
+            "result" => What::Result(Box::new(result(&value)?)),
+            "stats" => What::Stats(stats(&value)),
+            _ => return None,
+        };
+        Some(Event { at, what })
+    }
+}
+
+fn result(value: &Value) -> Option<TaskResult> {
+    let status = match text(value, "status") {
+        "ok" => TaskStatus::Ok,
+        "failed" => TaskStatus::Failed,
+        "unreachable" => TaskStatus::Unreachable,
+        "skipped" => TaskStatus::Skipped,
+        _ => return None,
+    };
+    let reason = text(value, "reason");
+    Some(TaskResult {
+        host: text(value, "host").to_owned(),
+        task: text(value, "task").to_owned(),
+        status,
+        changed: flag(value, "changed"),
+        ignored: flag(value, "ignored"),
+        message: text(value, "msg").to_owned(),
+        reason: (!reason.is_empty()).then(|| reason.to_owned()),
+        finding: value.get("finding").filter(|finding| !finding.is_null()).cloned(),
+    })
+}
+
+fn stats(value: &Value) -> BTreeMap<String, HostStats> {
+    let hosts = value
+        .get("hosts")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    hosts
+        .map(|(name, counts)| {
+            let stats = HostStats {
+                failures: integer(counts, "failures"),
+                unreachable: integer(counts, "unreachable"),
+            };
+            (name.clone(), stats)
+        })
+        .collect()
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn flag(value: &Value, key: &str) -> bool {
+    value.get(key).and_then(Value::as_bool).unwrap_or_default()
+}
+
+fn integer(value: &Value, key: &str) -> i64 {
+    value.get(key).and_then(Value::as_i64).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Event, TaskStatus, What};
+
+    #[test]
+    fn events_of_the_plugin_are_read() {
+        let parse = |line: &str| Event::parse(line.as_bytes()).unwrap().what;
+        assert_eq!(
+            parse(r#"{"event":"playbook","at":1.5,"file":"container-runtime.yml","dir":"probe","tasks":7}"#),
+            What::Playbook {
+                step: "container-runtime".into(),
+                probe: true,
+                tasks: 7
+            }
+        );
+        assert_eq!(
+            parse(r#"{"event":"task","at":1,"name":"start","id":"x"}"#),
+            What::Task { name: "start".into() }
+        );
+        let What::Result(result) = parse(
+            r#"{"event":"result","at":1,"host":"w1","task":"t","status":"failed","changed":false,"ignored":true,"msg":"no","reason":null,"finding":null,"item":null}"#,
+        ) else {
+            panic!("no result")
+        };
+        assert_eq!(
+            (result.status, result.ignored, result.reason),
+            (TaskStatus::Failed, true, None)
+        );
+    }
+
+    #[test]
+    fn what_is_no_event_is_nothing() {
+        for line in [
+            "",
+            "x",
+            "{}",
+            "[1]",
+            "null",
+            r#"{"event":1}"#,
+            r#"{"event":"new"}"#,
+            r#"{"event":"result"}"#,
+        ] {
+            assert_eq!(Event::parse(line.as_bytes()), None, "{line}");
+        }
+        assert_eq!(Event::parse(b"\xff\xfe"), None);
+        let deep = format!("{{\"event\":\"task\",\"x\":{}}}", "[".repeat(100_000));
+        assert_eq!(Event::parse(deep.as_bytes()), None);
+    }
+
+    #[test]
+    fn foreign_bytes_in_an_event_become_replacement_characters() {
+        let event = Event::parse(b"{\"event\":\"task\",\"name\":\"a\xffb\"}").unwrap();
+        assert_eq!(
+            event.what,
+            What::Task {
+                name: "a\u{fffd}b".into()
+            }
+        );
+    }
+}

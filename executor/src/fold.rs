@@ -1,0 +1,362 @@
+//! Folds the events of a run into what its status says: progress, steps, hosts, and at the end the outcome. Pure: time comes with the
+//! events, and nothing that stands in one can make it panic or grow beyond what the schema allows.
+
+mod budget;
+mod host;
+mod sentence;
+
+use std::collections::BTreeMap;
+
+use crds::inputs::{Group, RunInputs};
+use crds::playbook_run::{HostFailure, HostResult, Progress, RunOutcome, RunPhase, StepPhase, StepStatus};
+use crds::step::{Intent, Step};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use serde::Serialize;
+
+use crate::event::{Event, TaskResult, TaskStatus, What};
+use crate::foreign_text::clean;
+use host::Host;
+
+const TASK_LIMIT: usize = 256;
+const MESSAGE_LIMIT: usize = 1024;
+/// Bits of Ansible's exit code that say: hosts failed (2), hosts were unreachable (4).
+const HOSTS_FAILED: i32 = 6;
+
+/// What the executor says in the run's status.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Snapshot {
+    /// Where it is.
+    pub progress: Progress,
+    /// Where each step is.
+    pub steps: Vec<StepStatus>,
+    /// What came out for each host.
+    pub hosts: Vec<HostResult>,
+    /// The last word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<RunOutcome>,
+}
+
+/// How `ansible-playbook` ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself, with this exit code; none: killed by a signal.
+    Exited(Option<i32>),
+    /// Stopped because it was asked to.
+    Canceled,
+    /// Stopped by the deadline.
+    DeadlineExceeded,
+}
+
+/// The state of a run as far as its events tell.
+#[derive(Clone, Debug)]
+pub struct Fold {
+    intent: Intent,
+    digest: String,
+    steps: Vec<StepStatus>,
+    hosts: BTreeMap<String, Host>,
+    /// Index of the step that runs, and whether its probe does.
+    current: Option<(usize, bool)>,
+    progress: Progress,
+    /// All tasks were played to their end.
+    ended: bool,
+    last_seen: Option<Time>,
+    /// Results so far: the order in which hosts failed.
+    results: u64,
+    outcome: Option<RunOutcome>,
+}
+
+impl Fold {
+    /// Nothing has happened yet.
+    pub fn new(model: &RunInputs, digest: &str) -> Self {
+        let steps = model.steps.iter().map(|step| StepStatus {
+            name: *step,
+            phase: StepPhase::Pending,
+            started_at: None,
+            finished_at: None,
+            changed: 0,
+        });
+        let critical =
+            |groups: &[Group]| groups.contains(&Group::KubeControlPlane) || groups.contains(&Group::Etcd);
+        let hosts = model
+            .hosts
+            .iter()
+            .map(|(name, host)| (name.clone(), Host::new(name, critical(&host.groups))));
+        Self {
+            intent: model.intent,
+            digest: digest.to_owned(),
+            steps: steps.collect(),
+            hosts: hosts.collect(),
+            current: None,
+            progress: Progress::default(),
+            ended: false,
+            last_seen: None,
+            results: 0,
+            outcome: None,
+        }
+    }
+
+    /// Takes in a line of the plugin's; true when it was an event.
+    pub fn line(&mut self, line: &[u8]) -> bool {
+        let event = Event::parse(line);
+        if let Some(event) = &event {
+            self.apply(event);
+        }
+        event.is_some()
+    }
+
+    /// Takes in an event.
+    pub fn apply(&mut self, event: &Event) {
+        let at = time(event.at);
+        match &event.what {
+            What::Playbook { step, probe, tasks } => self.playbook(step, *probe, *tasks, at.clone()),
+            What::Play => self.hosts.values_mut().for_each(Host::next_play),
+            What::Task { name } => {
+                self.progress.task = clean(name, TASK_LIMIT);
+                self.progress.done = self.progress.done.saturating_add(1);
+                self.fit_total();
+            }
+            What::Result(result) => self.result(result),
+            What::Stats(stats) => {
+                for (name, counts) in stats {
+                    if let Some(host) = self.hosts.get_mut(name) {
+                        host.settle(*counts);
+                    }
+                }
+                self.close_step(at.clone());
+                self.ended = true;
+            }
+        }
+        self.last_seen = at.or(self.last_seen.take());
+    }
+
+    /// The key that was seen first on a host.
+    pub fn host_key(&mut self, host: &str, key: &str) {
+        if let Some(host) = self.hosts.get_mut(host) {
+            host.result.host_key = Some(clean(key, 1400));
+        }
+    }
+
+    /// What the status should say now.
+    pub fn snapshot(&self) -> Snapshot {
+        let hosts = self.hosts.values().map(|host| host.result.clone()).collect();
+        Snapshot {
+            progress: self.progress.clone(),
+            steps: self.steps.clone(),
+            hosts: budget::fit(hosts),
+            outcome: self.outcome.clone(),
+        }
+    }
+
+    /// The last word, once Ansible has ended. After it every host that is not done has a failure that says why.
+    pub fn end(&mut self, ending: Ending) -> RunOutcome {
+        let complete = self.ended && self.steps.iter().all(|step| step.phase == StepPhase::Succeeded);
+        let running = self
+            .current
+            .take()
+            .map(|(index, _)| index)
+            .filter(|_| !self.ended);
+        if let Some(step) = running.and_then(|index| self.steps.get_mut(index)) {
+            step.phase = StepPhase::Failed;
+            step.finished_at = self.last_seen.clone();
+        }
+        for step in self
+            .steps
+            .iter_mut()
+            .filter(|step| step.phase == StepPhase::Pending)
+        {
+            step.phase = StepPhase::Skipped;
+        }
+        let first = sentence::first(self.hosts.values()).cloned();
+        // Its exit code and its events must tell the same.
+        let trusted = match ending {
+            Ending::Exited(Some(0)) => first.is_none(),
+            Ending::Exited(Some(code)) => code & !HOSTS_FAILED == 0 && first.is_some(),
+            _ => false,
+        };
+        if !(trusted && complete) {
+            let failure = self.unfinished(ending, first.as_ref());
+            for host in self.hosts.values_mut() {
+                host.fail_if_well(&failure);
+            }
+        }
+        let outcome = self.state_outcome(ending);
+        self.outcome = Some(outcome.clone());
+        outcome
+    }
+
+    fn state_outcome(&self, ending: Ending) -> RunOutcome {
+        let hosts: Vec<&Host> = self.hosts.values().collect();
+        let failed = hosts.iter().filter(|host| host.result.failure.is_some()).count();
+        let first = sentence::first(hosts.iter().copied());
+        let phase = match ending {
+            Ending::Canceled => RunPhase::Canceled,
+            Ending::DeadlineExceeded => RunPhase::DeadlineExceeded,
+            Ending::Exited(_) if failed == 0 => RunPhase::Succeeded,
+            Ending::Exited(_) => RunPhase::Failed,
+        };
+        let failure = first.and_then(|host| host.result.failure.as_ref());
+        let (reason, message) = match (phase, failure) {
+            (RunPhase::Canceled, _) => (
+                "Canceled",
+                format!("stopped because it was asked to, {}", self.place()),
+            ),
+            (RunPhase::DeadlineExceeded, _) => (
+                "DeadlineExceeded",
+                format!("stopped by its deadline, {}", self.place()),
+            ),
+            (_, Some(failure)) => (failure.reason.as_str(), sentence::failed(self.intent, &hosts)),
+            (_, None) => ("Complete", sentence::succeeded(self.intent, hosts.len())),
+        };
+        let retriable = match phase {
+            RunPhase::Succeeded => false,
+            RunPhase::Failed => hosts.iter().any(|host| host.may_heal()),
+            _ => true,
+        };
+        let step = failure.and_then(|failure| Step::from_name(&failure.step));
+        RunOutcome {
+            phase,
+            retriable,
+            reason: reason.to_owned(),
+            message: clean(&message, MESSAGE_LIMIT),
+            step: step.or(self.steps.last().map(|step| step.name)),
+            hosts_ok: count(hosts.len() - failed),
+            hosts_failed: count(failed),
+            digest: self.digest.clone(),
+        }
+    }
+
+    /// What is said of a host that did not fail itself, when the run did not come to its end.
+    fn unfinished(&self, ending: Ending, first: Option<&Host>) -> HostFailure {
+        let step = self.steps.iter().find(|step| step.phase != StepPhase::Succeeded);
+        let step = step.map_or("", |step| step.name.name());
+        let (reason, message) = match (ending, first) {
+            (Ending::Canceled, _) => (
+                "Canceled",
+                "stopped because it was asked to, before it was done".to_owned(),
+            ),
+            (Ending::DeadlineExceeded, _) => (
+                "DeadlineExceeded",
+                "stopped by the run's deadline, before it was done".to_owned(),
+            ),
+            (_, Some(first)) => (
+                "NotReached",
+                format!("not done: the run stopped when {} failed", first.result.name),
+            ),
+            (Ending::Exited(Some(0)), None) => (
+                "NotDone",
+                "ansible-playbook ended well, but not every step and probe was played".to_owned(),
+            ),
+            (Ending::Exited(Some(code)), None) => (
+                "AnsibleFailed",
+                format!("ansible-playbook ended with code {code} and named no host: see the run's log"),
+            ),
+            (Ending::Exited(None), None) => (
+                "AnsibleKilled",
+                "ansible-playbook was killed (out of memory?): see the run's log".to_owned(),
+            ),
+        };
+        HostFailure {
+            step: step.to_owned(),
+            task: self.progress.task.clone(),
+            reason: reason.to_owned(),
+            message: clean(&message, MESSAGE_LIMIT),
+        }
+    }
+
+    fn playbook(&mut self, step: &str, probe: bool, tasks: i64, at: Option<Time>) {
+        let Some(index) = self.steps.iter().position(|status| status.name.name() == step) else {
+            return;
+        };
+        let tasks = i32::try_from(tasks.clamp(0, 1_000_000)).unwrap_or_default();
+        if self.current.is_none_or(|(current, _)| current != index) {
+            self.close_step(at.clone());
+            if let Some(status) = self.steps.get_mut(index) {
+                status.phase = StepPhase::Running;
+                status.started_at = at;
+            }
+            self.progress = Progress {
+                step: step.to_owned(),
+                task: String::new(),
+                done: 0,
+                total: tasks,
+            };
+        } else if self.progress.total > 0 {
+            self.progress.total = self.progress.total.saturating_add(tasks);
+        }
+        self.current = Some((index, probe));
+    }
+
+    fn result(&mut self, result: &TaskResult) {
+        let step = self.current.map_or("", |(index, _)| {
+            self.steps.get(index).map_or("", |step| step.name.name())
+        });
+        let probe = self.current.is_some_and(|(_, probe)| probe);
+        let Some(host) = self.hosts.get_mut(&result.host) else {
+            return;
+        };
+        self.results += 1;
+        host.take(result, step, probe, self.results);
+        if result.changed
+            && result.status == TaskStatus::Ok
+            && !probe
+            && let Some((index, _)) = self.current
+            && let Some(status) = self.steps.get_mut(index)
+        {
+            status.changed = status.changed.saturating_add(1);
+        }
+    }
+
+    /// The step that runs has ended: well, if its probe was played and a host is still in.
+    fn close_step(&mut self, at: Option<Time>) {
+        let Some((index, probed)) = self.current.take() else {
+            return;
+        };
+        let well = probed && self.hosts.values().any(|host| host.result.failure.is_none());
+        let critical = self
+            .hosts
+            .values()
+            .any(|host| host.critical && host.result.failure.is_some());
+        if let Some(status) = self.steps.get_mut(index) {
+            status.phase = if well && !critical {
+                StepPhase::Succeeded
+            } else {
+                StepPhase::Failed
+            };
+            status.finished_at = at;
+        }
+    }
+
+    fn fit_total(&mut self) {
+        if self.progress.total > 0 {
+            self.progress.total = self.progress.total.max(self.progress.done);
+        }
+    }
+
+    fn place(&self) -> String {
+        match self.steps.iter().find(|step| step.phase != StepPhase::Succeeded) {
+            None => "after its last step".to_owned(),
+            Some(step) if self.progress.step == step.name.name() && !self.progress.task.is_empty() => {
+                format!("in step {}, task \"{}\"", step.name, self.progress.task)
+            }
+            Some(step) => format!("before step {} was done", step.name),
+        }
+    }
+}
+
+/// Whole seconds, if it is a time that a person could live in.
+fn time(at: f64) -> Option<Time> {
+    // A foreign number: `as` saturates, and the range is checked by jiff.
+    Timestamp::from_second(at as i64)
+        .ok()
+        .filter(|_| at > 0.0 && at < 1e11)
+        .map(Time)
+}
+
+fn count(number: usize) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

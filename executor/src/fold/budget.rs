@@ -1,0 +1,46 @@
+//! Keeps a status of many hosts below what the API server stores: details go before facts, facts before failures.
+
+use crds::inputs::Severity;
+use crds::playbook_run::HostResult;
+
+use crate::foreign_text::cut;
+
+/// Bytes of JSON for all hosts. etcd takes 1.5 MiB a request, and the object has other parts.
+const BUDGET: usize = 600 * 1024;
+
+pub(super) fn fit(mut hosts: Vec<HostResult>) -> Vec<HostResult> {
+    let savings: [fn(&mut HostResult); 4] = [
+        |host| {
+            host.findings
+                .retain(|finding| finding.severity == Severity::Error)
+        },
+        |host| {
+            host.findings.truncate(4);
+            host.findings
+                .iter_mut()
+                .for_each(|finding| finding.message = cut(&finding.message, 160));
+            host.leftovers.truncate(4);
+        },
+        |host| {
+            if let Some(failure) = &mut host.failure {
+                failure.message = cut(&failure.message, 200);
+                failure.task = cut(&failure.task, 80);
+            }
+        },
+        |host| {
+            host.findings.clear();
+            host.leftovers.clear();
+        },
+    ];
+    for save in savings {
+        if size(&hosts) <= BUDGET {
+            break;
+        }
+        hosts.iter_mut().for_each(save);
+    }
+    hosts
+}
+
+fn size(hosts: &[HostResult]) -> usize {
+    serde_json::to_vec(hosts).map_or(usize::MAX, |text| text.len())
+}

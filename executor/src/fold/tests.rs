@@ -1,0 +1,544 @@
+use crds::inputs::RunInputs;
+use crds::playbook_run::{RunPhase, StepPhase};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{Ending, Fold};
+
+/// A run of `steps` on hosts `name` (a worker) or `name+` (a control plane).
+fn model(intent: &str, steps: &[&str], hosts: &[&str]) -> RunInputs {
+    let host = |name: &&str| {
+        let groups = if name.ends_with('+') {
+            ["kube_control_plane"]
+        } else {
+            ["kube_node"]
+        };
+        let value = json!({"address": "10.0.0.1", "port": 22, "user": "root", "useSudo": false, "credential": "k",
+            "credentialKind": "SshKey", "hostKeyPolicy": "Strict", "groups": groups});
+        (name.trim_end_matches('+').to_owned(), value)
+    };
+    let hosts: serde_json::Map<_, _> = hosts.iter().map(host).collect();
+    serde_json::from_value(
+        json!({"namespace": "n", "run": "r", "intent": intent, "steps": steps, "hosts": hosts}),
+    )
+    .unwrap()
+}
+
+/// Events in short: `prepare`, `prepare?` (its probe), `task NAME`, `HOST ok|changed|failed|unreachable|ignored|skipped [TEXT]`,
+/// `end HOST...` (stats; the hosts that failed).
+fn fold(model: &RunInputs, script: &[&str]) -> Fold {
+    let mut fold = Fold::new(model, "sha256:0");
+    for (number, line) in script.iter().enumerate() {
+        for mut event in events(model, line) {
+            event["at"] = json!(1_700_000_000.5 + number as f64);
+            assert!(fold.line(event.to_string().as_bytes()), "{event}");
+        }
+    }
+    fold
+}
+
+fn events(model: &RunInputs, line: &str) -> Vec<Value> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let rest = |from: usize| words.get(from..).unwrap_or_default().join(" ");
+    match words[0] {
+        "task" => vec![json!({"event": "task", "name": rest(1), "id": "x"})],
+        "play" => vec![json!({"event": "play", "name": "p", "hosts": []})],
+        "end" => {
+            let hosts = model.hosts.keys().map(|name| {
+                let failures = i32::from(words[1..].contains(&name.as_str()));
+                (
+                    name.clone(),
+                    json!({"ok": 1, "changed": 0, "failures": failures, "unreachable": 0, "skipped": 0}),
+                )
+            });
+            vec![json!({"event": "stats", "hosts": hosts.collect::<serde_json::Map<_, _>>()})]
+        }
+        host if model.hosts.contains_key(host) => {
+            let (status, changed, ignored) = match words[1] {
+                "changed" => ("ok", true, false),
+                "ignored" => ("failed", false, true),
+                status => (status, false, false),
+            };
+            let (reason, message) = match words.get(2) {
+                Some(word) if word.ends_with(':') => (json!(word.trim_end_matches(':')), rest(3)),
+                _ => (Value::Null, rest(2)),
+            };
+            vec![
+                json!({"event": "result", "host": host, "task": "t", "status": status, "changed": changed,
+                "ignored": ignored, "msg": message, "reason": reason, "finding": null, "item": null}),
+            ]
+        }
+        file => {
+            let (file, dir) = file.strip_suffix('?').map_or((file, ""), |file| (file, "probe"));
+            vec![
+                json!({"event": "playbook", "file": format!("{file}.yml"), "dir": dir, "tasks": 2}),
+                json!({"event": "play", "name": "p", "hosts": []}),
+            ]
+        }
+    }
+}
+
+/// The outcome in short: phase, reason, message.
+fn outcome(model: &RunInputs, script: &[&str], ending: Ending) -> (String, Fold) {
+    let mut fold = fold(model, script);
+    let outcome = fold.end(ending);
+    (
+        format!("{:?} {}: {}", outcome.phase, outcome.reason, outcome.message),
+        fold,
+    )
+}
+
+const DONE: Ending = Ending::Exited(Some(0));
+const FAILED: Ending = Ending::Exited(Some(2));
+
+#[test]
+fn a_run_is_done_when_every_step_and_its_probe_are() {
+    let model = model("Install", &["prepare", "etcd"], &["m1+"]);
+    let whole = [
+        "prepare",
+        "m1 changed",
+        "prepare?",
+        "m1 ok",
+        "etcd",
+        "m1 ok",
+        "etcd?",
+        "m1 ok",
+        "end",
+    ];
+    let (text, fold) = outcome(&model, &whole, DONE);
+    assert_eq!(text, "Succeeded Complete: 1 machine installed");
+    let snapshot = fold.snapshot();
+    assert!(
+        snapshot
+            .steps
+            .iter()
+            .all(|step| step.phase == StepPhase::Succeeded)
+    );
+    assert_eq!(snapshot.steps[0].changed, 1);
+    let seconds = |time: &Option<_>| serde_json::to_value(time).unwrap();
+    assert_eq!(seconds(&snapshot.steps[0].started_at), "2023-11-14T22:13:20Z");
+    assert_eq!(seconds(&snapshot.steps[0].finished_at), "2023-11-14T22:13:24Z");
+    assert_eq!((snapshot.hosts[0].ok, snapshot.hosts[0].changed), (4, 1));
+}
+
+#[test]
+fn exit_code_zero_without_every_probe_is_no_success() {
+    let model = model("Custom", &["prepare", "etcd"], &["m1+"]);
+    let check = |script: &[&str], ending: Ending, expected: &str| {
+        let (text, fold) = outcome(&model, script, ending);
+        assert!(text.starts_with(expected), "{text}");
+        assert!(fold.snapshot().hosts[0].failure.is_some());
+    };
+    check(&[], DONE, "Failed NotDone: m1: prepare: NotDone");
+    check(&["prepare", "m1 ok", "end"], DONE, "Failed NotDone");
+    check(
+        &["prepare", "m1 ok", "prepare?", "m1 ok", "end"],
+        DONE,
+        "Failed NotDone: m1: etcd",
+    );
+    check(
+        &["prepare", "prepare?", "m1 ok", "etcd", "etcd?", "m1 ok"],
+        DONE,
+        "Failed NotDone",
+    );
+    check(
+        &["prepare", "prepare?", "m1 ok", "etcd", "etcd?", "m1 ok", "end"],
+        FAILED,
+        "Failed AnsibleFailed",
+    );
+    check(
+        &["prepare", "m1 ok"],
+        Ending::Exited(None),
+        "Failed AnsibleKilled: m1: prepare: AnsibleKilled",
+    );
+    check(
+        &[],
+        Ending::Exited(Some(1)),
+        "Failed AnsibleFailed: m1: prepare: AnsibleFailed: ansible-playbook ended with code 1",
+    );
+}
+
+#[test]
+fn one_bad_worker_fails_alone() {
+    let model = model("Join", &["prepare", "node"], &["w1", "w2", "w3"]);
+    let (text, fold) = outcome(
+        &model,
+        &[
+            "prepare",
+            "w1 ok",
+            "w2 failed DigestMismatch: file kubelet: wrong",
+            "w3 unreachable Failed to connect to the host via ssh: ssh: connect to host 10.0.0.3 port 22: No route to host",
+            "prepare?",
+            "w1 ok",
+            "node",
+            "w1 ok",
+            "node?",
+            "w1 ok",
+            "end w2 w3",
+        ],
+        Ending::Exited(Some(6)),
+    );
+    assert_eq!(
+        text,
+        "Failed DigestMismatch: 1 of 3 workers joined; w2: prepare: DigestMismatch: file kubelet: wrong; \
+         w3: prepare: Unreachable: ssh: connect to host 10.0.0.3 port 22: No route to host"
+    );
+    let snapshot = fold.snapshot();
+    let failed: Vec<_> = snapshot.hosts.iter().map(|host| host.failure.is_some()).collect();
+    assert_eq!(failed, [false, true, true]);
+    assert!(
+        snapshot
+            .steps
+            .iter()
+            .all(|step| step.phase == StepPhase::Succeeded)
+    );
+    let outcome = snapshot.outcome.unwrap();
+    assert_eq!(
+        (outcome.hosts_ok, outcome.hosts_failed, outcome.retriable),
+        (1, 2, true)
+    );
+}
+
+#[test]
+fn a_control_plane_that_fails_stops_all_and_the_others_are_not_done() {
+    let model = model(
+        "Install",
+        &["prepare", "control-plane", "addons"],
+        &["m1+", "m2+", "m3+"],
+    );
+    let (text, fold) = outcome(
+        &model,
+        &[
+            "prepare",
+            "m1 ok",
+            "m2 ok",
+            "prepare?",
+            "m1 ok",
+            "control-plane",
+            "m2 failed ApiserverNotReady: no answer on 6443",
+            "end m2",
+        ],
+        FAILED,
+    );
+    assert_eq!(
+        text,
+        "Failed ApiserverNotReady: m2: control-plane, task \"t\": ApiserverNotReady: no answer on 6443"
+    );
+    let snapshot = fold.snapshot();
+    let phases: Vec<_> = snapshot.steps.iter().map(|step| step.phase).collect();
+    assert_eq!(
+        phases,
+        [StepPhase::Succeeded, StepPhase::Failed, StepPhase::Skipped]
+    );
+    let failure = snapshot.hosts[0].failure.clone().unwrap();
+    assert_eq!(
+        (failure.reason.as_str(), failure.step.as_str()),
+        ("NotReached", "control-plane")
+    );
+    assert_eq!(failure.message, "not done: the run stopped when m2 failed");
+    assert_eq!(snapshot.outcome.unwrap().step, Some(crds::Step::ControlPlane));
+}
+
+#[test]
+fn a_run_that_was_stopped_says_where() {
+    let model = model("Install", &["prepare", "etcd"], &["m1+"]);
+    let script = [
+        "prepare",
+        "m1 ok",
+        "prepare?",
+        "m1 ok",
+        "etcd",
+        "task start etcd",
+        "m1 ok",
+    ];
+    let check = |ending: Ending, expected: &str, reason: &str| {
+        let (text, fold) = outcome(&model, &script, ending);
+        assert_eq!(text, expected);
+        let snapshot = fold.snapshot();
+        assert_eq!(snapshot.hosts[0].failure.as_ref().unwrap().reason, reason);
+        assert_eq!(snapshot.steps[1].phase, StepPhase::Failed);
+        assert!(snapshot.outcome.unwrap().retriable);
+    };
+    check(
+        Ending::Canceled,
+        "Canceled Canceled: stopped because it was asked to, in step etcd, task \"start etcd\"",
+        "Canceled",
+    );
+    check(
+        Ending::DeadlineExceeded,
+        "DeadlineExceeded DeadlineExceeded: stopped by its deadline, in step etcd, task \"start etcd\"",
+        "DeadlineExceeded",
+    );
+}
+
+#[test]
+fn a_failure_that_a_rescue_caught_is_none() {
+    let model = model("Join", &["prepare"], &["w1"]);
+    let check = |script: &[&str], ending: Ending, expected: &str| {
+        assert_eq!(outcome(&model, script, ending).0, expected)
+    };
+    let good = "Succeeded Complete: 1 worker joined";
+    check(
+        &["prepare", "w1 failed", "w1 ok", "prepare?", "w1 ok", "end"],
+        DONE,
+        good,
+    );
+    check(&["prepare", "w1 failed", "prepare?", "w1 ok", "end"], DONE, good);
+    check(&["prepare", "w1 ignored", "prepare?", "w1 ok", "end"], DONE, good);
+    check(
+        &[
+            "prepare",
+            "w1 failed first",
+            "w1 failed EtcdUnhealthy: what the rescue says",
+            "end w1",
+        ],
+        FAILED,
+        "Failed EtcdUnhealthy: 0 of 1 workers joined; w1: prepare: EtcdUnhealthy: what the rescue says",
+    );
+}
+
+#[test]
+fn wrong_keys_and_credentials_are_not_worth_another_attempt() {
+    let model = model("Probe", &["probe-host"], &["a", "b"]);
+    let check = |said: [&str; 2], retriable: bool| {
+        let script = [
+            "probe-host".to_owned(),
+            format!("a unreachable {}", said[0]),
+            format!("b unreachable {}", said[1]),
+        ];
+        let script: Vec<&str> = script.iter().map(String::as_str).chain(["end a b"]).collect();
+        let (_, fold) = outcome(&model, &script, Ending::Exited(Some(4)));
+        assert_eq!(fold.snapshot().outcome.unwrap().retriable, retriable, "{said:?}");
+    };
+    check(
+        [
+            "Permission denied (publickey).",
+            "REMOTE HOST IDENTIFICATION HAS CHANGED",
+        ],
+        false,
+    );
+    check(["Permission denied (publickey).", "timed out"], true);
+}
+
+#[test]
+fn progress_counts_the_tasks_of_a_step() {
+    let model = model("Custom", &["prepare", "etcd"], &["m1+"]);
+    let check = |script: &[&str], expected: (&str, &str, i32, i32)| {
+        let progress = fold(&model, script).snapshot().progress;
+        assert_eq!(
+            (
+                progress.step.as_str(),
+                progress.task.as_str(),
+                progress.done,
+                progress.total
+            ),
+            expected
+        );
+    };
+    check(&[], ("", "", 0, 0));
+    check(&["prepare"], ("prepare", "", 0, 2));
+    check(&["prepare", "task a"], ("prepare", "a", 1, 2));
+    check(
+        &["prepare", "task a", "prepare?", "task b"],
+        ("prepare", "b", 2, 4),
+    );
+    check(&["prepare", "task a", "task b", "task c"], ("prepare", "c", 3, 3));
+    check(&["prepare", "prepare?", "etcd"], ("etcd", "", 0, 2));
+    check(&["unknown-step", "task a"], ("", "a", 1, 0));
+}
+
+#[test]
+fn what_a_machine_tells_of_itself_is_kept_within_limits() {
+    let model = model("Probe", &["probe-host"], &["a"]);
+    let mut fold = Fold::new(&model, "");
+    let mut tell = |finding: Value| {
+        let event =
+            json!({"event": "result", "at": 1, "host": "a", "task": "t", "status": "ok", "finding": finding});
+        assert!(fold.line(event.to_string().as_bytes()));
+        fold.snapshot().hosts.remove(0)
+    };
+    let host = tell(
+        json!({"kind": "facts", "osImage": "x".repeat(300), "kernel": "6\u{1b}[1m", "architecture": 7,
+        "cpus": 5_000_000_000i64, "memoryMiB": -1, "machineId": null}),
+    );
+    let facts = host.facts.unwrap();
+    assert_eq!(
+        (
+            facts.os_image.chars().count(),
+            facts.kernel.as_str(),
+            facts.architecture.as_str()
+        ),
+        (256, "6[1m", "")
+    );
+    assert_eq!((facts.cpus, facts.memory_mib), (i32::MAX, 0));
+
+    let host = tell(json!({"kind": "preflight", "findings": [
+        {"name": "SwapOn", "severity": "warning", "message": "w"}, {"name": "no name", "severity": "new", "message": "e"}]}));
+    let names: Vec<_> = host
+        .findings
+        .iter()
+        .map(|finding| finding.name.as_str())
+        .collect();
+    assert_eq!(names, ["Unnamed", "SwapOn"]);
+    let many: Vec<_> = (0..100)
+        .map(|n| json!({"name": format!("F{n}"), "severity": "error", "message": ""}))
+        .collect();
+    assert_eq!(
+        tell(json!({"kind": "preflight", "findings": many}))
+            .findings
+            .len(),
+        32
+    );
+
+    let host = tell(json!({"kind": "clean", "clean": false, "leftovers": vec!["/etc/\u{7}kubernetes"; 20]}));
+    assert_eq!(
+        (host.clean, host.leftovers.len(), host.leftovers[0].as_str()),
+        (Some(false), 16, "/etc/kubernetes")
+    );
+    tell(json!({"kind": "unknown"}));
+    tell(json!([1]));
+}
+
+#[test]
+fn a_status_of_many_hosts_stays_small_enough_to_be_stored() {
+    let names: Vec<String> = (0..500).map(|n| format!("w{n}")).collect();
+    let model = model(
+        "Join",
+        &["prepare"],
+        &names.iter().map(String::as_str).collect::<Vec<_>>(),
+    );
+    let mut fold = fold(&model, &["prepare"]);
+    for name in &names {
+        let findings: Vec<_> = (0..32)
+            .map(|n| json!({"name": format!("F{n}"), "severity": "error", "message": "é".repeat(512)}))
+            .collect();
+        let event = json!({"event": "result", "at": 1, "host": name, "task": "é".repeat(256), "status": "failed",
+            "msg": "é".repeat(1024), "finding": {"kind": "preflight", "findings": findings}});
+        fold.line(event.to_string().as_bytes());
+    }
+    fold.end(FAILED);
+    let snapshot = fold.snapshot();
+    assert!(serde_json::to_vec(&snapshot).unwrap().len() < 700 * 1024);
+    assert!(snapshot.hosts.iter().all(|host| host.failure.is_some()));
+}
+
+#[test]
+fn a_snapshot_names_no_field_of_the_operator() {
+    let model = model("Join", &["prepare"], &["w1"]);
+    let mut fold = fold(&model, &["prepare"]);
+    fold.end(FAILED);
+    let fields = serde_json::to_value(fold.snapshot()).unwrap();
+    let names: Vec<_> = fields.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(names, ["hosts", "outcome", "progress", "steps"]);
+}
+
+fn any_event() -> impl Strategy<Value = Value> {
+    let text = prop_oneof![
+        Just(json!("w1")),
+        Just(json!("m1")),
+        Just(json!("prepare.yml")),
+        Just(json!("etcd.yml")),
+        Just(json!("probe")),
+        Just(json!("ok")),
+        Just(json!("failed")),
+        Just(json!("unreachable")),
+        Just(json!("preflight")),
+        Just(json!({"kind": "facts", "osImage": "\u{0}x", "cpus": 1e300})),
+        Just(json!({"w1": {"failures": 1, "unreachable": -1}, "m1": 7})),
+        any::<String>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<bool>().prop_map(Value::from),
+        Just(Value::Null),
+    ];
+    let kind = prop_oneof!["playbook", "play", "task", "result", "stats", "new"];
+    let keys = prop_oneof![
+        "file", "dir", "tasks", "name", "hosts", "host", "task", "status", "changed", "ignored", "msg",
+        "reason", "finding", "at"
+    ];
+    (kind, proptest::collection::btree_map(keys, text, 0..12)).prop_map(|(kind, mut fields)| {
+        fields.insert("event".to_owned(), kind.into());
+        json!(fields)
+    })
+}
+
+fn any_line() -> impl Strategy<Value = Vec<u8>> {
+    let event = any_event()
+        .prop_map(|event| event.to_string().into_bytes())
+        .boxed();
+    // An event with foreign bytes in the middle of it.
+    let broken = (
+        event.clone(),
+        proptest::collection::vec(any::<u8>(), 1..8),
+        any::<prop::sample::Index>(),
+    )
+        .prop_map(|(mut line, bytes, at)| {
+            let at = at.index(line.len());
+            line.splice(at..at, bytes);
+            line
+        });
+    prop_oneof![4 => event, 2 => broken, 1 => proptest::collection::vec(any::<u8>(), 0..200)]
+}
+
+/// Every limit of the schema that concerns the executor's fields.
+fn within_limits(fold: &Fold) {
+    let snapshot = fold.snapshot();
+    let fits = |text: &str, limit: usize| {
+        assert!(text.chars().count() <= limit, "{text:?}");
+        assert!(!text.chars().any(char::is_control), "{text:?}");
+    };
+    fits(&snapshot.progress.step, 63);
+    fits(&snapshot.progress.task, 256);
+    assert!(snapshot.progress.total == 0 || snapshot.progress.done <= snapshot.progress.total);
+    for host in &snapshot.hosts {
+        assert!(host.ok >= 0 && host.changed >= 0 && host.failed >= 0);
+        if let Some(failure) = &host.failure {
+            fits(&failure.step, 63);
+            fits(&failure.task, 256);
+            fits(&failure.reason, 64);
+            fits(&failure.message, 1024);
+        }
+        if let Some(facts) = &host.facts {
+            fits(&facts.os_image, 256);
+            fits(&facts.kernel, 256);
+            fits(&facts.architecture, 64);
+            fits(&facts.machine_id, 64);
+        }
+    }
+    if let Some(outcome) = &snapshot.outcome {
+        fits(&outcome.message, 1024);
+        fits(&outcome.reason, 64);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_comes_through_the_stream_the_status_keeps_its_limits(
+        lines in proptest::collection::vec(any_line(), 0..60),
+        ending in prop_oneof![
+            Just(DONE), Just(FAILED), Just(Ending::Exited(None)), Just(Ending::Canceled), Just(Ending::DeadlineExceeded)
+        ],
+    ) {
+        let model = model("Install", &["prepare", "etcd"], &["m1+", "w1"]);
+        let mut fold = Fold::new(&model, "sha256:0");
+        for line in lines {
+            fold.line(&line);
+            within_limits(&fold);
+        }
+        let outcome = fold.end(ending);
+        within_limits(&fold);
+        let snapshot = fold.snapshot();
+        let well = snapshot.hosts.iter().filter(|host| host.failure.is_none()).count();
+        prop_assert_eq!(usize::try_from(outcome.hosts_ok).unwrap(), well);
+        // Success needs the exit code, every step's probe, and no failure on any host.
+        prop_assert_eq!(outcome.phase == RunPhase::Succeeded, well == 2);
+        if outcome.phase == RunPhase::Succeeded {
+            prop_assert_eq!(ending, DONE);
+            prop_assert!(snapshot.steps.iter().all(|step| step.phase == StepPhase::Succeeded));
+        }
+        let serialized = serde_json::to_vec(&snapshot).unwrap();
+        prop_assert!(serialized.len() < 1 << 20);
+    }
+}

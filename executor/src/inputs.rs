@@ -1,0 +1,222 @@
+//! The frozen inputs of a run: read once, compared with their digest, parsed, and checked. What has passed is an
+//! [`Inputs`]; nothing behind it looks at names, addresses or limits again.
+
+mod checked;
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use crds::inputs::{MODEL_FILE, RunInputs};
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+use crate::secrets::Secrets;
+
+/// A ConfigMap has less.
+const MODEL_LIMIT: u64 = 4 << 20;
+
+/// Inputs that may be worked from.
+#[derive(Debug)]
+pub struct Inputs {
+    /// What is to be done where.
+    pub model: RunInputs,
+    /// `sha256:<hex>` of the model's text.
+    pub digest: String,
+    /// Keys and credentials.
+    pub secrets: Secrets,
+}
+
+/// Why inputs are refused.
+#[derive(Debug, Error)]
+pub enum InputsError {
+    /// A file could not be read.
+    #[error("failed to read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The text is not the one that was announced.
+    #[error(
+        "the model's digest is {found}, announced was {announced}: the inputs were changed after they were frozen"
+    )]
+    DigestMismatch {
+        /// What was announced.
+        announced: String,
+        /// What is there.
+        found: String,
+    },
+    /// It is no model.
+    #[error("failed to read the model as RunInputs")]
+    Parse(#[source] serde_json::Error),
+    /// It is another run's.
+    #[error("the model is the one of run {found}, not of {expected}")]
+    OtherRun {
+        /// The run to work for.
+        expected: String,
+        /// The model's run.
+        found: String,
+    },
+    /// A value that would change meaning in Ansible, SSH or a file.
+    #[error("{at}: {problem}")]
+    Invalid {
+        /// Path of the field.
+        at: String,
+        /// What is wrong, and what is allowed.
+        problem: String,
+    },
+    /// A variable of a name that Ansible gives a meaning to.
+    #[error("{at}: the name of this variable is reserved: choose another")]
+    ReservedVariable {
+        /// Path of the variable.
+        at: String,
+    },
+    /// A credential is not there.
+    #[error("host {host}: the secret {key} is missing or empty")]
+    SecretMissing {
+        /// The host.
+        host: String,
+        /// The file's name.
+        key: String,
+    },
+}
+
+impl InputsError {
+    /// The reason in the outcome.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            InputsError::Read { .. } => "InputsUnreadable",
+            InputsError::DigestMismatch { .. } => "InputsChanged",
+            InputsError::Parse(_) | InputsError::OtherRun { .. } | InputsError::Invalid { .. } => {
+                "InputsInvalid"
+            }
+            InputsError::ReservedVariable { .. } => "ReservedVariable",
+            InputsError::SecretMissing { .. } => "SecretMissing",
+        }
+    }
+}
+
+/// Reads and checks the inputs below a directory: `model/inputs.json` and `secrets/*`.
+pub fn read(directory: &Path, announced_digest: Option<&str>) -> Result<Inputs, InputsError> {
+    let path = directory.join("model").join(MODEL_FILE);
+    let text = read_model(&path).map_err(|source| InputsError::Read {
+        path: path.clone(),
+        source,
+    })?;
+    let digest = digest(&text);
+    if let Some(announced) = announced_digest
+        && announced != digest
+    {
+        return Err(InputsError::DigestMismatch {
+            announced: announced.to_owned(),
+            found: digest,
+        });
+    }
+    let model: RunInputs = serde_json::from_slice(&text).map_err(InputsError::Parse)?;
+    let path = directory.join("secrets");
+    let secrets = Secrets::read(&path).map_err(|source| InputsError::Read {
+        path: path.clone(),
+        source,
+    })?;
+    checked::check(&model, &secrets)?;
+    Ok(Inputs {
+        model,
+        digest,
+        secrets,
+    })
+}
+
+/// The digest of a model's text.
+pub fn digest(text: &[u8]) -> String {
+    let hash = Sha256::digest(text);
+    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
+}
+
+impl Inputs {
+    /// Refuses the inputs of another run than `namespace/name`.
+    pub fn belong_to(&self, run: &str) -> Result<(), InputsError> {
+        let found = format!("{}/{}", self.model.namespace, self.model.run);
+        if found == run {
+            Ok(())
+        } else {
+            Err(InputsError::OtherRun {
+                expected: run.to_owned(),
+                found,
+            })
+        }
+    }
+}
+
+fn read_model(path: &Path) -> io::Result<Vec<u8>> {
+    if fs::metadata(path)?.len() > MODEL_LIMIT {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            "the model is larger than 4 MiB",
+        ));
+    }
+    fs::read(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{InputsError, digest, read};
+
+    const MODEL: &str = r#"{"namespace": "fleet", "run": "r", "intent": "Probe", "steps": ["probe-host"], "hosts": {"a": {
+        "address": "10.0.0.1", "port": 22, "user": "root", "useSudo": false, "credential": "k",
+        "credentialKind": "SshKey", "hostKeyPolicy": "TrustOnFirstUse"}}}"#;
+
+    fn directory(model: &str) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("model")).unwrap();
+        std::fs::create_dir(directory.path().join("secrets")).unwrap();
+        std::fs::write(directory.path().join("model/inputs.json"), model).unwrap();
+        std::fs::write(directory.path().join("secrets/ssh-privatekey.k"), "key").unwrap();
+        directory
+    }
+
+    #[test]
+    fn inputs_with_the_announced_digest_are_read() {
+        let directory = directory(MODEL);
+        let inputs = read(directory.path(), Some(&digest(MODEL.as_bytes()))).unwrap();
+        assert_eq!(inputs.model.run, "r");
+        assert!(inputs.belong_to("fleet/r").is_ok());
+        assert!(matches!(
+            inputs.belong_to("fleet/s"),
+            Err(InputsError::OtherRun { .. })
+        ));
+    }
+
+    #[test]
+    fn inputs_that_were_changed_are_refused() {
+        let directory = directory(&MODEL.replace("10.0.0.1", "10.0.0.2"));
+        let error = read(directory.path(), Some(&digest(MODEL.as_bytes()))).unwrap_err();
+        assert_eq!(error.reason(), "InputsChanged");
+    }
+
+    #[test]
+    fn what_is_no_model_is_refused() {
+        let check = |model: &str| {
+            assert!(
+                matches!(read(directory(model).path(), None), Err(InputsError::Parse(_))),
+                "{model}"
+            );
+        };
+        check("");
+        check("[]");
+        check(&MODEL.replace("\"run\"", "\"unknown\": 1, \"run\""));
+        check(&MODEL.replace("22", "\"22\""));
+        check(&MODEL.replace("22", "65536"));
+        check(&MODEL.replace("22", "-22"));
+        check(&MODEL.replace("probe-host", "format-disks"));
+    }
+
+    #[test]
+    fn inputs_that_are_not_there_are_named() {
+        let error = read("/nowhere".as_ref(), None).unwrap_err();
+        assert_eq!(error.reason(), "InputsUnreadable");
+        assert!(error.to_string().contains("/nowhere/model/inputs.json"));
+    }
+}

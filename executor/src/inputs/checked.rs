@@ -1,0 +1,392 @@
+//! What a model must be before anything is made of it: each name, address, key and variable is one that keeps its meaning in an
+//! inventory, an SSH configuration, a file name. The API's schema has refused most of it before; this is the last door.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::inputs::{CredentialKind, HostInputs, RunInputs, secret_key};
+use serde_json::Value;
+
+use super::InputsError;
+use crate::secrets::{Secrets, is_name, without_newline};
+
+const HOSTS_LIMIT: usize = 500;
+const BASTIONS_LIMIT: usize = 4;
+/// Python's readers recurse: a deep value would stop them.
+const DEPTH_LIMIT: usize = 32;
+
+/// Names that are groups, or that Ansible knows.
+const NOT_HOSTS: &[&str] = &["localhost", "all", "ungrouped", "etcd"];
+
+/// Variables that Ansible sets or reads, beside all that begin with `ansible_`.
+const RESERVED: &[&str] = &[
+    "become",
+    "become_user",
+    "become_method",
+    "connection",
+    "delegate_to",
+    "environment",
+    "group_names",
+    "groups",
+    "hostvars",
+    "inventory_dir",
+    "inventory_file",
+    "inventory_hostname",
+    "inventory_hostname_short",
+    "item",
+    "lookup",
+    "loop",
+    "no_log",
+    "now",
+    "omit",
+    "play_hosts",
+    "playbook_dir",
+    "q",
+    "query",
+    "role_name",
+    "role_names",
+    "role_path",
+    "secrets_dir",
+    "tasks",
+    "undef",
+    "vars",
+    "vars_files",
+    "when",
+    "with_items",
+];
+
+pub(super) fn check(model: &RunInputs, secrets: &Secrets) -> Result<(), InputsError> {
+    if model.hosts.is_empty() || model.hosts.len() > HOSTS_LIMIT {
+        return invalid(
+            "hosts",
+            format!("{} hosts: 1 to {HOSTS_LIMIT} are allowed", model.hosts.len()),
+        );
+    }
+    if model.steps.is_empty() {
+        return invalid("steps", "at least one step is needed");
+    }
+    let distinct: BTreeSet<_> = model.steps.iter().collect();
+    if distinct.len() != model.steps.len() {
+        return invalid("steps", "each step may stand once");
+    }
+    check_vars("vars", &model.vars)?;
+    for (name, host) in &model.hosts {
+        let at = format!("hosts.{name}");
+        if !is_label(name) || NOT_HOSTS.contains(&name.as_str()) {
+            return invalid(
+                &at,
+                "a host's name is an RFC 1123 label that has no meaning of its own in inventories",
+            );
+        }
+        check_vars(&format!("{at}.vars"), &host.vars)?;
+        check_host(&at, host, name, secrets, 0)?;
+    }
+    Ok(())
+}
+
+fn check_host(
+    at: &str,
+    host: &HostInputs,
+    name: &str,
+    secrets: &Secrets,
+    bastions: usize,
+) -> Result<(), InputsError> {
+    if !is_address(&host.address) {
+        return invalid(
+            &format!("{at}.address"),
+            "an IP address or a DNS name in lower case is needed",
+        );
+    }
+    if host.port == 0 {
+        return invalid(&format!("{at}.port"), "1 to 65535 are allowed");
+    }
+    if !is_user(&host.user) {
+        return invalid(
+            &format!("{at}.user"),
+            "a user's name matches ^[a-z_][-a-z0-9_]*$, at most 32 characters",
+        );
+    }
+    let key = secret_key(host.credential_kind, &host.credential);
+    if !is_name(&host.credential) || !is_name(&key) {
+        return invalid(&format!("{at}.credential"), "the name of a Secret is needed");
+    }
+    let credential = secrets.get(&key).map(without_newline).unwrap_or_default();
+    if credential.is_empty() {
+        return Err(InputsError::SecretMissing {
+            host: name.to_owned(),
+            key,
+        });
+    }
+    if host.credential_kind == CredentialKind::Password && !is_password(credential) {
+        return invalid(
+            &format!("{at}.credential"),
+            "a password is one line of UTF-8 text",
+        );
+    }
+    if let Some(index) = host.host_keys.iter().position(|key| !is_host_key(key)) {
+        return invalid(
+            &format!("{at}.hostKeys[{index}]"),
+            "TYPE BASE64 as in known_hosts is needed, without a name",
+        );
+    }
+    let Some(bastion) = &host.bastion else {
+        return Ok(());
+    };
+    if bastions == BASTIONS_LIMIT {
+        return invalid(
+            &format!("{at}.bastion"),
+            format!("at most {BASTIONS_LIMIT} bastions in a row are allowed"),
+        );
+    }
+    check_host(&format!("{at}.bastion"), bastion, name, secrets, bastions + 1)
+}
+
+fn check_vars(at: &str, vars: &BTreeMap<String, Value>) -> Result<(), InputsError> {
+    for (name, value) in vars {
+        let at = format!("{at}.{}", crate::foreign_text::clean(name, 64));
+        if name.starts_with("ansible_") || RESERVED.contains(&name.as_str()) {
+            return Err(InputsError::ReservedVariable { at });
+        }
+        let identifier = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.len() <= 128
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !identifier {
+            return invalid(
+                &at,
+                "a variable's name is letters, digits and _, at most 128, and begins with no digit",
+            );
+        }
+        if depth(value) > DEPTH_LIMIT {
+            return invalid(&at, format!("nested more than {DEPTH_LIMIT} levels deep"));
+        }
+    }
+    Ok(())
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+fn is_label(name: &str) -> bool {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (1..=63).contains(&name.len())
+        && name.chars().all(inner)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+}
+
+fn is_address(address: &str) -> bool {
+    address.parse::<std::net::IpAddr>().is_ok() || (address.len() <= 253 && address.split('.').all(is_label))
+}
+
+fn is_user(user: &str) -> bool {
+    (1..=32).contains(&user.len())
+        && user.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && user
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-'))
+}
+
+fn is_password(content: &[u8]) -> bool {
+    std::str::from_utf8(content).is_ok_and(|text| !text.chars().any(char::is_control))
+}
+
+fn is_host_key(key: &str) -> bool {
+    const TYPES: [&str; 5] = [
+        "ssh-ed25519",
+        "ssh-rsa",
+        "ecdsa-sha2-nistp256",
+        "ecdsa-sha2-nistp384",
+        "ecdsa-sha2-nistp521",
+    ];
+    let mut words = key.split(' ');
+    let kind = words.next().is_some_and(|kind| TYPES.contains(&kind));
+    let material = words.next().is_some_and(|text| {
+        let base64 = text.trim_end_matches('=');
+        !base64.is_empty()
+            && base64
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '/'))
+    });
+    kind && material && key.len() <= 1400 && !key.chars().any(char::is_control)
+}
+
+fn invalid<T>(at: &str, problem: impl Into<String>) -> Result<T, InputsError> {
+    Err(InputsError::Invalid {
+        at: at.to_owned(),
+        problem: problem.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::check;
+    use crate::secrets::Secrets;
+
+    fn model() -> Value {
+        json!({"namespace": "fleet", "run": "r", "intent": "Join", "steps": ["prepare", "node"], "vars": {"kube_version": "1.35.4"},
+            "hosts": {"w1": {"address": "10.0.0.1", "port": 22, "user": "root", "useSudo": false, "credential": "fleet",
+                "credentialKind": "SshKey", "hostKeys": ["ssh-ed25519 AAAA"], "hostKeyPolicy": "Strict",
+                "groups": ["kube_node"], "vars": {"node_labels": {"pool": "general"}}}}})
+    }
+
+    /// Puts a value at a pointer of a good model; the answer is the reason and the path, or "".
+    fn refused(pointer: &str, value: Value) -> String {
+        let mut model = model();
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
+        model
+            .pointer_mut(parent)
+            .unwrap()
+            .as_object_mut()
+            .unwrap()
+            .insert(key.to_owned(), value);
+        let secrets: Secrets = [
+            ("ssh-privatekey.fleet".to_owned(), b"key".to_vec()),
+            ("ssh-privatekey.empty".to_owned(), b"\n".to_vec()),
+        ]
+        .into_iter()
+        .collect();
+        match check(&serde_json::from_value(model).unwrap(), &secrets) {
+            Ok(()) => String::new(),
+            Err(error) => {
+                let text = error.to_string();
+                format!(
+                    "{} {}",
+                    error.reason(),
+                    text.split(": ").next().unwrap_or_default()
+                )
+            }
+        }
+    }
+
+    #[test]
+    fn good_inputs_pass() {
+        let check = |pointer: &str, value: Value| assert_eq!(refused(pointer, value), "", "{pointer}");
+        check("/vars/kube_version", json!("1.35.4"));
+        check("/vars/evil", json!("{{ lookup('pipe','id') }}"));
+        check(
+            "/vars/nested",
+            json!({"__ansible_unsafe": "x", "!vault": "y", "a b": ["$(id)"]}),
+        );
+        check("/hosts/w1/address", json!("2001:db8::1"));
+        check("/hosts/w1/address", json!("w1.example.com"));
+        check(
+            "/hosts/w1/hostKeys",
+            json!(["ssh-rsa AAAA+/== root@w1", "ecdsa-sha2-nistp256 AAAA"]),
+        );
+    }
+
+    #[test]
+    fn values_that_change_meaning_are_refused_with_their_path() {
+        let check = |pointer: &str, value: Value, expected: &str| {
+            assert_eq!(refused(pointer, value.clone()), expected, "{pointer} {value}");
+        };
+        let host = model()["hosts"]["w1"].clone();
+        for name in [
+            "n[1:200000]",
+            "a,b",
+            "all",
+            "localhost",
+            "etcd",
+            "*",
+            "!x",
+            "-o",
+            "A",
+            "a.b",
+            "a b",
+            "é",
+            "",
+        ] {
+            check(
+                &format!("/hosts/{name}"),
+                host.clone(),
+                &format!("InputsInvalid hosts.{name}"),
+            );
+        }
+        for address in [
+            "-oProxyCommand=x",
+            "10.0.0.1:22",
+            "a b",
+            "",
+            "a\nb",
+            "%h",
+            "A.example",
+        ] {
+            check(
+                "/hosts/w1/address",
+                json!(address),
+                "InputsInvalid hosts.w1.address",
+            );
+        }
+        for user in ["-l", "root x", "Root", "", "a\n"] {
+            check("/hosts/w1/user", json!(user), "InputsInvalid hosts.w1.user");
+        }
+        for key in [
+            "ssh-ed25519",
+            "ssh-ed25519 A\nhost ssh-rsa B",
+            "ssh-dss AAAA",
+            "* ssh-ed25519 AAAA",
+            "ssh-rsa ====",
+        ] {
+            check(
+                "/hosts/w1/hostKeys",
+                json!([key]),
+                "InputsInvalid hosts.w1.hostKeys[0]",
+            );
+        }
+        check("/hosts/w1/port", json!(0), "InputsInvalid hosts.w1.port");
+        check(
+            "/hosts/w1/credential",
+            json!("../x"),
+            "InputsInvalid hosts.w1.credential",
+        );
+        check("/hosts/w1/credential", json!("other"), "SecretMissing host w1");
+        check("/hosts/w1/credential", json!("empty"), "SecretMissing host w1");
+        check("/steps", json!(["node", "node"]), "InputsInvalid steps");
+        check("/steps", json!([]), "InputsInvalid steps");
+        check("/hosts", json!({}), "InputsInvalid hosts");
+        for name in [
+            "ansible_connection",
+            "ansible_become_password",
+            "hostvars",
+            "environment",
+            "secrets_dir",
+        ] {
+            check(
+                &format!("/vars/{name}"),
+                json!("x"),
+                &format!("ReservedVariable vars.{name}"),
+            );
+            check(
+                &format!("/hosts/w1/vars/{name}"),
+                json!(1),
+                &format!("ReservedVariable hosts.w1.vars.{name}"),
+            );
+        }
+        for name in ["a-b", "1a", "a b", "", "{{x}}"] {
+            check(
+                &format!("/vars/{name}"),
+                json!("x"),
+                &format!("InputsInvalid vars.{name}"),
+            );
+        }
+        let deep = (0..40).fold(json!(1), |inner, _| json!([inner]));
+        check("/vars/deep", deep, "InputsInvalid vars.deep");
+    }
+
+    #[test]
+    fn a_chain_of_bastions_has_an_end() {
+        let mut chain = model()["hosts"]["w1"].clone();
+        for _ in 0..6 {
+            let mut host = model()["hosts"]["w1"].clone();
+            host["bastion"] = chain;
+            chain = host;
+        }
+        assert!(refused("/hosts/w1", chain).starts_with("InputsInvalid hosts.w1.bastion"));
+    }
+}

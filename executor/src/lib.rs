@@ -1,0 +1,26 @@
+//! PID 1 of a run's Job: reads frozen inputs, runs `ansible-playbook` once for all steps, folds its events into
+//! progress, reports, and obeys cancel and deadline. From a shell it does the same without an API.
+
+pub mod ansible;
+pub mod children;
+pub mod cli;
+pub mod event;
+pub mod example;
+pub mod fold;
+pub mod foreign_text;
+pub mod inputs;
+pub mod inventory;
+pub mod inventory_check;
+pub mod lines;
+pub mod outcome;
+pub mod place;
+pub mod play;
+pub mod playbooks;
+pub mod report;
+pub mod run;
+pub mod scrub;
+pub mod secrets;
+pub mod ssh;
+pub mod stop;
+pub mod terminal;
+pub mod unreachable;

@@ -1,0 +1,297 @@
+//! Plays the playbooks: one Ansible process, its events into the fold, its output to ours without secrets, until it ends or is
+//! stopped.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
+use tokio::net::unix::pipe;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
+use tracing::warn;
+
+use crate::ansible::Ansible;
+use crate::children::{self, Waited};
+use crate::fold::{Ending, Fold, Snapshot};
+use crate::lines::{self, Lines};
+use crate::place::Place;
+use crate::scrub::Scrubber;
+use crate::stop::{Stop, Stops};
+
+/// How often the fold is shown to those who watch.
+const SHOW: Duration = Duration::from_millis(200);
+/// What Ansible gets to end in good order.
+const GRACE: Duration = Duration::from_secs(20);
+/// What is left in the pipes of a process that has ended is read for so long.
+const REST: Duration = Duration::from_secs(2);
+/// The inventory is read within this time.
+const READ: Duration = Duration::from_secs(120);
+/// What `ansible-inventory` may print.
+const LIST_LIMIT: usize = 256 << 20;
+
+/// What playing needs.
+pub struct Stage<'a> {
+    /// Ansible's programs.
+    pub ansible: &'a Ansible,
+    /// The private directory.
+    pub place: &'a Place,
+    /// Takes secrets out.
+    pub scrubber: Arc<Scrubber>,
+    /// Ansible's output goes to ours.
+    pub echo: bool,
+}
+
+impl Stage<'_> {
+    /// The inventory as Ansible reads it. Its text holds passwords: it is compared and never shown.
+    pub async fn list(&self, inventory: &Path) -> io::Result<Vec<u8>> {
+        let mut waited = children::spawn(&mut self.ansible.inventory(self.place, inventory))?;
+        let errors = waited
+            .child()
+            .stderr
+            .take()
+            .map(|stream| self.forward(stream, Echo::Stderr));
+        let Some(mut stdout) = waited.child().stdout.take() else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        let mut list = Vec::new();
+        let read = async {
+            let mut limited = tokio::io::AsyncReadExt::take(&mut stdout, LIST_LIMIT as u64);
+            tokio::io::AsyncReadExt::read_to_end(&mut limited, &mut list).await?;
+            waited.child().wait().await
+        };
+        let status = timeout(READ, read)
+            .await
+            .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        finish(errors).await;
+        if status.success() {
+            Ok(list)
+        } else {
+            Err(io::Error::other(format!("ansible-inventory: {status}")))
+        }
+    }
+
+    /// Plays a playbook to its end.
+    pub async fn play(
+        &self,
+        inventory: &Path,
+        playbook: &Path,
+        fold: &mut Fold,
+        shown: &watch::Sender<Snapshot>,
+        stops: &mut Stops,
+    ) -> io::Result<(Ending, Option<Stop>)> {
+        let (fifo, events) = self.events()?;
+        let mut command = self.ansible.playbook(self.place, inventory, playbook, &fifo);
+        if !self.echo {
+            command.stdout(Stdio::null());
+        }
+        let mut waited = children::spawn(&mut command)?;
+        let output = waited
+            .child()
+            .stdout
+            .take()
+            .map(|stream| self.forward(stream, Echo::Stdout));
+        let errors = waited
+            .child()
+            .stderr
+            .take()
+            .map(|stream| self.forward(stream, Echo::Stderr));
+
+        let mut reader = EventReader {
+            events,
+            lines: Lines::default(),
+            scrubber: &self.scrubber,
+        };
+        let mut stopping = Stopping::default();
+        let mut show = interval(SHOW);
+        show.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let status = loop {
+            tokio::select! {
+                status = waited.child().wait() => break status?,
+                read = reader.events.readable() => {
+                    read?;
+                    reader.read(fold)?;
+                }
+                _ = show.tick() => publish(fold, shown),
+                () = stopping.advance(stops) => stopping.signal(&waited),
+            }
+        };
+        reader.read(fold)?;
+        reader.finish(fold);
+        // Whatever of its group is still there has nobody to talk to.
+        waited.signal(Signal::SIGKILL);
+        finish(output).await;
+        finish(errors).await;
+        let ending = match (stopping.why, status.code()) {
+            // It came to its end before it heard.
+            (_, Some(0)) => Ending::Exited(Some(0)),
+            (Some(Stop::DeadlineExceeded), _) => Ending::DeadlineExceeded,
+            (Some(Stop::Terminated | Stop::Interrupted), _) => Ending::Canceled,
+            (None, code) => Ending::Exited(code),
+        };
+        Ok((ending, stopping.why))
+    }
+
+    /// Ends what ssh keeps open, so that nothing of the run stays behind.
+    pub async fn end_masters(&self) {
+        let sockets = std::fs::read_dir(self.place.path().join("c"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let ends = sockets.map(|socket| async move {
+            let mut command = self.ansible.end_master(self.place, &socket.path());
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            match children::spawn(&mut command) {
+                Ok(mut waited) => {
+                    // One that does not answer goes with the process namespace.
+                    let _ = timeout(REST, waited.child().wait()).await;
+                }
+                Err(error) => warn!(%error, "failed to end an ssh connection"),
+            }
+        });
+        futures::future::join_all(ends).await;
+    }
+
+    /// The FIFO that the plugin writes to, and our end of it. We hold it open for writing, too: it never looks ended.
+    fn events(&self) -> io::Result<(PathBuf, pipe::Receiver)> {
+        let fifo = self.place.path().join("events");
+        nix::unistd::mkfifo(&fifo, Mode::S_IRUSR | Mode::S_IWUSR)?;
+        let events = pipe::OpenOptions::new().read_write(true).open_receiver(&fifo)?;
+        Ok((fifo, events))
+    }
+
+    fn forward(
+        &self,
+        stream: impl tokio::io::AsyncRead + Unpin + Send + 'static,
+        to: Echo,
+    ) -> JoinHandle<()> {
+        let scrubber = Arc::clone(&self.scrubber);
+        tokio::spawn(async move {
+            let result = lines::each(stream, |line| to.write(&scrubber.scrub(line))).await;
+            if let Err(error) = result {
+                warn!(%error, "failed to read Ansible's output");
+            }
+        })
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Echo {
+    Stdout,
+    Stderr,
+}
+
+impl Echo {
+    fn write(self, line: &[u8]) {
+        // What a machine said must not steer the terminal on which the log is read.
+        let mut line: Vec<u8> = line
+            .iter()
+            .copied()
+            .filter(|byte| !byte.is_ascii_control() || *byte == b'\t')
+            .collect();
+        line.push(b'\n');
+        // A closed output does not end a run.
+        let _ = match self {
+            Echo::Stdout => io::stdout().lock().write_all(&line),
+            Echo::Stderr => io::stderr().lock().write_all(&line),
+        };
+    }
+}
+
+struct EventReader<'a> {
+    events: pipe::Receiver,
+    lines: Lines,
+    scrubber: &'a Scrubber,
+}
+
+impl EventReader<'_> {
+    /// Reads what is there now.
+    fn read(&mut self, fold: &mut Fold) -> io::Result<()> {
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            match self.events.try_read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(length) => {
+                    let scrubber = self.scrubber;
+                    self.lines
+                        .push(&buffer[..length], |line| take(fold, scrubber, line));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn finish(&mut self, fold: &mut Fold) {
+        let scrubber = self.scrubber;
+        self.lines.finish(|line| take(fold, scrubber, line));
+    }
+}
+
+fn take(fold: &mut Fold, scrubber: &Scrubber, line: &[u8]) {
+    if !fold.line(&scrubber.scrub(line)) && !line.is_empty() {
+        warn!(bytes = line.len(), "a line that is no event was passed over");
+    }
+}
+
+/// First a word, then force.
+#[derive(Default)]
+struct Stopping {
+    why: Option<Stop>,
+    killed_at: Option<Instant>,
+    kill: bool,
+}
+
+impl Stopping {
+    /// Waits for the next reason to signal.
+    async fn advance(&mut self, stops: &mut Stops) {
+        match self.killed_at {
+            None if self.why.is_none() => {
+                self.why = Some(stops.next().await);
+                self.killed_at = Some(Instant::now() + GRACE);
+            }
+            None => std::future::pending().await,
+            Some(at) => {
+                tokio::select! {
+                    () = sleep_until(at) => {}
+                    () = stops.again() => {}
+                }
+                self.kill = true;
+                self.killed_at = None;
+            }
+        }
+    }
+
+    fn signal(&self, waited: &Waited) {
+        let signal = if self.kill {
+            Signal::SIGKILL
+        } else {
+            Signal::SIGINT
+        };
+        warn!(why = ?self.why, %signal, "stopping Ansible");
+        waited.signal(signal);
+    }
+}
+
+/// Shows the fold's state, if it is another than the one shown.
+pub fn publish(fold: &Fold, shown: &watch::Sender<Snapshot>) {
+    let snapshot = fold.snapshot();
+    shown.send_if_modified(|last| {
+        let changed = *last != snapshot;
+        if changed {
+            *last = snapshot;
+        }
+        changed
+    });
+}
+
+async fn finish(forwarder: Option<JoinHandle<()>>) {
+    let Some(mut forwarder) = forwarder else { return };
+    if timeout(REST, &mut forwarder).await.is_err() {
+        forwarder.abort();
+    }
+}

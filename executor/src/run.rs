@@ -1,0 +1,328 @@
+//! One run from its inputs to its last word. Every way out passes the same end: termination message, status, exit code.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crds::playbook_run::{Progress, RunOutcome};
+use thiserror::Error;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tracing::{error, info, warn};
+
+use crate::ansible::{self, Ansible};
+use crate::children;
+use crate::cli::Run;
+use crate::fold::{Fold, Snapshot};
+use crate::inputs::{self, Inputs, InputsError};
+use crate::inventory::Inventory;
+use crate::inventory_check::{self, Difference};
+use crate::outcome;
+use crate::place::{Place, PlaceError};
+use crate::play::Stage;
+use crate::playbooks::{self, PlaybookMissing};
+use crate::report::{Reporter, Status};
+use crate::scrub::Scrubber;
+use crate::ssh::{self, Ssh};
+use crate::stop::{Stop, Stops};
+use crate::terminal::Terminal;
+
+const TERMINATION_LOG: &str = "/dev/termination-log";
+/// A run that was stopped has this long for its last word.
+const LAST_WORD: Duration = Duration::from_secs(60);
+/// One without a deadline has this long.
+const LAST_WORD_UNHURRIED: Duration = Duration::from_secs(600);
+
+/// Why a run did not come to play.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The inputs are refused.
+    #[error("the inputs are refused")]
+    Inputs(#[from] InputsError),
+    /// Ansible reads them otherwise.
+    #[error("the inventory is refused")]
+    Inventory(#[from] Difference),
+    /// No private directory.
+    #[error("failed to prepare the run")]
+    Place(#[from] PlaceError),
+    /// No playbook.
+    #[error("failed to find the playbooks")]
+    Playbooks(#[from] PlaybookMissing),
+    /// Something of the system.
+    #[error("failed to {action}")]
+    System {
+        /// What was tried.
+        action: String,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl RunError {
+    fn reason(&self) -> &'static str {
+        match self {
+            RunError::Inputs(error) => error.reason(),
+            RunError::Inventory(_) => "InventoryMismatch",
+            RunError::Playbooks(_) => "PlaybookMissing",
+            RunError::Place(_) | RunError::System { .. } => "Internal",
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self {
+            RunError::Inputs(_) | RunError::Inventory(_) => outcome::INPUTS_REFUSED,
+            _ => outcome::INTERNAL,
+        }
+    }
+
+    /// The whole chain in one line.
+    fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut source = std::error::Error::source(self);
+        while let Some(cause) = source {
+            text.push_str(": ");
+            text.push_str(&cause.to_string());
+            source = cause.source();
+        }
+        text
+    }
+}
+
+fn system(action: impl Into<String>) -> impl FnOnce(io::Error) -> RunError {
+    let action = action.into();
+    |source| RunError::System { action, source }
+}
+
+/// What is known once a run has ended.
+struct Ended {
+    snapshot: Snapshot,
+    outcome: RunOutcome,
+    exit_code: u8,
+    stop: Option<Stop>,
+}
+
+/// Runs to the end; the answer is the exit code.
+pub async fn run(args: &Run) -> u8 {
+    let stops = Stops::listen(args.deadline_seconds.map(Duration::from_secs));
+    let (mut stops, reaping) = match (stops, children::reap_orphans()) {
+        (Ok(stops), reaping) => (stops, reaping),
+        (Err(error), _) => {
+            error!(%error, "failed to listen to signals");
+            return outcome::INTERNAL;
+        }
+    };
+    if let Err(error) = reaping {
+        warn!(%error, "orphans will not be reaped");
+    }
+    info!(
+        run = args.run,
+        attempt = args.attempt,
+        token = args.token,
+        "executor started"
+    );
+
+    let inputs = read(args);
+    let first = match &inputs {
+        Ok(inputs) => Fold::new(&inputs.model, &inputs.digest).snapshot(),
+        Err(_) => Snapshot {
+            progress: Progress::default(),
+            steps: Vec::new(),
+            hosts: Vec::new(),
+            outcome: None,
+        },
+    };
+    let (shown, watching) = watch::channel(first);
+    let reporter = reporter(args, watching.clone()).await;
+    let terminal = args.run.is_none().then(|| tokio::spawn(follow(watching)));
+
+    let ended = match inputs {
+        Ok(inputs) => work(args, &inputs, &mut stops, &shown).await,
+        Err(error) => not_played(
+            &error.into(),
+            shown.borrow().clone(),
+            args.digest.as_deref().unwrap_or_default(),
+        ),
+    };
+    shown.send_replace(ended.snapshot.clone());
+    drop(shown);
+    if let Some(terminal) = terminal {
+        // Only prints: what it could say of a panic is on the terminal already.
+        let _ = terminal.await;
+    }
+    say(args, &ended, reporter, stops.deadline()).await;
+    ended.exit_code
+}
+
+fn read(args: &Run) -> Result<Inputs, InputsError> {
+    let inputs = inputs::read(&args.inputs, args.digest.as_deref())?;
+    if let Some(run) = &args.run {
+        inputs.belong_to(run)?;
+    }
+    Ok(inputs)
+}
+
+/// Plays, and states how it ended.
+async fn work(args: &Run, inputs: &Inputs, stops: &mut Stops, shown: &watch::Sender<Snapshot>) -> Ended {
+    let mut fold = Fold::new(&inputs.model, &inputs.digest);
+    match played(args, inputs, stops, shown, &mut fold).await {
+        Ok((outcome, stop)) => {
+            let snapshot = fold.snapshot();
+            let exit_code = outcome::exit_code(&outcome, &snapshot.hosts, stop);
+            Ended {
+                snapshot,
+                outcome,
+                exit_code,
+                stop,
+            }
+        }
+        Err(error) => not_played(&error, fold.snapshot(), &inputs.digest),
+    }
+}
+
+async fn played(
+    args: &Run,
+    inputs: &Inputs,
+    stops: &mut Stops,
+    shown: &watch::Sender<Snapshot>,
+    fold: &mut Fold,
+) -> Result<(RunOutcome, Option<Stop>), RunError> {
+    let action = format!("use the collection {}", args.ansible.display());
+    let directory = ansible::directory(&args.ansible).map_err(system(action))?;
+    let playbooks = playbooks::order(&directory, &inputs.model.steps)?;
+    let place = Place::make(&memory_candidates())?;
+    let ssh = ssh::plan(&inputs.model, &inputs.secrets, place.path());
+    let (inventory, files) =
+        furnish(&place, inputs, &ssh, &playbooks).map_err(system("write the run's files"))?;
+
+    let ansible = Ansible {
+        directory,
+        path: std::env::var("PATH").unwrap_or_default(),
+    };
+    let scrubber = Arc::new(Scrubber::new(&inputs.secrets));
+    let stage = Stage {
+        ansible: &ansible,
+        place: &place,
+        scrubber,
+        echo: args.run.is_some() || args.verbose,
+    };
+    let listed = stage
+        .list(&files.inventory)
+        .await
+        .map_err(system("run ansible-inventory"))?;
+    inventory_check::compare(&inventory, &listed)?;
+
+    // Here the guard is installed on each host, with the fence (claim epoch, token), before Ansible's first command: what makes two
+    // runs on one host impossible. Until then the cluster's lock alone keeps runs apart.
+
+    let played = stage
+        .play(&files.inventory, &files.playbook, fold, shown, stops)
+        .await;
+    stage.end_masters().await;
+    let (ending, stop) = played.map_err(system("run ansible-playbook"))?;
+    for (host, file) in &ssh.first_use {
+        if let Some(key) = std::fs::read_to_string(file)
+            .ok()
+            .and_then(|text| ssh::first_key(&text))
+        {
+            fold.host_key(host, &key);
+        }
+    }
+    Ok((fold.end(ending), stop))
+}
+
+/// Where Ansible finds what it plays.
+struct Files {
+    inventory: PathBuf,
+    playbook: PathBuf,
+}
+
+fn furnish(
+    place: &Place,
+    inputs: &Inputs,
+    ssh: &Ssh,
+    playbooks: &[PathBuf],
+) -> io::Result<(Inventory, Files)> {
+    ssh.write(place)?;
+    let secrets_dir = place.directory("secrets")?;
+    for (name, content) in inputs.secrets.of_roles() {
+        place.write(Path::new("secrets").join(name), content)?;
+    }
+    let inventory = Inventory::new(&inputs.model, ssh, &secrets_dir);
+    // Directories of their own: Ansible looks for group_vars beside both.
+    let files = Files {
+        inventory: place.write("inventory/hosts.yml", inventory.text().as_bytes())?,
+        playbook: place.write("playbook/run.yml", playbooks::wrapper(playbooks).as_bytes())?,
+    };
+    Ok((inventory, files))
+}
+
+/// Directories that may be in memory: the Pod's emptyDir first.
+fn memory_candidates() -> Vec<PathBuf> {
+    let named = ["TMPDIR", "HOME", "XDG_RUNTIME_DIR"]
+        .into_iter()
+        .filter_map(std::env::var_os)
+        .map(PathBuf::from);
+    named.chain([PathBuf::from("/dev/shm")]).collect()
+}
+
+fn not_played(error: &RunError, mut snapshot: Snapshot, digest: &str) -> Ended {
+    let (exit_code, chain) = (error.exit_code(), error.chain());
+    error!(error = chain, "the run was not played");
+    let retriable = exit_code == outcome::INTERNAL;
+    let outcome = outcome::nothing_done(error.reason(), &chain, digest, snapshot.hosts.len(), retriable);
+    snapshot.outcome = Some(outcome.clone());
+    Ended {
+        snapshot,
+        outcome,
+        exit_code,
+        stop: None,
+    }
+}
+
+async fn reporter(args: &Run, watching: watch::Receiver<Snapshot>) -> Option<Reporter> {
+    let (namespace, name) = args.run.as_deref()?.split_once('/')?;
+    match kube::Client::try_default().await {
+        Ok(client) => Some(Reporter::start(Status::new(client, namespace, name), watching)),
+        Err(error) => {
+            error!(%error, "failed to find the API server: the termination message alone tells the outcome");
+            None
+        }
+    }
+}
+
+async fn follow(mut watching: watch::Receiver<Snapshot>) {
+    let mut terminal = Terminal::new(io::stdout());
+    loop {
+        let snapshot = watching.borrow_and_update().clone();
+        terminal.show(&snapshot);
+        if watching.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The last word: first where it cannot fail, then in the status.
+async fn say(args: &Run, ended: &Ended, reporter: Option<Reporter>, deadline: Option<Instant>) {
+    let file = args
+        .termination_message
+        .clone()
+        .or(args.run.as_ref().map(|_| PathBuf::from(TERMINATION_LOG)));
+    if let Some(file) = file
+        && let Err(error) = outcome::write_termination_message(&file, &ended.outcome)
+    {
+        warn!(%error, file = %file.display(), "failed to write the termination message");
+    }
+    let outcome = &ended.outcome;
+    info!(phase = ?outcome.phase, reason = outcome.reason, message = outcome.message, exit_code = ended.exit_code, "run ended");
+    if let Some(reporter) = reporter {
+        let now = Instant::now();
+        let until = match (ended.stop, deadline) {
+            (Some(_), _) => now + LAST_WORD,
+            (None, Some(deadline)) => deadline.max(now + LAST_WORD),
+            (None, None) => now + LAST_WORD_UNHURRIED,
+        };
+        reporter.finish(ended.snapshot.clone(), until).await;
+    }
+}

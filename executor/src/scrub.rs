@@ -1,0 +1,158 @@
+//! Takes secrets out of text before it leaves: Ansible's output and the messages of its events.
+
+use std::collections::HashMap;
+
+use crate::secrets::{Secrets, without_newline};
+
+/// What stands in the place of a secret.
+pub const MARK: &str = "[secret]";
+/// Shorter lines of keys would be found by chance in innocent text.
+const SHORTEST_LINE: usize = 8;
+/// Passwords are taken out from this length on: they are few, and a short one is no less secret.
+const SHORTEST_PASSWORD: usize = 4;
+
+/// Finds every known secret in one pass over a text.
+#[derive(Default)]
+pub struct Scrubber {
+    /// Patterns by their first bytes, the longest first.
+    patterns: HashMap<[u8; SHORTEST_PASSWORD], Vec<Vec<u8>>>,
+}
+
+impl Scrubber {
+    /// A scrubber of everything in the secrets.
+    pub fn new(secrets: &Secrets) -> Self {
+        let mut scrubber = Self::default();
+        for (name, content) in secrets.iter() {
+            if name.starts_with("password.") || name.starts_with("become-password.") {
+                scrubber.add(without_newline(content), SHORTEST_PASSWORD);
+            }
+            for line in content.split(|byte| *byte == b'\n') {
+                let line = line.trim_ascii();
+                if !line.starts_with(b"-----") {
+                    scrubber.add(line, SHORTEST_LINE);
+                }
+            }
+        }
+        for patterns in scrubber.patterns.values_mut() {
+            patterns.sort_by_key(|pattern| std::cmp::Reverse(pattern.len()));
+            patterns.dedup();
+        }
+        scrubber
+    }
+
+    fn add(&mut self, secret: &[u8], shortest: usize) {
+        if secret.len() < shortest {
+            return;
+        }
+        self.pattern(secret);
+        // As it looks inside JSON text, which is what events are.
+        let Ok(text) = std::str::from_utf8(secret) else {
+            return;
+        };
+        let Ok(quoted) = serde_json::to_string(text) else {
+            return;
+        };
+        self.pattern(quoted.trim_matches('"').as_bytes());
+        if !text.is_ascii() {
+            self.pattern(ascii_json(text).as_bytes());
+        }
+    }
+
+    fn pattern(&mut self, pattern: &[u8]) {
+        if let Some(start) = pattern.first_chunk::<SHORTEST_PASSWORD>() {
+            self.patterns.entry(*start).or_default().push(pattern.to_vec());
+        }
+    }
+
+    /// The text with a mark in the place of each secret.
+    pub fn scrub(&self, text: &[u8]) -> Vec<u8> {
+        let mut clean = Vec::with_capacity(text.len());
+        let mut rest = text;
+        while let Some((first, tail)) = rest.split_first() {
+            let found = rest
+                .first_chunk::<SHORTEST_PASSWORD>()
+                .and_then(|start| self.patterns.get(start))
+                .and_then(|patterns| patterns.iter().find(|pattern| rest.starts_with(pattern)));
+            if let Some(pattern) = found {
+                clean.extend_from_slice(MARK.as_bytes());
+                rest = &rest[pattern.len()..];
+            } else {
+                clean.push(*first);
+                rest = tail;
+            }
+        }
+        clean
+    }
+}
+
+/// The text as a JSON writer that keeps to ASCII escapes it.
+fn ascii_json(text: &str) -> String {
+    let mut escaped = String::new();
+    for character in text.chars() {
+        if character.is_ascii() {
+            let quoted = serde_json::to_string(&character).unwrap_or_default();
+            escaped.push_str(
+                quoted
+                    .strip_prefix('"')
+                    .and_then(|q| q.strip_suffix('"'))
+                    .unwrap_or(""),
+            );
+        } else {
+            let mut units = [0; 2];
+            for unit in character.encode_utf16(&mut units) {
+                escaped.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Scrubber;
+    use crate::secrets::Secrets;
+
+    fn scrubber(files: &[(&str, &str)]) -> Scrubber {
+        let secrets: Secrets = files
+            .iter()
+            .map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec()))
+            .collect();
+        Scrubber::new(&secrets)
+    }
+
+    #[test]
+    fn known_secrets_are_taken_out_of_text() {
+        let scrubber = scrubber(&[
+            (
+                "pki.ca.key",
+                "-----BEGIN PRIVATE KEY-----\nMIIBVQIBADANBgkqhkiG\nshort\n-----END PRIVATE KEY-----\n",
+            ),
+            ("password.x", "p\"ß\\w😀\n"),
+            ("join.token", "abcdef.0123456789abcdef"),
+        ]);
+        let check = |text: &str, expected: &str| {
+            assert_eq!(
+                String::from_utf8(scrubber.scrub(text.as_bytes())).unwrap(),
+                expected
+            );
+        };
+        check("nothing here, short", "nothing here, short");
+        check("key: MIIBVQIBADANBgkqhkiG!", "key: [secret]!");
+        check(
+            "-----BEGIN PRIVATE KEY-----\\nMIIBVQIBADANBgkqhkiG\\nshort",
+            "-----BEGIN PRIVATE KEY-----\\n[secret]\\nshort",
+        );
+        check(
+            "--token abcdef.0123456789abcdef abcdef.0123456789abcdef",
+            "--token [secret] [secret]",
+        );
+        check("p\"ß\\w😀", "[secret]");
+        check(r#"{"msg":"p\"ß\\w😀"}"#, r#"{"msg":"[secret]"}"#);
+        check(r#"{"msg":"p\"\u00df\\w\ud83d\ude00"}"#, r#"{"msg":"[secret]"}"#);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_pass() {
+        assert_eq!(scrubber(&[]).scrub(b"\xff\x00\xfe"), b"\xff\x00\xfe");
+    }
+}

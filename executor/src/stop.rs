@@ -1,0 +1,65 @@
+//! What ends a run from outside: a signal, a second one, or the deadline.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::Instant;
+
+/// Why a run is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// SIGTERM: the Pod is being deleted.
+    Terminated,
+    /// SIGINT: a person at a terminal.
+    Interrupted,
+    /// Its time is over.
+    DeadlineExceeded,
+}
+
+/// Waits for what ends a run.
+#[derive(Debug)]
+pub struct Stops {
+    terminate: Signal,
+    interrupt: Signal,
+    deadline: Option<Instant>,
+}
+
+impl Stops {
+    /// From now on neither signal ends the process by itself.
+    pub fn listen(deadline: Option<Duration>) -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            deadline: deadline.map(|time| Instant::now() + time),
+        })
+    }
+
+    /// When the run must be over.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// The next reason to stop.
+    pub async fn next(&mut self) -> Stop {
+        let deadline = async {
+            match self.deadline {
+                Some(deadline) => tokio::time::sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = self.terminate.recv() => Stop::Terminated,
+            _ = self.interrupt.recv() => Stop::Interrupted,
+            () = deadline => Stop::DeadlineExceeded,
+        }
+    }
+
+    /// A further signal: it is urgent now.
+    pub async fn again(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

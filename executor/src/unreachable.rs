@@ -1,0 +1,137 @@
+//! Why a host could not be reached, by what ssh says, and in words that say what to do.
+
+use crate::foreign_text;
+
+/// A reason and a sentence.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unreachable {
+    /// `HostKeyChanged`, `HostKeyUnknown`, `AuthenticationFailed` or `Unreachable`.
+    pub reason: &'static str,
+    /// What was seen and what to do.
+    pub message: String,
+}
+
+/// The reason of a changed host key.
+pub const HOST_KEY_CHANGED: &str = "HostKeyChanged";
+/// The reason of a host key that nobody pinned.
+pub const HOST_KEY_UNKNOWN: &str = "HostKeyUnknown";
+/// The reason of refused credentials.
+pub const AUTHENTICATION_FAILED: &str = "AuthenticationFailed";
+/// The reason of everything else.
+pub const UNREACHABLE: &str = "Unreachable";
+
+/// Reads ssh's words. A changed key comes first: ssh says "Permission denied" after it, too, when it goes on without passwords.
+pub fn explain(message: &str) -> Unreachable {
+    let has = |text: &str| message.contains(text);
+    if has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
+        let seen = message
+            .split_whitespace()
+            .find(|word| word.starts_with("SHA256:"));
+        let seen = seen
+            .map(|seen| format!(" (seen: {})", seen.trim_end_matches('.')))
+            .unwrap_or_default();
+        return Unreachable {
+            reason: HOST_KEY_CHANGED,
+            message: format!(
+                "the machine shows another host key than the pinned one{seen}: if it was installed anew, put its new key into the Host's spec.ssh.hostKeys; if not, somebody may be in between"
+            ),
+        };
+    }
+    if has("Host key verification failed") || has("host key is known for") || has("no hostkey alg") {
+        return Unreachable {
+            reason: HOST_KEY_UNKNOWN,
+            message: "the machine's host key is none of the pinned ones: compare and put it into the Host's spec.ssh.hostKeys"
+                .to_owned(),
+        };
+    }
+    if has("Permission denied")
+        || has("Too many authentication failures")
+        || has("Invalid/incorrect password")
+    {
+        let said = said(
+            message,
+            &["Permission denied", "Too many", "Invalid/incorrect", "Load key"],
+        );
+        return Unreachable {
+            reason: AUTHENTICATION_FAILED,
+            message: format!("SSH lets the user in with none of what the Host's credentials give: {said}"),
+        };
+    }
+    let said = said(
+        message,
+        &[
+            "ssh: connect",
+            "Connection ",
+            "ssh: Could not",
+            "kex_exchange",
+            "timed out",
+        ],
+    );
+    Unreachable {
+        reason: UNREACHABLE,
+        message: said,
+    }
+}
+
+/// The lines that matter; all of it when none does.
+fn said(message: &str, marks: &[&str]) -> String {
+    let message = message
+        .strip_prefix("Failed to connect to the host via ssh: ")
+        .unwrap_or(message);
+    let lines = message
+        .lines()
+        .filter(|line| marks.iter().any(|mark| line.contains(mark)));
+    let mut said: Vec<&str> = lines.map(str::trim).collect();
+    said.dedup();
+    let text = if said.is_empty() {
+        message.to_owned()
+    } else {
+        said.join("; ")
+    };
+    foreign_text::clean(&text, 512)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::explain;
+
+    #[test]
+    fn the_reason_follows_from_what_ssh_says() {
+        let check = |message: &str, reason: &str, part: &str| {
+            let explained = explain(message);
+            assert_eq!(explained.reason, reason, "{message}");
+            assert!(explained.message.contains(part), "{}", explained.message);
+        };
+        check(
+            "Failed to connect to the host via ssh: @@@@\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\n@@@@\nThe fingerprint for the ED25519 key sent by the remote host is\nSHA256:abc/DEF.\nHost key verification failed.",
+            "HostKeyChanged",
+            "SHA256:abc/DEF)",
+        );
+        check(
+            "Failed to connect to the host via ssh: No ED25519 host key is known for 10.0.0.1 and you have requested strict checking.\nHost key verification failed.",
+            "HostKeyUnknown",
+            "spec.ssh.hostKeys",
+        );
+        check(
+            "Failed to connect to the host via ssh: root@10.0.0.1: Permission denied (publickey,password).",
+            "AuthenticationFailed",
+            "Permission denied (publickey,password)",
+        );
+        check(
+            "Invalid/incorrect password: Permission denied, please try again.",
+            "AuthenticationFailed",
+            "incorrect",
+        );
+        check(
+            "Failed to connect to the host via ssh: ssh: connect to host 10.0.0.9 port 22: No route to host",
+            "Unreachable",
+            "port 22: No route to host",
+        );
+        check(
+            "Data could not be sent to remote host \"10.0.0.1\".",
+            "Unreachable",
+            "could not be sent",
+        );
+        check("", "Unreachable", "");
+    }
+}
