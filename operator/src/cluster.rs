@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use crds::{Cluster, Machine};
+use crds::{Cluster, Machine, PlaybookRun};
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Node, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::reflector::ObjectRef;
-use kube::{Api, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use plan::cluster::{Access, Contact, Observed, Seen, Step};
 use rand::Rng;
 use tokio::task::JoinSet;
 
 use crate::context::Context;
 use crate::controller::{self, Pass};
-use crate::error::{Doing, Error};
+use crate::error::{Doing, Error, chain};
 use crate::execute;
 use crate::kubeconfig::{self, Checked};
 use crate::remote::Key;
@@ -31,11 +31,23 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
         let namespace = machine.namespace().unwrap_or_default();
         Some(ObjectRef::new(&machine.spec.cluster_name).within(&namespace))
     };
+    // A run that ended may have made the API answer.
+    let of_run = |run: Arc<PlaybookRun>| {
+        let ended = run
+            .status
+            .as_ref()
+            .and_then(|status| status.phase)
+            .is_some_and(|phase| phase.is_final());
+        let namespace = run.namespace().unwrap_or_default();
+        let cluster = run.spec.cluster_name.as_ref().filter(|_| ended)?;
+        Some(ObjectRef::new(cluster).within(&namespace))
+    };
     let of_change = |change: crate::remote::Change| {
         ObjectRef::new(&change.cluster.name).within(&change.cluster.namespace)
     };
     let controller = controller::of(ctx, &ctx.cache.clusters)
         .watches_shared_stream(ctx.cache.machines.changes(), of_machine)
+        .watches_shared_stream(ctx.cache.runs.changes(), of_run)
         .reconcile_on(ctx.remote.changes().map(of_change));
     tasks.spawn(controller::run(ctx.clone(), controller, pass));
 
@@ -113,13 +125,19 @@ async fn observe(ctx: &Context, cluster: &Cluster, key: &Key) -> Result<Contact,
         server: checked.server.clone(),
     };
     let now = Timestamp::now();
-    let seen = match ctx
+    let fresh = ctx
         .remote
         .last_probe(key)
-        .filter(|(at, _)| now.duration_since(*at) < FRESH)
-    {
+        .filter(|(at, _)| now.duration_since(*at) < FRESH);
+    let seen = match fresh {
         Some((_, seen)) => Ok(seen),
-        None => look(ctx, key, &checked, now).await?,
+        None => match ctx.remote.connect(key, &checked) {
+            Ok(client) => look(ctx, key, &client, now).await,
+            Err(error) => {
+                ctx.remote.forget(key);
+                return Ok(rejected(cluster, &chain(&error)));
+            }
+        },
     };
     Ok(match seen {
         Ok(seen) => Contact::Made {
@@ -137,15 +155,8 @@ async fn observe(ctx: &Context, cluster: &Cluster, key: &Key) -> Result<Contact,
     })
 }
 
-async fn look(
-    ctx: &Context,
-    key: &Key,
-    checked: &Checked,
-    now: Timestamp,
-) -> Result<Result<Seen, Lost>, Error> {
-    let client = ctx.remote.connect(key, checked)?;
-    let leases = ctx.remote.leases(key);
-    Ok(match probe(&client, &leases, now).await {
+async fn look(ctx: &Context, key: &Key, client: &Client, now: Timestamp) -> Result<Seen, Lost> {
+    match probe(client, &ctx.remote.leases(key), now).await {
         Ok((seen, leases)) => {
             ctx.remote.made(key, now, seen.clone(), leases);
             Ok(seen)
@@ -154,7 +165,15 @@ async fn look(
             ctx.remote.lost(key);
             Err(lost)
         }
-    })
+    }
+}
+
+fn rejected(cluster: &Cluster, why: &str) -> Contact {
+    let secret = &cluster.spec.kubeconfig_ref.name;
+    Contact::Refused {
+        reason: "KubeconfigRejected",
+        message: format!("KubeconfigRejected: Secret {secret}: {why}"),
+    }
 }
 
 /// The kubeconfig, checked; or why there is none.
@@ -185,10 +204,7 @@ async fn kubeconfig_of(
     };
     match kubeconfig::check(text) {
         Ok(checked) => Ok(Ok(checked)),
-        Err(why) => refused(
-            "KubeconfigRejected",
-            format!("KubeconfigRejected: Secret {name}: {why}"),
-        ),
+        Err(why) => Ok(Err(rejected(cluster, &why.to_string()))),
     }
 }
 

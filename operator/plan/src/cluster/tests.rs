@@ -171,6 +171,16 @@ fn lost_contact_makes_nodes_unknown_and_not_unhealthy() {
 }
 
 #[test]
+fn a_cluster_in_the_making_is_looked_for_every_few_seconds() {
+    let mut cluster = cluster();
+    decide(&mut cluster, lost(), &[], NOON);
+    let later = decide(&mut cluster, lost(), &[], "2026-11-21T12:10:00Z");
+    assert_eq!(later.next, Next::after_seconds(5));
+    let given_up = decide(&mut cluster, lost(), &[], "2026-11-21T15:00:00Z");
+    assert_eq!(given_up.next, Next::after_seconds(120));
+}
+
+#[test]
 fn nodes_that_are_not_ready_are_named() {
     let mut cluster = cluster();
     let nodes = vec![node("m3", None), node("m1", Some(true)), node("m2", Some(false))];
