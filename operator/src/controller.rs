@@ -81,6 +81,8 @@ where
     F: Fn(Arc<Context>, Arc<K>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Pass, Error>> + Send + 'static,
 {
+    // An absence in a store that has not been filled yet would be taken for the truth.
+    tokio::select! { () = ctx.cache.ready() => {}, () = ctx.stopped() => return }
     let frame = Arc::new(Frame {
         ctx,
         failures: Mutex::default(),

@@ -143,6 +143,8 @@ pub struct SecretsNeeded {
     pub control_plane: bool,
     /// Hosts whose etcd member's certificates are needed.
     pub etcd_hosts: BTreeSet<String>,
+    /// All members of the cluster's etcd: host and address.
+    pub etcd_members: Vec<(String, String)>,
     /// A token to join with.
     pub join_token: bool,
 }
@@ -171,8 +173,26 @@ pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
         } else {
             BTreeSet::new()
         },
+        etcd_members: etcd_members(model),
         join_token: control_plane || (has(Step::Node) && hosts_in(Group::KubeNode).next().is_some()),
     }
+}
+
+/// The members as the variable `etcd_members` has them.
+fn etcd_members(model: &RunInputs) -> Vec<(String, String)> {
+    let members = model
+        .vars
+        .get("etcd_members")
+        .and_then(serde_json::Value::as_array);
+    let member = |member: &serde_json::Value| {
+        let text = |key: &str| member.get(key).and_then(serde_json::Value::as_str);
+        let address = text("client_url")?.strip_prefix("https://")?.rsplit_once(':')?.0;
+        Some((
+            text("host")?.to_owned(),
+            address.trim_matches(['[', ']']).to_owned(),
+        ))
+    };
+    members.into_iter().flatten().filter_map(member).collect()
 }
 
 /// Names of the Hosts that building a model must look at: the run's, the machines', and the bastions of those given.

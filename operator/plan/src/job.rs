@@ -1,0 +1,328 @@
+//! The Job of a run: one Pod, one attempt, held until its outcome is recorded, and nothing that Pod Security's
+//! `restricted` refuses.
+
+use std::collections::BTreeMap;
+
+use crds::inputs::MODEL_FILE;
+use crds::names::{finalizer, label};
+use crds::playbook_run::FrozenInputs;
+use crds::references::controller_ref;
+use crds::{Intent, PlaybookRun};
+use k8s_openapi::api::batch::v1::{Job, JobSpec};
+use k8s_openapi::api::core::v1::{
+    Capabilities, ConfigMapVolumeSource, Container, EmptyDirVolumeSource, EnvVar, KeyToPath,
+    PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements, SeccompProfile, SecretVolumeSource,
+    SecurityContext, Toleration, Volume, VolumeMount,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+/// ServiceAccount of the executor's Pods, in every namespace that has runs.
+pub const SERVICE_ACCOUNT: &str = "clusterwright-executor";
+/// Name of the executor's container.
+pub const CONTAINER: &str = "executor";
+/// What the executor has for its last report, between its own deadline and the Job's.
+pub const REPORT_SECONDS: i32 = 120;
+/// From a request to end to SIGKILL.
+pub const GRACE_SECONDS: i64 = 120;
+/// The image's user.
+const USER: i64 = 65532;
+
+/// What a Job is made from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobWanted<'a> {
+    /// Its run.
+    pub run: &'a PlaybookRun,
+    /// Image of the executor.
+    pub image: &'a str,
+    /// What the operator gave the run.
+    pub token: i64,
+    /// How often the same was tried before.
+    pub attempt: i32,
+    /// The frozen inputs.
+    pub inputs: &'a FrozenInputs,
+}
+
+/// Labels of everything that belongs to a run.
+pub fn labels(run: &PlaybookRun) -> BTreeMap<String, String> {
+    let mut labels: BTreeMap<String, String> = [
+        (
+            label::RUN.to_owned(),
+            run.metadata.name.clone().unwrap_or_default(),
+        ),
+        (label::INTENT.to_owned(), run.spec.intent.slug().to_owned()),
+    ]
+    .into();
+    if let Some(cluster) = &run.spec.cluster_name {
+        labels.insert(label::CLUSTER.to_owned(), cluster.clone());
+    }
+    labels
+}
+
+/// Name, namespace, labels and owner of something that belongs to a run and goes with it.
+pub fn metadata(run: &PlaybookRun, name: &str) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        namespace: run.metadata.namespace.clone(),
+        labels: Some(labels(run)),
+        owner_references: controller_ref(run).map(|owner| vec![owner]),
+        ..ObjectMeta::default()
+    }
+}
+
+/// The Job.
+pub fn job(wanted: &JobWanted<'_>) -> Job {
+    let run = wanted.run;
+    let name = run.metadata.name.clone().unwrap_or_default();
+    let held = Some(vec![finalizer::OUTCOME_RECORDED.to_owned()]);
+    Job {
+        metadata: ObjectMeta {
+            finalizers: held.clone(),
+            ..metadata(run, &name)
+        },
+        spec: Some(JobSpec {
+            parallelism: Some(1),
+            completions: Some(1),
+            backoff_limit: Some(0),
+            pod_replacement_policy: Some("Failed".into()),
+            active_deadline_seconds: Some(run.spec.timeout_seconds.into()),
+            template: PodTemplateSpec {
+                metadata: Some(ObjectMeta {
+                    labels: Some(labels(run)),
+                    annotations: Some(
+                        [(
+                            "cluster-autoscaler.kubernetes.io/safe-to-evict".to_owned(),
+                            "false".to_owned(),
+                        )]
+                        .into(),
+                    ),
+                    // A deadline or a deletion takes the Pod away, and its last message with it, unless it is held.
+                    finalizers: held,
+                    ..ObjectMeta::default()
+                }),
+                spec: Some(pod(wanted)),
+            },
+            ..JobSpec::default()
+        }),
+        status: None,
+    }
+}
+
+fn pod(wanted: &JobWanted<'_>) -> PodSpec {
+    PodSpec {
+        restart_policy: Some("Never".into()),
+        service_account_name: Some(SERVICE_ACCOUNT.into()),
+        enable_service_links: Some(false),
+        termination_grace_period_seconds: Some(GRACE_SECONDS),
+        security_context: Some(PodSecurityContext {
+            run_as_non_root: Some(true),
+            run_as_user: Some(USER),
+            run_as_group: Some(USER),
+            fs_group: Some(USER),
+            seccomp_profile: Some(SeccompProfile {
+                type_: "RuntimeDefault".into(),
+                localhost_profile: None,
+            }),
+            ..PodSecurityContext::default()
+        }),
+        tolerations: Some(vec![lost_node("not-ready"), lost_node("unreachable")]),
+        containers: vec![container(wanted)],
+        volumes: Some(volumes(wanted)),
+        ..PodSpec::default()
+    }
+}
+
+/// A node that is gone for half a minute keeps the Pod no longer.
+fn lost_node(taint: &str) -> Toleration {
+    Toleration {
+        key: Some(format!("node.kubernetes.io/{taint}")),
+        operator: Some("Exists".into()),
+        effect: Some("NoExecute".into()),
+        toleration_seconds: Some(30),
+        value: None,
+    }
+}
+
+fn container(wanted: &JobWanted<'_>) -> Container {
+    let mount = |name: &str, path: &str, read_only: bool| VolumeMount {
+        name: name.into(),
+        mount_path: path.into(),
+        read_only: Some(read_only),
+        ..VolumeMount::default()
+    };
+    let variable = |name: &str, value: &str| EnvVar {
+        name: name.into(),
+        value: Some(value.into()),
+        value_from: None,
+    };
+    Container {
+        name: CONTAINER.into(),
+        image: Some(wanted.image.to_owned()),
+        image_pull_policy: Some("IfNotPresent".into()),
+        args: Some(arguments(wanted)),
+        env: Some(vec![variable("HOME", "/work"), variable("TMPDIR", "/work")]),
+        working_dir: Some("/work".into()),
+        volume_mounts: Some(vec![
+            mount("work", "/work", false),
+            mount("model", "/inputs/model", true),
+            mount("secrets", "/inputs/secrets", true),
+        ]),
+        resources: Some(resources(wanted.run)),
+        security_context: Some(SecurityContext {
+            allow_privilege_escalation: Some(false),
+            read_only_root_filesystem: Some(true),
+            capabilities: Some(Capabilities {
+                add: None,
+                drop: Some(vec!["ALL".into()]),
+            }),
+            ..SecurityContext::default()
+        }),
+        termination_message_policy: Some("File".into()),
+        ..Container::default()
+    }
+}
+
+fn arguments(wanted: &JobWanted<'_>) -> Vec<String> {
+    let meta = &wanted.run.metadata;
+    let run = format!(
+        "{}/{}",
+        meta.namespace.as_deref().unwrap_or_default(),
+        meta.name.as_deref().unwrap_or_default()
+    );
+    let own_deadline = (wanted.run.spec.timeout_seconds - REPORT_SECONDS).max(1);
+    let pairs = [
+        ("--inputs", "/inputs".to_owned()),
+        ("--run", run),
+        ("--token", wanted.token.to_string()),
+        ("--attempt", wanted.attempt.to_string()),
+        ("--digest", wanted.inputs.digest.clone()),
+        ("--deadline-seconds", own_deadline.to_string()),
+    ];
+    let pairs = pairs
+        .into_iter()
+        .flat_map(|(name, value)| [name.to_owned(), value]);
+    ["run".to_owned()].into_iter().chain(pairs).collect()
+}
+
+/// Ansible forks for its hosts: memory grows with them. Files in `/work` count as memory.
+fn resources(run: &PlaybookRun) -> ResourceRequirements {
+    let quantities = |pairs: &[(&str, String)]| -> Option<BTreeMap<String, Quantity>> {
+        Some(
+            pairs
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), Quantity(value.clone())))
+                .collect(),
+        )
+    };
+    let small = run.spec.intent == Intent::Probe || run.spec.hosts.len() <= 10;
+    let limit = if small { "1Gi" } else { "2Gi" };
+    ResourceRequirements {
+        requests: quantities(&[("cpu", "100m".into()), ("memory", "256Mi".into())]),
+        limits: quantities(&[("memory", limit.into()), ("ephemeral-storage", "1Gi".into())]),
+        claims: None,
+    }
+}
+
+fn volumes(wanted: &JobWanted<'_>) -> Vec<Volume> {
+    let volume = |name: &str| Volume {
+        name: name.into(),
+        ..Volume::default()
+    };
+    vec![
+        Volume {
+            empty_dir: Some(EmptyDirVolumeSource {
+                medium: Some("Memory".into()),
+                size_limit: Some(Quantity("512Mi".into())),
+            }),
+            ..volume("work")
+        },
+        Volume {
+            config_map: Some(ConfigMapVolumeSource {
+                name: wanted.inputs.config_map.clone(),
+                items: Some(vec![KeyToPath {
+                    key: MODEL_FILE.into(),
+                    path: MODEL_FILE.into(),
+                    mode: None,
+                }]),
+                ..ConfigMapVolumeSource::default()
+            }),
+            ..volume("model")
+        },
+        Volume {
+            secret: Some(SecretVolumeSource {
+                secret_name: Some(wanted.inputs.secret.clone()),
+                default_mode: Some(0o440),
+                ..SecretVolumeSource::default()
+            }),
+            ..volume("secrets")
+        },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{JobWanted, job};
+    use crds::PlaybookRun;
+    use crds::playbook_run::FrozenInputs;
+
+    #[test]
+    fn a_job_is_one_attempt_that_is_held_until_recorded_and_restricted() {
+        let run: PlaybookRun = serde_yaml::from_str(
+            "{apiVersion: clusterwright.dev/v1alpha1, kind: PlaybookRun, metadata: {name: r, namespace: fleet, uid: u}, spec: {clusterName: a, intent: Install, steps: [prepare], hosts: [x], timeoutSeconds: 600}}",
+        )
+        .unwrap();
+        let inputs = FrozenInputs {
+            digest: "sha256:00".into(),
+            config_map: "r".into(),
+            secret: "r".into(),
+        };
+        let wanted = JobWanted {
+            run: &run,
+            image: "x",
+            token: 7,
+            attempt: 1,
+            inputs: &inputs,
+        };
+        let job = serde_json::to_value(job(&wanted)).unwrap();
+        let check = |pointer: &str, expected: serde_json::Value| {
+            assert_eq!(job.pointer(pointer), Some(&expected), "{pointer}");
+        };
+        check("/metadata/ownerReferences/0/uid", "u".into());
+        check(
+            "/metadata/finalizers/0",
+            "clusterwright.dev/outcome-recorded".into(),
+        );
+        check(
+            "/spec/template/metadata/finalizers/0",
+            "clusterwright.dev/outcome-recorded".into(),
+        );
+        check(
+            "/spec/template/metadata/labels/clusterwright.dev~1run",
+            "r".into(),
+        );
+        check("/spec/backoffLimit", 0.into());
+        check("/spec/activeDeadlineSeconds", 600.into());
+        check("/spec/podReplacementPolicy", "Failed".into());
+        assert_eq!(job.pointer("/spec/ttlSecondsAfterFinished"), None);
+        check("/spec/template/spec/restartPolicy", "Never".into());
+        check("/spec/template/spec/securityContext/runAsNonRoot", true.into());
+        let container = "/spec/template/spec/containers/0";
+        check(
+            &format!("{container}/securityContext/allowPrivilegeEscalation"),
+            false.into(),
+        );
+        check(
+            &format!("{container}/securityContext/capabilities/drop/0"),
+            "ALL".into(),
+        );
+        check(
+            &format!("{container}/securityContext/readOnlyRootFilesystem"),
+            true.into(),
+        );
+        let arguments = "run --inputs /inputs --run fleet/r --token 7 --attempt 1 --digest sha256:00 --deadline-seconds 480";
+        check(
+            &format!("{container}/args"),
+            arguments.split(' ').collect::<Vec<_>>().into(),
+        );
+    }
+}

@@ -1,0 +1,266 @@
+//! One run: held back until it may start, frozen, given a Job, followed, concluded, and let go. Never branches on what
+//! the run is for.
+
+mod conclusion;
+mod lock;
+mod pod;
+mod preparing;
+mod working;
+
+use crds::conditions::{self, Statement};
+use crds::inputs::RunInputs;
+use crds::names::{condition, finalizer};
+use crds::playbook_run::{FrozenInputs, RunPhase};
+use crds::{PlaybookRun, PlaybookRunStatus};
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::inputs::{InputsProblem, SecretsNeeded};
+use crate::{Next, Plan};
+
+pub use lock::{Grant, grant};
+pub use pod::{has_ended, node_of};
+
+/// The longest message of a status.
+const LONGEST_MESSAGE: usize = 1024;
+
+/// How far a run is; it says what must be observed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It has no Job yet: look at the lock and at the inputs, and at the API itself, not at a cache.
+    Preparing,
+    /// It has, or had, a Job: look at the Pod and its log.
+    Working,
+    /// The outcome is recorded: what was held is let go.
+    Releasing,
+    /// Nothing is left to do.
+    Over,
+}
+
+/// How far the run is.
+pub fn stage(run: &PlaybookRun, job: Option<&Job>, pods: &[Pod]) -> Stage {
+    let status = run.status.as_ref();
+    if status
+        .and_then(|status| status.phase)
+        .is_some_and(RunPhase::is_final)
+    {
+        let job_held =
+            job.is_some_and(|job| holds(job.metadata.finalizers.as_deref(), finalizer::OUTCOME_RECORDED));
+        let pod_held = pods
+            .iter()
+            .any(|pod| holds(pod.metadata.finalizers.as_deref(), finalizer::OUTCOME_RECORDED));
+        let run_held = holds(run.metadata.finalizers.as_deref(), finalizer::RUN);
+        return if job_held || pod_held || run_held {
+            Stage::Releasing
+        } else {
+            Stage::Over
+        };
+    }
+    if job.is_some() || status.is_some_and(|status| status.started_at.is_some()) {
+        return Stage::Working;
+    }
+    Stage::Preparing
+}
+
+fn holds(finalizers: Option<&[String]>, finalizer: &str) -> bool {
+    finalizers
+        .unwrap_or_default()
+        .iter()
+        .any(|there| there == finalizer)
+}
+
+/// What the run is to work from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InputsSeen {
+    /// Nobody looked.
+    NotLookedAt,
+    /// They cannot be frozen.
+    Problem(InputsProblem),
+    /// A model, either in the run's ConfigMap already or to be written there.
+    Model {
+        /// The text to freeze, or that is frozen.
+        text: String,
+        /// The same, parsed.
+        model: Box<RunInputs>,
+    },
+}
+
+/// What was observed.
+#[derive(Clone, Debug)]
+pub struct RunObserved<'a> {
+    /// The run.
+    pub run: &'a PlaybookRun,
+    /// Now, in whole seconds.
+    pub now: Timestamp,
+    /// Image of the executor.
+    pub image: &'a str,
+    /// While preparing: whether the cluster's lock lets it start.
+    pub grant: Grant,
+    /// While preparing and allowed to start: the inputs.
+    pub inputs: InputsSeen,
+    /// Its Job.
+    pub job: Option<&'a Job>,
+    /// Its Pods; more than one only after somebody meddled.
+    pub pods: &'a [Pod],
+    /// The newest warning about a Job or Pod that does not come up.
+    pub trouble: Option<&'a str>,
+    /// The log of the Pod that ended, compressed and cut into parts; empty when there is none (any more).
+    pub log: &'a [Vec<u8>],
+}
+
+impl RunObserved<'_> {
+    /// A person wants it to stop.
+    fn stop_is_asked(&self) -> bool {
+        self.run.spec.cancel || self.run.metadata.deletion_timestamp.is_some()
+    }
+
+    fn status(&self) -> PlaybookRunStatus {
+        self.run.status.clone().unwrap_or_default()
+    }
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Put the finalizer on the run: from now on it ends in order.
+    Hold,
+    /// Write model and secrets where nothing changes them any more.
+    Freeze {
+        /// The immutable ConfigMap.
+        config_map: Box<ConfigMap>,
+        /// The model, which names the credentials.
+        model: Box<RunInputs>,
+        /// What the Secret must hold beside the credentials.
+        needs: SecretsNeeded,
+    },
+    /// Let the executor's ServiceAccount report on runs of this namespace, and nothing else.
+    PermitExecutor,
+    /// Create the Job.
+    Start(Box<Job>),
+    /// Ask the Pod to end; it has its grace period.
+    StopPod(Box<Pod>),
+    /// Delete the Job, so that it makes no Pod.
+    StopJob(Box<Job>),
+    /// Keep the log in these ConfigMaps.
+    KeepLog(Vec<ConfigMap>),
+    /// Take the finalizer off the Pod.
+    ReleasePod(Box<Pod>),
+    /// Take the finalizer off the Job.
+    ReleaseJob(Box<Job>),
+    /// Delete the frozen Secret: nobody reads it any more.
+    DropSecrets,
+    /// Take the finalizer off the run.
+    Release,
+}
+
+/// Decides.
+pub fn playbook_run(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> {
+    match stage(observed.run, observed.job, observed.pods) {
+        Stage::Preparing => preparing::plan(observed),
+        Stage::Working => working::plan(observed),
+        Stage::Releasing => releasing(observed),
+        Stage::Over => Plan {
+            steps: Vec::new(),
+            status: observed.status(),
+            next: Next::OnChange,
+            waits_for: None,
+        },
+    }
+}
+
+/// The outcome is recorded: nothing needs to be held any more.
+fn releasing(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> {
+    let held_pods = observed
+        .pods
+        .iter()
+        .filter(|pod| holds(pod.metadata.finalizers.as_deref(), finalizer::OUTCOME_RECORDED));
+    let release = |pod: &Pod| match has_ended(pod) || pod.metadata.deletion_timestamp.is_some() {
+        true => Step::ReleasePod(Box::new(pod.clone())),
+        // One that came up while its Job was being deleted.
+        false => Step::StopPod(Box::new(pod.clone())),
+    };
+    let mut steps: Vec<Step> = held_pods.map(release).collect();
+    if let Some(job) = observed.job
+        && holds(job.metadata.finalizers.as_deref(), finalizer::OUTCOME_RECORDED)
+    {
+        steps.push(Step::ReleaseJob(Box::new(job.clone())));
+    }
+    if holds(observed.run.metadata.finalizers.as_deref(), finalizer::RUN) {
+        steps.push(Step::DropSecrets);
+        steps.push(Step::Release);
+    }
+    Plan {
+        steps,
+        status: observed.status(),
+        next: Next::OnChange,
+        waits_for: None,
+    }
+}
+
+/// Name of the run's ConfigMap, Secret and Job.
+fn name_of(run: &PlaybookRun) -> String {
+    run.metadata.name.clone().unwrap_or_default()
+}
+
+/// What a frozen model is called, and its digest.
+pub fn frozen(run: &PlaybookRun, digest: String) -> FrozenInputs {
+    FrozenInputs {
+        digest,
+        config_map: name_of(run),
+        secret: name_of(run),
+    }
+}
+
+/// The status of a run that is not over.
+fn under_way(
+    observed: &RunObserved<'_>,
+    phase: RunPhase,
+    reason: &str,
+    message: &str,
+    condition_message: &str,
+) -> PlaybookRunStatus {
+    let mut status = observed.status();
+    status.phase = Some(phase);
+    status.message = Some(cut(message));
+    let statement = Statement::new(condition::COMPLETE, false, reason, cut(condition_message));
+    state(observed, &mut status, statement);
+    status
+}
+
+/// The status of a run that is over.
+fn over(
+    observed: &RunObserved<'_>,
+    phase: RunPhase,
+    retriable: bool,
+    reason: &str,
+    message: &str,
+) -> PlaybookRunStatus {
+    let mut status = observed.status();
+    status.phase = Some(phase);
+    status.retriable = (phase == RunPhase::Failed).then_some(retriable);
+    status.message = Some(cut(message));
+    status.finished_at = Some(Time(observed.now));
+    state(
+        observed,
+        &mut status,
+        Statement::new(condition::COMPLETE, true, reason, cut(message)),
+    );
+    status
+}
+
+fn state(observed: &RunObserved<'_>, status: &mut PlaybookRunStatus, statement: Statement) {
+    let generation = observed.run.metadata.generation;
+    status.conditions = conditions::state(&status.conditions, &[statement], generation, &Time(observed.now));
+}
+
+/// Within what the schema allows, and without what would disturb a terminal: part of it comes from machines.
+fn cut(text: &str) -> String {
+    let clean = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let text: String = clean.take(LONGEST_MESSAGE).collect();
+    text.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests;

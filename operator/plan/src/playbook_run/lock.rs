@@ -1,0 +1,73 @@
+//! Whether the cluster's lock lets a run start.
+
+use crds::cluster_deployment::LockMode;
+use crds::{ClusterDeployment, Intent, PlaybookRun};
+
+/// Whether a run may start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Grant {
+    /// Nobody looked.
+    NotLookedAt,
+    /// It may, with this token.
+    Given {
+        /// The second half of the fence; 0 where there is no lock.
+        token: i64,
+    },
+    /// Not yet.
+    Waits {
+        /// For what.
+        message: String,
+    },
+}
+
+/// Reads the lock in the ClusterDeployment, which must have been read just now. A probe needs none: it changes nothing.
+pub fn grant(run: &PlaybookRun, deployment: Option<&ClusterDeployment>) -> Grant {
+    if run.spec.intent == Intent::Probe {
+        return Grant::Given { token: 0 };
+    }
+    let cluster = run.spec.cluster_name.as_deref().unwrap_or_default();
+    let Some(deployment) = deployment else {
+        return Grant::Waits {
+            message: format!("waits for ClusterDeployment {cluster}, which is not there"),
+        };
+    };
+    let name = run.metadata.name.as_deref();
+    let operations = deployment
+        .status
+        .as_ref()
+        .map(|status| status.operations.as_slice())
+        .unwrap_or_default();
+    if let Some(ours) = operations
+        .iter()
+        .find(|operation| Some(operation.run.as_str()) == name)
+    {
+        return Grant::Given { token: ours.token };
+    }
+    let mode = |mode: LockMode| match mode {
+        LockMode::Exclusive => "Exclusive",
+        LockMode::Shared => "Shared",
+    };
+    let holders: Vec<String> = operations
+        .iter()
+        .take(3)
+        .map(|held| format!("{} ({})", held.run, mode(held.mode)))
+        .collect();
+    let more = operations.len().saturating_sub(holders.len());
+    let message = match (holders.is_empty(), more) {
+        (true, _) if deployment.spec.paused => {
+            format!("waits for the lock of cluster {cluster}, which is paused")
+        }
+        (true, _) => format!("waits for the lock of cluster {cluster}"),
+        (false, 0) => format!(
+            "waits for the lock of cluster {cluster}: held by {}",
+            holders.join(", ")
+        ),
+        (false, more) => {
+            format!(
+                "waits for the lock of cluster {cluster}: held by {} and {more} more",
+                holders.join(", ")
+            )
+        }
+    };
+    Grant::Waits { message }
+}

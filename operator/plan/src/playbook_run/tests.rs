@@ -1,0 +1,494 @@
+use crds::inputs::RunInputs;
+use crds::names::{condition, finalizer};
+use crds::playbook_run::RunPhase;
+use crds::{ClusterDeployment, PlaybookRun, PlaybookRunStatus, conditions};
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde::de::DeserializeOwned;
+
+use super::{Grant, InputsSeen, RunObserved, Stage, Step, grant, playbook_run, stage};
+use crate::inputs::InputsProblem;
+use crate::settles::settles;
+
+fn object<K: DeserializeOwned>(text: &str) -> K {
+    serde_yaml::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn run(more: &str) -> PlaybookRun {
+    object(&format!(
+        "{{apiVersion: clusterwright.dev/v1alpha1, kind: PlaybookRun, metadata: {{name: r, namespace: fleet, uid: u, creationTimestamp: 2026-01-01T00:00:00Z}}, spec: {{clusterName: a, intent: Custom, steps: [prepare], hosts: [x]{more}}}}}"
+    ))
+}
+
+fn job(status: &str) -> Job {
+    object(&format!(
+        "{{metadata: {{name: r, namespace: fleet, creationTimestamp: 2026-01-01T00:00:05Z, finalizers: [clusterwright.dev/outcome-recorded]}}, spec: {{template: {{spec: {{containers: [{{name: executor, args: [run, --token, '7', --attempt, '2', --digest, sha256:d]}}]}}}}}}, status: {{{status}}}}}"
+    ))
+}
+
+fn pod(meta: &str, spec: &str, status: &str) -> Pod {
+    object(&format!(
+        "{{metadata: {{name: r-1, namespace: fleet, finalizers: [clusterwright.dev/outcome-recorded]{meta}}}, spec: {{containers: [{{name: executor, image: img}}]{spec}}}, status: {{{status}}}}}"
+    ))
+}
+
+fn ended(code: i32, message: &str) -> Pod {
+    let message = serde_json::to_string(message).unwrap();
+    let state = format!(
+        "phase: Failed, containerStatuses: [{{name: executor, image: i, imageID: i, ready: false, restartCount: 0, state: {{terminated: {{exitCode: {code}, message: {message}}}}}}}]"
+    );
+    pod("", ", nodeName: n1", &state)
+}
+
+const RUNNING: &str = "phase: Running, containerStatuses: [{name: executor, image: i, imageID: i, ready: true, restartCount: 0, state: {running: {}}}]";
+
+fn now() -> Timestamp {
+    "2026-01-01T01:00:00Z".parse().unwrap()
+}
+
+fn observed<'a>(run: &'a PlaybookRun, job: Option<&'a Job>, pods: &'a [Pod]) -> RunObserved<'a> {
+    RunObserved {
+        run,
+        now: now(),
+        image: "img",
+        grant: Grant::NotLookedAt,
+        inputs: InputsSeen::NotLookedAt,
+        job,
+        pods,
+        trouble: None,
+        log: &[],
+    }
+}
+
+fn started(more_status: &str) -> PlaybookRun {
+    let mut run = run("");
+    run.status = Some(object(&format!(
+        "{{startedAt: 2026-01-01T00:00:05Z, phase: Running, inputs: {{digest: 'sha256:d', configMap: r, secret: r}}{more_status}}}"
+    )));
+    run
+}
+
+fn complete(status: &PlaybookRunStatus) -> (&str, &str) {
+    let condition = conditions::find(&status.conditions, condition::COMPLETE).unwrap();
+    (condition.status.as_str(), condition.reason.as_str())
+}
+
+#[test]
+fn a_run_waits_for_its_lock_and_says_who_holds_it() {
+    let deployment = |status: &str| -> ClusterDeployment {
+        object(&format!(
+            "{{apiVersion: clusterwright.dev/v1alpha1, kind: ClusterDeployment, metadata: {{name: a}}, spec: {{kubernetesVersion: 1.35.4, controlPlane: {{replicas: 1}}}}, status: {{{status}}}}}"
+        ))
+    };
+    let held =
+        deployment("operations: [{run: other, mode: Exclusive, token: 4, startedAt: 2026-01-01T00:00:00Z}]");
+    let ours =
+        deployment("operations: [{run: r, mode: Exclusive, token: 5, startedAt: 2026-01-01T00:00:00Z}]");
+    let run = run("");
+    assert_eq!(grant(&run, Some(&ours)), Grant::Given { token: 5 });
+    let waits = grant(&run, Some(&held));
+    let message = "waits for the lock of cluster a: held by other (Exclusive)";
+    assert_eq!(
+        waits,
+        Grant::Waits {
+            message: message.into()
+        }
+    );
+    let plan = playbook_run(&RunObserved {
+        grant: waits,
+        ..observed(&run, None, &[])
+    });
+    assert_eq!((plan.steps, plan.status.phase), (vec![], Some(RunPhase::Pending)));
+    assert_eq!(plan.status.message.as_deref(), Some(message));
+}
+
+#[test]
+fn a_reserved_variable_is_refused_before_the_lock_is_looked_at() {
+    let run = run(", vars: {ansible_user: x}");
+    let plan = playbook_run(&observed(&run, None, &[]));
+    assert_eq!(
+        (plan.status.phase, plan.status.retriable),
+        (Some(RunPhase::Failed), Some(false))
+    );
+    assert_eq!(complete(&plan.status), ("True", "ReservedVariable"));
+    assert!(plan.steps.is_empty());
+}
+
+#[test]
+fn what_is_missing_is_waited_for() {
+    let run = run("");
+    let problem = InputsProblem::waits("SecretNotFound", "Secret fleet is not there");
+    let inputs = InputsSeen::Problem(problem);
+    let plan = playbook_run(&RunObserved {
+        grant: Grant::Given { token: 1 },
+        inputs,
+        ..observed(&run, None, &[])
+    });
+    assert_eq!(complete(&plan.status), ("False", "SecretNotFound"));
+    assert_eq!(plan.status.phase, Some(RunPhase::Pending));
+    assert!(plan.steps.is_empty() && plan.waits_for.is_some());
+}
+
+fn model() -> InputsSeen {
+    let text =
+        r#"{"namespace":"fleet","run":"r","intent":"Custom","steps":["prepare"],"hosts":{}}"#.to_owned();
+    let model: RunInputs = serde_json::from_str(&text).unwrap();
+    InputsSeen::Model {
+        text,
+        model: Box::new(model),
+    }
+}
+
+#[test]
+fn inputs_that_do_not_fit_are_refused_with_their_size() {
+    let run = run("");
+    let InputsSeen::Model { model, .. } = model() else {
+        unreachable!()
+    };
+    let inputs = InputsSeen::Model {
+        text: "x".repeat(1_000_001),
+        model,
+    };
+    let plan = playbook_run(&RunObserved {
+        grant: Grant::Given { token: 1 },
+        inputs,
+        ..observed(&run, None, &[])
+    });
+    assert_eq!(complete(&plan.status), ("True", "InputsTooLarge"));
+    assert!(plan.status.message.unwrap().contains("1000001 bytes"));
+}
+
+#[test]
+fn a_run_says_what_it_is_doing() {
+    let job = job("active: 1");
+    let check = |run: PlaybookRun, pods: &[Pod], trouble: Option<&str>, phase: RunPhase, message: &str| {
+        let plan = playbook_run(&RunObserved {
+            trouble,
+            ..observed(&run, Some(&job), pods)
+        });
+        assert_eq!(
+            (plan.status.phase, plan.status.message.as_deref()),
+            (Some(phase), Some(message))
+        );
+        assert_eq!((plan.status.token, plan.status.attempt), (7, 2));
+        assert!(plan.steps.is_empty(), "{:?}", plan.steps);
+    };
+    let waiting = |reason: &str| {
+        let status = format!(
+            "phase: Pending, containerStatuses: [{{name: executor, image: i, imageID: i, ready: false, restartCount: 0, state: {{waiting: {{reason: {reason}, message: not found}}}}}}]"
+        );
+        pod("", ", nodeName: n1", &status)
+    };
+    let unscheduled = pod(
+        "",
+        "",
+        "phase: Pending, conditions: [{type: PodScheduled, status: 'False', message: 0/2 nodes are available}]",
+    );
+    let running = pod("", ", nodeName: n1", RUNNING);
+    let progress =
+        started(", progress: {step: container-runtime, task: start containerd, done: 12, total: 58}");
+    check(run(""), &[], None, RunPhase::Pending, "waits for its Pod");
+    check(
+        run(""),
+        &[],
+        Some("exceeded quota"),
+        RunPhase::Pending,
+        "waits for its Pod: exceeded quota",
+    );
+    check(
+        run(""),
+        &[unscheduled],
+        None,
+        RunPhase::Pending,
+        "waits for a node: 0/2 nodes are available",
+    );
+    check(
+        run(""),
+        &[waiting("ErrImagePull")],
+        None,
+        RunPhase::Pending,
+        "cannot pull image img: not found",
+    );
+    check(
+        run(""),
+        &[waiting("ContainerCreating")],
+        None,
+        RunPhase::Pending,
+        "its Pod is being started on n1",
+    );
+    check(
+        run(""),
+        std::slice::from_ref(&running),
+        None,
+        RunPhase::Running,
+        "the executor starts",
+    );
+    check(
+        progress,
+        &[running],
+        None,
+        RunPhase::Running,
+        "container-runtime, task 12 of 58: start containerd",
+    );
+}
+
+#[test]
+fn every_end_has_its_phase() {
+    let failed = job("failed: 1, conditions: [{type: Failed, status: 'True', reason: BackoffLimitExceeded}]");
+    let deadline = job("failed: 1, conditions: [{type: Failed, status: 'True', reason: DeadlineExceeded}]");
+    let going = job("active: 1");
+    let check = |run: PlaybookRun, job: Option<&Job>, pods: &[Pod], phase: RunPhase, reason: &str| {
+        let plan = playbook_run(&observed(&run, job, pods));
+        let found = (plan.status.phase, complete(&plan.status));
+        assert_eq!(
+            found,
+            (Some(phase), ("True", reason)),
+            "{:?}",
+            plan.status.message
+        );
+    };
+    let said =
+        ", outcome: {phase: Failed, retriable: true, reason: DigestMismatch, message: m, digest: 'sha256:d'}";
+    let other = ", outcome: {phase: Succeeded, reason: Complete, message: m, digest: 'sha256:other'}";
+    let short =
+        r#"{"outcome":"Succeeded","reason":"Complete","step":"prepare","counts":{},"digest":"sha256:d"}"#;
+    let stopped = r#"{"outcome":"Canceled","reason":"Canceled","digest":"sha256:d"}"#;
+    let mut canceled = started("");
+    canceled.spec.cancel = true;
+    check(
+        started(said),
+        Some(&failed),
+        &[ended(20, "")],
+        RunPhase::Failed,
+        "DigestMismatch",
+    );
+    check(
+        started(said),
+        Some(&failed),
+        &[],
+        RunPhase::Failed,
+        "DigestMismatch",
+    );
+    check(
+        started(other),
+        Some(&failed),
+        &[ended(1, "")],
+        RunPhase::Unknown,
+        "ContactLost",
+    );
+    check(
+        started(""),
+        Some(&failed),
+        &[ended(0, short)],
+        RunPhase::Succeeded,
+        "Complete",
+    );
+    check(
+        started(""),
+        Some(&failed),
+        &[ended(0, "")],
+        RunPhase::Unknown,
+        "ContactLost",
+    );
+    check(
+        started(""),
+        Some(&failed),
+        &[ended(137, "")],
+        RunPhase::Unknown,
+        "ContactLost",
+    );
+    check(
+        started(""),
+        Some(&failed),
+        &[ended(12, "")],
+        RunPhase::Failed,
+        "AuthenticationFailed",
+    );
+    check(
+        started(""),
+        Some(&failed),
+        &[ended(143, stopped)],
+        RunPhase::Unknown,
+        "ContactLost",
+    );
+    check(
+        canceled,
+        Some(&failed),
+        &[ended(143, stopped)],
+        RunPhase::Canceled,
+        "Canceled",
+    );
+    check(started(""), Some(&failed), &[], RunPhase::Unknown, "ContactLost");
+    check(started(""), None, &[], RunPhase::Unknown, "ContactLost");
+    check(
+        run(""),
+        Some(&deadline),
+        &[],
+        RunPhase::DeadlineExceeded,
+        "DeadlineExceeded",
+    );
+    let silent = pod(
+        ", deletionTimestamp: 2026-01-01T00:50:00Z",
+        ", nodeName: n1",
+        RUNNING,
+    );
+    check(
+        started(""),
+        Some(&going),
+        &[silent],
+        RunPhase::Unknown,
+        "ContactLost",
+    );
+}
+
+#[test]
+fn a_pod_that_was_asked_to_end_has_its_time() {
+    let run = started("");
+    let job = job("active: 1");
+    let ending = [pod(
+        ", deletionTimestamp: 2026-01-01T00:59:30Z",
+        ", nodeName: n1",
+        RUNNING,
+    )];
+    let plan = playbook_run(&observed(&run, Some(&job), &ending));
+    assert_eq!(plan.status.phase, Some(RunPhase::Running));
+}
+
+#[test]
+fn cancel_asks_the_pod_to_end_and_keeps_the_job() {
+    let mut run = started("");
+    run.spec.cancel = true;
+    let job = job("active: 1");
+    let pods = [pod("", ", nodeName: n1", RUNNING)];
+    let plan = playbook_run(&observed(&run, Some(&job), &pods));
+    assert!(
+        matches!(plan.steps.as_slice(), [Step::StopPod(_)]),
+        "{:?}",
+        plan.steps
+    );
+}
+
+#[test]
+fn the_log_is_kept_before_anything_is_released() {
+    let run = started("");
+    let job = job("failed: 1");
+    let pods = [ended(20, "")];
+    let log = [vec![1], vec![2]];
+    let plan = playbook_run(&RunObserved {
+        log: &log,
+        ..observed(&run, Some(&job), &pods)
+    });
+    let names: Vec<&str> = plan.status.log_refs.iter().map(|log| log.name.as_str()).collect();
+    assert_eq!(names, ["r-log-0", "r-log-1"]);
+    assert!(
+        matches!(plan.steps.as_slice(), [Step::KeepLog(parts)] if parts.len() == 2),
+        "{:?}",
+        plan.steps
+    );
+    let mut run = run;
+    run.status = Some(plan.status);
+    let plan = playbook_run(&observed(&run, Some(&job), &pods));
+    assert!(
+        matches!(plan.steps.as_slice(), [Step::ReleasePod(_), Step::ReleaseJob(_)]),
+        "{:?}",
+        plan.steps
+    );
+}
+
+/// What a metadata cluster does with the steps, in small.
+struct World {
+    run: PlaybookRun,
+    job: Option<Job>,
+    pods: Vec<Pod>,
+    end: Pod,
+    jobs_made: usize,
+    kept: bool,
+}
+
+impl World {
+    fn turn(&mut self) -> Vec<Step> {
+        let plan = playbook_run(&RunObserved {
+            grant: Grant::Given { token: 3 },
+            inputs: model(),
+            log: &[vec![1]],
+            ..observed(&self.run, self.job.as_ref(), &self.pods)
+        });
+        let over = plan.status.phase.is_some_and(RunPhase::is_final);
+        // As the operator does: the status after the steps; here nothing is lost by doing it before.
+        self.run.status = Some(plan.status);
+        if plan.steps.is_empty() && !over && self.job.is_some() {
+            // Time passes: a Pod comes, and ends.
+            match self.pods.is_empty() {
+                true => self.pods.push(pod("", ", nodeName: n1", RUNNING)),
+                false => self.pods = vec![self.end.clone()],
+            }
+            return vec![Step::PermitExecutor];
+        }
+        match plan.steps.is_empty() && over && stage(&self.run, self.job.as_ref(), &self.pods) != Stage::Over
+        {
+            true => vec![Step::PermitExecutor],
+            false => plan.steps,
+        }
+    }
+
+    fn apply(&mut self, step: &Step) {
+        match step {
+            Step::Hold => self.run.metadata.finalizers = Some(vec![finalizer::RUN.into()]),
+            Step::Start(job) => {
+                self.jobs_made += 1;
+                let mut job = job.clone();
+                job.metadata.creation_timestamp = Some(Time(now()));
+                self.job = Some(*job);
+            }
+            Step::StopPod(_) => self.pods = vec![self.end.clone()],
+            Step::StopJob(_) => self.job = None,
+            Step::KeepLog(_) => self.kept = true,
+            Step::ReleasePod(_) => self.pods.clear(),
+            Step::ReleaseJob(_) => {
+                if let Some(job) = &mut self.job {
+                    job.metadata.finalizers = None;
+                }
+            }
+            Step::Release => self.run.metadata.finalizers = None,
+            Step::Freeze { .. } | Step::PermitExecutor | Step::DropSecrets => {}
+        }
+    }
+}
+
+#[test]
+fn every_run_comes_to_rest_with_one_job_its_log_kept_and_nothing_held() {
+    for (code, phase) in [
+        (20, RunPhase::Failed),
+        (0, RunPhase::Unknown),
+        (31, RunPhase::DeadlineExceeded),
+    ] {
+        let mut world = World {
+            run: run(""),
+            job: None,
+            pods: vec![],
+            end: ended(code, ""),
+            jobs_made: 0,
+            kept: false,
+        };
+        settles(&mut world, 20, World::turn, World::apply, |world| {
+            assert!(world.jobs_made <= 1)
+        });
+        assert_eq!(stage(&world.run, world.job.as_ref(), &world.pods), Stage::Over);
+        assert_eq!(world.run.status.as_ref().unwrap().phase, Some(phase));
+        assert!(world.kept && world.jobs_made == 1);
+    }
+}
+
+#[test]
+fn a_run_that_is_deleted_before_it_began_makes_nothing() {
+    let mut run = run("");
+    run.metadata.deletion_timestamp = Some(Time(now()));
+    run.metadata.finalizers = Some(vec![finalizer::RUN.into()]);
+    let plan = playbook_run(&RunObserved {
+        grant: Grant::Given { token: 1 },
+        ..observed(&run, None, &[])
+    });
+    assert_eq!(plan.steps, [Step::DropSecrets, Step::Release]);
+}

@@ -1,0 +1,230 @@
+//! Gathers what a run's model is built from; or reads the model that is frozen already.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::inputs::MODEL_FILE;
+use crds::references::LocalRef;
+use crds::step::Intent;
+use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use plan::inputs::{
+    ClusterSeen, Credentials, InputsObserved, InputsProblem, build, classify, hosts_to_observe,
+    secrets_needed,
+};
+use plan::playbook_run::InputsSeen;
+
+use super::observe::owned_by;
+use crate::context::Context;
+use crate::error::{Doing, Error};
+use crate::pki;
+
+/// Looks at the run's inputs.
+pub(super) async fn look(
+    ctx: &Context,
+    run: &PlaybookRun,
+    deployment: Option<&ClusterDeployment>,
+    now: Timestamp,
+) -> Result<InputsSeen, Error> {
+    match frozen(ctx, run).await? {
+        Some(seen) => Ok(seen),
+        None => Ok(gather(ctx, run, deployment, now)
+            .await?
+            .unwrap_or_else(InputsSeen::Problem)),
+    }
+}
+
+/// What an earlier pass froze before it was cut off.
+async fn frozen(ctx: &Context, run: &PlaybookRun) -> Result<Option<InputsSeen>, Error> {
+    let (namespace, name) = (run.namespace().unwrap_or_default(), run.name_any());
+    let taken = |kind: &str| {
+        let message = format!(
+            "a {kind} {name} is there that belongs to another: delete it, or make this run under another name"
+        );
+        InputsSeen::Problem(InputsProblem::waits("NameTaken", message))
+    };
+    let secrets: Api<Secret> = Api::namespaced(ctx.client.clone(), &namespace);
+    let secret = secrets
+        .get_opt(&name)
+        .await
+        .doing(|| format!("read Secret {name}"))?;
+    if secret.is_some_and(|secret| !owned_by(&secret, run.uid().as_deref())) {
+        return Ok(Some(taken("Secret")));
+    }
+    let maps: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), &namespace);
+    let Some(map) = maps
+        .get_opt(&name)
+        .await
+        .doing(|| format!("read ConfigMap {name}"))?
+    else {
+        return Ok(None);
+    };
+    if !owned_by(&map, run.uid().as_deref()) {
+        return Ok(Some(taken("ConfigMap")));
+    }
+    let text = map
+        .data
+        .and_then(|mut data| data.remove(MODEL_FILE))
+        .unwrap_or_default();
+    let model = serde_json::from_str(&text).doing(|| format!("read the model in ConfigMap {name}"))?;
+    Ok(Some(InputsSeen::Model {
+        text,
+        model: Box::new(model),
+    }))
+}
+
+async fn gather(
+    ctx: &Context,
+    run: &PlaybookRun,
+    deployment: Option<&ClusterDeployment>,
+    now: Timestamp,
+) -> Result<Result<InputsSeen, InputsProblem>, Error> {
+    let namespace = run.namespace().unwrap_or_default();
+    let api: Api<Host> = Api::namespaced(ctx.client.clone(), &namespace);
+    let listed = api
+        .list(&ListParams::default())
+        .await
+        .doing(|| "list the Hosts".into())?;
+    let hosts: BTreeMap<String, Host> = listed.into_iter().map(|host| (host.name_any(), host)).collect();
+    let cluster = match deployment {
+        Some(deployment) => match cluster_seen(ctx, run, deployment, now).await? {
+            Ok(cluster) => Some(cluster),
+            Err(problem) => return Ok(Err(problem)),
+        },
+        None => None,
+    };
+    let machines = cluster
+        .as_ref()
+        .map(|cluster| cluster.machines.as_slice())
+        .unwrap_or_default();
+    let needed = hosts_to_observe(run, machines, &hosts);
+    let credentials = credentials(
+        ctx,
+        &namespace,
+        hosts
+            .values()
+            .filter(|host| needed.contains(host.name_any().as_str())),
+    )
+    .await?;
+    let observed = InputsObserved {
+        run,
+        cluster: cluster.as_ref(),
+        hosts: &hosts,
+        credentials: &credentials,
+    };
+    let model = match build(&observed) {
+        Ok(model) => model,
+        Err(problem) => return Ok(Err(problem)),
+    };
+    if let Some(deployment) = deployment
+        && secrets_needed(&model).join_token
+        && is_installed(deployment)
+        && ctx.remote.client(&namespace, &deployment.name_any()).is_none()
+    {
+        let message = format!(
+            "waits for the API of cluster {}: a token to join is made there",
+            deployment.name_any()
+        );
+        return Ok(Err(InputsProblem::waits("ClusterUnreachable", message)));
+    }
+    let text = serde_json::to_string(&model).doing(|| "write the model".into())?;
+    Ok(Ok(InputsSeen::Model {
+        text,
+        model: Box::new(model),
+    }))
+}
+
+/// Once installed, tokens are made through the cluster's API.
+pub(super) fn is_installed(deployment: &ClusterDeployment) -> bool {
+    deployment
+        .status
+        .as_ref()
+        .is_some_and(|status| status.installed_at.is_some())
+}
+
+async fn cluster_seen<'a>(
+    ctx: &Context,
+    run: &PlaybookRun,
+    deployment: &'a ClusterDeployment,
+    now: Timestamp,
+) -> Result<Result<ClusterSeen<'a>, InputsProblem>, Error> {
+    let namespace = run.namespace().unwrap_or_default();
+    let name = deployment.name_any();
+    let api: Api<Machine> = Api::namespaced(ctx.client.clone(), &namespace);
+    let params = ListParams::default().fields(&format!("spec.clusterName={name}"));
+    let machines = api
+        .list(&params)
+        .await
+        .doing(|| format!("list the Machines of cluster {name}"))?
+        .items;
+    let cleans = matches!(run.spec.intent, Intent::Reset | Intent::Remove);
+    let ca_cert_hash = match cleans {
+        true => None,
+        false => {
+            let pki = pki::ensure(ctx, deployment, now).await?;
+            Some(
+                pki.ca_cert_hash()
+                    .doing(|| format!("hash the certificate authority of cluster {name}"))?,
+            )
+        }
+    };
+    let addons = deployment
+        .spec
+        .addons
+        .as_ref()
+        .and_then(|addons| addons.manifests_ref.as_ref());
+    let network = deployment.spec.networking.plugin.manifests_ref.as_ref();
+    let manifests = async |reference: Option<&LocalRef>| match reference.filter(|_| !cleans) {
+        Some(reference) => manifests(ctx, &namespace, &reference.name).await,
+        None => Ok(Ok(BTreeMap::new())),
+    };
+    let (addons, network) = (manifests(addons).await?, manifests(network).await?);
+    Ok(addons.and_then(|addon_manifests| {
+        Ok(ClusterSeen {
+            deployment,
+            machines,
+            ca_cert_hash,
+            addon_manifests,
+            network_manifests: network?,
+        })
+    }))
+}
+
+async fn manifests(
+    ctx: &Context,
+    namespace: &str,
+    name: &str,
+) -> Result<Result<BTreeMap<String, String>, InputsProblem>, Error> {
+    let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), namespace);
+    let map = api
+        .get_opt(name)
+        .await
+        .doing(|| format!("read ConfigMap {name}"))?;
+    Ok(match map {
+        Some(map) => Ok(map.data.unwrap_or_default()),
+        None => {
+            let message = format!("ConfigMap {name} with manifests is not there: make it");
+            Err(InputsProblem::waits("ConfigMapNotFound", message))
+        }
+    })
+}
+
+/// What the Secrets hold that these Hosts refer to.
+pub(crate) async fn credentials<'a>(
+    ctx: &Context,
+    namespace: &str,
+    hosts: impl Iterator<Item = &'a Host>,
+) -> Result<Credentials, Error> {
+    let names: BTreeSet<&str> = hosts
+        .map(|host| host.spec.ssh.credentials_ref.name.as_str())
+        .collect();
+    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), namespace);
+    let mut credentials = Credentials::new();
+    for name in names {
+        let secret = api.get_opt(name).await.doing(|| format!("read Secret {name}"))?;
+        credentials.insert(name.to_owned(), classify(name, secret.as_ref()));
+    }
+    Ok(credentials)
+}

@@ -1,0 +1,85 @@
+//! The log of an executor's Pod: read once it has ended, compressed, cut to what ConfigMaps hold.
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::LogParams;
+use kube::{Api, ResourceExt};
+use plan::job::CONTAINER;
+
+use crate::context::Context;
+use crate::error::{Doing, Error, chain};
+
+/// A node keeps about 10 MiB of a container's log.
+const MOST_BYTES: i64 = 24 << 20;
+/// What a ConfigMap of ours holds.
+const PART_BYTES: usize = 900 << 10;
+
+/// The log in parts that are one gzip stream together. A log that cannot be read any more (its node is gone) holds
+/// nothing up: what came of the run counts.
+pub(super) async fn read(ctx: &Context, pod: &Pod) -> Vec<Vec<u8>> {
+    match try_read(ctx, pod).await {
+        Ok(parts) => parts,
+        Err(error) => {
+            tracing::warn!(pod = %pod.name_any(), error = %chain(&error), "the log is lost");
+            Vec::new()
+        }
+    }
+}
+
+async fn try_read(ctx: &Context, pod: &Pod) -> Result<Vec<Vec<u8>>, Error> {
+    let name = pod.name_any();
+    let api: Api<Pod> = Api::namespaced(ctx.client.clone(), &pod.namespace().unwrap_or_default());
+    let params = LogParams {
+        container: Some(CONTAINER.into()),
+        limit_bytes: Some(MOST_BYTES),
+        ..LogParams::default()
+    };
+    let text = api
+        .logs(&name, &params)
+        .await
+        .doing(|| format!("read the log of Pod {name}"))?;
+    let parts = tokio::task::spawn_blocking(move || parts(&text)).await;
+    parts
+        .map_err(std::io::Error::other)
+        .and_then(|parts| parts)
+        .doing(|| format!("compress the log of Pod {name}"))
+}
+
+fn parts(text: &str) -> std::io::Result<Vec<Vec<u8>>> {
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text.as_bytes())?;
+    Ok(encoder.finish()?.chunks(PART_BYTES).map(<[u8]>::to_vec).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PART_BYTES, parts};
+    use std::io::Read;
+
+    #[test]
+    fn the_parts_are_the_log_when_put_together_and_each_fits() {
+        // Text that does not compress well.
+        let mut seed = 1_u64;
+        let text: String = (0..3_000_000)
+            .map(|_| {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                char::from(b' ' + u8::try_from((seed >> 33) % 94).unwrap())
+            })
+            .collect();
+        let parts = parts(&text).unwrap();
+        assert!(parts.len() > 1 && parts.iter().all(|part| part.len() <= PART_BYTES));
+        let whole = parts.concat();
+        let mut read = String::new();
+        flate2::read::GzDecoder::new(whole.as_slice())
+            .read_to_string(&mut read)
+            .unwrap();
+        assert!(read == text);
+        assert!(super::parts("").unwrap().is_empty());
+    }
+}

@@ -1,0 +1,138 @@
+//! The run's Secret: the credentials of its Hosts, and the keys that its steps have a use for.
+
+use std::collections::BTreeSet;
+
+use crds::inputs::{CredentialKind, HostInputs, RunInputs, secret_key};
+use crds::{ClusterDeployment, PlaybookRun};
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, ResourceExt};
+use plan::inputs::SecretsNeeded;
+use plan::job::metadata;
+
+use super::inputs::is_installed;
+use super::observe;
+use crate::bootstrap_token::{self, BootstrapToken};
+use crate::context::Context;
+use crate::error::{Doing, Error};
+use crate::execute::{self, Creation};
+use crate::pki::material::Data;
+use crate::pki::{self, etcd::Member};
+
+/// Writes the run's Secret unless it is there already: a token is not made twice for one run.
+pub(super) async fn freeze(
+    ctx: &Context,
+    run: &PlaybookRun,
+    model: &RunInputs,
+    needs: &SecretsNeeded,
+) -> Result<(), Error> {
+    let (namespace, name) = (run.namespace().unwrap_or_default(), run.name_any());
+    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), &namespace);
+    if api
+        .get_opt(&name)
+        .await
+        .doing(|| format!("read Secret {name}"))?
+        .is_some()
+    {
+        return Ok(());
+    }
+    let mut data = credentials(&api, model).await?;
+    if *needs != SecretsNeeded::default()
+        && let Some(cluster) = &run.spec.cluster_name
+        && let Some(deployment) = observe::deployment(ctx, run, cluster).await?
+    {
+        data.extend(keys(ctx, &deployment, needs).await?);
+    }
+    let secret = Secret {
+        metadata: metadata(run, &name),
+        type_: Some("Opaque".into()),
+        data: Some(data),
+        immutable: Some(true),
+        ..Secret::default()
+    };
+    let made = execute::create_once(ctx, &secret).await?;
+    ours(made, "Secret", &name)
+}
+
+/// Refuses what belongs to another.
+pub(super) fn ours(made: Creation, kind: &str, name: &str) -> Result<(), Error> {
+    match made {
+        Creation::Made | Creation::Ours => Ok(()),
+        Creation::Foreign => {
+            let taken = std::io::Error::other("one of this name is there and belongs to another");
+            Err(taken).doing(|| format!("create {kind} {name}"))
+        }
+    }
+}
+
+async fn credentials(api: &Api<Secret>, model: &RunInputs) -> Result<Data, Error> {
+    let mut wanted: BTreeSet<(&str, bool)> = BTreeSet::new();
+    for host in model.hosts.values() {
+        let mut next = Some(host);
+        while let Some(host) = next {
+            wanted.insert((&host.credential, host.credential_kind == CredentialKind::SshKey));
+            next = host.bastion.as_deref().map(|bastion: &HostInputs| bastion);
+        }
+    }
+    let mut data = Data::new();
+    for (name, is_key) in wanted {
+        let secret = api.get(name).await.doing(|| format!("read Secret {name}"))?;
+        let values = secret.data.unwrap_or_default();
+        let (key, kind) = match is_key {
+            true => ("ssh-privatekey", CredentialKind::SshKey),
+            false => ("password", CredentialKind::Password),
+        };
+        if let Some(value) = values.get(key) {
+            data.insert(secret_key(kind, name), value.clone());
+        }
+        if let Some(value) = values.get("become-password") {
+            data.insert(format!("become-password.{name}"), value.clone());
+        }
+    }
+    Ok(data)
+}
+
+async fn keys(ctx: &Context, deployment: &ClusterDeployment, needs: &SecretsNeeded) -> Result<Data, Error> {
+    let now = Timestamp::now();
+    let mut data = Data::new();
+    if needs.control_plane || !needs.etcd_hosts.is_empty() {
+        let pki = pki::ensure(ctx, deployment, now).await?;
+        let member = |(host, address): &(String, String)| Member {
+            host: host.clone(),
+            addresses: vec![address.clone()],
+        };
+        let members: Vec<Member> = needs.etcd_members.iter().map(member).collect();
+        let certificates = pki::etcd::ensure(ctx, deployment, &pki, &members, now).await?;
+        if needs.control_plane {
+            data.extend(pki.control_plane_files());
+            data.extend(certificates.apiserver_files());
+        }
+        if !needs.etcd_hosts.is_empty() {
+            data.extend(pki.etcd_files());
+            data.extend(certificates.files_of(needs.etcd_hosts.iter().map(String::as_str)));
+        }
+    }
+    if needs.join_token {
+        let token = token(ctx, deployment, now).await?;
+        data.insert("join.token".into(), ByteString(token.text().into_bytes()));
+    }
+    Ok(data)
+}
+
+/// `kubeadm init` writes the first one itself.
+async fn token(
+    ctx: &Context,
+    deployment: &ClusterDeployment,
+    now: Timestamp,
+) -> Result<BootstrapToken, Error> {
+    if !is_installed(deployment) {
+        return Ok(BootstrapToken::random());
+    }
+    let (namespace, name) = (deployment.namespace().unwrap_or_default(), deployment.name_any());
+    match ctx.remote.client(&namespace, &name) {
+        Some(client) => bootstrap_token::mint(&client, now).await,
+        None => Err(std::io::Error::other("there is no contact with its API"))
+            .doing(|| format!("make a token to join cluster {name}")),
+    }
+}
