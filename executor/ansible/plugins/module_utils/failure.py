@@ -25,15 +25,3 @@ def redacted(text: str) -> str:
     """The text without bootstrap tokens, its end kept when it is long: the end is where programs say why."""
     text = TOKEN.sub(r"\1.<hidden>", text).strip()
     return text if len(text) <= MESSAGE_LIMIT else "... " + text[-MESSAGE_LIMIT:]
-
-
-def conclude(module, work) -> None:
-    """Ends the module with the result of `work(module)`, or with its failure's reason and message."""
-    try:
-        result = work(module)
-    except StepFailure as failure:
-        module.fail_json(msg=redacted(failure.message), reason=failure.reason, **failure.extra)
-    except OSError as error:
-        module.fail_json(msg=redacted(f"the machine refused: {error}"), reason="MachineError")
-    else:
-        module.exit_json(**result)

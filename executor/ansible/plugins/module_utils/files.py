@@ -63,33 +63,6 @@ def remove(path: str, check: bool = False) -> bool:
     return True
 
 
-def options() -> dict:
-    """The module options `files` and `secrets`: the content of the second never shows anywhere."""
-    return {
-        "files": {
-            "type": "list",
-            "elements": "dict",
-            "default": [],
-            "options": {
-                "path": {"type": "path", "required": True},
-                "content": {"type": "str", "required": True},
-                "mode": {"type": "str", "default": "0644"},
-            },
-        },
-        "secrets": {
-            "type": "list",
-            "elements": "dict",
-            "default": [],
-            "no_log": False,
-            "options": {
-                "path": {"type": "path", "required": True},
-                "content": {"type": "str", "required": True, "no_log": True},
-                "mode": {"type": "str", "default": "0600"},
-            },
-        },
-    }
-
-
 def overwrite(path: str, content: str) -> None:
     """Writes into the existing file, for the few that may be mount points."""
     with open(path, "w", encoding="utf-8") as out:

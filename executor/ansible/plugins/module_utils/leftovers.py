@@ -80,11 +80,12 @@ def units() -> list:
 def processes() -> dict:
     """Pids by the name of programs that only a cluster runs."""
     found: dict = {}
+    programs = PROCESSES if own_runtime() else tuple(name for name in PROCESSES if name != "containerd-shim")
     for pid in filter(str.isdigit, os.listdir("/proc")):
         name = text(f"/proc/{pid}/comm")
-        for wanted in PROCESSES:
+        for wanted in programs:
             # The kernel cuts names at 15 characters.
-            if name and (name == wanted[:15] or (len(wanted) >= 15 and name.startswith(wanted[:15]))):
+            if name and name == wanted[:15]:
                 found.setdefault(wanted, []).append(int(pid))
     return found
 

@@ -27,20 +27,19 @@ author:
 
 import ssl
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.clusterwright.cluster.plugins.module_utils import healthz
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
-from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 CA = "/etc/kubernetes/pki/ca.crt"
 
 
-def work(module) -> dict:
+def work(call) -> dict:
     try:
         context = ssl.create_default_context(cafile=CA)
     except OSError as error:
         raise StepFailure("ApiserverNotReady", f"failed to read {CA}: {error}: was the control-plane step run?") from error
-    target = healthz.apiserver(module.params["address"], module.params["port"])
+    target = healthz.apiserver(call.params["address"], call.params["port"])
     said = ""
 
     def ready() -> bool:
@@ -48,21 +47,5 @@ def work(module) -> dict:
         well, said = healthz.answer(target, context)
         return well
 
-    wait(ready, module.params["timeout_seconds"], "ApiserverNotReady", lambda: f"the API server is not ready: {said}")
+    wait(ready, call.params["timeout_seconds"], "ApiserverNotReady", lambda: f"the API server is not ready: {said}")
     return {"changed": False, "msg": "ready"}
-
-
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "address": {"type": "str", "required": True},
-            "port": {"type": "int", "default": 6443},
-            "timeout_seconds": {"type": "int", "default": 60},
-        },
-        supports_check_mode=True,
-    )
-    conclude(module, work)
-
-
-if __name__ == "__main__":
-    main()

@@ -49,10 +49,9 @@ import os
 import shutil
 import tarfile
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.clusterwright.cluster.plugins.module_utils import membership
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
-from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 
 def fingerprint(path: str) -> list:
@@ -102,9 +101,9 @@ def unpack(archive: str, name: str, directory: str, strip: int, only: list) -> l
     return placed
 
 
-def work(module) -> dict:
-    wanted = module.params["wanted"]
-    bundle = Bundle(module.params["url"])
+def work(call) -> dict:
+    wanted = call.params["wanted"]
+    bundle = Bundle(call.params["url"])
     resolved = bundle.resolve(wanted)
     records = membership.read(membership.ARTIFACTS)
     due = []
@@ -130,7 +129,7 @@ def work(module) -> dict:
             "files": {file: fingerprint(file) for file in placed},
         }
 
-    if due and not module.check_mode:
+    if due and not call.check_mode:
         try:
             bundle.fetch_all([artifact for _entry, artifact in due], install)
         finally:
@@ -140,25 +139,3 @@ def work(module) -> dict:
         "installed": [f"{artifact['name']} {artifact['version']}" for _entry, artifact in due],
         "versions": {artifact["name"]: artifact["version"] for artifact in resolved},
     }
-
-
-def main() -> None:
-    entry = {
-        "name": {"type": "str", "required": True},
-        "version": {"type": "str"},
-        "directory": {"type": "path"},
-        "strip": {"type": "int", "default": 0},
-        "only": {"type": "list", "elements": "str"},
-    }
-    module = AnsibleModule(
-        argument_spec={
-            "url": {"type": "str", "required": True},
-            "wanted": {"type": "list", "elements": "dict", "required": True, "options": entry},
-        },
-        supports_check_mode=True,
-    )
-    conclude(module, work)
-
-
-if __name__ == "__main__":
-    main()

@@ -25,10 +25,9 @@ author:
 import os
 import time
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.clusterwright.cluster.plugins.module_utils import machine
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, find
-from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 APT = {"DEBIAN_FRONTEND": "noninteractive", "APT_LISTCHANGES_FRONTEND": "none", "NEEDRESTART_MODE": "l"}
 LOCK_WAIT = "-oDPkg::Lock::Timeout=120"
@@ -58,17 +57,17 @@ def install(packages: list) -> None:
         )
 
 
-def work(module) -> dict:
+def work(call) -> dict:
     if os.geteuid() != 0:
         raise StepFailure(
             "NotRoot", f"commands run as uid {os.geteuid()}, not as root: set become on the Host, and let its user use sudo"
         )
     due = []
-    if module.params["packages"]:
+    if call.params["packages"]:
         if not find("dpkg-query"):
             raise StepFailure("UnsupportedDistribution", "this machine has no dpkg: Debian or Ubuntu is needed")
-        due = missing(module.params["packages"])
-    if due and not module.check_mode:
+        due = missing(call.params["packages"])
+    if due and not call.check_mode:
         install(due)
     return {
         "changed": bool(due),
@@ -77,15 +76,3 @@ def work(module) -> dict:
         "ansible_facts": {"clusterwright_machine": machine.relaxations()},
         "time": time.time(),
     }
-
-
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={"packages": {"type": "list", "elements": "str", "default": []}},
-        supports_check_mode=True,
-    )
-    conclude(module, work)
-
-
-if __name__ == "__main__":
-    main()

@@ -37,11 +37,10 @@ import ipaddress
 import json
 import os
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.clusterwright.cluster.plugins.module_utils import api, files, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import run
-from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.leftovers import ROUTE_PROTOCOL
 from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import BRIDGE_NETFILTER
 
@@ -122,8 +121,8 @@ END
 """
 
 
-def work(module) -> dict:
-    params, check = module.params, module.check_mode
+def work(call) -> dict:
+    params, check = call.params, call.check_mode
     client = Api(api.KUBELET)
     path = f"/api/v1/nodes/{params['node_name']}"
 
@@ -153,20 +152,3 @@ def work(module) -> dict:
     if files.write(CONFIGURATION, conflist(own), 0o644, check):
         changed.append(CONFIGURATION)
     return {"changed": bool(changed), "written": changed, "pod_cidr": own, "interface": interface}
-
-
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "node_name": {"type": "str", "required": True},
-            "address": {"type": "str", "required": True},
-            "pod_cidr": {"type": "str", "required": True},
-            "timeout_seconds": {"type": "int", "default": 120},
-        },
-        supports_check_mode=True,
-    )
-    conclude(module, work)
-
-
-if __name__ == "__main__":
-    main()

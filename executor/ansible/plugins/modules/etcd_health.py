@@ -26,33 +26,16 @@ author:
   - Clusterwright developers
 """
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.etcd import Etcd
-from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 
-def work(module) -> dict:
-    etcd = Etcd(module.params["pki_directory"], module.params["endpoints"])
-    wait(etcd.healthy, module.params["timeout_seconds"], "EtcdUnhealthy", lambda: f"etcd is not healthy: {etcd.said}")
+def work(call) -> dict:
+    etcd = Etcd(call.params["pki_directory"], call.params["endpoints"])
+    wait(etcd.healthy, call.params["timeout_seconds"], "EtcdUnhealthy", lambda: f"etcd is not healthy: {etcd.said}")
     ids = etcd.cluster_ids()
     if len(set(ids.values())) != 1:
         seen = ", ".join(f"{endpoint}: {cluster:x}" for endpoint, cluster in sorted(ids.items()))
         raise StepFailure("EtcdSplit", f"members are of different clusters: {seen}: wipe the one that does not belong")
     return {"changed": False, "msg": f"{len(ids)} members are healthy"}
-
-
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "endpoints": {"type": "list", "elements": "str", "required": True},
-            "pki_directory": {"type": "path", "required": True},
-            "timeout_seconds": {"type": "int", "default": 30},
-        },
-        supports_check_mode=True,
-    )
-    conclude(module, work)
-
-
-if __name__ == "__main__":
-    main()

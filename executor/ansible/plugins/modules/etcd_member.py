@@ -89,11 +89,10 @@ author:
 
 import os
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.clusterwright.cluster.plugins.module_utils import files, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.etcd import Etcd
-from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 UNIT = "etcd.service"
 INITIAL = "/etc/etcd/initial.env"
@@ -119,8 +118,8 @@ def own(params: dict) -> dict:
     raise StepFailure("InvalidVariables", f"etcd_members has no member {params['name']}")
 
 
-def work(module) -> dict:
-    params, check = module.params, module.check_mode
+def work(call) -> dict:
+    params, check = call.params, call.check_mode
     local = Etcd(params["pki_directory"], ["https://127.0.0.1:2379"])
     others = Etcd(
         params["pki_directory"],
@@ -148,25 +147,3 @@ def work(module) -> dict:
         if params["state"] == "existing":
             acted = others.promote(params["name"], params["timeout_seconds"]) or acted
     return {"changed": bool(changed) or acted, "msg": f"member {params['name']} is healthy"}
-
-
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "name": {"type": "str", "required": True},
-            "members": {"type": "list", "elements": "dict", "required": True},
-            "state": {"type": "str", "choices": ["new", "existing"], "default": "new"},
-            "token": {"type": "str", "required": True, "no_log": False},
-            "data_directory": {"type": "path", "default": "/var/lib/etcd"},
-            "pki_directory": {"type": "path", "required": True},
-            **files.options(),
-            "restart": {"type": "bool", "default": False},
-            "timeout_seconds": {"type": "int", "default": 120},
-        },
-        supports_check_mode=True,
-    )
-    conclude(module, work)
-
-
-if __name__ == "__main__":
-    main()

@@ -39,11 +39,9 @@ author:
 
 import threading
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.clusterwright.cluster.plugins.module_utils import membership
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import run
-from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import conclude
 
 PINNED = "io.cri-containerd.pinned=pinned"
 # Ours are named for the image; programs' names have no slash.
@@ -72,9 +70,9 @@ def chosen(bundle: Bundle, params: dict) -> list:
     return artifacts
 
 
-def work(module) -> dict:
-    bundle = Bundle(module.params["url"])
-    artifacts = chosen(bundle, module.params)
+def work(call) -> dict:
+    bundle = Bundle(call.params["url"])
+    artifacts = chosen(bundle, call.params)
     present = set(ctr("images", "ls", "-q").split())
     records = membership.read(membership.ARTIFACTS)
     due = [
@@ -91,29 +89,9 @@ def work(module) -> dict:
         with lock:
             records[PREFIX + reference(artifact)] = {"sha256": artifact["sha256"]}
 
-    if due and not module.check_mode:
+    if due and not call.check_mode:
         try:
             bundle.fetch_all(due, load)
         finally:
             membership.save(membership.ARTIFACTS, records)
     return {"changed": bool(due), "imported": [reference(artifact) for artifact in due]}
-
-
-def main() -> None:
-    entry = {
-        "name": {"type": "str", "required": True},
-        "version": {"type": "str"},
-    }
-    module = AnsibleModule(
-        argument_spec={
-            "url": {"type": "str", "required": True},
-            "wanted": {"type": "list", "elements": "dict", "required": True, "options": entry},
-            "also_all_others": {"type": "bool", "default": False},
-        },
-        supports_check_mode=True,
-    )
-    conclude(module, work)
-
-
-if __name__ == "__main__":
-    main()

@@ -100,11 +100,10 @@ author:
 import os
 import ssl
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.clusterwright.cluster.plugins.module_utils import files, healthz, membership, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
-from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 RUN_DIRECTORY = "/run/clusterwright"
 KUBELET_UNIT = "kubelet.service"
@@ -200,45 +199,20 @@ def become_node(params: dict) -> str:
     return verb
 
 
-def work(module) -> dict:
-    params = module.params
+def work(call) -> dict:
+    params = call.params
     done = membership.read(membership.KUBEADM).get("identity") == params["identity"]
     verb = None
     if not done:
-        if not module.check_mode:
+        if not call.check_mode:
             verb = become_node(params)
         changed = True
     else:
-        written = write_files(params, module.check_mode)
+        written = write_files(params, call.check_mode)
         # Certificates and kubeadm's own configuration are read when they are used; the kubelet reads its unit's files at start.
         restart = params["restart_kubelet"] or any("kubelet" in path for path in written)
-        acted = units.ensure(KUBELET_UNIT, restart, check=module.check_mode)
+        acted = units.ensure(KUBELET_UNIT, restart, check=call.check_mode)
         changed = bool(written) or acted
-    if not module.check_mode:
+    if not call.check_mode:
         wait_until_healthy(params)
     return {"changed": changed, "ran": verb, "msg": f"kubeadm {verb}" if verb else "already a node"}
-
-
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "role": {"type": "str", "required": True, "choices": ["control-plane", "worker"]},
-            "identity": {"type": "str", "required": True},
-            "node_name": {"type": "str", "required": True},
-            "address": {"type": "str", "required": True},
-            "port": {"type": "int", "default": 6443},
-            "endpoint": {"type": "dict", "required": True},
-            "init_config": {"type": "str", "no_log": True},
-            "join_config": {"type": "str", "required": True, "no_log": True},
-            "initialized": {"type": "bool", "default": False},
-            **files.options(),
-            "restart_kubelet": {"type": "bool", "default": False},
-            "timeout_seconds": {"type": "int", "default": 300},
-        },
-        supports_check_mode=True,
-    )
-    conclude(module, work)
-
-
-if __name__ == "__main__":
-    main()

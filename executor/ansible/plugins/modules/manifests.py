@@ -52,13 +52,12 @@ author:
 
 import json
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.clusterwright.cluster.plugins.module_utils import api
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
-from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
-KUBECTL = ("kubectl", f"--kubeconfig={api.ADMIN}")
+KUBECTL = ("kubectl", f"--kubeconfig={api.ADMIN}", "--cache-dir=/run/clusterwright/kubectl")
 MANAGER = "--field-manager=clusterwright"
 # A custom resource applied right after its definition is not known yet for a moment.
 ATTEMPTS = 4
@@ -134,32 +133,10 @@ def wait_for_rollouts(rollouts: list, timeout: float) -> None:
     wait(all_out, timeout, "RolloutIncomplete", lambda: "; ".join(f"{name}: {lack}" for name, lack in missing.items()))
 
 
-def work(module) -> dict:
+def work(call) -> dict:
     changed = []
-    for manifest in module.params["manifests"]:
-        changed += apply(manifest, module.check_mode)
-    if module.params["rollouts"]:
-        wait_for_rollouts(module.params["rollouts"], module.params["timeout_seconds"])
+    for manifest in call.params["manifests"]:
+        changed += apply(manifest, call.check_mode)
+    if call.params["rollouts"]:
+        wait_for_rollouts(call.params["rollouts"], call.params["timeout_seconds"])
     return {"changed": bool(changed), "objects": changed}
-
-
-def main() -> None:
-    rollout = {
-        "resource": {"type": "str", "required": True, "choices": ["deployments", "daemonsets"]},
-        "namespace": {"type": "str", "default": "kube-system"},
-        "name": {"type": "str", "required": True},
-    }
-    manifest = {"name": {"type": "str", "required": True}, "content": {"type": "str", "required": True}}
-    module = AnsibleModule(
-        argument_spec={
-            "manifests": {"type": "list", "elements": "dict", "default": [], "options": manifest},
-            "rollouts": {"type": "list", "elements": "dict", "default": [], "options": rollout},
-            "timeout_seconds": {"type": "int", "default": 300},
-        },
-        supports_check_mode=True,
-    )
-    conclude(module, work)
-
-
-if __name__ == "__main__":
-    main()

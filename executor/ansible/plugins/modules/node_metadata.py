@@ -18,10 +18,9 @@ author:
   - Clusterwright developers
 """
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.clusterwright.cluster.plugins.module_utils import api
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, Refused
-from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 
 def parsed(taint: str) -> dict:
@@ -67,22 +66,10 @@ def bring(client: Api, entry: dict, check: bool) -> bool:
     return False
 
 
-def work(module) -> dict:
-    entries = [entry for entry in module.params["nodes"] if entry.get("labels") or entry.get("taints")]
+def work(call) -> dict:
+    entries = [entry for entry in call.params["nodes"] if entry.get("labels") or entry.get("taints")]
     if not entries:
         return {"changed": False, "nodes": []}
     client = Api(api.ADMIN)
-    changed = [entry["name"] for entry in entries if bring(client, entry, module.check_mode)]
+    changed = [entry["name"] for entry in entries if bring(client, entry, call.check_mode)]
     return {"changed": bool(changed), "nodes": changed, "msg": f"differed: {', '.join(changed)}" if changed else "all there"}
-
-
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={"nodes": {"type": "list", "elements": "dict", "required": True}},
-        supports_check_mode=True,
-    )
-    conclude(module, work)
-
-
-if __name__ == "__main__":
-    main()

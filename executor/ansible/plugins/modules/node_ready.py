@@ -25,14 +25,13 @@ author:
   - Clusterwright developers
 """
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.clusterwright.cluster.plugins.module_utils import api, healthz, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, wait
-from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 
-def work(module) -> dict:
-    params = module.params
+def work(call) -> dict:
+    params = call.params
     name = params["node_name"]
     well, said = healthz.answer(healthz.KUBELET)
     if not well:
@@ -52,19 +51,3 @@ def work(module) -> dict:
 
     wait(arrived, params["timeout_seconds"], "NodeNotReady", missing)
     return {"changed": False, "msg": f"node {name} is {'Ready' if params['ready'] else 'registered'}"}
-
-
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "node_name": {"type": "str", "required": True},
-            "ready": {"type": "bool", "default": True},
-            "timeout_seconds": {"type": "int", "default": 120},
-        },
-        supports_check_mode=True,
-    )
-    conclude(module, work)
-
-
-if __name__ == "__main__":
-    main()

@@ -71,42 +71,15 @@ author:
   - Clusterwright developers
 """
 
-from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.findings import all_findings
 
 
-def work(module) -> dict:
-    findings = all_findings(module.params)
+def work(call) -> dict:
+    findings = all_findings(call.params)
     report = {"kind": "preflight", "findings": findings}
     errors = [finding for finding in findings if finding["severity"] == "error"]
     if errors:
         text = "; ".join(f"{finding['name']}: {finding['message']}" for finding in errors)
         raise StepFailure("PreflightFailed", text, clusterwright=report)
     return {"changed": False, "clusterwright": report, "msg": f"{len(findings)} warnings" if findings else "no findings"}
-
-
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "roles": {"type": "list", "elements": "str", "required": True},
-            "identity": {"type": "str", "required": True},
-            "ip": {"type": "str", "default": ""},
-            "pod_cidr": {"type": "str", "required": True},
-            "service_cidr": {"type": "str", "required": True},
-            "artifacts_url": {"type": "str", "required": True},
-            "artifacts": {"type": "list", "elements": "dict", "default": []},
-            "controller_time": {"type": "float", "default": 0},
-            "memory_minimum_mib": {"type": "int", "required": True},
-            "memory_recommended_mib": {"type": "int", "required": True},
-            "disk_minimum_mib": {"type": "int", "required": True},
-            "ignore": {"type": "list", "elements": "str", "default": []},
-            "allow_unsupported_distribution": {"type": "bool", "default": False},
-        },
-        supports_check_mode=True,
-    )
-    conclude(module, work)
-
-
-if __name__ == "__main__":
-    main()

@@ -40,10 +40,9 @@ author:
 import os
 import re
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.clusterwright.cluster.plugins.module_utils import files, host_file, machine, membership
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
-from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 SYSCTL_FILE = "/etc/sysctl.d/90-clusterwright.conf"
 MODULES_FILE = "/etc/modules-load.d/clusterwright.conf"
@@ -128,8 +127,8 @@ def turn_swap_off(check: bool) -> list:
     return changed
 
 
-def work(module) -> dict:
-    params, check = module.params, module.check_mode
+def work(call) -> dict:
+    params, check = call.params, call.check_mode
     changed = []
     if membership.save(membership.CLUSTER, params["cluster"], check):
         changed.append(membership.CLUSTER)
@@ -140,21 +139,3 @@ def work(module) -> dict:
     if host_file.set_lines(params["hosts"], check):
         changed.append(host_file.PATH)
     return {"changed": bool(changed), "differences": changed, "msg": f"set: {', '.join(changed)}" if changed else "nothing to do"}
-
-
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "cluster": {"type": "dict", "required": True},
-            "sysctl": {"type": "dict", "default": {}},
-            "modules": {"type": "list", "elements": "str", "default": []},
-            "swap_off": {"type": "bool", "default": True},
-            "hosts": {"type": "list", "elements": "str", "default": []},
-        },
-        supports_check_mode=True,
-    )
-    conclude(module, work)
-
-
-if __name__ == "__main__":
-    main()

@@ -22,13 +22,12 @@ author:
   - Clusterwright developers
 """
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.clusterwright.cluster.plugins.module_utils import leftovers, machine
-from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 
-def work(module) -> dict:
-    if module.params["report"] == "facts":
+def work(call) -> dict:
+    if call.params["report"] == "facts":
         return {
             "changed": False,
             "clusterwright": machine.facts(),
@@ -36,21 +35,6 @@ def work(module) -> dict:
         }
     left = leftovers.find_all()
     report = {"kind": "clean", "clean": not left, "leftovers": left}
-    if left and module.params["must_be_clean"]:
+    if left and call.params["must_be_clean"]:
         raise StepFailure("NotClean", f"left on the machine: {', '.join(left)}", clusterwright=report)
     return {"changed": False, "clusterwright": report, "msg": "clean" if not left else f"left: {', '.join(left)}"}
-
-
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "report": {"type": "str", "required": True, "choices": ["facts", "clean"]},
-            "must_be_clean": {"type": "bool", "default": False},
-        },
-        supports_check_mode=True,
-    )
-    conclude(module, work)
-
-
-if __name__ == "__main__":
-    main()

@@ -15,39 +15,47 @@ author:
   - Clusterwright developers
 """
 
+import base64
 import os
 import signal
 import time
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.clusterwright.cluster.plugins.module_utils import files, host_file, leftovers, membership, units
-from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, find
-from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+
+
+# Made by the steps, or by kubectl on the machine; of no importance if they stay.
+OTHER_DIRECTORIES = ("/opt/cni", "/etc/cni", "/run/clusterwright", "/root/.kube/cache")
+SHIM = "containerd-shim"
+# What runs in containers; etcd and the kubelet are services of their own.
+CONTAINERS = (SHIM, "kube-apiserver", "kube-controller", "kube-scheduler", "kube-proxy")
 
 
 def stop_services() -> None:
-    """kubeadm's own reset first, while its programs are there; then everything that could start something again."""
-    if find("kubeadm") and leftovers.filled("/etc/kubernetes"):
-        # Without that phase it would wait a minute for an etcd that is not kubeadm's.
-        attempt("kubeadm", "reset", "--force", "--skip-phases=remove-etcd-member,cleanup-node", timeout=120)
-    for unit in ("kubelet.service", *leftovers.UNITS):
-        if unit in leftovers.units():
-            attempt("systemctl", "disable", "--now", unit, timeout=60)
+    """The kubelet first, or it starts its Pods again. Not by `kubeadm reset`: it stops containers one after the other, waits for an
+    etcd that is not its own, and needs a runtime that answers, while here all of it goes."""
+    present = [unit for unit in leftovers.UNITS if unit in leftovers.units()]
+    if "kubelet.service" in present:
+        attempt("systemctl", "stop", "kubelet.service", timeout=60)
+    kill_processes(CONTAINERS)
+    if present:
+        attempt("systemctl", "disable", "--now", *present, timeout=120)
 
 
-def kill_processes() -> None:
-    """Ends what outlived its service, containers' processes with their shims."""
-    shims = leftovers.processes().get("containerd-shim", [])
-    for pid in [child for shim in shims for child in descendants(shim)] + shims:
-        kill(pid)
+def kill_processes(only: tuple = leftovers.PROCESSES) -> None:
+    """Ends the processes of these names, containers' with their shims, until none is left."""
     for _round in range(50):
-        left = leftovers.processes()
+        left = {name: pids for name, pids in leftovers.processes().items() if name in only}
         if not left:
             return
+        for shim in left.get(SHIM, []):
+            for pid in descendants(shim):
+                kill(pid)
         for pids in left.values():
             for pid in pids:
                 kill(pid)
-        time.sleep(0.1)
+        time.sleep(0.05)
 
 
 def descendants(parent: int) -> list:
@@ -128,7 +136,20 @@ def proxied() -> list:
     return ["/proc/sys/" + name.replace(".", "/") for name in names]
 
 
+def forget_kubeconfig() -> None:
+    """Removes root's kubeconfig when it is of this cluster; one of another cluster is not ours to remove."""
+    path = "/root/.kube/config"
+    try:
+        with open("/etc/kubernetes/pki/ca.crt", "rb") as certificate, open(path, encoding="ascii", errors="replace") as config:
+            ours = base64.b64encode(certificate.read()).decode("ascii") in config.read()
+    except OSError:
+        return
+    if ours:
+        files.remove(path)
+
+
 def remove_files() -> None:
+    forget_kubeconfig()
     for record in membership.read(membership.ARTIFACTS).values():
         for path in record.get("files", {}):
             files.remove(path)
@@ -137,7 +158,7 @@ def remove_files() -> None:
     wanted = leftovers.STATE_DIRECTORIES + (leftovers.RUNTIME_DIRECTORIES if leftovers.own_runtime() else ())
     for directory in wanted:
         empty(directory)
-    for path in leftovers.FILES + ("/opt/cni", "/etc/cni", "/run/clusterwright", membership.HOME):
+    for path in leftovers.FILES + (*OTHER_DIRECTORIES, membership.HOME):
         files.remove(path)
     host_file.set_lines([])
     units.reload()
@@ -158,9 +179,9 @@ def empty(directory: str) -> None:
         pass
 
 
-def work(module) -> dict:
+def work(call) -> dict:
     before = leftovers.find_all()
-    if module.check_mode:
+    if call.check_mode:
         return {"changed": bool(before), "msg": f"would remove: {', '.join(before)}"}
     if before:
         stop_services()
@@ -173,11 +194,3 @@ def work(module) -> dict:
     if left:
         raise StepFailure("NotClean", f"left on the machine after the reset: {', '.join(left)}", clusterwright=report)
     return {"changed": bool(before), "clusterwright": report, "msg": f"removed {len(before)} things" if before else "was clean"}
-
-
-def main() -> None:
-    conclude(AnsibleModule(argument_spec={}, supports_check_mode=True), work)
-
-
-if __name__ == "__main__":
-    main()

@@ -74,13 +74,11 @@ author:
   - Clusterwright developers
 """
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.clusterwright.cluster.plugins.module_utils import files, units
-from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import conclude
 
 
-def work(module) -> dict:
-    params, check = module.params, module.check_mode
+def work(call) -> dict:
+    params, check = call.params, call.check_mode
     changed = files.write_all(params["files"], check) + files.write_all(params["secrets"], check, files.SECRET)
     changed += [path for path in params["remove"] if files.remove(path, check)]
     restart = params["restart"] or any(not path.startswith(tuple(params["no_restart_for"])) for path in changed)
@@ -88,23 +86,3 @@ def work(module) -> dict:
     if params["socket"] and not check:
         units.wait_for_socket(params["socket"], params["name"])
     return {"changed": bool(changed) or acted, "files_changed": changed}
-
-
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "name": {"type": "str", "required": True},
-            **files.options(),
-            "remove": {"type": "list", "elements": "path", "default": []},
-            "no_restart_for": {"type": "list", "elements": "path", "default": []},
-            "restart": {"type": "bool", "default": False},
-            "start": {"type": "bool", "default": True},
-            "socket": {"type": "path"},
-        },
-        supports_check_mode=True,
-    )
-    conclude(module, work)
-
-
-if __name__ == "__main__":
-    main()

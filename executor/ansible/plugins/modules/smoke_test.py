@@ -35,11 +35,10 @@ author:
 
 import time
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.clusterwright.cluster.plugins.module_utils import api
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, Refused, wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
-from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure, conclude
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 LABEL = "clusterwright.dev/smoke-test"
 NAME = "smoke-test"
@@ -153,8 +152,8 @@ def remove_namespaces(client: Api) -> None:
             pass
 
 
-def work(module) -> dict:
-    params = module.params
+def work(call) -> dict:
+    params = call.params
     client = Api(api.ADMIN)
     tag = params["version"] or Bundle(params["url"]).resolve([{"name": params["image"]}])[0]["version"]
     image = f"{params['image']}:{tag}"
@@ -194,21 +193,3 @@ def work(module) -> dict:
     finally:
         remove_namespaces(client)
     return {"changed": False, "msg": f"a Pod answered through the name {name} after {elapsed:.1f} s"}
-
-
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "url": {"type": "str", "required": True},
-            "image": {"type": "str", "required": True},
-            "version": {"type": "str", "default": ""},
-            "dns_domain": {"type": "str", "default": "cluster.local"},
-            "timeout_seconds": {"type": "int", "default": 120},
-        },
-        supports_check_mode=False,
-    )
-    conclude(module, work)
-
-
-if __name__ == "__main__":
-    main()
