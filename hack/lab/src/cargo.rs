@@ -42,7 +42,23 @@ pub fn pause(cache: &Cache, progress: &Progress) -> Result<PathBuf> {
 fn cargo(verb: &str) -> Command {
     let mut cargo = Command::new("cargo");
     cargo.current_dir(project::path("")).arg(verb);
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(says_who_runs) {
+            cargo.env_remove(name);
+        }
+    }
     cargo
+}
+
+/// Whether `cargo run` and `cargo test` set this variable for what they start. A dependency's build script looks at
+/// some of them: passed on, they would have it and all above it compiled again at each change of caller.
+fn says_who_runs(name: &str) -> bool {
+    matches!(
+        name,
+        "CARGO_CRATE_NAME" | "CARGO_BIN_NAME" | "CARGO_PRIMARY_PACKAGE" | "OUT_DIR"
+    ) || ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_EXE_"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
 }
 
 /// The directory of release builds, wherever the user keeps them.
@@ -57,4 +73,17 @@ fn release() -> Result<PathBuf> {
         .as_str()
         .context("cargo metadata names no target directory")?;
     Ok(Path::new(target).join("release"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::says_who_runs;
+
+    #[test]
+    fn a_users_settings_reach_cargo_and_the_callers_name_does_not() {
+        assert!(says_who_runs("CARGO_PKG_NAME") && says_who_runs("CARGO_MANIFEST_DIR"));
+        assert!(
+            !says_who_runs("CARGO_HOME") && !says_who_runs("CARGO_TARGET_DIR") && !says_who_runs("RUSTFLAGS")
+        );
+    }
 }
