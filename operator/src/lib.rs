@@ -6,6 +6,7 @@
 pub mod bootstrap_token;
 pub mod cache;
 pub mod cluster;
+pub mod cluster_deployment;
 pub mod context;
 pub mod controller;
 pub mod error;
@@ -13,8 +14,11 @@ pub mod events;
 pub mod execute;
 pub mod health;
 pub mod kubeconfig;
+pub mod machine;
+pub mod machine_set;
 pub mod metrics;
 pub mod pki;
+pub mod playbook_run;
 pub mod remote;
 pub mod settings;
 pub mod telemetry;
@@ -59,6 +63,10 @@ async fn serve(settings: Settings) -> Result<(), Error> {
 fn spawn_controllers(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     // One line for each controller, in alphabetical order.
     cluster::spawn(ctx, tasks);
+    cluster_deployment::spawn(ctx, tasks);
+    machine::spawn(ctx, tasks);
+    machine_set::spawn(ctx, tasks);
+    playbook_run::spawn(ctx, tasks);
 }
 
 async fn stop_signal() -> Result<(), Error> {

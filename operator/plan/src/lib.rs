@@ -5,7 +5,18 @@ mod next;
 pub use next::{Next, Plan};
 
 // One line for each planner, in alphabetical order.
+pub mod attempts;
+pub mod claims;
 pub mod cluster;
+pub mod cluster_deployment;
 pub mod inputs;
+pub mod job;
+pub mod machine;
+pub mod machine_set;
+pub mod naming;
+pub mod news;
+pub mod playbook_run;
+pub mod provisioning;
+pub mod sentence;
 #[cfg(test)]
 pub mod settles;

@@ -1,0 +1,252 @@
+//! Claims: which Host a Machine takes from the spare pool of its namespace. Deterministic, and the same for everyone who
+//! looks at the same pool: Machines choose in turn, so that two of them seldom want the same Host.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::names::condition;
+use crds::placement::HostSelector;
+use crds::step::Role;
+use crds::{Host, Machine, conditions};
+
+/// Which Hosts may be taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish<'a> {
+    /// Labels that a Host must carry.
+    pub selector: Option<&'a HostSelector>,
+    /// Names, in the order of preference.
+    pub hosts: Option<&'a [String]>,
+    /// Keys of labels over whose values machines are spread.
+    pub spread_by: &'a [String],
+}
+
+impl<'a> Wish<'a> {
+    /// What a Machine wishes. One that names its Host wishes that one.
+    pub fn of(machine: &'a Machine) -> Self {
+        Self {
+            selector: machine.spec.host_selector.as_ref(),
+            hosts: machine.spec.hosts.as_deref(),
+            spread_by: &machine.spec.spread_by,
+        }
+    }
+
+    /// Whether the Host is one of those wished for; says nothing about whether it is free.
+    pub fn matches(&self, host: &Host) -> bool {
+        let name = name_of(host);
+        let named = self
+            .hosts
+            .is_none_or(|hosts| hosts.iter().any(|wished| wished == name));
+        let labels = host.metadata.labels.as_ref();
+        let labelled = self.selector.is_none_or(|selector| {
+            selector
+                .match_labels
+                .iter()
+                .all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(&value.0))
+        });
+        named && labelled
+    }
+}
+
+fn name_of(host: &Host) -> &str {
+    host.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// Why a Host cannot be claimed; `None` when it can. The condition `Ready` alone is not believed: it may speak of the
+/// time before the last claim.
+pub fn why_not(host: &Host) -> Option<String> {
+    if let Some(claim) = &host.spec.claim_ref {
+        return Some(format!("held by Machine {}", claim.name));
+    }
+    if host.metadata.deletion_timestamp.is_some() {
+        return Some("being deleted".into());
+    }
+    if host.spec.unschedulable {
+        return Some("unschedulable".into());
+    }
+    let Some(status) = &host.status else {
+        return Some("not probed yet".into());
+    };
+    match conditions::find(&status.conditions, condition::READY) {
+        Some(ready) if ready.status == "True" => {}
+        Some(ready) => return Some(format!("not Ready: {}", ready.reason)),
+        None => return Some("not probed yet".into()),
+    }
+    if status.cleaned_epoch != Some(host.spec.claim_epoch) {
+        return Some("not proved clean since its last claim".into());
+    }
+    None
+}
+
+/// Whether the Host can be claimed.
+pub fn is_free(host: &Host) -> bool {
+    why_not(host).is_none()
+}
+
+/// Whether this Machine holds the Host.
+pub fn holds(machine: &Machine, host: &Host) -> bool {
+    let uid = machine.metadata.uid.as_deref();
+    host.spec
+        .claim_ref
+        .as_ref()
+        .is_some_and(|claim| Some(claim.uid.as_str()) == uid)
+}
+
+/// The Host that a Machine may take now: all Machines of the namespace that look for one choose in turn, control planes
+/// first, then in the order of their age. `None` when none is left for it.
+pub fn choose<'a>(machine: &Machine, machines: &[&Machine], hosts: &[&'a Host]) -> Option<&'a Host> {
+    let held = held_by_machines(hosts);
+    let mut free: Vec<&Host> = hosts.iter().copied().filter(|host| is_free(host)).collect();
+    // A Host that a Machine names is that Machine's before it is claimed.
+    let named: BTreeSet<&str> = machines
+        .iter()
+        .filter(|other| other.metadata.uid != machine.metadata.uid && !held.contains_key(uid_of(other)))
+        .filter_map(|other| other.spec.host_ref.as_ref().map(|host| host.name.as_str()))
+        .collect();
+    free.retain(|host| !named.contains(name_of(host)));
+    let mut looking: Vec<&Machine> = machines
+        .iter()
+        .copied()
+        .filter(|other| uid_of(other) != uid_of(machine))
+        .filter(|other| is_looking(other) && !held.contains_key(uid_of(other)))
+        .filter(|other| turn_of(other) < turn_of(machine))
+        .collect();
+    looking.sort_by_key(|machine| turn_of(machine));
+    let mut taken: Vec<(&Machine, &Host)> = Vec::new();
+    for other in looking {
+        if let Some(host) = best(other, machines, hosts, &held, &taken, &free) {
+            free.retain(|candidate| name_of(candidate) != name_of(host));
+            taken.push((other, host));
+        }
+    }
+    best(machine, machines, hosts, &held, &taken, &free)
+}
+
+/// Whether the Machine looks for a Host.
+pub fn is_looking(machine: &Machine) -> bool {
+    machine.spec.host_ref.is_none() && machine.metadata.deletion_timestamp.is_none()
+}
+
+type Turn<'a> = (
+    Role,
+    bool,
+    Option<&'a k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>,
+    &'a str,
+    &'a str,
+);
+
+fn turn_of(machine: &Machine) -> Turn<'_> {
+    (
+        machine.spec.role,
+        machine.spec.hosts.is_none(),
+        machine.metadata.creation_timestamp.as_ref(),
+        machine.metadata.name.as_deref().unwrap_or_default(),
+        uid_of(machine),
+    )
+}
+
+fn uid_of(machine: &Machine) -> &str {
+    machine.metadata.uid.as_deref().unwrap_or_default()
+}
+
+/// Hosts by the UID of the Machine that holds them.
+fn held_by_machines<'a>(hosts: &[&'a Host]) -> BTreeMap<&'a str, &'a Host> {
+    let claim = |host: &'a Host| {
+        host.spec
+            .claim_ref
+            .as_ref()
+            .map(|claim| (claim.uid.as_str(), host))
+    };
+    hosts.iter().copied().filter_map(claim).collect()
+}
+
+/// The best free Host for a Machine: where fewest of its set are, by each key in turn; then by the order of names given;
+/// then by name.
+fn best<'a>(
+    machine: &Machine,
+    machines: &[&Machine],
+    hosts: &[&'a Host],
+    held: &BTreeMap<&str, &'a Host>,
+    taken: &[(&Machine, &Host)],
+    free: &[&'a Host],
+) -> Option<&'a Host> {
+    let wish = Wish::of(machine);
+    let places: Vec<&Host> = if wish.spread_by.is_empty() {
+        Vec::new()
+    } else {
+        places_of_siblings(machine, machines, hosts, held, taken)
+    };
+    let rank = |host: &Host| {
+        let crowd: Vec<usize> = wish
+            .spread_by
+            .iter()
+            .map(|key| {
+                places
+                    .iter()
+                    .filter(|place| value(place, key) == value(host, key))
+                    .count()
+            })
+            .collect();
+        let name = name_of(host);
+        let preference = wish
+            .hosts
+            .and_then(|hosts| hosts.iter().position(|wished| wished == name));
+        (crowd, preference.unwrap_or(usize::MAX), name.to_owned())
+    };
+    free.iter()
+        .copied()
+        .filter(|host| wish.matches(host))
+        .min_by_key(|host| rank(host))
+}
+
+fn places_of_siblings<'a>(
+    machine: &Machine,
+    machines: &[&Machine],
+    hosts: &[&'a Host],
+    held: &BTreeMap<&str, &'a Host>,
+    taken: &[(&Machine, &'a Host)],
+) -> Vec<&'a Host> {
+    let of_set = |other: &Machine| {
+        other.spec.cluster_name == machine.spec.cluster_name && set_of(other) == set_of(machine)
+    };
+    let settled = machines.iter().filter(|other| of_set(other)).filter_map(|other| {
+        let named = other.spec.host_ref.as_ref();
+        let named = named.and_then(|named| hosts.iter().find(|host| name_of(host) == named.name));
+        held.get(uid_of(other)).copied().or(named.copied())
+    });
+    let promised = taken
+        .iter()
+        .filter(|(other, _)| of_set(other))
+        .map(|(_, host)| *host);
+    settled.chain(promised).collect()
+}
+
+fn set_of(machine: &Machine) -> Option<&str> {
+    let labels = machine.metadata.labels.as_ref()?;
+    labels.get(crds::names::label::MACHINE_SET).map(String::as_str)
+}
+
+fn value<'a>(host: &'a Host, key: &str) -> Option<&'a str> {
+    host.metadata.labels.as_ref()?.get(key).map(String::as_str)
+}
+
+/// What the pool offers to a wish.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// Hosts that match and can be claimed.
+    pub free: usize,
+    /// Hosts that match, belong to nobody, and cannot be claimed: name and why.
+    pub unfit: Vec<(String, String)>,
+}
+
+/// What the pool offers to a wish.
+pub fn offer(wish: &Wish<'_>, hosts: &[&Host]) -> Offer {
+    let mut offer = Offer::default();
+    for host in hosts.iter().filter(|host| wish.matches(host)) {
+        match why_not(host) {
+            None => offer.free += 1,
+            Some(why) if host.spec.claim_ref.is_none() => offer.unfit.push((name_of(host).to_owned(), why)),
+            Some(_) => {}
+        }
+    }
+    offer.unfit.sort();
+    offer
+}

@@ -1,0 +1,235 @@
+//! ClusterDeployment: makes the sets of machines, asks for the runs that turn them into a cluster, grants the cluster's
+//! lock, and says how far it is.
+
+mod conditions;
+mod deletion;
+mod install;
+mod join;
+pub mod lock;
+mod problem;
+mod reset;
+mod runs;
+mod scene;
+mod sets;
+
+use std::collections::BTreeMap;
+
+use crds::cluster::ClusterSpec;
+use crds::names::{self, finalizer, label};
+use crds::references::{LocalRef, controller_ref};
+use crds::step::Intent;
+use crds::{Cluster, ClusterDeployment, ClusterDeploymentStatus, Host, Machine, MachineSet, PlaybookRun};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use crate::{Next, Plan};
+use install::Install;
+use join::Joins;
+use problem::Problem;
+use reset::Resets;
+use scene::Scene;
+
+/// A kubeconfig with less left than this is made anew.
+const RENEW_BEFORE: SignedDuration = SignedDuration::from_hours(60 * 24);
+
+/// What was observed.
+pub struct Observed<'a> {
+    /// The time.
+    pub now: Timestamp,
+    /// The ClusterDeployment, read from the API and not from a cache: its lock is decided here.
+    pub deployment: &'a ClusterDeployment,
+    /// MachineSets of the namespace.
+    pub sets: &'a [&'a MachineSet],
+    /// Machines of the cluster.
+    pub machines: &'a [&'a Machine],
+    /// Hosts of the namespace.
+    pub hosts: &'a [&'a Host],
+    /// Runs of the cluster.
+    pub runs: &'a [&'a PlaybookRun],
+    /// The Cluster object of the same name.
+    pub cluster: Option<&'a Cluster>,
+    /// Whether the Secret with the cluster's authorities is there.
+    pub pki: bool,
+    /// Whether the Secret with the administrator's kubeconfig is there.
+    pub kubeconfig: bool,
+}
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Put the finalizer on the ClusterDeployment.
+    AddFinalizer,
+    /// Make the cluster's authorities and keys.
+    MakePki,
+    /// Make the administrator's kubeconfig for this endpoint.
+    MakeKubeconfig {
+        /// `https://host:port`.
+        endpoint: String,
+    },
+    /// Apply the Cluster object.
+    ApplyCluster(Box<Cluster>),
+    /// Apply a MachineSet.
+    ApplyMachineSet {
+        /// Its name.
+        name: String,
+        /// What is wanted of it.
+        object: Value,
+    },
+    /// Delete this very MachineSet; its Machines go with it.
+    DeleteMachineSet(Box<MachineSet>),
+    /// Delete this very Machine.
+    DeleteMachine(Box<Machine>),
+    /// Make this run, once.
+    CreateRun(Box<PlaybookRun>),
+    /// Ask this run to stop.
+    CancelRun(Box<PlaybookRun>),
+    /// Delete this run, which is over and whose story is told by later ones.
+    DeleteRun(Box<PlaybookRun>),
+    /// Let the ClusterDeployment go.
+    RemoveFinalizer,
+}
+
+/// What is under way, as far as it was planned; the status is told from it.
+struct Work<'a> {
+    problem: Option<Problem>,
+    install: Install,
+    joins: Joins<'a>,
+    resets: Resets<'a>,
+    put_back: Vec<(String, i32, i32)>,
+}
+
+/// Decides.
+pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
+    let scene = Scene::of(observed);
+    let lock = grant(&scene);
+    if observed.deployment.metadata.deletion_timestamp.is_some() {
+        let deletion = deletion::of(&scene);
+        let status = conditions::deleting(&scene, &lock, &deletion);
+        return Plan {
+            steps: deletion.steps,
+            status,
+            next: deletion.next,
+            waits_for: Some(deletion.message),
+        };
+    }
+    let mut steps = Vec::new();
+    let finalizers = observed
+        .deployment
+        .metadata
+        .finalizers
+        .as_deref()
+        .unwrap_or_default();
+    if !finalizers
+        .iter()
+        .any(|there| there == finalizer::CLUSTER_DEPLOYMENT)
+    {
+        steps.push(Step::AddFinalizer);
+    }
+    let problem = problem::find(&scene);
+    let works = problem.is_none() && !observed.deployment.spec.paused;
+    let mut next = Next::OnChange;
+    let mut work = Work {
+        problem,
+        install: install::of(&scene),
+        joins: join::of(&scene),
+        resets: reset::of(&scene),
+        put_back: sets::put_back(&scene),
+    };
+    if works {
+        steps.extend(access(&scene));
+        steps.extend(sets::steps(&scene));
+        if let Install::Begins(run) = &work.install {
+            steps.push((**run).clone());
+        }
+        if let Install::Later { at, .. } = &work.install {
+            next = next.or_sooner(deletion::until(&scene, *at));
+        }
+        steps.append(&mut work.joins.steps);
+        next = next.or_sooner(work.joins.next.unwrap_or(Next::OnChange));
+        for (_, at, _) in &work.joins.later {
+            next = next.or_sooner(deletion::until(&scene, *at));
+        }
+    }
+    if !observed.deployment.spec.paused {
+        // What leaves is cleaned even if a wish cannot be met.
+        steps.append(&mut work.resets.steps);
+        for (_, at, _) in &work.resets.later {
+            next = next.or_sooner(deletion::until(&scene, *at));
+        }
+    }
+    let (status, waits_for) = conditions::living(&scene, &lock, &work);
+    Plan {
+        steps,
+        status,
+        next,
+        waits_for,
+    }
+}
+
+fn grant(scene: &Scene<'_>) -> lock::Lock {
+    let deployment = scene.deployment;
+    let deleting = deployment.metadata.deletion_timestamp.is_some();
+    let status = deployment.status.clone().unwrap_or_default();
+    let claimants: Vec<lock::Claimant> = scene
+        .observed
+        .runs
+        .iter()
+        .filter(|run| run.spec.intent != Intent::Probe)
+        .map(|run| {
+            let may_start = !deployment.spec.paused && (!deleting || run.spec.intent == Intent::Reset);
+            lock::Claimant::of(run, scene.observed.machines, may_start)
+        })
+        .collect();
+    lock::decide(
+        &status.operations,
+        status.last_token,
+        &claimants,
+        scene.observed.now,
+    )
+}
+
+/// Keys, kubeconfig and the Cluster object, each once it can be had.
+fn access(scene: &Scene<'_>) -> Vec<Step> {
+    let observed = scene.observed;
+    let mut steps = Vec::new();
+    if !observed.pki {
+        steps.push(Step::MakePki);
+    }
+    let Some(endpoint) = scene.endpoint() else {
+        return steps;
+    };
+    let known = scene
+        .deployment
+        .status
+        .as_ref()
+        .and_then(|status| status.endpoint.as_ref());
+    if !observed.kubeconfig || known != Some(&endpoint) || is_about_to_end(observed) {
+        steps.push(Step::MakeKubeconfig { endpoint });
+    }
+    let spec = ClusterSpec {
+        kubeconfig_ref: LocalRef::new(names::kubeconfig_secret(&scene.name)),
+    };
+    if observed.cluster.is_none_or(|cluster| cluster.spec != spec) {
+        let mut cluster = Cluster::new(&scene.name, spec);
+        cluster.metadata.namespace = scene.deployment.metadata.namespace.clone();
+        cluster.metadata.owner_references = controller_ref(scene.deployment).map(|owner| vec![owner]);
+        cluster.metadata.labels = Some(BTreeMap::from([(label::CLUSTER.into(), scene.name.clone())]));
+        steps.push(Step::ApplyCluster(Box::new(cluster)));
+    }
+    steps
+}
+
+/// Whether the administrator's certificate, as the Cluster shows it, ends soon.
+fn is_about_to_end(observed: &Observed<'_>) -> bool {
+    let status = observed.cluster.and_then(|cluster| cluster.status.as_ref());
+    let certificates = status
+        .map(|status| status.certificates.as_slice())
+        .unwrap_or_default();
+    certificates.iter().any(|certificate| {
+        certificate.name == "admin-kubeconfig"
+            && certificate.expires_at.0.duration_since(observed.now) < RENEW_BEFORE
+    })
+}
+
+#[cfg(test)]
+mod tests;

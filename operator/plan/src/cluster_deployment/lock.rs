@@ -1,0 +1,274 @@
+//! The cluster's lock: which runs may work on it now, and with which token. Exclusive runs are alone; Shared ones stand
+//! side by side when they work on different Hosts. Nobody overtakes a run that was made before and is in its way.
+
+use crds::cluster_deployment::{LockMode, Operation};
+use crds::step::{Intent, Role};
+use crds::{Machine, PlaybookRun};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::attempts;
+
+/// Runs that hold the lock at once: fewer than the status takes.
+const MOST: usize = 60;
+
+/// What the lock is from now on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lock {
+    /// The runs that hold it.
+    pub operations: Vec<Operation>,
+    /// The highest token given out.
+    pub last_token: i64,
+}
+
+/// What is asked of the lock.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claimant {
+    /// Name of the run.
+    pub run: String,
+    /// Alone, or beside others.
+    pub mode: LockMode,
+    /// Its Hosts.
+    pub hosts: Vec<String>,
+    /// Nothing more comes of it.
+    pub over: bool,
+    /// The token that it works with already; 0: none.
+    pub token: i64,
+    /// Whether it may be granted now, if nothing conflicts.
+    pub may_start: bool,
+    /// When it was made, and began: the order of the queue.
+    pub made: (Option<Timestamp>, Option<Timestamp>),
+}
+
+impl Claimant {
+    /// A run, and how it would hold the cluster: Shared when all its Hosts are workers' and its work stays on them.
+    pub fn of(run: &PlaybookRun, machines: &[&Machine], may_start: bool) -> Self {
+        let is_worker = |host: &String| {
+            machines.iter().any(|machine| {
+                machine.spec.role == Role::Worker
+                    && machine
+                        .spec
+                        .host_ref
+                        .as_ref()
+                        .is_some_and(|named| named.name == *host)
+            })
+        };
+        let stays = matches!(
+            run.spec.intent,
+            Intent::Join | Intent::Custom | Intent::Reset | Intent::Remove
+        );
+        let shared = stays && run.spec.hosts.iter().all(is_worker);
+        let status = run.status.as_ref();
+        Self {
+            run: run.metadata.name.clone().unwrap_or_default(),
+            mode: if shared {
+                LockMode::Shared
+            } else {
+                LockMode::Exclusive
+            },
+            hosts: run.spec.hosts.clone(),
+            over: attempts::is_over(run),
+            token: status.map_or(0, |status| status.token),
+            may_start: may_start && !run.spec.cancel,
+            made: (
+                run.metadata.creation_timestamp.as_ref().map(|time| time.0),
+                status
+                    .and_then(|status| status.started_at.as_ref())
+                    .map(|time| time.0),
+            ),
+        }
+    }
+
+    fn conflicts(&self, mode: LockMode, hosts: &[String]) -> bool {
+        self.mode == LockMode::Exclusive
+            || mode == LockMode::Exclusive
+            || self.hosts.iter().any(|host| hosts.contains(host))
+    }
+
+    fn operation(&self, token: i64, started_at: Timestamp) -> Operation {
+        Operation {
+            run: self.run.clone(),
+            mode: self.mode,
+            hosts: self.hosts.clone(),
+            token,
+            started_at: Time(started_at),
+        }
+    }
+}
+
+/// Decides from the lock as it stands and all runs of the cluster. A run that is over or gone lets go. A run that works
+/// with a token, and that the lock does not know (a status that was lost), takes its place again before anyone else.
+pub fn decide(held: &[Operation], last_token: i64, runs: &[Claimant], now: Timestamp) -> Lock {
+    let of = |name: &str| runs.iter().find(|run| run.run == name);
+    let mut operations: Vec<Operation> = held
+        .iter()
+        .filter(|held| of(&held.run).is_some_and(|run| !run.over))
+        .cloned()
+        .collect();
+    let seen = runs
+        .iter()
+        .map(|run| run.token)
+        .chain(held.iter().map(|held| held.token));
+    let mut last_token = seen.fold(last_token, i64::max);
+    let holds = |operations: &[Operation], run: &Claimant| operations.iter().any(|held| held.run == run.run);
+
+    for run in runs.iter().filter(|run| !run.over && run.token > 0) {
+        if !holds(&operations, run) {
+            operations.push(run.operation(run.token, run.made.1.unwrap_or(now)));
+        }
+    }
+    let mut queue: Vec<&Claimant> = runs
+        .iter()
+        .filter(|run| !run.over && !holds(&operations, run))
+        .collect();
+    queue.sort_by(|a, b| (a.made.0, &a.run).cmp(&(b.made.0, &b.run)));
+    let mut before: Vec<&Claimant> = Vec::new();
+    // One that may not start (paused, canceled) does not keep others from theirs.
+    for run in queue.into_iter().filter(|run| run.may_start) {
+        let held = operations
+            .iter()
+            .any(|held| run.conflicts(held.mode, &held.hosts));
+        let overtakes = before.iter().any(|other| run.conflicts(other.mode, &other.hosts));
+        if held || overtakes || operations.len() >= MOST {
+            before.push(run);
+        } else {
+            last_token += 1;
+            operations.push(run.operation(last_token, now));
+        }
+    }
+    Lock {
+        operations,
+        last_token,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Claimant, Lock, decide};
+    use crds::cluster_deployment::LockMode::{self, Exclusive, Shared};
+    use jiff::{SignedDuration, Timestamp};
+    use proptest::prelude::*;
+
+    fn claimant(run: &str, mode: LockMode, hosts: &[&str], made: i64) -> Claimant {
+        Claimant {
+            run: run.into(),
+            mode,
+            hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
+            over: false,
+            token: 0,
+            may_start: true,
+            made: (
+                Some(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(made)),
+                None,
+            ),
+        }
+    }
+
+    fn holders(lock: &Lock) -> Vec<(&str, i64)> {
+        lock.operations
+            .iter()
+            .map(|held| (held.run.as_str(), held.token))
+            .collect()
+    }
+
+    fn first(runs: &[Claimant]) -> Lock {
+        decide(&[], 0, runs, Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn an_exclusive_run_is_alone_and_shared_ones_stand_side_by_side_on_different_hosts() {
+        let lock = first(&[
+            claimant("a", Shared, &["x"], 0),
+            claimant("b", Shared, &["y"], 1),
+            claimant("c", Exclusive, &["z"], 2),
+        ]);
+        assert_eq!(holders(&lock), [("a", 1), ("b", 2)]);
+        let lock = first(&[claimant("a", Shared, &["x"], 0), claimant("b", Shared, &["x"], 1)]);
+        assert_eq!(holders(&lock), [("a", 1)]);
+        let lock = first(&[
+            claimant("a", Exclusive, &["x"], 0),
+            claimant("b", Shared, &["y"], 1),
+        ]);
+        assert_eq!(holders(&lock), [("a", 1)]);
+    }
+
+    #[test]
+    fn nobody_overtakes_a_run_that_waits() {
+        let lock = first(&[
+            claimant("c", Shared, &["y"], 2),
+            claimant("b", Exclusive, &["z"], 1),
+            claimant("a", Shared, &["x"], 0),
+        ]);
+        assert_eq!(holders(&lock), [("a", 1)]);
+    }
+
+    #[test]
+    fn a_run_that_is_over_or_gone_lets_go_and_its_token_is_never_given_again() {
+        let mut runs = vec![
+            claimant("a", Exclusive, &["x"], 0),
+            claimant("b", Exclusive, &["x"], 1),
+        ];
+        let lock = first(&runs);
+        runs[0].over = true;
+        let next = decide(&lock.operations, lock.last_token, &runs, Timestamp::UNIX_EPOCH);
+        assert_eq!(holders(&next), [("b", 2)]);
+        let gone = decide(&next.operations, next.last_token, &[], Timestamp::UNIX_EPOCH);
+        assert_eq!((holders(&gone), gone.last_token), (vec![], 2));
+    }
+
+    #[test]
+    fn what_may_not_start_is_not_granted_and_keeps_nobody_out() {
+        let mut paused = claimant("a", Exclusive, &["x"], 0);
+        paused.may_start = false;
+        let lock = first(&[paused, claimant("b", Exclusive, &["x"], 1)]);
+        assert_eq!(holders(&lock), [("b", 1)]);
+    }
+
+    #[test]
+    fn a_lost_lock_is_rebuilt_from_the_tokens_of_the_runs() {
+        let mut working = claimant("a", Exclusive, &["x"], 0);
+        working.token = 41;
+        let mut old = claimant("z", Shared, &["q"], 0);
+        (old.over, old.token) = (true, 57);
+        let lock = first(&[working, old, claimant("b", Shared, &["y"], 1)]);
+        assert_eq!(holders(&lock), [("a", 41)]);
+        assert_eq!(lock.last_token, 57);
+    }
+
+    proptest! {
+        #[test]
+        fn at_no_time_do_two_runs_hold_one_host(
+            runs in proptest::collection::vec((any::<bool>(), proptest::collection::btree_set(0u8..5, 1..3), 0i64..4, any::<bool>()), 0..12),
+            over in proptest::collection::vec(0usize..12, 0..24),
+        ) {
+            let mut runs: Vec<Claimant> = runs
+                .into_iter()
+                .enumerate()
+                .map(|(index, (exclusive, hosts, made, may_start))| {
+                    let hosts: Vec<String> = hosts.iter().map(|host| format!("h{host}")).collect();
+                    let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+                    let mode = if exclusive { Exclusive } else { Shared };
+                    Claimant { may_start, ..claimant(&format!("r{index}"), mode, &hosts, made) }
+                })
+                .collect();
+            let mut lock = Lock::default();
+            for end in over.into_iter().map(Some).chain([None]) {
+                let before = lock.last_token;
+                lock = decide(&lock.operations, lock.last_token, &runs, Timestamp::UNIX_EPOCH);
+                prop_assert!(lock.last_token >= before);
+                for (index, a) in lock.operations.iter().enumerate() {
+                    for b in &lock.operations[index + 1..] {
+                        prop_assert!(a.mode == Shared && b.mode == Shared);
+                        prop_assert!(a.hosts.iter().all(|host| !b.hosts.contains(host)));
+                        prop_assert_ne!(a.token, b.token);
+                    }
+                }
+                let again = decide(&lock.operations, lock.last_token, &runs, Timestamp::UNIX_EPOCH);
+                prop_assert_eq!(&again, &lock);
+                if let Some(run) = end.and_then(|end| runs.get_mut(end)) {
+                    run.over = true;
+                }
+            }
+        }
+    }
+}

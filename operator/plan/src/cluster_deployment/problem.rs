@@ -1,0 +1,139 @@
+//! What keeps a cluster from being worked on: wishes that cannot be met, or not yet. Each names the field and what to do.
+
+use crds::ClusterDeployment;
+use crds::cluster_deployment::EtcdTopology;
+use crds::networking::EndpointProvider;
+use crds::step::Role;
+
+use super::scene::Scene;
+
+/// Prefix length of the network that each node takes.
+const NODE_PREFIX: u32 = 24;
+
+/// Why nothing is started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// CamelCase.
+    pub reason: &'static str,
+    /// What is wrong, where, and what to do.
+    pub message: String,
+}
+
+fn problem(reason: &'static str, message: String) -> Option<Problem> {
+    Some(Problem { reason, message })
+}
+
+pub(super) fn find(scene: &Scene<'_>) -> Option<Problem> {
+    not_there_yet(scene.deployment)
+        .or_else(|| names_taken(scene))
+        .or_else(|| changes_of_a_running_cluster(scene))
+        .or_else(|| pod_network_too_small(scene))
+}
+
+fn not_there_yet(deployment: &ClusterDeployment) -> Option<Problem> {
+    let spec = &deployment.spec;
+    if spec.artifacts.is_none() {
+        return problem(
+            "ArtifactSourceMissing",
+            "spec.artifacts.url is missing: give the URL of an artifact bundle (installing without one is not there yet)".into(),
+        );
+    }
+    if spec.etcd.topology == EtcdTopology::External {
+        return problem(
+            "NotImplemented",
+            "spec.etcd.topology External is not there yet: make the cluster with Stacked or Dedicated".into(),
+        );
+    }
+    let endpoint = spec.control_plane.endpoint.as_ref();
+    if endpoint.is_some_and(|endpoint| endpoint.provider == EndpointProvider::Keepalived) {
+        return problem(
+            "NotImplemented",
+            "spec.controlPlane.endpoint.provider Keepalived is not there yet: make the cluster with External and a load balancer of yours".into(),
+        );
+    }
+    None
+}
+
+fn names_taken(scene: &Scene<'_>) -> Option<Problem> {
+    if let Some(set) = scene.foreign_sets().next() {
+        let name = set.metadata.name.as_deref().unwrap_or_default();
+        return problem(
+            "NameConflict",
+            format!(
+                "MachineSet {name} is there already and is not of this ClusterDeployment (but of cluster {}): rename the set in spec.workers, or delete that MachineSet",
+                set.spec.cluster_name
+            ),
+        );
+    }
+    let cluster = scene.observed.cluster?;
+    if !scene.owns(&cluster.metadata) {
+        return problem(
+            "NameConflict",
+            format!(
+                "Cluster {} is there already and is not of this ClusterDeployment: delete it, or choose another name",
+                scene.name
+            ),
+        );
+    }
+    None
+}
+
+fn changes_of_a_running_cluster(scene: &Scene<'_>) -> Option<Problem> {
+    scene.installed.as_ref()?;
+    let spec = &scene.deployment.spec;
+    if !scene.observed.pki {
+        return problem(
+            "PkiMissing",
+            format!(
+                "Secret {} with the cluster's authorities is gone: restore it from a backup (it is never made anew for a running cluster)",
+                crds::names::pki_secret(&scene.name)
+            ),
+        );
+    }
+    if let Some(installed) = scene
+        .version_installed()
+        .filter(|version| *version != spec.kubernetes_version)
+    {
+        return problem(
+            "NotImplemented",
+            format!(
+                "spec.kubernetesVersion: the upgrade from {installed} to {} is not there yet: set it back to {installed}",
+                spec.kubernetes_version
+            ),
+        );
+    }
+    let has = scene.with_leaving(Role::ControlPlane);
+    let wanted = usize::try_from(spec.control_plane.replicas).unwrap_or_default();
+    if has != wanted {
+        return problem(
+            "NotImplemented",
+            format!(
+                "spec.controlPlane.replicas: going from {has} to {wanted} control planes is not there yet: set it back to {has}"
+            ),
+        );
+    }
+    let has = scene.with_leaving(Role::Etcd);
+    let wanted = usize::try_from(spec.etcd.replicas.unwrap_or_default()).unwrap_or_default();
+    if has != wanted {
+        return problem(
+            "NotImplemented",
+            format!(
+                "spec.etcd.replicas: going from {has} to {wanted} members is not there yet: set it back to {has}"
+            ),
+        );
+    }
+    None
+}
+
+fn pod_network_too_small(scene: &Scene<'_>) -> Option<Problem> {
+    let cidr = &scene.deployment.spec.networking.pod_cidr;
+    let prefix: u32 = cidr.rsplit('/').next()?.parse().ok()?;
+    let room = 1u64 << NODE_PREFIX.saturating_sub(prefix).min(32);
+    let nodes = scene.nodes_wanted();
+    (nodes > room).then(|| Problem {
+        reason: "PodCIDRTooSmall",
+        message: format!(
+            "spec.networking.podCIDR {cidr} has room for {room} nodes (a /{NODE_PREFIX} each), {nodes} are wanted: lower the replicas, or make a new cluster with a larger podCIDR"
+        ),
+    })
+}

@@ -1,0 +1,88 @@
+//! Resets: machines that leave are cleaned, over and over until they are, the later the longer between.
+
+use std::collections::BTreeMap;
+
+use crds::step::{Intent, Role};
+use jiff::Timestamp;
+
+use super::Step;
+use super::runs::{self, BATCH, Target};
+use super::scene::{Member, Scene};
+use crate::attempts::{self, Failure, Policy, Turn};
+
+/// Runs of earlier attempts that are kept.
+const KEPT: i32 = 3;
+
+/// Where the resets stand.
+#[derive(Default)]
+pub(super) struct Resets<'a> {
+    /// Runs to make, and old ones to delete.
+    pub steps: Vec<Step>,
+    /// Machines that could not be cleaned, and when it is tried again.
+    pub later: Vec<(Member<'a>, Timestamp, Failure)>,
+}
+
+pub(super) fn of<'a>(scene: &Scene<'a>) -> Resets<'a> {
+    let mut resets = Resets::default();
+    let mut due: BTreeMap<i32, Vec<Target<'a>>> = BTreeMap::new();
+    let policy = Policy {
+        limit: None,
+        generation: scene.generation(),
+        retry: attempts::asked_retry(scene.deployment.metadata.annotations.as_ref(), scene.generation()),
+    };
+    for member in scene.leaving.iter().copied() {
+        let Some(host) = member.host_name() else { continue };
+        if scene.active_on(host).is_some() || stays(scene, &member) || !was_touched(scene, &member) {
+            continue;
+        }
+        let tried = attempts::tried(
+            scene.observed.runs,
+            &[Intent::Reset, Intent::Remove],
+            member.uid(),
+            None,
+        );
+        match attempts::turn(&tried, &policy, scene.observed.now) {
+            Turn::Now { attempt, retry } => due.entry(attempt).or_default().push((member, retry)),
+            Turn::Later { at, cause, .. } => resets.later.push((member, at, cause)),
+            Turn::UnderWay { .. } | Turn::Done { .. } | Turn::Halted { .. } => {}
+        }
+        let newest = tried.last().map_or(0, |tried| tried.attempt);
+        let stale = |run: &&&crds::PlaybookRun| {
+            let marks = attempts::marks(run);
+            run.spec.intent == Intent::Reset
+                && attempts::is_over(run)
+                && marks.len() == 1
+                && marks.values().all(|mark| mark.uid == member.uid())
+                && attempts::attempt_of(run) + KEPT <= newest
+        };
+        let stale = scene.observed.runs.iter().filter(stale);
+        resets
+            .steps
+            .extend(stale.map(|run| Step::DeleteRun(Box::new((*run).clone()))));
+    }
+    for (attempt, targets) in due {
+        for batch in targets.chunks(BATCH) {
+            resets
+                .steps
+                .push(runs::create(scene, Intent::Reset, batch, attempt));
+        }
+    }
+    resets
+}
+
+/// A control plane or etcd machine of a cluster that goes on is not taken from it (not there yet).
+fn stays(scene: &Scene<'_>, member: &Member<'_>) -> bool {
+    let goes_on = scene.deployment.metadata.deletion_timestamp.is_none() && scene.installed.is_some();
+    goes_on && member.machine.spec.role != Role::Worker
+}
+
+/// Whether any run of ours has ever been about this machine: one that was only claimed needs no cleaning.
+fn was_touched(scene: &Scene<'_>, member: &Member<'_>) -> bool {
+    let status = member.machine.status.as_ref();
+    status.is_some_and(|status| status.provisioned_at.is_some() || status.last_run.is_some())
+        || scene
+            .observed
+            .runs
+            .iter()
+            .any(|run| attempts::marks(run).values().any(|mark| mark.uid == member.uid()))
+}

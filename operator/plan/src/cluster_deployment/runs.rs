@@ -1,0 +1,132 @@
+//! The runs that a ClusterDeployment asks for: their steps, their names, and what they remember.
+
+use std::collections::BTreeMap;
+
+use crds::PlaybookRun;
+use crds::names::{annotation, label};
+use crds::playbook_run::PlaybookRunSpec;
+use crds::references::controller_ref;
+use crds::step::{Intent, Step as RunStep};
+
+use super::Step;
+use super::scene::{Member, Scene};
+use crate::attempts::Mark;
+use crate::naming;
+
+/// Deadline of one attempt.
+const TIMEOUT_SECONDS: i32 = 3600;
+/// Hosts of one run, where they are workers: one bad batch is not everything.
+pub(super) const BATCH: usize = 100;
+
+/// The steps of an intent.
+pub(super) fn steps_of(intent: Intent) -> Vec<RunStep> {
+    match intent {
+        Intent::Install => vec![
+            RunStep::BootstrapOs,
+            RunStep::Preflight,
+            RunStep::Prepare,
+            RunStep::ContainerRuntime,
+            RunStep::Etcd,
+            RunStep::ControlPlane,
+            RunStep::Network,
+            RunStep::Addons,
+            RunStep::PostInstall,
+        ],
+        Intent::Join => vec![
+            RunStep::BootstrapOs,
+            RunStep::Preflight,
+            RunStep::Prepare,
+            RunStep::ContainerRuntime,
+            RunStep::Node,
+            RunStep::Network,
+            RunStep::PostInstall,
+        ],
+        _ => vec![RunStep::Reset],
+    }
+}
+
+/// A machine of a run, with the retry that it answers.
+pub(super) type Target<'a> = (Member<'a>, Option<String>);
+
+/// The step that makes a run.
+pub(super) fn create(scene: &Scene<'_>, intent: Intent, targets: &[Target<'_>], attempt: i32) -> Step {
+    let mark = |(member, retry): &Target<'_>| {
+        let mark = Mark {
+            uid: member.uid().to_owned(),
+            retry: retry.clone(),
+        };
+        Some((member.host_name()?.to_owned(), mark))
+    };
+    let marks: BTreeMap<String, Mark> = targets.iter().filter_map(mark).collect();
+    let uids = marks.values().map(|mark| mark.uid.as_str());
+    let name = naming::run(&scene.name, scene.uid(), intent, uids, attempt);
+    let spec = PlaybookRunSpec {
+        cluster_name: Some(scene.name.clone()),
+        intent,
+        steps: steps_of(intent),
+        hosts: marks.keys().cloned().collect(),
+        vars: BTreeMap::new(),
+        timeout_seconds: TIMEOUT_SECONDS,
+        cancel: false,
+    };
+    let mut run = PlaybookRun::new(&name, spec);
+    run.metadata.namespace = scene.deployment.metadata.namespace.clone();
+    run.metadata.owner_references = controller_ref(scene.deployment).map(|owner| vec![owner]);
+    run.metadata.labels = Some(BTreeMap::from([
+        (label::CLUSTER.into(), scene.name.clone()),
+        (label::INTENT.into(), intent.slug().into()),
+    ]));
+    run.metadata.annotations = Some(BTreeMap::from([
+        (
+            annotation::MACHINES.into(),
+            serde_json::to_string(&marks).unwrap_or_default(),
+        ),
+        (annotation::ATTEMPT.into(), attempt.to_string()),
+        (annotation::GENERATION.into(), scene.generation().to_string()),
+    ]));
+    Step::CreateRun(Box::new(run))
+}
+
+/// What an active run does, as a clause of the STATUS sentence.
+pub(super) fn describe(scene: &Scene<'_>, run: &PlaybookRun) -> String {
+    let verb = match run.spec.intent {
+        Intent::Install => "installing",
+        Intent::Join => "joining",
+        Intent::Remove => "removing",
+        Intent::Reset => "cleaning",
+        Intent::Upgrade => "upgrading",
+        Intent::Renew => "renewing certificates of",
+        Intent::Backup => "backing up",
+        Intent::Restore => "restoring",
+        Intent::Probe => "probing",
+        Intent::Custom => "running steps on",
+    };
+    let what = match run.spec.hosts.as_slice() {
+        [host] => {
+            let members = scene.live.iter().chain(&scene.leaving);
+            let member = members
+                .into_iter()
+                .find(|member| member.host_name() == Some(host));
+            member.map_or_else(|| host.clone(), Member::title)
+        }
+        hosts => crate::sentence::count(hosts.len(), "machine"),
+    };
+    let status = run.status.as_ref();
+    let progress = status
+        .and_then(|status| status.progress.as_ref())
+        .filter(|progress| !progress.step.is_empty());
+    let place = match progress {
+        Some(progress) if progress.total > 0 => {
+            format!("{}, task {} of {}", progress.step, progress.done, progress.total)
+        }
+        Some(progress) => progress.step.clone(),
+        None => match status
+            .and_then(|status| status.message.clone())
+            .filter(|message| !message.is_empty())
+        {
+            Some(message) => message,
+            None => format!("run {} begins", run.metadata.name.as_deref().unwrap_or_default()),
+        },
+    };
+    format!("{verb} {what}: {place}")
+}

@@ -1,0 +1,168 @@
+//! The MachineSets that a ClusterDeployment wants, and what must be written to have them.
+
+use std::collections::BTreeMap;
+
+use crds::MachineSet;
+use crds::cluster_deployment::EtcdTopology;
+use crds::machine_set::{MachineSetSpec, MachineTemplate};
+use crds::names::{self, label};
+use crds::references::controller_ref;
+use crds::step::Role;
+use serde_json::{Value, json};
+
+use super::Step;
+use super::scene::Scene;
+
+/// A set that is wanted; without replicas, its count is someone else's.
+struct Wanted {
+    name: String,
+    role: Role,
+    replicas: Option<i32>,
+    template: MachineTemplate,
+}
+
+pub(super) fn steps(scene: &Scene<'_>) -> Vec<Step> {
+    let wanted = wanted(scene);
+    let mut steps: Vec<Step> = wanted.iter().filter_map(|wanted| apply(scene, wanted)).collect();
+    let leftover = scene.sets().filter(|set| {
+        scene.owns(&set.metadata)
+            && set.metadata.deletion_timestamp.is_none()
+            && wanted
+                .iter()
+                .all(|wanted| set.metadata.name.as_deref() != Some(&wanted.name))
+    });
+    steps.extend(leftover.map(|set| Step::DeleteMachineSet(Box::new(set.clone()))));
+    steps
+}
+
+/// Sets whose count was changed elsewhere although this ClusterDeployment owns it: name, their count, ours.
+pub(super) fn put_back(scene: &Scene<'_>) -> Vec<(String, i32, i32)> {
+    let observed = scene
+        .deployment
+        .status
+        .as_ref()
+        .and_then(|status| status.observed_generation);
+    if observed != scene.deployment.metadata.generation {
+        // It is this spec's change that is new, not theirs.
+        return Vec::new();
+    }
+    let changed = |wanted: Wanted| {
+        let set = scene.set(&wanted.name)?;
+        let replicas = wanted
+            .replicas
+            .filter(|replicas| *replicas != set.spec.replicas)?;
+        Some((wanted.name, set.spec.replicas, replicas))
+    };
+    wanted(scene).into_iter().filter_map(changed).collect()
+}
+
+fn wanted(scene: &Scene<'_>) -> Vec<Wanted> {
+    let spec = &scene.deployment.spec;
+    // New machines of a running cluster get the version that it has.
+    let version = Some(
+        scene
+            .version_installed()
+            .unwrap_or_else(|| spec.kubernetes_version.clone()),
+    );
+    let mut sets = vec![Wanted {
+        name: names::control_plane_set(&scene.name),
+        role: Role::ControlPlane,
+        replicas: Some(spec.control_plane.replicas),
+        template: MachineTemplate {
+            host_selector: spec.control_plane.host_selector.clone(),
+            hosts: spec.control_plane.hosts.clone(),
+            kubernetes_version: version.clone(),
+            ..MachineTemplate::default()
+        },
+    }];
+    if spec.etcd.topology == EtcdTopology::Dedicated {
+        sets.push(Wanted {
+            name: names::etcd_set(&scene.name),
+            role: Role::Etcd,
+            replicas: spec.etcd.replicas,
+            template: MachineTemplate {
+                host_selector: spec.etcd.host_selector.clone(),
+                hosts: spec.etcd.hosts.clone(),
+                kubernetes_version: version.clone(),
+                ..MachineTemplate::default()
+            },
+        });
+    }
+    sets.extend(spec.workers.iter().map(|workers| Wanted {
+        name: names::worker_set(&scene.name, &workers.name),
+        role: Role::Worker,
+        replicas: workers.replicas,
+        template: MachineTemplate {
+            host_selector: workers.host_selector.clone(),
+            hosts: workers.hosts.clone(),
+            spread_by: workers.spread_by.clone(),
+            labels: workers.labels.clone(),
+            taints: workers.taints.clone(),
+            kubernetes_version: version.clone(),
+        },
+    }));
+    sets
+}
+
+fn apply(scene: &Scene<'_>, wanted: &Wanted) -> Option<Step> {
+    let there = scene.set(&wanted.name);
+    if there.is_some_and(|set| set.metadata.deletion_timestamp.is_some()) {
+        return None;
+    }
+    let labels = BTreeMap::from([
+        (label::CLUSTER.to_owned(), scene.name.clone()),
+        (label::ROLE.to_owned(), wanted.role.name().to_owned()),
+    ]);
+    if there.is_some_and(|set| is_as_wanted(set, wanted, &labels)) {
+        return None;
+    }
+    let mut set = MachineSet::new(
+        &wanted.name,
+        MachineSetSpec {
+            cluster_name: scene.name.clone(),
+            role: wanted.role,
+            replicas: wanted
+                .replicas
+                .or(there.map(|set| set.spec.replicas))
+                .unwrap_or_default(),
+            template: wanted.template.clone(),
+            mode: there.map(|set| set.spec.mode).unwrap_or_default(),
+            deletion: there.map(|set| set.spec.deletion.clone()).unwrap_or_default(),
+        },
+    );
+    set.metadata.namespace = scene.deployment.metadata.namespace.clone();
+    set.metadata.labels = Some(labels);
+    set.metadata.owner_references = controller_ref(scene.deployment).map(|owner| vec![owner]);
+    // What is someone else's to choose is not claimed: how machines are made, and which go first.
+    let mut object = serde_json::to_value(&set).unwrap_or_default();
+    remove(&mut object, "mode");
+    remove(&mut object, "deletion");
+    match (wanted.replicas, there) {
+        (Some(_), _) => {}
+        (None, None) => remove(&mut object, "replicas"),
+        // The count is written as it was read: left out, it would fall to its default where it was given before. If
+        // someone scales meanwhile, this write is refused and made again from what they wrote.
+        (None, Some(there)) => object["metadata"]["resourceVersion"] = json!(there.metadata.resource_version),
+    }
+    Some(Step::ApplyMachineSet {
+        name: wanted.name.clone(),
+        object,
+    })
+}
+
+fn remove(object: &mut Value, field: &str) {
+    if let Some(spec) = object["spec"].as_object_mut() {
+        spec.remove(field);
+    }
+}
+
+fn is_as_wanted(set: &MachineSet, wanted: &Wanted, labels: &BTreeMap<String, String>) -> bool {
+    let carried = set.metadata.labels.as_ref();
+    wanted
+        .replicas
+        .is_none_or(|replicas| replicas == set.spec.replicas)
+        && set.spec.template == wanted.template
+        && labels
+            .iter()
+            .all(|(key, value)| carried.and_then(|carried| carried.get(key)) == Some(value))
+}

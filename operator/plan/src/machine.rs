@@ -1,0 +1,240 @@
+//! Machine: takes a Host, follows its provisioning and its node, and gives the Host back in the end.
+
+mod leaving;
+mod status;
+
+use crds::names::finalizer;
+use crds::references::{ClaimRef, LocalRef};
+use crds::{ClusterDeployment, Host, Machine, MachineStatus, PlaybookRun};
+use jiff::Timestamp;
+
+use crate::attempts::{self, Turn};
+use crate::claims::{self, Wish};
+use crate::cluster::NodeSeen;
+use crate::{Next, Plan, provisioning};
+
+/// What was observed.
+pub struct Observed<'a> {
+    /// The time.
+    pub now: Timestamp,
+    /// The Machine.
+    pub machine: &'a Machine,
+    /// The cluster that it is of.
+    pub deployment: Option<&'a ClusterDeployment>,
+    /// Machines of the namespace: whoever looks for a Host chooses in turn.
+    pub machines: &'a [&'a Machine],
+    /// Hosts of the namespace.
+    pub hosts: &'a [&'a Host],
+    /// Runs of the cluster.
+    pub runs: &'a [&'a PlaybookRun],
+    /// Nodes of the cluster (its own is enough); `None`: its API has not answered, so nothing is known.
+    pub nodes: Option<&'a [NodeSeen]>,
+}
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Put the finalizer on the Machine.
+    AddFinalizer,
+    /// Write the claim into the Host, if nobody has written the Host since it was read.
+    Claim {
+        /// The Host, as it was read.
+        host: Box<Host>,
+        /// The claim.
+        claim: ClaimRef,
+        /// The claim's epoch.
+        epoch: i64,
+        /// Finalizers of the Host from now on.
+        finalizers: Vec<String>,
+    },
+    /// Name the Host in the Machine.
+    SetHost(LocalRef),
+    /// Delete the Node from the cluster through its API.
+    DeleteNode {
+        /// Namespace of the cluster's objects.
+        namespace: String,
+        /// The cluster.
+        cluster: String,
+        /// The Node.
+        node: String,
+    },
+    /// Take the claim off the Host, if nobody has written the Host since it was read.
+    Release {
+        /// The Host, as it was read.
+        host: Box<Host>,
+        /// Finalizers of the Host from now on.
+        finalizers: Vec<String>,
+    },
+    /// Let the Machine go.
+    RemoveFinalizer,
+}
+
+/// Decides.
+pub fn plan(observed: &Observed<'_>) -> Plan<Step, MachineStatus> {
+    if observed.machine.metadata.deletion_timestamp.is_some() {
+        return leaving::plan(observed);
+    }
+    let hold = hold(observed);
+    let mut steps = Vec::new();
+    let finalizers = observed
+        .machine
+        .metadata
+        .finalizers
+        .as_deref()
+        .unwrap_or_default();
+    if !finalizers.iter().any(|there| there == finalizer::MACHINE) {
+        steps.push(Step::AddFinalizer);
+    }
+    match &hold {
+        Hold::Held(host) if observed.machine.spec.host_ref.is_none() => {
+            steps.push(Step::SetHost(LocalRef::new(name_of(host))));
+        }
+        Hold::Take(host) => {
+            steps.push(claim(observed.machine, host));
+            if observed.machine.spec.host_ref.is_none() {
+                steps.push(Step::SetHost(LocalRef::new(name_of(host))));
+            }
+        }
+        Hold::Held(_) | Hold::Nothing { .. } => {}
+    }
+    let turn = observed.deployment.map_or(
+        Turn::Now {
+            attempt: 0,
+            retry: None,
+        },
+        |deployment| provisioning::turn(observed.machine, deployment, observed.runs, observed.now),
+    );
+    let (status, waits_for) = status::of(observed, &hold, &turn);
+    Plan {
+        steps,
+        status,
+        next: Next::OnChange,
+        waits_for,
+    }
+}
+
+/// Where the Machine stands with its Host.
+#[derive(Clone, Debug, PartialEq)]
+enum Hold<'a> {
+    /// It holds the Host.
+    Held(&'a Host),
+    /// It may take the Host now.
+    Take(&'a Host),
+    /// It has none.
+    Nothing { reason: &'static str, message: String },
+}
+
+fn hold<'a>(observed: &Observed<'a>) -> Hold<'a> {
+    let machine = observed.machine;
+    let named = machine.spec.host_ref.as_ref().map(|host| host.name.as_str());
+    let held = observed
+        .hosts
+        .iter()
+        .copied()
+        .find(|host| claims::holds(machine, host) && named.is_none_or(|named| named == name_of(host)));
+    if let Some(host) = held {
+        return Hold::Held(host);
+    }
+    let nothing = |reason, message: String| Hold::Nothing { reason, message };
+    let cluster = &machine.spec.cluster_name;
+    let Some(deployment) = observed.deployment else {
+        let message = format!(
+            "there is no ClusterDeployment {cluster} in this namespace: make it, or delete the Machine"
+        );
+        return nothing("ClusterNotFound", message);
+    };
+    if deployment.metadata.deletion_timestamp.is_some() {
+        return nothing(
+            "ClusterDeleting",
+            format!("cluster {cluster} is being deleted: no Host is claimed"),
+        );
+    }
+    if deployment.spec.paused {
+        return nothing(
+            "Paused",
+            format!("cluster {cluster} is paused: no Host is claimed"),
+        );
+    }
+    match named {
+        Some(named) => take_named(observed, named),
+        None => take_any(observed),
+    }
+}
+
+fn take_named<'a>(observed: &Observed<'a>, named: &str) -> Hold<'a> {
+    let nothing = |reason, message: String| Hold::Nothing { reason, message };
+    let Some(host) = observed.hosts.iter().copied().find(|host| name_of(host) == named) else {
+        return nothing(
+            "HostNotFound",
+            format!("there is no Host {named} in this namespace: make it, or delete the Machine"),
+        );
+    };
+    let provisioned = observed
+        .machine
+        .status
+        .as_ref()
+        .is_some_and(|status| status.provisioned_at.is_some());
+    let nobodys = host.spec.claim_ref.is_none() && host.metadata.deletion_timestamp.is_none();
+    if provisioned && nobodys {
+        // The claim was lost (an old backup, a hand edit) and the machine works: it is written again.
+        return Hold::Take(host);
+    }
+    match claims::why_not(host) {
+        None => Hold::Take(host),
+        Some(why) if host.spec.claim_ref.is_some() => nothing(
+            "HostTaken",
+            format!("Host {named} is {why}: delete this Machine, or that one"),
+        ),
+        Some(why) => nothing("HostNotReady", format!("waits for Host {named}: {why}")),
+    }
+}
+
+fn take_any<'a>(observed: &Observed<'a>) -> Hold<'a> {
+    if let Some(host) = claims::choose(observed.machine, observed.machines, observed.hosts) {
+        return Hold::Take(host);
+    }
+    let offer = claims::offer(&Wish::of(observed.machine), observed.hosts);
+    let mut message = match offer.free {
+        0 => "waits for a Host: no free one matches".to_owned(),
+        free => format!("waits for a Host: {free} free match, and others are before it"),
+    };
+    if let Some((host, why)) = offer.unfit.first() {
+        message.push_str(&format!(" (not to be taken: {host}: {why}"));
+        match offer.unfit.len() {
+            1 => message.push(')'),
+            more => message.push_str(&format!(" and {} more)", more - 1)),
+        }
+    }
+    Hold::Nothing {
+        reason: "NoHost",
+        message,
+    }
+}
+
+fn claim(machine: &Machine, host: &Host) -> Step {
+    let mut finalizers = host.metadata.finalizers.clone().unwrap_or_default();
+    if !finalizers.iter().any(|there| there == finalizer::HOST) {
+        finalizers.push(finalizer::HOST.into());
+    }
+    Step::Claim {
+        host: Box::new(host.clone()),
+        claim: ClaimRef {
+            kind: "Machine".into(),
+            name: machine.metadata.name.clone().unwrap_or_default(),
+            uid: machine.metadata.uid.clone().unwrap_or_default(),
+        },
+        epoch: host.spec.claim_epoch.saturating_add(1),
+        finalizers,
+    }
+}
+
+fn name_of(host: &Host) -> &str {
+    host.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// The run that works on a Host, or is about to.
+fn active_run<'a>(runs: &[&'a PlaybookRun], host: &str) -> Option<&'a PlaybookRun> {
+    runs.iter()
+        .copied()
+        .find(|run| !attempts::is_over(run) && run.spec.hosts.iter().any(|named| named == host))
+}

@@ -1,0 +1,151 @@
+//! What a MachineSet shows: counts, and the sentence about what it lacks.
+
+use crds::Machine;
+use crds::conditions::{self, Statement};
+use crds::machine_set::MachineSetStatus;
+use crds::names::{condition, label};
+use crds::step::Role;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::{Hold, Observed, is_ready};
+use crate::claims::{self, Wish};
+
+/// How many Hosts that match but are not fit are named.
+const NAMED: usize = 3;
+
+pub(super) fn of(
+    observed: &Observed<'_>,
+    live: &[&Machine],
+    hold: Option<&Hold>,
+) -> (MachineSetStatus, Option<String>) {
+    let set = observed.set;
+    let wanted = set.spec.replicas;
+    let count = |holds: &dyn Fn(&Machine) -> bool| {
+        i32::try_from(live.iter().filter(|machine| holds(machine)).count()).unwrap_or(i32::MAX)
+    };
+    let replicas = count(&|_| true);
+    let ready = count(&is_ready);
+    let leaving = observed.machines.len() - live.len();
+    let hosts = hosts_available(observed, live);
+    let scaling_up = wanted > replicas;
+    let scaling_down = replicas > wanted || leaving > 0;
+    let message = match hold {
+        Some(hold) => hold.message.clone(),
+        None if hosts.status == Some(false) => hosts.message.clone(),
+        None if scaling_up => format!("makes {} more", wanted - replicas),
+        None if leaving > 0 => format!("{leaving} leaving, {ready} of {wanted} ready"),
+        None if ready < wanted => waits_for_machines(live, ready, wanted),
+        None => "running".into(),
+    };
+    let all_ready = ready >= wanted && !scaling_up;
+    let up = if scaling_up {
+        "MachinesMissing"
+    } else {
+        "CountReached"
+    };
+    let down = if scaling_down {
+        "MachinesLeaving"
+    } else {
+        "CountReached"
+    };
+    let statements = [
+        Statement::new(
+            condition::MACHINES_READY,
+            all_ready,
+            if all_ready { "AllReady" } else { "MachinesNotReady" },
+            format!("{ready} of {wanted} ready"),
+        ),
+        Statement::new(
+            condition::SCALING_UP,
+            scaling_up && hold.is_none(),
+            hold.map_or(up, |hold| hold.reason),
+            "",
+        ),
+        Statement::new(condition::SCALING_DOWN, scaling_down, down, ""),
+        hosts,
+    ];
+    let old = set.status.as_ref();
+    let version = set.spec.template.kubernetes_version.as_deref();
+    let name = set.metadata.name.as_deref().unwrap_or_default();
+    let status = MachineSetStatus {
+        observed_generation: set.metadata.generation,
+        selector: Some(format!(
+            "{}={},{}={name}",
+            label::CLUSTER,
+            set.spec.cluster_name,
+            label::MACHINE_SET
+        )),
+        message: Some(crate::sentence::cut(message.clone())),
+        replicas,
+        ready_replicas: ready,
+        available_replicas: ready,
+        updated_replicas: count(&|machine| is_updated(machine, version)),
+        conditions: conditions::state(
+            old.map(|status| status.conditions.as_slice()).unwrap_or_default(),
+            &statements,
+            set.metadata.generation,
+            &Time(observed.now),
+        ),
+    };
+    let settled = all_ready && !scaling_down && hold.is_none_or(|hold| hold.reason == "Manual");
+    (status, (!settled).then_some(message))
+}
+
+fn waits_for_machines(live: &[&Machine], ready: i32, wanted: i32) -> String {
+    let first = live.iter().find(|machine| !is_ready(machine));
+    let name = first
+        .and_then(|machine| machine.metadata.name.as_deref())
+        .unwrap_or_default();
+    let status = first.and_then(|machine| machine.status.as_ref());
+    let says = status
+        .and_then(|status| status.message.as_deref())
+        .unwrap_or("not looked at yet");
+    format!("{ready} of {wanted} ready; {name}: {says}")
+}
+
+fn is_updated(machine: &Machine, version: Option<&str>) -> bool {
+    let seen = machine
+        .status
+        .as_ref()
+        .and_then(|status| status.kubernetes_version.as_deref());
+    match machine.spec.role {
+        Role::Etcd => is_ready(machine),
+        Role::ControlPlane | Role::Worker => seen.is_some() && seen == version,
+    }
+}
+
+fn hosts_available(observed: &Observed<'_>, live: &[&Machine]) -> Statement {
+    let needs = live.iter().filter(|machine| claims::is_looking(machine)).count();
+    if needs == 0 {
+        return Statement::new(
+            condition::HOSTS_AVAILABLE,
+            true,
+            "EnoughHosts",
+            "no Machine looks for a Host",
+        );
+    }
+    let template = &observed.set.spec.template;
+    let wish = Wish {
+        selector: template.host_selector.as_ref(),
+        hosts: template.hosts.as_deref(),
+        spread_by: &template.spread_by,
+    };
+    let offer = claims::offer(&wish, observed.hosts);
+    let mut message = format!("needs {needs}, {} free match", offer.free);
+    let enough = offer.free >= needs;
+    if !enough && !offer.unfit.is_empty() {
+        let named: Vec<String> = offer
+            .unfit
+            .iter()
+            .take(NAMED)
+            .map(|(host, why)| format!("{host}: {why}"))
+            .collect();
+        let more = offer.unfit.len().saturating_sub(NAMED);
+        message.push_str(&format!("; not to be taken: {}", named.join(", ")));
+        if more > 0 {
+            message.push_str(&format!(" and {more} more"));
+        }
+    }
+    let reason = if enough { "EnoughHosts" } else { "NotEnoughHosts" };
+    Statement::new(condition::HOSTS_AVAILABLE, enough, reason, message)
+}

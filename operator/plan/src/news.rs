@@ -1,0 +1,67 @@
+//! News: what an Event is written for. A condition whose status or reason changed, and nothing else.
+
+use crds::conditions;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+/// Something that people should be told once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct News {
+    /// True: needs a look.
+    pub warning: bool,
+    /// CamelCase: the condition's reason.
+    pub reason: String,
+    /// The condition's message.
+    pub note: String,
+}
+
+/// The news in conditions of these types. `bad_reasons` names the reasons that need a look; all others are told as they
+/// should be.
+pub fn news(
+    old: &[Condition],
+    new: &[Condition],
+    types: &[&str],
+    is_bad: impl Fn(&Condition) -> bool,
+) -> Vec<News> {
+    let changed = |condition: &&Condition| {
+        conditions::find(old, &condition.type_)
+            .is_none_or(|before| before.status != condition.status || before.reason != condition.reason)
+    };
+    types
+        .iter()
+        .filter_map(|type_| conditions::find(new, type_))
+        .filter(changed)
+        .map(|condition| News {
+            warning: is_bad(condition),
+            reason: condition.reason.clone(),
+            note: if condition.message.is_empty() {
+                format!("{} is {}", condition.type_, condition.status)
+            } else {
+                condition.message.clone()
+            },
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::news;
+    use crds::conditions::{Statement, state};
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+    use k8s_openapi::jiff::Timestamp;
+
+    #[test]
+    fn a_message_that_moves_is_no_news() {
+        let of = |reason: &str, message: &str| {
+            state(
+                &[],
+                &[Statement::new("Ready", false, reason, message)],
+                None,
+                &Time(Timestamp::UNIX_EPOCH),
+            )
+        };
+        let told = |old: &[Condition], new: &[Condition]| news(old, new, &["Ready"], |_| false).len();
+        assert_eq!(told(&[], &of("Installing", "task 1")), 1);
+        assert_eq!(told(&of("Installing", "task 1"), &of("Installing", "task 2")), 0);
+        assert_eq!(told(&of("Installing", "task 2"), &of("Failed", "task 2")), 1);
+    }
+}

@@ -1,0 +1,284 @@
+//! ClusterDeployment: observes a cluster and all that belongs to it, carries out the plan, and writes the status, its
+//! lock included, only if nobody else has written the object since it was read.
+
+use std::sync::Arc;
+
+use crds::names::{self, FIELD_MANAGER, condition, finalizer};
+use crds::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::runtime::reflector::ObjectRef;
+use kube::{Api, ResourceExt};
+use plan::cluster_deployment::{Observed, Step};
+use plan::news::news;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::context::Context;
+use crate::controller::{self, Pass};
+use crate::error::{Doing, Error};
+use crate::execute::{self, Creation};
+use crate::{kubeconfig, pki};
+
+/// Reasons that are on the way; all others need a look.
+const ON_THE_WAY: [&str; 14] = [
+    "Running",
+    "WaitsForHosts",
+    "Installing",
+    "NotInstalled",
+    "Joining",
+    "ScalingUp",
+    "ScalingDown",
+    "MachinesNotReady",
+    "Deleting",
+    "CancelsRuns",
+    "DeletesMachines",
+    "CleansMachines",
+    "WaitsForMachines",
+    "MachinesReleased",
+];
+
+/// Starts the controller.
+pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
+    let cache = &ctx.cache;
+    let holder = ctx.clone();
+    let of_host = move |host: Arc<Host>| {
+        let namespace = host.namespace().unwrap_or_default();
+        let claim = host.spec.claim_ref.as_ref()?;
+        let machine = holder.cache.machines.get(&namespace, &claim.name)?;
+        Some(reference(&machine.spec.cluster_name, &namespace))
+    };
+    let controller = controller::of(ctx, &cache.cluster_deployments)
+        .watches_shared_stream(cache.machine_sets.changes(), |set: Arc<MachineSet>| {
+            Some(reference(
+                &set.spec.cluster_name,
+                &set.namespace().unwrap_or_default(),
+            ))
+        })
+        .watches_shared_stream(cache.machines.changes(), |machine: Arc<Machine>| {
+            Some(reference(
+                &machine.spec.cluster_name,
+                &machine.namespace().unwrap_or_default(),
+            ))
+        })
+        .watches_shared_stream(cache.hosts.changes(), of_host)
+        .watches_shared_stream(cache.runs.changes(), |run: Arc<PlaybookRun>| {
+            let cluster = run.spec.cluster_name.as_ref()?;
+            Some(reference(cluster, &run.namespace().unwrap_or_default()))
+        })
+        .watches_shared_stream(cache.clusters.changes(), |cluster: Arc<Cluster>| {
+            Some(reference(
+                &cluster.name_any(),
+                &cluster.namespace().unwrap_or_default(),
+            ))
+        });
+    tasks.spawn(controller::run(ctx.clone(), controller, pass));
+}
+
+fn reference(cluster: &str, namespace: &str) -> ObjectRef<ClusterDeployment> {
+    ObjectRef::new(cluster).within(namespace)
+}
+
+/// What belongs to the cluster, from a cache or from the API.
+struct Belongings {
+    sets: Vec<Arc<MachineSet>>,
+    machines: Vec<Arc<Machine>>,
+    hosts: Vec<Arc<Host>>,
+    runs: Vec<Arc<PlaybookRun>>,
+}
+
+async fn pass(ctx: Arc<Context>, cached: Arc<ClusterDeployment>) -> Result<Pass, Error> {
+    let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
+    let api: Api<ClusterDeployment> = Api::namespaced(ctx.client.clone(), &namespace);
+    let found = api.get_opt(&name).await;
+    let Some(deployment) = found.doing(|| format!("read ClusterDeployment {name}"))? else {
+        return Ok(Pass::settled());
+    };
+    let cluster = ctx.cache.clusters.get(&namespace, &name);
+    let pki = there(&ctx, &namespace, &names::pki_secret(&name)).await?;
+    let kubeconfig = there(&ctx, &namespace, &names::kubeconfig_secret(&name)).await?;
+    let decide = |belongings: &Belongings| {
+        plan::cluster_deployment::plan(&Observed {
+            now: now(),
+            deployment: &deployment,
+            sets: &refs(&belongings.sets),
+            machines: &refs(&belongings.machines),
+            hosts: &refs(&belongings.hosts),
+            runs: &refs(&belongings.runs),
+            cluster: cluster.as_deref(),
+            pki,
+            kubeconfig,
+        })
+    };
+    let mut belongings = cached_belongings(&ctx, &namespace, &name);
+    let mut plan = decide(&belongings);
+    if plan.steps.iter().any(cannot_be_taken_back) {
+        belongings = live_belongings(&ctx, &namespace, &name, belongings).await?;
+        plan = decide(&belongings);
+    }
+    for step in &plan.steps {
+        execute(&ctx, &deployment, step).await?;
+    }
+    if plan.steps.contains(&Step::RemoveFinalizer) {
+        return Ok(Pass::of(&plan, false));
+    }
+    let written = deployment.status.as_ref() != Some(&plan.status);
+    if written {
+        let mut wanted = deployment.clone();
+        wanted.status = Some(plan.status.clone());
+        execute::replace_status(&ctx, &wanted).await?;
+        tell(&ctx, &deployment, &plan.status.conditions).await;
+    }
+    Ok(Pass::of(&plan, written))
+}
+
+/// Whole seconds: what is written into a status has no finer ones.
+pub(crate) fn now() -> Timestamp {
+    let now = Timestamp::now();
+    Timestamp::from_second(now.as_second()).unwrap_or(now)
+}
+
+/// The objects behind the shared pointers of a cache.
+pub(crate) fn refs<K>(objects: &[Arc<K>]) -> Vec<&K> {
+    objects.iter().map(Arc::as_ref).collect()
+}
+
+fn cannot_be_taken_back(step: &Step) -> bool {
+    matches!(
+        step,
+        Step::CreateRun(_) | Step::DeleteMachineSet(_) | Step::DeleteMachine(_) | Step::RemoveFinalizer
+    )
+}
+
+fn cached_belongings(ctx: &Context, namespace: &str, name: &str) -> Belongings {
+    let cache = &ctx.cache;
+    Belongings {
+        sets: cache.machine_sets.list(namespace, |_| true),
+        machines: cache
+            .machines
+            .list(namespace, |machine| machine.spec.cluster_name == name),
+        hosts: cache.hosts.list(namespace, |_| true),
+        runs: cache
+            .runs
+            .list(namespace, |run| run.spec.cluster_name.as_deref() == Some(name)),
+    }
+}
+
+async fn live_belongings(
+    ctx: &Context,
+    namespace: &str,
+    name: &str,
+    cached: Belongings,
+) -> Result<Belongings, Error> {
+    let all = ListParams::default();
+    let machines: Api<Machine> = Api::namespaced(ctx.client.clone(), namespace);
+    let of_cluster = ListParams::default().fields(&format!("spec.clusterName={name}"));
+    let machines = machines
+        .list(&of_cluster)
+        .await
+        .doing(|| format!("list the Machines of cluster {name}"))?;
+    let runs: Api<PlaybookRun> = Api::namespaced(ctx.client.clone(), namespace);
+    let runs = runs
+        .list(&all)
+        .await
+        .doing(|| format!("list the PlaybookRuns of cluster {name}"))?;
+    let runs = runs
+        .into_iter()
+        .filter(|run| run.spec.cluster_name.as_deref() == Some(name));
+    Ok(Belongings {
+        machines: machines.into_iter().map(Arc::new).collect(),
+        runs: runs.map(Arc::new).collect(),
+        ..cached
+    })
+}
+
+async fn there(ctx: &Context, namespace: &str, secret: &str) -> Result<bool, Error> {
+    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), namespace);
+    let found = api
+        .get_metadata_opt(secret)
+        .await
+        .doing(|| format!("look for Secret {secret}"))?;
+    Ok(found.is_some_and(|secret| secret.metadata.deletion_timestamp.is_none()))
+}
+
+async fn execute(ctx: &Context, deployment: &ClusterDeployment, step: &Step) -> Result<(), Error> {
+    match step {
+        Step::AddFinalizer => execute::add_finalizer(ctx, deployment, finalizer::CLUSTER_DEPLOYMENT).await,
+        Step::RemoveFinalizer => {
+            execute::remove_finalizer(ctx, deployment, finalizer::CLUSTER_DEPLOYMENT).await
+        }
+        Step::MakePki => pki::ensure(ctx, deployment, Timestamp::now()).await.map(drop),
+        Step::MakeKubeconfig { endpoint } => {
+            let pki = pki::ensure(ctx, deployment, Timestamp::now()).await?;
+            kubeconfig::ensure(ctx, deployment, &pki, endpoint, Timestamp::now())
+                .await
+                .map(drop)
+        }
+        Step::ApplyCluster(cluster) => execute::apply(ctx, &**cluster).await.map(drop),
+        Step::ApplyMachineSet { name, object } => apply_set(ctx, deployment, name, object).await,
+        Step::DeleteMachineSet(set) => execute::delete(ctx, &**set, None).await,
+        Step::DeleteMachine(machine) => execute::delete(ctx, &**machine, None).await,
+        Step::CreateRun(run) => match execute::create_once(ctx, &**run).await? {
+            Creation::Made | Creation::Ours => Ok(()),
+            Creation::Foreign => Err(Error::Failed {
+                action: format!("create PlaybookRun {}", run.name_any()),
+                source: "one of that name is there and belongs to another: delete it".into(),
+            }),
+        },
+        Step::CancelRun(run) => cancel(ctx, run).await,
+        Step::DeleteRun(run) => execute::delete(ctx, &**run, None).await,
+    }
+}
+
+async fn apply_set(
+    ctx: &Context,
+    deployment: &ClusterDeployment,
+    name: &str,
+    object: &Value,
+) -> Result<(), Error> {
+    let api: Api<MachineSet> =
+        Api::namespaced(ctx.client.clone(), &deployment.namespace().unwrap_or_default());
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let applied = api.patch(name, &params, &Patch::Apply(object)).await;
+    applied.map(drop).doing(|| format!("apply MachineSet {name}"))
+}
+
+async fn cancel(ctx: &Context, run: &PlaybookRun) -> Result<(), Error> {
+    let patch = json!({ "metadata": { "uid": run.uid() }, "spec": { "cancel": true } });
+    let params = PatchParams {
+        field_manager: Some(FIELD_MANAGER.into()),
+        ..PatchParams::default()
+    };
+    let patched = execute::api_of(ctx, run)
+        .patch(&run.name_any(), &params, &Patch::Merge(patch))
+        .await;
+    match patched
+        .map(drop)
+        .doing(|| format!("cancel PlaybookRun {}", run.name_any()))
+    {
+        Err(error) if error.is_not_found() => Ok(()),
+        result => result,
+    }
+}
+
+async fn tell(ctx: &Context, deployment: &ClusterDeployment, conditions: &[Condition]) {
+    let old = deployment
+        .status
+        .as_ref()
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default();
+    let types: &[&str] = match deployment.metadata.deletion_timestamp {
+        Some(_) => &[condition::DELETING],
+        None => &[condition::READY, "ScalePutBack"],
+    };
+    for news in news(old, conditions, types, |condition| {
+        !ON_THE_WAY.contains(&condition.reason.as_str())
+    }) {
+        match news.warning {
+            true => ctx.events.warning(deployment, &news.reason, &news.note).await,
+            false => ctx.events.normal(deployment, &news.reason, &news.note).await,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! MachineSet: observes a set and its Machines, makes and deletes Machines as planned.
+
+use std::sync::Arc;
+
+use crds::names::{condition, label};
+use crds::{ClusterDeployment, Host, Machine, MachineSet};
+use kube::api::ListParams;
+use kube::runtime::reflector::ObjectRef;
+use kube::{Api, ResourceExt};
+use plan::machine_set::{Observed, Step};
+use plan::news::news;
+use tokio::task::JoinSet;
+
+use crate::cluster_deployment::{now, refs};
+use crate::context::Context;
+use crate::controller::{self, Pass};
+use crate::error::{Doing, Error};
+use crate::execute::{self, Creation};
+
+/// Starts the controller.
+pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
+    let cache = &ctx.cache;
+    let of_machine = |machine: Arc<Machine>| {
+        let set = machine.labels().get(label::MACHINE_SET)?.clone();
+        Some(ObjectRef::<MachineSet>::new(&set).within(&machine.namespace().unwrap_or_default()))
+    };
+    let (of_host, of_deployment) = (ctx.clone(), ctx.clone());
+    let controller = controller::of(ctx, &cache.machine_sets)
+        .watches_shared_stream(cache.machines.changes(), of_machine)
+        .watches_shared_stream(cache.hosts.changes(), move |host: Arc<Host>| {
+            let lacks_hosts = |set: &MachineSet| {
+                let conditions = set.status.as_ref().map(|status| status.conditions.as_slice());
+                let hosts =
+                    crds::conditions::find(conditions.unwrap_or_default(), condition::HOSTS_AVAILABLE);
+                hosts.is_some_and(|hosts| hosts.status == "False")
+            };
+            references(&of_host, &host.namespace().unwrap_or_default(), lacks_hosts)
+        })
+        .watches_shared_stream(
+            cache.cluster_deployments.changes(),
+            move |deployment: Arc<ClusterDeployment>| {
+                let name = deployment.name_any();
+                let namespace = deployment.namespace().unwrap_or_default();
+                references(&of_deployment, &namespace, |set| set.spec.cluster_name == name)
+            },
+        );
+    tasks.spawn(controller::run(ctx.clone(), controller, pass));
+}
+
+fn references(
+    ctx: &Context,
+    namespace: &str,
+    wanted: impl Fn(&MachineSet) -> bool,
+) -> Vec<ObjectRef<MachineSet>> {
+    let sets = ctx.cache.machine_sets.list(namespace, wanted);
+    sets.iter().map(|set| ObjectRef::from_obj(set.as_ref())).collect()
+}
+
+async fn pass(ctx: Arc<Context>, set: Arc<MachineSet>) -> Result<Pass, Error> {
+    let (namespace, name) = (set.namespace().unwrap_or_default(), set.name_any());
+    let deployment = ctx
+        .cache
+        .cluster_deployments
+        .get(&namespace, &set.spec.cluster_name);
+    let hosts = ctx.cache.hosts.list(&namespace, |_| true);
+    let decide = |set: &MachineSet, machines: &[Arc<Machine>]| {
+        plan::machine_set::plan(&Observed {
+            now: now(),
+            set,
+            deployment: deployment.as_deref(),
+            machines: &refs(machines),
+            hosts: &refs(&hosts),
+        })
+    };
+    let of_set = |machine: &Machine| {
+        machine.spec.cluster_name == set.spec.cluster_name
+            && machine.labels().get(label::MACHINE_SET) == Some(&name)
+    };
+    let mut set = set.clone();
+    let mut plan = decide(&set, &ctx.cache.machines.list(&namespace, of_set));
+    if !plan.steps.is_empty() {
+        // Neither the count nor the Machines are believed from a cache when something is made or deleted for them.
+        let api: Api<MachineSet> = Api::namespaced(ctx.client.clone(), &namespace);
+        let Some(live) = api
+            .get_opt(&name)
+            .await
+            .doing(|| format!("read MachineSet {name}"))?
+        else {
+            return Ok(Pass::settled());
+        };
+        set = Arc::new(live);
+        let api: Api<Machine> = Api::namespaced(ctx.client.clone(), &namespace);
+        let labels = format!(
+            "{}={},{}={name}",
+            label::CLUSTER,
+            set.spec.cluster_name,
+            label::MACHINE_SET
+        );
+        let listed = api.list(&ListParams::default().labels(&labels)).await;
+        let listed = listed.doing(|| format!("list the Machines of MachineSet {name}"))?;
+        let machines: Vec<Arc<Machine>> = listed.into_iter().map(Arc::new).collect();
+        plan = decide(&set, &machines);
+    }
+    for step in &plan.steps {
+        execute(&ctx, step).await?;
+    }
+    let written = execute::patch_status(&ctx, &*set, set.status.as_ref(), &plan.status).await?;
+    if written {
+        let old = set
+            .status
+            .as_ref()
+            .map(|status| status.conditions.as_slice())
+            .unwrap_or_default();
+        let types = [condition::HOSTS_AVAILABLE];
+        for news in news(old, &plan.status.conditions, &types, |condition| {
+            condition.status == "False"
+        }) {
+            if news.warning {
+                ctx.events.warning(&*set, &news.reason, &news.note).await;
+            }
+        }
+    }
+    Ok(Pass::of(&plan, written))
+}
+
+async fn execute(ctx: &Context, step: &Step) -> Result<(), Error> {
+    match step {
+        Step::CreateMachine(machine) => match execute::create_once(ctx, &**machine).await? {
+            Creation::Made | Creation::Ours => Ok(()),
+            Creation::Foreign => Err(Error::Failed {
+                action: format!("create Machine {}", machine.name_any()),
+                source: "one of that name is there and belongs to another: delete it".into(),
+            }),
+        },
+        Step::DeleteMachine(machine) => execute::delete(ctx, &**machine, None).await,
+    }
+}
