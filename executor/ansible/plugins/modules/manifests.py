@@ -100,7 +100,8 @@ def apply(manifest: dict, check: bool) -> list:
 
 
 def rolled_out(kind: str, thing: dict | None) -> str:
-    """Nothing when all Pods are of the newest revision and available, else what is missing."""
+    """Nothing when all Pods are of the newest revision and enough are available, else what is missing. How many of a Deployment are
+    enough is its own strategy's: the second CoreDNS comes up to 10 s later, at its next readiness probe."""
     if thing is None:
         return "does not exist"
     status, spec = thing.get("status") or {}, thing.get("spec") or {}
@@ -109,6 +110,8 @@ def rolled_out(kind: str, thing: dict | None) -> str:
     if kind == "deployments":
         wanted = spec.get("replicas", 1)
         updated, available = status.get("updatedReplicas", 0), status.get("availableReplicas", 0)
+        if updated >= wanted and api.condition(thing, "Available").get("status") == "True":
+            return ""
     else:
         wanted = status.get("desiredNumberScheduled", 0)
         updated, available = status.get("updatedNumberScheduled", 0), status.get("numberAvailable", 0)
