@@ -33,6 +33,9 @@ pub mod annotation {
     pub const ATTEMPT: &str = "clusterwright.dev/attempt";
     /// On runs of a controller: the ClusterDeployment's generation that it was made from.
     pub const GENERATION: &str = "clusterwright.dev/generation";
+    /// On the operator's probes: what each Host was when it was asked, as JSON
+    /// `{"<host>": {"uid": "...", "generation": 1, "claimEpoch": 0}}`.
+    pub const PROBED: &str = "clusterwright.dev/probed";
 }
 
 /// Finalizers.

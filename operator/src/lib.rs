@@ -13,6 +13,7 @@ pub mod error;
 pub mod events;
 pub mod execute;
 pub mod health;
+pub mod host;
 pub mod kubeconfig;
 pub mod machine;
 pub mod machine_set;
@@ -64,6 +65,7 @@ fn spawn_controllers(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     // One line for each controller, in alphabetical order.
     cluster::spawn(ctx, tasks);
     cluster_deployment::spawn(ctx, tasks);
+    host::spawn(ctx, tasks);
     machine::spawn(ctx, tasks);
     machine_set::spawn(ctx, tasks);
     playbook_run::spawn(ctx, tasks);

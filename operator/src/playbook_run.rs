@@ -2,7 +2,7 @@
 
 mod access;
 mod carry_out;
-mod inputs;
+pub(crate) mod inputs;
 mod log;
 mod observe;
 mod secrets;

@@ -9,6 +9,7 @@ pub mod attempts;
 pub mod claims;
 pub mod cluster;
 pub mod cluster_deployment;
+pub mod host;
 pub mod inputs;
 pub mod job;
 pub mod machine;

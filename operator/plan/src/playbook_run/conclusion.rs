@@ -89,36 +89,31 @@ fn of_outcome(outcome: &RunOutcome) -> Option<Conclusion> {
     })
 }
 
-/// The short form that the Pod keeps.
+/// The least that a termination message says.
 #[derive(Deserialize)]
 struct ShortWord {
-    #[serde(alias = "phase")]
     outcome: RunPhase,
     #[serde(default)]
-    retriable: bool,
-    #[serde(default)]
     reason: String,
-    #[serde(default)]
-    message: Option<String>,
     #[serde(default)]
     step: Option<Step>,
 }
 
 fn termination_message(pod: &Pod) -> Option<Conclusion> {
     let end = terminated(pod)?;
-    let word: ShortWord = serde_json::from_str(end.message.as_deref()?).ok()?;
-    if !word.outcome.is_final() {
-        return None;
+    let text = end.message.as_deref()?;
+    if let Ok(outcome) = serde_json::from_str::<RunOutcome>(text) {
+        return of_outcome(&outcome);
     }
+    let word: ShortWord = serde_json::from_str(text).ok()?;
     let place = word
         .step
         .map(|step| format!(" in step {step}"))
         .unwrap_or_default();
-    let message = word
-        .message
-        .unwrap_or_else(|| format!("{:?}{place}: {}", word.outcome, word.reason));
-    let retriable = word.retriable || end.exit_code >= 20;
-    Some(Conclusion::new(word.outcome, retriable, &word.reason, message))
+    let message = format!("{:?}{place}: {}", word.outcome, word.reason);
+    word.outcome
+        .is_final()
+        .then(|| Conclusion::new(word.outcome, end.exit_code >= 20, &word.reason, message))
 }
 
 /// Without a word, the exit code decides if it is one that the executor documents.

@@ -254,9 +254,17 @@ fn every_end_has_its_phase() {
     let other = ", outcome: {phase: Succeeded, reason: Complete, message: m, digest: 'sha256:other'}";
     let short =
         r#"{"outcome":"Succeeded","reason":"Complete","step":"prepare","counts":{},"digest":"sha256:d"}"#;
+    let long = r#"{"outcome":"Failed","phase":"Failed","retriable":true,"reason":"TaskFailed","message":"m","digest":"sha256:d"}"#;
     let stopped = r#"{"outcome":"Canceled","reason":"Canceled","digest":"sha256:d"}"#;
     let mut canceled = started("");
     canceled.spec.cancel = true;
+    check(
+        started(""),
+        Some(&failed),
+        &[ended(20, long)],
+        RunPhase::Failed,
+        "TaskFailed",
+    );
     check(
         started(said),
         Some(&failed),

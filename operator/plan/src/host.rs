@@ -1,0 +1,86 @@
+//! One Host: what the last probe found, whose it is, and when it is looked at again.
+
+mod probes;
+mod result;
+mod view;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crds::{Host, HostStatus, PlaybookRun};
+use jiff::Timestamp;
+
+use crate::inputs::InputsProblem;
+use crate::{Next, Plan};
+
+pub use probes::{due_soon, is_probe};
+
+/// What was observed.
+#[derive(Clone, Copy, Debug)]
+pub struct HostObserved<'a> {
+    /// The Host.
+    pub host: &'a Host,
+    /// Now, in whole seconds.
+    pub now: Timestamp,
+    /// Between two probes of a Host that is well.
+    pub interval_seconds: u64,
+    /// All Hosts of the namespace.
+    pub hosts: &'a [Arc<Host>],
+    /// The operator's probes of the namespace.
+    pub probes: &'a [Arc<PlaybookRun>],
+    /// Hosts that no probe can reach for, by name, and why: a Secret or a bastion is missing.
+    pub problems: &'a BTreeMap<String, InputsProblem>,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Create this probe, unless it is there already.
+    Probe(Box<PlaybookRun>),
+    /// Delete an old probe.
+    Forget(Box<PlaybookRun>),
+}
+
+/// Decides.
+pub fn host(observed: &HostObserved<'_>) -> Plan<Step, HostStatus> {
+    let mut status = observed.host.status.clone().unwrap_or_default();
+    result::fold(observed, &mut status);
+    view::show(observed, &mut status);
+    let told = observed.host.status.as_ref() == Some(&status);
+    // What a probe found is written before the next one is made.
+    let (steps, next) = if told || !result::is_new(observed) {
+        probes::next(observed, &status)
+    } else {
+        (Vec::new(), Next::after_seconds(1))
+    };
+    let is_well = crds::conditions::is_true(&status.conditions, crds::names::condition::READY);
+    let waits_for = if is_well { None } else { status.message.clone() };
+    Plan {
+        steps,
+        status,
+        next,
+        waits_for,
+    }
+}
+
+/// A thing with a name.
+trait Named {
+    fn named(&self) -> &str;
+}
+impl Named for Host {
+    fn named(&self) -> &str {
+        self.metadata.name.as_deref().unwrap_or_default()
+    }
+}
+impl Named for PlaybookRun {
+    fn named(&self) -> &str {
+        self.metadata.name.as_deref().unwrap_or_default()
+    }
+}
+
+fn name_of(object: &impl Named) -> &str {
+    object.named()
+}
+
+#[cfg(test)]
+mod tests;

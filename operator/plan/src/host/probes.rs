@@ -1,0 +1,189 @@
+//! When spare Hosts are looked at, and together with which others: one probe is under way in a namespace.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crds::conditions;
+use crds::names::{annotation, condition, label};
+use crds::playbook_run::PlaybookRunSpec;
+use crds::step::{Intent, Step as RunStep};
+use crds::{Host, HostStatus, PlaybookRun};
+use jiff::Timestamp;
+
+use super::result::{Mark, mark, marks};
+use super::{HostObserved, Step, name_of};
+use crate::Next;
+use crate::attempts::{ended_at, is_over};
+use crate::naming::short_hash;
+
+/// Hosts of one probe.
+const MOST_HOSTS: usize = 50;
+/// Hosts applied together are probed together.
+const GATHER_SECONDS: i64 = 1;
+/// A Host that is not well is looked at again sooner.
+const SICK_SECONDS: i64 = 120;
+/// A probe that came to no result is made again after this.
+const AGAIN_SECONDS: i64 = 60;
+/// Deadline of a probe.
+const TIMEOUT_SECONDS: i32 = 300;
+/// Ended probes that are kept.
+const KEEP: usize = 10;
+/// Before that, every Host has read what a probe found.
+const FORGET_AFTER_SECONDS: i64 = 300;
+
+/// True for a probe that the operator made.
+pub fn is_probe(run: &PlaybookRun) -> bool {
+    let annotations = run.metadata.annotations.as_ref();
+    run.spec.intent == Intent::Probe
+        && annotations.is_some_and(|annotations| annotations.contains_key(annotation::PROBED))
+}
+
+/// The probe that has not ended.
+pub(super) fn under_way(probes: &[Arc<PlaybookRun>]) -> Option<&PlaybookRun> {
+    probes.iter().map(|run| &**run).find(|run| !is_over(run))
+}
+
+/// True when the probe looks at this Host as it is.
+pub(super) fn covers(run: &PlaybookRun, host: &Host) -> bool {
+    marks(run).get(name_of(host)) == Some(&mark(host))
+}
+
+/// The spare Hosts that a probe made within the interval's next fifth would look at: whose credentials matter now.
+pub fn due_soon(hosts: &[Arc<Host>], now: Timestamp, interval_seconds: u64) -> Vec<&Host> {
+    let mut due: Vec<(Timestamp, &Host)> = hosts
+        .iter()
+        .filter_map(|host| Some((due_at(host, host.status.as_ref(), interval_seconds)?, &**host)))
+        .filter(|(due, _)| due.as_second() <= now.as_second() + slack(interval_seconds))
+        .collect();
+    due.sort_by_key(|(due, host)| (*due, name_of(*host).to_owned()));
+    due.into_iter().map(|(_, host)| host).collect()
+}
+
+fn slack(interval_seconds: u64) -> i64 {
+    i64::try_from(interval_seconds / 5).unwrap_or(i64::MAX)
+}
+
+/// When the Host is to be looked at; never while it is claimed or going.
+fn due_at(host: &Host, status: Option<&HostStatus>, interval_seconds: u64) -> Option<Timestamp> {
+    if host.spec.claim_ref.is_some() || host.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let later =
+        |time: Timestamp, seconds: i64| Timestamp::from_second(time.as_second() + seconds).unwrap_or(time);
+    let created = host
+        .metadata
+        .creation_timestamp
+        .as_ref()
+        .map_or(Timestamp::UNIX_EPOCH, |time| time.0);
+    let find = |type_: &str| status.and_then(|status| conditions::find(&status.conditions, type_));
+    let reachable = find(condition::REACHABLE);
+    let last = status
+        .and_then(|status| status.last_probe_at.as_ref())
+        .map(|time| time.0);
+    let (Some(reachable), Some(last)) = (reachable, last) else {
+        return Some(later(created, GATHER_SECONDS));
+    };
+    if reachable.reason == "ProbeFailed" {
+        return Some(later(last, AGAIN_SECONDS));
+    }
+    if reachable.observed_generation != host.metadata.generation {
+        return Some(last);
+    }
+    let well =
+        find(condition::CLEAN).is_some_and(|clean| clean.status == "True") && reachable.status == "True";
+    let interval = i64::try_from(interval_seconds).unwrap_or(i64::MAX / 2);
+    let period = if well {
+        interval
+    } else {
+        interval.min(SICK_SECONDS)
+    };
+    Some(later(last, jittered(period, name_of(host), last)))
+}
+
+/// Up to a tenth sooner or later, by name and time: Hosts do not march in step.
+fn jittered(period: i64, name: &str, last: Timestamp) -> i64 {
+    let hash = short_hash(&[name, &last.as_second().to_string()], 4);
+    let chance = hash
+        .bytes()
+        .fold(0_i64, |sum, byte| (sum * 31 + i64::from(byte)) % 201)
+        - 100;
+    period + period * chance / 1000
+}
+
+/// The next probe, if it is this Host's turn, and when to look again.
+pub(super) fn next(observed: &HostObserved<'_>, status: &HostStatus) -> (Vec<Step>, Next) {
+    let Some(due) = due_at(observed.host, Some(status), observed.interval_seconds) else {
+        return (Vec::new(), Next::OnChange);
+    };
+    if observed.problems.contains_key(name_of(observed.host)) {
+        return (Vec::new(), Next::after_seconds(10));
+    }
+    let wait = due.as_second() - observed.now.as_second();
+    if let Ok(wait @ 1..) = u64::try_from(wait) {
+        return (Vec::new(), Next::after_seconds(wait));
+    }
+    if under_way(observed.probes).is_some() {
+        // Its end is seen as a change; this is for one that nobody told.
+        return (Vec::new(), Next::after_seconds(60));
+    }
+    let mut batch: Vec<&Host> = due_soon(observed.hosts, observed.now, observed.interval_seconds)
+        .into_iter()
+        .filter(|host| !observed.problems.contains_key(name_of(*host)))
+        .take(MOST_HOSTS)
+        .collect();
+    batch.sort_by_key(|host| name_of(*host).to_owned());
+    if batch.is_empty() {
+        return (Vec::new(), Next::after_seconds(5));
+    }
+    let mut steps = old(observed);
+    steps.push(Step::Probe(Box::new(probe(observed, &batch))));
+    (steps, Next::after_seconds(5))
+}
+
+/// Ended probes that nobody needs any more.
+fn old(observed: &HostObserved<'_>) -> Vec<Step> {
+    let mut ended: Vec<&Arc<PlaybookRun>> = observed.probes.iter().filter(|run| is_over(run)).collect();
+    ended.sort_by_key(|run| std::cmp::Reverse(ended_at(run)));
+    let stale = |run: &&Arc<PlaybookRun>| {
+        ended_at(run).is_some_and(|at| observed.now.as_second() - at.as_second() > FORGET_AFTER_SECONDS)
+    };
+    ended
+        .into_iter()
+        .skip(KEEP)
+        .filter(stale)
+        .map(|run| Step::Forget(Box::new((**run).clone())))
+        .collect()
+}
+
+/// The probe; its name follows from the one before it, so that everyone who sees the same makes the same.
+fn probe(observed: &HostObserved<'_>, batch: &[&Host]) -> PlaybookRun {
+    let namespace = observed.host.metadata.namespace.clone().unwrap_or_default();
+    let before = observed.probes.iter().max_by_key(|run| {
+        (
+            run.metadata.creation_timestamp.as_ref().map(|time| time.0),
+            name_of(&***run).to_owned(),
+        )
+    });
+    let before = before
+        .and_then(|run| run.metadata.uid.as_deref())
+        .unwrap_or("none");
+    let marks: BTreeMap<&str, Mark> = batch.iter().map(|host| (name_of(*host), mark(host))).collect();
+    let mut run = PlaybookRun::new(
+        &format!("probe-{}", short_hash(&[&namespace, before], 8)),
+        PlaybookRunSpec {
+            cluster_name: None,
+            intent: Intent::Probe,
+            steps: vec![RunStep::ProbeHost],
+            hosts: batch.iter().map(|host| name_of(*host).to_owned()).collect(),
+            vars: BTreeMap::new(),
+            timeout_seconds: TIMEOUT_SECONDS,
+            cancel: false,
+        },
+    );
+    run.metadata.namespace = Some(namespace);
+    run.metadata.labels = Some([(label::INTENT.to_owned(), Intent::Probe.slug().to_owned())].into());
+    // Maps of plain values always become JSON.
+    let marks = serde_json::to_string(&marks).unwrap_or_default();
+    run.metadata.annotations = Some([(annotation::PROBED.to_owned(), marks)].into());
+    run
+}

@@ -1,0 +1,181 @@
+//! What a probe found becomes conditions of the Host; they carry the generation that was probed.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crds::conditions::{self, Statement};
+use crds::host::HostKeyPolicy;
+use crds::names::{annotation, condition};
+use crds::playbook_run::HostResult;
+use crds::{Host, HostStatus, PlaybookRun};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde::{Deserialize, Serialize};
+
+use super::{HostObserved, name_of};
+use crate::attempts::{ended_at, is_over};
+
+/// What a Host was when a probe was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Mark {
+    pub uid: String,
+    pub generation: i64,
+    pub claim_epoch: i64,
+}
+
+pub(super) fn marks(run: &PlaybookRun) -> BTreeMap<String, Mark> {
+    let annotations = run.metadata.annotations.as_ref();
+    let text = annotations.and_then(|annotations| annotations.get(annotation::PROBED));
+    text.and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default()
+}
+
+pub(super) fn mark(host: &Host) -> Mark {
+    Mark {
+        uid: host.metadata.uid.clone().unwrap_or_default(),
+        generation: host.metadata.generation.unwrap_or_default(),
+        claim_epoch: host.spec.claim_epoch,
+    }
+}
+
+/// The newest probe of this Host that has ended and has not been folded yet.
+fn newest<'a>(observed: &HostObserved<'a>) -> Option<(&'a PlaybookRun, Mark)> {
+    let name = name_of(observed.host);
+    let folded = observed
+        .host
+        .status
+        .as_ref()
+        .and_then(|status| status.last_probe_at.as_ref())
+        .map(|time| time.0);
+    let folded_run = observed
+        .host
+        .status
+        .as_ref()
+        .and_then(|status| status.last_probe_run.as_deref());
+    let uid = observed.host.metadata.uid.as_deref().unwrap_or_default();
+    let candidates = observed
+        .probes
+        .iter()
+        .filter(|run| is_over(run) && Some(name_of(&***run)) != folded_run);
+    let candidates = candidates.filter_map(|run| {
+        let mark = marks(run).remove(name).filter(|mark| mark.uid == uid)?;
+        let ended = ended_at(run)?;
+        (folded.is_none_or(|folded| ended >= folded)).then_some((ended, &**run, mark))
+    });
+    let newest = candidates.max_by_key(|(ended, run, _)| (*ended, Reverse(name_of(*run))));
+    newest.map(|(_, run, mark)| (run, mark))
+}
+
+/// True when there is something to fold.
+pub(super) fn is_new(observed: &HostObserved<'_>) -> bool {
+    newest(observed).is_some()
+}
+
+/// Puts what the newest probe found into the status.
+pub(super) fn fold(observed: &HostObserved<'_>, status: &mut HostStatus) {
+    let Some((run, mark)) = newest(observed) else {
+        return;
+    };
+    let run_status = run.status.clone().unwrap_or_default();
+    let result = run_status
+        .hosts
+        .iter()
+        .find(|result| result.name == name_of(observed.host));
+    let statements = match result {
+        Some(result) => statements(result),
+        None => {
+            let message = run_status.message.clone().unwrap_or_default();
+            let message = format!("probe {} came to no result: {message}", name_of(run));
+            vec![Statement::new(condition::REACHABLE, None, "ProbeFailed", message)]
+        }
+    };
+    let ended = ended_at(run).unwrap_or(observed.now);
+    status.conditions = conditions::state(
+        &status.conditions,
+        &statements,
+        Some(mark.generation),
+        &Time(observed.now),
+    );
+    status.last_probe_at = Some(Time(ended));
+    status.last_probe_run = Some(name_of(run).to_owned());
+    let Some(result) = result else { return };
+    if let Some(facts) = &result.facts {
+        status.facts = Some(facts.clone());
+    }
+    if result.clean == Some(true) {
+        status.cleaned_epoch = Some(mark.claim_epoch);
+    } else if result.clean == Some(false) {
+        status.cleaned_epoch = None;
+    }
+    let ssh = &observed.host.spec.ssh;
+    let pins = ssh.host_key_policy == HostKeyPolicy::TrustOnFirstUse && ssh.host_keys.is_empty();
+    if let Some(key) = &result.host_key
+        && pins
+        && status.host_keys.is_empty()
+    {
+        status.host_keys = vec![key.clone()];
+    }
+}
+
+fn statements(result: &HostResult) -> Vec<Statement> {
+    let failure = result.failure.as_ref();
+    let reason = failure.map_or("Unreachable", |failure| failure.reason.as_str());
+    let message = failure.map_or("SSH did not answer", |failure| failure.message.as_str());
+    let reached = !(result.unreachable
+        || matches!(
+            reason,
+            "AuthenticationFailed" | "HostKeyChanged" | "HostKeyUnknown"
+        ) && failure.is_some());
+    if !reached {
+        let key = match reason {
+            "HostKeyChanged" | "HostKeyUnknown" => Some(false),
+            "AuthenticationFailed" => Some(true),
+            _ => None,
+        };
+        let key_reason = if key == Some(true) { "Pinned" } else { reason };
+        return vec![
+            Statement::new(condition::REACHABLE, false, reason, message),
+            Statement::new(condition::HOST_KEY_VERIFIED, key, key_reason, ""),
+        ];
+    }
+    let clean = match (result.clean, failure) {
+        (Some(true), _) => Statement::new(
+            condition::CLEAN,
+            true,
+            "NothingFound",
+            "nothing of a cluster was found",
+        ),
+        (Some(false), _) => Statement::new(
+            condition::CLEAN,
+            false,
+            "LeftoversFound",
+            leftovers(&result.leftovers),
+        ),
+        (None, Some(failure)) => {
+            let message = format!("{}, {}: {}", failure.step, failure.task, failure.message);
+            Statement::new(condition::CLEAN, None, failure.reason.as_str(), message)
+        }
+        (None, None) => Statement::new(condition::CLEAN, None, "NotLookedAt", "no step looked"),
+    };
+    vec![
+        Statement::new(condition::REACHABLE, true, "Answers", "SSH lets us in"),
+        Statement::new(
+            condition::HOST_KEY_VERIFIED,
+            true,
+            "Pinned",
+            "the host key is the pinned one",
+        ),
+        clean,
+    ]
+}
+
+fn leftovers(found: &[String]) -> String {
+    let shown: Vec<&str> = found.iter().take(5).map(String::as_str).collect();
+    let more = found.len().saturating_sub(shown.len());
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    format!("left on the machine: {}{more}", shown.join(", "))
+}

@@ -1,0 +1,292 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crds::conditions;
+use crds::host::HostPhase;
+use crds::names::condition;
+use crds::playbook_run::RunPhase;
+use crds::{Host, PlaybookRun};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde::de::DeserializeOwned;
+
+use super::{HostObserved, Step, host};
+use crate::inputs::InputsProblem;
+use crate::settles::settles;
+use crate::{Next, Plan};
+
+fn object<K: DeserializeOwned>(text: &str) -> K {
+    serde_yaml::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn spare(name: &str, more: &str) -> Host {
+    object(&format!(
+        "{{apiVersion: clusterwright.dev/v1alpha1, kind: Host, metadata: {{name: {name}, namespace: fleet, uid: uid-{name}, generation: 1, creationTimestamp: 2026-01-01T00:00:00Z}}, spec: {{address: 10.0.0.1, ssh: {{credentialsRef: {{name: k}}, hostKeyPolicy: TrustOnFirstUse}}{more}}}}}"
+    ))
+}
+
+fn at(second: i64) -> Timestamp {
+    let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    Timestamp::from_second(start.as_second() + second).unwrap()
+}
+
+/// Hosts, their probes, and a clock.
+struct World {
+    hosts: BTreeMap<String, Host>,
+    probes: Vec<PlaybookRun>,
+    problems: BTreeMap<String, InputsProblem>,
+    now: i64,
+    /// What a probe finds, by host; none: the probe comes to nothing.
+    finds: BTreeMap<String, String>,
+}
+
+impl World {
+    fn of(hosts: Vec<Host>) -> Self {
+        let hosts = hosts
+            .into_iter()
+            .map(|host| (host.metadata.name.clone().unwrap(), host))
+            .collect();
+        Self {
+            hosts,
+            probes: vec![],
+            problems: BTreeMap::new(),
+            now: 10,
+            finds: BTreeMap::new(),
+        }
+    }
+
+    fn plan(&self, name: &str) -> Plan<Step, crds::HostStatus> {
+        let hosts: Vec<Arc<Host>> = self.hosts.values().cloned().map(Arc::new).collect();
+        let probes: Vec<Arc<PlaybookRun>> = self.probes.iter().cloned().map(Arc::new).collect();
+        host(&HostObserved {
+            host: &self.hosts[name],
+            now: at(self.now),
+            interval_seconds: 600,
+            hosts: &hosts,
+            probes: &probes,
+            problems: &self.problems,
+        })
+    }
+
+    /// One pass of every Host; their statuses are written.
+    fn turn(&mut self) -> Vec<Step> {
+        let names: Vec<String> = self.hosts.keys().cloned().collect();
+        let mut steps = Vec::new();
+        for name in names {
+            let plan = self.plan(&name);
+            self.hosts.get_mut(&name).unwrap().status = Some(plan.status);
+            steps.extend(plan.steps);
+        }
+        steps
+    }
+
+    /// Makes the probe, and lets it end at once.
+    fn apply(&mut self, step: &Step) {
+        let Step::Probe(run) = step else { return };
+        if self
+            .probes
+            .iter()
+            .any(|there| there.metadata.name == run.metadata.name)
+        {
+            return;
+        }
+        let mut run = (**run).clone();
+        run.metadata.uid = Some(format!("uid-of-{}", self.probes.len()));
+        run.metadata.creation_timestamp = Some(Time(at(self.now)));
+        let results: Vec<String> = run
+            .spec
+            .hosts
+            .iter()
+            .filter_map(|host| {
+                let found = self.finds.get(host)?;
+                Some(format!("{{name: {host}, {found}}}"))
+            })
+            .collect();
+        self.now += 5;
+        run.status = Some(object(&format!(
+            "{{phase: Succeeded, message: m, hosts: [{}]}}",
+            results.join(", ")
+        )));
+        run.status.as_mut().unwrap().finished_at = Some(Time(at(self.now)));
+        self.probes.push(run);
+    }
+
+    fn settle(&mut self) -> usize {
+        let steps = settles(self, 20, World::turn, World::apply, |world| {
+            let under_way = world.probes.iter().filter(|run| {
+                run.status
+                    .as_ref()
+                    .and_then(|status| status.phase)
+                    .is_none_or(|phase| phase == RunPhase::Running)
+            });
+            assert!(under_way.count() <= 1);
+        });
+        self.turn();
+        steps.len()
+    }
+
+    fn shown(&self, name: &str) -> (HostPhase, String, &str) {
+        let status = self.hosts[name].status.as_ref().unwrap();
+        let ready = conditions::find(&status.conditions, condition::READY).unwrap();
+        (
+            status.phase.unwrap(),
+            status.message.clone().unwrap(),
+            ready.status.as_str(),
+        )
+    }
+}
+
+#[test]
+fn new_hosts_are_probed_together_and_become_available_by_themselves() {
+    let mut world = World::of(vec![
+        spare("a", ""),
+        spare("b", ""),
+        spare("c", ", claimRef: {kind: Machine, name: m, uid: u}"),
+    ]);
+    world.finds.insert(
+        "a".into(),
+        "clean: true, facts: {cpus: 4}, hostKey: ssh-ed25519 AAAA".into(),
+    );
+    world.finds.insert("b".into(), "unreachable: true, failure: {step: probe-host, task: t, reason: AuthenticationFailed, message: Permission denied}".into());
+    world.settle();
+    assert_eq!(world.probes.len(), 1);
+    assert_eq!(world.probes[0].spec.hosts, ["a", "b"]);
+    assert_eq!(
+        world.shown("a"),
+        (HostPhase::Available, "available".into(), "True")
+    );
+    let status = world.hosts["a"].status.as_ref().unwrap();
+    assert_eq!(
+        (status.facts.as_ref().unwrap().cpus, status.cleaned_epoch),
+        (4, Some(0))
+    );
+    assert_eq!(status.host_keys, ["ssh-ed25519 AAAA"]);
+    let denied = "AuthenticationFailed: Permission denied".to_owned();
+    assert_eq!(world.shown("b"), (HostPhase::Unreachable, denied, "False"));
+    assert_eq!(
+        world.shown("c"),
+        (HostPhase::Claimed, "claimed by Machine m".into(), "True")
+    );
+}
+
+#[test]
+fn at_rest_nothing_is_written_until_the_interval_is_over() {
+    let mut world = World::of(vec![spare("a", "")]);
+    world.finds.insert("a".into(), "clean: true".into());
+    world.settle();
+    let before = world.hosts["a"].status.clone();
+    world.now += 400;
+    let plan = world.plan("a");
+    assert_eq!((plan.steps.len(), Some(plan.status)), (0, before));
+    assert!(
+        matches!(plan.next, Next::After(wait) if (100..300).contains(&wait.as_secs())),
+        "{:?}",
+        plan.next
+    );
+    world.now += 300;
+    assert_eq!(world.plan("a").steps.len(), 1);
+}
+
+#[test]
+fn a_host_that_was_given_back_is_not_available_until_it_is_proved_clean() {
+    let mut world = World::of(vec![spare("a", "")]);
+    world.finds.insert("a".into(), "clean: true".into());
+    world.settle();
+    // Claimed, and given back: the epoch rose, and the generation twice.
+    let host = world.hosts.get_mut("a").unwrap();
+    host.spec.claim_epoch = 1;
+    host.metadata.generation = Some(3);
+    let plan = world.plan("a");
+    assert_eq!(plan.status.phase, Some(HostPhase::Cleaning));
+    assert_eq!(plan.steps.len(), 1, "probed at once");
+    world
+        .finds
+        .insert("a".into(), "clean: false, leftovers: [/etc/kubernetes]".into());
+    world.settle();
+    let (phase, message, ready) = world.shown("a");
+    assert_eq!((phase, ready), (HostPhase::Quarantined, "False"));
+    assert!(message.contains("/etc/kubernetes"), "{message}");
+    world.finds.insert("a".into(), "clean: true".into());
+    world.now += 200;
+    world.settle();
+    assert_eq!(world.shown("a").0, HostPhase::Available);
+    assert_eq!(world.hosts["a"].status.as_ref().unwrap().cleaned_epoch, Some(1));
+}
+
+#[test]
+fn a_probe_that_was_made_before_a_claim_proves_nothing_after_it() {
+    let mut world = World::of(vec![spare("a", "")]);
+    world.finds.insert("a".into(), "clean: true".into());
+    let steps = world.turn();
+    world.apply(&steps[0]);
+    let host = world.hosts.get_mut("a").unwrap();
+    host.spec.claim_epoch = 1;
+    host.metadata.generation = Some(3);
+    world.turn();
+    assert_ne!(world.shown("a").0, HostPhase::Available);
+}
+
+#[test]
+fn a_host_made_anew_under_its_name_does_not_inherit() {
+    let mut world = World::of(vec![spare("a", "")]);
+    world.finds.insert("a".into(), "clean: true".into());
+    world.settle();
+    let mut anew = spare("a", "");
+    anew.metadata.uid = Some("other".into());
+    world.hosts.insert("a".into(), anew);
+    world.turn();
+    assert_eq!(world.shown("a").0, HostPhase::Unreachable);
+}
+
+#[test]
+fn a_probe_without_a_result_is_made_again_after_a_while_and_not_at_once() {
+    let mut world = World::of(vec![spare("a", "")]);
+    world.settle();
+    assert_eq!(world.probes.len(), 1);
+    let (phase, message, ready) = world.shown("a");
+    assert_eq!((phase, ready), (HostPhase::Unreachable, "Unknown"));
+    assert!(message.contains("came to no result"), "{message}");
+    world.now += 61;
+    assert_eq!(world.plan("a").steps.len(), 1);
+}
+
+#[test]
+fn a_missing_secret_holds_up_its_own_hosts_only() {
+    let mut world = World::of(vec![spare("a", ""), spare("b", "")]);
+    world.problems.insert(
+        "a".into(),
+        InputsProblem::waits("SecretNotFound", "Secret k is not there"),
+    );
+    world.finds.insert("b".into(), "clean: true".into());
+    world.settle();
+    assert_eq!(world.probes[0].spec.hosts, ["b"]);
+    assert_eq!(
+        world.shown("a"),
+        (HostPhase::Unreachable, "Secret k is not there".into(), "False")
+    );
+}
+
+#[test]
+fn only_one_probe_is_under_way_and_at_most_fifty_hosts_are_in_it() {
+    let hosts = (0..120)
+        .map(|number| spare(&format!("h{number:03}"), ""))
+        .collect();
+    let mut world = World::of(hosts);
+    let steps = world.turn();
+    let names: std::collections::BTreeSet<_> = steps
+        .iter()
+        .map(|step| match step {
+            Step::Probe(run) => run.metadata.name.clone(),
+            Step::Forget(_) => None,
+        })
+        .collect();
+    assert_eq!(names.len(), 1, "everyone makes the same probe");
+    let Step::Probe(run) = &steps[0] else {
+        panic!("{:?}", steps[0])
+    };
+    assert_eq!(run.spec.hosts.len(), 50);
+    let mut run = (**run).clone();
+    run.metadata.uid = Some("x".into());
+    world.probes.push(run);
+    assert!(world.turn().is_empty());
+}

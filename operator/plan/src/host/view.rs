@@ -1,0 +1,132 @@
+//! What people see of a Host: `Ready`, the phase, and one sentence.
+
+use crds::conditions::{self, Statement};
+use crds::host::HostPhase;
+use crds::names::condition;
+use crds::{HostStatus, PlaybookRun};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::probes::{covers, under_way};
+use super::{HostObserved, name_of};
+
+struct View {
+    phase: HostPhase,
+    ready: Option<bool>,
+    reason: String,
+    message: String,
+}
+
+/// States `Ready`, phase and message from what the status already holds.
+pub(super) fn show(observed: &HostObserved<'_>, status: &mut HostStatus) {
+    let view = view(observed, status);
+    let generation = observed.host.metadata.generation;
+    let ready = Statement::new(condition::READY, view.ready, view.reason, view.message.clone());
+    status.conditions = conditions::state(&status.conditions, &[ready], generation, &Time(observed.now));
+    status.phase = Some(view.phase);
+    status.message = Some(view.message);
+    status.observed_generation = generation;
+}
+
+fn view(observed: &HostObserved<'_>, status: &HostStatus) -> View {
+    let host = observed.host;
+    let find = |type_: &str| conditions::find(&status.conditions, type_);
+    let make = |phase: HostPhase, ready: Option<bool>, reason: &str, message: String| View {
+        phase,
+        ready,
+        reason: reason.to_owned(),
+        message,
+    };
+    let reachable = find(condition::REACHABLE);
+    let refused = reachable.filter(|reachable| reachable.status == "False");
+    if let Some(claim) = &host.spec.claim_ref {
+        return match refused {
+            Some(refused) => {
+                let message = format!(
+                    "claimed by Machine {}, unreachable: {}",
+                    claim.name, refused.message
+                );
+                make(HostPhase::Claimed, Some(false), &refused.reason, message)
+            }
+            None => make(
+                HostPhase::Claimed,
+                Some(true),
+                "Claimed",
+                format!("claimed by Machine {}", claim.name),
+            ),
+        };
+    }
+    let before = status.phase.filter(|phase| *phase != HostPhase::Claimed);
+    if let Some(problem) = observed.problems.get(name_of(host)) {
+        let phase = before.unwrap_or(HostPhase::Unreachable);
+        return make(phase, Some(false), problem.reason, problem.message.clone());
+    }
+    // A probe of an earlier spec, or of another claim, says nothing about this one.
+    let probed = reachable.and_then(|reachable| reachable.observed_generation);
+    if probed != host.metadata.generation {
+        let phase = match (before, status.cleaned_epoch == Some(host.spec.claim_epoch)) {
+            (None, _) if host.spec.claim_epoch == 0 => HostPhase::Unreachable,
+            (_, false) if host.spec.claim_epoch > 0 => HostPhase::Cleaning,
+            (before, _) => before.unwrap_or(HostPhase::Unreachable),
+        };
+        return make(phase, Some(false), "WaitsForProbe", waiting(observed));
+    }
+    if let Some(refused) = refused {
+        let message = format!("{}: {}", refused.reason, refused.message);
+        return make(HostPhase::Unreachable, Some(false), &refused.reason, message);
+    }
+    if let Some(unknown) = reachable.filter(|reachable| reachable.status != "True") {
+        return make(
+            HostPhase::Unreachable,
+            None,
+            &unknown.reason,
+            unknown.message.clone(),
+        );
+    }
+    match find(condition::CLEAN) {
+        Some(clean) if clean.status == "True" && status.cleaned_epoch == Some(host.spec.claim_epoch) => {
+            let message = if host.spec.unschedulable {
+                "available, but unschedulable"
+            } else {
+                "available"
+            };
+            make(HostPhase::Available, Some(true), "Available", message.to_owned())
+        }
+        Some(clean) if clean.status == "False" => {
+            let message = format!(
+                "not clean: {}; reset the machine, it is looked at again by itself",
+                clean.message
+            );
+            make(HostPhase::Quarantined, Some(false), &clean.reason, message)
+        }
+        Some(clean) => {
+            let message = format!("not known to be clean: {}", clean.message);
+            make(HostPhase::Quarantined, Some(false), &clean.reason, message)
+        }
+        None => make(
+            HostPhase::Cleaning,
+            Some(false),
+            "WaitsForProbe",
+            waiting(observed),
+        ),
+    }
+}
+
+/// What the probe does that this Host waits for.
+fn waiting(observed: &HostObserved<'_>) -> String {
+    let run = under_way(observed.probes);
+    let ours = run.filter(|run| covers(run, observed.host));
+    match (ours, run) {
+        (Some(run), _) => format!("is being probed by {}: {}", name_of(run), doing(run)),
+        (None, Some(run)) => format!("waits for a probe, after {}: {}", name_of(run), doing(run)),
+        (None, None) => "waits for a probe".to_owned(),
+    }
+}
+
+/// Not the task: a Host's status does not follow every one.
+fn doing(run: &PlaybookRun) -> String {
+    let status = run.status.clone().unwrap_or_default();
+    match status.phase {
+        Some(crds::playbook_run::RunPhase::Running) => "it runs".to_owned(),
+        _ => status.message.unwrap_or_else(|| "it begins".to_owned()),
+    }
+}
