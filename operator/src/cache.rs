@@ -18,6 +18,7 @@ use kube::runtime::watcher::{Config, Event};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
+use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 
 use crate::context::Context;
@@ -63,6 +64,7 @@ pub struct Cache {
     pub jobs: Watched<Job>,
     /// Pods of runs.
     pub pods: Watched<Pod>,
+    listed: OnceCell<()>,
 }
 
 impl Cache {
@@ -76,6 +78,7 @@ impl Cache {
             runs: Watched::new(),
             jobs: Watched::new(),
             pods: Watched::new(),
+            listed: OnceCell::new(),
         }
     }
 
@@ -94,6 +97,11 @@ impl Cache {
 
     /// Waits until every kind has been listed once.
     pub async fn ready(&self) {
+        // A store wakes only the last of those who wait for it: one waits for all of us.
+        self.listed.get_or_init(|| self.list_all()).await;
+    }
+
+    async fn list_all(&self) {
         // A store whose writer is gone never becomes ready: the program is stopping then.
         let _ = self.clusters.store.wait_until_ready().await;
         let _ = self.cluster_deployments.store.wait_until_ready().await;
