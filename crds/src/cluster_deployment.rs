@@ -9,6 +9,13 @@ use crate::networking::{Endpoint, Networking};
 use crate::placement::{HostSelector, WorkerSet};
 use crate::references::LocalRef;
 
+/// CEL: no Host by name in two roles.
+const HOSTS_RULE: &str = "(!has(self.controlPlane.hosts) || (!has(self.workers) || self.workers.all(w, !has(w.hosts) || !w.hosts.exists(h, h in self.controlPlane.hosts)))) && (!has(self.etcd.hosts) || ((!has(self.workers) || self.workers.all(w, !has(w.hosts) || !w.hosts.exists(h, h in self.etcd.hosts))) && (!has(self.controlPlane.hosts) || !self.etcd.hosts.exists(h, h in self.controlPlane.hosts))))";
+/// CEL: each node has a /24 of the Pods' network.
+const POD_CIDR_SIZE_RULE: &str = "!isCIDR(self.networking.podCIDR) || cidr(self.networking.podCIDR).prefixLength() < 8 || cidr(self.networking.podCIDR).prefixLength() > 24 || self.controlPlane.replicas + (has(self.workers) ? self.workers.map(w, has(w.replicas) ? w.replicas : 0).sum() : 0) <= [65536, 32768, 16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64, 32, 16, 8, 4, 2, 1][cidr(self.networking.podCIDR).prefixLength() - 8]";
+/// CEL: the endpoint is no Pod and no Service.
+const ENDPOINT_RULE: &str = "!has(self.controlPlane.endpoint) || !isIP(self.controlPlane.endpoint.host) || !isCIDR(self.networking.podCIDR) || !isCIDR(self.networking.serviceCIDR) || !(cidr(self.networking.podCIDR).containsIP(self.controlPlane.endpoint.host) || cidr(self.networking.serviceCIDR).containsIP(self.controlPlane.endpoint.host))";
+
 /// The cluster wanted.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
 #[kube(
@@ -29,11 +36,19 @@ use crate::references::LocalRef;
     printcolumn(name = "Status", type_ = "string", json_path = ".status.message"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 32")
-        .message("a ClusterDeployment's name is an RFC 1123 label that begins with a letter, of at most 32 characters: the names of machines, runs and Jobs derive from it")
+        .message("metadata.name: a ClusterDeployment's name is an RFC 1123 label that begins with a letter, of at most 32 characters: the names of machines, runs and Jobs derive from it")
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.controlPlane.replicas == 1 || has(self.controlPlane.endpoint)")
     .message("controlPlane.endpoint is required with more than one control plane: give the address of the load balancer (or DNS name) before the API servers"))]
+#[x_kube(validation = Rule::new(HOSTS_RULE)
+    .message("a Host can have one role only: a name stands in the hosts of the control plane, of etcd or of a set of workers"))]
+#[x_kube(validation = Rule::new(POD_CIDR_SIZE_RULE)
+    .message("CIDRTooSmall: networking.podCIDR has a /24 for each node, and holds fewer than there are replicas; choose a shorter prefix")
+    .field_path(".networking.podCIDR"))]
+#[x_kube(validation = Rule::new(ENDPOINT_RULE)
+    .message("controlPlane.endpoint.host lies in podCIDR or serviceCIDR: give an address of the machines' network")
+    .field_path(".controlPlane.endpoint.host"))]
 #[x_kube(validation = Rule::new("self.networking == oldSelf.networking")
     .message("Forbidden: networking (podCIDR, serviceCIDR, dnsDomain, plugin) is immutable; make a new cluster for other networks")
     .field_path(".networking"))]
@@ -106,7 +121,13 @@ pub struct ControlPlane {
     pub host_selector: Option<HostSelector>,
     /// Which Hosts may be taken, by name; at most 16.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 16), inner(length(min = 1, max = 63)))]
+    #[schemars(
+        length(max = 16),
+        inner(
+            length(min = 1, max = 63),
+            regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+        )
+    )]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub hosts: Option<Vec<String>>,
     /// Where clients reach the API servers. Absent with one replica: the machine itself.
@@ -160,7 +181,13 @@ pub struct Etcd {
     pub host_selector: Option<HostSelector>,
     /// Which Hosts may be taken, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 16), inner(length(min = 1, max = 63)))]
+    #[schemars(
+        length(max = 16),
+        inner(
+            length(min = 1, max = 63),
+            regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+        )
+    )]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub hosts: Option<Vec<String>>,
 }

@@ -7,8 +7,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::references::{ClaimRef, LocalRef};
 
+/// CEL: an IP address that other machines can reach.
+macro_rules! machine_ip {
+    () => {
+        "ip.isCanonical(self) && !ip(self).isUnspecified() && !ip(self).isLoopback() && !ip(self).isLinkLocalUnicast() && !ip(self).isLinkLocalMulticast() && !self.matches('^(22[4-9]|23[0-9]|24[0-9]|25[0-5])[.]') && !self.startsWith('ff')"
+    };
+}
+/// CEL: an IP address that can be a machine's.
+const IP_RULE: &str = concat!("isIP(self) && ", machine_ip!());
 /// CEL: an IP address that can be a machine's, or a DNS name.
-pub(crate) const ADDRESS_RULE: &str = "isIP(self) ? (ip.isCanonical(self) && !ip(self).isUnspecified() && !ip(self).isLoopback() && !ip(self).isLinkLocalUnicast() && !ip(self).isLinkLocalMulticast() && !self.matches('^(22[4-9]|23[0-9]|24[0-9]|25[0-5])[.]')) : (self.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$') && !self.matches('^[0-9.]+$') && self != 'localhost')";
+pub(crate) const ADDRESS_RULE: &str = concat!(
+    "isIP(self) ? (",
+    machine_ip!(),
+    ") : (self.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$') && !self.matches('^[0-9.]+$') && self != 'localhost')"
+);
 /// What a wrong address gets.
 pub(crate) const ADDRESS_MESSAGE: &str = "must be an IPv4 or IPv6 address in canonical form (not unspecified, loopback, link-local or multicast) or a lowercase DNS name other than localhost, without a port";
 
@@ -33,11 +45,14 @@ pub(crate) const ADDRESS_MESSAGE: &str = "must be an IPv4 or IPv6 address in can
     printcolumn(name = "Status", type_ = "string", json_path = ".status.message"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63")
-        .message("a Host's name becomes its node's name and its name in the inventory: an RFC 1123 label (a-z, 0-9, -) of at most 63 characters, without dots"),
+        .message("metadata.name: a Host's name becomes its node's name and its name in the inventory: an RFC 1123 label (a-z, 0-9, -) of at most 63 characters, without dots"),
     validation = Rule::new("!(self.metadata.name in ['localhost', 'all', 'ungrouped', 'etcd', 'kube-node', 'kube-control-plane', 'k8s-cluster', 'bastion'])")
-        .message("this name has a meaning of its own in Ansible inventories: choose another")
+        .message("metadata.name: this name has a meaning of its own in Ansible inventories: choose another")
 )]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("self.claimEpoch >= oldSelf.claimEpoch")
+    .message("Forbidden: claimEpoch never goes down: a run's fence rests on it")
+    .field_path(".claimEpoch"))]
 pub struct HostSpec {
     /// Where SSH answers: IPv4, IPv6 or DNS name, without a port.
     #[schemars(length(min = 1, max = 253))]
@@ -46,8 +61,7 @@ pub struct HostSpec {
     /// The IP address that the cluster should use for this machine. Default: `address`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 2, max = 45))]
-    #[x_kube(validation = Rule::new("isIP(self) && ip.isCanonical(self) && !ip(self).isUnspecified() && !ip(self).isLoopback() && !ip(self).isLinkLocalUnicast() && !ip(self).isLinkLocalMulticast()")
-        .message("must be an IP address in canonical form that other machines can reach"))]
+    #[x_kube(validation = Rule::new(IP_RULE).message("must be an IP address in canonical form that other machines can reach"))]
     pub internal_address: Option<String>,
     /// How SSH gets in.
     pub ssh: Ssh,

@@ -7,7 +7,10 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::placement::{HostSelector, LabelValue, Taint};
+use crate::placement::{
+    HostSelector, LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE, LabelValue, RESERVED_LABELS_MESSAGE,
+    RESERVED_LABELS_RULE, Taint,
+};
 use crate::step::Role;
 
 /// A role with a count.
@@ -35,7 +38,7 @@ use crate::step::Role;
     printcolumn(name = "Status", type_ = "string", json_path = ".status.message"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 54")
-        .message("a MachineSet's name is an RFC 1123 label that begins with a letter, of at most 54 characters: the names of its machines derive from it")
+        .message("metadata.name: a MachineSet's name is an RFC 1123 label that begins with a letter, of at most 54 characters: the names of its machines derive from it")
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.clusterName == oldSelf.clusterName && self.role == oldSelf.role")
@@ -72,7 +75,13 @@ pub struct MachineTemplate {
     pub host_selector: Option<HostSelector>,
     /// Which Hosts may be taken, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 500), inner(length(min = 1, max = 63)))]
+    #[schemars(
+        length(max = 500),
+        inner(
+            length(min = 1, max = 63),
+            regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+        )
+    )]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub hosts: Option<Vec<String>>,
     /// Keys of Host labels over whose values the machines are spread.
@@ -82,6 +91,8 @@ pub struct MachineTemplate {
     /// Labels of the nodes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64))]
+    #[x_kube(validation = Rule::new(LABEL_KEYS_RULE).message(LABEL_KEYS_MESSAGE))]
+    #[x_kube(validation = Rule::new(RESERVED_LABELS_RULE).message(RESERVED_LABELS_MESSAGE))]
     pub labels: BTreeMap<String, LabelValue>,
     /// Taints of the nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -7,6 +7,15 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// CEL: every key is a label's.
+pub(crate) const LABEL_KEYS_RULE: &str = "self.all(k, size(k) <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))";
+pub(crate) const LABEL_KEYS_MESSAGE: &str = "a label's key is [prefix/]name: at most 63 characters of A-Za-z0-9-_. for the name, a DNS subdomain for the prefix";
+/// CEL: no key is one of Kubernetes' own.
+pub(crate) const RESERVED_LABELS_RULE: &str =
+    "self.all(k, !k.matches('^([a-z0-9.-]+[.])?(kubernetes|k8s)[.]io/'))";
+pub(crate) const RESERVED_LABELS_MESSAGE: &str =
+    "labels below kubernetes.io and k8s.io are reserved for Kubernetes: use a prefix of your own";
+
 /// Selects Hosts by their labels.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -46,7 +55,9 @@ pub struct Taint {
     /// The taint's key, e.g. `dedicated` or `example.com/gpu`; not below `kubernetes.io` or `k8s.io`.
     #[schemars(
         length(min = 1, max = 317),
-        regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")
+        regex(
+            pattern = r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+        )
     )]
     #[x_kube(validation = Rule::new("!self.matches('^([a-z0-9.-]+[.])?(kubernetes|k8s)[.]io/')")
         .message("taints below kubernetes.io and k8s.io are reserved for Kubernetes: use a prefix of your own"))]
@@ -63,6 +74,9 @@ pub struct Taint {
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!(has(self.hosts) && has(self.hostSelector))")
     .message("hosts and hostSelector exclude each other: name the Hosts, or select them by labels"))]
+#[x_kube(validation = Rule::new("!has(self.replicas) || self.replicas == 0 || type(self.maxUnavailable) != int || self.maxUnavailable <= self.replicas")
+    .message("maxUnavailable is more than there are replicas: give at most that count, or a percentage")
+    .field_path(".maxUnavailable"))]
 pub struct WorkerSet {
     /// Name of the set, unique in the cluster; its MachineSet is `<cluster>-<name>`. An RFC 1123 label of at most 20
     /// characters, not `control-plane` or `etcd`.
@@ -82,7 +96,13 @@ pub struct WorkerSet {
     pub host_selector: Option<HostSelector>,
     /// Which Hosts may be taken, by name; at most 500.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 500), inner(length(min = 1, max = 63)))]
+    #[schemars(
+        length(max = 500),
+        inner(
+            length(min = 1, max = 63),
+            regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+        )
+    )]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub hosts: Option<Vec<String>>,
     /// Keys of Host labels over whose values the machines are spread, the first first, e.g. `[zone, rack]`; at most 4.
@@ -92,10 +112,8 @@ pub struct WorkerSet {
     /// Labels of the nodes; at most 64, none below `kubernetes.io` or `k8s.io`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64))]
-    #[x_kube(validation = Rule::new("self.all(k, size(k) <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))")
-        .message("a label's key is [prefix/]name: at most 63 characters of A-Za-z0-9-_. for the name, a DNS subdomain for the prefix"))]
-    #[x_kube(validation = Rule::new("self.all(k, !k.matches('^([a-z0-9.-]+[.])?(kubernetes|k8s)[.]io/'))")
-        .message("labels below kubernetes.io and k8s.io are reserved for Kubernetes: use a prefix of your own"))]
+    #[x_kube(validation = Rule::new(LABEL_KEYS_RULE).message(LABEL_KEYS_MESSAGE))]
+    #[x_kube(validation = Rule::new(RESERVED_LABELS_RULE).message(RESERVED_LABELS_MESSAGE))]
     pub labels: BTreeMap<String, LabelValue>,
     /// Taints of the nodes; at most 32.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -31,7 +31,7 @@ use crate::step::{Intent, Step};
     printcolumn(name = "Status", type_ = "string", json_path = ".status.message"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63")
-        .message("a PlaybookRun's name is an RFC 1123 label of at most 63 characters: its Job has the same name")
+        .message("metadata.name: a PlaybookRun's name is an RFC 1123 label of at most 63 characters: its Job has the same name")
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.intent == 'Probe' || has(self.clusterName)")

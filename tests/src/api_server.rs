@@ -1,0 +1,278 @@
+//! An API server of its own: etcd and kube-apiserver on loopback ports in a directory that goes away, with the
+//! CustomResourceDefinitions installed. Tests of a file that run at the same time share one.
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, PostParams};
+use kube::{Client, Config};
+use lab::cache::Cache;
+use lab::programs::Programs;
+use serde_json::Value;
+
+const DEADLINE: Duration = Duration::from_secs(60);
+const TOKEN: &str = "administrator-of-a-test";
+
+/// What a test holds: the API server ends when the last test lets go of it.
+pub struct ApiServer {
+    client: Client,
+    processes: Arc<Processes>,
+}
+
+struct Processes {
+    directory: tempfile::TempDir,
+    port: u16,
+    children: Vec<Child>,
+}
+
+/// What the API server said to a request.
+#[derive(Debug)]
+pub struct Answer {
+    /// The HTTP status.
+    pub code: u16,
+    /// The object, or the `Status`.
+    pub body: Value,
+}
+
+impl ApiServer {
+    /// The one that runs, or a new one.
+    pub async fn shared() -> Result<Self> {
+        static SHARED: Mutex<Weak<Processes>> = Mutex::new(Weak::new());
+        // Starting blocks: who comes at the same time waits for the same server.
+        tokio::task::block_in_place(|| {
+            let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(processes) = shared.upgrade() {
+                return Self::of(processes);
+            }
+            let server = Self::of(Arc::new(Processes::start()?))?;
+            tokio::runtime::Handle::current().block_on(server.install())?;
+            *shared = Arc::downgrade(&server.processes);
+            Ok(server)
+        })
+    }
+
+    /// A client with all rights, for the runtime that asks.
+    fn of(processes: Arc<Processes>) -> Result<Self> {
+        let mut config = Config::new(format!("https://127.0.0.1:{}", processes.port).parse()?);
+        // It signs its certificate itself, anew each time, and nobody but this machine can be on the other end.
+        config.accept_invalid_certs = true;
+        config.auth_info.token = Some(TOKEN.to_owned().into());
+        Ok(Self {
+            client: Client::try_from(config)?,
+            processes: processes,
+        })
+    }
+
+    /// A client with all rights.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    async fn install(&self) -> Result<()> {
+        let until = Instant::now() + DEADLINE;
+        while let Err(error) = self.ready().await {
+            if Instant::now() > until {
+                let log = std::fs::read_to_string(self.processes.directory.path().join("kube-apiserver.log"));
+                let log = log.unwrap_or_default();
+                let end: Vec<&str> = log.lines().rev().take(20).collect();
+                bail!("the API server does not answer: {error:#}\n{}", end.join("\n"));
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let api: Api<CustomResourceDefinition> = Api::all(self.client());
+        for definition in crds::manifests::all() {
+            let name = definition.metadata.name.clone().unwrap_or_default();
+            let created = api.create(&PostParams::default(), &definition).await;
+            created.with_context(|| format!("the API server refuses the definition of {name}"))?;
+        }
+        for definition in crds::manifests::all() {
+            let name = definition.metadata.name.clone().unwrap_or_default();
+            let established = kube::runtime::conditions::is_crd_established();
+            let wait = kube::runtime::wait::await_condition(api.clone(), &name, established);
+            tokio::time::timeout(DEADLINE, wait)
+                .await
+                .with_context(|| format!("{name} is not established"))??;
+        }
+        // Established, and yet not served for a moment.
+        let until = Instant::now() + DEADLINE;
+        for kind in [
+            "clusterdeployments",
+            "clusters",
+            "hosts",
+            "machines",
+            "machinesets",
+            "playbookruns",
+        ] {
+            while self.get(kind, "").await?.code != 200 {
+                ensure!(Instant::now() < until, "{kind} are not served");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn ready(&self) -> Result<()> {
+        let request = http::Request::get("/readyz").body(Vec::new())?;
+        self.client().request_text(request).await?;
+        let namespace = http::Request::get("/api/v1/namespaces/default").body(Vec::new())?;
+        self.client().request_text(namespace).await?;
+        Ok(())
+    }
+
+    /// Reads an object of ours in namespace `default`; with an empty name the list.
+    pub async fn get(&self, plural: &str, name: &str) -> Result<Answer> {
+        self.send(http::Request::get(url(plural, name, "")).body(Vec::new())?)
+            .await
+    }
+
+    /// Creates an object of ours in namespace `default`, unknown fields refused.
+    pub async fn create(&self, plural: &str, object: &Value) -> Result<Answer> {
+        self.post(plural, object, "?fieldValidation=Strict").await
+    }
+
+    /// As `create`, but nothing is kept.
+    pub async fn try_create(&self, plural: &str, object: &Value) -> Result<Answer> {
+        self.post(plural, object, "?fieldValidation=Strict&dryRun=All")
+            .await
+    }
+
+    async fn post(&self, plural: &str, object: &Value, query: &str) -> Result<Answer> {
+        let request = http::Request::post(url(plural, "", query)).header("content-type", "application/json");
+        self.send(request.body(serde_json::to_vec(object)?)?).await
+    }
+
+    /// Merges a patch into an object of ours, but nothing is kept.
+    pub async fn try_patch(&self, plural: &str, name: &str, patch: &Value) -> Result<Answer> {
+        let request = http::Request::patch(url(plural, name, "?fieldValidation=Strict&dryRun=All"))
+            .header("content-type", "application/merge-patch+json");
+        self.send(request.body(serde_json::to_vec(patch)?)?).await
+    }
+
+    async fn send(&self, request: http::Request<Vec<u8>>) -> Result<Answer> {
+        match self.client().request::<Value>(request).await {
+            Ok(body) => Ok(Answer { code: 200, body }),
+            Err(kube::Error::Api(status)) => Ok(Answer {
+                code: status.code,
+                body: serde_json::to_value(&status)?,
+            }),
+            Err(error) => Err(error).context("failed to ask the API server"),
+        }
+    }
+}
+
+impl Processes {
+    fn start() -> Result<Self> {
+        let programs = Programs::from_env(&Cache::from_env());
+        let directory = tempfile::tempdir().context("failed to make a directory for the API server")?;
+        let path = directory.path();
+        let (client_port, peer_port, port) = (free_port()?, free_port()?, free_port()?);
+        let etcd_url = format!("http://127.0.0.1:{client_port}");
+        let peer_url = format!("http://127.0.0.1:{peer_port}");
+        let keys = Command::new(programs.find("kubeadm")?)
+            .args(["init", "phase", "certs", "sa", "--cert-dir"])
+            .arg(path)
+            .output()
+            .context("failed to run kubeadm")?;
+        ensure!(
+            keys.status.success(),
+            "kubeadm: {}",
+            String::from_utf8_lossy(&keys.stderr)
+        );
+        std::fs::write(
+            path.join("tokens.csv"),
+            format!("{TOKEN},admin,admin,system:masters\n"),
+        )?;
+
+        let mut server = Self {
+            directory,
+            port,
+            children: Vec::new(),
+        };
+        server.spawn(
+            &programs.find("etcd")?,
+            &[
+                ("data-dir", "etcd".into()),
+                ("unsafe-no-fsync", "true".into()),
+                ("listen-client-urls", etcd_url.clone()),
+                ("advertise-client-urls", etcd_url.clone()),
+                ("listen-peer-urls", peer_url.clone()),
+                ("initial-advertise-peer-urls", peer_url.clone()),
+                ("initial-cluster", format!("default={peer_url}")),
+            ],
+        )?;
+        server.spawn(
+            &programs.find("kube-apiserver")?,
+            &[
+                ("etcd-servers", etcd_url),
+                ("bind-address", "127.0.0.1".into()),
+                ("advertise-address", "192.0.2.1".into()),
+                ("secure-port", port.to_string()),
+                ("cert-dir", "certs".into()),
+                ("token-auth-file", "tokens.csv".into()),
+                ("service-account-issuer", "https://issuer.test".into()),
+                ("service-account-key-file", "sa.pub".into()),
+                ("service-account-signing-key-file", "sa.key".into()),
+                ("service-cluster-ip-range", "10.0.0.0/24".into()),
+                ("authorization-mode", "RBAC".into()),
+                ("endpoint-reconciler-type", "none".into()),
+            ],
+        )?;
+        Ok(server)
+    }
+
+    fn spawn(&mut self, program: &Path, arguments: &[(&str, String)]) -> Result<()> {
+        let name = program
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let log = File::create(self.directory.path().join(format!("{name}.log")))?;
+        let child = Command::new(program)
+            .args(arguments.iter().map(|(name, value)| format!("--{name}={value}")))
+            .current_dir(self.directory.path())
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .with_context(|| format!("failed to start {}", program.display()))?;
+        self.children.push(child);
+        Ok(())
+    }
+}
+
+fn url(plural: &str, name: &str, query: &str) -> String {
+    let name = if name.is_empty() {
+        String::new()
+    } else {
+        format!("/{name}")
+    };
+    format!("/apis/clusterwright.dev/v1alpha1/namespaces/default/{plural}{name}{query}")
+}
+
+impl Answer {
+    /// What a person reads.
+    pub fn message(&self) -> &str {
+        self.body["message"].as_str().unwrap_or_default()
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        // The API server before its etcd. A child that has ended already is no error.
+        for child in self.children.iter_mut().rev() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind("127.0.0.1:0").context("failed to find a free port")?;
+    Ok(listener.local_addr()?.port())
+}
