@@ -8,6 +8,7 @@ use std::process::Stdio;
 use tokio::process::Command;
 
 use crate::place::Place;
+use crate::ssh::Bastion;
 
 /// Where Ansible and the collection are.
 #[derive(Clone, Debug)]
@@ -34,6 +35,26 @@ impl Ansible {
     pub fn inventory(&self, place: &Place, inventory: &Path) -> Command {
         let mut command = self.command("ansible-inventory", place);
         command.arg("--inventory").arg(inventory).arg("--list");
+        command
+    }
+
+    /// Opens the connection to a bastion that its hosts share, and goes to the background; ssh's words go to the log.
+    pub fn bastion(&self, place: &Place, bastion: &Bastion, log: &Path) -> Command {
+        let mut command = match &bastion.password {
+            Some(file) => {
+                let mut command = self.command("sshpass", place);
+                command.arg("-f").arg(file).arg("ssh");
+                command
+            }
+            None => self.command("ssh", place),
+        };
+        command
+            .arg("-F")
+            .arg(&bastion.config)
+            .arg("-E")
+            .arg(log)
+            .args(["-N", "-f", "bastion"]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
         command
     }
 

@@ -55,6 +55,9 @@ pub struct Run {
     /// Where the outcome is written. Default with --run: /dev/termination-log.
     #[arg(long, value_name = "FILE")]
     pub termination_message: Option<PathBuf>,
+    /// Write everything that came out to this file, as JSON: steps, hosts, outcome.
+    #[arg(long, value_name = "FILE")]
+    pub result: Option<PathBuf>,
     /// Without --run: show Ansible's own output, too.
     #[arg(long, short)]
     pub verbose: bool,

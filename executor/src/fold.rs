@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::event::{Event, TaskResult, TaskStatus, What};
 use crate::foreign_text::clean;
+use crate::unreachable::Unreachable;
 use host::Host;
 
 const TASK_LIMIT: usize = 256;
@@ -135,6 +136,13 @@ impl Fold {
     pub fn host_key(&mut self, host: &str, key: &str) {
         if let Some(host) = self.hosts.get_mut(host) {
             host.result.host_key = Some(clean(key, 1400));
+        }
+    }
+
+    /// Why a host cannot be reached, where ssh on the way to it does not say.
+    pub fn blocked(&mut self, host: &str, why: Unreachable) {
+        if let Some(host) = self.hosts.get_mut(host) {
+            host.blocked = Some(why);
         }
     }
 

@@ -1,5 +1,6 @@
 //! The inventory that Ansible reads, from typed values. Ansible runs templates that it finds in inventories, so every text in it,
-//! ours and the user's, is marked `!unsafe`: data, whatever it looks like.
+//! ours and the user's, is marked `!unsafe`: data, whatever it looks like. The mark stands on the whole document, not on
+//! each text: a text that is marked by itself is typed anew, and `"1.30"` becomes a number.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -56,7 +57,7 @@ impl Inventory {
         }
         groups.insert(K8S_CLUSTER.to_owned(), json!({"children": nodes}));
         let all = json!({"all": {"vars": self.vars, "hosts": self.hosts, "children": groups}});
-        let mut text = String::new();
+        let mut text = String::from("!unsafe ");
         write_value(&mut text, &all);
         text.push('\n');
         text
@@ -131,9 +132,9 @@ fn write_value(text: &mut String, value: &Value) {
     }
 }
 
-/// A double-quoted YAML scalar in ASCII, marked as data.
+/// A double-quoted YAML scalar in ASCII.
 fn write_string(text: &mut String, string: &str) {
-    text.push_str("!unsafe \"");
+    text.push('"');
     for character in string.chars() {
         match character {
             '"' => text.push_str("\\\""),
@@ -156,20 +157,20 @@ mod tests {
     use crate::ssh::Ssh;
 
     #[test]
-    fn every_text_is_marked_as_data() {
+    fn values_keep_their_type_in_yaml() {
         let check = |value: Value, expected: &str| {
             let mut text = String::new();
             write_value(&mut text, &value);
             assert_eq!(text, expected);
         };
-        check(json!("{{ evil }}"), r#"!unsafe "{{ evil }}""#);
+        check(json!("{{ evil }}"), r#""{{ evil }}""#);
         check(
             json!("a\"b\\c\n\u{85}é😀"),
-            r#"!unsafe "a\"b\\c\u000a\u0085\u00e9\U0001f600""#,
+            r#""a\"b\\c\u000a\u0085\u00e9\U0001f600""#,
         );
         check(json!([1, -2, true, null]), "[1, -2, true, null, ]");
         check(json!(1e300), r#"!!float "1e+300""#);
-        check(json!({"no": "0755"}), r#"{? !unsafe "no" : !unsafe "0755", }"#);
+        check(json!({"no": "0755"}), r#"{? "no" : "0755", }"#);
         check(json!({}), "{}");
     }
 
@@ -185,7 +186,7 @@ mod tests {
             Path::new("/p/secrets"),
         );
         let text = inventory.text();
-        let read: Value = serde_yaml::from_str(&text.replace("!unsafe ", "")).unwrap();
+        let read: Value = serde_yaml::from_str(text.strip_prefix("!unsafe ").unwrap()).unwrap();
         assert_eq!(
             read["all"],
             json!({"vars": {"kube_version": "1.35.4", "secrets_dir": "/p/secrets"},

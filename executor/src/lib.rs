@@ -2,6 +2,7 @@
 //! progress, reports, and obeys cancel and deadline. From a shell it does the same without an API.
 
 pub mod ansible;
+pub mod bastions;
 pub mod children;
 pub mod cli;
 pub mod event;

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tracing::{error, info, warn};
 
 use crate::ansible::{self, Ansible};
+use crate::bastions;
 use crate::children;
 use crate::cli::Run;
 use crate::fold::{Fold, Snapshot};
@@ -216,6 +217,9 @@ async fn played(
     // Here the guard is installed on each host, with the fence (claim epoch, token), before Ansible's first command: what makes two
     // runs on one host impossible. Until then the cluster's lock alone keeps runs apart.
 
+    for (host, why) in bastions::open(&ansible, &place, &ssh).await {
+        fold.blocked(&host, why);
+    }
     let played = stage
         .play(&files.inventory, &files.playbook, fold, shown, stops)
         .await;
@@ -313,6 +317,12 @@ async fn say(args: &Run, ended: &Ended, reporter: Option<Reporter>, deadline: Op
         && let Err(error) = outcome::write_termination_message(&file, &ended.outcome)
     {
         warn!(%error, file = %file.display(), "failed to write the termination message");
+    }
+    if let Some(file) = &args.result {
+        let text = serde_json::to_vec_pretty(&ended.snapshot).unwrap_or_default();
+        if let Err(error) = std::fs::write(file, text) {
+            warn!(%error, file = %file.display(), "failed to write the result");
+        }
     }
     let outcome = &ended.outcome;
     info!(phase = ?outcome.phase, reason = outcome.reason, message = outcome.message, exit_code = ended.exit_code, "run ended");

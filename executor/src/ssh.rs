@@ -1,7 +1,7 @@
 //! How SSH gets to each host: one configuration a host, made from typed values, with its own known keys, so that two hosts with the
 //! same address behind different bastions are never taken for each other. Nothing of the user's own SSH set-up is read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{fmt::Write as _, io};
 
@@ -21,13 +21,30 @@ pub struct Ssh {
     pub variables: BTreeMap<String, BTreeMap<String, Value>>,
     /// Hosts whose first key is believed, and the file that it comes to stand in.
     pub first_use: BTreeMap<String, PathBuf>,
+    /// Bastions by name.
+    pub bastions: BTreeMap<String, Bastion>,
+}
+
+/// A machine to go through.
+#[derive(Debug, Default, PartialEq)]
+pub struct Bastion {
+    /// Its address.
+    pub address: String,
+    /// Its configuration.
+    pub config: PathBuf,
+    /// The file with its password, if that is its credential.
+    pub password: Option<PathBuf>,
+    /// Bastions before it.
+    pub depth: usize,
+    /// Hosts behind it.
+    pub hosts: BTreeSet<String>,
 }
 
 /// States the files and variables for a private directory at `root`; writes nothing.
 pub fn plan(model: &RunInputs, secrets: &Secrets, root: &Path) -> Ssh {
     let mut ssh = Ssh::default();
     for (number, (name, host)) in model.hosts.iter().enumerate() {
-        let config = ssh.place_host(name, host, secrets, root, None);
+        let config = ssh.place_host(name, host, name, secrets, root);
         let mut variables = BTreeMap::from([
             ("ansible_host".to_owned(), json!(host.address)),
             ("ansible_port".to_owned(), json!(host.port)),
@@ -67,14 +84,14 @@ impl Ssh {
             .try_for_each(|(name, content)| place.write(name, content).map(drop))
     }
 
-    /// Adds the files of a host, after those of its bastion; the answer is its configuration's path.
+    /// Adds the files of a host (the target, or a bastion on the way to it), and those of its bastion; the answer is its configuration's path.
     fn place_host(
         &mut self,
         name: &str,
         host: &HostInputs,
+        target: &str,
         secrets: &Secrets,
         root: &Path,
-        persist: Option<PathBuf>,
     ) -> PathBuf {
         let mut config = String::from("Host *\n");
         let mut line = |text: &str| {
@@ -115,22 +132,20 @@ impl Ssh {
                 line("NumberOfPasswordPrompts 1");
             }
         }
-        if let Some(socket) = persist {
+        if name != target {
+            // One connection for all hosts behind it; theirs are Ansible's to keep.
             line("ControlMaster auto");
-            line(&format!("ControlPath {}", socket.display()));
+            line(&format!("ControlPath {}", root.join("c").join(name).display()));
             line("ControlPersist 120s");
         }
+
         if let Some(bastion) = &host.bastion {
-            let bastion_name = self.bastion_name(bastion);
-            let socket = root.join(format!("c/{bastion_name}"));
-            let bastion_config = self.place_host(&bastion_name, bastion, secrets, root, Some(socket));
-            let mut command = format!("ssh -F {} -W [%h]:%p bastion", bastion_config.display());
-            if bastion.credential_kind == CredentialKind::Password {
-                let file = PathBuf::from("ssh/passwords").join(&bastion.credential);
-                command = format!("sshpass -f {} {command}", root.join(&file).display());
-                self.files.insert(file, text(bastion, secrets).into_bytes());
+            let bastion = self.place_bastion(bastion, target, secrets, root);
+            let ssh = format!("ssh -F {} -W [%h]:%p bastion", bastion.config.display());
+            match &bastion.password {
+                Some(file) => line(&format!("ProxyCommand sshpass -f {} {ssh}", file.display())),
+                None => line(&format!("ProxyCommand {ssh}")),
             }
-            line(&format!("ProxyCommand {command}"));
         }
         self.files
             .insert(known_hosts(name), known_keys(host).into_bytes());
@@ -139,12 +154,35 @@ impl Ssh {
         root.join(path)
     }
 
-    /// One name for each bastion, by what it is: many hosts share it, and with it one connection.
-    fn bastion_name(&mut self, bastion: &HostInputs) -> String {
-        let text = serde_json::to_vec(bastion).unwrap_or_default();
-        // No host's name has a dot.
-        format!("b.{}", &crate::inputs::digest(&text)["sha256:".len()..][..12])
+    fn place_bastion(&mut self, host: &HostInputs, target: &str, secrets: &Secrets, root: &Path) -> &Bastion {
+        let name = bastion_name(host);
+        let config = self.place_host(&name, host, target, secrets, root);
+        let password = (host.credential_kind == CredentialKind::Password).then(|| {
+            let file = PathBuf::from("ssh/passwords").join(&host.credential);
+            self.files.insert(file.clone(), text(host, secrets).into_bytes());
+            root.join(file)
+        });
+        let before = host.bastion.as_deref().map(bastion_name);
+        let depth = before
+            .and_then(|name| self.bastions.get(&name))
+            .map_or(0, |bastion| bastion.depth + 1);
+        let bastion = self.bastions.entry(name).or_default();
+        bastion.hosts.insert(target.to_owned());
+        (bastion.address, bastion.config, bastion.password, bastion.depth) =
+            (host.address.clone(), config, password, depth);
+        bastion
     }
+}
+
+/// One name for each bastion, by what it is: many hosts share it, and with it one connection.
+fn bastion_name(bastion: &HostInputs) -> String {
+    let text = serde_json::to_vec(bastion).unwrap_or_default();
+    let digest = crate::inputs::digest(&text);
+    // No host's name has a dot.
+    format!(
+        "b.{}",
+        digest.trim_start_matches("sha256:").get(..12).unwrap_or_default()
+    )
 }
 
 fn known_hosts(name: &str) -> PathBuf {

@@ -3,7 +3,7 @@
 use crate::foreign_text;
 
 /// A reason and a sentence.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreachable {
     /// `HostKeyChanged`, `HostKeyUnknown`, `AuthenticationFailed` or `Unreachable`.
     pub reason: &'static str,
@@ -75,8 +75,13 @@ pub fn explain(message: &str) -> Unreachable {
 
 /// The lines that matter; all of it when none does.
 fn said(message: &str, marks: &[&str]) -> String {
-    let message = message
-        .strip_prefix("Failed to connect to the host via ssh: ")
+    // Ansible's words before ssh's.
+    let rests = ["via ssh: ", "over ssh: "]
+        .iter()
+        .filter_map(|words| Some(message.split_once(words)?.1));
+    let message = rests
+        .filter(|rest| !rest.trim().is_empty())
+        .min_by_key(|rest| rest.len())
         .unwrap_or(message);
     let lines = message
         .lines()
@@ -131,6 +136,11 @@ mod tests {
             "Data could not be sent to remote host \"10.0.0.1\".",
             "Unreachable",
             "could not be sent",
+        );
+        check(
+            "Task failed: Data could not be sent. Make sure this host can be reached over ssh: ssh: connect to host 10.0.0.9 port 22: Connection refused",
+            "Unreachable",
+            "ssh: connect to host 10.0.0.9 port 22: Connection refused",
         );
         check("", "Unreachable", "");
     }

@@ -8,7 +8,9 @@ use serde_json::Value;
 use super::{MESSAGE_LIMIT, TASK_LIMIT};
 use crate::event::{HostStats, TaskResult, TaskStatus};
 use crate::foreign_text::{clean, reason};
-use crate::unreachable::{self, AUTHENTICATION_FAILED, HOST_KEY_CHANGED, HOST_KEY_UNKNOWN};
+use crate::unreachable::{
+    self, AUTHENTICATION_FAILED, HOST_KEY_CHANGED, HOST_KEY_UNKNOWN, UNREACHABLE, Unreachable,
+};
 
 const FINDINGS_LIMIT: usize = 32;
 const LEFTOVERS_LIMIT: usize = 16;
@@ -21,6 +23,8 @@ pub(super) struct Host {
     pub critical: bool,
     /// In which order the hosts failed; none: its failure is that others did.
     pub failed_at: Option<u64>,
+    /// What its bastion said.
+    pub blocked: Option<Unreachable>,
     /// The failure was in an earlier play than the one that runs.
     old_failure: bool,
 }
@@ -35,6 +39,7 @@ impl Host {
             result,
             critical,
             failed_at: None,
+            blocked: None,
             old_failure: false,
         }
     }
@@ -74,7 +79,10 @@ impl Host {
             }
             TaskStatus::Unreachable => {
                 self.result.unreachable = true;
-                let why = unreachable::explain(&result.message);
+                let mut why = unreachable::explain(&result.message);
+                if let (UNREACHABLE, Some(blocked)) = (why.reason, &self.blocked) {
+                    why = blocked.clone();
+                }
                 self.fail(step, &result.task, why.reason.to_owned(), &why.message, number);
             }
         }
