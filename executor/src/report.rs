@@ -181,3 +181,197 @@ fn strip(snapshot: &mut Snapshot) {
 fn fields(snapshot: &Snapshot) -> Value {
     serde_json::to_value(snapshot).unwrap_or(Value::Null)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::{Value, json};
+    use tokio::sync::watch;
+    use tokio::time::{Instant, sleep};
+
+    use super::{Reporter, Status};
+    use crate::fold::{Ending, Fold, Snapshot};
+
+    /// Patches as they came, with the time since the start in seconds.
+    type Seen = Arc<Mutex<Vec<(u64, Value)>>>;
+
+    /// An API server that answers with these codes in turn, and then 200.
+    fn status(codes: &[u16]) -> (Status, Seen) {
+        let (service, mut handle) = tower_test::mock::pair::<Request<Body>, Response<Body>>();
+        let (seen, begun) = (Seen::default(), Instant::now());
+        let record = Arc::clone(&seen);
+        let mut codes = codes.to_vec().into_iter();
+        tokio::spawn(async move {
+            while let Some((request, answer)) = handle.next_request().await {
+                assert_eq!(
+                    request.uri().to_string(),
+                    "/apis/clusterwright.dev/v1alpha1/namespaces/n/playbookruns/r/status?&force=true&fieldManager=clusterwright-executor"
+                );
+                assert_eq!(request.headers()["content-type"], "application/apply-patch+yaml");
+                let body = request.into_body().collect_bytes().await.unwrap();
+                record
+                    .lock()
+                    .unwrap()
+                    .push((begun.elapsed().as_secs(), serde_json::from_slice(&body).unwrap()));
+                let code = codes.next().unwrap_or(200);
+                let text = match code {
+                    200 => {
+                        json!({"metadata": {"name": "r"}, "spec": {"intent": "Probe", "steps": [], "hosts": []}})
+                    }
+                    _ => {
+                        json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "reason": "x", "code": code})
+                    }
+                };
+                answer.send_response(
+                    Response::builder()
+                        .status(code)
+                        .body(text.to_string().into_bytes().into())
+                        .unwrap(),
+                );
+            }
+        });
+        (Status::new(kube::Client::new(service, "n"), "n", "r"), seen)
+    }
+
+    fn fold() -> Fold {
+        let mut model = crate::example::model();
+        model.steps = vec![crds::Step::Prepare];
+        Fold::new(&model, "sha256:0")
+    }
+
+    fn task(fold: &mut Fold, name: &str) -> Snapshot {
+        fold.line(
+            json!({"event": "task", "at": 1, "name": name})
+                .to_string()
+                .as_bytes(),
+        );
+        fold.snapshot()
+    }
+
+    fn tasks(seen: &Seen) -> Vec<(u64, String)> {
+        let seen = seen.lock().unwrap();
+        seen.iter()
+            .map(|(at, patch)| {
+                (
+                    *at,
+                    patch["status"]["progress"]["task"].as_str().unwrap().to_owned(),
+                )
+            })
+            .collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn progress_is_told_once_a_second_at_most_and_not_without_a_change() {
+        let (status, seen) = status(&[]);
+        let mut fold = fold();
+        let (shown, watching) = watch::channel(fold.snapshot());
+        let reporter = Reporter::start(status, watching);
+        for number in 0..30 {
+            shown.send_replace(task(&mut fold, &number.to_string()));
+            sleep(Duration::from_millis(100)).await;
+        }
+        sleep(Duration::from_secs(60)).await;
+        shown.send_replace(fold.snapshot());
+        sleep(Duration::from_secs(60)).await;
+        let told = tasks(&seen);
+        assert!((3..=4).contains(&told.len()), "{told:?}");
+        assert!(
+            told.last().unwrap().1 == "29" && told.last().unwrap().0 <= 4,
+            "{told:?}"
+        );
+
+        fold.end(Ending::Exited(Some(0)));
+        assert!(
+            reporter
+                .finish(fold.snapshot(), Instant::now() + Duration::from_secs(60))
+                .await
+        );
+        let last = seen.lock().unwrap().last().unwrap().1.clone();
+        assert_eq!(last["status"]["outcome"]["reason"], "NotDone");
+        assert_eq!(
+            (&last["apiVersion"], &last["kind"]),
+            (&json!("clusterwright.dev/v1alpha1"), &json!("PlaybookRun"))
+        );
+        let fields: Vec<_> = last["status"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        assert_eq!(fields, ["hosts", "outcome", "progress", "steps"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_word_is_repeated_until_it_is_heard() {
+        let (status, seen) = status(&[200, 500, 503, 429, 401]);
+        let mut fold = fold();
+        let (_shown, watching) = watch::channel(fold.snapshot());
+        let reporter = Reporter::start(status, watching);
+        sleep(Duration::from_secs(5)).await;
+        fold.end(Ending::Canceled);
+        assert!(
+            reporter
+                .finish(fold.snapshot(), Instant::now() + Duration::from_secs(600))
+                .await
+        );
+        assert_eq!(seen.lock().unwrap().len(), 6);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_word_has_a_deadline() {
+        let (status, _) = status(&[500; 1000]);
+        let mut fold = fold();
+        let (_shown, watching) = watch::channel(fold.snapshot());
+        let reporter = Reporter::start(status, watching);
+        fold.end(Ending::Canceled);
+        let begun = Instant::now();
+        assert!(
+            !reporter
+                .finish(fold.snapshot(), begun + Duration::from_secs(60))
+                .await
+        );
+        assert!(begun.elapsed() < Duration::from_secs(61));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_status_that_is_refused_is_told_without_details() {
+        let (status, seen) = status(&[200, 422]);
+        let mut fold = fold();
+        let (_shown, watching) = watch::channel(fold.snapshot());
+        let reporter = Reporter::start(status, watching);
+        sleep(Duration::from_secs(5)).await;
+        let facts = json!({"event": "result", "host": "w1", "status": "ok", "finding": {"kind": "facts"}});
+        fold.line(facts.to_string().as_bytes());
+        fold.end(Ending::Canceled);
+        assert!(
+            reporter
+                .finish(fold.snapshot(), Instant::now() + Duration::from_secs(60))
+                .await
+        );
+        let seen = seen.lock().unwrap();
+        let facts: Vec<_> = seen
+            .iter()
+            .map(|(_, patch)| patch["status"]["hosts"][0].get("facts").is_some())
+            .collect();
+        assert_eq!(facts, [false, true, false]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_told_to_a_run_that_is_gone() {
+        let (status, seen) = status(&[404]);
+        let fold = fold();
+        let (_shown, watching) = watch::channel(fold.snapshot());
+        let reporter = Reporter::start(status, watching);
+        sleep(Duration::from_secs(5)).await;
+        assert!(
+            !reporter
+                .finish(fold.snapshot(), Instant::now() + Duration::from_secs(60))
+                .await
+        );
+        assert_eq!(seen.lock().unwrap().len(), 1);
+    }
+}
