@@ -1,5 +1,7 @@
 //! The log: text or JSON on standard error, filtered by `RUST_LOG`.
 
+use std::io::IsTerminal;
+
 use tracing_subscriber::EnvFilter;
 
 use crate::settings::LogFormat;
@@ -10,6 +12,7 @@ pub fn start(format: LogFormat) {
         .unwrap_or_else(|_| EnvFilter::new("info,kube_runtime=warn,kube_client=warn"));
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
     match format {
         LogFormat::Text => log.with_target(false).init(),

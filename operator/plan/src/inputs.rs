@@ -166,14 +166,20 @@ pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
     };
     let control_plane = has(Step::ControlPlane) && hosts_in(Group::KubeControlPlane).next().is_some();
     let etcd = has(Step::Etcd) || has(Step::ControlPlane);
+    let etcd_hosts: BTreeSet<String> = if etcd {
+        hosts_in(Group::Etcd).collect()
+    } else {
+        BTreeSet::new()
+    };
+    let no_member = etcd_hosts.is_empty() && !control_plane;
     SecretsNeeded {
         control_plane,
-        etcd_hosts: if etcd {
-            hosts_in(Group::Etcd).collect()
+        etcd_hosts,
+        etcd_members: if no_member {
+            Vec::new()
         } else {
-            BTreeSet::new()
+            etcd_members(model)
         },
-        etcd_members: etcd_members(model),
         join_token: control_plane || (has(Step::Node) && hosts_in(Group::KubeNode).next().is_some()),
     }
 }

@@ -3,11 +3,16 @@
 use crds::conditions::{self, Statement};
 use crds::host::HostPhase;
 use crds::names::condition;
+use crds::playbook_run::RunPhase;
 use crds::{HostStatus, PlaybookRun};
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::probes::{covers, under_way};
 use super::{HostObserved, name_of};
+
+/// A probe that has not begun by then is held up.
+const LATE_SECONDS: i64 = 15;
 
 struct View {
     phase: HostPhase,
@@ -115,18 +120,22 @@ fn view(observed: &HostObserved<'_>, status: &HostStatus) -> View {
 fn waiting(observed: &HostObserved<'_>) -> String {
     let run = under_way(observed.probes);
     let ours = run.filter(|run| covers(run, observed.host));
+    let trouble = |run: &PlaybookRun| trouble(run, observed.now).unwrap_or_default();
     match (ours, run) {
-        (Some(run), _) => format!("is being probed by {}: {}", name_of(run), doing(run)),
-        (None, Some(run)) => format!("waits for a probe, after {}: {}", name_of(run), doing(run)),
+        (Some(run), _) => format!("is being probed by {}{}", name_of(run), trouble(run)),
+        (None, Some(run)) => format!("waits for a probe, after {}{}", name_of(run), trouble(run)),
         (None, None) => "waits for a probe".to_owned(),
     }
 }
 
-/// Not the task: a Host's status does not follow every one.
-fn doing(run: &PlaybookRun) -> String {
-    let status = run.status.clone().unwrap_or_default();
-    match status.phase {
-        Some(crds::playbook_run::RunPhase::Running) => "it runs".to_owned(),
-        _ => status.message.unwrap_or_else(|| "it begins".to_owned()),
-    }
+/// What holds up a probe that should have begun long ago. A Host's status does not follow one that is well.
+fn trouble(run: &PlaybookRun, now: Timestamp) -> Option<String> {
+    let status = run.status.as_ref()?;
+    let created = run.metadata.creation_timestamp.as_ref()?.0.as_second();
+    let late = now.as_second() - created > LATE_SECONDS && status.phase == Some(RunPhase::Pending);
+    status
+        .message
+        .as_ref()
+        .filter(|_| late)
+        .map(|message| format!(": {message}"))
 }
