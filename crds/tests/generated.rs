@@ -43,3 +43,12 @@ fn the_definitions_in_manifests_are_those_of_the_types() {
         );
     }
 }
+
+#[path = "../examples/api_docs/reference.rs"]
+mod reference;
+
+#[test]
+fn the_reference_in_docs_is_that_of_the_types() {
+    let command = "cargo run -p crds --example api_docs -- docs/api.md";
+    check("docs/api.md", &reference::text().unwrap(), command);
+}

@@ -65,7 +65,7 @@ impl ApiServer {
         config.auth_info.token = Some(TOKEN.to_owned().into());
         Ok(Self {
             client: Client::try_from(config)?,
-            processes: processes,
+            processes,
         })
     }
 
