@@ -71,17 +71,24 @@ fn plural(object: &Value) -> String {
 /// The object with a value put at a path: `/spec/workers/0/name`. `Null` takes the field away; `-` as the last part of a
 /// path appends to a list.
 fn with(mut object: Value, path: &str, value: Value) -> Value {
-    let (parent, key) = path.rsplit_once('/').unwrap();
-    let parent = object.pointer_mut(parent).unwrap();
-    match parent {
-        Value::Array(list) if key == "-" => list.push(value),
-        Value::Object(fields) if value.is_null() => {
+    let Some((parent, key)) = path.rsplit_once('/') else {
+        panic!("{path} is no path");
+    };
+    match object.pointer_mut(parent) {
+        Some(Value::Array(list)) if key == "-" => list.push(value),
+        Some(Value::Array(list)) => {
+            let Some(place) = key.parse().ok().and_then(|index: usize| list.get_mut(index)) else {
+                panic!("{path} is not there");
+            };
+            *place = value;
+        }
+        Some(Value::Object(fields)) if value.is_null() => {
             fields.remove(key);
         }
-        Value::Object(fields) => {
+        Some(Value::Object(fields)) => {
             fields.insert(key.to_owned(), value);
         }
-        parent => parent[key.parse::<usize>().unwrap()] = value,
+        _ => panic!("{parent} is not there"),
     }
     object
 }
