@@ -98,9 +98,10 @@ class CallbackModule(CallbackBase):
 
     def v2_playbook_on_start(self, playbook) -> None:
         for play in playbook.get_plays():
-            file = self._source(play)
-            tasks = sum(1 for block in play.compile() for _task in self._tasks(block))
-            self._counts[file] = self._counts.get(file, 0) + tasks
+            if self._hosts(play):
+                file = self._source(play)
+                tasks = sum(1 for block in play.compile() for _task in self._tasks(block))
+                self._counts[file] = self._counts.get(file, 0) + tasks
 
     def v2_playbook_on_play_start(self, play) -> None:
         file = self._source(play)
@@ -114,8 +115,7 @@ class CallbackModule(CallbackBase):
                 dir="probe" if parent == "probe" else "",
                 tasks=self._counts.get(file, 0),
             )
-        hosts = play.get_variable_manager()._inventory.get_hosts(play.hosts) if play.hosts else []
-        self._emit("play", name=capped(play.get_name(), 256), hosts=[str(host) for host in hosts])
+        self._emit("play", name=capped(play.get_name(), 256), hosts=self._hosts(play))
 
     def v2_playbook_on_task_start(self, task, is_conditional) -> None:
         if task.action in ("meta", "ansible.builtin.meta"):
@@ -170,6 +170,11 @@ class CallbackModule(CallbackBase):
     def _name(task) -> str:
         # Without the role in front: which step it is, is told by the playbook.
         return task.name or task.get_name()
+
+    @staticmethod
+    def _hosts(play) -> list:
+        inventory = play.get_variable_manager()._inventory
+        return [str(host) for host in inventory.get_hosts(play.hosts)] if play.hosts else []
 
     @staticmethod
     def _source(play) -> str:
