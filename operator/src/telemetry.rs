@@ -8,8 +8,9 @@ use crate::settings::LogFormat;
 
 /// Starts the log. Called once, before anything else.
 pub fn start(format: LogFormat) {
-    let filter = EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| EnvFilter::new("info,kube_runtime=warn,kube_client=warn"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
+        EnvFilter::new("info,kube_runtime=warn,kube_client=warn,kube_client::client::builder=off")
+    });
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())

@@ -219,7 +219,12 @@ async fn newest_warning(ctx: &Context, seen: &Seen) -> Result<Option<String>, Er
         .await
         .doing(|| format!("list the Events of {about}"))?
         .items;
-    events.retain(|event| matches!(event.involved_object.kind.as_deref(), Some("Pod" | "Job")));
+    events.retain(|event| {
+        let reason = event.reason.as_deref().unwrap_or_default();
+        // Other warnings are about what works nevertheless.
+        let holds_up = reason.starts_with("Failed") || matches!(reason, "BackOff" | "InspectFailed");
+        holds_up && matches!(event.involved_object.kind.as_deref(), Some("Pod" | "Job"))
+    });
     events.sort_by_key(|event| {
         event
             .last_timestamp

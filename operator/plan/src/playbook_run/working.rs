@@ -111,7 +111,10 @@ fn stop(observed: &RunObserved<'_>) -> Vec<Step> {
 /// `container-runtime, task 12 of 58: start containerd`.
 fn progress(observed: &RunObserved<'_>) -> String {
     let status = observed.run.status.as_ref();
-    let Some(progress) = status.and_then(|status| status.progress.as_ref()) else {
+    let progress = status
+        .and_then(|status| status.progress.as_ref())
+        .filter(|progress| !progress.step.is_empty());
+    let Some(progress) = progress else {
         return "the executor starts".to_owned();
     };
     let place = match (progress.done, progress.total) {
