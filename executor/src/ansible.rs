@@ -1,5 +1,5 @@
-//! Starts Ansible's programs with an environment of their own: nothing of ours is inherited but PATH, and nothing
-//! secret stands in it or in the arguments.
+//! Starts Ansible's programs with an environment of their own: nothing of ours is inherited but PATH, and
+//! nothing secret stands in it or in the arguments.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,8 @@ impl Ansible {
         command
     }
 
-    /// Opens the connection to a bastion that its hosts share, and goes to the background; ssh's words go to the log.
+    /// Opens the connection to a bastion that its hosts share, and goes to the background; ssh's words go to
+    /// the log.
     pub fn bastion(&self, place: &Place, bastion: &Bastion, log: &Path) -> Command {
         let mut command = match &bastion.password {
             Some(file) => {

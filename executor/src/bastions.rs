@@ -1,5 +1,5 @@
-//! Connects to the bastions before Ansible starts: the hosts behind one then share its connection from the first moment, and when it
-//! does not answer, ssh says here why. Behind a proxy command it would not.
+//! Connects to the bastions before Ansible starts: the hosts behind one then share its connection from the
+//! first moment, and when it does not answer, ssh says here why. Behind a proxy command it would not.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

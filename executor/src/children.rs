@@ -1,5 +1,5 @@
-//! The processes below us. As PID 1 (and as a subreaper from a shell) we inherit what Ansible leaves behind, ssh's
-//! masters above all: they are reaped here, and those that we wait for elsewhere are left to tokio.
+//! The processes below us. As PID 1 (and as a subreaper from a shell) we inherit what Ansible leaves behind,
+//! ssh's masters above all: they are reaped here, and those that we wait for elsewhere are left to tokio.
 
 use std::collections::BTreeSet;
 use std::io;

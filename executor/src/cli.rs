@@ -16,8 +16,9 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run the steps that the inputs name. Exit codes: 0 done; 10 inputs refused; 11 host key; 12 credentials; 20 a step failed;
-    /// 21 hosts unreachable; 30 canceled (143 after SIGTERM); 31 deadline; 40 internal.
+    /// Run the steps that the inputs name. Exit codes: 0 done; 10 inputs refused; 11 host key; 12
+    /// credentials; 20 a step failed; 21 hosts unreachable; 30 canceled (143 after SIGTERM); 31 deadline; 40
+    /// internal.
     Run(Run),
     /// Print inputs to start from: save them as DIR/model/inputs.json, and put the key into DIR/secrets/.
     Inputs,
@@ -37,7 +38,8 @@ pub struct Run {
         default_value = "/opt/clusterwright/ansible"
     )]
     pub ansible: PathBuf,
-    /// Report to the status of this PlaybookRun. Without it no API is used, and progress goes to the terminal.
+    /// Report to the status of this PlaybookRun. Without it no API is used, and progress goes to the
+    /// terminal.
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub run: Option<String>,
     /// The second half of the fence.

@@ -1,5 +1,5 @@
-//! The lines of the callback plugin, as values. What is no event, or of a newer kind, is nothing: the stream is read to its end
-//! whatever is in it.
+//! The lines of the callback plugin, as values. What is no event, or of a newer kind, is nothing: the stream
+//! is read to its end whatever is in it.
 
 use std::collections::BTreeMap;
 

@@ -1,15 +1,17 @@
-//! Folds the events of a run into what its status says: progress, steps, hosts, and at the end the outcome. Pure: time comes with the
-//! events, and nothing that stands in one can make it panic or grow beyond what the schema allows.
+//! Folds the events of a run into what its status says: progress, steps, hosts, and at the end the outcome.
+//! Pure: time comes with the events, and nothing that stands in one can make it panic or grow beyond what the
+//! schema allows.
 
 mod budget;
+mod ending;
 mod host;
 mod sentence;
 
 use std::collections::BTreeMap;
 
 use crds::inputs::{Group, RunInputs};
-use crds::playbook_run::{HostFailure, HostResult, Progress, RunOutcome, RunPhase, StepPhase, StepStatus};
-use crds::step::{Intent, Step};
+use crds::playbook_run::{HostResult, Progress, RunOutcome, StepPhase, StepStatus};
+use crds::step::Intent;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
@@ -21,8 +23,6 @@ use host::Host;
 
 const TASK_LIMIT: usize = 256;
 const MESSAGE_LIMIT: usize = 1024;
-/// Bits of Ansible's exit code that say: hosts failed (2), hosts were unreachable (4).
-const HOSTS_FAILED: i32 = 6;
 
 /// What the executor says in the run's status.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -157,122 +157,6 @@ impl Fold {
         }
     }
 
-    /// The last word, once Ansible has ended. After it every host that is not done has a failure that says why.
-    pub fn end(&mut self, ending: Ending) -> RunOutcome {
-        let complete = self.ended && self.steps.iter().all(|step| step.phase == StepPhase::Succeeded);
-        let running = self
-            .current
-            .take()
-            .map(|(index, _)| index)
-            .filter(|_| !self.ended);
-        if let Some(step) = running.and_then(|index| self.steps.get_mut(index)) {
-            step.phase = StepPhase::Failed;
-            step.finished_at = self.last_seen.clone();
-        }
-        for step in self
-            .steps
-            .iter_mut()
-            .filter(|step| step.phase == StepPhase::Pending)
-        {
-            step.phase = StepPhase::Skipped;
-        }
-        let first = sentence::first(self.hosts.values()).cloned();
-        // Its exit code and its events must tell the same.
-        let trusted = match ending {
-            Ending::Exited(Some(0)) => first.is_none(),
-            Ending::Exited(Some(code)) => code & !HOSTS_FAILED == 0 && first.is_some(),
-            _ => false,
-        };
-        if !(trusted && complete) {
-            let failure = self.unfinished(ending, first.as_ref());
-            for host in self.hosts.values_mut() {
-                host.fail_if_well(&failure);
-            }
-        }
-        let outcome = self.state_outcome(ending);
-        self.outcome = Some(outcome.clone());
-        outcome
-    }
-
-    fn state_outcome(&self, ending: Ending) -> RunOutcome {
-        let hosts: Vec<&Host> = self.hosts.values().collect();
-        let failed = hosts.iter().filter(|host| host.result.failure.is_some()).count();
-        let first = sentence::first(hosts.iter().copied());
-        let phase = match ending {
-            Ending::Canceled => RunPhase::Canceled,
-            Ending::DeadlineExceeded => RunPhase::DeadlineExceeded,
-            Ending::Exited(_) if failed == 0 => RunPhase::Succeeded,
-            Ending::Exited(_) => RunPhase::Failed,
-        };
-        let failure = first.and_then(|host| host.result.failure.as_ref());
-        let (reason, message) = match (phase, failure) {
-            (RunPhase::Canceled, _) => (
-                "Canceled",
-                format!("stopped because it was asked to, {}", self.place()),
-            ),
-            (RunPhase::DeadlineExceeded, _) => (
-                "DeadlineExceeded",
-                format!("stopped by its deadline, {}", self.place()),
-            ),
-            (_, Some(failure)) => (failure.reason.as_str(), sentence::failed(self.intent, &hosts)),
-            (_, None) => ("Complete", sentence::succeeded(self.intent, hosts.len())),
-        };
-        let retriable = match phase {
-            RunPhase::Succeeded => false,
-            RunPhase::Failed => hosts.iter().any(|host| host.may_heal()),
-            _ => true,
-        };
-        let step = failure.and_then(|failure| Step::from_name(&failure.step));
-        RunOutcome {
-            phase,
-            retriable,
-            reason: reason.to_owned(),
-            message: clean(&message, MESSAGE_LIMIT),
-            step: step.or(self.steps.last().map(|step| step.name)),
-            hosts_ok: count(hosts.len() - failed),
-            hosts_failed: count(failed),
-            digest: self.digest.clone(),
-        }
-    }
-
-    /// What is said of a host that did not fail itself, when the run did not come to its end.
-    fn unfinished(&self, ending: Ending, first: Option<&Host>) -> HostFailure {
-        let step = self.steps.iter().find(|step| step.phase != StepPhase::Succeeded);
-        let step = step.map_or("", |step| step.name.name());
-        let (reason, message) = match (ending, first) {
-            (Ending::Canceled, _) => (
-                "Canceled",
-                "stopped because it was asked to, before it was done".to_owned(),
-            ),
-            (Ending::DeadlineExceeded, _) => (
-                "DeadlineExceeded",
-                "stopped by the run's deadline, before it was done".to_owned(),
-            ),
-            (_, Some(first)) => (
-                "NotReached",
-                format!("not done: the run stopped when {} failed", first.result.name),
-            ),
-            (Ending::Exited(Some(0)), None) => (
-                "NotDone",
-                "ansible-playbook ended well, but not every step and probe was played".to_owned(),
-            ),
-            (Ending::Exited(Some(code)), None) => (
-                "AnsibleFailed",
-                format!("ansible-playbook ended with code {code} and named no host: see the run's log"),
-            ),
-            (Ending::Exited(None), None) => (
-                "AnsibleKilled",
-                "ansible-playbook was killed (out of memory?): see the run's log".to_owned(),
-            ),
-        };
-        HostFailure {
-            step: step.to_owned(),
-            task: self.progress.task.clone(),
-            reason: reason.to_owned(),
-            message: clean(&message, MESSAGE_LIMIT),
-        }
-    }
-
     fn playbook(&mut self, step: &str, probe: bool, tasks: i64, at: Option<Time>) {
         let Some(index) = self.steps.iter().position(|status| status.name.name() == step) else {
             return;
@@ -341,16 +225,6 @@ impl Fold {
             self.progress.total = self.progress.total.max(self.progress.done);
         }
     }
-
-    fn place(&self) -> String {
-        match self.steps.iter().find(|step| step.phase != StepPhase::Succeeded) {
-            None => "after its last step".to_owned(),
-            Some(step) if self.progress.step == step.name.name() && !self.progress.task.is_empty() => {
-                format!("in step {}, task \"{}\"", step.name, self.progress.task)
-            }
-            Some(step) => format!("before step {} was done", step.name),
-        }
-    }
 }
 
 /// Whole seconds, if it is a time that a person could live in.
@@ -360,10 +234,6 @@ fn time(at: f64) -> Option<Time> {
         .ok()
         .filter(|_| at > 0.0 && at < 1e11)
         .map(Time)
-}
-
-fn count(number: usize) -> i32 {
-    i32::try_from(number).unwrap_or(i32::MAX)
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 /// What a cut text ends with.
 const ELLIPSIS: char = '…';
 
-/// The text on one line, without control characters and marks that change the direction of writing, at most `limit`
-/// characters (Unicode code points, as a schema's `maxLength` counts).
+/// The text on one line, without control characters and marks that change the direction of writing, at most
+/// `limit` characters (Unicode code points, as a schema's `maxLength` counts).
 pub fn clean(text: &str, limit: usize) -> String {
     let mut cleaned = String::new();
     let mut length = 0;

@@ -1,5 +1,5 @@
-//! The frozen inputs of a run: read once, compared with their digest, parsed, and checked. What has passed is an
-//! [`Inputs`]; nothing behind it looks at names, addresses or limits again.
+//! The frozen inputs of a run: read once, compared with their digest, parsed, and checked. What has passed is
+//! an [`Inputs`]; nothing behind it looks at names, addresses or limits again.
 
 mod checked;
 

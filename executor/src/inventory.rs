@@ -1,6 +1,7 @@
-//! The inventory that Ansible reads, from typed values. Ansible runs templates that it finds in inventories, so every text in it,
-//! ours and the user's, is marked `!unsafe`: data, whatever it looks like. The mark stands on the whole document, not on
-//! each text: a text that is marked by itself is typed anew, and `"1.30"` becomes a number.
+//! The inventory that Ansible reads, from typed values. Ansible runs templates that it finds in inventories,
+//! so every text in it, ours and the user's, is marked `!unsafe`: data, whatever it looks like. The mark
+//! stands on the whole document, not on each text: a text that is marked by itself is typed anew, and
+//! `"1.30"` becomes a number.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -63,7 +64,8 @@ impl Inventory {
         text
     }
 
-    /// The variables of each host as `ansible-inventory --list` must print them: the group's, then its own, each text marked.
+    /// The variables of each host as `ansible-inventory --list` must print them: the group's, then its own,
+    /// each text marked.
     pub fn expected_vars(&self) -> Map<String, Value> {
         self.hosts
             .iter()
@@ -102,8 +104,8 @@ fn marked(value: &Value) -> Value {
     }
 }
 
-/// Writes a value so that Ansible's YAML reader gives it back unchanged. Keys are explicit (`?`): an implicit one may
-/// have 1024 characters at most.
+/// Writes a value so that Ansible's YAML reader gives it back unchanged. Keys are explicit (`?`): an implicit
+/// one may have 1024 characters at most.
 fn write_value(text: &mut String, value: &Value) {
     match value {
         Value::String(string) => write_string(text, string),

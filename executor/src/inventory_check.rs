@@ -1,5 +1,5 @@
-//! Compares the inventory as Ansible reads it with the model: the same hosts, groups and variables, each text still marked as data, or
-//! nothing starts. It guards against what we do not know of Ansible's readers.
+//! Compares the inventory as Ansible reads it with the model: the same hosts, groups and variables, each text
+//! still marked as data, or nothing starts. It guards against what we do not know of Ansible's readers.
 
 use std::collections::BTreeSet;
 

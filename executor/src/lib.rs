@@ -1,5 +1,5 @@
-//! PID 1 of a run's Job: reads frozen inputs, runs `ansible-playbook` once for all steps, folds its events into
-//! progress, reports, and obeys cancel and deadline. From a shell it does the same without an API.
+//! PID 1 of a run's Job: reads frozen inputs, runs `ansible-playbook` once for all steps, folds its events
+//! into progress, reports, and obeys cancel and deadline. From a shell it does the same without an API.
 
 pub mod ansible;
 pub mod bastions;

@@ -1,4 +1,5 @@
-//! Reads a stream line by line, without trusting it to have lines: one that is too long is cut, its rest passed over.
+//! Reads a stream line by line, without trusting it to have lines: one that is too long is cut, its rest
+//! passed over.
 
 use std::io;
 

@@ -38,7 +38,8 @@ const TERMINATED: u8 = 143;
 /// What Kubernetes keeps of a termination message, with room to spare.
 const MESSAGE_LIMIT: usize = 2048;
 
-/// The exit code of a run that came to an outcome. Of several kinds of failure the one counts that another attempt helps most.
+/// The exit code of a run that came to an outcome. Of several kinds of failure the one counts that another
+/// attempt helps most.
 pub fn exit_code(outcome: &RunOutcome, hosts: &[HostResult], stop: Option<Stop>) -> u8 {
     match outcome.phase {
         RunPhase::Succeeded => 0,
@@ -87,7 +88,8 @@ pub fn nothing_done(reason: &str, message: &str, digest: &str, hosts: usize, ret
     }
 }
 
-/// The termination message: the outcome's fields, and short names of the ones that decide when the status was lost.
+/// The termination message: the outcome's fields, and short names of the ones that decide when the status was
+/// lost.
 pub fn termination_message(outcome: &RunOutcome) -> String {
     let mut outcome = outcome.clone();
     for limit in [1024, 512, 256, 128, 0] {

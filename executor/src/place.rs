@@ -1,5 +1,5 @@
-//! The private directory of a run, in memory: keys, inventory, sockets, Ansible's temporary files. It goes with the
-//! process; what a crashed one left is removed by the next.
+//! The private directory of a run, in memory: keys, inventory, sockets, Ansible's temporary files. It goes
+//! with the process; what a crashed one left is removed by the next.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -45,7 +45,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// Makes one in the first of the directories that is in memory, and removes those that nobody holds any more.
+    /// Makes one in the first of the directories that is in memory, and removes those that nobody holds any
+    /// more.
     pub fn make(candidates: &[PathBuf]) -> Result<Self, PlaceError> {
         let Some(parent) = candidates.iter().find(|path| fits(path)) else {
             let tried: Vec<_> = candidates.iter().map(|path| path.display().to_string()).collect();

@@ -1,5 +1,8 @@
-//! Plays the playbooks: one Ansible process, its events into the fold, its output to ours without secrets, until it ends or is
-//! stopped.
+//! Plays the playbooks: one Ansible process, its events into the fold, its output to ours without secrets,
+//! until it ends or is stopped.
+
+mod event_reader;
+mod stopping;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -12,21 +15,21 @@ use nix::sys::stat::Mode;
 use tokio::net::unix::pipe;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 use tracing::warn;
 
 use crate::ansible::Ansible;
-use crate::children::{self, Waited};
+use crate::children;
 use crate::fold::{Ending, Fold, Snapshot};
 use crate::lines::{self, Lines};
 use crate::place::Place;
 use crate::scrub::Scrubber;
 use crate::stop::{Stop, Stops};
+use event_reader::EventReader;
+use stopping::Stopping;
 
 /// How often the fold is shown to those who watch.
 const SHOW: Duration = Duration::from_millis(200);
-/// What Ansible gets to end in good order.
-const GRACE: Duration = Duration::from_secs(20);
 /// What is left in the pipes of a process that has ended is read for so long.
 const REST: Duration = Duration::from_secs(2);
 /// The inventory is read within this time.
@@ -156,7 +159,8 @@ impl Stage<'_> {
         futures::future::join_all(ends).await;
     }
 
-    /// The FIFO that the plugin writes to, and our end of it. We hold it open for writing, too: it never looks ended.
+    /// The FIFO that the plugin writes to, and our end of it. We hold it open for writing, too: it never
+    /// looks ended.
     fn events(&self) -> io::Result<(PathBuf, pipe::Receiver)> {
         let fifo = self.place.path().join("events");
         nix::unistd::mkfifo(&fifo, Mode::S_IRUSR | Mode::S_IWUSR)?;
@@ -199,81 +203,6 @@ impl Echo {
             Echo::Stdout => io::stdout().lock().write_all(&line),
             Echo::Stderr => io::stderr().lock().write_all(&line),
         };
-    }
-}
-
-struct EventReader<'a> {
-    events: pipe::Receiver,
-    lines: Lines,
-    scrubber: &'a Scrubber,
-}
-
-impl EventReader<'_> {
-    /// Reads what is there now.
-    fn read(&mut self, fold: &mut Fold) -> io::Result<()> {
-        let mut buffer = vec![0; 64 * 1024];
-        loop {
-            match self.events.try_read(&mut buffer) {
-                Ok(0) => return Ok(()),
-                Ok(length) => {
-                    let scrubber = self.scrubber;
-                    self.lines
-                        .push(&buffer[..length], |line| take(fold, scrubber, line));
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    fn finish(&mut self, fold: &mut Fold) {
-        let scrubber = self.scrubber;
-        self.lines.finish(|line| take(fold, scrubber, line));
-    }
-}
-
-fn take(fold: &mut Fold, scrubber: &Scrubber, line: &[u8]) {
-    if !fold.line(&scrubber.scrub(line)) && !line.is_empty() {
-        warn!(bytes = line.len(), "a line that is no event was passed over");
-    }
-}
-
-/// First a word, then force.
-#[derive(Default)]
-struct Stopping {
-    why: Option<Stop>,
-    killed_at: Option<Instant>,
-    kill: bool,
-}
-
-impl Stopping {
-    /// Waits for the next reason to signal.
-    async fn advance(&mut self, stops: &mut Stops) {
-        match self.killed_at {
-            None if self.why.is_none() => {
-                self.why = Some(stops.next().await);
-                self.killed_at = Some(Instant::now() + GRACE);
-            }
-            None => std::future::pending().await,
-            Some(at) => {
-                tokio::select! {
-                    () = sleep_until(at) => {}
-                    () = stops.again() => {}
-                }
-                self.kill = true;
-                self.killed_at = None;
-            }
-        }
-    }
-
-    fn signal(&self, waited: &Waited) {
-        let signal = if self.kill {
-            Signal::SIGKILL
-        } else {
-            Signal::SIGINT
-        };
-        warn!(why = ?self.why, %signal, "stopping Ansible");
-        waited.signal(signal);
     }
 }
 

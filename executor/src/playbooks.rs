@@ -1,7 +1,7 @@
 //! Which playbooks a run plays, in which order: each step's, then its probe's.
 //!
-//! One playbook imports them all: given several on its command line, `ansible-playbook` stops after the first in which
-//! one host failed, and the good hosts would wait for the bad one.
+//! One playbook imports them all: given several on its command line, `ansible-playbook` stops after the first
+//! in which one host failed, and the good hosts would wait for the bad one.
 
 use std::path::{Path, PathBuf};
 

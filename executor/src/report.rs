@@ -1,5 +1,6 @@
-//! Says in the run's status where things stand: at most once a second, not at all when nothing changed, and the last word until it is
-//! heard. Only the executor's own fields are sent; the operator's are never touched.
+//! Says in the run's status where things stand: at most once a second, not at all when nothing changed, and
+//! the last word until it is heard. Only the executor's own fields are sent; the operator's are never
+//! touched.
 
 use std::time::Duration;
 
@@ -184,6 +185,7 @@ fn fields(snapshot: &Snapshot) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
@@ -204,7 +206,7 @@ mod tests {
         let (service, mut handle) = tower_test::mock::pair::<Request<Body>, Response<Body>>();
         let (seen, begun) = (Seen::default(), Instant::now());
         let record = Arc::clone(&seen);
-        let mut codes = codes.to_vec().into_iter();
+        let mut codes: VecDeque<u16> = codes.iter().copied().collect();
         tokio::spawn(async move {
             while let Some((request, answer)) = handle.next_request().await {
                 assert_eq!(
@@ -217,7 +219,7 @@ mod tests {
                     .lock()
                     .unwrap()
                     .push((begun.elapsed().as_secs(), serde_json::from_slice(&body).unwrap()));
-                let code = codes.next().unwrap_or(200);
+                let code = codes.pop_front().unwrap_or(200);
                 let text = match code {
                     200 => {
                         json!({"metadata": {"name": "r"}, "spec": {"intent": "Probe", "steps": [], "hosts": []}})

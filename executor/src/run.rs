@@ -1,4 +1,8 @@
-//! One run from its inputs to its last word. Every way out passes the same end: termination message, status, exit code.
+//! One run from its inputs to its last word. Every way out passes the same end: termination message, status,
+//! exit code.
+
+mod error;
+mod last_word;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,9 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crds::playbook_run::{Progress, RunOutcome};
-use thiserror::Error;
 use tokio::sync::watch;
-use tokio::time::Instant;
 use tracing::{error, info, warn};
 
 use crate::ansible::{self, Ansible};
@@ -18,83 +20,17 @@ use crate::cli::Run;
 use crate::fold::{Fold, Snapshot};
 use crate::inputs::{self, Inputs, InputsError};
 use crate::inventory::Inventory;
-use crate::inventory_check::{self, Difference};
+use crate::inventory_check;
 use crate::outcome;
-use crate::place::{Place, PlaceError};
+use crate::place::Place;
 use crate::play::Stage;
-use crate::playbooks::{self, PlaybookMissing};
-use crate::report::{Reporter, Status};
+use crate::playbooks;
 use crate::scrub::Scrubber;
 use crate::ssh::{self, Ssh};
 use crate::stop::{Stop, Stops};
 use crate::terminal::Terminal;
-
-const TERMINATION_LOG: &str = "/dev/termination-log";
-/// A run that was stopped has this long for its last word.
-const LAST_WORD: Duration = Duration::from_secs(60);
-/// One without a deadline has this long.
-const LAST_WORD_UNHURRIED: Duration = Duration::from_secs(600);
-
-/// Why a run did not come to play.
-#[derive(Debug, Error)]
-pub enum RunError {
-    /// The inputs are refused.
-    #[error("the inputs are refused")]
-    Inputs(#[from] InputsError),
-    /// Ansible reads them otherwise.
-    #[error("the inventory is refused")]
-    Inventory(#[from] Difference),
-    /// No private directory.
-    #[error("failed to prepare the run")]
-    Place(#[from] PlaceError),
-    /// No playbook.
-    #[error("failed to find the playbooks")]
-    Playbooks(#[from] PlaybookMissing),
-    /// Something of the system.
-    #[error("failed to {action}")]
-    System {
-        /// What was tried.
-        action: String,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-}
-
-impl RunError {
-    fn reason(&self) -> &'static str {
-        match self {
-            RunError::Inputs(error) => error.reason(),
-            RunError::Inventory(_) => "InventoryMismatch",
-            RunError::Playbooks(_) => "PlaybookMissing",
-            RunError::Place(_) | RunError::System { .. } => "Internal",
-        }
-    }
-
-    fn exit_code(&self) -> u8 {
-        match self {
-            RunError::Inputs(_) | RunError::Inventory(_) => outcome::INPUTS_REFUSED,
-            _ => outcome::INTERNAL,
-        }
-    }
-
-    /// The whole chain in one line.
-    fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut source = std::error::Error::source(self);
-        while let Some(cause) = source {
-            text.push_str(": ");
-            text.push_str(&cause.to_string());
-            source = cause.source();
-        }
-        text
-    }
-}
-
-fn system(action: impl Into<String>) -> impl FnOnce(io::Error) -> RunError {
-    let action = action.into();
-    |source| RunError::System { action, source }
-}
+use error::{RunError, system};
+use last_word::{reporter, say};
 
 /// What is known once a run has ended.
 struct Ended {
@@ -214,8 +150,9 @@ async fn played(
         .map_err(system("run ansible-inventory"))?;
     inventory_check::compare(&inventory, &listed)?;
 
-    // Here the guard is installed on each host, with the fence (claim epoch, token), before Ansible's first command: what makes two
-    // runs on one host impossible. Until then the cluster's lock alone keeps runs apart.
+    // Here the guard is installed on each host, with the fence (claim epoch, token), before Ansible's first
+    // command: what makes two runs on one host impossible. Until then the cluster's lock alone keeps runs
+    // apart.
 
     for (host, why) in bastions::open(&ansible, &place, &ssh).await {
         fold.blocked(&host, why);
@@ -285,17 +222,6 @@ fn not_played(error: &RunError, mut snapshot: Snapshot, digest: &str) -> Ended {
     }
 }
 
-async fn reporter(args: &Run, watching: watch::Receiver<Snapshot>) -> Option<Reporter> {
-    let (namespace, name) = args.run.as_deref()?.split_once('/')?;
-    match kube::Client::try_default().await {
-        Ok(client) => Some(Reporter::start(Status::new(client, namespace, name), watching)),
-        Err(error) => {
-            error!(%error, "failed to find the API server: the termination message alone tells the outcome");
-            None
-        }
-    }
-}
-
 async fn follow(mut watching: watch::Receiver<Snapshot>) {
     let mut terminal = Terminal::new(io::stdout());
     loop {
@@ -304,35 +230,5 @@ async fn follow(mut watching: watch::Receiver<Snapshot>) {
         if watching.changed().await.is_err() {
             return;
         }
-    }
-}
-
-/// The last word: first where it cannot fail, then in the status.
-async fn say(args: &Run, ended: &Ended, reporter: Option<Reporter>, deadline: Option<Instant>) {
-    let file = args
-        .termination_message
-        .clone()
-        .or(args.run.as_ref().map(|_| PathBuf::from(TERMINATION_LOG)));
-    if let Some(file) = file
-        && let Err(error) = outcome::write_termination_message(&file, &ended.outcome)
-    {
-        warn!(%error, file = %file.display(), "failed to write the termination message");
-    }
-    if let Some(file) = &args.result {
-        let text = serde_json::to_vec_pretty(&ended.snapshot).unwrap_or_default();
-        if let Err(error) = std::fs::write(file, text) {
-            warn!(%error, file = %file.display(), "failed to write the result");
-        }
-    }
-    let outcome = &ended.outcome;
-    info!(phase = ?outcome.phase, reason = outcome.reason, message = outcome.message, exit_code = ended.exit_code, "run ended");
-    if let Some(reporter) = reporter {
-        let now = Instant::now();
-        let until = match (ended.stop, deadline) {
-            (Some(_), _) => now + LAST_WORD,
-            (None, Some(deadline)) => deadline.max(now + LAST_WORD),
-            (None, None) => now + LAST_WORD_UNHURRIED,
-        };
-        reporter.finish(ended.snapshot.clone(), until).await;
     }
 }

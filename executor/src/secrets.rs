@@ -31,8 +31,8 @@ impl FromIterator<(String, Vec<u8>)> for Secrets {
 }
 
 impl Secrets {
-    /// Reads every file of a directory; one that is not there holds none. A mounted Secret keeps its files behind links
-    /// beside hidden directories: these are passed over.
+    /// Reads every file of a directory; one that is not there holds none. A mounted Secret keeps its files
+    /// behind links beside hidden directories: these are passed over.
     pub fn read(directory: &Path) -> io::Result<Self> {
         let entries = match fs::read_dir(directory) {
             Ok(entries) => entries,

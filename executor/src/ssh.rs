@@ -1,5 +1,6 @@
-//! How SSH gets to each host: one configuration a host, made from typed values, with its own known keys, so that two hosts with the
-//! same address behind different bastions are never taken for each other. Nothing of the user's own SSH set-up is read.
+//! How SSH gets to each host: one configuration a host, made from typed values, with its own known keys, so
+//! that two hosts with the same address behind different bastions are never taken for each other. Nothing of
+//! the user's own SSH set-up is read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -84,7 +85,8 @@ impl Ssh {
             .try_for_each(|(name, content)| place.write(name, content).map(drop))
     }
 
-    /// Adds the files of a host (the target, or a bastion on the way to it), and those of its bastion; the answer is its configuration's path.
+    /// Adds the files of a host (the target, or a bastion on the way to it), and those of its bastion; the
+    /// answer is its configuration's path.
     fn place_host(
         &mut self,
         name: &str,
@@ -212,7 +214,8 @@ pub fn first_key(known_hosts: &str) -> Option<String> {
     Some(format!("{} {}", words.next()?, words.next()?))
 }
 
-/// ssh refuses a key with a carriage return in it, or without its last newline, in words that nobody understands.
+/// ssh refuses a key with a carriage return in it, or without its last newline, in words that nobody
+/// understands.
 fn private_key(content: &[u8]) -> Vec<u8> {
     let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
     let mut key: Vec<u8> = content.iter().copied().filter(|byte| *byte != b'\r').collect();

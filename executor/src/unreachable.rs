@@ -20,7 +20,8 @@ pub const AUTHENTICATION_FAILED: &str = "AuthenticationFailed";
 /// The reason of everything else.
 pub const UNREACHABLE: &str = "Unreachable";
 
-/// Reads ssh's words. A changed key comes first: ssh says "Permission denied" after it, too, when it goes on without passwords.
+/// Reads ssh's words. A changed key comes first: ssh says "Permission denied" after it, too, when it goes on
+/// without passwords.
 pub fn explain(message: &str) -> Unreachable {
     let has = |text: &str| message.contains(text);
     if has("REMOTE HOST IDENTIFICATION HAS CHANGED") {

@@ -1,5 +1,6 @@
-//! The executor with the real ansible-core, the real callback plugin and a real sshd on this machine: what no unit test can promise.
-//! Ansible is found in the virtual environment `CLUSTERWRIGHT_ANSIBLE_VENV`, default `~/.cache/clusterwright/venv`.
+//! The executor with the real ansible-core, the real callback plugin and a real sshd on this machine: what no
+//! unit test can promise. Ansible is found in the virtual environment `CLUSTERWRIGHT_ANSIBLE_VENV`, default
+//! `~/.cache/clusterwright/venv`.
 
 #[cfg(test)]
 #[path = "real/bench.rs"]

@@ -1,4 +1,5 @@
-//! Keeps a status of many hosts below what the API server stores: details go before facts, facts before failures.
+//! Keeps a status of many hosts below what the API server stores: details go before facts, facts before
+//! failures.
 
 use crds::inputs::Severity;
 use crds::playbook_run::HostResult;

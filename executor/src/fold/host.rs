@@ -88,7 +88,8 @@ impl Host {
         }
     }
 
-    /// Ansible's own counts are the last word on whether a failure was one: they leave out what a rescue caught.
+    /// Ansible's own counts are the last word on whether a failure was one: they leave out what a rescue
+    /// caught.
     pub(super) fn settle(&mut self, counts: HostStats) {
         let failures = counts.failures.clamp(0, i64::from(i32::MAX));
         self.result.failed = i32::try_from(failures).unwrap_or_default();

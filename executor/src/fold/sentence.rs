@@ -8,7 +8,8 @@ use crate::foreign_text::cut;
 /// Hosts that a sentence names; the others are counted.
 const NAMED: usize = 3;
 
-/// The failure that counts: a host's own, a control plane's or etcd member's before a worker's, then the earliest.
+/// The failure that counts: a host's own, a control plane's or etcd member's before a worker's, then the
+/// earliest.
 pub(super) fn first<'a>(hosts: impl Iterator<Item = &'a Host>) -> Option<&'a Host> {
     hosts
         .filter(|host| host.result.failure.is_some())

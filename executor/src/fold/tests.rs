@@ -24,8 +24,8 @@ fn model(intent: &str, steps: &[&str], hosts: &[&str]) -> RunInputs {
     .unwrap()
 }
 
-/// Events in short: `prepare`, `prepare?` (its probe), `task NAME`, `HOST ok|changed|failed|unreachable|ignored|skipped [TEXT]`,
-/// `end HOST...` (stats; the hosts that failed).
+/// Events in short: `prepare`, `prepare?` (its probe), `task NAME`, `HOST
+/// ok|changed|failed|unreachable|ignored|skipped [TEXT]`, `end HOST...` (stats; the hosts that failed).
 fn fold(model: &RunInputs, script: &[&str]) -> Fold {
     let mut fold = Fold::new(model, "sha256:0");
     for (number, line) in script.iter().enumerate() {

@@ -1,9 +1,12 @@
-//! What a model must be before anything is made of it: each name, address, key and variable is one that keeps its meaning in an
-//! inventory, an SSH configuration, a file name. The API's schema has refused most of it before; this is the last door.
+//! What a model must be before anything is made of it: each name, address, key and variable is one that keeps
+//! its meaning in an inventory, an SSH configuration, a file name. The API's schema has refused most of it
+//! before; this is the last door.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::inputs::{CredentialKind, HostInputs, RunInputs, secret_key};
+use crds::inputs::{
+    CredentialKind, HostInputs, RunInputs, is_reserved_variable, is_variable_name, secret_key,
+};
 use serde_json::Value;
 
 use super::InputsError;
@@ -16,43 +19,6 @@ const DEPTH_LIMIT: usize = 32;
 
 /// Names that are groups, or that Ansible knows.
 const NOT_HOSTS: &[&str] = &["localhost", "all", "ungrouped", "etcd"];
-
-/// Variables that Ansible sets or reads, beside all that begin with `ansible_`.
-const RESERVED: &[&str] = &[
-    "become",
-    "become_user",
-    "become_method",
-    "connection",
-    "delegate_to",
-    "environment",
-    "group_names",
-    "groups",
-    "hostvars",
-    "inventory_dir",
-    "inventory_file",
-    "inventory_hostname",
-    "inventory_hostname_short",
-    "item",
-    "lookup",
-    "loop",
-    "no_log",
-    "now",
-    "omit",
-    "play_hosts",
-    "playbook_dir",
-    "q",
-    "query",
-    "role_name",
-    "role_names",
-    "role_path",
-    "secrets_dir",
-    "tasks",
-    "undef",
-    "vars",
-    "vars_files",
-    "when",
-    "with_items",
-];
 
 pub(super) fn check(model: &RunInputs, secrets: &Secrets) -> Result<(), InputsError> {
     if model.hosts.is_empty() || model.hosts.len() > HOSTS_LIMIT {
@@ -143,13 +109,10 @@ fn check_host(
 fn check_vars(at: &str, vars: &BTreeMap<String, Value>) -> Result<(), InputsError> {
     for (name, value) in vars {
         let at = format!("{at}.{}", crate::foreign_text::clean(name, 64));
-        if name.starts_with("ansible_") || RESERVED.contains(&name.as_str()) {
+        if is_reserved_variable(name) {
             return Err(InputsError::ReservedVariable { at });
         }
-        let identifier = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-            && name.len() <= 128
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if !identifier {
+        if !is_variable_name(name) {
             return invalid(
                 &at,
                 "a variable's name is letters, digits and _, at most 128, and begins with no digit",

@@ -1,4 +1,5 @@
-//! What the tests stand on: a collection of their own with the real plugins, inputs, and an sshd of their own.
+//! What the tests stand on: a collection of their own with the real plugins, inputs, and an sshd of their
+//! own.
 
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};

@@ -1,0 +1,73 @@
+//! Why a run did not come to play, and what that means for its exit code.
+
+use std::io;
+
+use thiserror::Error;
+
+use crate::inputs::InputsError;
+use crate::inventory_check::Difference;
+use crate::outcome;
+use crate::place::PlaceError;
+use crate::playbooks::PlaybookMissing;
+
+/// Why a run did not come to play.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The inputs are refused.
+    #[error("the inputs are refused")]
+    Inputs(#[from] InputsError),
+    /// Ansible reads them otherwise.
+    #[error("the inventory is refused")]
+    Inventory(#[from] Difference),
+    /// No private directory.
+    #[error("failed to prepare the run")]
+    Place(#[from] PlaceError),
+    /// No playbook.
+    #[error("failed to find the playbooks")]
+    Playbooks(#[from] PlaybookMissing),
+    /// Something of the system.
+    #[error("failed to {action}")]
+    System {
+        /// What was tried.
+        action: String,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl RunError {
+    pub fn reason(&self) -> &'static str {
+        match self {
+            RunError::Inputs(error) => error.reason(),
+            RunError::Inventory(_) => "InventoryMismatch",
+            RunError::Playbooks(_) => "PlaybookMissing",
+            RunError::Place(_) | RunError::System { .. } => "Internal",
+        }
+    }
+
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            RunError::Inputs(_) | RunError::Inventory(_) => outcome::INPUTS_REFUSED,
+            _ => outcome::INTERNAL,
+        }
+    }
+
+    /// The whole chain in one line.
+    pub fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut source = std::error::Error::source(self);
+        while let Some(cause) = source {
+            text.push_str(": ");
+            text.push_str(&cause.to_string());
+            source = cause.source();
+        }
+        text
+    }
+}
+
+/// An error of the system while doing something.
+pub fn system(action: impl Into<String>) -> impl FnOnce(io::Error) -> RunError {
+    let action = action.into();
+    |source| RunError::System { action, source }
+}

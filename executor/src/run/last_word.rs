@@ -1,0 +1,69 @@
+//! Who hears of a run: its status all along, and at the end the termination message, a file, the log.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tracing::{error, info, warn};
+
+use super::Ended;
+use crate::cli::Run;
+use crate::fold::Snapshot;
+use crate::outcome;
+use crate::report::{Reporter, Status};
+
+const TERMINATION_LOG: &str = "/dev/termination-log";
+/// A run that was stopped has this long for its last word.
+const LAST_WORD: Duration = Duration::from_secs(60);
+/// One without a deadline has this long.
+const LAST_WORD_UNHURRIED: Duration = Duration::from_secs(600);
+
+/// Reports to the run's status, if there is one.
+pub(super) async fn reporter(args: &Run, watching: watch::Receiver<Snapshot>) -> Option<Reporter> {
+    let (namespace, name) = args.run.as_deref()?.split_once('/')?;
+    match client().await {
+        Ok(client) => Some(Reporter::start(Status::new(client, namespace, name), watching)),
+        Err(error) => {
+            error!(%error, "failed to find the API server: the termination message alone tells the outcome");
+            None
+        }
+    }
+}
+
+/// Repeating is the reporter's: one that the client does by itself knows no deadline.
+async fn client() -> kube::Result<kube::Client> {
+    let mut config = kube::Config::infer().await.map_err(kube::Error::InferConfig)?;
+    config.default_retry = false;
+    kube::Client::try_from(config)
+}
+
+/// The last word: first where it cannot fail, then in the status.
+pub(super) async fn say(args: &Run, ended: &Ended, reporter: Option<Reporter>, deadline: Option<Instant>) {
+    let file = args
+        .termination_message
+        .clone()
+        .or(args.run.as_ref().map(|_| PathBuf::from(TERMINATION_LOG)));
+    if let Some(file) = file
+        && let Err(error) = outcome::write_termination_message(&file, &ended.outcome)
+    {
+        warn!(%error, file = %file.display(), "failed to write the termination message");
+    }
+    if let Some(file) = &args.result {
+        let text = serde_json::to_vec_pretty(&ended.snapshot).unwrap_or_default();
+        if let Err(error) = std::fs::write(file, text) {
+            warn!(%error, file = %file.display(), "failed to write the result");
+        }
+    }
+    let outcome = &ended.outcome;
+    info!(phase = ?outcome.phase, reason = outcome.reason, message = outcome.message, exit_code = ended.exit_code, "run ended");
+    if let Some(reporter) = reporter {
+        let now = Instant::now();
+        let until = match (ended.stop, deadline) {
+            (Some(_), _) => now + LAST_WORD,
+            (None, Some(deadline)) => deadline.max(now + LAST_WORD),
+            (None, None) => now + LAST_WORD_UNHURRIED,
+        };
+        reporter.finish(ended.snapshot.clone(), until).await;
+    }
+}
