@@ -23,7 +23,8 @@ use crate::execute::{self, Creation};
 use crate::{kubeconfig, pki};
 
 /// Reasons that are on the way; all others need a look.
-const ON_THE_WAY: [&str; 14] = [
+const ON_THE_WAY: [&str; 15] = [
+    "NodeNotSeenYet",
     "Running",
     "WaitsForHosts",
     "Installing",

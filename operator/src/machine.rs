@@ -243,6 +243,7 @@ async fn tell(ctx: &Context, machine: &Machine, conditions: &[Condition]) {
         "Provisioned",
         "NodeReady",
         "NodeNotThereYet",
+        "NodeNotSeenYet",
         "ClusterNotThereYet",
         "RunUnderWay",
         "WaitsForReset",

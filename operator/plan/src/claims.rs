@@ -237,6 +237,31 @@ pub struct Offer {
     pub unfit: Vec<(String, String)>,
 }
 
+impl Offer {
+    /// `4 match and are not to be taken: not Ready: Unreachable (h1, h2 and 1 more), unschedulable (h4)`.
+    pub fn why_unfit(&self) -> Option<String> {
+        let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (host, why) in &self.unfit {
+            by_reason.entry(why).or_default().push(host);
+        }
+        let reasons: Vec<String> = by_reason
+            .iter()
+            .map(|(why, hosts)| match hosts.as_slice() {
+                [first, second, rest @ ..] if !rest.is_empty() => {
+                    format!("{why} ({first}, {second} and {} more)", rest.len())
+                }
+                hosts => format!("{why} ({})", hosts.join(", ")),
+            })
+            .collect();
+        let (count, reasons) = (self.unfit.len(), reasons.join(", "));
+        match count {
+            0 => None,
+            1 => Some(format!("1 matches and is not to be taken: {reasons}")),
+            _ => Some(format!("{count} match and are not to be taken: {reasons}")),
+        }
+    }
+}
+
 /// What the pool offers to a wish.
 pub fn offer(wish: &Wish<'_>, hosts: &[&Host]) -> Offer {
     let mut offer = Offer::default();

@@ -105,10 +105,18 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, MachineStatus> {
         |deployment| provisioning::turn(observed.machine, deployment, observed.runs, observed.now),
     );
     let (status, waits_for) = status::of(observed, &hold, &turn);
+    // Time alone makes a node that is not seen a missing one.
+    let fresh =
+        matches!(&turn, Turn::Done { at: Some(at), .. } if observed.now.duration_since(*at) < status::FRESH);
+    let next = if fresh && waits_for.is_some() {
+        Next::after_seconds(status::FRESH.as_secs().unsigned_abs())
+    } else {
+        Next::OnChange
+    };
     Plan {
         steps,
         status,
-        next: Next::OnChange,
+        next,
         waits_for,
     }
 }
@@ -198,12 +206,8 @@ fn take_any<'a>(observed: &Observed<'a>) -> Hold<'a> {
         0 => "waits for a Host: no free one matches".to_owned(),
         free => format!("waits for a Host: {free} free match, and others are before it"),
     };
-    if let Some((host, why)) = offer.unfit.first() {
-        message.push_str(&format!(" (not to be taken: {host}: {why}"));
-        match offer.unfit.len() {
-            1 => message.push(')'),
-            more => message.push_str(&format!(" and {} more)", more - 1)),
-        }
+    if let Some(unfit) = offer.why_unfit() {
+        message.push_str(&format!("; {unfit}"));
     }
     Hold::Nothing {
         reason: "NoHost",

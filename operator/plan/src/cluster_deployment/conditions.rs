@@ -22,12 +22,15 @@ const SCALE_PUT_BACK: &str = "ScalePutBack";
 
 /// Why the cluster is not as wanted.
 struct Lack {
+    /// Whether it is known.
+    known: bool,
     reason: String,
     message: String,
 }
 
 fn lack(reason: &str, message: String) -> Option<Lack> {
     Some(Lack {
+        known: true,
         reason: reason.into(),
         message,
     })
@@ -89,7 +92,15 @@ pub(super) fn living(
     };
     let ready = match &main {
         None => Statement::new(condition::READY, true, "Running", cut(message.clone())),
-        Some(main) => Statement::new(condition::READY, false, main.reason.clone(), cut(message.clone())),
+        Some(main) => {
+            let status = main.known.then_some(false);
+            Statement::new(
+                condition::READY,
+                status,
+                main.reason.clone(),
+                cut(message.clone()),
+            )
+        }
     };
     let mut statements = vec![
         ready,
@@ -284,27 +295,36 @@ fn retry(scene: &Scene<'_>) -> String {
 
 /// `waits for Hosts: workers general needs 3, 2 free match`.
 fn waits_for_hosts(scene: &Scene<'_>, wanted: impl Fn(Role) -> bool) -> Option<String> {
-    let lacking = scene
-        .sets()
-        .filter(|set| wanted(set.spec.role))
-        .filter_map(|set| {
-            let status = set.status.as_ref()?;
-            let hosts = conditions::find(&status.conditions, condition::HOSTS_AVAILABLE)?;
-            (hosts.status == "False").then(|| {
-                let name = set.metadata.name.as_deref().unwrap_or_default();
-                let short = name
-                    .strip_prefix(&scene.name)
-                    .and_then(|rest| rest.strip_prefix('-'))
-                    .unwrap_or(name);
-                let set = match set.spec.role {
-                    Role::Worker => format!("workers {short}"),
-                    Role::ControlPlane | Role::Etcd => short.to_owned(),
-                };
-                format!("{set} {}", hosts.message)
-            })
-        });
-    let lacking: Vec<String> = lacking.collect();
-    (!lacking.is_empty()).then(|| format!("waits for Hosts: {}", lacking.join("; ")))
+    let mut needs: Vec<String> = Vec::new();
+    let mut whys: Vec<String> = Vec::new();
+    for set in scene.sets().filter(|set| wanted(set.spec.role)) {
+        let conditions = set
+            .status
+            .as_ref()
+            .map(|status| status.conditions.as_slice())
+            .unwrap_or_default();
+        let hosts = conditions::find(conditions, condition::HOSTS_AVAILABLE);
+        let Some(hosts) = hosts.filter(|hosts| hosts.status == "False") else {
+            continue;
+        };
+        let name = set.metadata.name.as_deref().unwrap_or_default();
+        let short = name
+            .strip_prefix(&scene.name)
+            .and_then(|rest| rest.strip_prefix('-'))
+            .unwrap_or(name);
+        let set = match set.spec.role {
+            Role::Worker => format!("workers {short}"),
+            Role::ControlPlane | Role::Etcd => short.to_owned(),
+        };
+        let (need, why) = hosts.message.split_once("; ").unwrap_or((&hosts.message, ""));
+        needs.push(format!("{set} {need}"));
+        // Sets that look at the same Hosts say the same of them: once is enough.
+        if !why.is_empty() && !whys.iter().any(|told| told == why) {
+            whys.push(why.to_owned());
+        }
+    }
+    let parts: Vec<String> = needs.into_iter().chain(whys).collect();
+    (!parts.is_empty()).then(|| format!("waits for Hosts: {}", parts.join("; ")))
 }
 
 /// How one part of the cluster is.
@@ -341,6 +361,7 @@ impl Part {
 
     fn clone_lack(&self) -> Option<Lack> {
         (self.status != Some(true)).then(|| Lack {
+            known: self.status.is_some(),
             reason: self.reason.clone(),
             message: self.message.clone(),
         })
@@ -367,7 +388,7 @@ fn members(scene: &Scene<'_>, role: Role, work: &Work<'_>) -> Part {
     match all.iter().find(|member| !member.is_ready()) {
         Some(member) if member.condition(condition::READY) == Some("Unknown") => Part {
             status: None,
-            reason: "Unknown".into(),
+            reason: member.ready_reason().into(),
             message: format!("{}: {}", member.title(), member.says()),
             bad: true,
         },
@@ -456,7 +477,12 @@ fn workers(scene: &Scene<'_>, work: &Work<'_>) -> Part {
         let unknown = member.condition(condition::READY) == Some("Unknown");
         return Part {
             status: if unknown { None } else { Some(false) },
-            reason: if unknown { "Unknown" } else { "MachinesNotReady" }.into(),
+            reason: if unknown {
+                member.ready_reason()
+            } else {
+                "MachinesNotReady"
+            }
+            .into(),
             message: format!("{}: {}", member.title(), member.says()),
             bad: member.condition(condition::PROVISIONED) == Some("True"),
         };

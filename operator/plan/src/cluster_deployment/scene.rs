@@ -44,6 +44,15 @@ impl<'a> Member<'a> {
         conditions::find(&status.conditions, type_).map(|condition| condition.status.as_str())
     }
 
+    pub fn ready_reason(&self) -> &'a str {
+        let status = self.machine.status.as_ref();
+        let conditions = status
+            .map(|status| status.conditions.as_slice())
+            .unwrap_or_default();
+        let ready = conditions::find(conditions, names::condition::READY);
+        ready.map_or("Unknown", |ready| ready.reason.as_str())
+    }
+
     pub fn says(&self) -> &'a str {
         let status = self.machine.status.as_ref();
         status

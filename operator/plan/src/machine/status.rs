@@ -5,12 +5,16 @@ use crds::machine::{LastRun, MachinePhase, MachineStatus};
 use crds::names::condition;
 use crds::step::Role;
 use crds::{Host, PlaybookRun};
+use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{Hold, Observed, active_run, name_of};
 use crate::attempts::{self, Outcome, Turn};
 use crate::cluster::NodeSeen;
 use crate::sentence::cut;
+
+/// How long a node may take to be seen before that is spoken of.
+pub(super) const FRESH: SignedDuration = SignedDuration::from_secs(60);
 
 pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (MachineStatus, Option<String>) {
     let machine = observed.machine;
@@ -24,7 +28,8 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
     let done = matches!(turn, Turn::Done { .. });
     let claimed = host_claimed(hold);
     let provisioned = provisioned(observed, host, turn);
-    let node_ready = node_ready(observed, node, done);
+    let fresh = is_fresh(observed, turn);
+    let node_ready = node_ready(observed, node, done, fresh);
     let ready = if claimed.status != Some(true) {
         Statement::new(
             condition::READY,
@@ -56,7 +61,8 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
         }
         (Hold::Nothing { .. }, _) => MachinePhase::Pending,
         (Hold::Held(_), Turn::Halted { .. }) => MachinePhase::Failed,
-        (Hold::Held(_), Turn::Done { .. }) if ready.status == Some(true) => MachinePhase::Running,
+        // Not to know is not to be ill.
+        (Hold::Held(_), Turn::Done { .. }) if ready.status != Some(false) => MachinePhase::Running,
         (Hold::Held(_), Turn::Done { .. }) => MachinePhase::Unhealthy,
         (Hold::Held(_), _) => MachinePhase::Provisioning,
     };
@@ -192,7 +198,16 @@ fn node_of<'a>(observed: &Observed<'a>, host: &Host) -> Option<&'a NodeSeen> {
     observed.nodes?.iter().find(|node| node.name == name_of(host))
 }
 
-fn node_ready(observed: &Observed<'_>, node: Option<&NodeSeen>, done: bool) -> Statement {
+/// Whether the machine became part of its cluster only just now, so that its node may not have been seen yet.
+fn is_fresh(observed: &Observed<'_>, turn: &Turn) -> bool {
+    let at = match turn {
+        Turn::Done { at, .. } => *at,
+        _ => None,
+    };
+    at.is_some_and(|at| observed.now.duration_since(at) < FRESH)
+}
+
+fn node_ready(observed: &Observed<'_>, node: Option<&NodeSeen>, done: bool, fresh: bool) -> Statement {
     let of = |status: Option<bool>, reason: &str, message: String| {
         Statement::new(condition::NODE_READY, status, reason, message)
     };
@@ -210,6 +225,11 @@ fn node_ready(observed: &Observed<'_>, node: Option<&NodeSeen>, done: bool) -> S
                 format!("its kubelet is silent: {}", node.message),
             ),
         },
+        (None, _) if fresh => of(
+            None,
+            "NodeNotSeenYet",
+            "provisioned; waits for its node to be seen".into(),
+        ),
         (None, Some(_)) if done => of(
             Some(false),
             "NodeNotFound",

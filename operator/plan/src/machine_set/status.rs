@@ -10,9 +10,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::{Hold, Observed, is_ready};
 use crate::claims::{self, Wish};
 
-/// How many Hosts that match but are not fit are named.
-const NAMED: usize = 3;
-
 pub(super) fn of(
     observed: &Observed<'_>,
     live: &[&Machine],
@@ -133,18 +130,8 @@ fn hosts_available(observed: &Observed<'_>, live: &[&Machine]) -> Statement {
     let offer = claims::offer(&wish, observed.hosts);
     let mut message = format!("needs {needs}, {} free match", offer.free);
     let enough = offer.free >= needs;
-    if !enough && !offer.unfit.is_empty() {
-        let named: Vec<String> = offer
-            .unfit
-            .iter()
-            .take(NAMED)
-            .map(|(host, why)| format!("{host}: {why}"))
-            .collect();
-        let more = offer.unfit.len().saturating_sub(NAMED);
-        message.push_str(&format!("; not to be taken: {}", named.join(", ")));
-        if more > 0 {
-            message.push_str(&format!(" and {more} more"));
-        }
+    if let Some(unfit) = offer.why_unfit().filter(|_| !enough) {
+        message.push_str(&format!("; {unfit}"));
     }
     let reason = if enough { "EnoughHosts" } else { "NotEnoughHosts" };
     Statement::new(condition::HOSTS_AVAILABLE, enough, reason, message)
