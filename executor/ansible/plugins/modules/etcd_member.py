@@ -144,6 +144,7 @@ def work(call) -> dict:
             "EtcdUnhealthy",
             lambda: f"etcd member {params['name']} is not healthy: {local.said}{units.journal(UNIT)}",
         )
-        if params["state"] == "existing":
+        # The only member is no learner, and has no other to ask.
+        if params["state"] == "existing" and len(params["members"]) > 1:
             acted = others.promote(params["name"], params["timeout_seconds"]) or acted
     return {"changed": bool(changed) or acted, "msg": f"member {params['name']} is healthy"}
