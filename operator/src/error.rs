@@ -78,11 +78,11 @@ impl<T> Doing<T> for Result<T, serde_json::Error> {
 
 /// The error and its causes in one line. A cause that the text before it already holds is left out: some libraries
 /// print their source themselves.
-pub fn chain(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
+pub fn chain(error: &(dyn StdError + 'static)) -> String {
+    let mut text = text_of(error);
     let mut cause = error.source();
     while let Some(error) = cause {
-        let own = error.to_string();
+        let own = text_of(error);
         if !text.contains(&own) {
             text.push_str(": ");
             text.push_str(&own);
@@ -92,9 +92,43 @@ pub fn chain(error: &dyn StdError) -> String {
     text
 }
 
+/// An answer of the API server in its own words; the library adds every field of it.
+fn text_of(error: &(dyn StdError + 'static)) -> String {
+    let of_client = error
+        .downcast_ref::<kube::Error>()
+        .or(error.downcast_ref::<Box<kube::Error>>().map(|error| &**error));
+    let of_server = error.downcast_ref::<kube::core::Status>();
+    let of_server = of_server.or(error
+        .downcast_ref::<Box<kube::core::Status>>()
+        .map(|status| &**status));
+    let status = match of_client {
+        Some(kube::Error::Api(status)) => Some(&**status),
+        _ => of_server,
+    };
+    match status {
+        Some(status) => format!("{} ({} {})", status.message, status.code, status.reason),
+        None => error.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Doing, chain};
+
+    #[test]
+    fn an_answer_of_the_api_is_said_once_and_in_its_own_words() {
+        let status = kube::core::Status {
+            message: "no such thing".into(),
+            reason: "NotFound".into(),
+            code: 404,
+            ..Default::default()
+        };
+        let error = Err::<(), _>(kube::Error::Api(Box::new(status))).doing(|| "read Job a".into());
+        assert_eq!(
+            chain(&error.unwrap_err()),
+            "failed to read Job a: no such thing (404 NotFound)"
+        );
+    }
 
     #[test]
     fn a_chain_names_the_action_and_each_cause_once() {
