@@ -125,6 +125,25 @@ impl ApiServer {
         Ok(())
     }
 
+    /// Runs kubectl as an administrator; what it printed, or what it complained about.
+    pub fn kubectl(&self, arguments: &[&str]) -> Result<String> {
+        let programs = Programs::from_env(&Cache::from_env());
+        let output = Command::new(programs.find("kubectl")?)
+            .arg(format!("--server=https://127.0.0.1:{}", self.processes.port))
+            .args(["--insecure-skip-tls-verify", "--token", TOKEN])
+            .env("KUBECONFIG", "/dev/null")
+            .env("HOME", self.processes.directory.path())
+            .args(arguments)
+            .output()
+            .context("failed to run kubectl")?;
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        ensure!(
+            output.status.success() && complaint.is_empty(),
+            "kubectl {arguments:?}: {complaint}"
+        );
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     /// Reads an object of ours in namespace `default`; with an empty name the list.
     pub async fn get(&self, plural: &str, name: &str) -> Result<Answer> {
         self.send(http::Request::get(url(plural, name, "")).body(Vec::new())?)

@@ -1293,3 +1293,43 @@ async fn the_samples_are_admitted() -> Result<()> {
     ensure!(seen >= 5, "{seen} samples seen");
     Ok(())
 }
+
+/// Pod Security speaks up about a Deployment whose Pods it would refuse: kubectl would pass that on as a complaint.
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_is_installed_with_one_command_and_no_right_is_a_wildcard() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let manifests = concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests");
+    let apply = ["apply", "--server-side", "--force-conflicts", "-k", manifests];
+    server.kubectl(&apply)?;
+    let again = server.kubectl(&apply)?;
+    ensure!(
+        again.contains("deployment.apps/clusterwright-operator"),
+        "{again}"
+    );
+    let roles: Value = serde_json::from_str(&server.kubectl(&["get", "clusterroles", "-o", "json"])?)?;
+    let roles = roles["items"].as_array().cloned().unwrap_or_default();
+    let ours = |role: &&Value| {
+        role["metadata"]["name"]
+            .as_str()
+            .is_some_and(|name| name.starts_with("clusterwright-"))
+    };
+    let ours: Vec<&Value> = roles.iter().filter(ours).collect();
+    ensure!(ours.len() == 4, "{} roles", ours.len());
+    for role in ours {
+        ensure!(!role["rules"].to_string().contains('*'), "{role}");
+    }
+    // Without the operator, its objects stay.
+    created(&server, host("stays")).await?;
+    server.kubectl(&[
+        "delete",
+        "deployment",
+        "clusterwright-operator",
+        "-n",
+        "clusterwright-system",
+    ])?;
+    ensure!(
+        server.get("hosts", "stays").await?.code == 200,
+        "the Host is gone"
+    );
+    Ok(())
+}
