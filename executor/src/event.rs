@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::scrub::Scrubber;
+
 /// How a task ended on a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskStatus {
@@ -103,6 +105,31 @@ impl Event {
         };
         Some(Event { at, what })
     }
+
+    /// Takes secrets out of what people and machines wrote. Not out of names and words that the fold goes by: a
+    /// password may be the name of a host.
+    pub fn scrub(&mut self, scrubber: &Scrubber) {
+        match &mut self.what {
+            What::Task { name } => scrubber.scrub_text(name),
+            What::Result(result) => {
+                scrubber.scrub_text(&mut result.task);
+                scrubber.scrub_text(&mut result.message);
+                if let Some(finding) = &mut result.finding {
+                    scrub_value(finding, scrubber);
+                }
+            }
+            What::Playbook { .. } | What::Play | What::Stats(_) => {}
+        }
+    }
+}
+
+fn scrub_value(value: &mut Value, scrubber: &Scrubber) {
+    match value {
+        Value::String(text) => scrubber.scrub_text(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| scrub_value(item, scrubber)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| scrub_value(field, scrubber)),
+        _ => {}
+    }
 }
 
 fn result(value: &Value) -> Option<TaskResult> {
@@ -158,6 +185,7 @@ fn integer(value: &Value, key: &str) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::{Event, TaskStatus, What};
+    use crate::scrub::Scrubber;
 
     #[test]
     fn events_of_the_plugin_are_read() {
@@ -202,6 +230,32 @@ mod tests {
         assert_eq!(Event::parse(b"\xff\xfe"), None);
         let deep = format!("{{\"event\":\"task\",\"x\":{}}}", "[".repeat(100_000));
         assert_eq!(Event::parse(deep.as_bytes()), None);
+    }
+
+    #[test]
+    fn a_password_that_is_a_word_of_the_stream_does_not_blind_the_fold() {
+        let secrets = [("password.x".to_owned(), b"unreachable".to_vec())]
+            .into_iter()
+            .collect();
+        let line = r#"{"event":"result","at":1,"host":"unreachable","task":"unreachable","status":"unreachable",
+            "msg":"it is unreachable","finding":{"unreachable":["so unreachable"]}}"#;
+        let mut event = Event::parse(line.as_bytes()).unwrap();
+        event.scrub(&Scrubber::new(&secrets));
+        let What::Result(result) = event.what else {
+            panic!("no result")
+        };
+        assert_eq!(
+            (result.host.as_str(), result.status),
+            ("unreachable", TaskStatus::Unreachable)
+        );
+        assert_eq!(
+            (result.task.as_str(), result.message.as_str()),
+            ("[secret]", "it is [secret]")
+        );
+        assert_eq!(
+            result.finding,
+            Some(serde_json::json!({"unreachable": ["so [secret]"]}))
+        );
     }
 
     #[test]

@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use crate::event::{Event, TaskResult, TaskStatus, What};
 use crate::foreign_text::clean;
+use crate::scrub::Scrubber;
 use crate::unreachable::Unreachable;
 use host::Host;
 
@@ -98,13 +99,14 @@ impl Fold {
         }
     }
 
-    /// Takes in a line of the plugin's; true when it was an event.
-    pub fn line(&mut self, line: &[u8]) -> bool {
-        let event = Event::parse(line);
-        if let Some(event) = &event {
-            self.apply(event);
-        }
-        event.is_some()
+    /// Takes in a line of the plugin's, without the secrets in what it tells; true when it was an event.
+    pub fn line(&mut self, line: &[u8], scrubber: &Scrubber) -> bool {
+        let Some(mut event) = Event::parse(line) else {
+            return false;
+        };
+        event.scrub(scrubber);
+        self.apply(&event);
+        true
     }
 
     /// Takes in an event.

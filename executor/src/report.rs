@@ -197,6 +197,7 @@ mod tests {
 
     use super::{Reporter, Status};
     use crate::fold::{Ending, Fold, Snapshot};
+    use crate::scrub::Scrubber;
 
     /// Patches as they came, with the time since the start in seconds.
     type Seen = Arc<Mutex<Vec<(u64, Value)>>>;
@@ -250,6 +251,7 @@ mod tests {
             json!({"event": "task", "at": 1, "name": name})
                 .to_string()
                 .as_bytes(),
+            &Scrubber::default(),
         );
         fold.snapshot()
     }
@@ -347,7 +349,7 @@ mod tests {
         let reporter = Reporter::start(status, watching);
         sleep(Duration::from_secs(5)).await;
         let facts = json!({"event": "result", "host": "w1", "status": "ok", "finding": {"kind": "facts"}});
-        fold.line(facts.to_string().as_bytes());
+        fold.line(facts.to_string().as_bytes(), &Scrubber::default());
         fold.end(Ending::Canceled);
         assert!(
             reporter

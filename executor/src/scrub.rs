@@ -1,4 +1,5 @@
-//! Takes secrets out of text before it leaves: Ansible's output and the messages of its events.
+//! Takes secrets out of text before it leaves: Ansible's output and the messages of its events. A net below a
+//! net: roles mark what is secret with `no_log`.
 
 use std::collections::HashMap;
 
@@ -6,16 +7,14 @@ use crate::secrets::{Secrets, without_newline};
 
 /// What stands in the place of a secret.
 pub const MARK: &str = "[secret]";
-/// Shorter lines of keys would be found by chance in innocent text.
-const SHORTEST_LINE: usize = 8;
-/// Passwords are taken out from this length on: they are few, and a short one is no less secret.
-const SHORTEST_PASSWORD: usize = 4;
+/// Shorter ones would be found by chance in innocent text, and their marks would tell them.
+const SHORTEST: usize = 8;
 
 /// Finds every known secret in one pass over a text.
 #[derive(Default)]
 pub struct Scrubber {
     /// Patterns by their first bytes, the longest first.
-    patterns: HashMap<[u8; SHORTEST_PASSWORD], Vec<Vec<u8>>>,
+    patterns: HashMap<[u8; SHORTEST], Vec<Vec<u8>>>,
 }
 
 impl Scrubber {
@@ -24,12 +23,12 @@ impl Scrubber {
         let mut scrubber = Self::default();
         for (name, content) in secrets.iter() {
             if name.starts_with("password.") || name.starts_with("become-password.") {
-                scrubber.add(without_newline(content), SHORTEST_PASSWORD);
+                scrubber.add(without_newline(content));
             }
             for line in content.split(|byte| *byte == b'\n') {
                 let line = line.trim_ascii();
                 if !line.starts_with(b"-----") {
-                    scrubber.add(line, SHORTEST_LINE);
+                    scrubber.add(line);
                 }
             }
         }
@@ -40,8 +39,8 @@ impl Scrubber {
         scrubber
     }
 
-    fn add(&mut self, secret: &[u8], shortest: usize) {
-        if secret.len() < shortest {
+    fn add(&mut self, secret: &[u8]) {
+        if secret.len() < SHORTEST {
             return;
         }
         self.pattern(secret);
@@ -59,8 +58,16 @@ impl Scrubber {
     }
 
     fn pattern(&mut self, pattern: &[u8]) {
-        if let Some(start) = pattern.first_chunk::<SHORTEST_PASSWORD>() {
+        if let Some(start) = pattern.first_chunk::<SHORTEST>() {
             self.patterns.entry(*start).or_default().push(pattern.to_vec());
+        }
+    }
+
+    /// Takes the secrets out of a text.
+    pub fn scrub_text(&self, text: &mut String) {
+        let clean = self.scrub(text.as_bytes());
+        if clean != text.as_bytes() {
+            *text = String::from_utf8_lossy(&clean).into_owned();
         }
     }
 
@@ -70,7 +77,7 @@ impl Scrubber {
         let mut rest = text;
         while let Some((first, tail)) = rest.split_first() {
             let found = rest
-                .first_chunk::<SHORTEST_PASSWORD>()
+                .first_chunk::<SHORTEST>()
                 .and_then(|start| self.patterns.get(start))
                 .and_then(|patterns| patterns.iter().find(|pattern| rest.starts_with(pattern)));
             if let Some(pattern) = found {
@@ -127,7 +134,7 @@ mod tests {
                 "pki.ca.key",
                 "-----BEGIN PRIVATE KEY-----\nMIIBVQIBADANBgkqhkiG\nshort\n-----END PRIVATE KEY-----\n",
             ),
-            ("password.x", "p\"ß\\w😀\n"),
+            ("password.x", "pass\"ß\\w😀\n"),
             ("join.token", "abcdef.0123456789abcdef"),
         ]);
         let check = |text: &str, expected: &str| {
@@ -146,9 +153,12 @@ mod tests {
             "--token abcdef.0123456789abcdef abcdef.0123456789abcdef",
             "--token [secret] [secret]",
         );
-        check("p\"ß\\w😀", "[secret]");
-        check(r#"{"msg":"p\"ß\\w😀"}"#, r#"{"msg":"[secret]"}"#);
-        check(r#"{"msg":"p\"\u00df\\w\ud83d\ude00"}"#, r#"{"msg":"[secret]"}"#);
+        check("pass\"ß\\w😀", "[secret]");
+        check(r#"{"msg":"pass\"ß\\w😀"}"#, r#"{"msg":"[secret]"}"#);
+        check(
+            r#"{"msg":"pass\"\u00df\\w\ud83d\ude00"}"#,
+            r#"{"msg":"[secret]"}"#,
+        );
     }
 
     #[test]

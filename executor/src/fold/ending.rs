@@ -94,7 +94,7 @@ impl Fold {
     /// What is said of a host that did not fail itself, when the run did not come to its end.
     fn unfinished(&self, ending: Ending, first: Option<&Host>) -> HostFailure {
         let step = self.steps.iter().find(|step| step.phase != StepPhase::Succeeded);
-        let step = step.map_or("", |step| step.name.name());
+        let step = step.or(self.steps.last()).map_or("", |step| step.name.name());
         let (reason, message) = match (ending, first) {
             (Ending::Canceled, _) => (
                 "Canceled",

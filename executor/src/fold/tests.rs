@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Ending, Fold};
+use crate::scrub::Scrubber;
 
 /// A run of `steps` on hosts `name` (a worker) or `name+` (a control plane).
 fn model(intent: &str, steps: &[&str], hosts: &[&str]) -> RunInputs {
@@ -31,7 +32,10 @@ fn fold(model: &RunInputs, script: &[&str]) -> Fold {
     for (number, line) in script.iter().enumerate() {
         for mut event in events(model, line) {
             event["at"] = json!(1_700_000_000.5 + number as f64);
-            assert!(fold.line(event.to_string().as_bytes()), "{event}");
+            assert!(
+                fold.line(event.to_string().as_bytes(), &Scrubber::default()),
+                "{event}"
+            );
         }
     }
     fold
@@ -354,7 +358,7 @@ fn what_a_machine_tells_of_itself_is_kept_within_limits() {
     let mut tell = |finding: Value| {
         let event =
             json!({"event": "result", "at": 1, "host": "a", "task": "t", "status": "ok", "finding": finding});
-        assert!(fold.line(event.to_string().as_bytes()));
+        assert!(fold.line(event.to_string().as_bytes(), &Scrubber::default()));
         fold.snapshot().hosts.remove(0)
     };
     let host = tell(
@@ -414,7 +418,7 @@ fn a_status_of_many_hosts_stays_small_enough_to_be_stored() {
             .collect();
         let event = json!({"event": "result", "at": 1, "host": name, "task": "é".repeat(256), "status": "failed",
             "msg": "é".repeat(1024), "finding": {"kind": "preflight", "findings": findings}});
-        fold.line(event.to_string().as_bytes());
+        fold.line(event.to_string().as_bytes(), &Scrubber::default());
     }
     fold.end(FAILED);
     let snapshot = fold.snapshot();
@@ -524,7 +528,7 @@ proptest! {
         let model = model("Install", &["prepare", "etcd"], &["m1+", "w1"]);
         let mut fold = Fold::new(&model, "sha256:0");
         for line in lines {
-            fold.line(&line);
+            fold.line(&line, &Scrubber::default());
             within_limits(&fold);
         }
         let outcome = fold.end(ending);
