@@ -213,8 +213,9 @@ fn made(
         nodes_healthy,
         certificates_valid(access, &observed.now),
     ];
+    let machines = nodes::by_node(observed.machines);
     let steps = seen.nodes.iter().flatten().filter_map(|node| {
-        let patch = nodes::patch(node, observed.machines)?;
+        let patch = nodes::patch(node, machines.get(node.name.as_str())?)?;
         Some(Step::PatchNode {
             name: node.name.clone(),
             patch,

@@ -236,3 +236,137 @@ fn why(error: &kube::Error) -> String {
         error => unreachable(error).message,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::convert::Infallible;
+
+    use super::{Lost, probe};
+    use http::{Request, Response};
+    use jiff::Timestamp;
+    use kube::Client;
+    use kube::client::Body;
+    use plan::cluster::Seen;
+    use serde_json::json;
+
+    const NOW: &str = "2026-11-21T12:00:00Z";
+
+    /// What an API server answers: by path, else 404.
+    async fn look(answers: &'static [(&'static str, u16, &'static str)]) -> Result<Seen, Lost> {
+        let service = tower::service_fn(move |request: Request<Body>| async move {
+            let found = answers.iter().find(|(path, ..)| *path == request.uri().path());
+            let (code, text) = found.map_or((404, json!({
+                "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": "",
+            }).to_string()), |(_, code, text)| (*code, (*text).to_owned()));
+            let response = Response::builder()
+                .status(code)
+                .body(Body::from(text.into_bytes()));
+            Ok::<_, Infallible>(response.unwrap())
+        });
+        let now: Timestamp = NOW.parse().unwrap();
+        probe(&Client::new(service, "default"), &HashMap::new(), now)
+            .await
+            .map(|(seen, _)| seen)
+    }
+
+    fn components(seen: &Seen) -> Vec<String> {
+        let components = seen.components.iter();
+        components
+            .map(|c| format!("{} {} {}", c.name, c.healthy, c.message.as_deref().unwrap_or("-")))
+            .collect()
+    }
+
+    const VERSION: (&str, u16, &str) = (
+        "/version",
+        200,
+        r#"{"major":"1","minor":"35","gitVersion":"v1.35.4","gitCommit":"","gitTreeState":"","buildDate":"","goVersion":"","compiler":"","platform":""}"#,
+    );
+    const IDENTITY: (&str, u16, &str) = (
+        "/api/v1/namespaces/kube-system",
+        200,
+        r#"{"metadata":{"name":"kube-system","uid":"uid-1"}}"#,
+    );
+
+    #[tokio::test]
+    async fn a_control_plane_is_seen_through_its_api() {
+        let seen = look(&[
+            ("/readyz", 200, "[+]ping ok\n[+]etcd ok\nreadyz check passed"),
+            VERSION,
+            IDENTITY,
+            ("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler", 200, r#"{"metadata":{"name":"kube-scheduler"},"spec":{"renewTime":"2026-11-21T11:59:58.000000Z"}}"#),
+            ("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager", 200, r#"{"metadata":{"name":"kube-controller-manager"},"spec":{"renewTime":"2026-11-21T10:00:00.000000Z"}}"#),
+            ("/apis/apps/v1/namespaces/kube-system/deployments", 200, r#"{"metadata":{},"items":[{"metadata":{"name":"coredns"},"spec":{"replicas":2,"selector":{},"template":{}},"status":{"availableReplicas":1}}]}"#),
+            ("/apis/apps/v1/namespaces/kube-system/daemonsets/kube-proxy", 200, r#"{"metadata":{"name":"kube-proxy"},"status":{"currentNumberScheduled":3,"desiredNumberScheduled":3,"numberAvailable":3,"numberMisscheduled":0,"numberReady":3}}"#),
+        ])
+        .await
+        .unwrap();
+        assert_eq!(
+            (seen.version.as_deref(), seen.cluster_uid.as_deref()),
+            (Some("1.35.4"), Some("uid-1"))
+        );
+        assert_eq!(
+            components(&seen),
+            [
+                "kube-apiserver true -",
+                "etcd true -",
+                "kube-controller-manager false its leader has not renewed the lease since 2026-11-21 10:00:00 UTC",
+                "kube-scheduler true -",
+                "coredns false 1 of 2 Pods are available",
+                "kube-proxy true 3 of 3 Pods are available",
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn an_api_server_without_etcd_is_reached_and_unhealthy() {
+        let seen = look(&[
+            (
+                "/readyz",
+                500,
+                "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed",
+            ),
+            VERSION,
+            (
+                "/api/v1/namespaces/kube-system",
+                500,
+                "etcdserver: request timed out",
+            ),
+            (
+                "/apis/apps/v1/namespaces/kube-system/deployments",
+                200,
+                r#"{"metadata":{},"items":[]}"#,
+            ),
+        ])
+        .await
+        .unwrap();
+        assert_eq!(
+            components(&seen),
+            [
+                "kube-apiserver true -",
+                "etcd false the API server does not reach it"
+            ]
+        );
+        assert_eq!(seen.cluster_uid, None);
+    }
+
+    #[tokio::test]
+    async fn credentials_that_are_refused_are_lost_contact() {
+        let lost = look(&[(
+            "/readyz",
+            401,
+            r#"{"kind":"Status","status":"Failure","code":401,"reason":"Unauthorized"}"#,
+        )])
+        .await;
+        assert_eq!(lost.unwrap_err().reason, "Unauthorized");
+        let lost = look(&[
+            ("/readyz", 200, "ok"),
+            (
+                "/api/v1/namespaces/kube-system",
+                403,
+                r#"{"kind":"Status","status":"Failure","code":403,"reason":"Forbidden"}"#,
+            ),
+        ]);
+        assert_eq!(lost.await.unwrap_err().reason, "Forbidden");
+    }
+}

@@ -1,6 +1,6 @@
 //! Nodes: what is kept of each, how they are counted, and what Machines want on them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crds::Machine;
@@ -133,17 +133,17 @@ pub(super) fn health(nodes: Option<&[NodeSeen]>) -> (Option<NodeCounts>, Stateme
     (Some(counts), statement)
 }
 
+/// The Machines that live, by the name of their Host, which is their Node's.
+pub(super) fn by_node(machines: &[Arc<Machine>]) -> HashMap<&str, &Machine> {
+    let lives = |machine: &&Arc<Machine>| machine.metadata.deletion_timestamp.is_none();
+    let machines = machines.iter().filter(lives);
+    machines
+        .filter_map(|machine| Some((machine.spec.host_ref.as_ref()?.name.as_str(), &**machine)))
+        .collect()
+}
+
 /// The merge patch that gives a Node the labels and taints of its Machine; none when they are all there.
-pub(super) fn patch(node: &NodeSeen, machines: &[Arc<Machine>]) -> Option<serde_json::Value> {
-    let host = |machine: &Machine| {
-        machine
-            .spec
-            .host_ref
-            .as_ref()
-            .is_some_and(|host| host.name == node.name)
-    };
-    let lives = |machine: &Machine| machine.metadata.deletion_timestamp.is_none();
-    let machine = machines.iter().find(|machine| host(machine) && lives(machine))?;
+pub(super) fn patch(node: &NodeSeen, machine: &Machine) -> Option<serde_json::Value> {
     let mut labels = plain(&machine.spec.labels);
     if machine.spec.role == Role::Worker {
         labels.insert(WORKER_LABEL.into(), String::new());
