@@ -31,10 +31,14 @@ impl Ansible {
         command
     }
 
-    /// `ansible-inventory --list`: the inventory as Ansible reads it.
+    /// `ansible-inventory --list --export`: the inventory as Ansible reads it, each variable where it stands (merged
+    /// into every host, large ones would be repeated 500 times).
     pub fn inventory(&self, place: &Place, inventory: &Path) -> Command {
         let mut command = self.command("ansible-inventory", place);
-        command.arg("--inventory").arg(inventory).arg("--list");
+        command
+            .arg("--inventory")
+            .arg(inventory)
+            .args(["--list", "--export"]);
         command
     }
 

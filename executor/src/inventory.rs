@@ -14,7 +14,7 @@ use crate::ssh::Ssh;
 /// Groups that always exist, so that a play may name them.
 const GROUPS: [Group; 3] = [Group::Etcd, Group::KubeControlPlane, Group::KubeNode];
 /// The group of both kinds of node.
-const K8S_CLUSTER: &str = "k8s_cluster";
+pub const K8S_CLUSTER: &str = "k8s_cluster";
 
 /// Hosts, groups and variables.
 #[derive(Debug, PartialEq)]
@@ -64,20 +64,16 @@ impl Inventory {
         text
     }
 
-    /// The variables of each host as `ansible-inventory --list` must print them: the group's, then its own,
-    /// each text marked.
-    pub fn expected_vars(&self) -> Map<String, Value> {
+    /// The variables of all hosts as Ansible must print them: each text marked.
+    pub fn expected_vars(&self) -> Value {
+        marked_all(&self.vars)
+    }
+
+    /// The own variables of each host, likewise.
+    pub fn expected_host_vars(&self) -> BTreeMap<&str, Value> {
         self.hosts
             .iter()
-            .map(|(name, own)| {
-                let vars = self
-                    .vars
-                    .iter()
-                    .chain(own)
-                    .map(|(key, value)| (key.clone(), marked(value)))
-                    .collect();
-                (name.clone(), Value::Object(vars))
-            })
+            .map(|(name, vars)| (name.as_str(), marked_all(vars)))
             .collect()
     }
 
@@ -89,6 +85,13 @@ impl Inventory {
             .map(|(group, names)| (*group, names.iter().map(String::as_str).collect()))
             .collect()
     }
+}
+
+fn marked_all(vars: &BTreeMap<String, Value>) -> Value {
+    vars.iter()
+        .map(|(key, value)| (key.clone(), marked(value)))
+        .collect::<Map<_, _>>()
+        .into()
 }
 
 /// The value as Ansible prints data that is no template.
@@ -196,10 +199,12 @@ mod tests {
                 "children": {"etcd": {"hosts": {"m1": {}}}, "k8s_cluster": {"children": {
                     "kube_control_plane": {"hosts": {"m1": {}}}, "kube_node": {"hosts": {}}}}}})
         );
+        let data = |text: &str| json!({"__ansible_unsafe": text});
+        let vars = json!({"kube_version": data("1.35.4"), "secrets_dir": data("/p/secrets")});
+        assert_eq!(inventory.expected_vars(), vars);
         assert_eq!(
-            inventory.expected_vars()["m1"],
-            json!({"kube_version": {"__ansible_unsafe": "1.35.4"}, "secrets_dir": {"__ansible_unsafe": "/p/secrets"},
-                "ip": {"__ansible_unsafe": "10.0.0.1"}})
+            inventory.expected_host_vars()["m1"],
+            json!({"ip": data("10.0.0.1")})
         );
     }
 }

@@ -6,84 +6,93 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::inventory::Inventory;
+use crate::foreign_text::clean;
+use crate::inventory::{Inventory, K8S_CLUSTER};
 
 /// Groups that Ansible adds, or that stand for others.
-const STRUCTURE: [&str; 4] = ["_meta", "all", "k8s_cluster", "ungrouped"];
+const STRUCTURE: [&str; 4] = ["_meta", "all", K8S_CLUSTER, "ungrouped"];
 
 /// Ansible reads something else than what was meant. Values are not named: they may be secret.
 #[derive(Debug, Error)]
 #[error("Ansible reads the inventory otherwise than it was meant: {0}")]
 pub struct Difference(String);
 
-/// Compares the output of `ansible-inventory --list` with what was meant.
+/// Compares the output of `ansible-inventory --list --export` with what was meant.
 pub fn compare(inventory: &Inventory, listed: &[u8]) -> Result<(), Difference> {
-    let listed: Value = serde_json::from_slice(listed)
+    let listed: Map<String, Value> = serde_json::from_slice(listed)
         .map_err(|error| Difference(format!("its list is no JSON ({error})")))?;
-    let empty = Map::new();
-    let read = listed
-        .pointer("/_meta/hostvars")
-        .and_then(Value::as_object)
-        .unwrap_or(&empty);
-    let expected = inventory.expected_vars();
-    if let Some(host) = read.keys().find(|host| !expected.contains_key(*host)) {
-        return Err(Difference(format!(
-            "there is a host {}",
-            crate::foreign_text::clean(host, 64)
-        )));
-    }
-    for (host, vars) in &expected {
-        let Some(found) = read.get(host) else {
-            return Err(Difference(format!("host {host} is missing")));
+    compare_hosts(inventory, &listed)?;
+    let none = Value::Object(Map::new());
+    for (name, group) in listed.iter().filter(|(name, _)| *name != "_meta") {
+        let expected = if name == "all" {
+            inventory.expected_vars()
+        } else {
+            none.clone()
         };
-        if let Some(key) = different_key(vars, found) {
-            return Err(Difference(format!("variable {key} of host {host}")));
+        if let Some(key) = different_key(&expected, group.get("vars").unwrap_or(&none)) {
+            return Err(Difference(format!("variable {key} of group {}", clean(name, 64))));
         }
     }
     compare_groups(inventory, &listed)
 }
 
-fn different_key(expected: &Value, found: &Value) -> Option<String> {
-    let (expected, found) = (expected.as_object()?, found.as_object()?);
-    let keys: BTreeSet<_> = expected.keys().chain(found.keys()).collect();
-    // Facts of the machine's own, always listed and always empty before anything ran.
-    let no_facts = |key: &str| key == "ansible_local" && found.get(key) == Some(&Value::Object(Map::new()));
-    let different = keys
-        .into_iter()
-        .find(|key| expected.get(*key) != found.get(*key) && !no_facts(key))?;
-    Some(crate::foreign_text::clean(different, 128))
+fn compare_hosts(inventory: &Inventory, listed: &Map<String, Value>) -> Result<(), Difference> {
+    let none = Value::Object(Map::new());
+    let read = listed
+        .get("_meta")
+        .and_then(|meta| meta.get("hostvars"))
+        .unwrap_or(&none);
+    let expected = inventory.expected_host_vars();
+    for name in read.as_object().into_iter().flat_map(Map::keys) {
+        if !expected.contains_key(name.as_str()) {
+            return Err(Difference(format!("there is a host {}", clean(name, 64))));
+        }
+    }
+    for (host, vars) in expected {
+        if let Some(key) = different_key(&vars, read.get(host).unwrap_or(&none)) {
+            return Err(Difference(format!("variable {key} of host {host}")));
+        }
+    }
+    Ok(())
 }
 
-fn compare_groups(inventory: &Inventory, listed: &Value) -> Result<(), Difference> {
+/// The first variable that is not the same; a value that holds no variables is one without a name.
+fn different_key(expected: &Value, found: &Value) -> Option<String> {
+    let (Some(expected), Some(found)) = (expected.as_object(), found.as_object()) else {
+        return Some(String::new());
+    };
+    let keys: BTreeSet<_> = expected.keys().chain(found.keys()).collect();
+    let different = keys
+        .into_iter()
+        .find(|key| expected.get(*key) != found.get(*key))?;
+    Some(clean(different, 128))
+}
+
+fn compare_groups(inventory: &Inventory, listed: &Map<String, Value>) -> Result<(), Difference> {
     let expected = inventory.expected_groups();
-    let groups = listed.as_object().into_iter().flatten();
-    let mut found = BTreeSet::new();
-    for (name, group) in groups.filter(|(name, _)| !STRUCTURE.contains(&name.as_str())) {
-        let members: BTreeSet<_> = group
-            .get("hosts")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
-        let meant = expected
-            .get(name.as_str())
-            .into_iter()
-            .flatten()
-            .copied()
-            .collect();
-        if members != meant {
-            return Err(Difference(format!(
-                "the members of group {}",
-                crate::foreign_text::clean(name, 64)
-            )));
+    let names = listed
+        .keys()
+        .map(String::as_str)
+        .filter(|name| !STRUCTURE.contains(name));
+    let names: BTreeSet<&str> = names.chain(expected.keys().copied()).collect();
+    for name in names {
+        let meant: BTreeSet<&str> = expected.get(name).into_iter().flatten().copied().collect();
+        let group = listed.get(name);
+        if texts(group, "hosts") != meant || !texts(group, "children").is_empty() {
+            return Err(Difference(format!("the members of group {}", clean(name, 64))));
         }
-        found.insert(name.as_str());
     }
-    match expected.keys().find(|name| !found.contains(*name)) {
-        Some(missing) => Err(Difference(format!("group {missing} is missing"))),
-        None => Ok(()),
+    let nodes = listed.get(K8S_CLUSTER);
+    let children = BTreeSet::from(["kube_control_plane", "kube_node"]);
+    if texts(nodes, "children") != children || !texts(nodes, "hosts").is_empty() {
+        return Err(Difference(format!("the members of group {K8S_CLUSTER}")));
     }
+    Ok(())
+}
+
+fn texts<'a>(group: Option<&'a Value>, key: &str) -> BTreeSet<&'a str> {
+    let items = group.and_then(|group| group.get(key)).and_then(Value::as_array);
+    items.into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
 #[cfg(test)]
@@ -97,21 +106,19 @@ mod tests {
     use crate::ssh::Ssh;
 
     fn listed() -> Value {
-        json!({"_meta": {"hostvars": {"m1": {"ip": {"__ansible_unsafe": "10.0.0.1"}, "n": 1,
-                "secrets_dir": {"__ansible_unsafe": "/p"}}}},
-            "all": {"children": ["ungrouped", "k8s_cluster"]}, "k8s_cluster": {"children": ["kube_node"]},
+        json!({"_meta": {"hostvars": {"m1": {"ip": {"__ansible_unsafe": "10.0.0.1"}}}},
+            "all": {"children": ["ungrouped", "k8s_cluster"], "vars": {"n": 1, "secrets_dir": {"__ansible_unsafe": "/p"}}},
+            "k8s_cluster": {"children": ["kube_node", "kube_control_plane"]},
             "kube_node": {"hosts": ["m1"]}})
     }
 
     fn difference(pointer: &str, value: Value) -> String {
+        let host = json!({"address": "10.0.0.1", "port": 22, "user": "root", "useSudo": false, "credential": "k",
+            "credentialKind": "SshKey", "hostKeyPolicy": "Strict", "groups": ["kube_node"], "vars": {"ip": "10.0.0.1"}});
         let model = json!({"namespace": "n", "run": "r", "intent": "Join", "steps": ["node"], "vars": {"n": 1},
-            "hosts": {"m1": {"address": "10.0.0.1", "port": 22, "user": "root", "useSudo": false, "credential": "k",
-                "credentialKind": "SshKey", "hostKeyPolicy": "Strict", "groups": ["kube_node"], "vars": {"ip": "10.0.0.1"}}}});
-        let inventory = Inventory::new(
-            &serde_json::from_value(model).unwrap(),
-            &Ssh::default(),
-            Path::new("/p"),
-        );
+            "hosts": {"m1": host}});
+        let model = serde_json::from_value(model).unwrap();
+        let inventory = Inventory::new(&model, &Ssh::default(), Path::new("/p"));
         let mut listed = listed();
         let (parent, key) = pointer.rsplit_once('/').unwrap();
         listed
@@ -131,16 +138,22 @@ mod tests {
     fn what_ansible_reads_otherwise_is_found() {
         let check =
             |pointer: &str, value: Value, expected: &str| assert_eq!(difference(pointer, value), expected);
-        check("/_meta/hostvars/m1/n", json!(1), "");
-        check("/_meta/hostvars/m1/ansible_local", json!({}), "");
+        check("/all/vars/n", json!(1), "");
+        check("/all/vars/n", json!("1"), "variable n of group all");
+        check("/all/vars/more", json!(1), "variable more of group all");
+        check("/all/vars", json!({}), "variable n of group all");
         check(
-            "/_meta/hostvars/m1/ansible_local",
-            json!({"a": 1}),
-            "variable ansible_local of host m1",
+            "/all/vars/secrets_dir",
+            json!("/p"),
+            "variable secrets_dir of group all",
+        );
+        check(
+            "/kube_node/vars",
+            json!({"x": 1}),
+            "variable x of group kube_node",
         );
         check("/_meta/hostvars/m2", json!({}), "there is a host m2");
-        check("/_meta/hostvars", json!({}), "host m1 is missing");
-        check("/_meta/hostvars/m1/n", json!("1"), "variable n of host m1");
+        check("/_meta/hostvars", json!({}), "variable ip of host m1");
         check(
             "/_meta/hostvars/m1/ip",
             json!("10.0.0.1"),
@@ -152,11 +165,21 @@ mod tests {
             json!(["m1", "m2"]),
             "the members of group kube_node",
         );
-        check("/etcd", json!({"hosts": ["m1"]}), "the members of group etcd");
         check(
             "/kube_node",
             json!({"hosts": []}),
             "the members of group kube_node",
+        );
+        check(
+            "/kube_node",
+            json!({"hosts": ["m1"], "children": ["etcd"]}),
+            "the members of group kube_node",
+        );
+        check("/etcd", json!({"hosts": ["m1"]}), "the members of group etcd");
+        check(
+            "/k8s_cluster/children",
+            json!(["kube_node"]),
+            "the members of group k8s_cluster",
         );
     }
 }

@@ -94,7 +94,7 @@ fn said(message: &str, marks: &[&str]) -> String {
     } else {
         said.join("; ")
     };
-    foreign_text::clean(&text, 512)
+    foreign_text::clean(text.trim_end_matches('.'), 512)
 }
 
 #[cfg(test)]
