@@ -235,6 +235,9 @@ async fn tell(ctx: &Context, machine: &Machine, conditions: &[Condition]) {
         ],
     };
     let fine = [
+        // The set tells what the pool lacks.
+        "NoHost",
+        "NodeStarting",
         "Claimed",
         "Claiming",
         "WaitsForHost",

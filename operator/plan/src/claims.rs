@@ -275,3 +275,6 @@ pub fn offer(wish: &Wish<'_>, hosts: &[&Host]) -> Offer {
     offer.unfit.sort();
     offer
 }
+
+#[cfg(test)]
+mod tests;

@@ -242,3 +242,6 @@ fn active_run<'a>(runs: &[&'a PlaybookRun], host: &str) -> Option<&'a PlaybookRu
         .copied()
         .find(|run| !attempts::is_over(run) && run.spec.hosts.iter().any(|named| named == host))
 }
+
+#[cfg(test)]
+mod tests;

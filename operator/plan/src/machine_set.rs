@@ -208,3 +208,6 @@ fn is_ready(machine: &Machine) -> bool {
     let status = machine.status.as_ref();
     status.is_some_and(|status| crds::conditions::is_true(&status.conditions, crds::names::condition::READY))
 }
+
+#[cfg(test)]
+mod tests;

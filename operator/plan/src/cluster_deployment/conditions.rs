@@ -496,7 +496,7 @@ fn workers(scene: &Scene<'_>, work: &Work<'_>) -> Part {
         ),
         have if have > wanted => Part::ill(
             "ScalingDown",
-            format!("{summary}; {} leave", have - wanted),
+            format!("has {have}, {wanted} wanted: {} leave", have - wanted),
             false,
         ),
         _ => match scene

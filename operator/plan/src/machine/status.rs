@@ -214,6 +214,7 @@ fn node_ready(observed: &Observed<'_>, node: Option<&NodeSeen>, done: bool, fres
     match (node, observed.nodes) {
         (Some(node), _) => match node.ready {
             Some(true) => of(Some(true), "NodeReady", String::new()),
+            Some(false) if !done => of(Some(false), "NodeStarting", node.message.clone()),
             Some(false) => of(
                 Some(false),
                 "NodeNotReady",
