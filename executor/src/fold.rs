@@ -116,7 +116,7 @@ impl Fold {
             What::Playbook { step, probe, tasks } => self.playbook(step, *probe, *tasks, at.clone()),
             What::Play => self.hosts.values_mut().for_each(Host::next_play),
             What::Task { name } => {
-                self.progress.task = clean(name, TASK_LIMIT);
+                self.progress.task = task_name(name);
                 self.progress.done = self.progress.done.saturating_add(1);
                 self.fit_total();
             }
@@ -227,6 +227,15 @@ impl Fold {
             self.progress.total = self.progress.total.max(self.progress.done);
         }
     }
+}
+
+/// A task's name as a person wrote it: Ansible puts `collection.role : ` before it.
+fn task_name(name: &str) -> String {
+    let written = name
+        .split_once(" : ")
+        .filter(|(role, _)| !role.contains(' '))
+        .map(|(_, written)| written);
+    clean(written.unwrap_or(name), TASK_LIMIT)
 }
 
 /// Whole seconds, if it is a time that a person could live in.

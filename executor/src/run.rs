@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crds::playbook_run::{Progress, RunOutcome};
+use crds::playbook_run::{HostFailure, Progress, RunOutcome, StepPhase};
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
@@ -213,6 +213,22 @@ fn not_played(error: &RunError, mut snapshot: Snapshot, digest: &str) -> Ended {
     error!(error = chain, "the run was not played");
     let retriable = exit_code == outcome::INTERNAL;
     let outcome = outcome::nothing_done(error.reason(), &chain, digest, snapshot.hosts.len(), retriable);
+    // No host is done, and each says so.
+    for host in snapshot.hosts.iter_mut().filter(|host| host.failure.is_none()) {
+        host.failure = Some(HostFailure {
+            step: String::new(),
+            task: String::new(),
+            reason: outcome.reason.clone(),
+            message: outcome.message.clone(),
+        });
+    }
+    for step in snapshot
+        .steps
+        .iter_mut()
+        .filter(|step| step.phase == StepPhase::Pending)
+    {
+        step.phase = StepPhase::Skipped;
+    }
     snapshot.outcome = Some(outcome.clone());
     Ended {
         snapshot,

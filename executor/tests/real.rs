@@ -310,6 +310,7 @@ fn inputs_that_are_not_the_announced_ones_are_refused_before_anything_starts() {
         );
     };
     check(40, "PlaybookMissing");
+    assert_eq!(bench.run(&[]).host("w1")["failure"]["reason"], "PlaybookMissing");
     bench.inputs(
         "Custom",
         &["prepare"],

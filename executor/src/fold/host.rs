@@ -5,7 +5,7 @@ use crds::inputs::{PreflightFinding, Severity};
 use crds::playbook_run::{HostFailure, HostResult};
 use serde_json::Value;
 
-use super::{MESSAGE_LIMIT, TASK_LIMIT};
+use super::{MESSAGE_LIMIT, task_name};
 use crate::event::{HostStats, TaskResult, TaskStatus};
 use crate::foreign_text::{clean, reason};
 use crate::unreachable::{
@@ -126,7 +126,7 @@ impl Host {
     fn fail(&mut self, step: &str, task: &str, reason: String, message: &str, number: u64) {
         self.result.failure = Some(HostFailure {
             step: clean(step, 63),
-            task: clean(task, TASK_LIMIT),
+            task: task_name(task),
             reason,
             message: clean(message, MESSAGE_LIMIT),
         });

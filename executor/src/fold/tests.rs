@@ -349,6 +349,17 @@ fn progress_counts_the_tasks_of_a_step() {
     check(&["prepare", "task a", "task b", "task c"], ("prepare", "c", 3, 3));
     check(&["prepare", "prepare?", "etcd"], ("etcd", "", 0, 2));
     check(&["unknown-step", "task a"], ("", "a", 1, 0));
+    check(
+        &[
+            "prepare",
+            "task clusterwright.cluster.prepare : Load modules : all",
+        ],
+        ("prepare", "Load modules : all", 1, 2),
+    );
+    check(
+        &["prepare", "task Load modules : all"],
+        ("prepare", "Load modules : all", 1, 2),
+    );
 }
 
 #[test]
@@ -516,11 +527,11 @@ fn within_limits(fold: &Fold) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 128, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_comes_through_the_stream_the_status_keeps_its_limits(
-        lines in proptest::collection::vec(any_line(), 0..60),
+        lines in proptest::collection::vec(any_line(), 0..40),
         ending in prop_oneof![
             Just(DONE), Just(FAILED), Just(Ending::Exited(None)), Just(Ending::Canceled), Just(Ending::DeadlineExceeded)
         ],
