@@ -165,7 +165,11 @@ impl<K: Kind> Watched<K> {
         let Some(writer) = lock(&self.writer).take() else {
             return;
         };
-        let events = watcher(Api::<K>::all(ctx.client.clone()), config)
+        let api = match &ctx.settings.namespace {
+            Some(namespace) => Api::<K>::namespaced(ctx.client.clone(), namespace),
+            None => Api::all(ctx.client.clone()),
+        };
+        let events = watcher(api, config)
             .default_backoff()
             .modify(|object| object.managed_fields_mut().clear());
         let (store, subscribers) = (self.store.clone(), self.subscribers.clone());

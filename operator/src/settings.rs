@@ -20,6 +20,9 @@ pub struct Settings {
         default_value = "clusterwright.dev/executor:dev"
     )]
     pub executor_image: String,
+    /// Work in this namespace only. Default: in all.
+    #[arg(long, env = "CLUSTERWRIGHT_NAMESPACE")]
+    pub namespace: Option<String>,
     /// Passes of one controller at the same time.
     #[arg(long, env = "CLUSTERWRIGHT_CONCURRENCY", default_value_t = 16)]
     pub concurrency: u16,

@@ -21,7 +21,7 @@ fn object<K: DeserializeOwned>(text: &str) -> K {
 
 fn spare(name: &str, more: &str) -> Host {
     object(&format!(
-        "{{apiVersion: clusterwright.dev/v1alpha1, kind: Host, metadata: {{name: {name}, namespace: fleet, uid: uid-{name}, generation: 1, creationTimestamp: 2026-01-01T00:00:00Z}}, spec: {{address: 10.0.0.1, ssh: {{credentialsRef: {{name: k}}, hostKeyPolicy: TrustOnFirstUse}}{more}}}}}"
+        "{{apiVersion: clusterwright.dev/v1alpha1, kind: Host, metadata: {{name: {name}, namespace: fleet, uid: uid-{name}, generation: 1, creationTimestamp: 2026-01-01T00:00:00Z}}, spec: {{address: {name}.example, ssh: {{credentialsRef: {{name: k}}, hostKeyPolicy: TrustOnFirstUse}}{more}}}}}"
     ))
 }
 
@@ -289,4 +289,18 @@ fn only_one_probe_is_under_way_and_at_most_fifty_hosts_are_in_it() {
     run.metadata.uid = Some("x".into());
     world.probes.push(run);
     assert!(world.turn().is_empty());
+}
+
+#[test]
+fn one_machine_is_one_host() {
+    let mut twin = spare("b", "");
+    twin.spec.address = "a.example".into();
+    let mut world = World::of(vec![spare("a", ""), twin]);
+    world.finds.insert("a".into(), "clean: true".into());
+    world.finds.insert("b".into(), "clean: true".into());
+    world.settle();
+    assert_eq!(world.shown("a").0, HostPhase::Available);
+    let (phase, message, ready) = world.shown("b");
+    assert_eq!((phase, ready), (HostPhase::Quarantined, "False"));
+    assert!(message.contains("Host a has the same address"), "{message}");
 }

@@ -4,12 +4,13 @@ use crds::conditions::{self, Statement};
 use crds::host::HostPhase;
 use crds::names::condition;
 use crds::playbook_run::RunPhase;
-use crds::{HostStatus, PlaybookRun};
+use crds::{Host, HostStatus, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::probes::{covers, under_way};
 use super::{HostObserved, name_of};
+use crate::inputs::address_in_cluster;
 
 /// A probe that has not begun by then is held up.
 const LATE_SECONDS: i64 = 15;
@@ -65,6 +66,11 @@ fn view(observed: &HostObserved<'_>, status: &HostStatus) -> View {
         let phase = before.unwrap_or(HostPhase::Unreachable);
         return make(phase, Some(false), problem.reason, problem.message.clone());
     }
+    if let Some(other) = twin(observed) {
+        let message =
+            format!("Host {other} has the same address: one machine is one Host, delete one of them");
+        return make(HostPhase::Quarantined, Some(false), "SameAddress", message);
+    }
     // A probe of an earlier spec, or of another claim, says nothing about this one.
     let probed = reachable.and_then(|reachable| reachable.observed_generation);
     if probed != host.metadata.generation {
@@ -114,6 +120,28 @@ fn view(observed: &HostObserved<'_>, status: &HostStatus) -> View {
             waiting(observed),
         ),
     }
+}
+
+/// An older Host of the same address: two clusters must not get one machine.
+fn twin<'a>(observed: &HostObserved<'a>) -> Option<&'a str> {
+    let ours = observed.host;
+    let age = |host: &'a Host| {
+        (
+            host.metadata.creation_timestamp.as_ref().map(|time| time.0),
+            name_of(host),
+        )
+    };
+    let same = |host: &Host| {
+        let behind_bastion = host.spec.ssh.bastion_ref != ours.spec.ssh.bastion_ref;
+        let at_door = host.spec.address == ours.spec.address && host.spec.ssh.port == ours.spec.ssh.port;
+        !behind_bastion && (at_door || address_in_cluster(host) == address_in_cluster(ours))
+    };
+    let others = observed.hosts.iter().map(|host| &**host);
+    let older = others.filter(|host| name_of(*host) != name_of(ours) && same(host));
+    older
+        .filter(|host| host.spec.claim_ref.is_some() || age(host) < age(ours))
+        .map(|host| name_of(host))
+        .min()
 }
 
 /// What the probe does that this Host waits for.
