@@ -36,18 +36,30 @@ where
     };
     for object in list {
         let value = serde_json::to_value(&object).unwrap_or_default();
-        let status = if whole { value["status"].to_string() } else { value["status"]["message"].to_string() };
+        let status = if whole {
+            value["status"].to_string()
+        } else {
+            value["status"]["message"].to_string()
+        };
         println!("{} {}: {status}", K::kind(&()), object.name_any());
     }
 }
 
 async fn logs(client: &Client, namespace: &str) {
     let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    let Ok(pods) = api.list(&ListParams::default()).await else { return };
+    let Ok(pods) = api.list(&ListParams::default()).await else {
+        return;
+    };
     for pod in pods {
         let name = pod.name_any();
-        let params = LogParams { tail_lines: Some(60), ..LogParams::default() };
-        let log = api.logs(&name, &params).await.unwrap_or_else(|error| error.to_string());
+        let params = LogParams {
+            tail_lines: Some(60),
+            ..LogParams::default()
+        };
+        let log = api
+            .logs(&name, &params)
+            .await
+            .unwrap_or_else(|error| error.to_string());
         println!("---- log of Pod {namespace}/{name}\n{log}");
     }
 }

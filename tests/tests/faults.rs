@@ -23,8 +23,17 @@ async fn two_clusters_rise_side_by_side_and_an_unreachable_worker_fails_alone() 
         let machines = scenario.machines(&["a1", "a2", "b1", "b2", "b3"]).await?;
         hosts_available(scenario, 5).await?;
         machines[4].kill()?;
-        scenario.apply(&objects::cluster("pair", "a", &["pair-a1"], &["pair-a2"])).await?;
-        scenario.apply(&objects::cluster("pair", "b", &["pair-b1"], &["pair-b2", "pair-b3"])).await?;
+        scenario
+            .apply(&objects::cluster("pair", "a", &["pair-a1"], &["pair-a2"]))
+            .await?;
+        scenario
+            .apply(&objects::cluster(
+                "pair",
+                "b",
+                &["pair-b1"],
+                &["pair-b2", "pair-b3"],
+            ))
+            .await?;
         scenario.ready("a", INSTALL).await?;
 
         let client = eventually("a kubeconfig of b", INSTALL, async || {
@@ -32,12 +41,21 @@ async fn two_clusters_rise_side_by_side_and_an_unreachable_worker_fails_alone() 
         })
         .await?;
         let nodes = workload::nodes_ready(&client, 2, INSTALL).await?;
-        ensure!(workload::node_names(&nodes) == ["pair-b1", "pair-b2"], "the reachable machines are nodes");
+        ensure!(
+            workload::node_names(&nodes) == ["pair-b1", "pair-b2"],
+            "the reachable machines are nodes"
+        );
         let said = machine_says(scenario, "pair-b3", "Unreachable").await?;
         scenario.say(&format!("the machine on pair-b3 says: {said}"));
         let cluster = scenario.api::<ClusterDeployment>().get("b").await?;
-        let message = cluster.status.and_then(|status| status.message).unwrap_or_default();
-        ensure!(message.contains("pair-b3"), "the cluster's sentence names the Host: {message}");
+        let message = cluster
+            .status
+            .and_then(|status| status.message)
+            .unwrap_or_default();
+        ensure!(
+            message.contains("pair-b3"),
+            "the cluster's sentence names the Host: {message}"
+        );
         Ok(())
     })
     .await;
@@ -46,7 +64,10 @@ async fn two_clusters_rise_side_by_side_and_an_unreachable_worker_fails_alone() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_password_is_named_on_the_host_and_the_right_one_makes_it_available() {
     scenario("password", async |scenario: &Scenario| {
-        let options = MachineOptions { password: Some("correct horse".into()), ..MachineOptions::named("password-m") };
+        let options = MachineOptions {
+            password: Some("correct horse".into()),
+            ..MachineOptions::named("password-m")
+        };
         let machine = scenario.machine(options).await?;
         let secret = |password: &str| {
             json!({
@@ -93,17 +114,34 @@ async fn an_artifact_with_a_wrong_digest_is_never_installed() {
                 status.phase == Some(RunPhase::Failed)
                     && status.hosts.iter().any(|host| host.failure.is_some())
             });
-            Ok(match failed.and_then(|status| status.hosts.into_iter().find_map(|host| host.failure)) {
-                Some(failure) => Look::Done(failure),
-                None => Look::Waiting("no failed run".into()),
-            })
+            Ok(
+                match failed.and_then(|status| status.hosts.into_iter().find_map(|host| host.failure)) {
+                    Some(failure) => Look::Done(failure),
+                    None => Look::Waiting("no failed run".into()),
+                },
+            )
         })
         .await?;
         server.abort();
-        ensure!(failure.reason == "DigestMismatch", "the reason is the digest: {failure:?}");
-        ensure!(failure.message.contains("kubelet"), "the artifact is named: {}", failure.message);
-        let there = scenario.ssh(&machines[0], "ls /usr/local/bin/kubelet /usr/bin/kubelet 2>/dev/null || true").await?;
-        ensure!(there.trim().is_empty(), "nothing unverified is on the machine: {there}");
+        ensure!(
+            failure.reason == "DigestMismatch",
+            "the reason is the digest: {failure:?}"
+        );
+        ensure!(
+            failure.message.contains("kubelet"),
+            "the artifact is named: {}",
+            failure.message
+        );
+        let there = scenario
+            .ssh(
+                &machines[0],
+                "ls /usr/local/bin/kubelet /usr/bin/kubelet 2>/dev/null || true",
+            )
+            .await?;
+        ensure!(
+            there.trim().is_empty(),
+            "nothing unverified is on the machine: {there}"
+        );
         Ok(())
     })
     .await;
@@ -115,8 +153,13 @@ fn tampered_bundle(real: &Path, into: &Path, artifact: &str) -> Result<()> {
         std::os::unix::fs::symlink(real.join(directory), into.join(directory))?;
     }
     let mut index: serde_json::Value = serde_json::from_slice(&std::fs::read(real.join("index.json"))?)?;
-    let entries = index["artifacts"].as_array_mut().context("the index has artifacts")?;
-    let entry = entries.iter_mut().find(|entry| entry["name"] == artifact).context("the artifact is there")?;
+    let entries = index["artifacts"]
+        .as_array_mut()
+        .context("the index has artifacts")?;
+    let entry = entries
+        .iter_mut()
+        .find(|entry| entry["name"] == artifact)
+        .context("the artifact is there")?;
     entry["sha256"] = json!("0".repeat(64));
     std::fs::write(into.join("index.json"), serde_json::to_vec(&index)?)?;
     Ok(())
@@ -124,43 +167,69 @@ fn tampered_bundle(real: &Path, into: &Path, artifact: &str) -> Result<()> {
 
 async fn hosts_available(scenario: &Scenario, count: usize) -> Result<()> {
     let api = scenario.api::<Host>();
-    eventually(&format!("{count} Hosts Available"), Duration::from_secs(120), async || {
-        let hosts = api.list(&Default::default()).await?.items;
-        let available = hosts
-            .iter()
-            .filter_map(|host| host.status.as_ref())
-            .filter(|status| status.phase == Some(crds::host::HostPhase::Available))
-            .count();
-        Ok(if available == count { Look::Done(()) } else { Look::Waiting(format!("{available} are")) })
-    })
+    eventually(
+        &format!("{count} Hosts Available"),
+        Duration::from_secs(120),
+        async || {
+            let hosts = api.list(&Default::default()).await?.items;
+            let available = hosts
+                .iter()
+                .filter_map(|host| host.status.as_ref())
+                .filter(|status| status.phase == Some(crds::host::HostPhase::Available))
+                .count();
+            Ok(if available == count {
+                Look::Done(())
+            } else {
+                Look::Waiting(format!("{available} are"))
+            })
+        },
+    )
     .await
 }
 
 async fn host_says(scenario: &Scenario, name: &str, reason: &str) -> Result<String> {
     let api = scenario.api::<Host>();
-    eventually(&format!("Host {name} says {reason}"), Duration::from_secs(120), async || {
-        let status = api.get(name).await?.status.unwrap_or_default();
-        Ok(if status.conditions.iter().any(|condition| condition.reason == reason) {
-            Look::Done(status.message.unwrap_or_default())
-        } else {
-            Look::Waiting(format!("{:?}", status.message))
-        })
-    })
+    eventually(
+        &format!("Host {name} says {reason}"),
+        Duration::from_secs(120),
+        async || {
+            let status = api.get(name).await?.status.unwrap_or_default();
+            Ok(
+                if status
+                    .conditions
+                    .iter()
+                    .any(|condition| condition.reason == reason)
+                {
+                    Look::Done(status.message.unwrap_or_default())
+                } else {
+                    Look::Waiting(format!("{:?}", status.message))
+                },
+            )
+        },
+    )
     .await
 }
 
 async fn machine_says(scenario: &Scenario, host: &str, reason: &str) -> Result<String> {
     let api = scenario.api::<Machine>();
-    eventually(&format!("the machine on {host} says {reason}"), INSTALL, async || {
-        let machines = api.list(&Default::default()).await?.items;
-        let machine = machines
-            .into_iter()
-            .find(|machine| machine.spec.host_ref.as_ref().is_some_and(|reference| reference.name == host));
-        let status = machine.and_then(|machine| machine.status).unwrap_or_default();
-        Ok(match status.last_run {
-            Some(run) if run.outcome == reason => Look::Done(run.message.unwrap_or_default()),
-            other => Look::Waiting(format!("{:?}, last run {other:?}", status.message)),
-        })
-    })
+    eventually(
+        &format!("the machine on {host} says {reason}"),
+        INSTALL,
+        async || {
+            let machines = api.list(&Default::default()).await?.items;
+            let machine = machines.into_iter().find(|machine| {
+                machine
+                    .spec
+                    .host_ref
+                    .as_ref()
+                    .is_some_and(|reference| reference.name == host)
+            });
+            let status = machine.and_then(|machine| machine.status).unwrap_or_default();
+            Ok(match status.last_run {
+                Some(run) if run.outcome == reason => Look::Done(run.message.unwrap_or_default()),
+                other => Look::Waiting(format!("{:?}, last run {other:?}", status.message)),
+            })
+        },
+    )
     .await
 }

@@ -19,12 +19,17 @@ async fn one_deployment_becomes_a_cluster_runs_its_steps_again_and_gives_its_mac
     scenario("one", async |scenario: &Scenario| {
         scenario.machines(&["cp", "w1", "w2"]).await?;
         let (cp, w1, w2) = ("one-cp", "one-w1", "one-w2");
-        scenario.apply(&objects::cluster("one", "first", &[cp], &[w1, w2])).await?;
+        scenario
+            .apply(&objects::cluster("one", "first", &[cp], &[w1, w2]))
+            .await?;
         scenario.ready("first", INSTALL).await?;
 
         let client = scenario.cluster_client("first").await?;
         let nodes = workload::nodes_ready(&client, 3, Duration::from_secs(30)).await?;
-        ensure!(workload::node_names(&nodes) == [cp, w1, w2], "nodes carry their Hosts' names");
+        ensure!(
+            workload::node_names(&nodes) == [cp, w1, w2],
+            "nodes carry their Hosts' names"
+        );
         workload::service_answers(&client, w1, w2, Duration::from_secs(60)).await?;
         scenario.say("a Service answers across nodes");
 
@@ -50,13 +55,22 @@ async fn every_step_again_changes_nothing(
         "addons",
         "post-install",
     ];
-    let on_workers = ["bootstrap-os", "preflight", "prepare", "container-runtime", "node", "network"];
+    let on_workers = [
+        "bootstrap-os",
+        "preflight",
+        "prepare",
+        "container-runtime",
+        "node",
+        "network",
+    ];
     for (name, steps, hosts) in [
         ("again-control-plane", on_control_planes.as_slice(), control_plane),
         ("again-workers", on_workers.as_slice(), workers),
         ("one-step-alone", &["container-runtime"], control_plane),
     ] {
-        scenario.apply(&objects::custom_run("one", name, "first", steps, hosts)).await?;
+        scenario
+            .apply(&objects::custom_run("one", name, "first", steps, hosts))
+            .await?;
         let run = scenario.succeeded(name, RUN).await?;
         changed_nothing(&run, steps)?;
         scenario.say(&format!("{name}: {} steps, nothing changed", steps.len()));
@@ -66,12 +80,30 @@ async fn every_step_again_changes_nothing(
 
 fn changed_nothing(run: &PlaybookRun, steps: &[&str]) -> Result<()> {
     let status = run.status.clone().unwrap_or_default();
-    ensure!(status.steps.len() == steps.len(), "each step is in the status: {:?}", status.steps);
+    ensure!(
+        status.steps.len() == steps.len(),
+        "each step is in the status: {:?}",
+        status.steps
+    );
     for step in &status.steps {
-        ensure!(step.phase == StepPhase::Succeeded, "step {} is {:?}", step.name, step.phase);
-        ensure!(step.changed == 0, "a second run of step {} changed {} things", step.name, step.changed);
+        ensure!(
+            step.phase == StepPhase::Succeeded,
+            "step {} is {:?}",
+            step.name,
+            step.phase
+        );
+        ensure!(
+            step.changed == 0,
+            "a second run of step {} changed {} things",
+            step.name,
+            step.changed
+        );
     }
-    ensure!(status.hosts.iter().all(|host| host.ok > 0), "each host did something: {:?}", status.hosts);
+    ensure!(
+        status.hosts.iter().all(|host| host.ok > 0),
+        "each host did something: {:?}",
+        status.hosts
+    );
     Ok(())
 }
 
@@ -85,22 +117,33 @@ async fn the_machines_come_back_and_serve_again(
     scenario.say("the cluster is gone");
     let hosts = scenario.api::<Host>();
     for name in [cp, w1, w2] {
-        eventually(&format!("Host {name} Available"), Duration::from_secs(90), async || {
-            let host = hosts.get(name).await?;
-            let status = host.status.unwrap_or_default();
-            Ok(if status.phase == Some(HostPhase::Available) && host.spec.claim_ref.is_none() {
-                Look::Done(())
-            } else {
-                Look::Waiting(format!("{:?}: {:?}", status.phase, status.message))
-            })
-        })
+        eventually(
+            &format!("Host {name} Available"),
+            Duration::from_secs(90),
+            async || {
+                let host = hosts.get(name).await?;
+                let status = host.status.unwrap_or_default();
+                Ok(
+                    if status.phase == Some(HostPhase::Available) && host.spec.claim_ref.is_none() {
+                        Look::Done(())
+                    } else {
+                        Look::Waiting(format!("{:?}: {:?}", status.phase, status.message))
+                    },
+                )
+            },
+        )
         .await?;
     }
     scenario.say("every machine is clean and back in the pool");
-    scenario.apply(&objects::cluster("one", "second", &[w1], &[cp])).await?;
+    scenario
+        .apply(&objects::cluster("one", "second", &[w1], &[cp]))
+        .await?;
     scenario.ready("second", INSTALL).await?;
     let client = scenario.cluster_client("second").await?;
     let nodes = workload::nodes_ready(&client, 2, Duration::from_secs(30)).await?;
-    ensure!(workload::node_names(&nodes) == [cp, w1], "only the second cluster's nodes are there");
+    ensure!(
+        workload::node_names(&nodes) == [cp, w1],
+        "only the second cluster's nodes are there"
+    );
     Ok(())
 }

@@ -21,7 +21,10 @@ async fn three_control_planes_stand_behind_one_endpoint_with_stacked_etcd() {
     scenario("three", async |scenario: &Scenario| {
         let machines = scenario.machines(&["a", "b", "c"]).await?;
         let listen: SocketAddr = "172.30.0.1:7001".parse()?;
-        let backends = machines.iter().map(|m| SocketAddr::new(m.address().into(), 6443)).collect();
+        let backends = machines
+            .iter()
+            .map(|m| SocketAddr::new(m.address().into(), 6443))
+            .collect();
         let _balancer = Lab::endpoint(listen, backends)?;
         let names: Vec<&str> = machines.iter().map(|machine| machine.name()).collect();
         let mut cluster = objects::cluster("three", "stacked", &names, &[]);
@@ -32,7 +35,10 @@ async fn three_control_planes_stand_behind_one_endpoint_with_stacked_etcd() {
         let client = scenario.cluster_client("stacked").await?;
         workload::nodes_ready(&client, 3, Duration::from_secs(30)).await?;
         let members = scenario.ssh(&machines[0], MEMBERS).await?;
-        ensure!(members.matches("started").count() == 3, "three etcd members are started: {members}");
+        ensure!(
+            members.matches("started").count() == 3,
+            "three etcd members are started: {members}"
+        );
         healthy(scenario, "stacked").await
     })
     .await;
@@ -49,10 +55,18 @@ async fn etcd_on_a_machine_of_its_own_serves_the_control_plane() {
 
         let client = scenario.cluster_client("dedicated").await?;
         let nodes = workload::nodes_ready(&client, 1, Duration::from_secs(30)).await?;
-        ensure!(workload::node_names(&nodes) == ["apart-cp"], "the etcd machine is no node");
+        ensure!(
+            workload::node_names(&nodes) == ["apart-cp"],
+            "the etcd machine is no node"
+        );
         let members = scenario.ssh(&machines[0], MEMBERS).await?;
-        ensure!(members.matches("started").count() == 1, "the etcd machine has the member: {members}");
-        let here = scenario.ssh(&machines[1], "systemctl is-active etcd || true").await?;
+        ensure!(
+            members.matches("started").count() == 1,
+            "the etcd machine has the member: {members}"
+        );
+        let here = scenario
+            .ssh(&machines[1], "systemctl is-active etcd || true")
+            .await?;
         ensure!(here.trim() != "active", "the control plane runs no etcd");
         healthy(scenario, "dedicated").await
     })
@@ -62,13 +76,19 @@ async fn etcd_on_a_machine_of_its_own_serves_the_control_plane() {
 /// The Cluster object says that the control plane's components work.
 async fn healthy(scenario: &Scenario, cluster: &str) -> Result<()> {
     let api = scenario.api::<Cluster>();
-    eventually(&format!("Cluster {cluster} healthy"), Duration::from_secs(60), async || {
-        let status = api.get(cluster).await?.status.unwrap_or_default();
-        Ok(if conditions::is_true(&status.conditions, names::condition::CONTROL_PLANE_HEALTHY) {
-            Look::Done(())
-        } else {
-            Look::Waiting(format!("{:?}", status.components))
-        })
-    })
+    eventually(
+        &format!("Cluster {cluster} healthy"),
+        Duration::from_secs(60),
+        async || {
+            let status = api.get(cluster).await?.status.unwrap_or_default();
+            Ok(
+                if conditions::is_true(&status.conditions, names::condition::CONTROL_PLANE_HEALTHY) {
+                    Look::Done(())
+                } else {
+                    Look::Waiting(format!("{:?}", status.components))
+                },
+            )
+        },
+    )
     .await
 }
