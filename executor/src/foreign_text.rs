@@ -44,6 +44,21 @@ pub fn reason(text: &str, fallback: &str) -> String {
     }
 }
 
+/// The name of a finding, as an administrator must repeat it to ignore it: letters, digits and `-_.`, at most 64;
+/// `fallback` when nothing of that kind is there.
+pub fn name(text: &str, fallback: &str) -> String {
+    let fits = (1..=64).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    if fits {
+        text.to_owned()
+    } else {
+        fallback.to_owned()
+    }
+}
+
 /// At most `limit` characters, the last one an ellipsis when something was cut off.
 pub fn cut(text: &str, limit: usize) -> String {
     if text.chars().count() <= limit {

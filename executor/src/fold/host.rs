@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{MESSAGE_LIMIT, task_name};
 use crate::event::{HostStats, TaskResult, TaskStatus};
-use crate::foreign_text::{clean, reason};
+use crate::foreign_text::{clean, name, reason};
 use crate::unreachable::{
     self, AUTHENTICATION_FAILED, HOST_KEY_CHANGED, HOST_KEY_UNKNOWN, UNREACHABLE, Unreachable,
 };
@@ -164,7 +164,7 @@ impl Host {
         {
             let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
             let finding = PreflightFinding {
-                name: reason(text("name"), "Unnamed"),
+                name: name(text("name"), "Unnamed"),
                 // What does not say how much it weighs, blocks.
                 severity: if text("severity") == "warning" {
                     Severity::Warning

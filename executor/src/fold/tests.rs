@@ -388,13 +388,13 @@ fn what_a_machine_tells_of_itself_is_kept_within_limits() {
     assert_eq!((facts.cpus, facts.memory_mib), (i32::MAX, 0));
 
     let host = tell(json!({"kind": "preflight", "findings": [
-        {"name": "SwapOn", "severity": "warning", "message": "w"}, {"name": "no name", "severity": "new", "message": "e"}]}));
+        {"name": "swap-on", "severity": "warning", "message": "w"}, {"name": "no name", "severity": "new", "message": "e"}]}));
     let names: Vec<_> = host
         .findings
         .iter()
         .map(|finding| finding.name.as_str())
         .collect();
-    assert_eq!(names, ["Unnamed", "SwapOn"]);
+    assert_eq!(names, ["Unnamed", "swap-on"]);
     let many: Vec<_> = (0..100)
         .map(|n| json!({"name": format!("F{n}"), "severity": "error", "message": ""}))
         .collect();
