@@ -50,8 +50,9 @@ def attempt(*argv: str, stdin: str | None = None, timeout: float = 60, env: dict
             env=environment,
             check=False,
         )
-    except subprocess.TimeoutExpired:
-        return Output(124, "", f"{argv[0]} did not end within {timeout:.0f} s")
+    except subprocess.TimeoutExpired as expired:
+        said = (expired.stdout or b"").decode("utf-8", "replace") if isinstance(expired.stdout, bytes) else expired.stdout or ""
+        return Output(124, said, f"{argv[0]} did not end within {timeout:.0f} s")
     except OSError as error:
         return Output(127, "", f"failed to run {argv[0]}: {error}")
     return Output(done.returncode, done.stdout, done.stderr)

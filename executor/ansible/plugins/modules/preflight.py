@@ -33,6 +33,14 @@ options:
     description: Range of the Services.
     type: str
     required: true
+  bridge:
+    description: The Pod network is the built-in bridge, so no other cluster on this L2 network may use the Pods' range.
+    type: bool
+    default: false
+  cluster_exists:
+    description: Other machines of the cluster run already.
+    type: bool
+    default: false
   artifacts_url:
     description: Address of the bundle.
     type: str
