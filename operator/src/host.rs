@@ -8,6 +8,7 @@ use crds::{Host, HostStatus, conditions};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
+use plan::attempts::is_over;
 use plan::host::{HostObserved, Step, due_soon, host, is_probe};
 use plan::inputs::{InputsProblem, host_inputs};
 use tokio::task::JoinSet;
@@ -20,13 +21,20 @@ use crate::playbook_run::inputs::credentials;
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
+    let holder = ctx.clone();
     let controller =
-        controller::of(ctx, &ctx.cache.hosts).watches_shared_stream(ctx.cache.runs.changes(), |run| {
+        controller::of(ctx, &ctx.cache.hosts).watches_shared_stream(ctx.cache.runs.changes(), move |run| {
             let namespace = run.namespace().unwrap_or_default();
-            let hosts = if is_probe(&run) {
-                run.spec.hosts.clone()
-            } else {
-                Vec::new()
+            let hosts = match (is_probe(&run), is_over(&run)) {
+                (false, _) => Vec::new(),
+                (true, false) => run.spec.hosts.clone(),
+                // Whoever waited for its end may be next.
+                (true, true) => {
+                    let spare = |host: &Host| host.spec.claim_ref.is_none();
+                    let spare = holder.cache.hosts.list(&namespace, spare);
+                    let spare = spare.iter().map(|host| host.name_any());
+                    spare.chain(run.spec.hosts.iter().cloned()).collect()
+                }
             };
             hosts
                 .into_iter()

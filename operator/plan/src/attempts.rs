@@ -99,12 +99,17 @@ pub fn outcome(run: &PlaybookRun, host: &str) -> Outcome {
         return Outcome::UnderWay;
     };
     let result = status.hosts.iter().find(|result| result.name == host);
-    if let Some(failure) = result.and_then(host_failure) {
-        return Outcome::Failed(failure);
-    }
-    if run.spec.steps.contains(&Step::Reset) && result.is_some_and(|result| result.clean == Some(true)) {
+    let failure = result.and_then(host_failure);
+    let clean = result.is_some_and(|result| result.clean == Some(true));
+    let only_cut_short = failure
+        .as_ref()
+        .is_none_or(|failure| failure.reason == "NotReached");
+    if run.spec.steps.contains(&Step::Reset) && clean && only_cut_short {
         // A machine that is clean is done, however the others of its batch fared.
         return Outcome::Succeeded;
+    }
+    if let Some(failure) = failure {
+        return Outcome::Failed(failure);
     }
     let said = status.message.clone().unwrap_or_default();
     let failed = |reason: &str, message: String| {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::Step;
 use super::runs::{self, BATCH, Target};
 use super::scene::{Member, Scene};
-use crate::attempts::{self, Failure, Policy, Turn};
+use crate::attempts::{self, Failure, Outcome, Policy, Turn};
 
 /// Runs of earlier attempts that are kept.
 const KEPT: i32 = 3;
@@ -24,7 +24,8 @@ pub(super) struct Resets<'a> {
 
 pub(super) fn of<'a>(scene: &Scene<'a>) -> Resets<'a> {
     let mut resets = Resets::default();
-    let mut due: BTreeMap<i32, Vec<Target<'a>>> = BTreeMap::new();
+    // What did not answer last time is tried alone, so that it holds up no other.
+    let mut due: BTreeMap<(i32, bool), Vec<Target<'a>>> = BTreeMap::new();
     let policy = Policy {
         limit: None,
         generation: scene.generation(),
@@ -42,7 +43,12 @@ pub(super) fn of<'a>(scene: &Scene<'a>) -> Resets<'a> {
             None,
         );
         match attempts::turn(&tried, &policy, scene.observed.now) {
-            Turn::Now { attempt, retry } => due.entry(attempt).or_default().push((member, retry)),
+            Turn::Now { attempt, retry } => {
+                let silent = tried.last().is_some_and(
+                    |last| matches!(&last.outcome, Outcome::Failed(failure) if failure.unreachable),
+                );
+                due.entry((attempt, silent)).or_default().push((member, retry));
+            }
             Turn::Later { at, cause, .. } => resets.later.push((member, at, cause)),
             Turn::UnderWay { .. } | Turn::Done { .. } | Turn::Halted { .. } => {}
         }
@@ -60,7 +66,7 @@ pub(super) fn of<'a>(scene: &Scene<'a>) -> Resets<'a> {
             .steps
             .extend(stale.map(|run| Step::DeleteRun(Box::new((*run).clone()))));
     }
-    for (attempt, targets) in due {
+    for ((attempt, _), targets) in due {
         for batch in targets.chunks(BATCH) {
             resets
                 .steps
