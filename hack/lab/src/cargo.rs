@@ -42,6 +42,10 @@ pub fn pause(cache: &Cache, progress: &Progress) -> Result<PathBuf> {
 fn cargo(verb: &str) -> Command {
     let mut cargo = Command::new("cargo");
     cargo.current_dir(project::path("")).arg(verb);
+    // Optimising all of the operator again for one changed line would take minutes.
+    if std::env::var_os("CARGO_INCREMENTAL").is_none() {
+        cargo.env("CARGO_INCREMENTAL", "1");
+    }
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(says_who_runs) {
             cargo.env_remove(name);
