@@ -161,6 +161,18 @@ impl<K: Kind> Watched<K> {
         receiver
     }
 
+    /// Makes these the objects that were last seen.
+    #[cfg(test)]
+    pub(crate) fn fill(&self, objects: Vec<K>) {
+        let mut writer = lock(&self.writer);
+        let writer = writer.as_mut().expect("a cache that follows nothing");
+        writer.apply_watcher_event(&Event::Init);
+        for object in objects {
+            writer.apply_watcher_event(&Event::InitApply(object));
+        }
+        writer.apply_watcher_event(&Event::InitDone);
+    }
+
     fn follow(&self, ctx: &Arc<Context>, config: Config, tasks: &mut JoinSet<()>) {
         let Some(writer) = lock(&self.writer).take() else {
             return;

@@ -12,6 +12,8 @@ pub mod controller;
 pub mod error;
 pub mod events;
 pub mod execute;
+#[cfg(test)]
+pub(crate) mod fake_api;
 pub mod health;
 pub mod host;
 pub mod kubeconfig;

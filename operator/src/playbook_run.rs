@@ -97,3 +97,6 @@ async fn tell(ctx: &Context, run: &PlaybookRun, status: &PlaybookRunStatus) {
         ctx.metrics.run_ended(run.spec.intent.slug(), &reason, took);
     }
 }
+
+#[cfg(test)]
+mod tests;

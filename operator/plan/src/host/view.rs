@@ -140,7 +140,7 @@ fn twin<'a>(observed: &HostObserved<'a>) -> Option<&'a str> {
     let older = others.filter(|host| name_of(*host) != name_of(ours) && same(host));
     older
         .filter(|host| host.spec.claim_ref.is_some() || age(host) < age(ours))
-        .map(|host| name_of(host))
+        .map(name_of)
         .min()
 }
 
