@@ -9,6 +9,7 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
 use plan::machine_set::{Observed, Step};
 use plan::news::news;
+use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::cluster_deployment::{now, refs};
@@ -133,5 +134,11 @@ async fn execute(ctx: &Context, step: &Step) -> Result<(), Error> {
             }),
         },
         Step::DeleteMachine(machine) => execute::delete(ctx, &**machine, None).await,
+        Step::SetVersion { machine, version } => {
+            let patch = json!({ "spec": { "kubernetesVersion": version } });
+            execute::patch_if_unchanged(ctx, &**machine, patch)
+                .await
+                .map(drop)
+        }
     }
 }

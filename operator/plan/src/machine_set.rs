@@ -35,6 +35,13 @@ pub enum Step {
     CreateMachine(Box<Machine>),
     /// Delete this very Machine.
     DeleteMachine(Box<Machine>),
+    /// Wish this version of a Machine that nothing of another version is on.
+    SetVersion {
+        /// The Machine.
+        machine: Box<Machine>,
+        /// The version.
+        version: String,
+    },
 }
 
 /// Why a set neither makes nor deletes Machines now.
@@ -54,7 +61,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, MachineSetStatus> {
         .collect();
     let wanted = usize::try_from(observed.set.spec.replicas).unwrap_or_default();
     let hold = hold(observed, live.len(), wanted);
-    let steps = match &hold {
+    let mut steps = match &hold {
         Some(_) => Vec::new(),
         None if live.len() < wanted => create(observed, wanted - live.len()),
         None => leaving(observed, &live, live.len() - wanted)
@@ -62,6 +69,12 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, MachineSetStatus> {
             .map(|machine| Step::DeleteMachine(Box::new(machine.clone())))
             .collect(),
     };
+    if hold.is_none() && steps.is_empty() {
+        steps.extend(
+            live.iter()
+                .filter_map(|machine| set_version(observed.set, machine)),
+        );
+    }
     let (status, waits_for) = status::of(observed, &live, hold.as_ref());
     Plan {
         steps,
@@ -69,6 +82,20 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, MachineSetStatus> {
         next: Next::OnChange,
         waits_for,
     }
+}
+
+/// A Machine that is not provisioned yet follows its template; one that already has the version may say so. All others
+/// have to be upgraded for it.
+fn set_version(set: &MachineSet, machine: &Machine) -> Option<Step> {
+    let version = set.spec.template.kubernetes_version.as_ref()?;
+    let status = machine.status.as_ref();
+    let provisioned = status.is_some_and(|status| status.provisioned_at.is_some());
+    let seen = status.and_then(|status| status.kubernetes_version.as_ref());
+    let may = !provisioned || seen == Some(version);
+    (may && machine.spec.kubernetes_version != *version).then(|| Step::SetVersion {
+        machine: Box::new((*machine).clone()),
+        version: version.clone(),
+    })
 }
 
 fn is_live(machine: &Machine) -> bool {

@@ -288,11 +288,13 @@ impl<'a> Scene<'a> {
         u64::try_from(wanted).unwrap_or_default()
     }
 
-    /// The version that the control planes were made with.
+    /// The version that a running cluster has, as its control planes show it. The wish says nothing of it: it may have
+    /// changed while the install went on with what it was given.
     pub fn version_installed(&self) -> Option<String> {
         self.installed.as_ref()?;
-        let first = self.of_role(Role::ControlPlane).next()?;
-        Some(first.machine.spec.kubernetes_version.clone())
+        let seen = |member: Member<'a>| member.machine.status.as_ref()?.kubernetes_version.clone();
+        let recorded = || self.deployment.status.as_ref()?.kubernetes_version.clone();
+        self.of_role(Role::ControlPlane).find_map(seen).or_else(recorded)
     }
 
     /// The machine that runs `kubeadm init`: the one chosen, or else the first by ordinal once all have their Hosts.

@@ -471,3 +471,15 @@ proptest! {
         prop_assert!(world.gone || operations.is_empty());
     }
 }
+
+#[test]
+fn a_version_that_changes_before_the_install_is_followed_and_after_it_is_refused() {
+    let mut world = World::new("controlPlane: {replicas: 1}", 0);
+    world.deployment.spec.kubernetes_version = "1.35.3".into();
+    world.settle();
+    assert_eq!(world.machines[0].spec.kubernetes_version, "1.35.3");
+    world.deployment.spec.kubernetes_version = "1.35.4".into();
+    world.touch();
+    world.settle();
+    assert_eq!(world.machines[0].spec.kubernetes_version, "1.35.4");
+}

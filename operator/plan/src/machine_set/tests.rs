@@ -45,7 +45,7 @@ fn planned(set: &MachineSet, machines: &[Machine]) -> Plan<Step, crds::MachineSe
 fn deleted(set: &MachineSet, machines: &[Machine]) -> Vec<String> {
     let name = |step: Step| match step {
         Step::DeleteMachine(machine) => machine.metadata.name,
-        Step::CreateMachine(_) => None,
+        Step::CreateMachine(_) | Step::SetVersion { .. } => None,
     };
     planned(set, machines)
         .steps
@@ -64,7 +64,7 @@ fn machines_are_named_by_set_and_ordinal_and_a_free_ordinal_is_used_again() {
             .into_iter()
             .map(|step| match step {
                 Step::CreateMachine(machine) => super::ordinal_of(&machine).unwrap(),
-                Step::DeleteMachine(_) => panic!("nothing is deleted"),
+                other => panic!("{other:?}"),
             })
             .collect::<Vec<_>>()
     };
@@ -117,5 +117,25 @@ fn the_status_serves_the_scale_subresource_and_says_what_is_lacking() {
     assert_eq!(
         (hosts.status.as_str(), hosts.message.as_str()),
         ("False", "needs 1, 0 free match")
+    );
+}
+
+#[test]
+fn a_machine_that_is_not_provisioned_follows_its_template_and_others_wait_for_an_upgrade() {
+    let check = |status: &str, expected: usize| {
+        let mut machine = machine(0, HOST, true);
+        machine.status = serde_yaml::from_str(status).unwrap();
+        let set = set(1, ", template: {kubernetesVersion: 1.35.5}");
+        let steps = planned(&set, &[machine]).steps;
+        assert_eq!(steps.len(), expected, "{steps:?}");
+    };
+    check("{}", 1);
+    check(
+        "{provisionedAt: '2026-01-01T00:00:00Z', kubernetesVersion: 1.35.4}",
+        0,
+    );
+    check(
+        "{provisionedAt: '2026-01-01T00:00:00Z', kubernetesVersion: 1.35.5}",
+        1,
     );
 }

@@ -251,6 +251,12 @@ impl World {
                 }
             }
             Write::Set(machine_set::Step::DeleteMachine(machine)) => self.mark_deleted(&machine),
+            Write::Set(machine_set::Step::SetVersion { machine, version }) => {
+                let name = machine.metadata.name.unwrap_or_default();
+                if let Some(machine) = self.machine(&name) {
+                    machine.spec.kubernetes_version = version;
+                }
+            }
             Write::Machine(name, step) => self.apply_to_machine(&name, step),
             Write::DeploymentStatus(status) => self.deployment.status = Some(*status),
             Write::SetStatus(name, status) => {
