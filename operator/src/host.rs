@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crds::names::condition;
-use crds::{Host, HostStatus, conditions};
+use crds::playbook_run::RunPhase;
+use crds::{Host, HostStatus, PlaybookRun, conditions};
 use jiff::Timestamp;
 use kube::ResourceExt;
-use kube::runtime::reflector::ObjectRef;
+use kube::runtime::reflector::{ObjectRef, Store};
 use plan::attempts::is_over;
 use plan::host::{HostObserved, Step, due_soon, host, is_probe};
 use plan::inputs::{InputsProblem, host_inputs};
@@ -22,25 +23,25 @@ use crate::playbook_run::inputs::credentials;
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     let holder = ctx.clone();
-    let controller =
-        controller::of(ctx, &ctx.cache.hosts).watches_shared_stream(ctx.cache.runs.changes(), move |run| {
-            let namespace = run.namespace().unwrap_or_default();
-            let hosts = match (is_probe(&run), is_over(&run)) {
-                (false, _) => Vec::new(),
-                (true, false) => run.spec.hosts.clone(),
-                // Whoever waited for its end may be next.
-                (true, true) => {
-                    let spare = |host: &Host| host.spec.claim_ref.is_none();
-                    let spare = holder.cache.hosts.list(&namespace, spare);
-                    let spare = spare.iter().map(|host| host.name_any());
-                    spare.chain(run.spec.hosts.iter().cloned()).collect()
-                }
-            };
-            hosts
-                .into_iter()
-                .map(move |host| ObjectRef::new(&host).within(&namespace))
-        });
+    let hosts = ctx.cache.hosts.store().clone();
+    let controller = controller::of(ctx, &ctx.cache.hosts)
+        .watches_shared_stream(ctx.cache.runs.changes(), move |run| concerned(&run, &hosts));
     tasks.spawn(controller::run(ctx.clone(), controller, pass));
+}
+
+/// The Hosts that a change of a probe is news for. Its end is for all spare ones: the next one may begin.
+fn concerned(run: &PlaybookRun, hosts: &Store<Host>) -> Vec<ObjectRef<Host>> {
+    let phase = run.status.as_ref().and_then(|status| status.phase);
+    if !is_probe(run) || phase == Some(RunPhase::Running) {
+        return Vec::new();
+    }
+    let ended = phase.is_some_and(RunPhase::is_final);
+    let is_concerned = |host: &Host| match ended {
+        true => host.spec.claim_ref.is_none(),
+        false => run.spec.hosts.contains(&host.name_any()),
+    };
+    let hosts = hosts.state_filter(|host| host.namespace() == run.namespace() && is_concerned(host));
+    hosts.iter().map(|host| ObjectRef::from_obj(&**host)).collect()
 }
 
 async fn pass(ctx: Arc<Context>, seen: Arc<Host>) -> Result<Pass, Error> {
