@@ -9,7 +9,6 @@ use crds::{Host, HostStatus, PlaybookRun, conditions};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::{ObjectRef, Store};
-use plan::attempts::is_over;
 use plan::host::{HostObserved, Step, due_soon, host, is_probe};
 use plan::inputs::{InputsProblem, host_inputs};
 use tokio::task::JoinSet;
@@ -22,7 +21,6 @@ use crate::playbook_run::inputs::credentials;
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
-    let holder = ctx.clone();
     let hosts = ctx.cache.hosts.store().clone();
     let controller = controller::of(ctx, &ctx.cache.hosts)
         .watches_shared_stream(ctx.cache.runs.changes(), move |run| concerned(&run, &hosts));

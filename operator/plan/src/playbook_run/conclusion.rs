@@ -144,6 +144,10 @@ fn by_exit(observed: &RunObserved<'_>, pod: &Pod) -> Conclusion {
             let why = end.message.as_deref().unwrap_or(reason);
             never_began(observed, why)
         }
+        // The kubelet has no trace of the container: an image that was never pulled looks like that, too.
+        (_, "ContainerStatusUnknown") if !was_seen_at_work(observed) => {
+            never_began(observed, "its Pod was stopped")
+        }
         (_, "OOMKilled") => {
             Conclusion::unknown(format!("the executor on {node} ran out of memory and was killed"))
         }
@@ -202,11 +206,15 @@ fn given_up(observed: &RunObserved<'_>, pod: &Pod) -> Option<Conclusion> {
     })
 }
 
+fn was_seen_at_work(observed: &RunObserved<'_>) -> bool {
+    observed.run.status.as_ref().is_some_and(|status| {
+        status.phase == Some(RunPhase::Running) || status.progress.is_some() || !status.hosts.is_empty()
+    })
+}
+
 /// No Pod is there: not yet, or not any more.
 fn without_pod(observed: &RunObserved<'_>) -> Option<Conclusion> {
-    let began = observed.run.status.as_ref().is_some_and(|status| {
-        status.phase == Some(RunPhase::Running) || status.progress.is_some() || !status.hosts.is_empty()
-    });
+    let began = was_seen_at_work(observed);
     let Some(job) = observed.job else {
         return Some(match began {
             true => Conclusion::unknown("contact with the executor is lost: its Job and its Pod are gone"),

@@ -352,6 +352,28 @@ fn every_end_has_its_phase() {
 }
 
 #[test]
+fn a_pod_that_never_pulled_its_image_did_nothing() {
+    let job = job("failed: 1");
+    let status = "phase: Failed, containerStatuses: [{name: executor, image: i, imageID: i, ready: false, restartCount: 0, state: {terminated: {exitCode: 137, reason: ContainerStatusUnknown}}}]";
+    let pods = [pod(
+        ", deletionTimestamp: 2026-01-01T00:50:00Z",
+        ", nodeName: n1",
+        status,
+    )];
+    let check = |run: PlaybookRun, phase: RunPhase| {
+        assert_eq!(
+            playbook_run(&observed(&run, Some(&job), &pods)).status.phase,
+            Some(phase)
+        );
+    };
+    let mut canceled = run("");
+    canceled.spec.cancel = true;
+    check(run(""), RunPhase::Failed);
+    check(canceled, RunPhase::Canceled);
+    check(started(""), RunPhase::Unknown);
+}
+
+#[test]
 fn a_pod_that_was_asked_to_end_has_its_time() {
     let run = started("");
     let job = job("active: 1");
