@@ -4,18 +4,18 @@
 
 from __future__ import annotations
 
-import ipaddress
-import json
 import os
 import platform
 import re
 import shutil
 import time
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import arp, leftovers, machine, membership
+from ansible_collections.clusterwright.cluster.plugins.module_utils import leftovers, machine, membership
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
-from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, find
+from ansible_collections.clusterwright.cluster.plugins.module_utils.command import find
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import error, warning
+from ansible_collections.clusterwright.cluster.plugins.module_utils.network_findings import neighbours, networks
 
 TESTED = {("debian", "12")}
 WRITTEN_FOR = {("debian", "13"), ("ubuntu", "22.04"), ("ubuntu", "24.04")}
@@ -29,14 +29,6 @@ PORTS = {
     "worker": (10250,),
 }
 PROGRAMS = ("ip", "iptables", "mount", "nsenter", "modprobe", "sysctl", "systemctl", "nft")
-
-
-def error(name: str, message: str) -> dict:
-    return {"name": name, "severity": "error", "message": message}
-
-
-def warning(name: str, message: str) -> dict:
-    return {"name": name, "severity": "warning", "message": message}
 
 
 def distribution(params: dict) -> list:
@@ -138,92 +130,6 @@ def listening() -> set:
             if len(fields) > 3 and fields[3] == "0A":
                 ports.add(int(fields[1].rpartition(":")[2], 16))
     return ports
-
-
-def networks(params: dict) -> list:
-    """Clashes of the cluster's address ranges with each other and with the networks that this machine is in."""
-    wanted = {}
-    found = []
-    for name in ("pod_cidr", "service_cidr"):
-        try:
-            wanted[name] = [ipaddress.ip_network(part.strip()) for part in params[name].split(",") if part.strip()]
-        except ValueError as problem:
-            found.append(error("cidr-invalid", f"{name} {params[name]}: {problem}"))
-            return found
-    labels = {"pod_cidr": "the Pods' range", "service_cidr": "the Services' range"}
-    pairs = [(labels[name], network) for name, networks_ in wanted.items() for network in networks_]
-    for number, (label, network) in enumerate(pairs):
-        for other_label, other in pairs[number + 1:]:
-            if network.version == other.version and network.overlaps(other):
-                found.append(error("cidr-overlap", f"{label} {network} overlaps {other_label} {other}"))
-        for where, present in present_networks():
-            if network.version == present.version and network.overlaps(present):
-                found.append(error("cidr-overlap", f"{label} {network} overlaps {present} ({where}): choose another range"))
-    if params["ip"] and params["ip"] not in addresses():
-        found.append(error("address", f"no interface has the address {params['ip']}: correct internalAddress of the Host"))
-    return found
-
-
-def neighbours(params: dict) -> list:
-    """Another cluster on this L2 network with the same range for Pods: its nodes would answer for our Pods' addresses."""
-    if not params["bridge"] or membership.belongs_to(params["identity"]):
-        return []
-    device = next((link["ifname"] for link in interfaces() if any(info.get("local") == params["ip"] for info in link.get("addr_info", []))), "")
-    if not device:
-        return []
-    answers = arp.who_has(device, arp.gateways(params["pod_cidr"]))
-    # A cluster that exists has nodes that answer rightly, one for each address.
-    wrong = {address: macs for address, macs in answers.items() if len(macs) > 1 or not params["cluster_exists"]}
-    if not wrong:
-        return []
-    seen = ", ".join(f"{address} by {' and '.join(sorted(macs))}" for address, macs in sorted(wrong.items())[:4])
-    return [
-        error(
-            "cidr-in-use",
-            f"another cluster on this network uses addresses of {params['pod_cidr']} for its Pods ({seen}): choose another range",
-        )
-    ]
-
-
-def interfaces() -> list:
-    """Interfaces with their addresses, from ip."""
-    output = attempt("ip", "-json", "address", "show")
-    try:
-        return json.loads(output.out) if output.ok else []
-    except ValueError:
-        return []
-
-
-def addresses() -> set:
-    return {info["local"] for link in interfaces() for info in link.get("addr_info", []) if "local" in info}
-
-
-def present_networks() -> list:
-    """(where, network) this machine reaches directly or by a route, other than the default and what is ours."""
-    found = []
-    for link in interfaces():
-        if link.get("ifname") in leftovers.INTERFACES:
-            continue
-        for info in link.get("addr_info", []):
-            if info.get("scope") == "global" and "local" in info:
-                network = ipaddress.ip_interface(f"{info['local']}/{info['prefixlen']}").network
-                found.append((f"interface {link['ifname']}", network))
-    known = {network for _where, network in found}
-    output = attempt("ip", "-json", "-4", "route", "show")
-    try:
-        routes = json.loads(output.out) if output.ok else []
-    except ValueError:
-        routes = []
-    for route in routes:
-        destination = route.get("dst", "default")
-        if destination == "default" or route.get("dev") in leftovers.INTERFACES:
-            continue
-        if str(route.get("protocol")) == leftovers.ROUTE_PROTOCOL:
-            continue
-        network = ipaddress.ip_network(destination, strict=False)
-        if network not in known:
-            found.append((f"route by {route.get('dev')}", network))
-    return found
 
 
 def artifacts(params: dict) -> list:

@@ -102,11 +102,12 @@ def script(interface: str, pods: str, own: str) -> str:
     """What has to be made again at each boot. One nft transaction: no moment without the rules."""
     # Where bridged packets pass no netfilter, an answer from a Pod on this node would keep the Pod's own address.
     hairpin = "" if os.path.exists(BRIDGE_NETFILTER) else f"\n    ip saddr {own} ip daddr {own} ct status dnat masquerade"
+    settings = interface.replace(".", "/")
     return f"""\
 #!/bin/sh
 # Written by clusterwright. Makes the Pod network of this node; may run again at any time.
 set -eu
-sysctl -q -w net.ipv4.ip_forward=1 net.ipv4.conf.{interface.replace('.', '/')}.proxy_arp=1 net.ipv4.neigh.{interface.replace('.', '/')}.proxy_delay=0
+sysctl -q -w net.ipv4.ip_forward=1 net.ipv4.conf.{settings}.proxy_arp=1 net.ipv4.neigh.{settings}.proxy_delay=0
 ip route replace {pods} dev {interface} scope link proto {ROUTE_PROTOCOL}
 nft -f - <<'END'
 table ip clusterwright

@@ -51,6 +51,7 @@ author:
 """
 
 import json
+import time
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import api
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, wait
@@ -95,6 +96,7 @@ def apply(manifest: dict, check: bool) -> list:
             break
         if number == ATTEMPTS or "no matches for kind" not in output.err:
             raise StepFailure("ManifestRefused", f"manifest {manifest['name']}: {output.said}")
+        time.sleep(0.5)
     now = versions(output.out)
     return [f"{kind} {name}" for (kind, namespace, name), version in now.items() if known.get((kind, namespace, name)) != version]
 

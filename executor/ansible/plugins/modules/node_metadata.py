@@ -39,7 +39,7 @@ def patch_of(node: dict, labels: dict, taints: list) -> dict:
     current = (node.get("spec") or {}).get("taints") or []
     wanted = [parsed(taint) for taint in taints]
     identity = {(taint["key"], taint["effect"]): taint.get("value", "") for taint in current}
-    if any(identity.get((taint["key"], taint["effect"]), None) != taint.get("value", "") for taint in wanted):
+    if any(identity.get((taint["key"], taint["effect"])) != taint.get("value", "") for taint in wanted):
         keys = {(taint["key"], taint["effect"]) for taint in wanted}
         patch["spec"] = {"taints": [taint for taint in current if (taint["key"], taint["effect"]) not in keys] + wanted}
         # The list is replaced whole, so it must be the one that was read.

@@ -133,7 +133,8 @@ def proxied() -> list:
     except OSError:
         return []
     names = [word.partition("=")[0] for word in words if ".proxy_arp=" in word]
-    return ["/proc/sys/" + name.replace(".", "/") for name in names]
+    # sysctl writes the dot of an interface like eth0.10 as a slash.
+    return ["/proc/sys/" + name.translate(str.maketrans("./", "/.")) for name in names]
 
 
 def forget_kubeconfig() -> None:
