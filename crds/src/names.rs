@@ -98,6 +98,8 @@ pub mod condition {
     pub const SCALING_DOWN: &str = "ScalingDown";
     /// There are Hosts enough.
     pub const HOSTS_AVAILABLE: &str = "HostsAvailable";
+    /// A MachineSet was scaled although the ClusterDeployment owns its count; only there while it says something.
+    pub const SCALE_PUT_BACK: &str = "ScalePutBack";
     /// The run has ended and its outcome is recorded.
     pub const COMPLETE: &str = "Complete";
     /// The control plane's components work.

@@ -174,6 +174,8 @@ async fn live_belongings(
     cached: Belongings,
 ) -> Result<Belongings, Error> {
     let all = ListParams::default();
+    let sets: Api<MachineSet> = Api::namespaced(ctx.client.clone(), namespace);
+    let sets = sets.list(&all).await.doing(|| "list the MachineSets".into())?;
     let machines: Api<Machine> = Api::namespaced(ctx.client.clone(), namespace);
     let of_cluster = ListParams::default().fields(&format!("spec.clusterName={name}"));
     let machines = machines
@@ -189,6 +191,7 @@ async fn live_belongings(
         .into_iter()
         .filter(|run| run.spec.cluster_name.as_deref() == Some(name));
     Ok(Belongings {
+        sets: sets.into_iter().map(Arc::new).collect(),
         machines: machines.into_iter().map(Arc::new).collect(),
         runs: runs.map(Arc::new).collect(),
         ..cached
@@ -272,7 +275,7 @@ async fn tell(ctx: &Context, deployment: &ClusterDeployment, conditions: &[Condi
         .unwrap_or_default();
     let types: &[&str] = match deployment.metadata.deletion_timestamp {
         Some(_) => &[condition::DELETING],
-        None => &[condition::READY, "ScalePutBack"],
+        None => &[condition::READY, condition::SCALE_PUT_BACK],
     };
     for news in news(old, conditions, types, |condition| {
         !ON_THE_WAY.contains(&condition.reason.as_str())

@@ -5,12 +5,16 @@ mod conditions;
 mod deletion;
 mod install;
 mod join;
+mod lack;
 pub mod lock;
+mod member;
+mod part;
 mod problem;
 mod reset;
 mod runs;
 mod scene;
 mod sets;
+mod summary;
 
 use std::collections::BTreeMap;
 

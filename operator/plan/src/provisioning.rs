@@ -40,14 +40,14 @@ pub fn turn(
     attempts::turn(&tried, &policy, now)
 }
 
-/// Whether the machine is part of its cluster.
-pub fn is_done(
-    machine: &Machine,
-    deployment: &ClusterDeployment,
-    runs: &[&PlaybookRun],
-    now: Timestamp,
-) -> bool {
-    matches!(turn(machine, deployment, runs, now), Turn::Done { .. })
+/// Whether any run of ours has ever been about this machine: one that was only claimed needs no cleaning.
+pub fn was_touched(machine: &Machine, runs: &[&PlaybookRun]) -> bool {
+    let uid = machine.metadata.uid.as_deref().unwrap_or_default();
+    let status = machine.status.as_ref();
+    let told = status.is_some_and(|status| status.provisioned_at.is_some() || status.last_run.is_some());
+    told || runs
+        .iter()
+        .any(|run| attempts::marks(run).values().any(|mark| mark.uid == uid))
 }
 
 fn asked_retry(machine: &Machine, deployment: &ClusterDeployment) -> Option<String> {

@@ -9,6 +9,7 @@ use super::Step;
 use super::runs::{self, BATCH, Target};
 use super::scene::{Member, Scene};
 use crate::attempts::{self, Failure, Outcome, Policy, Turn};
+use crate::provisioning;
 
 /// Runs of earlier attempts that are kept.
 const KEPT: i32 = 3;
@@ -33,7 +34,10 @@ pub(super) fn of<'a>(scene: &Scene<'a>) -> Resets<'a> {
     };
     for member in scene.leaving.iter().copied() {
         let Some(host) = member.host_name() else { continue };
-        if scene.active_on(host).is_some() || stays(scene, &member) || !was_touched(scene, &member) {
+        if scene.active_on(host).is_some()
+            || stays(scene, &member)
+            || !provisioning::was_touched(member.machine, scene.observed.runs)
+        {
             continue;
         }
         let tried = attempts::tried(
@@ -80,15 +84,4 @@ pub(super) fn of<'a>(scene: &Scene<'a>) -> Resets<'a> {
 fn stays(scene: &Scene<'_>, member: &Member<'_>) -> bool {
     let goes_on = scene.deployment.metadata.deletion_timestamp.is_none() && scene.installed.is_some();
     goes_on && member.machine.spec.role != Role::Worker
-}
-
-/// Whether any run of ours has ever been about this machine: one that was only claimed needs no cleaning.
-fn was_touched(scene: &Scene<'_>, member: &Member<'_>) -> bool {
-    let status = member.machine.status.as_ref();
-    status.is_some_and(|status| status.provisioned_at.is_some() || status.last_run.is_some())
-        || scene
-            .observed
-            .runs
-            .iter()
-            .any(|run| attempts::marks(run).values().any(|mark| mark.uid == member.uid()))
 }

@@ -6,68 +6,13 @@ use crds::cluster_deployment::EtcdTopology;
 use crds::names;
 use crds::playbook_run::RunPhase;
 use crds::step::{Intent, Role};
-use crds::{ClusterDeployment, Host, Machine, MachineSet, PlaybookRun, conditions};
+use crds::{ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
 use super::Observed;
+pub(super) use super::member::Member;
 use crate::attempts::{self, Turn};
 use crate::{claims, machine_set, provisioning};
-
-/// A Machine with the Host that it holds.
-#[derive(Clone, Copy)]
-pub(super) struct Member<'a> {
-    pub machine: &'a Machine,
-    /// The Host, when its claim is the Machine's.
-    pub host: Option<&'a Host>,
-}
-
-impl<'a> Member<'a> {
-    pub fn name(&self) -> &'a str {
-        self.machine.metadata.name.as_deref().unwrap_or_default()
-    }
-
-    pub fn uid(&self) -> &'a str {
-        self.machine.metadata.uid.as_deref().unwrap_or_default()
-    }
-
-    pub fn host_name(&self) -> Option<&'a str> {
-        self.host.and_then(|host| host.metadata.name.as_deref())
-    }
-
-    pub fn is_ready(&self) -> bool {
-        self.condition(names::condition::READY)
-            .is_some_and(|status| status == "True")
-    }
-
-    pub fn condition(&self, type_: &str) -> Option<&'a str> {
-        let status = self.machine.status.as_ref()?;
-        conditions::find(&status.conditions, type_).map(|condition| condition.status.as_str())
-    }
-
-    pub fn ready_reason(&self) -> &'a str {
-        let status = self.machine.status.as_ref();
-        let conditions = status
-            .map(|status| status.conditions.as_slice())
-            .unwrap_or_default();
-        let ready = conditions::find(conditions, names::condition::READY);
-        ready.map_or("Unknown", |ready| ready.reason.as_str())
-    }
-
-    pub fn says(&self) -> &'a str {
-        let status = self.machine.status.as_ref();
-        status
-            .and_then(|status| status.message.as_deref())
-            .unwrap_or("not looked at yet")
-    }
-
-    /// `prod-a-workers-x7k2 (rack3-node07)`.
-    pub fn title(&self) -> String {
-        match self.host_name() {
-            Some(host) => format!("{} ({host})", self.name()),
-            None => self.name().to_owned(),
-        }
-    }
-}
 
 /// What was observed, in order.
 pub(super) struct Scene<'a> {

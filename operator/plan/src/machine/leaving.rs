@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{Observed, Step, active_run, name_of};
 use crate::attempts::{self, Outcome};
-use crate::{Next, Plan, claims};
+use crate::{Next, Plan, claims, provisioning};
 
 /// How often a deleted Node is looked for again.
 const NODE_SECONDS: u64 = 5;
@@ -106,24 +106,13 @@ fn leave(observed: &Observed<'_>) -> Leaving {
     let detach = observed
         .deployment
         .is_none_or(|deployment| live.is_none() && deployment.spec.deletion_policy == DeletionPolicy::Detach);
-    if detach || !was_touched(observed) || is_clean(observed, name) {
+    if detach || !provisioning::was_touched(machine, observed.runs) || is_clean(observed, name) {
         return match running.and_then(|_| node_in_the_way(observed, name)) {
             Some(leaving) => leaving,
             None => release(host),
         };
     }
     Leaving::waits("WaitsForReset", waits_for_reset(observed, name))
-}
-
-/// Whether any run of ours has ever been about this machine.
-fn was_touched(observed: &Observed<'_>) -> bool {
-    let uid = observed.machine.metadata.uid.as_deref().unwrap_or_default();
-    let status = observed.machine.status.as_ref();
-    status.is_some_and(|status| status.provisioned_at.is_some() || status.last_run.is_some())
-        || observed
-            .runs
-            .iter()
-            .any(|run| attempts::marks(run).values().any(|mark| mark.uid == uid))
 }
 
 /// Whether a run since the deletion has left the machine clean.

@@ -1,0 +1,136 @@
+//! Lacks: why a cluster is not as wanted, as a reason for programs and a sentence for people.
+
+use crds::conditions;
+use crds::names::{self, condition};
+use crds::step::Role;
+
+use super::Work;
+use super::install::Install;
+use super::runs::describe;
+use super::scene::Scene;
+use crate::attempts::{self, Failure};
+use crate::sentence::count;
+
+/// Why the cluster is not as wanted.
+pub(super) struct Lack {
+    /// Whether it is known.
+    pub known: bool,
+    pub reason: String,
+    pub message: String,
+}
+
+fn lack(reason: &str, message: String) -> Option<Lack> {
+    Some(Lack {
+        known: true,
+        reason: reason.into(),
+        message,
+    })
+}
+
+pub(super) fn problem(work: &Work<'_>) -> Option<Lack> {
+    let problem = work.problem.as_ref()?;
+    lack(problem.reason, problem.message.clone())
+}
+
+pub(super) fn not_installed(scene: &Scene<'_>, work: &Work<'_>) -> Option<Lack> {
+    match &work.install {
+        Install::Done => None,
+        Install::WaitsForHosts { has, wanted } => {
+            let waits = waits_for_hosts(scene, |_| true);
+            let message = waits.unwrap_or_else(|| {
+                format!("waits for the Hosts of the control plane: {has} of {wanted} are claimed")
+            });
+            lack("WaitsForHosts", message)
+        }
+        Install::Begins(_) => lack("Installing", "the install begins".into()),
+        Install::UnderWay { run } => {
+            let found = scene
+                .active
+                .iter()
+                .find(|active| active.metadata.name.as_ref() == Some(run));
+            lack(
+                "Installing",
+                found.map_or_else(|| format!("run {run}"), |run| describe(scene, run)),
+            )
+        }
+        Install::Later { at, failures, cause } => lack(
+            "InstallFailed",
+            format!(
+                "the install failed ({}): {}; attempt {} of {} at {}",
+                cause.reason,
+                cause.message,
+                failures + 1,
+                crate::provisioning::ATTEMPTS,
+                at.strftime("%H:%M:%S UTC")
+            ),
+        ),
+        Install::Halted { failures, cause } => {
+            let retry = retry(scene);
+            match cause {
+                Some(Failure { reason, message, .. }) => lack(
+                    "InstallFailed",
+                    format!(
+                        "the install failed after {} ({reason}): {message}; correct it, then {retry}",
+                        count(*failures, "attempt")
+                    ),
+                ),
+                None => lack(
+                    "InstallCanceled",
+                    format!("the install was canceled; to go on, {retry}"),
+                ),
+            }
+        }
+    }
+}
+
+/// What a person types to have another attempt.
+pub(super) fn retry(scene: &Scene<'_>) -> String {
+    let generation = scene.generation();
+    let annotations = scene.deployment.metadata.annotations.as_ref();
+    // A value that was used up already must be another one, and still begin with the generation.
+    let used = attempts::asked_retry(annotations, generation);
+    let value = match used.as_deref().map(|value| value.split_once('.')) {
+        None => generation.to_string(),
+        Some(None) => format!("{generation}.2"),
+        Some(Some((_, number))) => format!("{generation}.{}", number.parse::<u32>().unwrap_or(1) + 1),
+    };
+    format!(
+        "kubectl annotate --overwrite cd {} {}={value}",
+        scene.name,
+        names::annotation::RETRY
+    )
+}
+
+/// `waits for Hosts: workers general needs 3, 2 free match`.
+pub(super) fn waits_for_hosts(scene: &Scene<'_>, wanted: impl Fn(Role) -> bool) -> Option<String> {
+    let mut needs: Vec<String> = Vec::new();
+    let mut whys: Vec<String> = Vec::new();
+    for set in scene.sets().filter(|set| wanted(set.spec.role)) {
+        let conditions = set
+            .status
+            .as_ref()
+            .map(|status| status.conditions.as_slice())
+            .unwrap_or_default();
+        let hosts = conditions::find(conditions, condition::HOSTS_AVAILABLE);
+        let Some(hosts) = hosts.filter(|hosts| hosts.status == "False") else {
+            continue;
+        };
+        let name = set.metadata.name.as_deref().unwrap_or_default();
+        let short = name
+            .strip_prefix(&scene.name)
+            .and_then(|rest| rest.strip_prefix('-'))
+            .unwrap_or(name);
+        let set = match set.spec.role {
+            Role::Worker => format!("workers {short}"),
+            Role::ControlPlane | Role::Etcd => short.to_owned(),
+        };
+        let (need, why) = hosts.message.split_once("; ").unwrap_or((&hosts.message, ""));
+        needs.push(format!("{set} {need}"));
+        // Sets that look at the same Hosts say the same of them: once is enough.
+        if !why.is_empty() && !whys.iter().any(|told| told == why) {
+            whys.push(why.to_owned());
+        }
+    }
+    let parts: Vec<String> = needs.into_iter().chain(whys).collect();
+    (!parts.is_empty()).then(|| format!("waits for Hosts: {}", parts.join("; ")))
+}

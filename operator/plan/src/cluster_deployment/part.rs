@@ -1,0 +1,207 @@
+//! Parts: how the control plane, etcd and the workers of a cluster are.
+
+use crds::cluster_deployment::EtcdTopology;
+use crds::conditions::Statement;
+use crds::names::condition;
+use crds::step::{Intent, Role};
+
+use super::Work;
+use super::lack::{Lack, not_installed, retry, waits_for_hosts};
+use super::runs::describe;
+use super::scene::{Member, Scene};
+use super::summary::counts;
+use crate::sentence::{count, cut};
+
+/// How one part of the cluster is.
+pub(super) struct Part {
+    pub status: Option<bool>,
+    pub reason: String,
+    pub message: String,
+    /// Something is wrong, and not only on its way.
+    pub bad: bool,
+}
+
+impl Part {
+    fn well(reason: &str, message: impl Into<String>) -> Self {
+        Self {
+            status: Some(true),
+            reason: reason.into(),
+            message: message.into(),
+            bad: false,
+        }
+    }
+
+    fn ill(reason: &str, message: impl Into<String>, bad: bool) -> Self {
+        Self {
+            status: Some(false),
+            reason: reason.into(),
+            message: message.into(),
+            bad,
+        }
+    }
+
+    pub fn statement(&self, type_: &'static str) -> Statement {
+        Statement::new(type_, self.status, self.reason.clone(), cut(self.message.clone()))
+    }
+
+    pub fn lack(&self) -> Option<Lack> {
+        (self.status != Some(true)).then(|| Lack {
+            known: self.status.is_some(),
+            reason: self.reason.clone(),
+            message: self.message.clone(),
+        })
+    }
+}
+
+pub(super) fn members(scene: &Scene<'_>, role: Role, work: &Work<'_>) -> Part {
+    if let Some(lack) = not_installed(scene, work) {
+        return Part::ill("NotInstalled", lack.message, false);
+    }
+    if let Some(member) = scene
+        .leaving
+        .iter()
+        .find(|member| member.machine.spec.role == role)
+    {
+        return Part::ill(
+            "MachineDeleted",
+            format!("{}: {}", member.title(), member.says()),
+            true,
+        );
+    }
+    let all: Vec<Member<'_>> = scene.of_role(role).collect();
+    let ready = all.iter().filter(|member| member.is_ready()).count();
+    match all.iter().find(|member| !member.is_ready()) {
+        Some(member) if member.condition(condition::READY) == Some("Unknown") => Part {
+            status: None,
+            reason: member.ready_reason().into(),
+            message: format!("{}: {}", member.title(), member.says()),
+            bad: true,
+        },
+        Some(member) => Part::ill(
+            "MachinesNotReady",
+            format!("{}: {}", member.title(), member.says()),
+            true,
+        ),
+        None if all.is_empty() => Part::ill(
+            "MachinesMissing",
+            format!("no {} machine is left", role.name()),
+            true,
+        ),
+        None => Part::well("AllReady", format!("{ready} of {ready} ready")),
+    }
+}
+
+pub(super) fn etcd(scene: &Scene<'_>, work: &Work<'_>) -> Part {
+    let part = match scene.deployment.spec.etcd.topology {
+        EtcdTopology::Dedicated => members(scene, Role::Etcd, work),
+        EtcdTopology::Stacked | EtcdTopology::External => members(scene, Role::ControlPlane, work),
+    };
+    let seen = component(scene, "etcd");
+    match seen {
+        Some((false, message)) if scene.installed.is_some() => {
+            Part::ill("EtcdUnhealthy", format!("etcd: {message}"), true)
+        }
+        _ => part,
+    }
+}
+
+pub(super) fn component(scene: &Scene<'_>, name: &str) -> Option<(bool, String)> {
+    let status = scene.observed.cluster?.status.as_ref()?;
+    let component = status
+        .components
+        .iter()
+        .find(|component| component.name == name)?;
+    Some((component.healthy, component.message.clone().unwrap_or_default()))
+}
+
+pub(super) fn workers(scene: &Scene<'_>, work: &Work<'_>) -> Part {
+    let wanted = scene.workers_wanted();
+    let ready = counts(scene, Role::Worker, wanted).ready_replicas;
+    let summary = format!("{ready} of {wanted} ready");
+    if scene.installed.is_none() {
+        return match wanted {
+            0 => Part::well("NoneWanted", ""),
+            _ => Part::ill(
+                "NotInstalled",
+                "workers join once the control plane is installed",
+                false,
+            ),
+        };
+    }
+    if let Some((member, failures, cause)) = work.joins.halted.first() {
+        let retry = retry(scene);
+        let message = match cause {
+            Some(cause) => format!(
+                "{} could not join after {} ({}): {}; correct it, then {retry}",
+                member.title(),
+                count(*failures, "attempt"),
+                cause.reason,
+                cause.message
+            ),
+            None => format!("the join of {} was canceled; to go on, {retry}", member.title()),
+        };
+        return Part::ill("JoinFailed", with_join_under_way(scene, message), true);
+    }
+    if let Some(run) = scene.active.iter().find(|run| run.spec.intent == Intent::Join) {
+        return Part::ill("Joining", describe(scene, run), false);
+    }
+    if let Some((member, at, cause)) = work.joins.later.first() {
+        let message = format!(
+            "{} failed to join ({}): {}; tried again at {}",
+            member.title(),
+            cause.reason,
+            cause.message,
+            at.strftime("%H:%M:%S UTC")
+        );
+        return Part::ill("JoinFailed", message, true);
+    }
+    if let Some(waits) = waits_for_hosts(scene, |role| role == Role::Worker) {
+        return Part::ill("WaitsForHosts", waits, false);
+    }
+    if let Some(member) = scene.of_role(Role::Worker).find(|member| !member.is_ready()) {
+        let unknown = member.condition(condition::READY) == Some("Unknown");
+        return Part {
+            status: if unknown { None } else { Some(false) },
+            reason: if unknown {
+                member.ready_reason()
+            } else {
+                "MachinesNotReady"
+            }
+            .into(),
+            message: format!("{}: {}", member.title(), member.says()),
+            bad: member.condition(condition::PROVISIONED) == Some("True"),
+        };
+    }
+    let have = scene.of_role(Role::Worker).count();
+    match i32::try_from(have).unwrap_or(i32::MAX) {
+        have if have < wanted => Part::ill(
+            "ScalingUp",
+            format!("{summary}; makes {} more", wanted - have),
+            false,
+        ),
+        have if have > wanted => Part::ill(
+            "ScalingDown",
+            format!("has {have}, {wanted} wanted: {} leave", have - wanted),
+            false,
+        ),
+        _ => match scene
+            .leaving
+            .iter()
+            .find(|member| member.machine.spec.role == Role::Worker)
+        {
+            // All that are wanted are well: that others still leave is told, and is no lack.
+            Some(member) => Part::well(
+                "AllReady",
+                format!("{summary}; {} leaves: {}", member.title(), member.says()),
+            ),
+            None => Part::well("AllReady", summary),
+        },
+    }
+}
+
+fn with_join_under_way(scene: &Scene<'_>, message: String) -> String {
+    match scene.active.iter().find(|run| run.spec.intent == Intent::Join) {
+        Some(run) => format!("{message}; {}", describe(scene, run)),
+        None => message,
+    }
+}

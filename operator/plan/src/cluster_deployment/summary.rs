@@ -1,0 +1,82 @@
+//! The summary of a cluster: all of its status but message, phase and conditions.
+
+use crds::ClusterDeploymentStatus;
+use crds::cluster_deployment::ReplicaCounts;
+use crds::names;
+use crds::references::LocalRef;
+use crds::step::Role;
+
+use super::lock::Lock;
+use super::scene::{Member, Scene};
+use crate::attempts;
+
+/// All but message, phase and conditions.
+pub(super) fn base(scene: &Scene<'_>, lock: &Lock) -> ClusterDeploymentStatus {
+    let old = scene.deployment.status.clone().unwrap_or_default();
+    let deleting = scene.deployment.metadata.deletion_timestamp.is_some();
+    let generation = scene.generation();
+    let queued = scene
+        .active
+        .iter()
+        .filter_map(|run| attempts::generation_of(run))
+        .any(|made| made < generation);
+    let endpoint = scene.endpoint();
+    let first = scene.first_control_plane().map(|member| member.name().to_owned());
+    ClusterDeploymentStatus {
+        observed_generation: scene.deployment.metadata.generation,
+        kubernetes_version: version(scene).or(old.kubernetes_version),
+        cluster_ref: endpoint
+            .as_ref()
+            .map(|_| LocalRef::new(&scene.name))
+            .or(old.cluster_ref),
+        kubeconfig_ref: match &endpoint {
+            Some(_) => Some(LocalRef::new(names::kubeconfig_secret(&scene.name))),
+            None => old.kubeconfig_ref,
+        },
+        endpoint: endpoint.or(old.endpoint),
+        control_plane: Some(counts(
+            scene,
+            Role::ControlPlane,
+            scene.deployment.spec.control_plane.replicas,
+        )),
+        workers: Some(counts(scene, Role::Worker, scene.workers_wanted())),
+        first_control_plane: first.or(old.first_control_plane),
+        installed_at: scene.installed.clone(),
+        operations: lock.operations.clone(),
+        last_token: lock.last_token,
+        pending_generation: (queued && !deleting).then_some(generation),
+        ..old
+    }
+}
+
+pub(super) fn counts(scene: &Scene<'_>, role: Role, wanted: i32) -> ReplicaCounts {
+    let number = |holds: &dyn Fn(&Member<'_>) -> bool| {
+        i32::try_from(scene.of_role(role).filter(|member| holds(member)).count()).unwrap_or(i32::MAX)
+    };
+    let ready = number(&|member| member.is_ready());
+    let version = &scene.deployment.spec.kubernetes_version;
+    let seen = |member: &Member<'_>| {
+        member
+            .machine
+            .status
+            .as_ref()
+            .and_then(|status| status.kubernetes_version.clone())
+    };
+    ReplicaCounts {
+        replicas: wanted,
+        ready_replicas: ready,
+        updated_replicas: number(&|member| seen(member).as_ref() == Some(version)),
+        summary: format!("{ready}/{wanted}"),
+    }
+}
+
+/// The version of every node, when they agree.
+fn version(scene: &Scene<'_>) -> Option<String> {
+    let mut versions = scene
+        .live
+        .iter()
+        .filter_map(|member| member.machine.status.as_ref())
+        .filter_map(|status| status.kubernetes_version.as_ref());
+    let first = versions.next()?;
+    versions.all(|other| other == first).then(|| first.clone())
+}
