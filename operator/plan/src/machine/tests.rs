@@ -194,7 +194,7 @@ fn a_clean_machine_gives_its_host_back_once_its_node_is_gone() {
     let mut reset = run(
         "reset",
         "m-uid",
-        "{phase: Failed, hosts: [{name: h, clean: true}, {name: other, failed: 1}]}",
+        "{phase: Failed, hosts: [{name: h, clean: true, failure: {step: reset, task: t, reason: NotReached, message: the run stopped when other failed}}, {name: other, failed: 1}]}",
     );
     reset.spec.steps = vec![crds::Step::Reset];
     reset.spec.intent = crds::Intent::Reset;
