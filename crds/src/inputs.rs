@@ -172,7 +172,7 @@ pub enum Severity {
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PreflightFinding {
-    /// CamelCase, e.g. `MemoryTooSmall`.
+    /// Lower case with hyphens, e.g. `memory-low`; docs/playbooks.md lists all.
     #[schemars(length(max = 64))]
     pub name: String,
     /// Whether it blocks.

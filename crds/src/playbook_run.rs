@@ -94,7 +94,7 @@ pub enum RunPhase {
     Pending,
     /// The executor works.
     Running,
-    /// Every step is done on every host (for workers: on at least one; see `hosts`).
+    /// Every step is done on every host.
     Succeeded,
     /// A step failed.
     Failed,

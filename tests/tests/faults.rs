@@ -26,14 +26,10 @@ async fn two_clusters_rise_side_by_side_and_an_unreachable_worker_fails_alone() 
         scenario
             .apply(&objects::cluster("pair", "a", &["pair-a1"], &["pair-a2"]))
             .await?;
-        scenario
-            .apply(&objects::cluster(
-                "pair",
-                "b",
-                &["pair-b1"],
-                &["pair-b2", "pair-b3"],
-            ))
-            .await?;
+        let mut b = objects::cluster("pair", "b", &["pair-b1"], &["pair-b2", "pair-b3"]);
+        // On one L2 network the bridge plugin needs a Pod network of its own for each cluster.
+        b["spec"]["networking"] = json!({"podCIDR": "10.245.0.0/16"});
+        scenario.apply(&b).await?;
         scenario.ready("a", INSTALL).await?;
 
         let client = eventually("a kubeconfig of b", INSTALL, async || {
