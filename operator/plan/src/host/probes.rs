@@ -155,21 +155,32 @@ fn old(observed: &HostObserved<'_>) -> Vec<Step> {
         .collect()
 }
 
+/// A name that follows from the newest probe, and that none of those known has: two of one second may look alike.
+fn next_name(namespace: &str, probes: &[Arc<PlaybookRun>]) -> String {
+    let age = |run: &Arc<PlaybookRun>| {
+        (
+            run.metadata.creation_timestamp.as_ref().map(|time| time.0),
+            name_of(&**run).to_owned(),
+        )
+    };
+    let before = probes
+        .iter()
+        .max_by_key(|run| age(run))
+        .and_then(|run| run.metadata.uid.as_deref());
+    let mut name = format!("probe-{}", short_hash(&[namespace, before.unwrap_or("none")], 8));
+    while probes.iter().any(|run| name_of(&**run) == name) {
+        name = format!("probe-{}", short_hash(&[namespace, &name], 8));
+    }
+    name
+}
+
 /// The probe; its name follows from the one before it, so that everyone who sees the same makes the same.
 fn probe(observed: &HostObserved<'_>, batch: &[&Host]) -> PlaybookRun {
     let namespace = observed.host.metadata.namespace.clone().unwrap_or_default();
-    let before = observed.probes.iter().max_by_key(|run| {
-        (
-            run.metadata.creation_timestamp.as_ref().map(|time| time.0),
-            name_of(&***run).to_owned(),
-        )
-    });
-    let before = before
-        .and_then(|run| run.metadata.uid.as_deref())
-        .unwrap_or("none");
+    let name = next_name(&namespace, observed.probes);
     let marks: BTreeMap<&str, Mark> = batch.iter().map(|host| (name_of(*host), mark(host))).collect();
     let mut run = PlaybookRun::new(
-        &format!("probe-{}", short_hash(&[&namespace, before], 8)),
+        &name,
         PlaybookRunSpec {
             cluster_name: None,
             intent: Intent::Probe,

@@ -1,6 +1,5 @@
 //! What a probe found becomes conditions of the Host; they carry the generation that was probed.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crds::conditions::{self, Statement};
@@ -41,29 +40,27 @@ pub(super) fn mark(host: &Host) -> Mark {
 /// The newest probe of this Host that has ended and has not been folded yet.
 fn newest<'a>(observed: &HostObserved<'a>) -> Option<(&'a PlaybookRun, Mark)> {
     let name = name_of(observed.host);
-    let folded = observed
-        .host
-        .status
-        .as_ref()
-        .and_then(|status| status.last_probe_at.as_ref())
-        .map(|time| time.0);
-    let folded_run = observed
-        .host
-        .status
-        .as_ref()
-        .and_then(|status| status.last_probe_run.as_deref());
     let uid = observed.host.metadata.uid.as_deref().unwrap_or_default();
-    let candidates = observed
+    let status = observed.host.status.as_ref();
+    // In the order of their ends, and of their names where two ended in one second: none is folded twice.
+    let folded = status.and_then(|status| {
+        Some((
+            status.last_probe_at.as_ref()?.0,
+            status.last_probe_run.as_deref()?,
+        ))
+    });
+    let ended = observed
         .probes
         .iter()
-        .filter(|run| is_over(run) && Some(name_of(&***run)) != folded_run);
-    let candidates = candidates.filter_map(|run| {
-        let mark = marks(run).remove(name).filter(|mark| mark.uid == uid)?;
-        let ended = ended_at(run)?;
-        (folded.is_none_or(|folded| ended >= folded)).then_some((ended, &**run, mark))
-    });
-    let newest = candidates.max_by_key(|(ended, run, _)| (*ended, Reverse(name_of(*run))));
-    newest.map(|(_, run, mark)| (run, mark))
+        .filter(|run| is_over(run))
+        .filter_map(|run| {
+            let mark = marks(run).remove(name).filter(|mark| mark.uid == uid)?;
+            Some(((ended_at(run)?, name_of(&**run)), &**run, mark))
+        });
+    let newest = ended.filter(|(place, _, _)| folded.is_none_or(|folded| *place > folded));
+    newest
+        .max_by_key(|(place, _, _)| *place)
+        .map(|(_, run, mark)| (run, mark))
 }
 
 /// True when there is something to fold.

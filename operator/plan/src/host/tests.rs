@@ -304,3 +304,119 @@ fn one_machine_is_one_host() {
     assert_eq!((phase, ready), (HostPhase::Quarantined, "False"));
     assert!(message.contains("Host a has the same address"), "{message}");
 }
+
+mod arbitrary {
+    use super::{Step, World, at, object, spare};
+    use crds::host::HostPhase;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use proptest::collection::vec;
+    use proptest::prelude::{Strategy, prop_oneof, proptest};
+
+    #[derive(Clone, Copy, Debug)]
+    enum Happens {
+        Claim(usize),
+        Release(usize),
+        Change(usize),
+        Time(i64),
+        ProbeMade,
+        ProbeEnds,
+    }
+
+    fn happens() -> impl Strategy<Value = Happens> {
+        prop_oneof![
+            (0..3_usize).prop_map(Happens::Claim),
+            (0..3_usize).prop_map(Happens::Release),
+            (0..3_usize).prop_map(Happens::Change),
+            (1..400_i64).prop_map(Happens::Time),
+            proptest::strategy::Just(Happens::ProbeMade),
+            proptest::strategy::Just(Happens::ProbeEnds),
+        ]
+    }
+
+    /// The machines as they really are: dirty from a claim until half of the releases, as their epoch says.
+    fn is_really_clean(epoch: i64) -> bool {
+        epoch % 3 != 2
+    }
+
+    fn apply(world: &mut World, what: Happens) {
+        let name = |index: usize| ["a", "b", "c"][index];
+        let mut change = |index: usize, edit: &dyn Fn(&mut crds::Host)| {
+            let host = world.hosts.get_mut(name(index)).unwrap();
+            edit(host);
+            host.metadata.generation = host.metadata.generation.map(|generation| generation + 1);
+        };
+        match what {
+            Happens::Claim(index) => change(index, &|host| {
+                host.spec.claim_ref = Some(object("{kind: Machine, name: m, uid: u}"));
+                host.spec.claim_epoch += 1;
+            }),
+            Happens::Release(index) => change(index, &|host| host.spec.claim_ref = None),
+            Happens::Change(index) => {
+                change(index, &|host| host.spec.unschedulable = !host.spec.unschedulable)
+            }
+            Happens::Time(seconds) => world.now += seconds,
+            Happens::ProbeMade => {
+                for step in world.turn() {
+                    let Step::Probe(run) = step else { continue };
+                    if world
+                        .probes
+                        .iter()
+                        .all(|there| there.metadata.name != run.metadata.name)
+                    {
+                        let mut run = *run;
+                        run.metadata.uid = Some(format!("uid-of-{}", world.probes.len()));
+                        run.metadata.creation_timestamp = Some(Time(at(world.now)));
+                        world.probes.push(run);
+                    }
+                }
+            }
+            Happens::ProbeEnds => {
+                let hosts = world.hosts.clone();
+                let now = world.now;
+                for run in world.probes.iter_mut().filter(|run| run.status.is_none()) {
+                    let found = run.spec.hosts.iter().map(|name| {
+                        let clean = is_really_clean(hosts[name].spec.claim_epoch);
+                        format!("{{name: {name}, clean: {clean}}}")
+                    });
+                    let found: Vec<String> = found.collect();
+                    run.status = Some(object(&format!(
+                        "{{phase: Succeeded, hosts: [{}]}}",
+                        found.join(", ")
+                    )));
+                    run.status.as_mut().unwrap().finished_at = Some(Time(at(now)));
+                }
+            }
+        }
+    }
+
+    proptest! {
+        /// Whatever happens in whatever order: nobody is offered a machine that is not clean, or another's; one probe
+        /// is under way at most; and in the end everyone who can be is available.
+        #[test]
+        fn nobody_is_offered_a_machine_that_is_not_clean(events in vec(happens(), 0..60)) {
+            let mut world = World::of(vec![spare("a", ""), spare("b", ""), spare("c", "")]);
+            for event in events {
+                apply(&mut world, event);
+                world.turn();
+                let under_way = world.probes.iter().filter(|run| run.status.is_none()).count();
+                assert!(under_way <= 1);
+                for host in world.hosts.values() {
+                    if host.status.as_ref().unwrap().phase == Some(HostPhase::Available) {
+                        assert!(host.spec.claim_ref.is_none());
+                        assert!(is_really_clean(host.spec.claim_epoch), "{host:?}");
+                    }
+                }
+            }
+            for _ in 0..4 {
+                for event in [Happens::Time(700), Happens::ProbeMade, Happens::ProbeEnds, Happens::Time(1)] {
+                    apply(&mut world, event);
+                    world.turn();
+                }
+            }
+            for (name, host) in &world.hosts {
+                let free = host.spec.claim_ref.is_none() && is_really_clean(host.spec.claim_epoch);
+                assert_eq!(world.shown(name).0 == HostPhase::Available, free, "{:?}", host.status);
+            }
+        }
+    }
+}

@@ -522,3 +522,76 @@ fn a_run_that_is_deleted_before_it_began_makes_nothing() {
     });
     assert_eq!(plan.steps, [Step::DropSecrets, Step::Release]);
 }
+
+mod arbitrary {
+    use super::{World, ended, finalizer, job, observed, pod, run, settles};
+    use crate::playbook_run::{RunObserved, Stage, Step, playbook_run, stage};
+    use crds::playbook_run::RunPhase;
+    use k8s_openapi::api::batch::v1::Job;
+    use k8s_openapi::api::core::v1::Pod;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
+
+    fn pods() -> impl Strategy<Value = Vec<Pod>> {
+        let deleted = ", deletionTimestamp: 2026-01-01T00:59:50Z";
+        prop_oneof![
+            Just(vec![]),
+            Just(vec![pod("", "", "phase: Pending")]),
+            Just(vec![pod("", ", nodeName: n1", super::RUNNING)]),
+            Just(vec![pod(deleted, ", nodeName: n1", super::RUNNING)]),
+            Just(vec![pod(deleted, "", "phase: Pending")]),
+            any::<u8>().prop_map(|code| vec![ended(code.into(), "")]),
+            Just(vec![
+                ended(0, "not JSON"),
+                pod("", ", nodeName: n1", super::RUNNING)
+            ]),
+        ]
+    }
+
+    fn jobs() -> impl Strategy<Value = Option<Job>> {
+        prop_oneof![
+            Just(None),
+            Just(Some(job("active: 1"))),
+            Just(Some(job(
+                "failed: 1, conditions: [{type: Failed, status: 'True', reason: BackoffLimitExceeded}]"
+            ))),
+            Just(Some(job(
+                "conditions: [{type: Failed, status: 'True', reason: DeadlineExceeded}]"
+            ))),
+        ]
+    }
+
+    proptest! {
+        /// Whatever is found, a run comes to rest, with nothing held, at most one Job made, and none beside one that is there.
+        #[test]
+        fn a_run_found_in_any_state_comes_to_rest(
+            job in jobs(), pods in pods(), cancel in any::<bool>(), deleted in any::<bool>(), held in any::<bool>(), code in any::<u8>()
+        ) {
+            let mut run = run("");
+            run.spec.cancel = cancel;
+            run.metadata.finalizers = held.then(|| vec![finalizer::RUN.into()]);
+            run.metadata.deletion_timestamp = deleted.then(|| Time(super::now()));
+            let had_job = job.is_some();
+            let pods = if had_job { pods } else { vec![] };
+            let mut world = World { run, job, pods, end: ended(code.into(), ""), jobs_made: 0, kept: false };
+            settles(&mut world, 30, World::turn, World::apply, |world| {
+                assert!(world.jobs_made <= usize::from(!had_job && !cancel && !deleted));
+            });
+            let over = world.run.status.as_ref().and_then(|status| status.phase).is_some_and(RunPhase::is_final);
+            assert!(over || deleted, "{:?}", world.run.status);
+            if over {
+                assert_eq!(stage(&world.run, world.job.as_ref(), &world.pods), Stage::Over);
+            }
+        }
+
+        /// What is over stays as it is.
+        #[test]
+        fn a_run_that_is_over_is_never_taken_up_again(job in jobs(), pods in pods()) {
+            let mut run = super::started("");
+            run.status.as_mut().unwrap().phase = Some(RunPhase::Unknown);
+            let plan = playbook_run(&RunObserved { log: &[vec![1]], ..observed(&run, job.as_ref(), &pods) });
+            assert_eq!(Some(plan.status), run.status);
+            assert!(!plan.steps.iter().any(|step| matches!(step, Step::Start(_) | Step::Freeze { .. } | Step::KeepLog(_))));
+        }
+    }
+}
