@@ -37,6 +37,15 @@ impl Error {
         matches!(self, Error::Api { source, .. } if matches!(&**source, kube::Error::Api(status) if status.is_conflict() || status.is_already_exists()))
     }
 
+    /// The namespace is being deleted: nothing can be made in it any more.
+    pub fn is_namespace_going(&self) -> bool {
+        let terminating = |status: &kube::core::Status| {
+            let causes = status.details.iter().flat_map(|details| &details.causes);
+            status.is_forbidden() && causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
+        };
+        matches!(self, Error::Api { source, .. } if matches!(&**source, kube::Error::Api(status) if terminating(status)))
+    }
+
     /// The object is not there.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Error::Api { source, .. } if matches!(&**source, kube::Error::Api(status) if status.is_not_found()))
