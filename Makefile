@@ -39,6 +39,10 @@ lab-down: ## Stop the lab and remove its machines
 lab: ## Run the lab's command: make lab ARGS='machine add NAME'
 	@$(LAB) $(ARGS)
 
+.PHONY: images
+images: ## Build the image archives: Kubernetes', CoreDNS, and our operator and executor
+	@$(LAB) build images
+
 .PHONY: crds
 crds: ## Write the CustomResourceDefinitions and docs/api.md from the types
 	@cargo run --quiet --package crds --example manifests -- manifests/crds

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use crds::inputs::{Group, RunInputs};
 use crds::playbook_run::{HostResult, Progress, RunOutcome, StepPhase, StepStatus};
-use crds::step::Intent;
+use crds::step::{Intent, Step};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
@@ -79,8 +79,12 @@ impl Fold {
             finished_at: None,
             changed: 0,
         });
-        let critical =
-            |groups: &[Group]| groups.contains(&Group::KubeControlPlane) || groups.contains(&Group::Etcd);
+        // Cleaning a machine, or looking at it, needs no other machine.
+        let each_for_itself = |step: &Step| matches!(step, Step::Reset | Step::ProbeHost);
+        let together = !model.steps.iter().all(each_for_itself);
+        let critical = |groups: &[Group]| {
+            together && (groups.contains(&Group::KubeControlPlane) || groups.contains(&Group::Etcd))
+        };
         let hosts = model
             .hosts
             .iter()

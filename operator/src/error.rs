@@ -41,7 +41,10 @@ impl Error {
     pub fn is_namespace_going(&self) -> bool {
         let terminating = |status: &kube::core::Status| {
             let causes = status.details.iter().flat_map(|details| &details.causes);
-            status.is_forbidden() && causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
+            status.is_forbidden()
+                && causes
+                    .into_iter()
+                    .any(|cause| cause.reason == "NamespaceTerminating")
         };
         matches!(self, Error::Api { source, .. } if matches!(&**source, kube::Error::Api(status) if terminating(status)))
     }

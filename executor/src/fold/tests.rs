@@ -244,6 +244,24 @@ fn a_control_plane_that_fails_stops_all_and_the_others_are_not_done() {
 }
 
 #[test]
+fn a_control_plane_that_cannot_be_cleaned_leaves_the_others_clean() {
+    let model = model("Reset", &["reset"], &["m1+", "m2"]);
+    let script = [
+        "reset",
+        "m1 failed NotClean: etcd's data is left",
+        "m2 changed",
+        "reset?",
+        "m2 ok",
+        "end m1",
+    ];
+    let (_, fold) = outcome(&model, &script, FAILED);
+    let snapshot = fold.snapshot();
+    assert_eq!(snapshot.steps[0].phase, StepPhase::Succeeded);
+    let failed: Vec<bool> = snapshot.hosts.iter().map(|host| host.failure.is_some()).collect();
+    assert_eq!(failed, [true, false]);
+}
+
+#[test]
 fn a_run_that_was_stopped_says_where() {
     let model = model("Install", &["prepare", "etcd"], &["m1+"]);
     let script = [
