@@ -1,0 +1,113 @@
+//! How far a cluster is: counts, the lock, conditions.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::references::LocalRef;
+
+/// How many of one kind of machine there are.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplicaCounts {
+    /// Wanted.
+    #[serde(default)]
+    pub replicas: i32,
+    /// Their nodes are Ready (for dedicated etcd: the member is provisioned).
+    #[serde(default)]
+    pub ready_replicas: i32,
+    /// At the version wanted.
+    #[serde(default)]
+    pub updated_replicas: i32,
+    /// `ready/wanted`, for the column.
+    #[serde(default)]
+    #[schemars(length(max = 32))]
+    pub summary: String,
+}
+
+/// How a run holds the cluster.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+pub enum LockMode {
+    /// Alone.
+    Exclusive,
+    /// Beside other shared ones on other hosts.
+    Shared,
+}
+
+/// A run that holds the cluster.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Operation {
+    /// Name of the PlaybookRun.
+    #[schemars(length(max = 253))]
+    pub run: String,
+    /// Alone, or beside others.
+    pub mode: LockMode,
+    /// The Hosts it works on.
+    #[serde(default)]
+    #[schemars(length(max = 5000), inner(length(max = 63)))]
+    pub hosts: Vec<String>,
+    /// Its token, higher than every one before it in this cluster.
+    pub token: i64,
+    /// When the lock was taken.
+    pub started_at: Time,
+}
+
+/// How far the cluster is.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterDeploymentStatus {
+    /// The `metadata.generation` that this status speaks of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// `Pending`, `Provisioning`, `Running`, `Degraded`, `Deleting`, `Failed`; for people, no controller decides by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub phase: Option<String>,
+    /// One sentence: what it is doing, what it waits for, or what is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub message: Option<String>,
+    /// The version that every node has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub kubernetes_version: Option<String>,
+    /// Where the API answers: `https://host:port`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 300))]
+    pub endpoint: Option<String>,
+    /// The Cluster object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_ref: Option<LocalRef>,
+    /// Secret with the administrator's kubeconfig (key `kubeconfig`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubeconfig_ref: Option<LocalRef>,
+    /// Control planes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control_plane: Option<ReplicaCounts>,
+    /// Workers of all sets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<ReplicaCounts>,
+    /// Name of the machine that runs `kubeadm init`; chosen once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub first_control_plane: Option<String>,
+    /// When the install run succeeded: from then on machines join, nothing is initialised again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub installed_at: Option<Time>,
+    /// The lock: the runs that hold the cluster.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["run"]))]
+    pub operations: Vec<Operation>,
+    /// The highest token given out.
+    #[serde(default)]
+    pub last_token: i64,
+    /// A newer spec that waits for the current run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending_generation: Option<i64>,
+    /// `Ready`, `ControlPlaneReady`, `EtcdReady`, `WorkersReady`, `NetworkReady`, `AddonsReady`, `UpToDate`,
+    /// `Progressing`, `Paused`, `Deleting`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 24), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}
