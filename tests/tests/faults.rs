@@ -16,6 +16,8 @@ use lab::machines::MachineOptions;
 use serde_json::json;
 
 const INSTALL: Duration = Duration::from_secs(420);
+/// A Host that could not be reached is looked at again after two minutes.
+const PROBED: Duration = Duration::from_secs(240);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_clusters_rise_side_by_side_and_an_unreachable_worker_fails_alone() {
@@ -163,46 +165,38 @@ fn tampered_bundle(real: &Path, into: &Path, artifact: &str) -> Result<()> {
 
 async fn hosts_available(scenario: &Scenario, count: usize) -> Result<()> {
     let api = scenario.api::<Host>();
-    eventually(
-        &format!("{count} Hosts Available"),
-        Duration::from_secs(120),
-        async || {
-            let hosts = api.list(&Default::default()).await?.items;
-            let available = hosts
-                .iter()
-                .filter_map(|host| host.status.as_ref())
-                .filter(|status| status.phase == Some(crds::host::HostPhase::Available))
-                .count();
-            Ok(if available == count {
-                Look::Done(())
-            } else {
-                Look::Waiting(format!("{available} are"))
-            })
-        },
-    )
+    eventually(&format!("{count} Hosts Available"), PROBED, async || {
+        let hosts = api.list(&Default::default()).await?.items;
+        let available = hosts
+            .iter()
+            .filter_map(|host| host.status.as_ref())
+            .filter(|status| status.phase == Some(crds::host::HostPhase::Available))
+            .count();
+        Ok(if available == count {
+            Look::Done(())
+        } else {
+            Look::Waiting(format!("{available} are"))
+        })
+    })
     .await
 }
 
 async fn host_says(scenario: &Scenario, name: &str, reason: &str) -> Result<String> {
     let api = scenario.api::<Host>();
-    eventually(
-        &format!("Host {name} says {reason}"),
-        Duration::from_secs(120),
-        async || {
-            let status = api.get(name).await?.status.unwrap_or_default();
-            Ok(
-                if status
-                    .conditions
-                    .iter()
-                    .any(|condition| condition.reason == reason)
-                {
-                    Look::Done(status.message.unwrap_or_default())
-                } else {
-                    Look::Waiting(format!("{:?}", status.message))
-                },
-            )
-        },
-    )
+    eventually(&format!("Host {name} says {reason}"), PROBED, async || {
+        let status = api.get(name).await?.status.unwrap_or_default();
+        Ok(
+            if status
+                .conditions
+                .iter()
+                .any(|condition| condition.reason == reason)
+            {
+                Look::Done(status.message.unwrap_or_default())
+            } else {
+                Look::Waiting(format!("{:?}", status.message))
+            },
+        )
+    })
     .await
 }
 

@@ -170,9 +170,13 @@ fn hosts(definition: &Definition) -> String {
 }
 
 /// The address and the routes. The name sorts before systemd's own file for containers, which would win otherwise.
+///
+/// The hardware address follows from the address: a machine that takes over the address of one that was removed is
+/// reached at once, also by those who remember the old one.
 fn network_file(definition: &Definition) -> String {
+    let [a, b, c, d] = definition.address.octets();
     let mut text = format!(
-        "[Match]\nName=host0\n\n[Network]\nAddress={}/{PREFIX_LENGTH}\nGateway={HOST_ADDRESS}\nLinkLocalAddressing=no\nIPv6AcceptRA=no\nLLDP=no\nEmitLLDP=no\n",
+        "[Match]\nName=host0\n\n[Link]\nMACAddress=02:00:{a:02x}:{b:02x}:{c:02x}:{d:02x}\n\n[Network]\nAddress={}/{PREFIX_LENGTH}\nGateway={HOST_ADDRESS}\nLinkLocalAddressing=no\nIPv6AcceptRA=no\nLLDP=no\nEmitLLDP=no\n",
         definition.address
     );
     for route in &definition.routes {
@@ -209,6 +213,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("LinkLocalAddressing=no"), "{text}");
+        assert!(text.contains("MACAddress=02:00:ac:1e:00:11\n"), "{text}");
         assert!(
             text.ends_with("[Route]\nDestination=10.200.1.0/24\nGateway=172.30.0.1\n"),
             "{text}"
