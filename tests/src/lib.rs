@@ -1,6 +1,7 @@
 //! What the tests on real machines share: a place for a scenario, its machines and objects, and waiting with a reason.
 
 pub mod api_server;
+pub mod client;
 pub mod eventually;
 pub mod objects;
 pub mod report;

@@ -9,13 +9,13 @@ use crds::{ClusterDeployment, Host, Machine, PlaybookRun, conditions, names};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config, ResourceExt};
+use kube::{Client, ResourceExt};
 use lab::Lab;
 use lab::machines::{self, MachineOptions};
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
 
+use crate::client::{apply, client_of};
 use crate::eventually::{Look, eventually};
 use crate::report;
 
@@ -55,7 +55,6 @@ pub async fn scenario(name: &str, body: impl AsyncFnOnce(&Scenario) -> Result<()
 
 impl Scenario {
     async fn begin(name: &str) -> Result<Self> {
-        let _ = rustls_provider();
         let lab = block_in_place(Lab::open)?;
         let client = client_of(&std::fs::read_to_string(lab.kubeconfig())?).await?;
         let scenario = Self {
@@ -278,43 +277,4 @@ impl Scenario {
         }
         Ok(())
     }
-}
-
-/// A client from the text of a kubeconfig.
-pub async fn client_of(kubeconfig: &str) -> Result<Client> {
-    let _ = rustls_provider();
-    let kubeconfig = Kubeconfig::from_yaml(kubeconfig)?;
-    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    config.connect_timeout = Some(Duration::from_secs(5));
-    config.read_timeout = Some(Duration::from_secs(30));
-    Ok(Client::try_from(config)?)
-}
-
-/// Applies an object server-side, with strict field validation.
-pub async fn apply(client: &Client, object: &Value) -> Result<DynamicObject> {
-    let object: DynamicObject = serde_json::from_value(object.clone())?;
-    let types = object
-        .types
-        .clone()
-        .ok_or_else(|| anyhow!("the object has no kind"))?;
-    let gvk = kube::core::GroupVersionKind::try_from(&types)?;
-    let (resource, capabilities) = kube::discovery::oneshot::pinned_kind(client, &gvk).await?;
-    let name = object.name_any();
-    let api: Api<DynamicObject> = match (capabilities.scope, object.namespace()) {
-        (kube::discovery::Scope::Namespaced, Some(namespace)) => {
-            Api::namespaced_with(client.clone(), &namespace, &resource)
-        }
-        (kube::discovery::Scope::Namespaced, None) => Api::default_namespaced_with(client.clone(), &resource),
-        (kube::discovery::Scope::Cluster, _) => Api::all_with(client.clone(), &resource),
-    };
-    let params = PatchParams::apply("e2e").force().validation_strict();
-    api.patch(&name, &params, &Patch::Apply(&object))
-        .await
-        .with_context(|| format!("failed to apply {} {name}", gvk.kind))
-}
-
-fn rustls_provider() -> Result<(), ()> {
-    rustls::crypto::ring::default_provider()
-        .install_default()
-        .map_err(drop)
 }

@@ -8,8 +8,8 @@ use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 
+use crate::client::apply;
 use crate::eventually::{Look, eventually};
-use crate::scenario::apply;
 
 const IMAGE: &str = "clusterwright.dev/busybox:1.35";
 
