@@ -261,7 +261,7 @@ pub struct Addons {
 }
 
 /// The executor of a cluster's runs.
-#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, KubeSchema)]
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Executor {
     /// Image of the executor. Default: the operator's setting.
@@ -271,6 +271,33 @@ pub struct Executor {
         regex(pattern = r"^[a-z0-9]([-a-z0-9.:/_@]|[A-Za-z0-9])*$")
     )]
     pub image: Option<String>,
+    /// Attempts at the same thing without progress before a person must ask for another (annotation `retry`), 1 to 100.
+    /// Default 3.
+    #[serde(default = "default_max_attempts")]
+    #[schemars(range(min = 1, max = 100))]
+    pub max_attempts: i32,
+    /// Ended runs that are kept, with their logs, 1 to 500; the oldest go first. Default 20.
+    #[serde(default = "default_history_limit")]
+    #[schemars(range(min = 1, max = 500))]
+    pub history_limit: i32,
+}
+
+impl Default for Executor {
+    fn default() -> Self {
+        Self {
+            image: None,
+            max_attempts: default_max_attempts(),
+            history_limit: default_history_limit(),
+        }
+    }
+}
+
+fn default_max_attempts() -> i32 {
+    3
+}
+
+fn default_history_limit() -> i32 {
+    20
 }
 
 /// How preflight judges.

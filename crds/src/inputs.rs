@@ -27,6 +27,9 @@ pub struct RunInputs {
     pub intent: Intent,
     /// The steps, in this order.
     pub steps: Vec<Step>,
+    /// Begin at the first step that is not done, as the probes say.
+    #[serde(default)]
+    pub resume: bool,
     /// The hosts, by name.
     pub hosts: BTreeMap<String, HostInputs>,
     /// Variables of the group `all`: data, never templates.
@@ -109,7 +112,7 @@ pub fn secret_key(kind: CredentialKind, credential: &str) -> String {
     }
 }
 
-/// Variables that Ansible, or the executor, sets or reads, beside all that begin with `ansible_`.
+/// Variables that Ansible, or the executor, sets or reads, beside all that begin with `ansible_` or `clusterwright_`.
 pub const RESERVED_VARIABLES: [&str; 33] = [
     "become",
     "become_user",
@@ -148,7 +151,7 @@ pub const RESERVED_VARIABLES: [&str; 33] = [
 
 /// True for a name that a run's variables may not have.
 pub fn is_reserved_variable(name: &str) -> bool {
-    name.starts_with("ansible_") || RESERVED_VARIABLES.contains(&name)
+    name.starts_with("ansible_") || name.starts_with("clusterwright_") || RESERVED_VARIABLES.contains(&name)
 }
 
 /// True for what a variable may be called: letters, digits and `_`, at most 128, no digit first.

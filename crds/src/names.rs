@@ -27,6 +27,11 @@ pub mod annotation {
     pub const ORDINAL: &str = "clusterwright.dev/ordinal";
     /// Another attempt, after the last one allowed; its value is the generation it is meant for.
     pub const RETRY: &str = "clusterwright.dev/retry";
+    /// On a PlaybookRun: end it at once, without a grace period; its value is the generation it is meant for.
+    pub const KILL: &str = "clusterwright.dev/kill";
+    /// On a ClusterDeployment: open a lock that was lost although not every machine could be asked for its token; its
+    /// value is the generation it is meant for.
+    pub const UNLOCK: &str = "clusterwright.dev/unlock";
     /// On runs of a controller: the Machine of each Host, as JSON `{"<host>": {"uid": "<Machine's UID>"}}`.
     pub const MACHINES: &str = "clusterwright.dev/machines";
     /// On runs of a controller: how often the same was tried before; 0 for the first.

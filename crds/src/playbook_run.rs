@@ -10,8 +10,8 @@ use crate::step::{Intent, Step};
 mod status;
 
 pub use status::{
-    FrozenInputs, HostFailure, HostResult, PlaybookRunStatus, Progress, RunOutcome, RunPhase, StepPhase,
-    StepStatus,
+    Fence, FrozenInputs, HostFailure, HostResult, PlaybookRunStatus, Progress, RunOutcome, RunPhase,
+    StepPhase, StepStatus,
 };
 
 /// What is asked: steps, Hosts, variables.
@@ -39,8 +39,8 @@ pub use status::{
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.intent == 'Probe' || has(self.clusterName)")
     .message("clusterName is required for every intent but Probe"))]
-#[x_kube(validation = Rule::new("self.intent == oldSelf.intent && self.steps == oldSelf.steps && self.hosts == oldSelf.hosts && has(self.vars) == has(oldSelf.vars) && (!has(self.vars) || self.vars == oldSelf.vars) && self.timeoutSeconds == oldSelf.timeoutSeconds && has(self.clusterName) == has(oldSelf.clusterName) && (!has(self.clusterName) || self.clusterName == oldSelf.clusterName)")
-    .message("Forbidden: a PlaybookRun is immutable but for cancel; make a new one"))]
+#[x_kube(validation = Rule::new("self.intent == oldSelf.intent && self.steps == oldSelf.steps && self.hosts == oldSelf.hosts && has(self.vars) == has(oldSelf.vars) && (!has(self.vars) || self.vars == oldSelf.vars) && self.timeoutSeconds == oldSelf.timeoutSeconds && self.resume == oldSelf.resume && has(self.clusterName) == has(oldSelf.clusterName) && (!has(self.clusterName) || self.clusterName == oldSelf.clusterName)")
+    .message("Forbidden: a PlaybookRun is immutable but for cancel and paused; make a new one"))]
 #[x_kube(validation = Rule::new("!oldSelf.cancel || self.cancel").message("Forbidden: a canceled run cannot be taken up again; make a new one"))]
 pub struct PlaybookRunSpec {
     /// The ClusterDeployment whose machines these are; absent only for `Probe`.
@@ -72,6 +72,14 @@ pub struct PlaybookRunSpec {
     #[serde(default = "default_timeout")]
     #[schemars(range(min = 180, max = 86400))]
     pub timeout_seconds: i32,
+    /// True: begin at the first step whose probe says that it is not done, instead of the first. Default false. It is
+    /// how an attempt goes on after one that was interrupted.
+    #[serde(default)]
+    pub resume: bool,
+    /// True: the current step ends, and then the run. Default false. The operator sets it while the cluster is paused;
+    /// another run goes on from there.
+    #[serde(default)]
+    pub paused: bool,
     /// True: stop. Default false.
     #[serde(default)]
     pub cancel: bool,

@@ -32,6 +32,7 @@ pub fn model() -> RunInputs {
         cluster_name: None,
         intent: Intent::Custom,
         steps: vec![Step::BootstrapOs, Step::Preflight],
+        resume: false,
         hosts: BTreeMap::from([("w1".to_owned(), host)]),
         vars: BTreeMap::from([
             ("kube_version".to_owned(), json!("1.35.4")),

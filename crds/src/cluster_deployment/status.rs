@@ -99,9 +99,9 @@ pub struct ClusterDeploymentStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["run"]))]
     pub operations: Vec<Operation>,
-    /// The highest token given out.
-    #[serde(default)]
-    pub last_token: i64,
+    /// The highest token given out. Absent: not known (the status is new, or was lost); nothing starts until it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_token: Option<i64>,
     /// A newer spec that waits for the current run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_generation: Option<i64>,

@@ -120,6 +120,16 @@ pub struct HostFailure {
     pub message: String,
 }
 
+/// What a machine's guard compares, the epoch first: commands of a lower fence than the highest seen are refused.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Fence {
+    /// The Host's claim epoch.
+    pub epoch: i64,
+    /// The run's token, which grows within one cluster.
+    pub token: i64,
+}
+
 /// What came out for one host.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -156,6 +166,12 @@ pub struct HostResult {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(max = 256)))]
     pub leftovers: Vec<String>,
+    /// The highest fence that the machine's guard knows, when it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence: Option<Fence>,
+    /// After a stop: whether the machine's guard says that nothing of this run is at work there any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quiet: Option<bool>,
     /// The host key seen, when the policy is to trust the first one: `TYPE BASE64`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1400))]

@@ -186,7 +186,7 @@ fn grant(scene: &Scene<'_>) -> lock::Lock {
         .collect();
     lock::decide(
         &status.operations,
-        status.last_token,
+        status.last_token.unwrap_or_default(),
         &claimants,
         scene.observed.now,
     )

@@ -131,6 +131,7 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
         cluster_name: run.spec.cluster_name.clone(),
         intent: run.spec.intent,
         steps: run.spec.steps.clone(),
+        resume: run.spec.resume,
         hosts,
         vars,
     })

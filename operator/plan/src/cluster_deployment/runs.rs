@@ -67,6 +67,8 @@ pub(super) fn create(scene: &Scene<'_>, intent: Intent, targets: &[Target<'_>], 
         hosts: marks.keys().cloned().collect(),
         vars: BTreeMap::new(),
         timeout_seconds: TIMEOUT_SECONDS,
+        resume: false,
+        paused: false,
         cancel: false,
     };
     let mut run = PlaybookRun::new(&name, spec);

@@ -188,6 +188,8 @@ fn probe(observed: &HostObserved<'_>, batch: &[&Host]) -> PlaybookRun {
             hosts: batch.iter().map(|host| name_of(*host).to_owned()).collect(),
             vars: BTreeMap::new(),
             timeout_seconds: TIMEOUT_SECONDS,
+            resume: false,
+            paused: false,
             cancel: false,
         },
     );

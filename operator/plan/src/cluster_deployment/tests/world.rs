@@ -124,6 +124,8 @@ impl World {
             hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
             vars: Default::default(),
             timeout_seconds: 3600,
+            resume: false,
+            paused: false,
             cancel: false,
         };
         let mut run = PlaybookRun::new(name, spec);

@@ -1,0 +1,23 @@
+//! The guard stands on each machine between SSH and the shell: it runs every command of a run under the run's fence,
+//! the pair (claim epoch of the Host, token of the run). A lower fence than the highest seen is refused; a higher one
+//! waits for what the lower left behind, and ends it after a time.
+
+use serde::{Deserialize, Serialize};
+
+/// Where the guard and its state are on a machine. A reset keeps it.
+pub const DIRECTORY: &str = "/var/lib/clusterwright/guard";
+/// Exit code of a command whose fence is lower than the highest seen; nothing was run.
+pub const REFUSED: u8 = 79;
+/// Exit code when the guard cannot keep its own promise (state unreadable, disk full); nothing was run.
+pub const STATE_FAILED: u8 = 78;
+/// What the guard's own words on standard error begin with; the reason follows: `refused: ...` or `failed: ...`.
+pub const MARKER: &str = "clusterwright-guard: ";
+
+/// Which run a command belongs to: the epoch first, then the token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Fence {
+    /// How often the Host has been claimed.
+    pub epoch: i64,
+    /// Grows with each run of one cluster.
+    pub token: i64,
+}
