@@ -64,8 +64,31 @@ fn different_key(expected: &Value, found: &Value) -> Option<String> {
     let keys: BTreeSet<_> = expected.keys().chain(found.keys()).collect();
     let different = keys
         .into_iter()
-        .find(|key| expected.get(*key) != found.get(*key))?;
+        .find(|key| match (expected.get(*key), found.get(*key)) {
+            (Some(expected), Some(found)) => !same(expected, found),
+            _ => true,
+        })?;
     Some(clean(different, 128))
+}
+
+/// The same value; of numbers with a fraction the last digits may differ, since our reader of JSON rounds them.
+fn same(expected: &Value, found: &Value) -> bool {
+    match (expected, found) {
+        (Value::Array(expected), Value::Array(found)) => {
+            expected.len() == found.len() && expected.iter().zip(found).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(expected), Value::Object(found)) => {
+            expected.len() == found.len()
+                && expected
+                    .iter()
+                    .all(|(key, one)| found.get(key).is_some_and(|other| same(one, other)))
+        }
+        (Value::Number(one), Value::Number(other)) if one.is_f64() && other.is_f64() => {
+            let bits = |number: &serde_json::Number| number.as_f64().unwrap_or_default().to_bits();
+            bits(one).abs_diff(bits(other)) <= 4
+        }
+        _ => expected == found,
+    }
 }
 
 fn compare_groups(inventory: &Inventory, listed: &Map<String, Value>) -> Result<(), Difference> {
@@ -135,11 +158,31 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_the_same_when_only_their_last_digits_differ() {
+        let check = |one: Value, other: Value, expected: bool| {
+            assert_eq!(
+                super::same(&json!({"x": [one]}), &json!({"x": [other]})),
+                expected,
+                "{one} {other}"
+            );
+        };
+        let next = |number: f64| f64::from_bits(number.to_bits() + 1);
+        check(json!(1e300), json!(next(1e300)), true);
+        check(json!(0.1), json!(0.100_000_000_001), false);
+        check(json!(0.1), json!(-0.1), false);
+        check(json!(1), json!(1.0), false);
+        check(json!(u64::MAX), json!(u64::MAX - 1), false);
+        check(json!([1]), json!([1, 1]), false);
+        check(json!({"a": 1}), json!({"b": 1}), false);
+    }
+
+    #[test]
     fn what_ansible_reads_otherwise_is_found() {
         let check =
             |pointer: &str, value: Value, expected: &str| assert_eq!(difference(pointer, value), expected);
         check("/all/vars/n", json!(1), "");
         check("/all/vars/n", json!("1"), "variable n of group all");
+        check("/all/vars/n", json!(1.0), "variable n of group all");
         check("/all/vars/more", json!(1), "variable more of group all");
         check("/all/vars", json!({}), "variable n of group all");
         check(

@@ -1,6 +1,8 @@
 //! What the tests stand on: a collection of their own with the real plugins, inputs, and an sshd of their
 //! own.
 
+#![allow(dead_code, reason = "each file of tests uses its own part of it")]
+
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -72,6 +74,11 @@ impl Bench {
 
     pub fn path(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// Where the executor keeps its files in memory.
+    pub fn memory(&self) -> &Path {
+        self.memory.path()
     }
 
     pub fn playbook(&self, name: &str, text: &str) {
@@ -157,7 +164,8 @@ impl Bench {
         wait(|| left().is_empty(), || format!("still there: {:?}", left()));
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    /// The executor's command, to be run in a way of the test's own.
+    pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_executor"));
         let ansible = self.path().join("ansible");
         command
@@ -177,7 +185,8 @@ impl Bench {
         command
     }
 
-    fn ran(&self, code: Option<i32>, text: String) -> Ran {
+    /// What a run of [`Bench::command`] left.
+    pub fn ran(&self, code: Option<i32>, text: String) -> Ran {
         let read = |name: &str| {
             let file = self.path().join(name);
             let value = fs::read(&file)
@@ -205,11 +214,16 @@ pub struct Sshd {
     pub host_key: String,
     /// A private key that it takes.
     pub client_key: String,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl Sshd {
     pub fn start() -> Self {
+        Self::with("")
+    }
+
+    /// With more lines of configuration.
+    pub fn with(lines: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path();
         let (_, host_public) = new_key(path, "host");
@@ -222,7 +236,8 @@ impl Sshd {
         }
         let config = format!(
             "Port {port}\nListenAddress 127.0.0.1\nHostKey {0}/host\nAuthorizedKeysFile {0}/authorized\nStrictModes no\n\
-             PidFile none\nUsePAM no\nPermitRootLogin yes\nPasswordAuthentication yes\nMaxStartups 100\nMaxAuthTries 20\n",
+             PidFile none\nUsePAM no\nPermitRootLogin yes\nPasswordAuthentication yes\nMaxStartups 100\nMaxAuthTries 20\n\
+             LogLevel VERBOSE\n{lines}",
             path.display()
         );
         fs::write(path.join("config"), config).unwrap();
@@ -239,13 +254,18 @@ impl Sshd {
             port,
             host_key: words(&host_public),
             client_key,
-            _directory: directory,
+            directory,
         };
         wait(
             || TcpStream::connect(("127.0.0.1", port)).is_ok(),
             || "sshd does not listen".to_owned(),
         );
         sshd
+    }
+
+    /// What it has logged.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.directory.path().join("log")).unwrap()
     }
 
     /// Connections that are open.
@@ -301,7 +321,7 @@ fn words(public: &str) -> String {
     public.split(' ').take(2).collect::<Vec<_>>().join(" ")
 }
 
-fn user() -> String {
+pub fn user() -> String {
     String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout)
         .unwrap()
         .trim()
@@ -322,7 +342,7 @@ fn venv() -> PathBuf {
     venv
 }
 
-fn wait(done: impl Fn() -> bool, problem: impl Fn() -> String) {
+pub fn wait(done: impl Fn() -> bool, problem: impl Fn() -> String) {
     let begun = Instant::now();
     while !done() {
         assert!(begun.elapsed() < PATIENCE, "{}", problem());
