@@ -1,17 +1,28 @@
 //! Provisioning: whether a Machine is part of its cluster yet, and whether its next attempt is due.
 
+use crds::cluster_deployment::Executor;
 use crds::step::Intent;
-use crds::{ClusterDeployment, Machine, PlaybookRun};
+use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
 use jiff::Timestamp;
 
 use crate::attempts::{self, Policy, Turn};
 
-/// Attempts at an install, and at the join of a machine, for one generation of the ClusterDeployment.
-pub const ATTEMPTS: usize = 3;
+/// What the ClusterDeployment says of its executor, or what holds when it says nothing.
+pub fn executor(deployment: &ClusterDeployment) -> Executor {
+    deployment.spec.executor.clone().unwrap_or_default()
+}
+
+/// Attempts without progress before a person must ask for another.
+pub fn most_attempts(deployment: &ClusterDeployment) -> usize {
+    usize::try_from(executor(deployment).max_attempts)
+        .unwrap_or_default()
+        .max(1)
+}
 
 /// Where the machine's provisioning stands. What was recorded in its status counts, even if the run is gone.
 pub fn turn(
     machine: &Machine,
+    host: Option<&Host>,
     deployment: &ClusterDeployment,
     runs: &[&PlaybookRun],
     now: Timestamp,
@@ -31,11 +42,13 @@ pub fn turn(
         };
     }
     let uid = machine.metadata.uid.as_deref().unwrap_or_default();
-    let tried = attempts::tried(runs, &[Intent::Install, Intent::Join], uid, None);
+    let tried = attempts::tried(runs, &[Intent::Install, Intent::Join], uid);
     let policy = Policy {
-        limit: Some(ATTEMPTS),
+        limit: Some(most_attempts(deployment)),
         generation: deployment.metadata.generation.unwrap_or_default(),
-        retry: asked_retry(machine, deployment),
+        host_generation: host.and_then(|host| host.metadata.generation),
+        retries: asked_retries(machine, deployment),
+        stopped_is_final: false,
     };
     attempts::turn(&tried, &policy, now)
 }
@@ -50,7 +63,8 @@ pub fn was_touched(machine: &Machine, runs: &[&PlaybookRun]) -> bool {
         .any(|run| attempts::marks(run).values().any(|mark| mark.uid == uid))
 }
 
-fn asked_retry(machine: &Machine, deployment: &ClusterDeployment) -> Option<String> {
+/// The retries that people ask for on the Machine, and on its ClusterDeployment for all of its machines.
+pub fn asked_retries(machine: &Machine, deployment: &ClusterDeployment) -> Vec<String> {
     let of_machine = attempts::asked_retry(
         machine.metadata.annotations.as_ref(),
         machine.metadata.generation.unwrap_or_default(),
@@ -59,7 +73,7 @@ fn asked_retry(machine: &Machine, deployment: &ClusterDeployment) -> Option<Stri
         deployment.metadata.annotations.as_ref(),
         deployment.metadata.generation.unwrap_or_default(),
     );
-    of_machine
-        .map(|value| format!("machine {value}"))
-        .or(of_deployment.map(|value| format!("cluster {value}")))
+    let of_machine = of_machine.map(|value| format!("machine {value}"));
+    let of_deployment = of_deployment.map(|value| format!("cluster {value}"));
+    of_machine.into_iter().chain(of_deployment).collect()
 }

@@ -1,8 +1,13 @@
 //! What came out of a run for one machine.
 
 use crds::PlaybookRun;
-use crds::playbook_run::{HostResult, RunPhase};
+use crds::conditions;
+use crds::names::condition;
+use crds::playbook_run::{HostFailure, HostResult, PlaybookRunStatus, RunPhase};
 use crds::step::Step;
+
+/// Reasons of a host that did not fail itself: the run ended before it was done there.
+const NOT_ITS_OWN: [&str; 4] = ["NotReached", "Canceled", "DeadlineExceeded", "Paused"];
 
 /// What came out of a run for one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +20,8 @@ pub enum Outcome {
     Failed(Failure),
     /// A person stopped it.
     Canceled,
+    /// The cluster was paused, and it stopped between two steps.
+    Held,
 }
 
 /// What went wrong for one machine.
@@ -26,8 +33,32 @@ pub struct Failure {
     pub message: String,
     /// Whether another attempt may help.
     pub retriable: bool,
-    /// SSH did not answer, or let nobody in.
+    /// SSH did not answer, or let nobody in: nothing more was done to the machine.
     pub unreachable: bool,
+    /// Nothing failed: the run was cut short, or never began.
+    pub interrupted: bool,
+}
+
+impl Failure {
+    fn own(reason: &str, message: String, unreachable: bool) -> Self {
+        Self {
+            reason: reason.into(),
+            message,
+            retriable: true,
+            unreachable,
+            interrupted: false,
+        }
+    }
+
+    /// What is said of an attempt that a person stopped.
+    pub(super) fn canceled() -> Self {
+        Self::own("Canceled", "a person stopped it".into(), false)
+    }
+
+    /// Its time was over, or somebody took its Job away.
+    pub fn was_stopped(&self) -> bool {
+        matches!(self.reason.as_str(), "DeadlineExceeded" | "JobDeleted")
+    }
 }
 
 /// What came out of the run for a Host.
@@ -39,88 +70,203 @@ pub fn outcome(run: &PlaybookRun, host: &str) -> Outcome {
         return Outcome::UnderWay;
     };
     let result = status.hosts.iter().find(|result| result.name == host);
-    let failure = result.and_then(host_failure);
-    let clean = result.is_some_and(|result| result.clean == Some(true));
-    let only_cut_short = failure
-        .as_ref()
-        .is_none_or(|failure| failure.reason == "NotReached");
-    if run.spec.steps.contains(&Step::Reset) && clean && only_cut_short {
+    let own = result.and_then(own_failure);
+    let resets = run.spec.steps.contains(&Step::Reset);
+    if resets && own.is_none() && result.is_some_and(|result| result.clean == Some(true)) {
         // A machine that is clean is done, however the others of its batch fared.
         return Outcome::Succeeded;
     }
-    if let Some(failure) = failure {
-        return Outcome::Failed(failure);
-    }
-    let said = status.message.clone().unwrap_or_default();
-    let failed = |reason: &str, message: String| {
-        Outcome::Failed(Failure {
-            reason: reason.into(),
-            message,
-            retriable: status.retriable.unwrap_or(true),
-            unreachable: false,
-        })
-    };
-    let all_well = || {
-        status
-            .outcome
-            .as_ref()
-            .is_none_or(|outcome| outcome.hosts_failed == 0)
-    };
     match phase {
-        RunPhase::Succeeded if result.is_none() && !all_well() => failed(
-            "ResultMissing",
-            format!("the run ended without a result for {host}"),
-        ),
-        RunPhase::Succeeded if run.spec.steps.contains(&Step::Reset) => {
-            let leftovers = result
-                .map(|result| result.leftovers.join(", "))
-                .unwrap_or_default();
-            let message = if leftovers.is_empty() {
-                "the machine was not seen clean".into()
-            } else {
-                format!("left on the machine: {leftovers}")
-            };
-            failed("NotClean", message)
-        }
-        RunPhase::Succeeded => Outcome::Succeeded,
+        RunPhase::Canceled if reason_of(status) == "Paused" => Outcome::Held,
         RunPhase::Canceled => Outcome::Canceled,
-        RunPhase::DeadlineExceeded => failed("DeadlineExceeded", said),
-        RunPhase::Unknown => failed("Unknown", said),
-        RunPhase::Failed | RunPhase::Pending | RunPhase::Running => {
-            let reason = status.outcome.as_ref().map(|outcome| outcome.reason.clone());
-            failed(&reason.unwrap_or_else(|| "RunFailed".into()), said)
-        }
+        _ if own.is_some() => own.map_or(Outcome::Canceled, Outcome::Failed),
+        RunPhase::Succeeded => succeeded(status, result, host, resets),
+        RunPhase::Unknown => Outcome::Failed(unknown(status)),
+        RunPhase::DeadlineExceeded => Outcome::Failed(cut_short("DeadlineExceeded", said(status))),
+        RunPhase::Failed | RunPhase::Pending | RunPhase::Running => Outcome::Failed(failed(status)),
     }
 }
 
-fn host_failure(result: &HostResult) -> Option<Failure> {
+fn said(status: &PlaybookRunStatus) -> String {
+    status.message.clone().unwrap_or_default()
+}
+
+/// Why it ended: the executor's word, or else the operator's.
+fn reason_of(status: &PlaybookRunStatus) -> &str {
+    let told = status.outcome.as_ref().map(|outcome| outcome.reason.as_str());
+    let recorded = conditions::find(&status.conditions, condition::COMPLETE)
+        .filter(|complete| complete.status == "True")
+        .map(|complete| complete.reason.as_str());
+    recorded.or(told).unwrap_or("RunFailed")
+}
+
+fn succeeded(status: &PlaybookRunStatus, result: Option<&HostResult>, host: &str, resets: bool) -> Outcome {
+    let some_failed = status
+        .outcome
+        .as_ref()
+        .is_some_and(|outcome| outcome.hosts_failed > 0);
+    if result.is_none() && some_failed {
+        let message = format!("the run ended without a result for {host}");
+        return Outcome::Failed(Failure::own("ResultMissing", message, false));
+    }
+    if !resets {
+        return Outcome::Succeeded;
+    }
+    let leftovers = result
+        .map(|result| result.leftovers.join(", "))
+        .unwrap_or_default();
+    let message = if leftovers.is_empty() {
+        "the machine was not seen clean".into()
+    } else {
+        format!("left on the machine: {leftovers}")
+    };
+    Outcome::Failed(Failure::own("NotClean", message, false))
+}
+
+/// Where it was seen last says more than that contact was lost.
+fn unknown(status: &PlaybookRunStatus) -> Failure {
+    let step = status
+        .progress
+        .as_ref()
+        .map(|progress| progress.step.as_str())
+        .unwrap_or_default();
+    let message = match step {
+        "" => said(status),
+        step => format!("in step {step}: {}", said(status)),
+    };
+    let reason = match reason_of(status) {
+        "JobDeleted" => "JobDeleted",
+        _ => "Unknown",
+    };
+    cut_short(reason, message)
+}
+
+fn cut_short(reason: &str, message: String) -> Failure {
+    Failure {
+        interrupted: true,
+        ..Failure::own(reason, message, false)
+    }
+}
+
+/// A run that failed, for a Host that did not: the first one's failure decides what is done next.
+fn failed(status: &PlaybookRunStatus) -> Failure {
+    let first = status
+        .hosts
+        .iter()
+        .find_map(|result| Some((result, own_failure(result)?)));
+    if let Some((result, failure)) = first {
+        let message = format!("{}: {}", result.name, failure.message);
+        return Failure { message, ..failure };
+    }
+    let reason = reason_of(status);
+    Failure {
+        retriable: status.retriable.unwrap_or(true),
+        interrupted: reason == "NotStarted",
+        ..Failure::own(reason, said(status), false)
+    }
+}
+
+/// What went wrong on the host itself.
+fn own_failure(result: &HostResult) -> Option<Failure> {
     match &result.failure {
-        Some(failure) => {
-            let place = match (failure.step.as_str(), failure.task.as_str()) {
-                ("", "") => String::new(),
-                (step, "") => format!("{step}: "),
-                ("", task) => format!("{task}: "),
-                (step, task) => format!("{step}, {task}: "),
-            };
-            Some(Failure {
-                reason: failure.reason.clone(),
-                message: format!("{place}{}", failure.message),
-                retriable: true,
-                unreachable: result.unreachable,
-            })
-        }
-        None if result.unreachable => Some(Failure {
-            reason: "Unreachable".into(),
-            message: "SSH does not answer".into(),
-            retriable: true,
-            unreachable: true,
-        }),
-        None if result.failed > 0 => Some(Failure {
-            reason: "TaskFailed".into(),
-            message: "a task failed".into(),
-            retriable: true,
-            unreachable: false,
-        }),
+        Some(failure) if NOT_ITS_OWN.contains(&failure.reason.as_str()) => None,
+        Some(failure) => Some(Failure::own(&failure.reason, place(failure), result.unreachable)),
+        None if result.unreachable => Some(Failure::own("Unreachable", "SSH does not answer".into(), true)),
+        None if result.failed > 0 => Some(Failure::own("TaskFailed", "a task failed".into(), false)),
         None => None,
+    }
+}
+
+fn place(failure: &HostFailure) -> String {
+    let place = match (failure.step.as_str(), failure.task.as_str()) {
+        ("", "") => String::new(),
+        (step, "") => format!("{step}: "),
+        ("", task) => format!("{task}: "),
+        (step, task) => format!("{step}, {task}: "),
+    };
+    format!("{place}{}", failure.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Outcome, outcome};
+    use crds::PlaybookRun;
+
+    fn run(steps: &str, status: &str) -> PlaybookRun {
+        let yaml = format!(
+            "{{apiVersion: clusterwright.dev/v1alpha1, kind: PlaybookRun, metadata: {{name: r}}, spec: {{clusterName: a, intent: Join, steps: [{steps}], hosts: [h, i]}}, status: {status}}}"
+        );
+        serde_yaml::from_str(&yaml).unwrap()
+    }
+
+    /// Reason, and the marks of the failure: Retriable, Unreachable, Interrupted.
+    fn check(status: &str, expected: &str) {
+        let found = match outcome(&run("prepare, node", status), "h") {
+            Outcome::Failed(failure) => {
+                let mark = |is: bool, mark: &'static str| if is { mark } else { "" };
+                format!(
+                    "{} {}{}{}",
+                    failure.reason,
+                    mark(failure.retriable, "R"),
+                    mark(failure.unreachable, "U"),
+                    mark(failure.interrupted, "I")
+                )
+            }
+            other => format!("{other:?}"),
+        };
+        assert_eq!(found, expected, "{status}");
+    }
+
+    #[test]
+    fn lost_contact_a_deadline_and_a_start_that_failed_are_interruptions() {
+        check("{phase: Unknown, retriable: false, message: gone}", "Unknown RI");
+        check(
+            "{phase: Unknown, conditions: [{type: Complete, status: 'True', reason: JobDeleted, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}]}",
+            "JobDeleted RI",
+        );
+        let hosts =
+            "hosts: [{name: h, failure: {step: node, task: t, reason: DeadlineExceeded, message: m}}]";
+        check(
+            &format!("{{phase: DeadlineExceeded, {hosts}}}"),
+            "DeadlineExceeded RI",
+        );
+        check(
+            "{phase: Failed, retriable: true, conditions: [{type: Complete, status: 'True', reason: NotStarted, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}]}",
+            "NotStarted RI",
+        );
+    }
+
+    #[test]
+    fn a_host_that_failed_itself_says_so_however_the_run_ended() {
+        let hosts = "hosts: [{name: h, failed: 1, failure: {step: node, task: t, reason: DigestMismatch, message: m}}]";
+        for phase in ["Failed", "Unknown", "DeadlineExceeded", "Succeeded"] {
+            check(&format!("{{phase: {phase}, {hosts}}}"), "DigestMismatch R");
+        }
+    }
+
+    #[test]
+    fn what_a_person_stopped_is_not_a_failure_and_what_a_pause_held_is_neither() {
+        let hosts = "hosts: [{name: h, failure: {step: node, task: t, reason: Canceled, message: m}}]";
+        check(&format!("{{phase: Canceled, {hosts}}}"), "Canceled");
+        let outcome =
+            "outcome: {phase: Canceled, reason: Paused, message: paused before step node, digest: d}";
+        let hosts = "hosts: [{name: h, failure: {step: node, task: '', reason: Paused, message: m}}]";
+        check(&format!("{{phase: Canceled, {outcome}, {hosts}}}"), "Held");
+    }
+
+    #[test]
+    fn a_host_that_was_not_reached_fares_as_the_one_that_failed() {
+        check(
+            "{phase: Failed, hosts: [{name: h, failure: {step: node, task: t, reason: NotReached, message: m}}, {name: i, unreachable: true}]}",
+            "Unreachable RU",
+        );
+    }
+
+    #[test]
+    fn the_step_in_which_contact_was_lost_is_named() {
+        let run = run("node", "{phase: Unknown, message: gone, progress: {step: node}}");
+        assert!(
+            matches!(outcome(&run, "h"), Outcome::Failed(failure) if failure.message == "in step node: gone")
+        );
     }
 }

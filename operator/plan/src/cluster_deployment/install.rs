@@ -4,9 +4,9 @@ use crds::step::{Intent, Role};
 use jiff::Timestamp;
 
 use super::Step;
-use super::runs::{self, Target};
+use super::runs::{self, Attempt, Target};
 use super::scene::Scene;
-use crate::attempts::{Failure, Turn};
+use crate::attempts::{self, Failure, Turn};
 
 /// Where the install stands.
 #[derive(Debug)]
@@ -55,15 +55,25 @@ pub(super) fn of(scene: &Scene<'_>) -> Install {
     }
     let mut targets: Vec<Target<'_>> = Vec::new();
     let mut next_attempt = 0;
+    let mut stopped: Vec<Option<String>> = Vec::new();
+    let wanted = founders.len();
     let mut later: Option<Install> = None;
     for founder in founders {
         match scene.turn(&founder) {
-            Turn::Now { attempt, retry } => {
+            Turn::Now {
+                attempt,
+                retry,
+                goes_on,
+            } => {
                 next_attempt = next_attempt.max(attempt);
+                stopped.push(goes_on);
                 targets.push((founder, retry));
             }
             // A machine that was part of an earlier attempt is installed again with the others: every step may be.
-            Turn::Done { .. } => targets.push((founder, None)),
+            Turn::Done { .. } => {
+                stopped.push(None);
+                targets.push((founder, None));
+            }
             Turn::UnderWay { run } => return Install::UnderWay { run },
             Turn::Halted { failures, cause } => return Install::Halted { failures, cause },
             Turn::Later { at, failures, cause } => {
@@ -75,11 +85,24 @@ pub(super) fn of(scene: &Scene<'_>) -> Install {
         }
     }
     later.unwrap_or_else(|| {
-        Install::Begins(Box::new(runs::create(
-            scene,
-            Intent::Install,
-            &targets,
-            next_attempt,
-        )))
+        let attempt = Attempt {
+            number: next_attempt,
+            resume: goes_on(scene, &stopped, wanted),
+        };
+        Install::Begins(Box::new(runs::create(scene, Intent::Install, &targets, attempt)))
     })
+}
+
+/// Whether the same run stopped for all of them, and for no other machine: then the next one goes on from there.
+fn goes_on(scene: &Scene<'_>, stopped: &[Option<String>], wanted: usize) -> bool {
+    let Some(Some(first)) = stopped.first() else {
+        return false;
+    };
+    let run = scene
+        .observed
+        .runs
+        .iter()
+        .find(|run| run.metadata.name.as_ref() == Some(first));
+    let machines = run.map(|run| attempts::marks(run).len());
+    stopped.iter().all(|run| run.as_ref() == Some(first)) && machines == Some(wanted)
 }

@@ -8,7 +8,7 @@ use crds::{conditions, names};
 use jiff::{SignedDuration, Timestamp};
 
 use super::Step;
-use super::runs::{self, BATCH, Target};
+use super::runs::{self, Attempt, BATCH, Target};
 use super::scene::{Member, Scene};
 use crate::Next;
 use crate::attempts::{Failure, Turn};
@@ -35,22 +35,34 @@ pub(super) fn of<'a>(scene: &Scene<'a>) -> Joins<'a> {
     if scene.installed.is_none() {
         return joins;
     }
-    let mut due: BTreeMap<i32, Vec<Target<'a>>> = BTreeMap::new();
+    let mut due: BTreeMap<Attempt, Vec<Target<'a>>> = BTreeMap::new();
     for worker in scene.of_role(Role::Worker) {
         let Some(host) = worker.host_name() else { continue };
         if scene.active_on(host).is_some() {
             continue;
         }
         match scene.turn(&worker) {
-            Turn::Now { attempt, retry } => due.entry(attempt).or_default().push((worker, retry)),
+            Turn::Now {
+                attempt,
+                retry,
+                goes_on,
+            } => {
+                let attempt = Attempt {
+                    number: attempt,
+                    resume: goes_on.is_some(),
+                };
+                due.entry(attempt).or_default().push((worker, retry));
+            }
             Turn::Later { at, cause, .. } => joins.later.push((worker, at, cause)),
             Turn::Halted { failures, cause } => joins.halted.push((worker, failures, cause)),
             Turn::UnderWay { .. } | Turn::Done { .. } => {}
         }
     }
-    if let Some(first) = due.get(&0).filter(|first| gathers(scene, first)) {
-        let _ = first;
-        due.remove(&0);
+    if due
+        .get(&Attempt::FIRST)
+        .is_some_and(|first| gathers(scene, first))
+    {
+        due.remove(&Attempt::FIRST);
         joins.next = Some(Next::after_seconds(1));
     }
     for (attempt, targets) in due {

@@ -9,6 +9,7 @@ use super::install::Install;
 use super::runs::describe;
 use super::scene::Scene;
 use crate::attempts::{self, Failure};
+use crate::provisioning::most_attempts;
 use crate::sentence::count;
 
 /// Why the cluster is not as wanted.
@@ -56,11 +57,15 @@ pub(super) fn not_installed(scene: &Scene<'_>, work: &Work<'_>) -> Option<Lack> 
         Install::Later { at, failures, cause } => lack(
             "InstallFailed",
             format!(
-                "the install failed ({}): {}; attempt {} of {} at {}",
+                "the install {} ({}): {}; {} at {}",
+                if cause.interrupted {
+                    "was interrupted"
+                } else {
+                    "failed"
+                },
                 cause.reason,
                 cause.message,
-                failures + 1,
-                crate::provisioning::ATTEMPTS,
+                next_attempt(scene, *failures, cause),
                 at.strftime("%H:%M:%S UTC")
             ),
         ),
@@ -83,17 +88,23 @@ pub(super) fn not_installed(scene: &Scene<'_>, work: &Work<'_>) -> Option<Lack> 
     }
 }
 
+/// `attempt 2 of 3`; one that came further, or could not even begin, is not counted against the limit.
+pub(super) fn next_attempt(scene: &Scene<'_>, failures: usize, cause: &Failure) -> String {
+    let how = if cause.interrupted || cause.unreachable {
+        "goes on where it stopped"
+    } else {
+        "tried again"
+    };
+    if cause.unreachable {
+        return how.to_owned();
+    }
+    let most = most_attempts(scene.deployment);
+    format!("{how}, attempt {} of {most},", failures + 1)
+}
+
 /// What a person types to have another attempt.
 pub(super) fn retry(scene: &Scene<'_>) -> String {
-    let generation = scene.generation();
-    let annotations = scene.deployment.metadata.annotations.as_ref();
-    // A value that was used up already must be another one, and still begin with the generation.
-    let used = attempts::asked_retry(annotations, generation);
-    let value = match used.as_deref().map(|value| value.split_once('.')) {
-        None => generation.to_string(),
-        Some(None) => format!("{generation}.2"),
-        Some(Some((_, number))) => format!("{generation}.{}", number.parse::<u32>().unwrap_or(1) + 1),
-    };
+    let value = attempts::next_retry(scene.deployment.metadata.annotations.as_ref(), scene.generation());
     format!(
         "kubectl annotate --overwrite cd {} {}={value}",
         scene.name,

@@ -6,10 +6,10 @@ use crds::step::{Intent, Role};
 use jiff::Timestamp;
 
 use super::Step;
-use super::runs::{self, BATCH, Target};
+use super::runs::{self, Attempt, BATCH, Target};
 use super::scene::{Member, Scene};
 use crate::attempts::{self, Failure, Outcome, Policy, Turn};
-use crate::provisioning;
+use crate::provisioning::{self, asked_retries};
 
 /// Runs of earlier attempts that are kept.
 const KEPT: i32 = 3;
@@ -21,17 +21,14 @@ pub(super) struct Resets<'a> {
     pub steps: Vec<Step>,
     /// Machines that could not be cleaned, and when it is tried again.
     pub later: Vec<(Member<'a>, Timestamp, Failure)>,
+    /// Machines whose reset was stopped from outside: a person must say that it is to be tried again.
+    pub halted: Vec<(Member<'a>, Failure)>,
 }
 
 pub(super) fn of<'a>(scene: &Scene<'a>) -> Resets<'a> {
     let mut resets = Resets::default();
     // What did not answer last time is tried alone, so that it holds up no other.
     let mut due: BTreeMap<(i32, bool), Vec<Target<'a>>> = BTreeMap::new();
-    let policy = Policy {
-        limit: None,
-        generation: scene.generation(),
-        retry: attempts::asked_retry(scene.deployment.metadata.annotations.as_ref(), scene.generation()),
-    };
     for member in scene.leaving.iter().copied() {
         let Some(host) = member.host_name() else { continue };
         if scene.active_on(host).is_some()
@@ -44,17 +41,25 @@ pub(super) fn of<'a>(scene: &Scene<'a>) -> Resets<'a> {
             scene.observed.runs,
             &[Intent::Reset, Intent::Remove],
             member.uid(),
-            None,
         );
+        let policy = Policy {
+            limit: None,
+            generation: scene.generation(),
+            host_generation: None,
+            retries: asked_retries(member.machine, scene.deployment),
+            stopped_is_final: scene.deployment.metadata.deletion_timestamp.is_none(),
+        };
         match attempts::turn(&tried, &policy, scene.observed.now) {
-            Turn::Now { attempt, retry } => {
+            // One step: there is nothing to go on from.
+            Turn::Now { attempt, retry, .. } => {
                 let silent = tried.last().is_some_and(
                     |last| matches!(&last.outcome, Outcome::Failed(failure) if failure.unreachable),
                 );
                 due.entry((attempt, silent)).or_default().push((member, retry));
             }
             Turn::Later { at, cause, .. } => resets.later.push((member, at, cause)),
-            Turn::UnderWay { .. } | Turn::Done { .. } | Turn::Halted { .. } => {}
+            Turn::Halted { cause, .. } => resets.halted.extend(cause.map(|cause| (member, cause))),
+            Turn::UnderWay { .. } | Turn::Done { .. } => {}
         }
         let newest = tried.last().map_or(0, |tried| tried.attempt);
         let stale = |run: &&&crds::PlaybookRun| {
@@ -72,6 +77,10 @@ pub(super) fn of<'a>(scene: &Scene<'a>) -> Resets<'a> {
     }
     for ((attempt, _), targets) in due {
         for batch in targets.chunks(BATCH) {
+            let attempt = Attempt {
+                number: attempt,
+                resume: false,
+            };
             resets
                 .steps
                 .push(runs::create(scene, Intent::Reset, batch, attempt));

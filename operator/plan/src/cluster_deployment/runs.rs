@@ -48,18 +48,35 @@ pub(super) fn steps_of(intent: Intent) -> Vec<RunStep> {
 /// A machine of a run, with the retry that it answers.
 pub(super) type Target<'a> = (Member<'a>, Option<String>);
 
+/// Which attempt a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Attempt {
+    /// How often the same was tried before.
+    pub number: i32,
+    /// It goes on where the one before it stopped.
+    pub resume: bool,
+}
+
+impl Attempt {
+    pub const FIRST: Self = Self {
+        number: 0,
+        resume: false,
+    };
+}
+
 /// The step that makes a run.
-pub(super) fn create(scene: &Scene<'_>, intent: Intent, targets: &[Target<'_>], attempt: i32) -> Step {
+pub(super) fn create(scene: &Scene<'_>, intent: Intent, targets: &[Target<'_>], attempt: Attempt) -> Step {
     let mark = |(member, retry): &Target<'_>| {
         let mark = Mark {
             uid: member.uid().to_owned(),
             retry: retry.clone(),
+            host_generation: member.host.and_then(|host| host.metadata.generation),
         };
         Some((member.host_name()?.to_owned(), mark))
     };
     let marks: BTreeMap<String, Mark> = targets.iter().filter_map(mark).collect();
     let uids = marks.values().map(|mark| mark.uid.as_str());
-    let name = naming::run(&scene.name, scene.uid(), intent, uids, attempt);
+    let name = naming::run(&scene.name, scene.uid(), intent, uids, attempt.number);
     let spec = PlaybookRunSpec {
         cluster_name: Some(scene.name.clone()),
         intent,
@@ -67,7 +84,7 @@ pub(super) fn create(scene: &Scene<'_>, intent: Intent, targets: &[Target<'_>], 
         hosts: marks.keys().cloned().collect(),
         vars: BTreeMap::new(),
         timeout_seconds: TIMEOUT_SECONDS,
-        resume: false,
+        resume: attempt.resume,
         paused: false,
         cancel: false,
     };
@@ -83,7 +100,7 @@ pub(super) fn create(scene: &Scene<'_>, intent: Intent, targets: &[Target<'_>], 
             annotation::MACHINES.into(),
             serde_json::to_string(&marks).unwrap_or_default(),
         ),
-        (annotation::ATTEMPT.into(), attempt.to_string()),
+        (annotation::ATTEMPT.into(), attempt.number.to_string()),
         (annotation::GENERATION.into(), scene.generation().to_string()),
     ]));
     Step::CreateRun(Box::new(run))

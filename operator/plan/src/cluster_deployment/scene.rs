@@ -133,6 +133,7 @@ impl<'a> Scene<'a> {
     pub fn turn(&self, member: &Member<'_>) -> Turn {
         provisioning::turn(
             member.machine,
+            member.host,
             self.deployment,
             self.observed.runs,
             self.observed.now,

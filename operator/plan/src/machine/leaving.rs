@@ -9,7 +9,7 @@ use crds::{Host, MachineStatus, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{Observed, Step, active_run, name_of};
+use super::{Observed, Step, active_run, name_of, status};
 use crate::attempts::{self, Outcome};
 use crate::{Next, Plan, claims, provisioning};
 
@@ -141,12 +141,22 @@ fn resets<'a>(observed: &'a Observed<'_>, host: &'a str) -> impl Iterator<Item =
 
 fn waits_for_reset(observed: &Observed<'_>, host: &str) -> String {
     let last = resets(observed, host).max_by_key(|run| attempts::attempt_of(run));
+    let goes_on = observed
+        .deployment
+        .is_some_and(|deployment| deployment.metadata.deletion_timestamp.is_none());
     match last.map(|run| attempts::outcome(run, host)) {
+        Some(Outcome::Failed(failure)) if goes_on && failure.was_stopped() => format!(
+            "the reset of Host {host} was stopped ({}): {}; look at the machine, then {}",
+            failure.reason,
+            failure.message,
+            status::retry(observed)
+        ),
         Some(Outcome::Failed(failure)) => format!(
             "Host {host} could not be cleaned ({}): {}; it is tried again",
             failure.reason, failure.message
         ),
         Some(Outcome::Canceled) => format!("the reset of Host {host} was canceled; it is tried again"),
+        Some(Outcome::Held) => format!("the reset of Host {host} waits for the end of the pause"),
         _ => format!("waits for the reset of Host {host}"),
     }
 }

@@ -2,7 +2,7 @@
 
 use crds::conditions::{self, Statement};
 use crds::machine::{LastRun, MachinePhase, MachineStatus};
-use crds::names::condition;
+use crds::names::{annotation, condition};
 use crds::step::Role;
 use crds::{Host, PlaybookRun};
 use jiff::SignedDuration;
@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::{Hold, Observed, active_run, name_of};
 use crate::attempts::{self, Outcome, Turn};
 use crate::cluster::NodeSeen;
-use crate::sentence::cut;
+use crate::sentence::{count, cut};
 
 /// How long a node may take to be seen before that is spoken of.
 pub(super) const FRESH: SignedDuration = SignedDuration::from_secs(60);
@@ -156,21 +156,33 @@ fn provisioned(observed: &Observed<'_>, host: Option<&Host>, turn: &Turn) -> Sta
                 false,
                 &cause.reason,
                 format!(
-                    "{} (gave up after {failures} attempts: correct it, then annotate clusterwright.dev/retry={})",
+                    "{} (gave up after {}: correct it, then {})",
                     cause.message,
-                    observed.machine.metadata.generation.unwrap_or_default()
+                    count(*failures, "attempt"),
+                    retry(observed)
                 ),
             ),
             None => of(
                 false,
                 "Canceled",
-                format!(
-                    "the run was canceled (to go on: annotate clusterwright.dev/retry={})",
-                    observed.machine.metadata.generation.unwrap_or_default()
-                ),
+                format!("the run was canceled (to go on: {})", retry(observed)),
             ),
         },
     }
+}
+
+/// What a person types to have another attempt.
+pub(super) fn retry(observed: &Observed<'_>) -> String {
+    let metadata = &observed.machine.metadata;
+    let value = attempts::next_retry(
+        metadata.annotations.as_ref(),
+        metadata.generation.unwrap_or_default(),
+    );
+    format!(
+        "kubectl annotate --overwrite machine {} {}={value}",
+        metadata.name.as_deref().unwrap_or_default(),
+        annotation::RETRY
+    )
 }
 
 fn under_way(observed: &Observed<'_>, host: &str, run: &str) -> String {
@@ -290,6 +302,7 @@ fn last_run(observed: &Observed<'_>, host: &Host) -> Option<LastRun> {
     let (outcome, message) = match attempts::outcome(newest, name) {
         Outcome::Succeeded => ("Succeeded", None),
         Outcome::Canceled => ("Canceled", None),
+        Outcome::Held => ("Paused", None),
         Outcome::Failed(failure) if failure.unreachable => ("Unreachable", Some(failure)),
         Outcome::Failed(failure) => ("Failed", Some(failure)),
         Outcome::UnderWay => return None,

@@ -1,0 +1,192 @@
+//! Whether to try again: at once, later, where the last attempt stopped, or not without a person.
+//!
+//! An attempt that came further than all before it does not count, and the delay is short again. One that could not even
+//! get into the machine has done nothing there: it is tried for as long as it takes, the later the longer between.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Failure, Outcome, Tried};
+
+const FIRST_DELAY_SECONDS: i64 = 15;
+/// After lost contact: the cause is in the metadata cluster, not on the machine, and the guard there waits by itself for
+/// what is left at work. Waiting here as well would only add up.
+const FIRST_DELAY_AFTER_UNKNOWN_SECONDS: i64 = 5;
+const LONGEST_DELAY_SECONDS: i64 = 600;
+
+/// How often, and on whose word.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Attempts without progress for one generation; none: for ever.
+    pub limit: Option<usize>,
+    /// The generation that is wanted now: a changed spec is worth new attempts.
+    pub generation: i64,
+    /// The Host's generation now: so is a changed Host.
+    pub host_generation: Option<i64>,
+    /// Retries that people ask for, already checked against the generations that they are meant for.
+    pub retries: Vec<String>,
+    /// One that was stopped from outside (its deadline, its Job deleted) waits for a person.
+    pub stopped_is_final: bool,
+}
+
+/// Whether to try (again).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Try now.
+    Now {
+        /// The attempt's number.
+        attempt: i32,
+        /// The retry that it answers.
+        retry: Option<String>,
+        /// The run that it goes on from, where that one stopped; none: from the first step.
+        goes_on: Option<String>,
+    },
+    /// One is under way.
+    UnderWay {
+        /// Name of the run.
+        run: String,
+    },
+    /// It is done.
+    Done {
+        /// Name of the run.
+        run: String,
+        /// When.
+        at: Option<Timestamp>,
+    },
+    /// Try again later.
+    Later {
+        /// When.
+        at: Timestamp,
+        /// How many attempts in a row came no further.
+        failures: usize,
+        /// What went wrong last.
+        cause: Failure,
+    },
+    /// Nothing is tried again by itself.
+    Halted {
+        /// How many attempts failed.
+        failures: usize,
+        /// What went wrong last; none: a person stopped it.
+        cause: Option<Failure>,
+    },
+}
+
+impl Turn {
+    /// The first attempt.
+    pub fn first() -> Self {
+        Turn::Now {
+            attempt: 0,
+            retry: None,
+            goes_on: None,
+        }
+    }
+}
+
+/// Decides about the next attempt.
+pub fn turn(tried: &[Tried], policy: &Policy, now: Timestamp) -> Turn {
+    let Some(last) = tried.last() else {
+        return Turn::first();
+    };
+    let again = |retry: Option<String>| Turn::Now {
+        attempt: last.attempt.saturating_add(1),
+        retry,
+        goes_on: goes_on(last, policy),
+    };
+    let cause = match &last.outcome {
+        Outcome::UnderWay => {
+            return Turn::UnderWay {
+                run: last.run.clone(),
+            };
+        }
+        Outcome::Succeeded => {
+            return Turn::Done {
+                run: last.run.clone(),
+                at: last.ended,
+            };
+        }
+        // The pause is over, or nobody would ask.
+        Outcome::Held => return again(None),
+        Outcome::Failed(failure) => Some(failure.clone()),
+        Outcome::Canceled => None,
+    };
+    let fresh = |retry: &&String| tried.iter().all(|tried| tried.retry.as_ref() != Some(*retry));
+    let retries = last.asked.iter().chain(&policy.retries);
+    if let Some(retry) = retries.into_iter().find(fresh) {
+        return again(Some(retry.clone()));
+    }
+    let counted: Vec<&Tried> = tried.iter().filter(|tried| counts(tried, policy)).collect();
+    if counted.is_empty() {
+        return again(None);
+    }
+    let in_vain = in_vain(&counted);
+    let halted = match (&cause, policy.limit) {
+        (Some(cause), _) if policy.stopped_is_final && cause.was_stopped() => true,
+        (_, None) => false,
+        (None, Some(_)) => true,
+        (Some(cause), Some(_)) if cause.unreachable => false,
+        (Some(cause), Some(limit)) => !cause.retriable || in_vain >= limit,
+    };
+    if halted {
+        return Turn::Halted {
+            failures: counted.len(),
+            cause,
+        };
+    }
+    let cause = cause.unwrap_or_else(Failure::canceled);
+    let at = last.ended.map_or(now, |ended| ended + delay(&cause, in_vain));
+    if at <= now {
+        return again(None);
+    }
+    Turn::Later {
+        at,
+        failures: in_vain,
+        cause,
+    }
+}
+
+/// What was held at a pause counts for nothing; what was tried of another spec or on another Host says nothing of these.
+fn counts(tried: &Tried, policy: &Policy) -> bool {
+    let same_host = tried.host_generation.is_none()
+        || policy.host_generation.is_none()
+        || tried.host_generation == policy.host_generation;
+    let same = policy.limit.is_none() || (tried.generation == Some(policy.generation) && same_host);
+    same && tried.outcome != Outcome::Held
+}
+
+/// Attempts in a row, up to the last one, that came no further than those before them. The first of all is one of them.
+fn in_vain(counted: &[&Tried]) -> usize {
+    let mut furthest: Option<usize> = None;
+    counted.iter().fold(0, |in_vain, tried| {
+        let further = furthest.is_some_and(|furthest| tried.steps_done > furthest);
+        furthest = furthest.max(Some(tried.steps_done));
+        if further { 0 } else { in_vain + 1 }
+    })
+}
+
+/// The run that the next attempt goes on from. After an interruption what is done is done, and the probes say how much;
+/// after a failure of its own, or with another spec, all steps are played again: they change nothing where they are done,
+/// and what went wrong may have its cause in one that a probe takes for done.
+fn goes_on(last: &Tried, policy: &Policy) -> Option<String> {
+    let stopped = match &last.outcome {
+        Outcome::Held | Outcome::Canceled => true,
+        // One that did not begin leaves things as it found them.
+        Outcome::Failed(failure) if failure.reason == "NotStarted" => last.resumed,
+        Outcome::Failed(failure) => failure.interrupted || failure.unreachable,
+        Outcome::UnderWay | Outcome::Succeeded => false,
+    };
+    (stopped && last.generation == Some(policy.generation)).then(|| last.run.clone())
+}
+
+fn delay(cause: &Failure, in_vain: usize) -> SignedDuration {
+    let first = if cause.reason == "Unknown" {
+        FIRST_DELAY_AFTER_UNKNOWN_SECONDS
+    } else {
+        FIRST_DELAY_SECONDS
+    };
+    let doublings = u32::try_from(in_vain.saturating_sub(1))
+        .unwrap_or(u32::MAX)
+        .min(16);
+    SignedDuration::from_secs((first << doublings).min(LONGEST_DELAY_SECONDS))
+}
+
+#[cfg(test)]
+mod tests;
