@@ -1,8 +1,16 @@
 //! The guard stands on each machine between SSH and the shell: it runs every command of a run under the run's fence,
 //! the pair (claim epoch of the Host, token of the run). A lower fence than the highest seen is refused; a higher one
 //! waits for what the lower left behind, and ends it after a time.
+//!
+//! This library decides and describes: no input or output, no clock. The program beside it does the work.
 
-use serde::{Deserialize, Serialize};
+pub mod at_work;
+pub mod fence;
+pub mod oracle;
+pub mod patience;
+pub mod record;
+
+pub use fence::Fence;
 
 /// Where the guard and its state are on a machine. A reset keeps it.
 pub const DIRECTORY: &str = "/var/lib/clusterwright/guard";
@@ -12,12 +20,5 @@ pub const REFUSED: u8 = 79;
 pub const STATE_FAILED: u8 = 78;
 /// What the guard's own words on standard error begin with; the reason follows: `refused: ...` or `failed: ...`.
 pub const MARKER: &str = "clusterwright-guard: ";
-
-/// Which run a command belongs to: the epoch first, then the token.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Fence {
-    /// How often the Host has been claimed.
-    pub epoch: i64,
-    /// Grows with each run of one cluster.
-    pub token: i64,
-}
+/// The variable in the environment of each command of a run: its fence. Whatever a command starts inherits it.
+pub const MARK: &str = "CLUSTERWRIGHT_FENCE";

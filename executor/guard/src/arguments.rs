@@ -1,0 +1,217 @@
+//! The command line of `begin`, `end` and `read`.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::time::Duration;
+
+use guard::Fence;
+use guard::fence::Standing;
+use guard::patience::Patience;
+
+use crate::failure::Failure;
+
+const USAGE: &str = "guard begin --epoch E --token T --cluster C --host H --run NAMESPACE/NAME --attempt N \
+    --steps A,B,C [--wait-seconds 45] [--kill-after-seconds 10] | guard end --epoch E --token T \
+    [--wait-seconds 20] [--kill-after-seconds 10] | guard read";
+
+/// What is asked.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verb {
+    Begin(Begin),
+    End(End),
+    Read,
+}
+
+/// A run that wants the machine.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Begin {
+    pub standing: Standing,
+    pub steps: Vec<String>,
+    pub patience: Patience,
+}
+
+/// A run that leaves it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    pub fence: Fence,
+    pub patience: Patience,
+}
+
+/// Reads the arguments after the program's name.
+pub fn parse(arguments: Vec<OsString>) -> Result<Verb, Failure> {
+    let mut arguments = arguments.into_iter().map(|argument| {
+        argument
+            .into_string()
+            .map_err(|argument| wrong(&format!("{} is no text", argument.display())))
+    });
+    let verb = arguments.next().unwrap_or_else(|| Ok(String::new()))?;
+    let mut options = Options(BTreeMap::new());
+    while let Some(name) = arguments.next() {
+        let name = name?;
+        let value = arguments
+            .next()
+            .ok_or_else(|| wrong(&format!("{name} needs a value")))??;
+        if options.0.insert(name.clone(), value).is_some() {
+            return Err(wrong(&format!("{name} is there twice")));
+        }
+    }
+    let verb = match verb.as_str() {
+        "begin" => Verb::Begin(begin(&mut options)?),
+        "end" => Verb::End(End {
+            fence: options.fence()?,
+            patience: options.patience(20)?,
+        }),
+        "read" => Verb::Read,
+        other => return Err(wrong(&format!("there is no {other:?}"))),
+    };
+    match options.0.first_key_value() {
+        Some((unknown, _)) => Err(wrong(&format!("there is no {unknown}"))),
+        None => Ok(verb),
+    }
+}
+
+fn begin(options: &mut Options) -> Result<Begin, Failure> {
+    Ok(Begin {
+        standing: Standing {
+            fence: options.fence()?,
+            cluster: options.name("--cluster")?,
+            host: options.name("--host")?,
+            run: options.name("--run")?,
+            attempt: options.number("--attempt", Some(0))?,
+            open: false,
+        },
+        steps: options
+            .text("--steps")?
+            .split(',')
+            .filter(|step| !step.is_empty())
+            .map(step)
+            .collect::<Result<_, _>>()?,
+        patience: options.patience(45)?,
+    })
+}
+
+/// A step's name becomes the name of a link.
+fn step(name: &str) -> Result<String, Failure> {
+    let fits = name.len() <= 63
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+    fits.then(|| name.to_owned()).ok_or_else(|| {
+        wrong(&format!(
+            "step {name:?} is not a name of lower-case letters, digits and '-'"
+        ))
+    })
+}
+
+struct Options(BTreeMap<String, String>);
+
+impl Options {
+    fn text(&mut self, name: &str) -> Result<String, Failure> {
+        self.0
+            .remove(name)
+            .ok_or_else(|| wrong(&format!("{name} is missing")))
+    }
+
+    fn name(&mut self, name: &str) -> Result<String, Failure> {
+        let text = self.text(name)?;
+        // Two names of 253 characters and a slash; a line of the log has to stay small.
+        if text.is_empty() || text.len() > 600 || text.chars().any(char::is_control) {
+            return Err(wrong(&format!("{name} is not a name")));
+        }
+        Ok(text)
+    }
+
+    fn number(&mut self, name: &str, default: Option<i64>) -> Result<i64, Failure> {
+        match (self.0.remove(name), default) {
+            (Some(text), _) => text
+                .parse()
+                .ok()
+                .filter(|number| *number >= 0)
+                .ok_or_else(|| wrong(&format!("{name} is not a number from 0"))),
+            (None, Some(default)) => Ok(default),
+            (None, None) => Err(wrong(&format!("{name} is missing"))),
+        }
+    }
+
+    fn fence(&mut self) -> Result<Fence, Failure> {
+        Ok(Fence {
+            epoch: self.number("--epoch", None)?,
+            token: self.number("--token", None)?,
+        })
+    }
+
+    fn patience(&mut self, wait: i64) -> Result<Patience, Failure> {
+        let mut seconds = |name, default| {
+            let number = self.number(name, Some(default))?;
+            // A day is more than anybody waits, and far from any overflow.
+            Ok(Duration::from_secs(
+                u64::try_from(number).unwrap_or_default().min(86_400),
+            ))
+        };
+        Ok(Patience {
+            wait: seconds("--wait-seconds", wait)?,
+            kill_after: seconds("--kill-after-seconds", 10)?,
+        })
+    }
+}
+
+fn wrong(what: &str) -> Failure {
+    Failure::Usage(format!("{what}; usage: {USAGE}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Verb, Failure> {
+        parse(line.split_whitespace().map(OsString::from).collect())
+    }
+
+    const BEGIN: &str =
+        "begin --epoch 3 --token 41 --cluster a --host h --run ns/r --attempt 2 --steps etcd,node";
+
+    #[test]
+    fn a_begin_names_all_of_its_run() {
+        let Ok(Verb::Begin(begin)) = parsed(BEGIN) else {
+            panic!("refused")
+        };
+        assert_eq!(begin.standing.fence, Fence { epoch: 3, token: 41 });
+        assert_eq!((begin.standing.run.as_str(), begin.standing.attempt), ("ns/r", 2));
+        assert_eq!(begin.steps, ["etcd", "node"]);
+        assert_eq!(begin.patience.wait, Duration::from_secs(45));
+        assert!(!begin.standing.open);
+    }
+
+    #[test]
+    fn an_end_waits_less() {
+        let Ok(Verb::End(end)) = parsed("end --epoch 1 --token 2 --kill-after-seconds 0") else {
+            panic!("refused")
+        };
+        assert_eq!(
+            (end.patience.wait, end.patience.kill_after),
+            (Duration::from_secs(20), Duration::ZERO)
+        );
+    }
+
+    #[test]
+    fn what_is_not_meant_is_refused() {
+        for line in [
+            "",
+            "start",
+            "read --epoch",
+            "read --epoch 1",
+            "end --epoch 1",
+            "end --epoch -1 --token 1",
+            "end --epoch 1 --token x",
+            "end --epoch 1 --epoch 1 --token 1",
+            &BEGIN.replace("etcd", "../etcd"),
+            &BEGIN.replace("etcd", "run.json"),
+            &BEGIN.replace("etcd", "a b"),
+        ] {
+            let refused = parsed(line).expect_err(line);
+            assert_eq!(refused.exit_code(), 64);
+            assert!(refused.to_string().contains("usage: guard begin"), "{refused}");
+        }
+    }
+}

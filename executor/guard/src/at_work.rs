@@ -1,0 +1,245 @@
+//! Which fence a process of the machine works for, by what `/proc` shows of it.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Fence, MARK};
+
+/// A process as `/proc` shows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Seen {
+    pub pid: i32,
+    /// The program's file.
+    pub executable: PathBuf,
+    /// NUL after each.
+    pub arguments: Vec<u8>,
+    /// NUL after each.
+    pub environment: Vec<u8>,
+    /// A line for each hierarchy.
+    pub cgroups: String,
+}
+
+/// A process that works for a fence. Its arguments stay out: they may hold secrets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Worker {
+    pub pid: i32,
+    /// The first of its arguments, the program's name.
+    pub command: String,
+    /// EPOCH-TOKEN.
+    pub fence: String,
+}
+
+/// How the guard was called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Called {
+    /// By the name of a step's link in a run's directory: as a shell.
+    Shell { fence: Fence, step: String },
+    /// By its own name.
+    Guard,
+}
+
+impl Called {
+    /// By the first of the arguments: `.../runs/EPOCH-TOKEN/STEP`.
+    pub fn by(name: &Path) -> Self {
+        let shell = || {
+            let directory = name.parent()?;
+            let fence = directory.file_name()?.to_str()?.parse().ok()?;
+            (directory.parent()?.file_name()? == "runs").then_some(())?;
+            let step = name.file_name()?.to_str()?.to_owned();
+            Some(Self::Shell { fence, step })
+        };
+        shell().unwrap_or(Self::Guard)
+    }
+}
+
+/// The fence that a process works for, where the guard lives in `directory`: by its name if it is a guard, else by the
+/// mark in its environment, else by the scope that it was started in.
+pub fn fence_of(seen: &Seen, directory: &Path) -> Option<Fence> {
+    guards_fence(seen, directory)
+        .or_else(|| marked(&seen.environment))
+        .or_else(|| in_scope(&seen.cgroups))
+}
+
+/// The program's name, without anything that may be secret.
+pub fn command_of(seen: &Seen) -> String {
+    let name = seen.arguments.split(|byte| *byte == 0).next().unwrap_or_default();
+    let name = if name.is_empty() {
+        seen.executable.to_string_lossy()
+    } else {
+        String::from_utf8_lossy(name)
+    };
+    // A program may put anything there, and everything into one: `sshd: user@pts/0`.
+    let name = name.split(char::is_whitespace).next().unwrap_or_default();
+    name.chars().filter(|c| !c.is_control()).take(100).collect()
+}
+
+/// A guard counts from its first moment: between its check and its child, no child has the mark yet.
+fn guards_fence(seen: &Seen, directory: &Path) -> Option<Fence> {
+    if seen.executable.parent() != Some(directory) {
+        return None;
+    }
+    let arguments: Vec<&[u8]> = seen.arguments.split(|byte| *byte == 0).collect();
+    match Called::by(Path::new(OsStr::from_bytes(arguments.first()?))) {
+        Called::Shell { fence, .. } => Some(fence),
+        Called::Guard => Some(Fence {
+            epoch: number_after(&arguments, b"--epoch")?,
+            token: number_after(&arguments, b"--token")?,
+        }),
+    }
+}
+
+fn number_after(arguments: &[&[u8]], name: &[u8]) -> Option<i64> {
+    let at = arguments.iter().position(|argument| *argument == name)?;
+    std::str::from_utf8(arguments.get(at + 1)?).ok()?.parse().ok()
+}
+
+fn marked(environment: &[u8]) -> Option<Fence> {
+    environment
+        .split(|byte| *byte == 0)
+        .filter_map(|variable| variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))
+        .find_map(|value| std::str::from_utf8(value).ok()?.parse().ok())
+}
+
+/// `clusterwright-EPOCH-TOKEN-PID.scope`, as `scope_name` has it.
+fn in_scope(cgroups: &str) -> Option<Fence> {
+    cgroups.split(['/', '\n']).find_map(|part| {
+        let rest = part.strip_prefix("clusterwright-")?.strip_suffix(".scope")?;
+        let (fence, _pid) = rest.rsplit_once('-')?;
+        fence.parse().ok()
+    })
+}
+
+/// The name of the systemd scope of one command.
+pub fn scope_name(fence: Fence, pid: u32) -> String {
+    format!("clusterwright-{fence}-{pid}.scope")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const HERE: &str = "/var/lib/clusterwright/guard";
+    const FENCE: Fence = Fence { epoch: 3, token: 41 };
+
+    fn seen() -> Seen {
+        Seen {
+            pid: 7,
+            executable: "/usr/bin/sleep".into(),
+            arguments: b"sleep\x0060\0".to_vec(),
+            environment: b"HOME=/root\0".to_vec(),
+            cgroups: "1:name=systemd:/system.slice/ssh.service\n0::/system.slice/ssh.service\n".into(),
+        }
+    }
+
+    fn of(change: impl FnOnce(&mut Seen)) -> Option<Fence> {
+        let mut seen = seen();
+        change(&mut seen);
+        fence_of(&seen, Path::new(HERE))
+    }
+
+    #[test]
+    fn a_process_of_nobody_is_left_alone() {
+        assert_eq!(of(|_| ()), None);
+        assert_eq!(
+            of(|seen| seen.environment = b"XCLUSTERWRIGHT_FENCE=3-41\0".to_vec()),
+            None
+        );
+        assert_eq!(
+            of(|seen| seen.environment = b"CLUSTERWRIGHT_FENCE=3\0".to_vec()),
+            None
+        );
+        assert_eq!(
+            of(|seen| seen.arguments = b"/x/runs/3-41/etcd\0-c\0".to_vec()),
+            None
+        );
+        assert_eq!(
+            of(|seen| seen.cgroups = "0::/clusterwright.slice/clusterwright-x.scope\n".into()),
+            None
+        );
+    }
+
+    #[test]
+    fn what_inherited_the_mark_is_at_work() {
+        assert_eq!(
+            of(|seen| seen.environment = b"A=b\0CLUSTERWRIGHT_FENCE=3-41\0".to_vec()),
+            Some(FENCE)
+        );
+    }
+
+    #[test]
+    fn what_cleared_its_environment_is_found_in_its_scope() {
+        let cgroups = format!("0::/clusterwright.slice/{}\n", scope_name(FENCE, 99));
+        assert_eq!(of(|seen| seen.cgroups = cgroups), Some(FENCE));
+        let v1 = format!(
+            "4:memory:/\n1:name=systemd:/clusterwright.slice/{}\n0::/\n",
+            scope_name(FENCE, 99)
+        );
+        assert_eq!(of(|seen| seen.cgroups = v1), Some(FENCE));
+    }
+
+    #[test]
+    fn a_guard_counts_before_it_has_a_child() {
+        let name = format!("{HERE}/runs/3-41/etcd\0-c\0true\0");
+        for executable in ["guard", "guard (deleted)"] {
+            let found = of(|seen| {
+                seen.executable = Path::new(HERE).join(executable);
+                seen.arguments = name.clone().into_bytes();
+            });
+            assert_eq!(found, Some(FENCE));
+        }
+    }
+
+    #[test]
+    fn a_begin_that_was_overtaken_counts() {
+        let found = of(|seen| {
+            seen.executable = Path::new(HERE).join("guard");
+            seen.arguments = format!("{HERE}/guard\0begin\0--epoch\x003\0--token\x0041\0").into_bytes();
+        });
+        assert_eq!(found, Some(FENCE));
+    }
+
+    #[test]
+    fn arguments_are_never_told() {
+        let mut process = seen();
+        process.arguments = b"mysql --password=canary\0--password\0canary\0".to_vec();
+        assert_eq!(command_of(&process), "mysql");
+        process.arguments = b"\0".to_vec();
+        assert_eq!(command_of(&process), "/usr/bin/sleep");
+    }
+
+    #[test]
+    fn the_steps_link_makes_the_guard_a_shell() {
+        let shell = Called::Shell {
+            fence: FENCE,
+            step: "probe-etcd".into(),
+        };
+        assert_eq!(Called::by(Path::new("/x/runs/3-41/probe-etcd")), shell);
+        for name in [
+            "guard",
+            "/x/guard",
+            "/x/runs/guard",
+            "/x/run/3-41/etcd",
+            "/3-41/etcd",
+            "",
+        ] {
+            assert_eq!(Called::by(Path::new(name)), Called::Guard, "{name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_a_process_says_of_itself_is_a_panic(
+            arguments: Vec<u8>, environment: Vec<u8>, cgroups: String, own: bool,
+        ) {
+            let executable = if own { Path::new(HERE).join("guard") } else { "/bin/x".into() };
+            let seen = Seen { pid: 1, executable, arguments, environment, cgroups };
+            fence_of(&seen, Path::new(HERE));
+            command_of(&seen);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! `guard begin`: takes the machine for a run.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use guard::Fence;
+use guard::at_work::Worker;
+use guard::fence::{Admission, Standing, may_begin};
+use guard::record::{Event, Of, Record};
+use nix::sys::stat::{Mode, umask};
+use nix::unistd::geteuid;
+use serde::Serialize;
+
+use crate::arguments::Begin;
+use crate::drain::{Whose, drain};
+use crate::failure::Failure;
+use crate::journal::record;
+use crate::state::{Directory, Held, replace};
+
+/// Runs before this many stay known, so that what still comes from them is refused in words. Of a run before these, the
+/// shell says that there is no such file: nothing is run either way.
+const REMEMBERED: usize = 8;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    #[serde(flatten)]
+    fence: Fence,
+    ended: Vec<Worker>,
+    waited_milliseconds: u128,
+}
+
+/// Raises the fence, waits until the machine is quiet, and opens the run's shells. Gives the answer to print.
+pub fn begin(directory: &Directory, asked: &Begin) -> Result<String, Failure> {
+    only_root()?;
+    umask(Mode::from_bits_truncate(0o022));
+    let standing = &asked.standing;
+    let mut raised = false;
+    let drained = drain(
+        directory,
+        standing,
+        Whose::Below(standing.fence),
+        asked.patience,
+        || {
+            admit(directory, standing)?;
+            if !raised && let Some(held) = directory.try_hold()? {
+                raise(&held, standing)?;
+                raised = true;
+            }
+            Ok(raised)
+        },
+    )?;
+
+    let held = directory.hold()?;
+    admitted(&held, standing)?;
+    forget_old_runs(directory, standing.fence)?;
+    make_shells(directory, standing, &asked.steps)?;
+    held.write(Record {
+        of: Some(Of::Lower),
+        ..record(Event::Quiet, standing, "")
+    })?;
+    held.remember(&Standing {
+        open: true,
+        ..standing.clone()
+    })?;
+    serde_json::to_string(&Answer {
+        fence: standing.fence,
+        ended: drained.ended,
+        waited_milliseconds: drained.waited.as_millis(),
+    })
+    .map_err(Failure::json)
+}
+
+/// What changes a machine's state is root's.
+pub fn only_root() -> Result<(), Failure> {
+    if geteuid().is_root() {
+        Ok(())
+    } else {
+        Err(Failure::State("only root begins and ends runs".to_owned()))
+    }
+}
+
+/// Looks without the mutex, since what has to be ended may hold it: an overtaken run goes as soon as it sees that.
+fn admit(directory: &Directory, standing: &Standing) -> Result<(), Failure> {
+    match may_begin(directory.highest()?.as_ref(), standing.fence) {
+        Admission::Granted => Ok(()),
+        Admission::Refused(_) | Admission::Lost(_) => admitted(&directory.hold()?, standing),
+    }
+}
+
+/// Looks under the mutex, and writes down a refusal.
+pub fn admitted(held: &Held, standing: &Standing) -> Result<(), Failure> {
+    match may_begin(held.directory.highest()?.as_ref(), standing.fence) {
+        Admission::Granted => Ok(()),
+        Admission::Refused(reason) | Admission::Lost(reason) => {
+            // Refused all the same if it cannot be written down.
+            let _ = held.write(Record {
+                reason: Some(reason.clone()),
+                ..record(Event::Refused, standing, "")
+            });
+            Err(Failure::Refused(reason))
+        }
+    }
+}
+
+fn raise(held: &Held, standing: &Standing) -> Result<(), Failure> {
+    admitted(held, standing)?;
+    match held.directory.highest()? {
+        // Again, by the same run: its commands may be let through already.
+        Some(highest) if highest.fence == standing.fence => Ok(()),
+        _ => {
+            held.write(record(Event::Raised, standing, ""))?;
+            held.remember(standing)
+        }
+    }
+}
+
+/// A link for each step and each probe: their names are what the log calls the commands.
+fn make_shells(directory: &Directory, standing: &Standing, steps: &[String]) -> Result<(), Failure> {
+    let place = directory.run(standing.fence);
+    fs::create_dir_all(&place).map_err(Failure::on("make", &place))?;
+    for step in steps {
+        for name in [step.clone(), format!("probe-{step}")] {
+            let link = place.join(name);
+            match symlink("../../guard", &link) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (),
+                made => made.map_err(Failure::on("make", &link))?,
+            }
+        }
+    }
+    let run = Standing {
+        open: true,
+        ..standing.clone()
+    };
+    let text = serde_json::to_string(&run).map_err(Failure::json)?;
+    replace(&place.join("run.json"), &(text + "\n"))
+}
+
+fn forget_old_runs(directory: &Directory, fence: Fence) -> Result<(), Failure> {
+    let place = directory.runs();
+    fs::create_dir_all(&place).map_err(Failure::on("make", &place))?;
+    let lower: BTreeMap<Fence, PathBuf> = fs::read_dir(&place)
+        .map_err(Failure::on("read", &place))?
+        .flatten()
+        .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())))
+        .filter(|(of, _)| *of < fence)
+        .collect();
+    for path in lower.into_values().rev().skip(REMEMBERED) {
+        fs::remove_dir_all(&path).map_err(Failure::on("remove", &path))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! Why the guard ran nothing, and what it says and returns then.
+
+use std::io;
+use std::path::Path;
+
+use guard::{MARKER, REFUSED, STATE_FAILED};
+use thiserror::Error;
+
+/// Wrong arguments, as sysexits.h has it.
+const USAGE: u8 = 64;
+
+/// Why nothing was run. Its text is the guard's word on standard error.
+#[derive(Debug, Error)]
+pub enum Failure {
+    /// A newer run has the machine.
+    #[error("{MARKER}refused: {0}")]
+    Refused(String),
+    /// The guard cannot keep its promise.
+    #[error("{MARKER}failed: {0}")]
+    State(String),
+    /// Called wrongly.
+    #[error("{MARKER}failed: {0}")]
+    Usage(String),
+}
+
+impl Failure {
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Refused(_) => REFUSED,
+            Self::State(_) => STATE_FAILED,
+            Self::Usage(_) => USAGE,
+        }
+    }
+
+    /// For `map_err`: what was tried with which file, what the system said, and what a person can do.
+    pub fn on(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |error| {
+            let advice = match error.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    "; make room on this file system (see df) and let the run try again"
+                }
+                io::ErrorKind::ReadOnlyFilesystem => {
+                    "; the disk may be broken (see dmesg): make it writable and let the run try again"
+                }
+                io::ErrorKind::PermissionDenied => "; the guard's directory belongs to root",
+                _ => "",
+            };
+            Self::State(format!("failed to {action} {}: {error}{advice}", path.display()))
+        }
+    }
+
+    /// What cannot happen to our own types.
+    pub fn json(error: serde_json::Error) -> Self {
+        Self::State(format!("failed to write JSON: {error}"))
+    }
+}

@@ -1,0 +1,204 @@
+//! The fence, what a machine remembers of the highest one, and who may pass.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Which run a command belongs to: the epoch first, then the token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Fence {
+    /// How often the Host has been claimed.
+    pub epoch: i64,
+    /// Grows with each run of one cluster.
+    pub token: i64,
+}
+
+/// A text that is no fence.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0:?} is no fence: it is written EPOCH-TOKEN")]
+pub struct NoFence(String);
+
+impl fmt::Display for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.epoch, self.token)
+    }
+}
+
+impl FromStr for Fence {
+    type Err = NoFence;
+
+    fn from_str(text: &str) -> Result<Self, NoFence> {
+        let number = |text: &str| {
+            let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            digits.then(|| text.parse().ok()).flatten()
+        };
+        text.split_once('-')
+            .and_then(|(epoch, token)| {
+                Some(Self {
+                    epoch: number(epoch)?,
+                    token: number(token)?,
+                })
+            })
+            .ok_or_else(|| NoFence(text.chars().take(64).collect()))
+    }
+}
+
+/// The run that works on this machine, or was the last to: the content of the file `fence`, and of each run's `run.json`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    #[serde(flatten)]
+    pub fence: Fence,
+    #[serde(default)]
+    pub cluster: String,
+    #[serde(default)]
+    pub host: String,
+    /// NAMESPACE/NAME.
+    #[serde(default)]
+    pub run: String,
+    #[serde(default)]
+    pub attempt: i64,
+    /// Whether its commands are let through: not before the machine was quiet, and not after `end`.
+    #[serde(default)]
+    pub open: bool,
+}
+
+/// Whether a command may pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Admission {
+    /// It may.
+    Granted,
+    /// Another run has this machine, or this run has ended on it.
+    Refused(String),
+    /// What the machine remembers cannot be right.
+    Lost(String),
+}
+
+/// Whether a run may begin (or end) here, by the highest fence seen.
+pub fn may_begin(highest: Option<&Standing>, fence: Fence) -> Admission {
+    match highest {
+        Some(highest) if fence < highest.fence => Admission::Refused(newer(highest, fence)),
+        _ => Admission::Granted,
+    }
+}
+
+/// Whether a command of a run may be started here. Only `begin` raises a fence: a command that comes with a higher one
+/// than the machine has seen shows that the machine forgot.
+pub fn may_run(highest: Option<&Standing>, fence: Fence) -> Admission {
+    match highest {
+        Some(highest) if fence < highest.fence => Admission::Refused(newer(highest, fence)),
+        Some(highest) if fence == highest.fence && highest.open => Admission::Granted,
+        Some(highest) if fence == highest.fence => Admission::Refused(format!(
+            "run {} with fence {fence} has ended on this machine, or has not begun",
+            highest.run
+        )),
+        _ => Admission::Lost(format!(
+            "fence {fence} was never raised on this machine: its state was lost; let the run begin again"
+        )),
+    }
+}
+
+fn newer(highest: &Standing, fence: Fence) -> String {
+    format!(
+        "fence {fence} is lower than {}: run {} of cluster {} has this machine now",
+        highest.fence, highest.run, highest.cluster
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn fence(epoch: i64, token: i64) -> Fence {
+        Fence { epoch, token }
+    }
+
+    fn standing(epoch: i64, token: i64, open: bool) -> Standing {
+        Standing {
+            fence: fence(epoch, token),
+            open,
+            ..Standing::default()
+        }
+    }
+
+    #[test]
+    fn the_epoch_counts_before_the_token() {
+        assert!(fence(3, 1) > fence(2, 41));
+        assert!(fence(2, 42) > fence(2, 41));
+        assert_eq!(
+            may_begin(Some(&standing(2, 41, true)), fence(3, 1)),
+            Admission::Granted
+        );
+    }
+
+    #[test]
+    fn a_lower_fence_neither_begins_nor_runs() {
+        for lower in [fence(2, 40), fence(1, 99)] {
+            assert!(matches!(
+                may_begin(Some(&standing(2, 41, true)), lower),
+                Admission::Refused(_)
+            ));
+            assert!(matches!(
+                may_run(Some(&standing(2, 41, true)), lower),
+                Admission::Refused(_)
+            ));
+        }
+    }
+
+    #[test]
+    fn a_command_does_not_raise_the_fence() {
+        assert!(matches!(may_run(None, fence(1, 1)), Admission::Lost(_)));
+        assert!(matches!(
+            may_run(Some(&standing(1, 1, true)), fence(1, 2)),
+            Admission::Lost(_)
+        ));
+    }
+
+    #[test]
+    fn a_run_passes_between_its_begin_and_its_end_only() {
+        assert_eq!(
+            may_run(Some(&standing(1, 1, true)), fence(1, 1)),
+            Admission::Granted
+        );
+        assert!(matches!(
+            may_run(Some(&standing(1, 1, false)), fence(1, 1)),
+            Admission::Refused(_)
+        ));
+    }
+
+    #[test]
+    fn what_is_no_fence_is_not_read_as_one() {
+        for text in [
+            "",
+            "-",
+            "1",
+            "1-",
+            "-1-2",
+            "1-+2",
+            "1-2-3",
+            "1 -2",
+            "99999999999999999999-1",
+            "a-b",
+        ] {
+            assert!(text.parse::<Fence>().is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_fence_is_read_as_it_is_written(epoch in 0..i64::MAX, token in 0..i64::MAX) {
+            let written = fence(epoch, token).to_string();
+            prop_assert_eq!(written.parse::<Fence>(), Ok(fence(epoch, token)));
+        }
+
+        #[test]
+        fn of_two_fences_exactly_the_higher_may_follow(a in 0..4i64, b in 0..4i64, c in 0..4i64, d in 0..4i64) {
+            let (one, other) = (fence(a, b), fence(c, d));
+            let granted = |highest: Fence, next| may_begin(Some(&Standing { fence: highest, ..Standing::default() }), next) == Admission::Granted;
+            prop_assert_eq!(granted(one, other) && granted(other, one), one == other);
+        }
+    }
+}

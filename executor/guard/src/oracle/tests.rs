@@ -1,0 +1,1 @@
+//! Histories that keep the promise, and histories that break it in one place.

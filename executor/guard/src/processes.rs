@@ -1,0 +1,74 @@
+//! The machine's processes, as `/proc` shows them.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use guard::Fence;
+use guard::at_work::{Seen, Worker, command_of, fence_of};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::state::Directory;
+
+/// Every process that works for a fence, but for this one and those that it was started by: a run does not begin by
+/// ending the connection that it came through.
+pub fn at_work(directory: &Directory) -> Vec<(Fence, Worker)> {
+    let own = lineage();
+    let Ok(all) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    all.flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| !own.contains(pid))
+        .filter_map(look)
+        .filter_map(|seen| {
+            let fence = fence_of(&seen, directory.path())?;
+            let worker = Worker {
+                pid: seen.pid,
+                command: command_of(&seen),
+                fence: fence.to_string(),
+            };
+            Some((fence, worker))
+        })
+        .collect()
+}
+
+/// Sends a signal; a process that is gone by now needs none.
+pub fn signal(pid: i32, signal: Signal) {
+    let _ = kill(Pid::from_raw(pid), signal);
+}
+
+/// What is to be known of a process; nothing of one that has ended (it may wait to be collected for ever) and of the
+/// kernel's own: these have no program.
+fn look(pid: i32) -> Option<Seen> {
+    let place = PathBuf::from(format!("/proc/{pid}"));
+    let executable = match fs::read_link(place.join("exe")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        read => read.unwrap_or_default(),
+    };
+    Some(Seen {
+        pid,
+        executable,
+        arguments: fs::read(place.join("cmdline")).unwrap_or_default(),
+        environment: fs::read(place.join("environ")).unwrap_or_default(),
+        cgroups: fs::read_to_string(place.join("cgroup")).unwrap_or_default(),
+    })
+}
+
+fn lineage() -> Vec<i32> {
+    let own = i32::try_from(std::process::id()).unwrap_or_default();
+    let mut lineage = vec![own];
+    let mut pid = own;
+    while let Some(parent) = parent_of(pid).filter(|parent| *parent > 0 && !lineage.contains(parent)) {
+        lineage.push(parent);
+        pid = parent;
+    }
+    lineage
+}
+
+fn parent_of(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
+    // NUMBER (NAME) STATE PARENT ...: the name may hold brackets and spaces.
+    stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
+}
