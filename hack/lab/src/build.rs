@@ -70,7 +70,7 @@ fn blocking(command: &BuildCommand) -> Result<()> {
 
 /// Compilers on one side, Debian's packages on the other: the one waits for cores, the other for the network.
 fn images(options: &Images, cache: &Cache, programs: &Programs, progress: &Progress) -> Result<()> {
-    let ((operator, executor), foundation) = side_by_side(
+    let (ours, foundation) = side_by_side(
         || {
             go::build(cache, programs, progress)?;
             cargo::ours(cache, progress)
@@ -81,7 +81,7 @@ fn images(options: &Images, cache: &Cache, programs: &Programs, progress: &Progr
         },
     )?;
     scratch::build(cache, programs, progress)?;
-    foundation.build(&operator, &executor, cache, progress)
+    foundation.build(&ours, cache, progress)
 }
 
 fn side_by_side<A: Send, B>(

@@ -9,8 +9,15 @@ use crate::cache::Cache;
 use crate::progress::Progress;
 use crate::{logged, project};
 
-/// Builds the operator and the executor; gives their paths in this order.
-pub fn ours(cache: &Cache, progress: &Progress) -> Result<(PathBuf, PathBuf)> {
+/// Where the programs of our images are.
+pub struct Ours {
+    pub operator: PathBuf,
+    pub executor: PathBuf,
+    pub guard: PathBuf,
+}
+
+/// Builds the operator, the executor and the guard.
+pub fn ours(cache: &Cache, progress: &Progress) -> Result<Ours> {
     let release = release()?;
     let task = progress.task("operator and executor");
     let mut build = cargo("build");
@@ -24,7 +31,11 @@ pub fn ours(cache: &Cache, progress: &Progress) -> Result<(PathBuf, PathBuf)> {
     ]);
     logged::run(&mut build, &cache.log("cargo"), &task)?;
     task.done();
-    Ok((release.join("operator"), release.join("executor")))
+    Ok(Ours {
+        operator: release.join("operator"),
+        executor: release.join("executor"),
+        guard: guard(cache, progress)?,
+    })
 }
 
 /// Builds the pause program, static: nothing else is in its image.
@@ -39,19 +50,39 @@ pub fn pause(cache: &Cache, progress: &Progress) -> Result<PathBuf> {
     Ok(release.join("pause"))
 }
 
+/// Builds the guard, static: it is copied to machines as it is. Its path holds the hash of its sources.
+fn guard(cache: &Cache, progress: &Progress) -> Result<PathBuf> {
+    let task = progress.task("guard");
+    let log = cache.log("cargo");
+    let mut build = clean(Command::new(project::path("hack/guard")));
+    logged::run(&mut build, &log, &task)?;
+    // It is built now; asked again, the script says where and nothing else.
+    let said = clean(Command::new(project::path("hack/guard")))
+        .output()
+        .context("failed to run hack/guard")?;
+    let path = String::from_utf8_lossy(&said.stdout);
+    task.done();
+    Ok(PathBuf::from(path.trim_end()))
+}
+
 fn cargo(verb: &str) -> Command {
-    let mut cargo = Command::new("cargo");
+    let mut cargo = clean(Command::new("cargo"));
     cargo.current_dir(project::path("")).arg(verb);
     // Optimising all of the operator again for one changed line would take minutes.
     if std::env::var_os("CARGO_INCREMENTAL").is_none() {
         cargo.env("CARGO_INCREMENTAL", "1");
     }
+    cargo
+}
+
+/// The command without what tells it who called the caller.
+fn clean(mut command: Command) -> Command {
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(says_who_runs) {
-            cargo.env_remove(name);
+            command.env_remove(name);
         }
     }
-    cargo
+    command
 }
 
 /// Whether `cargo run` and `cargo test` set this variable for what they start. A dependency's build script looks at

@@ -11,6 +11,7 @@ use super::debian::Base;
 use super::tree::Tree;
 use super::{EXECUTOR, OPERATOR, Reference};
 use crate::cache::{Cache, publish};
+use crate::cargo::Ours;
 use crate::progress::Progress;
 use crate::rootfs::recipe_hash;
 use crate::{logged, project};
@@ -47,9 +48,9 @@ impl Foundation {
     }
 
     /// Writes both images with these programs, if they have changed.
-    pub fn build(&self, operator: &Path, executor: &Path, cache: &Cache, progress: &Progress) -> Result<()> {
+    pub fn build(&self, programs: &Ours, cache: &Cache, progress: &Progress) -> Result<()> {
         let mut tree = Tree::new();
-        tree.program("/usr/local/bin/operator", operator);
+        tree.program("/usr/local/bin/operator", &programs.operator);
         self.image(
             &OPERATOR,
             "/usr/local/bin/operator",
@@ -60,8 +61,10 @@ impl Foundation {
         )?;
 
         let mut tree = Tree::new();
-        tree.program("/usr/local/bin/executor", executor);
+        tree.program("/usr/local/bin/executor", &programs.executor);
         tree.directory("/opt/clusterwright", 0o755, 0);
+        // Not for here: the executor copies it to the machines.
+        tree.program("/opt/clusterwright/guard", &programs.guard);
         tree.copy(
             "/opt/clusterwright/ansible",
             &project::path("executor/ansible"),
