@@ -17,6 +17,8 @@ pub mod label {
     pub const ROLE: &str = "clusterwright.dev/role";
     /// The PlaybookRun that an object belongs to.
     pub const RUN: &str = "clusterwright.dev/run";
+    /// The PlaybookRun whose log an object keeps.
+    pub const LOG: &str = "clusterwright.dev/log";
     /// The intent of a run, in lower case.
     pub const INTENT: &str = "clusterwright.dev/intent";
 }
@@ -77,6 +79,8 @@ pub mod condition {
     pub const PROGRESSING: &str = "Progressing";
     /// Nothing more starts.
     pub const PAUSED: &str = "Paused";
+    /// The cluster's lock can be given out; only there, and `False`, while its last token is not known.
+    pub const LOCK_OPEN: &str = "LockOpen";
     /// It is being deleted.
     pub const DELETING: &str = "Deleting";
     /// SSH, or the API, answers.
@@ -107,6 +111,8 @@ pub mod condition {
     pub const SCALE_PUT_BACK: &str = "ScalePutBack";
     /// The run has ended and its outcome is recorded.
     pub const COMPLETE: &str = "Complete";
+    /// The run's log can be read.
+    pub const LOG_KEPT: &str = "LogKept";
     /// The control plane's components work.
     pub const CONTROL_PLANE_HEALTHY: &str = "ControlPlaneHealthy";
     /// Every node is Ready.

@@ -106,7 +106,7 @@ pub struct ClusterDeploymentStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_generation: Option<i64>,
     /// `Ready`, `ControlPlaneReady`, `EtcdReady`, `WorkersReady`, `NetworkReady`, `AddonsReady`, `UpToDate`,
-    /// `Progressing`, `Paused`, `Deleting`.
+    /// `Progressing`, `Paused`, `Deleting`; `LockOpen` and `ScalePutBack` only while they say something.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 24), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
