@@ -229,7 +229,7 @@ pub struct PlaybookRunStatus {
     /// The executor's last word; its presence says that `steps` and `hosts` are whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<RunOutcome>,
-    /// `Complete`.
+    /// `Complete`; of an ended run that had a Job also `LogKept`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
