@@ -55,12 +55,21 @@ impl Called {
     }
 }
 
-/// The fence that a process works for, where the guard lives in `directory`: by its name if it is a guard, else by the
-/// mark in its environment, else by the scope that it was started in.
-pub fn fence_of(seen: &Seen, directory: &Path) -> Option<Fence> {
-    guards_fence(seen, directory)
-        .or_else(|| marked(&seen.environment))
-        .or_else(|| in_scope(&seen.cgroups))
+/// What a process works for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Work {
+    pub fence: Fence,
+    /// It is a guard that ends the fence's work.
+    pub ends: bool,
+}
+
+/// What a process works for, where the guard lives in `directory`: by its name if it is a guard, else by the mark in its
+/// environment, else by the scope that it was started in.
+pub fn work_of(seen: &Seen, directory: &Path) -> Option<Work> {
+    let work = |fence| Work { fence, ends: false };
+    guards_work(seen, directory)
+        .or_else(|| marked(&seen.environment).map(work))
+        .or_else(|| in_scope(&seen.cgroups).map(work))
 }
 
 /// The program's name, without anything that may be secret.
@@ -77,16 +86,19 @@ pub fn command_of(seen: &Seen) -> String {
 }
 
 /// A guard counts from its first moment: between its check and its child, no child has the mark yet.
-fn guards_fence(seen: &Seen, directory: &Path) -> Option<Fence> {
+fn guards_work(seen: &Seen, directory: &Path) -> Option<Work> {
     if seen.executable.parent() != Some(directory) {
         return None;
     }
     let arguments: Vec<&[u8]> = seen.arguments.split(|byte| *byte == 0).collect();
     match Called::by(Path::new(OsStr::from_bytes(arguments.first()?))) {
-        Called::Shell { fence, .. } => Some(fence),
-        Called::Guard => Some(Fence {
-            epoch: number_after(&arguments, b"--epoch")?,
-            token: number_after(&arguments, b"--token")?,
+        Called::Shell { fence, .. } => Some(Work { fence, ends: false }),
+        Called::Guard => Some(Work {
+            fence: Fence {
+                epoch: number_after(&arguments, b"--epoch")?,
+                token: number_after(&arguments, b"--token")?,
+            },
+            ends: *arguments.get(1)? == b"end",
         }),
     }
 }
@@ -103,8 +115,8 @@ fn marked(environment: &[u8]) -> Option<Fence> {
         .find_map(|value| std::str::from_utf8(value).ok()?.parse().ok())
 }
 
-/// `clusterwright-EPOCH-TOKEN-PID.scope`, as `scope_name` has it.
-fn in_scope(cgroups: &str) -> Option<Fence> {
+/// The fence of the scope that is among these control groups.
+pub fn in_scope(cgroups: &str) -> Option<Fence> {
     cgroups.split(['/', '\n']).find_map(|part| {
         let rest = part.strip_prefix("clusterwright-")?.strip_suffix(".scope")?;
         let (fence, _pid) = rest.rsplit_once('-')?;
@@ -139,7 +151,7 @@ mod tests {
     fn of(change: impl FnOnce(&mut Seen)) -> Option<Fence> {
         let mut seen = seen();
         change(&mut seen);
-        fence_of(&seen, Path::new(HERE))
+        work_of(&seen, Path::new(HERE)).map(|work| work.fence)
     }
 
     #[test]
@@ -204,6 +216,22 @@ mod tests {
     }
 
     #[test]
+    fn a_guard_that_ends_a_fence_is_known_as_that() {
+        let ends = |verb: &str| {
+            let seen = Seen {
+                executable: Path::new(HERE).join("guard"),
+                arguments: format!("guard\0{verb}\0--epoch\x003\0--token\x0041\0").into_bytes(),
+                ..seen()
+            };
+            work_of(&seen, Path::new(HERE)).map(|work| work.ends)
+        };
+        assert_eq!(
+            (ends("end"), ends("begin"), ends("read")),
+            (Some(true), Some(false), Some(false))
+        );
+    }
+
+    #[test]
     fn arguments_are_never_told() {
         let mut process = seen();
         process.arguments = b"mysql --password=canary\0--password\0canary\0".to_vec();
@@ -238,7 +266,7 @@ mod tests {
         ) {
             let executable = if own { Path::new(HERE).join("guard") } else { "/bin/x".into() };
             let seen = Seen { pid: 1, executable, arguments, environment, cgroups };
-            fence_of(&seen, Path::new(HERE));
+            work_of(&seen, Path::new(HERE));
             command_of(&seen);
         }
     }

@@ -108,14 +108,18 @@ pub fn admitted(held: &Held, standing: &Standing) -> Result<(), Failure> {
 
 fn raise(held: &Held, standing: &Standing) -> Result<(), Failure> {
     admitted(held, standing)?;
-    match held.directory.highest()? {
-        // Again, by the same run: its commands may be let through already.
-        Some(highest) if highest.fence == standing.fence => Ok(()),
-        _ => {
-            held.write(record(Event::Raised, standing, ""))?;
-            held.remember(standing)
-        }
+    let highest = held.directory.highest()?;
+    if highest
+        .as_ref()
+        .is_none_or(|highest| highest.fence < standing.fence)
+    {
+        held.remember(standing)?;
+    } else if highest.is_some_and(|highest| highest.open) {
+        // Again, by the same run: its commands are let through already.
+        return Ok(());
     }
+    // After the fact: had the guard died between the two, this would be written by the run's next begin.
+    held.write(record(Event::Raised, standing, ""))
 }
 
 /// A link for each step and each probe: their names are what the log calls the commands.

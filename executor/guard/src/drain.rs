@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use guard::Fence;
-use guard::at_work::Worker;
+use guard::at_work::{Work, Worker};
 use guard::fence::Standing;
 use guard::patience::{Act, Patience};
 use guard::record::{Event, Record};
@@ -29,10 +29,11 @@ pub enum Whose {
 }
 
 impl Whose {
-    fn has(self, fence: Fence) -> bool {
+    /// Two that end the same fence do not wait for each other.
+    fn has(self, work: Work) -> bool {
         match self {
-            Self::Below(own) => fence < own,
-            Self::UpTo(own) => fence <= own,
+            Self::Below(own) => work.fence < own,
+            Self::UpTo(own) => work.fence < own || (work.fence == own && !work.ends),
         }
     }
 }
@@ -67,7 +68,7 @@ pub fn drain(
         let ready = ready()?;
         let left: Vec<Worker> = processes::at_work(directory)
             .into_iter()
-            .filter(|(fence, _)| whose.has(*fence))
+            .filter(|(work, _)| whose.has(*work))
             .map(|(_, worker)| worker)
             .collect();
         clean = if ready && left.is_empty() { clean + 1 } else { 0 };

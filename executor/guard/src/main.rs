@@ -8,6 +8,7 @@ mod end;
 mod failure;
 mod journal;
 mod processes;
+mod scope;
 mod shell;
 mod state;
 

@@ -4,8 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use guard::Fence;
-use guard::at_work::{Seen, Worker, command_of, fence_of};
+use guard::at_work::{Seen, Work, Worker, command_of, work_of};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -13,7 +12,7 @@ use crate::state::Directory;
 
 /// Every process that works for a fence, but for this one and those that it was started by: a run does not begin by
 /// ending the connection that it came through.
-pub fn at_work(directory: &Directory) -> Vec<(Fence, Worker)> {
+pub fn at_work(directory: &Directory) -> Vec<(Work, Worker)> {
     let own = lineage();
     let Ok(all) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -23,13 +22,13 @@ pub fn at_work(directory: &Directory) -> Vec<(Fence, Worker)> {
         .filter(|pid| !own.contains(pid))
         .filter_map(look)
         .filter_map(|seen| {
-            let fence = fence_of(&seen, directory.path())?;
+            let work = work_of(&seen, directory.path())?;
             let worker = Worker {
                 pid: seen.pid,
                 command: command_of(&seen),
-                fence: fence.to_string(),
+                fence: work.fence.to_string(),
             };
-            Some((fence, worker))
+            Some((work, worker))
         })
         .collect()
 }

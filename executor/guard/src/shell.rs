@@ -15,6 +15,7 @@ use signal_hook::iterator::Signals;
 
 use crate::failure::Failure;
 use crate::journal::record;
+use crate::scope;
 use crate::state::Directory;
 
 /// Where every machine has it.
@@ -44,6 +45,8 @@ fn outer(directory: &Directory, fence: Fence, mut shell: Command) -> Result<u8, 
 fn guarded(directory: &Directory, fence: Fence, step: &str, mut shell: Command) -> Result<u8, Failure> {
     // From here on, a signal is the command's: this process stays to write the end.
     let mut signals = Signals::new(taken()).map_err(Failure::on("watch signals of", SHELL.as_ref()))?;
+
+    scope::join(fence);
 
     let held = directory.hold()?;
     let highest = directory.highest()?;

@@ -82,10 +82,11 @@ impl History {
 
     fn raised(&mut self, place: Place, record: &Record) {
         match self.report.highest {
-            Some(highest) if record.fence <= highest => {
+            Some(highest) if record.fence < highest => {
                 let fence = record.fence;
                 self.violation(place, What::Down { fence, highest });
             }
+            // The same one again: its run begins again.
             _ => {
                 self.report.highest = Some(record.fence);
                 self.report.quiet = false;
