@@ -68,7 +68,7 @@ pub enum InputsError {
         problem: String,
     },
     /// A variable of a name that Ansible gives a meaning to.
-    #[error("{at}: the name of this variable is reserved: choose another")]
+    #[error("{at}: the name is reserved (ansible_* and Ansible's own variables are): choose another")]
     ReservedVariable {
         /// Path of the variable.
         at: String,

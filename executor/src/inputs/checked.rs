@@ -36,11 +36,13 @@ pub(super) fn check(model: &RunInputs, secrets: &Secrets) -> Result<(), InputsEr
     }
     check_vars("vars", &model.vars)?;
     for (name, host) in &model.hosts {
-        let at = format!("hosts.{name}");
+        let at = format!("hosts.{}", shown(name));
         if !is_label(name) || NOT_HOSTS.contains(&name.as_str()) {
-            return invalid(
+            return refused(
                 &at,
-                "a host's name is an RFC 1123 label that has no meaning of its own in inventories",
+                name,
+                "a host's name is an RFC 1123 label (a-z, 0-9, -; at most 63) that has no meaning of its own in \
+                 inventories: give the Host another name",
             );
         }
         check_vars(&format!("{at}.vars"), &host.vars)?;
@@ -57,23 +59,33 @@ fn check_host(
     bastions: usize,
 ) -> Result<(), InputsError> {
     if !is_address(&host.address) {
-        return invalid(
+        return refused(
             &format!("{at}.address"),
-            "an IP address or a DNS name in lower case is needed",
+            &host.address,
+            "an IP address or a DNS name in lower case is needed, without a port: correct the Host's spec.address",
         );
     }
     if host.port == 0 {
-        return invalid(&format!("{at}.port"), "1 to 65535 are allowed");
+        return refused(
+            &format!("{at}.port"),
+            "0",
+            "1 to 65535 are allowed: correct the Host's spec.ssh.port",
+        );
     }
     if !is_user(&host.user) {
-        return invalid(
+        return refused(
             &format!("{at}.user"),
-            "a user's name matches ^[a-z_][-a-z0-9_]*$, at most 32 characters",
+            &host.user,
+            "a user's name matches ^[a-z_][-a-z0-9_]*$, at most 32 characters: correct the Host's spec.ssh.user",
         );
     }
     let key = secret_key(host.credential_kind, &host.credential);
     if !is_name(&host.credential) || !is_name(&key) {
-        return invalid(&format!("{at}.credential"), "the name of a Secret is needed");
+        return refused(
+            &format!("{at}.credential"),
+            &host.credential,
+            "the name of a Secret is needed: correct the Host's spec.ssh.credentialsRef",
+        );
     }
     let credential = secrets.get(&key).map(without_newline).unwrap_or_default();
     if credential.is_empty() {
@@ -85,13 +97,15 @@ fn check_host(
     if host.credential_kind == CredentialKind::Password && !is_password(credential) {
         return invalid(
             &format!("{at}.credential"),
-            "a password is one line of UTF-8 text",
+            "a password is one line of UTF-8 text: correct the Secret",
         );
     }
     if let Some(index) = host.host_keys.iter().position(|key| !is_host_key(key)) {
-        return invalid(
+        return refused(
             &format!("{at}.hostKeys[{index}]"),
-            "TYPE BASE64 as in known_hosts is needed, without a name",
+            host.host_keys.get(index).map_or("", String::as_str),
+            "TYPE BASE64 as in known_hosts is needed, without a name (ssh-keyscan ADDRESS): correct the Host's \
+             spec.ssh.hostKeys",
         );
     }
     let Some(bastion) = &host.bastion else {
@@ -108,18 +122,23 @@ fn check_host(
 
 fn check_vars(at: &str, vars: &BTreeMap<String, Value>) -> Result<(), InputsError> {
     for (name, value) in vars {
-        let at = format!("{at}.{}", crate::foreign_text::clean(name, 64));
+        let at = format!("{at}.{}", shown(name));
         if is_reserved_variable(name) {
             return Err(InputsError::ReservedVariable { at });
         }
         if !is_variable_name(name) {
-            return invalid(
+            return refused(
                 &at,
-                "a variable's name is letters, digits and _, at most 128, and begins with no digit",
+                name,
+                "a variable's name is letters, digits and _, at most 128, and begins with no digit: choose another",
             );
         }
-        if depth(value) > DEPTH_LIMIT {
-            return invalid(&at, format!("nested more than {DEPTH_LIMIT} levels deep"));
+        let depth = depth(value);
+        if depth > DEPTH_LIMIT {
+            return invalid(
+                &at,
+                format!("nested {depth} levels deep: {DEPTH_LIMIT} are allowed: give it as text, or flatter"),
+            );
         }
     }
     Ok(())
@@ -175,6 +194,15 @@ fn is_host_key(key: &str) -> bool {
                 .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '/'))
     });
     kind && material && key.len() <= 1400 && !key.chars().any(char::is_control)
+}
+
+/// A value as a message shows it.
+fn shown(value: &str) -> String {
+    crate::foreign_text::clean(value, 64)
+}
+
+fn refused<T>(at: &str, given: &str, needed: &str) -> Result<T, InputsError> {
+    invalid(at, format!("\"{}\" is refused: {needed}", shown(given)))
 }
 
 fn invalid<T>(at: &str, problem: impl Into<String>) -> Result<T, InputsError> {
@@ -264,11 +292,13 @@ mod tests {
             "a b",
             "é",
             "",
+            "a\u{1b}",
         ] {
+            let name_shown = name.replace('\u{1b}', "");
             check(
                 &format!("/hosts/{name}"),
                 host.clone(),
-                &format!("InputsInvalid hosts.{name}"),
+                &format!("InputsInvalid hosts.{name_shown}"),
             );
         }
         for address in [

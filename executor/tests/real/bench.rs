@@ -268,6 +268,11 @@ impl Sshd {
         fs::read_to_string(self.directory.path().join("log")).unwrap()
     }
 
+    /// Connections that there have been, but for the one that asked whether it listens.
+    pub fn connections(&self) -> usize {
+        self.log().matches("Connection from").count() - 1
+    }
+
     /// Connections that are open.
     pub fn sessions(&self) -> usize {
         let count = || {
