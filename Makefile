@@ -23,6 +23,11 @@ demo-down: ## End the demo, and remove all it made but the cache
 test: ## Set up all there is to set up, and pass every test
 	@hack/test
 
+SEED ?= 1
+.PHONY: faults
+faults: ## Hit installs with every fault in every step: make faults SEED=n (hours)
+	@hack/faults --seed $(SEED) $(ARGS)
+
 .PHONY: lab-up
 lab-up: ## Start the lab: metadata cluster, artifact bundle, operator
 	@$(LAB) up

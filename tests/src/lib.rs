@@ -3,6 +3,7 @@
 pub mod api_server;
 pub mod client;
 pub mod eventually;
+pub mod faults;
 pub mod objects;
 pub mod report;
 pub mod scenario;

@@ -32,25 +32,24 @@ pub struct Scenario {
 /// Runs a scenario on the lab that is up, and takes down all that it made, also when it fails. On failure the state of
 /// its objects is printed first.
 pub async fn scenario(name: &str, body: impl AsyncFnOnce(&Scenario) -> Result<()>) {
-    let scenario = match Scenario::begin(name).await {
-        Ok(scenario) => scenario,
-        Err(error) => panic!("the lab is not ready ({error:#}); `make lab-up` starts it"),
-    };
+    if let Err(error) = within(name, body).await {
+        panic!("{error:?}");
+    }
+}
+
+/// As `scenario`, for who goes on when one fails.
+pub async fn within<T>(name: &str, body: impl AsyncFnOnce(&Scenario) -> Result<T>) -> Result<T> {
+    let scenario = Scenario::begin(name)
+        .await
+        .context("the lab is not ready; `make lab-up` starts it")?;
     let outcome = AssertUnwindSafe(body(&scenario)).catch_unwind().await;
-    let failed = !matches!(outcome, Ok(Ok(())));
-    if failed {
+    if !matches!(outcome, Ok(Ok(_))) {
         report::print(&scenario.client, &scenario.name).await;
     }
     let cleaned = scenario.end().await;
-    match outcome {
-        Err(panic) => std::panic::resume_unwind(panic),
-        Ok(Err(error)) => panic!("{error:?}"),
-        Ok(Ok(())) => {
-            if let Err(error) = cleaned {
-                panic!("the scenario held, but its clean-up failed: {error:?}");
-            }
-        }
-    }
+    let held = outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    cleaned.context("the scenario held, but its clean-up failed")?;
+    Ok(held)
 }
 
 impl Scenario {
@@ -75,6 +74,11 @@ impl Scenario {
         let secret = scenario.lab.secret_manifest(name)?;
         scenario.apply(&secret).await?;
         Ok(scenario)
+    }
+
+    /// The lab that its machines are of.
+    pub fn lab(&self) -> &Lab {
+        &self.lab
     }
 
     /// Says how far the scenario is, with the seconds since its start.

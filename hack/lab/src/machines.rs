@@ -3,6 +3,7 @@
 mod address;
 mod definition;
 mod filesystem;
+mod inside;
 mod power;
 mod supervisor;
 
@@ -264,7 +265,8 @@ impl Machine {
         Group::new(&self.place, &self.process())
     }
 
-    fn init(&self) -> Option<Identity> {
+    /// The first process of the machine, as the host sees it; none while it is off.
+    pub fn init(&self) -> Option<Identity> {
         supervisor::init(&self.directory())
     }
 }

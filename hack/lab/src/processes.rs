@@ -1,6 +1,7 @@
 //! Background processes of the lab: started detached, known by a pid file, ended by that pid and no other.
 
 mod identity;
+mod pod;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, OpenOptions};
@@ -16,6 +17,7 @@ use crate::place::{Place, write};
 use identity::GRACE;
 
 pub use identity::Identity;
+pub use pod::{command_line, of_pod};
 
 /// A background process to be started.
 pub struct Daemon {

@@ -1,0 +1,269 @@
+//! One install of one control plane and one worker, hit in the steps that are asked for, and followed to its end.
+
+mod ending;
+mod struck;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use jiff::Timestamp;
+use lab::machines::Machine;
+use serde_json::json;
+
+use super::fault::{Fault, Place};
+use super::inject::{self, Aim};
+use super::schedule::Schedule;
+use super::sight::{Inits, Mark, Sight, Trail};
+use super::verdict::Verdict;
+use crate::objects;
+use crate::report;
+use crate::scenario::Scenario;
+use struck::Struck;
+
+/// The cluster's name.
+const CLUSTER: &str = "c";
+/// How often is looked where the install is.
+const GLANCE: Duration = Duration::from_millis(15);
+/// All of an install, with all its hits.
+const DEADLINE: Duration = Duration::from_secs(3600);
+/// Without a sign of progress an install has failed.
+const PATIENCE: Duration = Duration::from_secs(480);
+
+/// What is asked of an install: at most one fault in a step, and how often it was tried in vain before.
+pub type Wanted = BTreeMap<Place, (Fault, u32)>;
+
+/// What came of one wish.
+pub enum Came {
+    /// It was hit, and judged.
+    Judged(Verdict),
+    /// The step was over when the fault came, or never seen.
+    Late(String),
+}
+
+/// An install under way.
+struct Course<'a> {
+    scenario: &'a Scenario,
+    machines: Vec<Machine>,
+    schedule: Schedule,
+    sight: Sight,
+    inits: Inits,
+    trail: Trail,
+    /// Still to be hit.
+    wanted: Wanted,
+    /// Why some were not.
+    late: BTreeMap<Place, String>,
+    /// What was hit.
+    struck: Vec<Struck>,
+}
+
+/// Installs a cluster with this Pod network and hits it where it is asked for.
+pub async fn install(
+    scenario: &Scenario,
+    wanted: &Wanted,
+    schedule: Schedule,
+    pod_cidr: &str,
+) -> Result<BTreeMap<Place, Came>> {
+    let machines = scenario.machines(&["cp", "w"]).await?;
+    ending::hosts_available(scenario, machines.len()).await?;
+    for (fault, _) in wanted.values() {
+        inject::prepare(scenario, *fault, &machines).await?;
+    }
+    let mut cluster = objects::cluster(
+        &scenario.name,
+        CLUSTER,
+        &[machines[0].name()],
+        &[machines[1].name()],
+    );
+    cluster["spec"]["networking"] = json!({"podCIDR": pod_cidr});
+    let mut course = Course {
+        scenario,
+        schedule,
+        sight: Sight::of(&scenario.client, &scenario.name, CLUSTER),
+        inits: Inits::watch(&machines),
+        trail: Trail::of(&machines),
+        machines,
+        wanted: wanted.clone(),
+        late: BTreeMap::new(),
+        struck: Vec::new(),
+    };
+    scenario.apply(&cluster).await?;
+    course.go().await?;
+    let verdicts = course.judge().await?;
+    let mut came: BTreeMap<Place, Came> = course
+        .late
+        .into_iter()
+        .map(|(place, why)| (place, Came::Late(why)))
+        .collect();
+    came.extend(
+        verdicts
+            .into_iter()
+            .map(|(place, verdict)| (place, Came::Judged(verdict))),
+    );
+    for place in wanted.keys() {
+        came.entry(*place)
+            .or_insert_with(|| Came::Late("the install ended before it".into()));
+    }
+    if came
+        .values()
+        .any(|came| matches!(came, Came::Judged(Verdict::Failed(_))))
+    {
+        report::print(&scenario.client, &scenario.name).await;
+    }
+    Ok(came)
+}
+
+impl Course<'_> {
+    /// Follows the install until it has ended and every hit has been recovered from, or nothing moves any more.
+    async fn go(&mut self) -> Result<()> {
+        let until = Instant::now() + DEADLINE;
+        let mut moved = (Instant::now(), None);
+        let mut aim: Option<Aim> = None;
+        while Instant::now() < until && moved.0.elapsed() < PATIENCE {
+            self.trail.read();
+            self.note();
+            let latest = self.trail.latest().cloned();
+            if latest != moved.1 {
+                moved = (Instant::now(), latest.clone());
+            }
+            let following = self.struck.last().is_some_and(|struck| !struck.is_over());
+            if following {
+                self.follow().await?;
+                aim = None;
+            } else if self.has_ended() {
+                return Ok(());
+            } else if let Some(mark) = latest {
+                self.approach(&mark, &mut aim).await?;
+            }
+            tokio::time::sleep(GLANCE).await;
+        }
+        Ok(())
+    }
+
+    fn note(&mut self) {
+        let view = self.sight.view();
+        for (name, run) in &view.runs {
+            let Some(status) = &run.status else { continue };
+            if status.phase != Some(crds::playbook_run::RunPhase::Running) {
+                continue;
+            }
+            let Some(progress) = &status.progress else {
+                continue;
+            };
+            let Some(step) = crds::step::Step::from_name(&progress.step) else {
+                continue;
+            };
+            self.trail.note(Mark {
+                machine: String::new(),
+                run: name.clone(),
+                place: Place {
+                    intent: run.spec.intent,
+                    step,
+                },
+                probe: false,
+                at: Timestamp::now(),
+            });
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        let deleted = self
+            .struck
+            .iter()
+            .any(|struck| struck.fault == Fault::ClusterDeleted);
+        self.sight.with(|view| {
+            if deleted {
+                view.cluster.is_none()
+            } else {
+                view.is_ready()
+            }
+        })
+    }
+
+    /// Takes aim at the run under way, and hits when it is in a step that is asked for.
+    async fn approach(&mut self, mark: &Mark, aim: &mut Option<Aim>) -> Result<()> {
+        let Some(fault) = self.next_fault(mark.place) else {
+            return Ok(());
+        };
+        if aim.as_ref().is_none_or(|aim| aim.run != mark.run) {
+            let machine =
+                inject::machine_of(&self.machines, mark.place.intent).context("the machine is missing")?;
+            match inject::aim(self.scenario, fault, &mark.run, machine).await {
+                Ok(taken) => *aim = Some(taken),
+                // The run may be over, or an operator not lead yet: the next look tells.
+                Err(error) => {
+                    self.late
+                        .insert(mark.place, format!("no aim could be taken: {error:#}"));
+                    return Ok(());
+                }
+            }
+        }
+        let wished = self.wanted.get(&mark.place).copied();
+        let entered = self.trail.entered(&mark.run, mark.place).map(|mark| mark.at);
+        if let (Some((fault, tries)), Some(entered), Some(aim)) = (wished, entered, aim.take()) {
+            self.wanted.remove(&mark.place);
+            self.hit(fault, mark.place, tries, entered, aim).await?;
+        }
+        Ok(())
+    }
+
+    /// What to take aim for: the fault of this step, or of the next that is asked for.
+    fn next_fault(&self, place: Place) -> Option<Fault> {
+        let next = self.wanted.range(place..).next();
+        next.map(|(_, (fault, _))| *fault)
+    }
+
+    async fn hit(
+        &mut self,
+        fault: Fault,
+        place: Place,
+        tries: u32,
+        entered: Timestamp,
+        aim: Aim,
+    ) -> Result<()> {
+        let moment = self.schedule.moment(fault, place, tries);
+        loop {
+            self.trail.read();
+            let since = Timestamp::now().duration_since(entered).unsigned_abs();
+            if self.trail.is_past(place, entered, Timestamp::now())
+                || self.sight.with(|view| is_over(view.run(&aim.run)))
+            {
+                self.late.insert(
+                    place,
+                    format!("the step was over after less than {:.1} s", moment.as_secs_f64()),
+                );
+                return Ok(());
+            }
+            if since >= moment {
+                break;
+            }
+            tokio::time::sleep((moment - since).min(GLANCE)).await;
+        }
+        let undo = inject::strike(self.scenario, CLUSTER, fault, place, &aim, self.schedule).await;
+        let acted = Timestamp::now();
+        let undo = undo.with_context(|| format!("failed to inject {} in {place}", fault.name()))?;
+        // What the guard wrote before the hit is there within a moment.
+        tokio::time::sleep(GLANCE * 2).await;
+        self.trail.read();
+        let late = self.trail.is_past(place, entered, acted);
+        if late {
+            self.late
+                .insert(place, "the step was over when the fault came".into());
+        }
+        let seconds = acted.duration_since(entered).as_secs_f64();
+        self.scenario.say(&format!(
+            "{} in {place}, {seconds:.2} s after it began{}",
+            fault.name(),
+            if late { ": too late" } else { "" }
+        ));
+        self.struck
+            .push(Struck::new(fault, place, !late, acted, aim, undo));
+        Ok(())
+    }
+}
+
+fn is_over(status: Option<&crds::playbook_run::PlaybookRunStatus>) -> bool {
+    status
+        .and_then(|status| status.phase)
+        .is_some_and(crds::playbook_run::RunPhase::is_final)
+}

@@ -1,0 +1,164 @@
+//! The end of an install: what must hold, and what was seen on the way, brought before the judge.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use anyhow::Result;
+use crds::Host;
+use crds::host::HostPhase;
+use crds::playbook_run::{PlaybookRunStatus, RunPhase};
+use kube::api::ListParams;
+
+use super::struck::Struck;
+use super::{CLUSTER, Course};
+use crate::eventually::{Look, eventually};
+use crate::faults::fault::{Ending, Fault, Place};
+use crate::faults::sight::View;
+use crate::faults::verdict::{self, Hit, Install, Verdict};
+use crate::scenario::Scenario;
+use crate::workload;
+
+const READY: Duration = Duration::from_secs(300);
+const POOL: Duration = Duration::from_secs(120);
+/// Hosts are quiet this long after a cancel.
+const QUIET: Duration = Duration::from_secs(120);
+
+impl Course<'_> {
+    /// Waits for the end that is promised, and judges each hit.
+    pub(super) async fn judge(&mut self) -> Result<BTreeMap<Place, Verdict>> {
+        let gone = self
+            .struck
+            .iter()
+            .any(|struck| struck.fault.ending() == Ending::Gone);
+        let end = if gone {
+            self.pool_is_whole().await.err()
+        } else {
+            self.is_ready().await.err()
+        };
+        let view = self.sight.view();
+        let (commands, guards) = self.ask_guards().await?;
+        let install = Install {
+            guards,
+            commands,
+            inits: self.inits.seen(),
+            uids: view.uids.clone(),
+            end: end.map(|error| format!("{error:#}")),
+        };
+        let landed = self.struck.iter().filter(|struck| struck.landed);
+        Ok(landed
+            .map(|struck| (struck.place, verdict::judge(&hit(struck, &view), &install)))
+            .collect())
+    }
+
+    async fn is_ready(&self) -> Result<()> {
+        self.scenario.ready(CLUSTER, READY).await?;
+        let client = self.scenario.cluster_client(CLUSTER).await?;
+        workload::nodes_ready(&client, self.machines.len(), Duration::from_secs(60)).await?;
+        Ok(())
+    }
+
+    async fn pool_is_whole(&self) -> Result<()> {
+        hosts_available(self.scenario, self.machines.len()).await
+    }
+
+    /// What the guards' logs, fetched as an administrator would, show that must never be; and how many commands they know.
+    async fn ask_guards(&self) -> Result<(usize, Vec<String>)> {
+        let (mut commands, mut broken) = (0, Vec::new());
+        for machine in &self.machines {
+            let file = |name: &str| format!("cat {}/{name} 2>/dev/null || true", guard::DIRECTORY);
+            let older = self.scenario.ssh(machine, &file("log.1")).await?;
+            let log = self.scenario.ssh(machine, &file("log")).await?;
+            let report = guard::oracle::read(&older, &log);
+            commands += report.commands;
+            let said = report
+                .violations
+                .iter()
+                .map(|violation| format!("{}: {violation}", machine.name()));
+            broken.extend(said);
+        }
+        Ok((commands, broken))
+    }
+}
+
+/// Waits until that many Hosts are clean, claimed by nobody, and can be taken.
+pub(super) async fn hosts_available(scenario: &Scenario, count: usize) -> Result<()> {
+    let api = scenario.api::<Host>();
+    eventually(&format!("{count} Hosts Available"), POOL, async || {
+        let hosts = api.list(&ListParams::default()).await?.items;
+        let available = hosts.iter().filter(|host| {
+            let phase = host.status.as_ref().and_then(|status| status.phase);
+            phase == Some(HostPhase::Available) && host.spec.claim_ref.is_none()
+        });
+        Ok(match available.count() {
+            all if all == count => Look::Done(()),
+            some => Look::Waiting(format!("{some} are")),
+        })
+    })
+    .await
+}
+
+fn hit(struck: &Struck, view: &View) -> Hit {
+    let status = view.run(&struck.aim.run).cloned().unwrap_or_default();
+    let until = struck.until.unwrap_or(jiff::Timestamp::MAX);
+    let within = view
+        .said
+        .iter()
+        .filter(|said| said.at >= struck.at && said.at <= until);
+    Hit {
+        fault: struck.fault,
+        place: struck.place,
+        host: struck.aim.machine.name().to_owned(),
+        interrupted: status
+            .phase
+            .is_some_and(|phase| phase.is_final() && phase != RunPhase::Succeeded),
+        reasons: reasons(&status),
+        said: within.map(|said| said.text.clone()).collect(),
+        recovered: struck.recovered,
+        broken: broken(struck, view, &status),
+    }
+}
+
+/// The reasons that a run, its outcome and its hosts give.
+fn reasons(status: &PlaybookRunStatus) -> BTreeSet<String> {
+    let conditions = status.conditions.iter().map(|condition| condition.reason.clone());
+    let outcome = status.outcome.iter().map(|outcome| outcome.reason.clone());
+    let hosts = status.hosts.iter().filter_map(|host| host.failure.as_ref());
+    conditions
+        .chain(outcome)
+        .chain(hosts.map(|failure| failure.reason.clone()))
+        .collect()
+}
+
+/// What a fault promises beside what all do.
+fn broken(struck: &Struck, view: &View, status: &PlaybookRunStatus) -> Vec<String> {
+    let mut broken = Vec::new();
+    let mut promise = |kept: bool, what: &str| {
+        if !kept {
+            broken.push(format!(
+                "{what}; its run says: {:?} {:?}",
+                status.phase, status.message
+            ));
+        }
+    };
+    if struck.fault == Fault::SpecEdited {
+        promise(
+            view.generation_waited,
+            "the edited spec did not wait in pendingGeneration",
+        );
+    }
+    if matches!(struck.fault, Fault::RunCanceled | Fault::ClusterDeleted) {
+        let canceled = status.phase == Some(RunPhase::Canceled);
+        promise(canceled, "the run was not canceled");
+        let ended = status
+            .finished_at
+            .as_ref()
+            .map(|time| time.0.duration_since(struck.at));
+        promise(
+            ended.is_some_and(|after| after.unsigned_abs() <= QUIET),
+            "it took more than two minutes until the run had ended",
+        );
+        let quiet = !status.hosts.is_empty() && status.hosts.iter().all(|host| host.quiet == Some(true));
+        promise(quiet, "not every host was confirmed quiet");
+    }
+    broken
+}
