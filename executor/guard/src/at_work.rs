@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Fence, MARK};
+use crate::{FENCED_BY, Fence, MARK};
 
 /// A process as `/proc` shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct Seen {
     pub environment: Vec<u8>,
     /// A line for each hierarchy.
     pub cgroups: String,
+    /// It is in a container: in another space of process numbers than this guard.
+    pub contained: bool,
 }
 
 /// A process that works for a fence. Its arguments stay out: they may hold secrets.
@@ -64,11 +66,14 @@ pub struct Work {
 }
 
 /// What a process works for, where the guard lives in `directory`: by its name if it is a guard, else by the mark in its
-/// environment, else by the scope that it was started in.
+/// environment, else by the scope that it was started in. A container may be a machine with a guard of its own, so in
+/// there only the scope counts.
 pub fn work_of(seen: &Seen, directory: &Path) -> Option<Work> {
     let work = |fence| Work { fence, ends: false };
-    guards_work(seen, directory)
-        .or_else(|| marked(&seen.environment).map(work))
+    let own = || guards_work(seen, directory).or_else(|| marked(&seen.environment, directory).map(work));
+    (!seen.contained)
+        .then(own)
+        .flatten()
         .or_else(|| in_scope(&seen.cgroups).map(work))
 }
 
@@ -108,18 +113,24 @@ fn number_after(arguments: &[&[u8]], name: &[u8]) -> Option<i64> {
     std::str::from_utf8(arguments.get(at + 1)?).ok()?.parse().ok()
 }
 
-fn marked(environment: &[u8]) -> Option<Fence> {
-    environment
-        .split(|byte| *byte == 0)
-        .filter_map(|variable| variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))
-        .find_map(|value| std::str::from_utf8(value).ok()?.parse().ok())
+fn marked(environment: &[u8], directory: &Path) -> Option<Fence> {
+    let value = |name: &str| {
+        environment
+            .split(|byte| *byte == 0)
+            .find_map(|variable| variable.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+    };
+    let fence = std::str::from_utf8(value(MARK)?).ok()?.parse().ok()?;
+    (value(FENCED_BY)? == directory.as_os_str().as_bytes()).then_some(fence)
 }
 
 /// The fence of the scope that is among these control groups.
 pub fn in_scope(cgroups: &str) -> Option<Fence> {
-    cgroups.split(['/', '\n']).find_map(|part| {
-        let rest = part.strip_prefix("clusterwright-")?.strip_suffix(".scope")?;
-        let (fence, _pid) = rest.rsplit_once('-')?;
+    cgroups.lines().find_map(|line| {
+        // Only from the top: a container's groups are somewhere below.
+        let path = line.splitn(3, ':').nth(2)?;
+        let scope = path.strip_prefix("/clusterwright.slice/clusterwright-")?;
+        let (name, _) = scope.split_once(".scope")?;
+        let (fence, _pid) = name.rsplit_once('-')?;
         fence.parse().ok()
     })
 }
@@ -145,7 +156,12 @@ mod tests {
             arguments: b"sleep\x0060\0".to_vec(),
             environment: b"HOME=/root\0".to_vec(),
             cgroups: "1:name=systemd:/system.slice/ssh.service\n0::/system.slice/ssh.service\n".into(),
+            contained: false,
         }
+    }
+
+    fn mark(directory: &str) -> Vec<u8> {
+        format!("A=b\0CLUSTERWRIGHT_FENCE=3-41\0CLUSTERWRIGHT_FENCED_BY={directory}\0").into_bytes()
     }
 
     fn of(change: impl FnOnce(&mut Seen)) -> Option<Fence> {
@@ -177,10 +193,22 @@ mod tests {
 
     #[test]
     fn what_inherited_the_mark_is_at_work() {
-        assert_eq!(
-            of(|seen| seen.environment = b"A=b\0CLUSTERWRIGHT_FENCE=3-41\0".to_vec()),
-            Some(FENCE)
+        assert_eq!(of(|seen| seen.environment = mark(HERE)), Some(FENCE));
+    }
+
+    #[test]
+    fn the_work_of_another_guard_is_left_alone() {
+        assert_eq!(of(|seen| seen.environment = mark("/tmp/other")), None);
+        let in_a_container = of(|seen| {
+            seen.environment = mark(HERE);
+            seen.contained = true;
+        });
+        assert_eq!(in_a_container, None);
+        let below = format!(
+            "0::/machine.slice/m.scope/clusterwright.slice/{}\n",
+            scope_name(FENCE, 99)
         );
+        assert_eq!(of(|seen| seen.cgroups = below), None);
     }
 
     #[test]
@@ -262,10 +290,10 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_that_a_process_says_of_itself_is_a_panic(
-            arguments: Vec<u8>, environment: Vec<u8>, cgroups: String, own: bool,
+            arguments: Vec<u8>, environment: Vec<u8>, cgroups: String, own: bool, contained: bool,
         ) {
             let executable = if own { Path::new(HERE).join("guard") } else { "/bin/x".into() };
-            let seen = Seen { pid: 1, executable, arguments, environment, cgroups };
+            let seen = Seen { pid: 1, executable, arguments, environment, cgroups, contained };
             work_of(&seen, Path::new(HERE));
             command_of(&seen);
         }

@@ -22,3 +22,5 @@ pub const STATE_FAILED: u8 = 78;
 pub const MARKER: &str = "clusterwright-guard: ";
 /// The variable in the environment of each command of a run: its fence. Whatever a command starts inherits it.
 pub const MARK: &str = "CLUSTERWRIGHT_FENCE";
+/// The variable beside it: the directory of the guard that put the mark there.
+pub const FENCED_BY: &str = "CLUSTERWRIGHT_FENCED_BY";

@@ -52,7 +52,16 @@ fn look(pid: i32) -> Option<Seen> {
         arguments: fs::read(place.join("cmdline")).unwrap_or_default(),
         environment: fs::read(place.join("environ")).unwrap_or_default(),
         cgroups: fs::read_to_string(place.join("cgroup")).unwrap_or_default(),
+        contained: is_contained(&place),
     })
+}
+
+fn is_contained(place: &Path) -> bool {
+    let space = |of: &Path| fs::read_link(of.join("ns/pid")).ok();
+    match (space(place), space(Path::new("/proc/self"))) {
+        (Some(its), Some(own)) => its != own,
+        _ => false,
+    }
 }
 
 fn lineage() -> Vec<i32> {

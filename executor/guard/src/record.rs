@@ -47,6 +47,9 @@ pub struct Open {
     pub boot: String,
     #[serde(default)]
     pub step: String,
+    /// Somebody has sent it a signal.
+    #[serde(default)]
+    pub ended: bool,
 }
 
 /// One line.

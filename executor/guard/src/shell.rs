@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus};
 
 use guard::fence::{Admission, Standing, may_run};
 use guard::record::{Event, Record};
-use guard::{Fence, MARK};
+use guard::{FENCED_BY, Fence, MARK};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
@@ -24,7 +24,10 @@ const SHELL: &str = "/bin/sh";
 /// Runs the command and gives its exit code.
 pub fn run(directory: &Directory, fence: Fence, step: String, arguments: &[OsString]) -> Result<u8, Failure> {
     let mut shell = Command::new(SHELL);
-    shell.args(arguments).env(MARK, fence.to_string());
+    shell
+        .args(arguments)
+        .env(MARK, fence.to_string())
+        .env(FENCED_BY, directory.path());
     if geteuid().is_root() {
         guarded(directory, fence, &step, shell)
     } else {

@@ -10,8 +10,6 @@ use crate::record::{Event, Of, Open, Record};
 struct Command {
     place: Place,
     open: Open,
-    /// Somebody sent it a signal.
-    ended: bool,
 }
 
 /// The lines so far.
@@ -50,7 +48,7 @@ impl History {
                 for process in &record.processes {
                     let pid = u32::try_from(process.pid).unwrap_or_default();
                     if let Some(command) = self.at_work.get_mut(&pid) {
-                        command.ended = true;
+                        command.open.ended = true;
                     }
                 }
             }
@@ -124,12 +122,9 @@ impl History {
             fence,
             boot: record.boot.clone(),
             step: record.step.clone(),
-        };
-        let command = Command {
-            place,
-            open,
             ended: false,
         };
+        let command = Command { place, open };
         // The same process number again: whoever had it is gone.
         self.gone.remove(&record.pid);
         if let Some(earlier) = self.at_work.insert(record.pid, command) {
@@ -177,7 +172,7 @@ impl History {
     }
 
     fn unfinished(&mut self, command: &Command) {
-        if !command.ended {
+        if !command.open.ended {
             let what = What::Unfinished {
                 fence: command.open.fence,
                 pid: command.open.pid,
@@ -195,7 +190,6 @@ impl History {
                 let command = Command {
                     place,
                     open: open.clone(),
-                    ended: false,
                 };
                 self.at_work.insert(open.pid, command);
             }
