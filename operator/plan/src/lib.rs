@@ -12,6 +12,7 @@ pub mod cluster_deployment;
 pub mod host;
 pub mod inputs;
 pub mod job;
+pub mod leader;
 pub mod machine;
 pub mod machine_set;
 pub mod naming;
