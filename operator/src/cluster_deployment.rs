@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crds::names::{self, FIELD_MANAGER, condition, finalizer};
-use crds::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
+use crds::{Cluster, ClusterDeployment, ClusterDeploymentStatus, Host, Machine, MachineSet, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -23,7 +23,9 @@ use crate::execute::{self, Creation};
 use crate::{kubeconfig, pki};
 
 /// Reasons that are on the way; all others need a look.
-const ON_THE_WAY: [&str; 15] = [
+const ON_THE_WAY: [&str; 17] = [
+    "AsksMachines",
+    "TokensLost",
     "NodeNotSeenYet",
     "Running",
     "WaitsForHosts",
@@ -100,6 +102,7 @@ async fn pass(ctx: Arc<Context>, cached: Arc<ClusterDeployment>) -> Result<Pass,
     let cluster = ctx.cache.clusters.get(&namespace, &name);
     let pki = there(&ctx, &namespace, &names::pki_secret(&name)).await?;
     let kubeconfig = there(&ctx, &namespace, &names::kubeconfig_secret(&name)).await?;
+    let deployments = ctx.cache.cluster_deployments.list(&namespace, |_| true);
     let decide = |belongings: &Belongings| {
         plan::cluster_deployment::plan(&Observed {
             now: now(),
@@ -108,15 +111,19 @@ async fn pass(ctx: Arc<Context>, cached: Arc<ClusterDeployment>) -> Result<Pass,
             machines: &refs(&belongings.machines),
             hosts: &refs(&belongings.hosts),
             runs: &refs(&belongings.runs),
+            deployments: &refs(&deployments),
             cluster: cluster.as_deref(),
             pki,
             kubeconfig,
         })
     };
     let mut belongings = cached_belongings(&ctx, &namespace, &name);
+    find_holders(&ctx, &deployment, &mut belongings).await?;
     let mut plan = decide(&belongings);
-    if plan.steps.iter().any(cannot_be_taken_back) {
-        belongings = live_belongings(&ctx, &namespace, &name, belongings).await?;
+    let known = |status: Option<&ClusterDeploymentStatus>| status.is_some_and(|s| s.last_token.is_some());
+    let opens = known(Some(&plan.status)) && !known(deployment.status.as_ref());
+    if opens || plan.steps.iter().any(cannot_be_taken_back) {
+        belongings = live_belongings(&ctx, &namespace, &name).await?;
         plan = decide(&belongings);
     }
     for step in &plan.steps {
@@ -149,7 +156,11 @@ pub(crate) fn refs<K>(objects: &[Arc<K>]) -> Vec<&K> {
 fn cannot_be_taken_back(step: &Step) -> bool {
     matches!(
         step,
-        Step::CreateRun(_) | Step::DeleteMachineSet(_) | Step::DeleteMachine(_) | Step::RemoveFinalizer
+        Step::CreateRun(_)
+            | Step::DeleteRun(_)
+            | Step::DeleteMachineSet(_)
+            | Step::DeleteMachine(_)
+            | Step::RemoveFinalizer
     )
 }
 
@@ -167,12 +178,28 @@ fn cached_belongings(ctx: &Context, namespace: &str, name: &str) -> Belongings {
     }
 }
 
-async fn live_belongings(
+/// Runs that hold the lock and that the cache does not show are read: only what is gone lets go of it unheard.
+async fn find_holders(
     ctx: &Context,
-    namespace: &str,
-    name: &str,
-    cached: Belongings,
-) -> Result<Belongings, Error> {
+    deployment: &ClusterDeployment,
+    belongings: &mut Belongings,
+) -> Result<(), Error> {
+    let api: Api<PlaybookRun> =
+        Api::namespaced(ctx.client.clone(), &deployment.namespace().unwrap_or_default());
+    let cluster = deployment.name_any();
+    for held in deployment.status.iter().flat_map(|status| &status.operations) {
+        if belongings.runs.iter().any(|run| run.name_any() == held.run) {
+            continue;
+        }
+        let found = api.get_opt(&held.run).await;
+        let found = found.doing(|| format!("read PlaybookRun {}", held.run))?;
+        let found = found.filter(|run| run.spec.cluster_name.as_ref() == Some(&cluster));
+        belongings.runs.extend(found.map(Arc::new));
+    }
+    Ok(())
+}
+
+async fn live_belongings(ctx: &Context, namespace: &str, name: &str) -> Result<Belongings, Error> {
     let all = ListParams::default();
     let sets: Api<MachineSet> = Api::namespaced(ctx.client.clone(), namespace);
     let sets = sets.list(&all).await.doing(|| "list the MachineSets".into())?;
@@ -182,6 +209,8 @@ async fn live_belongings(
         .list(&of_cluster)
         .await
         .doing(|| format!("list the Machines of cluster {name}"))?;
+    let hosts: Api<Host> = Api::namespaced(ctx.client.clone(), namespace);
+    let hosts = hosts.list(&all).await.doing(|| "list the Hosts".into())?;
     let runs: Api<PlaybookRun> = Api::namespaced(ctx.client.clone(), namespace);
     let runs = runs
         .list(&all)
@@ -193,8 +222,8 @@ async fn live_belongings(
     Ok(Belongings {
         sets: sets.into_iter().map(Arc::new).collect(),
         machines: machines.into_iter().map(Arc::new).collect(),
+        hosts: hosts.into_iter().map(Arc::new).collect(),
         runs: runs.map(Arc::new).collect(),
-        ..cached
     })
 }
 
@@ -231,7 +260,9 @@ async fn execute(ctx: &Context, deployment: &ClusterDeployment, step: &Step) -> 
                 source: "one of that name is there and belongs to another: delete it".into(),
             }),
         },
-        Step::CancelRun(run) => cancel(ctx, run).await,
+        Step::CancelRun(run) => ask(ctx, run, "cancel", json!({ "cancel": true })).await,
+        Step::HoldRun { run, paused: true } => ask(ctx, run, "pause", json!({ "paused": true })).await,
+        Step::HoldRun { run, paused: false } => ask(ctx, run, "let go on", json!({ "paused": false })).await,
         Step::DeleteRun(run) => execute::delete(ctx, &**run, None).await,
     }
 }
@@ -249,8 +280,9 @@ async fn apply_set(
     applied.map(drop).doing(|| format!("apply MachineSet {name}"))
 }
 
-async fn cancel(ctx: &Context, run: &PlaybookRun) -> Result<(), Error> {
-    let patch = json!({ "metadata": { "uid": run.uid() }, "spec": { "cancel": true } });
+/// Asks something of this very run; one that is gone does it already.
+async fn ask(ctx: &Context, run: &PlaybookRun, verb: &str, spec: Value) -> Result<(), Error> {
+    let patch = json!({ "metadata": { "uid": run.uid() }, "spec": spec });
     let params = PatchParams {
         field_manager: Some(FIELD_MANAGER.into()),
         ..PatchParams::default()
@@ -260,7 +292,7 @@ async fn cancel(ctx: &Context, run: &PlaybookRun) -> Result<(), Error> {
         .await;
     match patched
         .map(drop)
-        .doing(|| format!("cancel PlaybookRun {}", run.name_any()))
+        .doing(|| format!("{verb} PlaybookRun {}", run.name_any()))
     {
         Err(error) if error.is_not_found() => Ok(()),
         result => result,

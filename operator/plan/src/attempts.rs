@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use outcome::{Failure, Outcome, outcome};
 pub use retry::{asked_retry, names_generation, next_retry};
-pub use turn::{Policy, Turn, turn};
+pub use turn::{Policy, Turn, backoff, turn};
 
 /// The Machine that a Host was in a run, and the retry that a person asked for, if that is why it was tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,18 +3,21 @@
 
 mod conditions;
 mod deletion;
+mod history;
 mod install;
 mod join;
 mod lack;
 pub mod lock;
 mod member;
 mod part;
+mod pause;
 mod problem;
 mod reset;
 mod runs;
 mod scene;
 mod sets;
 mod summary;
+mod tokens;
 
 use std::collections::BTreeMap;
 
@@ -29,12 +32,17 @@ use serde_json::Value;
 use crate::{Next, Plan};
 use install::Install;
 use join::Joins;
+use lock::Lock;
 use problem::Problem;
 use reset::Resets;
 use scene::Scene;
+use tokens::Tokens;
 
 /// A kubeconfig with less left than this is made anew.
 const RENEW_BEFORE: SignedDuration = SignedDuration::from_hours(60 * 24);
+
+/// What ends without being seen here is looked for again after this.
+const LOOK_AGAIN_SECONDS: u64 = 30;
 
 /// What was observed.
 pub struct Observed<'a> {
@@ -50,6 +58,8 @@ pub struct Observed<'a> {
     pub hosts: &'a [&'a Host],
     /// Runs of the cluster.
     pub runs: &'a [&'a PlaybookRun],
+    /// ClusterDeployments of the namespace; this one may be among them.
+    pub deployments: &'a [&'a ClusterDeployment],
     /// The Cluster object of the same name.
     pub cluster: Option<&'a Cluster>,
     /// Whether the Secret with the cluster's authorities is there.
@@ -87,7 +97,14 @@ pub enum Step {
     CreateRun(Box<PlaybookRun>),
     /// Ask this run to stop.
     CancelRun(Box<PlaybookRun>),
-    /// Delete this run, which is over and whose story is told by later ones.
+    /// Ask this run to hold before its next step, or no longer to.
+    HoldRun {
+        /// The run.
+        run: Box<PlaybookRun>,
+        /// Whether to hold.
+        paused: bool,
+    },
+    /// Delete this run, which is over and which no decision needs any more.
     DeleteRun(Box<PlaybookRun>),
     /// Let the ClusterDeployment go.
     RemoveFinalizer,
@@ -95,6 +112,8 @@ pub enum Step {
 
 /// What is under way, as far as it was planned; the status is told from it.
 struct Work<'a> {
+    lock: Lock,
+    tokens: Tokens,
     problem: Option<Problem>,
     install: Install,
     joins: Joins<'a>,
@@ -105,18 +124,24 @@ struct Work<'a> {
 /// Decides.
 pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
     let scene = Scene::of(observed);
-    let lock = grant(&scene);
+    let mut tokens = tokens::of(&scene);
+    let lock = grant(&scene, &tokens);
+    let (mut steps, mut next) = match &mut tokens {
+        Tokens::Lost(lost) => (std::mem::take(&mut lost.steps), lost.next),
+        Tokens::Known(_) | Tokens::Found(_) => (Vec::new(), Next::OnChange),
+    };
     if observed.deployment.metadata.deletion_timestamp.is_some() {
-        let deletion = deletion::of(&scene);
-        let status = conditions::deleting(&scene, &lock, &deletion);
+        let mut deletion = deletion::of(&scene, &tokens);
+        let status = conditions::deleting(&scene, &lock, &tokens, &deletion);
+        steps.append(&mut deletion.steps);
+        steps.extend(history::steps(&scene, &lock));
         return Plan {
-            steps: deletion.steps,
+            steps,
             status,
-            next: deletion.next,
+            next: next.or_sooner(deletion.next),
             waits_for: Some(deletion.message),
         };
     }
-    let mut steps = Vec::new();
     let finalizers = observed
         .deployment
         .metadata
@@ -130,9 +155,16 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
         steps.push(Step::AddFinalizer);
     }
     let problem = problem::find(&scene);
-    let works = problem.is_none() && !observed.deployment.spec.paused;
-    let mut next = Next::OnChange;
+    // Machines are made, and runs asked for, once the lock is there: with it a new cluster is told from one whose status
+    // was lost.
+    let known = matches!(tokens, Tokens::Known(_));
+    let works = problem.is_none() && !observed.deployment.spec.paused && known;
+    if problem.as_ref().is_some_and(|problem| problem.ends_unseen) {
+        next = next.or_sooner(Next::after_seconds(LOOK_AGAIN_SECONDS));
+    }
     let mut work = Work {
+        lock,
+        tokens,
         problem,
         install: install::of(&scene),
         joins: join::of(&scene),
@@ -150,18 +182,20 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
         }
         steps.append(&mut work.joins.steps);
         next = next.or_sooner(work.joins.next.unwrap_or(Next::OnChange));
-        for (_, at, _) in &work.joins.later {
+        for (_, _, at, _) in &work.joins.later {
             next = next.or_sooner(deletion::until(&scene, *at));
         }
     }
-    if !observed.deployment.spec.paused {
+    if !observed.deployment.spec.paused && known {
         // What leaves is cleaned even if a wish cannot be met.
         steps.append(&mut work.resets.steps);
         for (_, at, _) in &work.resets.later {
             next = next.or_sooner(deletion::until(&scene, *at));
         }
     }
-    let (status, waits_for) = conditions::living(&scene, &lock, &work);
+    steps.extend(pause::steps(&scene, &work.lock));
+    steps.extend(history::steps(&scene, &work.lock));
+    let (status, waits_for) = conditions::living(&scene, &work);
     Plan {
         steps,
         status,
@@ -170,7 +204,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
     }
 }
 
-fn grant(scene: &Scene<'_>) -> lock::Lock {
+fn grant(scene: &Scene<'_>, tokens: &Tokens) -> Lock {
     let deployment = scene.deployment;
     let deleting = deployment.metadata.deletion_timestamp.is_some();
     let status = deployment.status.clone().unwrap_or_default();
@@ -184,12 +218,7 @@ fn grant(scene: &Scene<'_>) -> lock::Lock {
             lock::Claimant::of(run, scene.observed.machines, may_start)
         })
         .collect();
-    lock::decide(
-        &status.operations,
-        status.last_token.unwrap_or_default(),
-        &claimants,
-        scene.observed.now,
-    )
+    lock::decide(&status.operations, tokens.last(), &claimants, scene.observed.now)
 }
 
 /// Keys, kubeconfig and the Cluster object, each once it can be had.

@@ -5,6 +5,7 @@ mod status;
 
 use crds::names::finalizer;
 use crds::references::{ClaimRef, LocalRef};
+use crds::step::Intent;
 use crds::{ClusterDeployment, Host, Machine, MachineStatus, PlaybookRun};
 use jiff::Timestamp;
 
@@ -236,11 +237,12 @@ fn name_of(host: &Host) -> &str {
     host.metadata.name.as_deref().unwrap_or_default()
 }
 
-/// The run that works on a Host, or is about to.
+/// The run that works on a Host, or is about to; a probe changes nothing.
 fn active_run<'a>(runs: &[&'a PlaybookRun], host: &str) -> Option<&'a PlaybookRun> {
+    let works = |run: &PlaybookRun| !attempts::is_over(run) && run.spec.intent != Intent::Probe;
     runs.iter()
         .copied()
-        .find(|run| !attempts::is_over(run) && run.spec.hosts.iter().any(|named| named == host))
+        .find(|run| works(run) && run.spec.hosts.iter().any(|named| named == host))
 }
 
 #[cfg(test)]

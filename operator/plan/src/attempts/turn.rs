@@ -176,12 +176,19 @@ fn goes_on(last: &Tried, policy: &Policy) -> Option<String> {
     (stopped && last.generation == Some(policy.generation)).then(|| last.run.clone())
 }
 
+/// How long to wait after so many attempts in vain.
+pub fn backoff(in_vain: usize) -> SignedDuration {
+    doubled(FIRST_DELAY_SECONDS, in_vain)
+}
+
 fn delay(cause: &Failure, in_vain: usize) -> SignedDuration {
-    let first = if cause.reason == "Unknown" {
-        FIRST_DELAY_AFTER_UNKNOWN_SECONDS
-    } else {
-        FIRST_DELAY_SECONDS
-    };
+    match cause.reason.as_str() {
+        "Unknown" => doubled(FIRST_DELAY_AFTER_UNKNOWN_SECONDS, in_vain),
+        _ => backoff(in_vain),
+    }
+}
+
+fn doubled(first: i64, in_vain: usize) -> SignedDuration {
     let doublings = u32::try_from(in_vain.saturating_sub(1))
         .unwrap_or(u32::MAX)
         .min(16);

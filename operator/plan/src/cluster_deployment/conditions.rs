@@ -9,23 +9,31 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use super::Work;
 use super::deletion::Deletion;
 use super::install::Install;
-use super::lack::{not_installed, problem};
+use super::lack::{Lack, not_installed, problem};
 use super::lock::Lock;
 use super::part::{component, etcd, members, workers};
+use super::pause;
 use super::runs::describe;
 use super::scene::Scene;
 use super::summary::base;
-use crate::sentence::cut;
+use super::tokens::Tokens;
+use crate::sentence::{count, cut};
 
-pub(super) fn deleting(scene: &Scene<'_>, lock: &Lock, deletion: &Deletion) -> ClusterDeploymentStatus {
+pub(super) fn deleting(
+    scene: &Scene<'_>,
+    lock: &Lock,
+    tokens: &Tokens,
+    deletion: &Deletion,
+) -> ClusterDeploymentStatus {
     let mut status = base(scene, lock);
     status.phase = Some("Deleting".into());
     status.message = Some(cut(deletion.message.clone()));
     let message = cut(deletion.message.clone());
-    let statements = [
+    let mut statements = vec![
         Statement::new(condition::READY, false, "Deleting", message.clone()),
         Statement::new(condition::DELETING, true, deletion.reason, message),
     ];
+    state_lock(&mut status, &mut statements, tokens);
     status.conditions = conditions::state(
         &status.conditions,
         &statements,
@@ -35,17 +43,15 @@ pub(super) fn deleting(scene: &Scene<'_>, lock: &Lock, deletion: &Deletion) -> C
     status
 }
 
-pub(super) fn living(
-    scene: &Scene<'_>,
-    lock: &Lock,
-    work: &Work<'_>,
-) -> (ClusterDeploymentStatus, Option<String>) {
-    let mut status = base(scene, lock);
+pub(super) fn living(scene: &Scene<'_>, work: &Work<'_>) -> (ClusterDeploymentStatus, Option<String>) {
+    let mut status = base(scene, &work.lock);
     let paused = scene.deployment.spec.paused;
     let control_plane = members(scene, Role::ControlPlane, work);
     let etcd = etcd(scene, work);
     let workers = workers(scene, work);
+    let closed = work.tokens.lost();
     let main = problem(work)
+        .or_else(|| lock_closed(scene, work))
         .or_else(|| not_installed(scene, work))
         .or_else(|| control_plane.lack())
         .or_else(|| etcd.lack())
@@ -57,8 +63,23 @@ pub(super) fn living(
             None => "running".into(),
         },
     };
+    if let Some(closed) = closed.filter(|closed| closed.message != message) {
+        message = format!("{message}; {}", closed.message);
+    }
+    if let Some(queue) = queue(work) {
+        message = format!("{message}; {queue}");
+    }
+    let (pause, paused_where) = match paused {
+        true => pause::says(scene, &work.lock),
+        false => ("NotPaused", String::new()),
+    };
     if paused {
-        message = format!("paused (spec.paused): nothing more starts; {message}");
+        message = match scene.active.is_empty() {
+            // A cluster that is well is told so, and what is lacking when nothing was held.
+            _ if main.is_none() => format!("{paused_where}; {message}"),
+            true if pause == "SpecPaused" => format!("{paused_where}; {message}"),
+            _ => paused_where.clone(),
+        };
     }
     let failed = matches!(work.install, Install::Halted { .. }) || work.problem.is_some();
     let phase = match (&main, scene.installed.is_some()) {
@@ -92,17 +113,9 @@ pub(super) fn living(
         addons(scene),
         up_to_date(scene),
         progressing(scene, work, &message),
-        Statement::new(
-            condition::PAUSED,
-            paused,
-            if paused { "SpecPaused" } else { "NotPaused" },
-            if paused {
-                "nothing more starts until spec.paused is false"
-            } else {
-                ""
-            },
-        ),
+        Statement::new(condition::PAUSED, paused, pause, cut(paused_where)),
     ];
+    state_lock(&mut status, &mut statements, &work.tokens);
     if let Some((set, theirs, ours)) = work.put_back.first() {
         statements.push(Statement::new(
             condition::SCALE_PUT_BACK,
@@ -127,6 +140,47 @@ pub(super) fn living(
     status.message = Some(cut(message.clone()));
     let unfinished = main.is_some() || !scene.active.is_empty() || !scene.leaving.is_empty();
     (status, unfinished.then_some(message))
+}
+
+/// A lock that is closed is told; one that is open goes without saying.
+fn state_lock(status: &mut ClusterDeploymentStatus, statements: &mut Vec<Statement>, tokens: &Tokens) {
+    match tokens.lost() {
+        Some(lost) => statements.push(Statement::new(
+            condition::LOCK_OPEN,
+            false,
+            lost.reason,
+            cut(lost.message.clone()),
+        )),
+        None => status
+            .conditions
+            .retain(|there| there.type_ != condition::LOCK_OPEN),
+    }
+}
+
+/// A cluster that is not there yet waits for its lock; one that runs does so without.
+fn lock_closed(scene: &Scene<'_>, work: &Work<'_>) -> Option<Lack> {
+    let lost = work.tokens.lost().filter(|_| scene.installed.is_none())?;
+    Some(Lack {
+        known: true,
+        reason: "LockClosed".into(),
+        message: lost.message.clone(),
+    })
+}
+
+/// `run by-hand waits for a-join-x7k2m9-0 (and 2 more runs wait)`.
+fn queue(work: &Work<'_>) -> Option<String> {
+    let queue = &work.lock.queue;
+    let first = queue.first().filter(|_| work.tokens.lost().is_none())?;
+    let more = match queue.len() {
+        1 => String::new(),
+        more => format!(" (and {} more wait)", count(more - 1, "run")),
+    };
+    let behind = match first.behind.as_slice() {
+        [] => "its turn".to_owned(),
+        [one] => one.clone(),
+        [one, others @ ..] => format!("{one} and {} more", others.len()),
+    };
+    Some(format!("run {} waits for {behind}{more}", first.run))
 }
 
 fn network(scene: &Scene<'_>, work: &Work<'_>) -> Statement {

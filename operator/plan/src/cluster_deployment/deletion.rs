@@ -4,6 +4,7 @@ use crds::cluster_deployment::DeletionPolicy;
 use crds::step::Intent;
 
 use super::scene::Scene;
+use super::tokens::Tokens;
 use super::{Step, reset, runs};
 use crate::{Next, sentence};
 
@@ -15,7 +16,7 @@ pub(super) struct Deletion {
     pub message: String,
 }
 
-pub(super) fn of(scene: &Scene<'_>) -> Deletion {
+pub(super) fn of(scene: &Scene<'_>, tokens: &Tokens) -> Deletion {
     let waits = |reason, message: String| Deletion {
         steps: Vec::new(),
         next: Next::OnChange,
@@ -70,6 +71,12 @@ pub(super) fn of(scene: &Scene<'_>) -> Deletion {
                 "Paused",
                 "paused: set spec.paused to false to let the deletion go on".into(),
             );
+        }
+        if let Some(lost) = tokens.lost() {
+            return Deletion {
+                next: lost.next,
+                ..waits(lost.reason, lost.message.clone())
+            };
         }
         let resets = reset::of(scene);
         if let Some(run) = scene.active.first() {

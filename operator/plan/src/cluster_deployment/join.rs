@@ -22,8 +22,8 @@ const GATHER: SignedDuration = SignedDuration::from_secs(5);
 pub(super) struct Joins<'a> {
     /// Runs to make.
     pub steps: Vec<Step>,
-    /// Workers that are tried again later.
-    pub later: Vec<(Member<'a>, Timestamp, Failure)>,
+    /// Workers that are tried again later, and how often it was in vain.
+    pub later: Vec<(Member<'a>, usize, Timestamp, Failure)>,
     /// Workers for which a person must act.
     pub halted: Vec<(Member<'a>, usize, Option<Failure>)>,
     /// When to look again.
@@ -53,7 +53,7 @@ pub(super) fn of<'a>(scene: &Scene<'a>) -> Joins<'a> {
                 };
                 due.entry(attempt).or_default().push((worker, retry));
             }
-            Turn::Later { at, cause, .. } => joins.later.push((worker, at, cause)),
+            Turn::Later { at, failures, cause } => joins.later.push((worker, failures, at, cause)),
             Turn::Halted { failures, cause } => joins.halted.push((worker, failures, cause)),
             Turn::UnderWay { .. } | Turn::Done { .. } => {}
         }

@@ -17,8 +17,19 @@ const MOST: usize = 60;
 pub struct Lock {
     /// The runs that hold it.
     pub operations: Vec<Operation>,
-    /// The highest token given out.
-    pub last_token: i64,
+    /// The highest token given out; none: it is not known, and nothing is given out.
+    pub last_token: Option<i64>,
+    /// The runs that wait for it, in order.
+    pub queue: Vec<Queued>,
+}
+
+/// A run that waits for the lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queued {
+    /// Its name.
+    pub run: String,
+    /// The runs that are in its way: holders, and those that are before it in the queue.
+    pub behind: Vec<String>,
 }
 
 /// What is asked of the lock.
@@ -97,8 +108,9 @@ impl Claimant {
 }
 
 /// Decides from the lock as it stands and all runs of the cluster. A run that is over or gone lets go. A run that works
-/// with a token, and that the lock does not know (a status that was lost), takes its place again before anyone else.
-pub fn decide(held: &[Operation], last_token: i64, runs: &[Claimant], now: Timestamp) -> Lock {
+/// with a token, and that the lock does not know (a status that was lost), takes its place again before anyone else, also
+/// while the last token is not known.
+pub fn decide(held: &[Operation], last_token: Option<i64>, runs: &[Claimant], now: Timestamp) -> Lock {
     let of = |name: &str| runs.iter().find(|run| run.run == name);
     let mut operations: Vec<Operation> = held
         .iter()
@@ -109,7 +121,7 @@ pub fn decide(held: &[Operation], last_token: i64, runs: &[Claimant], now: Times
         .iter()
         .map(|run| run.token)
         .chain(held.iter().map(|held| held.token));
-    let mut last_token = seen.fold(last_token, i64::max);
+    let mut last_token = last_token.map(|last_token| seen.fold(last_token, i64::max));
     let holds = |operations: &[Operation], run: &Claimant| operations.iter().any(|held| held.run == run.run);
 
     for run in runs.iter().filter(|run| !run.over && run.token > 0) {
@@ -123,22 +135,36 @@ pub fn decide(held: &[Operation], last_token: i64, runs: &[Claimant], now: Times
         .collect();
     queue.sort_by(|a, b| (a.made.0, &a.run).cmp(&(b.made.0, &b.run)));
     let mut before: Vec<&Claimant> = Vec::new();
+    let mut waiting: Vec<Queued> = Vec::new();
     // One that may not start (paused, canceled) does not keep others from theirs.
     for run in queue.into_iter().filter(|run| run.may_start) {
-        let held = operations
+        let holders = operations
             .iter()
-            .any(|held| run.conflicts(held.mode, &held.hosts));
-        let overtakes = before.iter().any(|other| run.conflicts(other.mode, &other.hosts));
-        if held || overtakes || operations.len() >= MOST {
-            before.push(run);
-        } else {
-            last_token += 1;
-            operations.push(run.operation(last_token, now));
+            .filter(|held| run.conflicts(held.mode, &held.hosts))
+            .map(|held| held.run.clone());
+        let earlier = before
+            .iter()
+            .filter(|other| run.conflicts(other.mode, &other.hosts))
+            .map(|other| other.run.clone());
+        let behind: Vec<String> = holders.chain(earlier).collect();
+        match last_token.as_mut() {
+            Some(last_token) if behind.is_empty() && operations.len() < MOST => {
+                *last_token += 1;
+                operations.push(run.operation(*last_token, now));
+            }
+            _ => {
+                before.push(run);
+                waiting.push(Queued {
+                    run: run.run.clone(),
+                    behind,
+                });
+            }
         }
     }
     Lock {
         operations,
         last_token,
+        queue: waiting,
     }
 }
 
@@ -172,7 +198,7 @@ mod tests {
     }
 
     fn first(runs: &[Claimant]) -> Lock {
-        decide(&[], 0, runs, Timestamp::UNIX_EPOCH)
+        decide(&[], Some(0), runs, Timestamp::UNIX_EPOCH)
     }
 
     #[test]
@@ -213,7 +239,7 @@ mod tests {
         let next = decide(&lock.operations, lock.last_token, &runs, Timestamp::UNIX_EPOCH);
         assert_eq!(holders(&next), [("b", 2)]);
         let gone = decide(&next.operations, next.last_token, &[], Timestamp::UNIX_EPOCH);
-        assert_eq!((holders(&gone), gone.last_token), (vec![], 2));
+        assert_eq!((holders(&gone), gone.last_token), (vec![], Some(2)));
     }
 
     #[test]
@@ -232,7 +258,37 @@ mod tests {
         (old.over, old.token) = (true, 57);
         let lock = first(&[working, old, claimant("b", Shared, &["y"], 1)]);
         assert_eq!(holders(&lock), [("a", 41)]);
-        assert_eq!(lock.last_token, 57);
+        assert_eq!(lock.last_token, Some(57));
+    }
+
+    #[test]
+    fn while_the_last_token_is_not_known_nothing_is_given_out_and_who_works_keeps_its_place() {
+        let mut working = claimant("a", Shared, &["x"], 0);
+        working.token = 41;
+        let runs = [working, claimant("b", Shared, &["y"], 1)];
+        let lock = decide(&[], None, &runs, Timestamp::UNIX_EPOCH);
+        assert_eq!((holders(&lock), lock.last_token), (vec![("a", 41)], None));
+        assert_eq!(lock.queue.len(), 1);
+        let opened = decide(&lock.operations, Some(50), &runs, Timestamp::UNIX_EPOCH);
+        assert_eq!(holders(&opened), [("a", 41), ("b", 51)]);
+    }
+
+    #[test]
+    fn who_waits_for_whom_is_told_in_order() {
+        let lock = first(&[
+            claimant("a", Shared, &["x"], 0),
+            claimant("b", Exclusive, &["z"], 1),
+            claimant("c", Shared, &["y"], 2),
+        ]);
+        let queue: Vec<(&str, Vec<&str>)> = lock
+            .queue
+            .iter()
+            .map(|queued| {
+                let behind = queued.behind.iter().map(String::as_str).collect();
+                (queued.run.as_str(), behind)
+            })
+            .collect();
+        assert_eq!(queue, [("b", vec!["a"]), ("c", vec!["b"])]);
     }
 
     proptest! {
@@ -251,7 +307,7 @@ mod tests {
                     Claimant { may_start, ..claimant(&format!("r{index}"), mode, &hosts, made) }
                 })
                 .collect();
-            let mut lock = Lock::default();
+            let mut lock = Lock { last_token: Some(0), ..Lock::default() };
             for end in over.into_iter().map(Some).chain([None]) {
                 let before = lock.last_token;
                 lock = decide(&lock.operations, lock.last_token, &runs, Timestamp::UNIX_EPOCH);

@@ -1,6 +1,7 @@
 //! A Machine of a cluster, with the Host that it holds.
 
 use crds::{Host, Machine, conditions, names};
+use jiff::Timestamp;
 
 /// A Machine with the Host that it holds.
 #[derive(Clone, Copy)]
@@ -17,6 +18,11 @@ impl<'a> Member<'a> {
 
     pub fn uid(&self) -> &'a str {
         self.machine.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    pub fn deleted_at(&self) -> Option<Timestamp> {
+        let deleted = self.machine.metadata.deletion_timestamp.as_ref();
+        deleted.map(|time| time.0)
     }
 
     pub fn host_name(&self) -> Option<&'a str> {

@@ -6,7 +6,7 @@ use crds::names::condition;
 use crds::step::{Intent, Role};
 
 use super::Work;
-use super::lack::{Lack, not_installed, retry, waits_for_hosts};
+use super::lack::{Lack, next_attempt, not_installed, retry, waits_for_hosts};
 use super::runs::describe;
 use super::scene::{Member, Scene};
 use super::summary::counts;
@@ -130,9 +130,13 @@ pub(super) fn workers(scene: &Scene<'_>, work: &Work<'_>) -> Part {
     }
     if let Some((member, failures, cause)) = work.joins.halted.first() {
         let retry = retry(scene);
+        let of_all = match work.joins.halted.len() {
+            1 => String::new(),
+            more => format!("{more} of {wanted} workers could not join; "),
+        };
         let message = match cause {
             Some(cause) => format!(
-                "{} could not join after {} ({}): {}; correct it, then {retry}",
+                "{of_all}{} could not join after {} ({}): {}; correct it, then {retry}",
                 member.title(),
                 count(*failures, "attempt"),
                 cause.reason,
@@ -145,12 +149,22 @@ pub(super) fn workers(scene: &Scene<'_>, work: &Work<'_>) -> Part {
     if let Some(run) = scene.active.iter().find(|run| run.spec.intent == Intent::Join) {
         return Part::ill("Joining", describe(scene, run), false);
     }
-    if let Some((member, at, cause)) = work.joins.later.first() {
+    if let Some((member, failures, at, cause)) = work.joins.later.first() {
+        let of_all = match work.joins.later.len() {
+            1 => String::new(),
+            more => format!("{more} of {wanted} workers are to be tried again; "),
+        };
         let message = format!(
-            "{} failed to join ({}): {}; tried again at {}",
+            "{of_all}{} {} ({}): {}; {} at {}",
             member.title(),
+            if cause.interrupted {
+                "was interrupted while it joined"
+            } else {
+                "failed to join"
+            },
             cause.reason,
             cause.message,
+            next_attempt(scene, *failures, cause),
             at.strftime("%H:%M:%S UTC")
         );
         return Part::ill("JoinFailed", message, true);

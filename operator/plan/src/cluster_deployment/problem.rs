@@ -1,8 +1,10 @@
 //! What keeps a cluster from being worked on: wishes that cannot be met, or not yet. Each names the field and what to do.
 
+use std::net::Ipv4Addr;
+
 use crds::ClusterDeployment;
 use crds::cluster_deployment::EtcdTopology;
-use crds::networking::EndpointProvider;
+use crds::networking::{EndpointProvider, NetworkPluginName};
 use crds::step::Role;
 
 use super::scene::Scene;
@@ -17,10 +19,16 @@ pub struct Problem {
     pub reason: &'static str,
     /// What is wrong, where, and what to do.
     pub message: String,
+    /// It may end by a change of another object that is not followed.
+    pub ends_unseen: bool,
 }
 
 fn problem(reason: &'static str, message: String) -> Option<Problem> {
-    Some(Problem { reason, message })
+    Some(Problem {
+        reason,
+        message,
+        ends_unseen: false,
+    })
 }
 
 pub(super) fn find(scene: &Scene<'_>) -> Option<Problem> {
@@ -28,6 +36,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Problem> {
         .or_else(|| names_taken(scene))
         .or_else(|| changes_of_a_running_cluster(scene))
         .or_else(|| pod_network_too_small(scene))
+        .or_else(|| pod_network_shared(scene))
 }
 
 fn not_there_yet(deployment: &ClusterDeployment) -> Option<Problem> {
@@ -132,8 +141,53 @@ fn pod_network_too_small(scene: &Scene<'_>) -> Option<Problem> {
     let nodes = scene.nodes_wanted();
     (nodes > room).then(|| Problem {
         reason: "PodCIDRTooSmall",
+        ends_unseen: false,
         message: format!(
             "spec.networking.podCIDR {cidr} has room for {room} nodes (a /{NODE_PREFIX} each), {nodes} are wanted: lower the replicas, or make a new cluster with a larger podCIDR"
         ),
     })
+}
+
+/// Machines of the built-in network stand on one L2 network, where each cluster's Pods need addresses of their own. The
+/// cluster that was there first has them.
+fn pod_network_shared(scene: &Scene<'_>) -> Option<Problem> {
+    let bridge =
+        |deployment: &ClusterDeployment| deployment.spec.networking.plugin.name == NetworkPluginName::Bridge;
+    if scene.installed.is_some() || !bridge(scene.deployment) {
+        return None;
+    }
+    let age = |deployment: &ClusterDeployment| {
+        let metadata = &deployment.metadata;
+        (metadata.creation_timestamp.clone(), metadata.name.clone())
+    };
+    let ours = &scene.deployment.spec.networking.pod_cidr;
+    let other = scene.observed.deployments.iter().find(|other| {
+        other.metadata.uid != scene.deployment.metadata.uid
+            && bridge(other)
+            && age(other) < age(scene.deployment)
+            && overlap(ours, &other.spec.networking.pod_cidr)
+    })?;
+    Some(Problem {
+        reason: "CIDROverlap",
+        ends_unseen: true,
+        message: format!(
+            "spec.networking.podCIDR {ours} overlaps with {} of ClusterDeployment {}, and both use the bridge network: make this cluster with another podCIDR, or delete that one",
+            other.spec.networking.pod_cidr,
+            other.metadata.name.as_deref().unwrap_or_default()
+        ),
+    })
+}
+
+/// Whether two IPv4 networks share addresses; what is no network shares none.
+fn overlap(one: &str, other: &str) -> bool {
+    let parse = |cidr: &str| -> Option<(u32, u32)> {
+        let (address, prefix) = cidr.split_once('/')?;
+        let address: Ipv4Addr = address.parse().ok()?;
+        Some((u32::from(address), prefix.parse().ok()?))
+    };
+    let (Some((one, shorter)), Some((other, prefix))) = (parse(one), parse(other)) else {
+        return false;
+    };
+    let bits = 32u32.saturating_sub(shorter.min(prefix));
+    one.checked_shr(bits) == other.checked_shr(bits)
 }

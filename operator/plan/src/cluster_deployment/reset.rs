@@ -11,13 +11,10 @@ use super::scene::{Member, Scene};
 use crate::attempts::{self, Failure, Outcome, Policy, Turn};
 use crate::provisioning::{self, asked_retries};
 
-/// Runs of earlier attempts that are kept.
-const KEPT: i32 = 3;
-
 /// Where the resets stand.
 #[derive(Default)]
 pub(super) struct Resets<'a> {
-    /// Runs to make, and old ones to delete.
+    /// Runs to make.
     pub steps: Vec<Step>,
     /// Machines that could not be cleaned, and when it is tried again.
     pub later: Vec<(Member<'a>, Timestamp, Failure)>,
@@ -61,19 +58,6 @@ pub(super) fn of<'a>(scene: &Scene<'a>) -> Resets<'a> {
             Turn::Halted { cause, .. } => resets.halted.extend(cause.map(|cause| (member, cause))),
             Turn::UnderWay { .. } | Turn::Done { .. } => {}
         }
-        let newest = tried.last().map_or(0, |tried| tried.attempt);
-        let stale = |run: &&&crds::PlaybookRun| {
-            let marks = attempts::marks(run);
-            run.spec.intent == Intent::Reset
-                && attempts::is_over(run)
-                && marks.len() == 1
-                && marks.values().all(|mark| mark.uid == member.uid())
-                && attempts::attempt_of(run) + KEPT <= newest
-        };
-        let stale = scene.observed.runs.iter().filter(stale);
-        resets
-            .steps
-            .extend(stale.map(|run| Step::DeleteRun(Box::new((*run).clone()))));
     }
     for ((attempt, _), targets) in due {
         for batch in targets.chunks(BATCH) {

@@ -23,7 +23,7 @@ pub(super) struct Scene<'a> {
     pub live: Vec<Member<'a>>,
     /// Machines that are being deleted.
     pub leaving: Vec<Member<'a>>,
-    /// Runs that are not over, in the order of their creation.
+    /// Runs that are not over, in the order of their creation; without probes, which change nothing.
     pub active: Vec<&'a PlaybookRun>,
     /// When the cluster was installed.
     pub installed: Option<Time>,
@@ -67,7 +67,7 @@ impl<'a> Scene<'a> {
             .runs
             .iter()
             .copied()
-            .filter(|run| !attempts::is_over(run))
+            .filter(|run| !attempts::is_over(run) && run.spec.intent != Intent::Probe)
             .collect();
         active.sort_by_key(|run| (run.metadata.creation_timestamp.clone(), run.metadata.name.clone()));
         let mut scene = Self {

@@ -43,7 +43,7 @@ pub(super) fn base(scene: &Scene<'_>, lock: &Lock) -> ClusterDeploymentStatus {
         first_control_plane: first.or(old.first_control_plane),
         installed_at: scene.installed.clone(),
         operations: lock.operations.clone(),
-        last_token: Some(lock.last_token),
+        last_token: lock.last_token,
         pending_generation: (queued && !deleting).then_some(generation),
         ..old
     }

@@ -21,8 +21,9 @@ pub(super) fn of_cluster(
     let spec = &deployment.spec;
     let status = deployment.status.clone().unwrap_or_default();
     let name = deployment.metadata.name.clone().unwrap_or_default();
-    // Cleaning a machine needs nothing from there.
-    if spec.artifacts.is_none() && !matches!(intent, Intent::Reset | Intent::Remove) {
+    // Cleaning or probing a machine needs nothing from there.
+    let needs_none = matches!(intent, Intent::Reset | Intent::Remove | Intent::Probe);
+    if spec.artifacts.is_none() && !needs_none {
         let message = format!(
             "ClusterDeployment {name}: artifacts.url is missing: give the URL of the artifact bundle"
         );

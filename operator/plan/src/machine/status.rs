@@ -3,7 +3,7 @@
 use crds::conditions::{self, Statement};
 use crds::machine::{LastRun, MachinePhase, MachineStatus};
 use crds::names::{annotation, condition};
-use crds::step::Role;
+use crds::step::{Intent, Role};
 use crds::{Host, PlaybookRun};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -290,7 +290,8 @@ fn last_run(observed: &Observed<'_>, host: &Host) -> Option<LastRun> {
     let about = |run: &PlaybookRun| match attempts::marks(run).get(name) {
         Some(mark) => mark.uid == uid,
         None => {
-            run.spec.hosts.iter().any(|named| named == name)
+            run.spec.intent != Intent::Probe
+                && run.spec.hosts.iter().any(|named| named == name)
                 && claimed.is_some_and(|claimed| run.metadata.creation_timestamp.as_ref() >= Some(claimed))
         }
     };

@@ -181,6 +181,7 @@ impl World {
                 machines: &machines,
                 hosts: &hosts,
                 runs: &runs,
+                deployments: &[&self.deployment],
                 cluster: self.cluster.as_ref(),
                 pki: self.pki,
                 kubeconfig: self.kubeconfig,
@@ -357,6 +358,12 @@ impl World {
                 let uid = run.metadata.uid.clone();
                 if let Some(run) = self.runs.iter_mut().find(|run| run.metadata.uid == uid) {
                     run.spec.cancel = true;
+                }
+            }
+            Step::HoldRun { run, paused } => {
+                let uid = run.metadata.uid.clone();
+                if let Some(run) = self.runs.iter_mut().find(|run| run.metadata.uid == uid) {
+                    run.spec.paused = paused;
                 }
             }
             Step::DeleteRun(run) => self.runs.retain(|other| other.metadata.uid != run.metadata.uid),

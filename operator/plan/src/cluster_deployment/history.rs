@@ -1,0 +1,144 @@
+//! The history of a cluster: ended runs beyond the limit go, oldest first, and their logs with them; never one that a
+//! decision still needs.
+
+use std::collections::BTreeSet;
+
+use crds::PlaybookRun;
+use crds::names::condition;
+use crds::playbook_run::RunPhase;
+use crds::step::Intent;
+use jiff::Timestamp;
+
+use super::Step;
+use super::lock::Lock;
+use super::scene::Scene;
+use crate::attempts::{self, Tried};
+use crate::provisioning;
+
+/// Attempts that nothing limits: the delay depends on no more of them than these.
+const ENDLESS: usize = 8;
+
+pub(super) fn steps(scene: &Scene<'_>, lock: &Lock) -> Vec<Step> {
+    let limit = provisioning::executor(scene.deployment).history_limit;
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let is_ended = |run: &&&PlaybookRun| attempts::is_over(run) && run.metadata.deletion_timestamp.is_none();
+    let mut ended: Vec<&PlaybookRun> = scene.observed.runs.iter().filter(is_ended).copied().collect();
+    if ended.len() <= limit {
+        return Vec::new();
+    }
+    ended.sort_by_key(|run| (attempts::ended_at(run), run.metadata.name.clone()));
+    let needed = needed(scene, lock);
+    let surplus = ended.len() - limit;
+    ended
+        .into_iter()
+        .filter(|run| !needed.contains(name_of(run)))
+        .take(surplus)
+        .map(|run| Step::DeleteRun(Box::new(run.clone())))
+        .collect()
+}
+
+fn name_of(run: &PlaybookRun) -> &str {
+    run.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// Names of the runs that a decision still needs.
+fn needed(scene: &Scene<'_>, lock: &Lock) -> BTreeSet<String> {
+    let status = scene.deployment.status.as_ref();
+    let mut needed: BTreeSet<String> = lock.operations.iter().map(|held| held.run.clone()).collect();
+    let recorded = status.into_iter().flat_map(|status| &status.operations);
+    needed.extend(recorded.map(|held| held.run.clone()));
+    for run in scene.observed.runs {
+        let phase = run.status.as_ref().and_then(|status| status.phase);
+        let installed = run.spec.intent == Intent::Install
+            && !attempts::marks(run).is_empty()
+            && phase == Some(RunPhase::Succeeded);
+        // That a cluster stands is never forgotten with a status; and what machines said of their tokens is read until
+        // the lock is open.
+        if installed || (lock_was_lost(scene) && run.spec.intent == Intent::Probe) {
+            needed.insert(name_of(run).to_owned());
+        }
+    }
+    for member in &scene.live {
+        let provisioned = member
+            .machine
+            .status
+            .as_ref()
+            .is_some_and(|status| status.provisioned_at.is_some());
+        if !provisioned {
+            let tried = attempts::tried(
+                scene.observed.runs,
+                &[Intent::Install, Intent::Join],
+                member.uid(),
+            );
+            needed.extend(still_counted(&tried, scene.generation()));
+        }
+    }
+    for member in &scene.leaving {
+        let tried = attempts::tried(
+            scene.observed.runs,
+            &[Intent::Reset, Intent::Remove],
+            member.uid(),
+        );
+        needed.extend(newest(&tried, ENDLESS));
+        // That it was touched at all is what makes a reset due.
+        let provisioning = attempts::tried(
+            scene.observed.runs,
+            &[Intent::Install, Intent::Join],
+            member.uid(),
+        );
+        needed.extend(newest(&provisioning, 1));
+        needed.extend(cleaning(scene, member.host_name(), member.deleted_at()));
+    }
+    needed
+}
+
+fn lock_was_lost(scene: &Scene<'_>) -> bool {
+    let conditions = scene.deployment.status.as_ref().map(|status| &status.conditions);
+    conditions.is_some_and(|conditions| {
+        conditions
+            .iter()
+            .any(|there| there.type_ == condition::LOCK_OPEN && there.status == "False")
+    })
+}
+
+/// Attempts that the next one's turn depends on: those of the present generation, of those that nothing limits only the
+/// newest, and the last one of all, which gives the number.
+fn still_counted(tried: &[Tried], generation: i64) -> Vec<String> {
+    let unlimited = |tried: &&Tried| {
+        matches!(&tried.outcome, attempts::Outcome::Failed(failure) if failure.unreachable)
+            || tried.outcome == attempts::Outcome::Held
+    };
+    let present = tried.iter().filter(|tried| tried.generation == Some(generation));
+    let (endless, counted): (Vec<&Tried>, Vec<&Tried>) = present.partition(unlimited);
+    let endless = endless.into_iter().rev().take(ENDLESS);
+    counted
+        .into_iter()
+        .chain(endless)
+        .chain(tried.last())
+        .map(|tried| tried.run.clone())
+        .collect()
+}
+
+fn newest(tried: &[Tried], most: usize) -> Vec<String> {
+    let newest = tried.iter().rev().take(most);
+    newest.map(|tried| tried.run.clone()).collect()
+}
+
+/// Runs since the deletion that cleaned the machine, an administrator's too.
+fn cleaning<'a>(
+    scene: &'a Scene<'_>,
+    host: Option<&'a str>,
+    deleted: Option<Timestamp>,
+) -> impl Iterator<Item = String> + 'a {
+    let made = |run: &PlaybookRun| run.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let cleaned = move |run: &&&PlaybookRun| {
+        host.is_some_and(|host| {
+            run.spec.steps.contains(&crds::Step::Reset)
+                && run.spec.hosts.iter().any(|named| named == host)
+                && made(run) >= deleted
+                && attempts::outcome(run, host) == attempts::Outcome::Succeeded
+        })
+    };
+    let runs = scene.observed.runs.iter().filter(cleaned);
+    runs.map(|run| name_of(run).to_owned())
+}
