@@ -8,7 +8,7 @@ use std::process::Stdio;
 use tokio::process::Command;
 
 use crate::place::Place;
-use crate::ssh::Bastion;
+use crate::ssh::{Bastion, Route};
 
 /// Where Ansible and the collection are.
 #[derive(Clone, Debug)]
@@ -20,14 +20,23 @@ pub struct Ansible {
 }
 
 impl Ansible {
-    /// `ansible-playbook` for a playbook; its events go to the FIFO.
-    pub fn playbook(&self, place: &Place, inventory: &Path, playbook: &Path, events: &Path) -> Command {
+    /// `ansible-playbook` for a playbook; its events go to one FIFO, and at the other it waits before each
+    /// step.
+    pub fn playbook(
+        &self,
+        place: &Place,
+        inventory: &Path,
+        playbook: &Path,
+        events: &Path,
+        gate: &Path,
+    ) -> Command {
         let mut command = self.command("ansible-playbook", place);
         command
             .arg("--inventory")
             .arg(inventory)
             .arg(playbook)
-            .env("CLUSTERWRIGHT_EVENTS", events);
+            .env("CLUSTERWRIGHT_EVENTS", events)
+            .env("CLUSTERWRIGHT_GATE", gate);
         command
     }
 
@@ -60,6 +69,33 @@ impl Ansible {
             .arg(log)
             .args(["-N", "-f", "bastion"]);
         command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    /// `ssh` to a host for one command; the connection stays for Ansible. The options are those of ansible.cfg.
+    pub fn ssh(&self, place: &Place, route: &Route, remote: &str) -> Command {
+        let mut command = match &route.password {
+            Some(file) => {
+                let mut command = self.command("sshpass", place);
+                command.arg("-f").arg(file).arg("ssh");
+                command
+            }
+            None => self.command("ssh", place),
+        };
+        command.arg("-F").arg(&route.config).args(["-T", "-o"]);
+        command.arg(format!("ControlPath={}", route.control.display()));
+        for option in [
+            "ControlMaster=auto",
+            "ControlPersist=120s",
+            "ServerAliveInterval=10",
+            "ServerAliveCountMax=3",
+            "PreferredAuthentications=publickey,password",
+        ] {
+            command.args(["-o", option]);
+        }
+        // The configuration says which host that is.
+        command.args(["host", remote]);
+        command.stdin(Stdio::piped());
         command
     }
 

@@ -19,7 +19,7 @@ pub enum Command {
     /// Run the steps that the inputs name. Exit codes: 0 done; 10 inputs refused; 11 host key; 12
     /// credentials; 20 a step failed; 21 hosts unreachable; 30 canceled (143 after SIGTERM); 31 deadline; 40
     /// internal.
-    Run(Run),
+    Run(Box<Run>),
     /// Print inputs to start from: save them as DIR/model/inputs.json, and put the key into DIR/secrets/.
     Inputs,
 }
@@ -38,6 +38,17 @@ pub struct Run {
         default_value = "/opt/clusterwright/ansible"
     )]
     pub ansible: PathBuf,
+    /// The guard that is put on the machines: a static program.
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "CLUSTERWRIGHT_GUARD",
+        default_value = "/opt/clusterwright/guard"
+    )]
+    pub guard: PathBuf,
+    /// Where the guard is on the machines. For tests, whose machine is the developer's.
+    #[arg(long, value_name = "DIR", default_value = guard::DIRECTORY, hide = true)]
+    pub guard_directory: String,
     /// Report to the status of this PlaybookRun. Without it no API is used, and progress goes to the
     /// terminal.
     #[arg(long, value_name = "NAMESPACE/NAME")]

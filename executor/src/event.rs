@@ -71,6 +71,11 @@ pub enum What {
     },
     /// A task ended on a host.
     Result(Box<TaskResult>),
+    /// A step is about to begin, and waits until it is let go.
+    Gate {
+        /// The step: the file's name without `.yml`.
+        step: String,
+    },
     /// Everything ended.
     Stats(BTreeMap<String, HostStats>),
 }
@@ -100,6 +105,9 @@ impl Event {
                 name: text(&value, "name").to_owned(),
             },
             "result" => What::Result(Box::new(result(&value)?)),
+            "gate" => What::Gate {
+                step: text(&value, "file").trim_end_matches(".yml").to_owned(),
+            },
             "stats" => What::Stats(stats(&value)),
             _ => return None,
         };
@@ -118,7 +126,7 @@ impl Event {
                     scrub_value(finding, scrubber);
                 }
             }
-            What::Playbook { .. } | What::Play | What::Stats(_) => {}
+            What::Playbook { .. } | What::Play | What::Gate { .. } | What::Stats(_) => {}
         }
     }
 }

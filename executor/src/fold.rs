@@ -10,7 +10,7 @@ mod sentence;
 use std::collections::BTreeMap;
 
 use crds::inputs::{Group, RunInputs};
-use crds::playbook_run::{HostResult, Progress, RunOutcome, StepPhase, StepStatus};
+use crds::playbook_run::{Fence, HostResult, Progress, RunOutcome, StepPhase, StepStatus};
 use crds::step::{Intent, Step};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
@@ -49,6 +49,8 @@ pub enum Ending {
     Canceled,
     /// Stopped by the deadline.
     DeadlineExceeded,
+    /// Stopped before this step, because the run is to pause.
+    Paused(Step),
 }
 
 /// The state of a run as far as its events tell.
@@ -125,6 +127,8 @@ impl Fold {
                 self.fit_total();
             }
             What::Result(result) => self.result(result),
+            // What went before the step that waits is over.
+            What::Gate { .. } => self.close_step(at.clone()),
             What::Stats(stats) => {
                 for (name, counts) in stats {
                     if let Some(host) = self.hosts.get_mut(name) {
@@ -145,11 +149,51 @@ impl Fold {
         }
     }
 
-    /// Why a host cannot be reached, where ssh on the way to it does not say.
+    /// Why nothing can be done on a host, as found before Ansible starts.
     pub fn blocked(&mut self, host: &str, why: Unreachable) {
         if let Some(host) = self.hosts.get_mut(host) {
             host.blocked = Some(why);
         }
+    }
+
+    /// Passes over the first steps, which are done already.
+    pub fn begin_at(&mut self, step: usize) {
+        for status in self.steps.iter_mut().take(step) {
+            status.phase = StepPhase::Succeeded;
+        }
+        // Then there is nothing to play.
+        self.ended = step >= self.steps.len();
+        self.progress = Progress::default();
+    }
+
+    /// What is done before the steps, on all hosts.
+    pub fn prepare(&mut self, task: &str) {
+        self.progress = Progress {
+            step: self.steps.first().map_or("", |step| step.name.name()).to_owned(),
+            task: clean(task, TASK_LIMIT),
+            done: 0,
+            total: 0,
+        };
+    }
+
+    /// The highest fence that a host's guard knows.
+    pub fn fence(&mut self, host: &str, fence: Fence) {
+        if let Some(host) = self.hosts.get_mut(host) {
+            host.result.fence = Some(fence);
+        }
+    }
+
+    /// Whether a host's guard says, after a stop, that nothing of this run is at work there.
+    pub fn quiet(&mut self, host: &str, quiet: bool) {
+        if let Some(host) = self.hosts.get_mut(host) {
+            host.result.quiet = Some(quiet);
+        }
+    }
+
+    /// Hosts on which nothing can be done.
+    pub fn blocked_hosts(&self) -> impl Iterator<Item = &str> {
+        let blocked = self.hosts.iter().filter(|(_, host)| host.blocked.is_some());
+        blocked.map(|(name, _)| name.as_str())
     }
 
     /// What the status should say now.

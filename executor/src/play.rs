@@ -1,7 +1,9 @@
 //! Plays the playbooks: one Ansible process, its events into the fold, its output to ours without secrets,
 //! until it ends or is stopped.
 
+mod audience;
 mod event_reader;
+mod gate;
 mod stopping;
 
 use std::io::{self, Write};
@@ -10,6 +12,9 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crds::step::Step;
+use futures::FutureExt;
+use futures::future::OptionFuture;
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use tokio::net::unix::pipe;
@@ -20,13 +25,18 @@ use tracing::warn;
 
 use crate::ansible::Ansible;
 use crate::children;
-use crate::fold::{Ending, Fold, Snapshot};
+use crate::fold::{Ending, Snapshot};
+use crate::foreign_text;
 use crate::lines::{self, Lines};
 use crate::place::Place;
 use crate::scrub::Scrubber;
 use crate::stop::{Stop, Stops};
 use event_reader::EventReader;
-use stopping::Stopping;
+use gate::Gate;
+use stopping::{Stopping, Why};
+
+pub use audience::Audience;
+pub use gate::Pauses;
 
 /// How often the fold is shown to those who watch.
 const SHOW: Duration = Duration::from_millis(200);
@@ -47,6 +57,8 @@ pub struct Stage<'a> {
     pub scrubber: Arc<Scrubber>,
     /// Ansible's output goes to ours.
     pub echo: bool,
+    /// Whether the run is to pause before its next step.
+    pub pauses: Pauses,
 }
 
 impl Stage<'_> {
@@ -83,12 +95,15 @@ impl Stage<'_> {
         &self,
         inventory: &Path,
         playbook: &Path,
-        fold: &mut Fold,
+        audience: &mut impl Audience,
         shown: &watch::Sender<Snapshot>,
         stops: &mut Stops,
     ) -> io::Result<(Ending, Option<Stop>)> {
         let (fifo, events) = self.events()?;
-        let mut command = self.ansible.playbook(self.place, inventory, playbook, &fifo);
+        let mut gate = Gate::make(self.place.path())?;
+        let mut command = self
+            .ansible
+            .playbook(self.place, inventory, playbook, &fifo, &gate.path);
         if !self.echo {
             command.stdout(Stdio::null());
         }
@@ -108,7 +123,9 @@ impl Stage<'_> {
             events,
             lines: Lines::default(),
             scrubber: &self.scrubber,
+            waits: None,
         };
+        let mut asking = OptionFuture::default();
         let mut stopping = Stopping::default();
         let mut show = interval(SHOW);
         show.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -117,26 +134,45 @@ impl Stage<'_> {
                 status = waited.child().wait() => break status?,
                 read = reader.events.readable() => {
                     read?;
-                    reader.read(fold)?;
+                    reader.read(audience)?;
+                    if let Some(step) = reader.waits.take() {
+                        publish(audience.shows(), shown);
+                        let pauses = self.pauses.clone();
+                        asking = Some(async move { (step, pauses.wanted().await) }.boxed()).into();
+                    }
                 }
-                _ = show.tick() => publish(fold, shown),
+                Some((step, hold)) = &mut asking => {
+                    asking = None.into();
+                    match Step::from_name(&step).filter(|_| hold) {
+                        Some(step) => {
+                            stopping.hold(step);
+                            stopping.signal(&waited);
+                        }
+                        None => gate.go()?,
+                    }
+                }
+                _ = show.tick() => publish(audience.shows(), shown),
                 () = stopping.advance(stops) => stopping.signal(&waited),
             }
         };
-        reader.read(fold)?;
-        reader.finish(fold);
+        reader.read(audience)?;
+        reader.finish(audience);
         // Whatever of its group is still there has nobody to talk to.
         waited.signal(Signal::SIGKILL);
         finish(output).await;
         finish(errors).await;
+        let stop = match stopping.why {
+            Some(Why::Stop(stop)) => Some(stop),
+            _ => None,
+        };
         let ending = match (stopping.why, status.code()) {
             // It came to its end before it heard.
             (_, Some(0)) => Ending::Exited(Some(0)),
-            (Some(Stop::DeadlineExceeded), _) => Ending::DeadlineExceeded,
-            (Some(Stop::Terminated | Stop::Interrupted), _) => Ending::Canceled,
+            (Some(Why::Stop(stop)), _) => stop.ending(),
+            (Some(Why::Paused(step)), _) => Ending::Paused(step),
             (None, code) => Ending::Exited(code),
         };
-        Ok((ending, stopping.why))
+        Ok((ending, stop))
     }
 
     /// Ends what ssh keeps open, so that nothing of the run stays behind.
@@ -145,24 +181,33 @@ impl Stage<'_> {
             .into_iter()
             .flatten()
             .flatten();
-        let ends = sockets.map(|socket| async move {
-            let mut command = self.ansible.end_master(self.place, &socket.path());
-            command.stdout(Stdio::null()).stderr(Stdio::null());
-            match children::spawn(&mut command) {
-                Ok(mut waited) => {
-                    // One that does not answer goes with the process namespace.
-                    let _ = timeout(REST, waited.child().wait()).await;
-                }
-                Err(error) => warn!(%error, "failed to end an ssh connection"),
-            }
-        });
+        let ends = sockets.map(|socket| async move { self.end_master(&socket.path()).await });
         futures::future::join_all(ends).await;
+    }
+
+    /// Ends what ssh keeps open at one socket.
+    pub async fn end_master(&self, socket: &Path) {
+        if !socket.exists() {
+            return;
+        }
+        let mut command = self.ansible.end_master(self.place, socket);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        match children::spawn(&mut command) {
+            Ok(mut waited) => {
+                // One that does not answer goes with the process namespace.
+                let _ = timeout(REST, waited.child().wait()).await;
+            }
+            Err(error) => warn!(%error, "failed to end an ssh connection"),
+        }
     }
 
     /// The FIFO that the plugin writes to, and our end of it. We hold it open for writing, too: it never
     /// looks ended.
     fn events(&self) -> io::Result<(PathBuf, pipe::Receiver)> {
         let fifo = self.place.path().join("events");
+        if fifo.exists() {
+            std::fs::remove_file(&fifo)?;
+        }
         nix::unistd::mkfifo(&fifo, Mode::S_IRUSR | Mode::S_IWUSR)?;
         let events = pipe::OpenOptions::new().read_write(true).open_receiver(&fifo)?;
         Ok((fifo, events))
@@ -192,11 +237,7 @@ enum Echo {
 impl Echo {
     fn write(self, line: &[u8]) {
         // What a machine said must not steer the terminal on which the log is read.
-        let mut line: Vec<u8> = line
-            .iter()
-            .copied()
-            .filter(|byte| !byte.is_ascii_control() || *byte == b'\t')
-            .collect();
+        let mut line = foreign_text::line(line).into_bytes();
         line.push(b'\n');
         // A closed output does not end a run.
         let _ = match self {
@@ -206,9 +247,8 @@ impl Echo {
     }
 }
 
-/// Shows the fold's state, if it is another than the one shown.
-pub fn publish(fold: &Fold, shown: &watch::Sender<Snapshot>) {
-    let snapshot = fold.snapshot();
+/// Shows a state, if it is another than the one shown.
+pub fn publish(snapshot: Snapshot, shown: &watch::Sender<Snapshot>) {
     shown.send_if_modified(|last| {
         let changed = *last != snapshot;
         if changed {

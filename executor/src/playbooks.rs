@@ -6,7 +6,10 @@
 use std::path::{Path, PathBuf};
 
 use crds::step::Step;
+use serde_json::{Map, Value};
 use thiserror::Error;
+
+use crate::guard::RUN_VARIABLE;
 
 /// A playbook is not where it must be.
 #[derive(Debug, Error)]
@@ -15,17 +18,31 @@ pub struct PlaybookMissing {
     path: PathBuf,
 }
 
+/// One playbook of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Playbook {
+    /// Its file.
+    pub path: PathBuf,
+    /// Its step.
+    pub step: Step,
+    /// It is the step's probe.
+    pub probe: bool,
+}
+
 /// The playbooks of the steps below the collection's directory, in order.
-pub fn order(ansible: &Path, steps: &[Step]) -> Result<Vec<PathBuf>, PlaybookMissing> {
+pub fn order(ansible: &Path, steps: &[Step]) -> Result<Vec<Playbook>, PlaybookMissing> {
     let playbooks = ansible.join("playbooks");
     let files = steps.iter().flat_map(|step| {
         let file = format!("{step}.yml");
-        [playbooks.join(&file), playbooks.join("probe").join(&file)]
+        [
+            (playbooks.join(&file), *step, false),
+            (playbooks.join("probe").join(&file), *step, true),
+        ]
     });
     files
-        .map(|path| {
+        .map(|(path, step, probe)| {
             if path.is_file() {
-                Ok(path)
+                Ok(Playbook { path, step, probe })
             } else {
                 Err(PlaybookMissing { path })
             }
@@ -33,11 +50,27 @@ pub fn order(ansible: &Path, steps: &[Step]) -> Result<Vec<PathBuf>, PlaybookMis
         .collect()
 }
 
-/// The text of the playbook that imports them.
-pub fn wrapper(playbooks: &[PathBuf]) -> String {
-    let imports = playbooks.iter().map(|path| {
-        let path = serde_json::Value::from(path.display().to_string());
-        format!("- ansible.builtin.import_playbook: {path}\n")
+/// The text of the playbook that imports them. Guarded: every command of a step goes through the guard's shell of its
+/// name, so that the machine knows for which run and step it is.
+pub fn wrapper<'a>(
+    playbooks: impl IntoIterator<Item = &'a Playbook>,
+    guarded: bool,
+    vars: &Map<String, Value>,
+) -> String {
+    let imports = playbooks.into_iter().map(|playbook| {
+        let path = Value::from(playbook.path.display().to_string());
+        let mut vars = vars.clone();
+        if guarded {
+            let shell = if playbook.probe { "probe-" } else { "" };
+            let shell = format!("{{{{ {RUN_VARIABLE} }}}}/{shell}{}", playbook.step);
+            vars.insert("ansible_shell_executable".to_owned(), shell.into());
+        }
+        let vars = if vars.is_empty() {
+            String::new()
+        } else {
+            format!("  vars: {}\n", Value::from(vars))
+        };
+        format!("- ansible.builtin.import_playbook: {path}\n{vars}")
     });
     imports.collect()
 }
@@ -45,6 +78,7 @@ pub fn wrapper(playbooks: &[PathBuf]) -> String {
 #[cfg(test)]
 mod tests {
     use crds::step::Step;
+    use serde_json::{Map, Value, json};
 
     use super::{order, wrapper};
 
@@ -59,7 +93,17 @@ mod tests {
         let root = directory.path().display();
         let expected = ["prepare.yml", "probe/prepare.yml", "node.yml", "probe/node.yml"]
             .map(|file| format!("- ansible.builtin.import_playbook: \"{root}/playbooks/{file}\"\n"));
-        assert_eq!(wrapper(&playbooks), expected.concat());
+        assert_eq!(wrapper(&playbooks, false, &Map::new()), expected.concat());
+        let text = wrapper(&playbooks[2..], true, &Map::new());
+        let guarded: Value = serde_yaml::from_str(&text).unwrap();
+        assert_eq!(
+            guarded[0]["vars"],
+            json!({"ansible_shell_executable": "{{ clusterwright_guard_run }}/node"})
+        );
+        assert_eq!(
+            guarded[1]["vars"],
+            json!({"ansible_shell_executable": "{{ clusterwright_guard_run }}/probe-node"})
+        );
         let error = order(directory.path(), &[Step::Prepare, Step::Etcd]).unwrap_err();
         assert!(error.to_string().contains("playbooks/etcd.yml"));
     }

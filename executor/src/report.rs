@@ -8,12 +8,13 @@ use crds::PlaybookRun;
 use crds::names::EXECUTOR_FIELD_MANAGER;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{info, warn};
 
 use crate::fold::Snapshot;
+use crate::play::Pauses;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
@@ -29,6 +30,7 @@ pub struct Status {
 /// Reports in the background.
 pub struct Reporter {
     last: oneshot::Sender<(Snapshot, Instant)>,
+    asks: mpsc::Sender<oneshot::Sender<bool>>,
     task: JoinHandle<bool>,
 }
 
@@ -41,7 +43,8 @@ impl Status {
         }
     }
 
-    async fn send(&self, snapshot: &Snapshot) -> Result<(), Failure> {
+    /// True when the run is to pause, as the answer shows its spec.
+    async fn send(&self, snapshot: &Snapshot) -> Result<bool, Failure> {
         let patch = json!({
             "apiVersion": <PlaybookRun as kube::Resource>::api_version(&()),
             "kind": <PlaybookRun as kube::Resource>::kind(&()),
@@ -54,7 +57,7 @@ impl Status {
         )
         .await
         {
-            Ok(Ok(_)) => Ok(()),
+            Ok(Ok(run)) => Ok(run.spec.paused),
             Ok(Err(kube::Error::Api(status))) if status.code == 404 => Err(Failure::Gone),
             Ok(Err(kube::Error::Api(status))) if matches!(status.code, 413 | 422) => {
                 Err(Failure::Refused(status.message.clone()))
@@ -79,8 +82,14 @@ impl Reporter {
     /// Starts to report what the watch shows.
     pub fn start(status: Status, snapshots: watch::Receiver<Snapshot>) -> Self {
         let (last, word) = oneshot::channel();
-        let task = tokio::spawn(report(status, snapshots, word));
-        Self { last, task }
+        let (asks, asked) = mpsc::channel(1);
+        let task = tokio::spawn(report(status, snapshots, asked, word));
+        Self { last, asks, task }
+    }
+
+    /// Asks whether the run is to pause.
+    pub fn pauses(&self) -> Pauses {
+        Pauses::asking(self.asks.clone())
     }
 
     /// Sends the last word, again and again until it arrives or the deadline is over; true when it arrived.
@@ -94,38 +103,47 @@ impl Reporter {
 async fn report(
     status: Status,
     mut snapshots: watch::Receiver<Snapshot>,
+    mut asks: mpsc::Receiver<oneshot::Sender<bool>>,
     mut last: oneshot::Receiver<(Snapshot, Instant)>,
 ) -> bool {
     let mut sent: Option<Snapshot> = None;
-    let mut wait = INTERVAL;
+    let mut asked: Option<oneshot::Sender<bool>> = None;
+    // What the last answer said; nobody is held up by an API server that does not answer.
+    let mut paused = false;
+    let (mut wait, mut due) = (INTERVAL, Instant::now());
     let word = loop {
         let current = snapshots.borrow_and_update().clone();
-        if sent.as_ref() != Some(&current) {
+        let news = sent.as_ref() != Some(&current);
+        if (news || asked.is_some()) && Instant::now() >= due {
             match status.send(&current).await {
-                Ok(()) => {
-                    sent = Some(current);
-                    wait = INTERVAL;
-                }
+                Ok(wanted) => (sent, wait, paused) = (Some(current), INTERVAL, wanted),
                 Err(Failure::Gone) => {
                     warn!("the PlaybookRun is gone: nothing more is reported");
                     return false;
                 }
                 Err(Failure::Refused(problem) | Failure::Lost(problem)) => {
                     warn!(problem, "failed to report progress");
-                    wait = (wait * 2).min(LONGEST_WAIT);
+                    (wait, paused) = ((wait * 2).min(LONGEST_WAIT), false);
                 }
             }
+            due = Instant::now() + wait;
         }
+        if let Some(asked) = asked.take() {
+            // Whoever asked may have gone meanwhile.
+            let _ = asked.send(paused);
+        }
+        let told = sent.as_ref() == Some(&*snapshots.borrow());
         let next = async {
-            sleep(wait).await;
+            sleep_until(due).await;
             // Closed: only the last word is missing.
-            if sent.is_some() && snapshots.changed().await.is_err() {
+            if told && snapshots.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
         };
         tokio::select! {
             biased;
             word = &mut last => break word,
+            Some(ask) = asks.recv() => asked = Some(ask),
             () = next => {}
         }
     };
@@ -140,7 +158,7 @@ async fn send_last(status: &Status, mut snapshot: Snapshot, deadline: Instant) -
     let mut bare = false;
     loop {
         match status.send(&snapshot).await {
-            Ok(()) => {
+            Ok(_) => {
                 info!("the outcome is in the status");
                 return true;
             }

@@ -3,6 +3,7 @@
 
 mod error;
 mod last_word;
+mod work;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,10 @@ use crate::ansible::{self, Ansible};
 use crate::bastions;
 use crate::children;
 use crate::cli::Run;
+use crate::core_dumps;
 use crate::fold::{Fold, Snapshot};
+use crate::guard::machines::{Machines, fence};
+use crate::guard::{RUN_VARIABLE, run_directory};
 use crate::inputs::{self, Inputs, InputsError};
 use crate::inventory::Inventory;
 use crate::inventory_check;
@@ -25,19 +29,20 @@ use crate::outcome;
 use crate::place::Place;
 use crate::play::Stage;
 use crate::playbooks;
+use crate::report::Reporter;
 use crate::scrub::Scrubber;
 use crate::ssh::{self, Ssh};
 use crate::stop::{Stop, Stops};
 use crate::terminal::Terminal;
 use error::{RunError, system};
 use last_word::{reporter, say};
+use work::{Guarding, Heard, Work};
 
 /// What is known once a run has ended.
 struct Ended {
     snapshot: Snapshot,
     outcome: RunOutcome,
     exit_code: u8,
-    stop: Option<Stop>,
 }
 
 /// Runs to the end; the answer is the exit code.
@@ -50,6 +55,9 @@ pub async fn run(args: &Run) -> u8 {
             return outcome::INTERNAL;
         }
     };
+    if let Err(error) = core_dumps::forbid() {
+        warn!(%error, "core dumps are not off");
+    }
     if let Err(error) = reaping {
         warn!(%error, "orphans will not be reaped");
     }
@@ -75,7 +83,14 @@ pub async fn run(args: &Run) -> u8 {
     let terminal = args.run.is_none().then(|| tokio::spawn(follow(watching)));
 
     let ended = match inputs {
-        Ok(inputs) => work(args, &inputs, &mut stops, &shown).await,
+        Ok(inputs) => {
+            let mut heard = Heard {
+                stops: &mut stops,
+                shown: &shown,
+                pauses: reporter.as_ref().map(Reporter::pauses).unwrap_or_default(),
+            };
+            work(args, &inputs, &mut heard).await
+        }
         Err(error) => not_played(
             &error.into(),
             shown.borrow().clone(),
@@ -88,7 +103,7 @@ pub async fn run(args: &Run) -> u8 {
         // Only prints: what it could say of a panic is on the terminal already.
         let _ = terminal.await;
     }
-    say(args, &ended, reporter, stops.deadline()).await;
+    say(args, &ended, reporter, &stops).await;
     ended.exit_code
 }
 
@@ -101,9 +116,9 @@ fn read(args: &Run) -> Result<Inputs, InputsError> {
 }
 
 /// Plays, and states how it ended.
-async fn work(args: &Run, inputs: &Inputs, stops: &mut Stops, shown: &watch::Sender<Snapshot>) -> Ended {
+async fn work(args: &Run, inputs: &Inputs, heard: &mut Heard<'_>) -> Ended {
     let mut fold = Fold::new(&inputs.model, &inputs.digest);
-    match played(args, inputs, stops, shown, &mut fold).await {
+    match played(args, inputs, heard, &mut fold).await {
         Ok((outcome, stop)) => {
             let snapshot = fold.snapshot();
             let exit_code = outcome::exit_code(&outcome, &snapshot.hosts, stop);
@@ -111,7 +126,6 @@ async fn work(args: &Run, inputs: &Inputs, stops: &mut Stops, shown: &watch::Sen
                 snapshot,
                 outcome,
                 exit_code,
-                stop,
             }
         }
         Err(error) => not_played(&error, fold.snapshot(), &inputs.digest),
@@ -121,47 +135,62 @@ async fn work(args: &Run, inputs: &Inputs, stops: &mut Stops, shown: &watch::Sen
 async fn played(
     args: &Run,
     inputs: &Inputs,
-    stops: &mut Stops,
-    shown: &watch::Sender<Snapshot>,
+    heard: &mut Heard<'_>,
     fold: &mut Fold,
 ) -> Result<(RunOutcome, Option<Stop>), RunError> {
     let action = format!("use the collection {}", args.ansible.display());
     let directory = ansible::directory(&args.ansible).map_err(system(action))?;
     let playbooks = playbooks::order(&directory, &inputs.model.steps)?;
+    let guarding = Guarding::of(args, inputs)?;
     let place = Place::make(&memory_candidates())?;
-    let ssh = ssh::plan(&inputs.model, &inputs.secrets, place.path());
-    let (inventory, files) =
-        furnish(&place, inputs, &ssh, &playbooks).map_err(system("write the run's files"))?;
+    let mut ssh = ssh::plan(&inputs.model, &inputs.secrets, place.path());
+    if guarding.guards() {
+        for (name, variables) in &mut ssh.variables {
+            let shells = run_directory(&args.guard_directory, fence(&inputs.model, name, args.token));
+            variables.insert(RUN_VARIABLE.to_owned(), shells.into());
+        }
+    }
+    let inventory = furnish(&place, inputs, &ssh).map_err(system("write the run's files"))?;
 
     let ansible = Ansible {
         directory,
         path: std::env::var("PATH").unwrap_or_default(),
     };
-    let scrubber = Arc::new(Scrubber::new(&inputs.secrets));
     let stage = Stage {
         ansible: &ansible,
         place: &place,
-        scrubber,
+        scrubber: Arc::new(Scrubber::new(&inputs.secrets)),
         echo: args.run.is_some() || args.verbose,
+        pauses: heard.pauses.clone(),
     };
     let listed = stage
-        .list(&files.inventory)
+        .list(&inventory.file)
         .await
         .map_err(system("run ansible-inventory"))?;
-    inventory_check::compare(&inventory, &listed)?;
-
-    // Here the guard is installed on each host, with the fence (claim epoch, token), before Ansible's first
-    // command: what makes two runs on one host impossible. Until then the cluster's lock alone keeps runs
-    // apart.
+    inventory_check::compare(&inventory.meant, &listed)?;
 
     for (host, why) in bastions::open(&ansible, &place, &ssh).await {
         fold.blocked(&host, why);
     }
-    let played = stage
-        .play(&files.inventory, &files.playbook, fold, shown, stops)
-        .await;
+    let machines = Machines {
+        ansible: &ansible,
+        place: &place,
+        ssh: &ssh,
+        inputs,
+        token: args.token,
+        attempt: args.attempt,
+        directory: &args.guard_directory,
+    };
+    let work = Work {
+        stage: &stage,
+        machines: &machines,
+        guarding: &guarding,
+        inventory: &inventory.file,
+        playbooks: &playbooks,
+    };
+    let ended = work.whole(fold, heard).await;
     stage.end_masters().await;
-    let (ending, stop) = played.map_err(system("run ansible-playbook"))?;
+    let (ending, stop) = ended.map_err(system("run ansible-playbook"))?;
     for (host, file) in &ssh.first_use {
         if let Some(key) = std::fs::read_to_string(file)
             .ok()
@@ -173,30 +202,22 @@ async fn played(
     Ok((fold.end(ending), stop))
 }
 
-/// Where Ansible finds what it plays.
-struct Files {
-    inventory: PathBuf,
-    playbook: PathBuf,
+/// The inventory as it is meant, and where Ansible finds it.
+struct Furnished {
+    meant: Inventory,
+    file: PathBuf,
 }
 
-fn furnish(
-    place: &Place,
-    inputs: &Inputs,
-    ssh: &Ssh,
-    playbooks: &[PathBuf],
-) -> io::Result<(Inventory, Files)> {
+fn furnish(place: &Place, inputs: &Inputs, ssh: &Ssh) -> io::Result<Furnished> {
     ssh.write(place)?;
     let secrets_dir = place.directory("secrets")?;
     for (name, content) in inputs.secrets.of_roles() {
         place.write(Path::new("secrets").join(name), content)?;
     }
-    let inventory = Inventory::new(&inputs.model, ssh, &secrets_dir);
-    // Directories of their own: Ansible looks for group_vars beside both.
-    let files = Files {
-        inventory: place.write("inventory/hosts.yml", inventory.text().as_bytes())?,
-        playbook: place.write("playbook/run.yml", playbooks::wrapper(playbooks).as_bytes())?,
-    };
-    Ok((inventory, files))
+    let meant = Inventory::new(&inputs.model, ssh, &secrets_dir);
+    // A directory of its own, and another for the playbooks: Ansible looks for group_vars beside both.
+    let file = place.write("inventory/hosts.yml", meant.text().as_bytes())?;
+    Ok(Furnished { meant, file })
 }
 
 /// Directories that may be in memory: the Pod's emptyDir first.
@@ -234,7 +255,6 @@ fn not_played(error: &RunError, mut snapshot: Snapshot, digest: &str) -> Ended {
         snapshot,
         outcome,
         exit_code,
-        stop: None,
     }
 }
 

@@ -10,6 +10,7 @@ use crds::host::HostKeyPolicy;
 use crds::inputs::{CredentialKind, HostInputs, RunInputs, secret_key};
 use serde_json::{Value, json};
 
+use crate::guard::call::Root;
 use crate::place::Place;
 use crate::secrets::{Secrets, without_newline};
 
@@ -24,6 +25,21 @@ pub struct Ssh {
     pub first_use: BTreeMap<String, PathBuf>,
     /// Bastions by name.
     pub bastions: BTreeMap<String, Bastion>,
+    /// How ssh is called by hand for each host.
+    pub routes: BTreeMap<String, Route>,
+}
+
+/// The way to a host, the same as Ansible's.
+#[derive(Debug, PartialEq)]
+pub struct Route {
+    /// Its configuration.
+    pub config: PathBuf,
+    /// The socket of the connection.
+    pub control: PathBuf,
+    /// The file with its password, if that is its credential.
+    pub password: Option<PathBuf>,
+    /// How a command there comes to be root's.
+    pub root: Root,
 }
 
 /// A machine to go through.
@@ -46,6 +62,8 @@ pub fn plan(model: &RunInputs, secrets: &Secrets, root: &Path) -> Ssh {
     let mut ssh = Ssh::default();
     for (number, (name, host)) in model.hosts.iter().enumerate() {
         let config = ssh.place_host(name, host, name, secrets, root);
+        // Not ssh's %C: that is the same for two hosts of one address behind different bastions.
+        let control = root.join(format!("c/{number}"));
         let mut variables = BTreeMap::from([
             ("ansible_host".to_owned(), json!(host.address)),
             ("ansible_port".to_owned(), json!(host.port)),
@@ -55,20 +73,32 @@ pub fn plan(model: &RunInputs, secrets: &Secrets, root: &Path) -> Ssh {
                 "ansible_ssh_common_args".to_owned(),
                 json!(format!("-F {}", config.display())),
             ),
-            // Not ssh's %C: that is the same for two hosts of one address behind different bastions.
             (
                 "ansible_control_path".to_owned(),
-                json!(root.join(format!("c/{number}")).display().to_string()),
+                json!(control.display().to_string()),
             ),
         ]);
         if host.credential_kind == CredentialKind::Password {
             variables.insert("ansible_password".to_owned(), json!(text(host, secrets)));
             variables.insert("ansible_ssh_password_mechanism".to_owned(), json!("sshpass"));
         }
-        if let Some(password) = secrets.get(&format!("become-password.{}", host.credential)) {
-            let password = String::from_utf8_lossy(without_newline(password)).into_owned();
+        let become_password = secrets
+            .get(&format!("become-password.{}", host.credential))
+            .map(without_newline);
+        if let Some(password) = become_password {
+            let password = String::from_utf8_lossy(password).into_owned();
             variables.insert("ansible_become_password".to_owned(), json!(password));
         }
+        let route = Route {
+            config,
+            control,
+            password: ssh.place_password(host, secrets, root),
+            root: match host.use_sudo && host.user != "root" {
+                true => Root::Sudo(become_password.map(<[u8]>::to_vec)),
+                false => Root::Already,
+            },
+        };
+        ssh.routes.insert(name.clone(), route);
         if host.host_key_policy == HostKeyPolicy::TrustOnFirstUse && host.host_keys.is_empty() {
             ssh.first_use.insert(name.clone(), root.join(known_hosts(name)));
         }
@@ -156,14 +186,19 @@ impl Ssh {
         root.join(path)
     }
 
-    fn place_bastion(&mut self, host: &HostInputs, target: &str, secrets: &Secrets, root: &Path) -> &Bastion {
-        let name = bastion_name(host);
-        let config = self.place_host(&name, host, target, secrets, root);
-        let password = (host.credential_kind == CredentialKind::Password).then(|| {
+    /// The file with the host's password, if that is its credential.
+    fn place_password(&mut self, host: &HostInputs, secrets: &Secrets, root: &Path) -> Option<PathBuf> {
+        (host.credential_kind == CredentialKind::Password).then(|| {
             let file = PathBuf::from("ssh/passwords").join(&host.credential);
             self.files.insert(file.clone(), text(host, secrets).into_bytes());
             root.join(file)
-        });
+        })
+    }
+
+    fn place_bastion(&mut self, host: &HostInputs, target: &str, secrets: &Secrets, root: &Path) -> &Bastion {
+        let name = bastion_name(host);
+        let config = self.place_host(&name, host, target, secrets, root);
+        let password = self.place_password(host, secrets, root);
         let before = host.bastion.as_deref().map(bastion_name);
         let depth = before
             .and_then(|name| self.bastions.get(&name))
@@ -174,6 +209,15 @@ impl Ssh {
             (host.address.clone(), config, password, depth);
         bastion
     }
+}
+
+/// A configuration by which ssh reaches nothing: a host that let nobody in, or that another run has, is not contacted
+/// again.
+pub fn block(route: &Route) -> io::Result<()> {
+    std::fs::write(
+        &route.config,
+        "Host *\n  ControlPath none\n  ProxyCommand /bin/false\n",
+    )
 }
 
 /// One name for each bastion, by what it is: many hosts share it, and with it one connection.

@@ -6,6 +6,8 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
+use crate::fold::Ending;
+
 /// Why a run is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
@@ -17,12 +19,23 @@ pub enum Stop {
     DeadlineExceeded,
 }
 
+impl Stop {
+    /// How the run ends by it.
+    pub fn ending(self) -> Ending {
+        match self {
+            Stop::DeadlineExceeded => Ending::DeadlineExceeded,
+            Stop::Terminated | Stop::Interrupted => Ending::Canceled,
+        }
+    }
+}
+
 /// Waits for what ends a run.
 #[derive(Debug)]
 pub struct Stops {
     terminate: Signal,
     interrupt: Signal,
     deadline: Option<Instant>,
+    stopped: Option<Instant>,
 }
 
 impl Stops {
@@ -32,12 +45,18 @@ impl Stops {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             deadline: deadline.map(|time| Instant::now() + time),
+            stopped: None,
         })
     }
 
     /// When the run must be over.
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
+    }
+
+    /// When a reason to stop was heard.
+    pub fn stopped(&self) -> Option<Instant> {
+        self.stopped
     }
 
     /// The next reason to stop.
@@ -48,11 +67,13 @@ impl Stops {
                 None => std::future::pending().await,
             }
         };
-        tokio::select! {
+        let stop = tokio::select! {
             _ = self.terminate.recv() => Stop::Terminated,
             _ = self.interrupt.recv() => Stop::Interrupted,
             () = deadline => Stop::DeadlineExceeded,
-        }
+        };
+        self.stopped = Some(Instant::now());
+        stop
     }
 
     /// A further signal: it is urgent now.

@@ -1,11 +1,11 @@
 //! Why a host could not be reached, by what ssh says, and in words that say what to do.
 
-use crate::foreign_text;
+use crate::{foreign_text, guard};
 
 /// A reason and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreachable {
-    /// `HostKeyChanged`, `HostKeyUnknown`, `AuthenticationFailed` or `Unreachable`.
+    /// `HostKeyChanged`, `HostKeyUnknown`, `AuthenticationFailed`, `Fenced`, `GuardFailed` or `Unreachable`.
     pub reason: &'static str,
     /// What was seen and what to do.
     pub message: String,
@@ -23,7 +23,17 @@ pub const UNREACHABLE: &str = "Unreachable";
 /// Reads ssh's words. A changed key comes first: ssh says "Permission denied" after it, too, when it goes on
 /// without passwords.
 pub fn explain(message: &str) -> Unreachable {
+    if let Some((reason, message)) = guard::said(message) {
+        return Unreachable { reason, message };
+    }
     let has = |text: &str| message.contains(text);
+    // The guard's words are not shown for Ansible's first command, its exit code is.
+    if has(&format!("exited with result {}", ::guard::REFUSED)) {
+        return Unreachable {
+            reason: guard::FENCED,
+            message: guard::fenced(""),
+        };
+    }
     if has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
         let seen = message
             .split_whitespace()
@@ -108,6 +118,16 @@ mod tests {
             assert_eq!(explained.reason, reason, "{message}");
             assert!(explained.message.contains(part), "{}", explained.message);
         };
+        check(
+            "Failed to create temporary directory. Failed command was: ( umask 77 && mkdir ...), exited with result 79",
+            "Fenced",
+            "a newer run works on this host",
+        );
+        check(
+            "Premature end of stream waiting for become success.\n>>> clusterwright-guard: refused: fence 1-1 is lower than 1-2",
+            "Fenced",
+            "lower than 1-2",
+        );
         check(
             "Failed to connect to the host via ssh: @@@@\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\n@@@@\nThe fingerprint for the ED25519 key sent by the remote host is\nSHA256:abc/DEF.\nHost key verification failed.",
             "HostKeyChanged",

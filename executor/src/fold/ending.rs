@@ -55,20 +55,29 @@ impl Fold {
         let failed = hosts.iter().filter(|host| host.result.failure.is_some()).count();
         let first = sentence::first(hosts.iter().copied());
         let phase = match ending {
-            Ending::Canceled => RunPhase::Canceled,
+            Ending::Canceled | Ending::Paused(_) => RunPhase::Canceled,
             Ending::DeadlineExceeded => RunPhase::DeadlineExceeded,
             Ending::Exited(_) if failed == 0 => RunPhase::Succeeded,
             Ending::Exited(_) => RunPhase::Failed,
         };
         let failure = first.and_then(|host| host.result.failure.as_ref());
-        let (reason, message) = match (phase, failure) {
-            (RunPhase::Canceled, _) => (
+        let (reason, message) = match (ending, failure) {
+            (Ending::Paused(step), _) => ("Paused", format!("paused before step {step}")),
+            (Ending::Canceled, _) => (
                 "Canceled",
-                format!("stopped because it was asked to, {}", self.place()),
+                format!(
+                    "stopped because it was asked to, {}{}",
+                    self.place(),
+                    sentence::quiet(&hosts)
+                ),
             ),
-            (RunPhase::DeadlineExceeded, _) => (
+            (Ending::DeadlineExceeded, _) => (
                 "DeadlineExceeded",
-                format!("stopped by its deadline, {}", self.place()),
+                format!(
+                    "stopped by its deadline, {}{}",
+                    self.place(),
+                    sentence::quiet(&hosts)
+                ),
             ),
             (_, Some(failure)) => (failure.reason.as_str(), sentence::failed(self.intent, &hosts)),
             (_, None) => ("Complete", sentence::succeeded(self.intent, hosts.len())),
@@ -78,7 +87,10 @@ impl Fold {
             RunPhase::Failed => hosts.iter().any(|host| host.may_heal()),
             _ => true,
         };
-        let step = failure.and_then(|failure| Step::from_name(&failure.step));
+        let step = match ending {
+            Ending::Paused(step) => Some(step),
+            _ => failure.and_then(|failure| Step::from_name(&failure.step)),
+        };
         RunOutcome {
             phase,
             retriable,
@@ -104,6 +116,7 @@ impl Fold {
                 "DeadlineExceeded",
                 "stopped by the run's deadline, before it was done".to_owned(),
             ),
+            (Ending::Paused(step), _) => ("Paused", format!("paused before step {step}")),
             (_, Some(first)) => (
                 "NotReached",
                 format!("not done: the run stopped when {} failed", first.result.name),

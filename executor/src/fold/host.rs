@@ -8,9 +8,8 @@ use serde_json::Value;
 use super::{MESSAGE_LIMIT, task_name};
 use crate::event::{HostStats, TaskResult, TaskStatus};
 use crate::foreign_text::{clean, name, reason};
-use crate::unreachable::{
-    self, AUTHENTICATION_FAILED, HOST_KEY_CHANGED, HOST_KEY_UNKNOWN, UNREACHABLE, Unreachable,
-};
+use crate::guard;
+use crate::unreachable::{self, AUTHENTICATION_FAILED, HOST_KEY_CHANGED, HOST_KEY_UNKNOWN, Unreachable};
 
 const FINDINGS_LIMIT: usize = 32;
 const LEFTOVERS_LIMIT: usize = 16;
@@ -23,7 +22,7 @@ pub(super) struct Host {
     pub critical: bool,
     /// In which order the hosts failed; none: its failure is that others did.
     pub failed_at: Option<u64>,
-    /// What its bastion said.
+    /// Why nothing can be done on it, as found before Ansible started.
     pub blocked: Option<Unreachable>,
     /// The failure was in an earlier play than the one that runs.
     old_failure: bool,
@@ -69,6 +68,10 @@ impl Host {
             TaskStatus::Failed | TaskStatus::Unreachable if result.ignored => {}
             TaskStatus::Failed => {
                 self.result.failed = self.result.failed.saturating_add(1);
+                if let Some((reason, message)) = guard::said(&result.message) {
+                    self.fail(step, &result.task, reason.to_owned(), &message, number);
+                    return;
+                }
                 let reason = reason(result.reason.as_deref().unwrap_or_default(), "TaskFailed");
                 let message = if result.message.is_empty() {
                     "it gave no message: see the run's log"
@@ -78,11 +81,12 @@ impl Host {
                 self.fail(step, &result.task, reason, message, number);
             }
             TaskStatus::Unreachable => {
-                self.result.unreachable = true;
-                let mut why = unreachable::explain(&result.message);
-                if let (UNREACHABLE, Some(blocked)) = (why.reason, &self.blocked) {
-                    why = blocked.clone();
-                }
+                // It was not contacted again: what was found before is the reason.
+                let why = self
+                    .blocked
+                    .clone()
+                    .unwrap_or_else(|| unreachable::explain(&result.message));
+                self.result.unreachable = !guard::answers(why.reason);
                 self.fail(step, &result.task, why.reason.to_owned(), &why.message, number);
             }
         }
@@ -93,7 +97,9 @@ impl Host {
     pub(super) fn settle(&mut self, counts: HostStats) {
         let failures = counts.failures.clamp(0, i64::from(i32::MAX));
         self.result.failed = i32::try_from(failures).unwrap_or_default();
-        self.result.unreachable = counts.unreachable > 0;
+        let failure = self.result.failure.as_ref();
+        let answers = failure.is_some_and(|failure| guard::answers(&failure.reason));
+        self.result.unreachable = counts.unreachable > 0 && !answers;
         if counts.failures <= 0 && counts.unreachable <= 0 {
             self.result.failure = None;
         } else if self.result.failure.is_none() {

@@ -44,6 +44,29 @@ pub(super) fn failed(intent: Intent, hosts: &[&Host]) -> String {
     )
 }
 
+/// After a stop: whether the machines are quiet, and which did not say so.
+pub(super) fn quiet(hosts: &[&Host]) -> String {
+    let asked = hosts.iter().filter(|host| host.result.quiet.is_some()).count();
+    let loud: Vec<&str> = hosts
+        .iter()
+        .filter(|host| host.result.quiet == Some(false))
+        .map(|host| host.result.name.as_str())
+        .collect();
+    match (asked, loud.len()) {
+        (0, _) => String::new(),
+        (1, 0) => "; the host is quiet".to_owned(),
+        (all, 0) => format!("; all {all} hosts are quiet"),
+        (all, number) => {
+            let named = loud.get(..NAMED.min(number)).unwrap_or_default().join(", ");
+            format!(
+                "; {} of {all} hosts are quiet, not confirmed: {named}{}",
+                all - number,
+                others(number.saturating_sub(NAMED))
+            )
+        }
+    }
+}
+
 fn one(host: &Host, place: bool) -> String {
     let Some(failure) = &host.result.failure else {
         return host.result.name.clone();

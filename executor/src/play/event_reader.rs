@@ -1,32 +1,35 @@
-//! The events' way from the FIFO into the fold, without secrets.
+//! The events' way from the FIFO to those who hear them, without secrets.
 
 use std::io;
 
 use tokio::net::unix::pipe;
 use tracing::warn;
 
-use crate::fold::Fold;
+use super::Audience;
+use crate::event::{Event, What};
 use crate::lines::Lines;
 use crate::scrub::Scrubber;
 
-/// Reads the plugin's lines into the fold.
+/// Reads the plugin's lines.
 pub(super) struct EventReader<'a> {
     pub events: pipe::Receiver,
     pub lines: Lines,
     pub scrubber: &'a Scrubber,
+    /// The step that waits at the gate.
+    pub waits: Option<String>,
 }
 
 impl EventReader<'_> {
     /// Reads what is there now.
-    pub fn read(&mut self, fold: &mut Fold) -> io::Result<()> {
+    pub fn read(&mut self, audience: &mut impl Audience) -> io::Result<()> {
         let mut buffer = vec![0; 64 * 1024];
         loop {
             match self.events.try_read(&mut buffer) {
                 Ok(0) => return Ok(()),
                 Ok(length) => {
-                    let scrubber = self.scrubber;
+                    let (scrubber, waits) = (self.scrubber, &mut self.waits);
                     self.lines
-                        .push(&buffer[..length], |line| take(fold, scrubber, line));
+                        .push(&buffer[..length], |line| take(audience, scrubber, waits, line));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
@@ -35,14 +38,22 @@ impl EventReader<'_> {
     }
 
     /// Takes what is left without a newline.
-    pub fn finish(&mut self, fold: &mut Fold) {
-        let scrubber = self.scrubber;
-        self.lines.finish(|line| take(fold, scrubber, line));
+    pub fn finish(&mut self, audience: &mut impl Audience) {
+        let (scrubber, waits) = (self.scrubber, &mut self.waits);
+        self.lines.finish(|line| take(audience, scrubber, waits, line));
     }
 }
 
-fn take(fold: &mut Fold, scrubber: &Scrubber, line: &[u8]) {
-    if !fold.line(line, scrubber) && !line.is_empty() {
-        warn!(bytes = line.len(), "a line that is no event was passed over");
+fn take(audience: &mut impl Audience, scrubber: &Scrubber, waits: &mut Option<String>, line: &[u8]) {
+    let Some(mut event) = Event::parse(line) else {
+        if !line.is_empty() {
+            warn!(bytes = line.len(), "a line that is no event was passed over");
+        }
+        return;
+    };
+    event.scrub(scrubber);
+    if let What::Gate { step } = &event.what {
+        *waits = Some(step.clone());
     }
+    audience.hear(&event);
 }

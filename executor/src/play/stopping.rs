@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crds::step::Step;
 use nix::sys::signal::Signal;
 use tokio::time::{Instant, sleep_until};
 use tracing::warn;
@@ -12,11 +13,20 @@ use crate::stop::{Stop, Stops};
 /// What Ansible gets to end in good order.
 const GRACE: Duration = Duration::from_secs(20);
 
+/// Why Ansible is stopped.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Why {
+    /// From outside, or by the deadline.
+    Stop(Stop),
+    /// The run is to pause before this step.
+    Paused(Step),
+}
+
 /// First a word, then force.
 #[derive(Default)]
 pub(super) struct Stopping {
     /// Why it is stopped.
-    pub why: Option<Stop>,
+    pub why: Option<Why>,
     killed_at: Option<Instant>,
     kill: bool,
 }
@@ -26,7 +36,7 @@ impl Stopping {
     pub async fn advance(&mut self, stops: &mut Stops) {
         match self.killed_at {
             None if self.why.is_none() => {
-                self.why = Some(stops.next().await);
+                self.why = Some(Why::Stop(stops.next().await));
                 self.killed_at = Some(Instant::now() + GRACE);
             }
             None => std::future::pending().await,
@@ -38,6 +48,14 @@ impl Stopping {
                 self.kill = true;
                 self.killed_at = None;
             }
+        }
+    }
+
+    /// It waits before this step, and is to end there.
+    pub fn hold(&mut self, step: Step) {
+        if self.why.is_none() {
+            self.why = Some(Why::Paused(step));
+            self.killed_at = Some(Instant::now() + GRACE);
         }
     }
 

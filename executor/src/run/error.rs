@@ -1,6 +1,7 @@
 //! Why a run did not come to play, and what that means for its exit code.
 
 use std::io;
+use std::path::PathBuf;
 
 use thiserror::Error;
 
@@ -25,6 +26,15 @@ pub enum RunError {
     /// No playbook.
     #[error("failed to find the playbooks")]
     Playbooks(#[from] PlaybookMissing),
+    /// No guard.
+    #[error("failed to read the guard {}", file.display())]
+    Guard {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
     /// Something of the system.
     #[error("failed to {action}")]
     System {
@@ -42,7 +52,7 @@ impl RunError {
             RunError::Inputs(error) => error.reason(),
             RunError::Inventory(_) => "InventoryMismatch",
             RunError::Playbooks(_) => "PlaybookMissing",
-            RunError::Place(_) | RunError::System { .. } => "Internal",
+            RunError::Place(_) | RunError::Guard { .. } | RunError::System { .. } => "Internal",
         }
     }
 

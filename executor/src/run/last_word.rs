@@ -12,10 +12,14 @@ use crate::cli::Run;
 use crate::fold::Snapshot;
 use crate::outcome;
 use crate::report::{Reporter, Status};
+use crate::stop::Stops;
 
 const TERMINATION_LOG: &str = "/dev/termination-log";
-/// A run that was stopped has this long for its last word.
+/// A run has at least this long for its last word.
 const LAST_WORD: Duration = Duration::from_secs(60);
+/// One that is stopped is over before its Pod is killed, 120 s after it was asked to end.
+const GRACE: Duration = Duration::from_secs(110);
+const SHORTEST_LAST_WORD: Duration = Duration::from_secs(5);
 /// One without a deadline has this long.
 const LAST_WORD_UNHURRIED: Duration = Duration::from_secs(600);
 
@@ -39,7 +43,7 @@ async fn client() -> kube::Result<kube::Client> {
 }
 
 /// The last word: first where it cannot fail, then in the status.
-pub(super) async fn say(args: &Run, ended: &Ended, reporter: Option<Reporter>, deadline: Option<Instant>) {
+pub(super) async fn say(args: &Run, ended: &Ended, reporter: Option<Reporter>, stops: &Stops) {
     let file = args
         .termination_message
         .clone()
@@ -59,8 +63,8 @@ pub(super) async fn say(args: &Run, ended: &Ended, reporter: Option<Reporter>, d
     info!(phase = ?outcome.phase, reason = outcome.reason, message = outcome.message, exit_code = ended.exit_code, "run ended");
     if let Some(reporter) = reporter {
         let now = Instant::now();
-        let until = match (ended.stop, deadline) {
-            (Some(_), _) => now + LAST_WORD,
+        let until = match (stops.stopped(), stops.deadline()) {
+            (Some(stopped), _) => (stopped + GRACE).max(now + SHORTEST_LAST_WORD),
             (None, Some(deadline)) => deadline.max(now + LAST_WORD),
             (None, None) => now + LAST_WORD_UNHURRIED,
         };

@@ -14,6 +14,7 @@ type: notification
 short_description: Writes a JSON line for each playbook, play, task and result
 description:
   - Writes to the file named by the environment variable CLUSTERWRIGHT_EVENTS. Does nothing when that is not set.
+  - Before each step it waits until a line `go` comes from the FIFO named by CLUSTERWRIGHT_GATE, where that is set.
 requirements: []
 """
 
@@ -76,6 +77,7 @@ class CallbackModule(CallbackBase):
         self._out = None
         self._file = None
         self._counts: dict[str, int] = {}
+        self._gate = None
         path = os.environ.get("CLUSTERWRIGHT_EVENTS")
         if not path:
             self.disabled = True
@@ -85,6 +87,19 @@ class CallbackModule(CallbackBase):
         except OSError as error:
             self._display.warning(f"failed to open the events file {path}: {error}")
             self.disabled = True
+        gate = os.environ.get("CLUSTERWRIGHT_GATE")
+        if gate:
+            # Not to wait for the other end here; whether it is there shows at the first step.
+            self._gate = os.open(gate, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            os.set_blocking(self._gate, True)
+
+    def _pass_gate(self, file: str) -> None:
+        """Waits until the step may begin. When the other end is gone, no further step begins: nobody would hear of it."""
+        if self._gate is None:
+            return
+        self._emit("gate", file=file)
+        if os.read(self._gate, 64).strip() != b"go":
+            raise KeyboardInterrupt
 
     def _emit(self, event: str, **fields: object) -> None:
         if self._out is None:
@@ -109,6 +124,8 @@ class CallbackModule(CallbackBase):
             # Not on_playbook_start: a wrapper that imports the steps is one playbook to Ansible, and many to us.
             self._file = file
             parent = os.path.basename(os.path.dirname(file))
+            if parent != "probe":
+                self._pass_gate(os.path.basename(file))
             self._emit(
                 "playbook",
                 file=os.path.basename(file),

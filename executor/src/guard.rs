@@ -1,0 +1,75 @@
+//! The guard on the machines, as the executor uses it: it is put there over SSH before Ansible starts, takes each
+//! machine over for this run, and says at the end whether the machine is quiet.
+
+pub mod answer;
+pub mod binary;
+pub mod call;
+pub mod exchange;
+pub mod machines;
+
+use crds::playbook_run::Fence;
+
+/// The reason of a host on which a newer run works.
+pub const FENCED: &str = "Fenced";
+/// The reason of a host whose guard could not be installed, or cannot do its work.
+pub const GUARD_FAILED: &str = "GuardFailed";
+/// The variable of a host that says where its shells are, one for each step.
+pub const RUN_VARIABLE: &str = "clusterwright_guard_run";
+
+/// What the guard said in a text, without its mark: which of the two reasons, and its words.
+pub fn said(text: &str) -> Option<(&'static str, String)> {
+    let words = text.split_once(guard::MARKER)?.1;
+    let words = words.lines().next().unwrap_or_default();
+    if let Some(words) = words.strip_prefix("refused:") {
+        return Some((FENCED, fenced(words)));
+    }
+    let words = words.strip_prefix("failed:").unwrap_or(words);
+    let words = crate::foreign_text::clean(words, 512);
+    Some((GUARD_FAILED, format!("the guard on the machine failed: {words}")))
+}
+
+/// The sentence of a host on which a newer run works.
+pub fn fenced(words: &str) -> String {
+    let words = crate::foreign_text::clean(words, 512);
+    let said = if words.is_empty() {
+        String::new()
+    } else {
+        format!(": {words}")
+    };
+    format!("a newer run works on this host, so this one may not{said}")
+}
+
+/// True for the reasons of a host that SSH let us in to.
+pub fn answers(reason: &str) -> bool {
+    matches!(reason, FENCED | GUARD_FAILED)
+}
+
+/// Where the shells of a run are on a machine.
+pub fn run_directory(directory: &str, fence: Fence) -> String {
+    format!("{directory}/runs/{}-{}", fence.epoch, fence.token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FENCED, GUARD_FAILED, said};
+
+    #[test]
+    fn the_guards_words_are_found_in_what_ansible_makes_of_them() {
+        let check = |text: &str, reason: &str, part: &str| {
+            let (found, message) = said(text).unwrap();
+            assert_eq!(found, reason, "{text}");
+            assert!(message.contains(part), "{message}");
+        };
+        check(
+            "non-zero return code: clusterwright-guard: refused: fence 1-2 is lower than 1-3\nmore",
+            FENCED,
+            "a newer run works on this host, so this one may not: fence 1-2 is lower than 1-3",
+        );
+        check(
+            "Premature end of stream >>> clusterwright-guard: failed: No space left on device",
+            GUARD_FAILED,
+            "No space left on device",
+        );
+        assert_eq!(said("refused: by somebody else"), None);
+    }
+}

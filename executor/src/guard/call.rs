@@ -1,0 +1,311 @@
+//! What is sent to a machine over SSH: one command and what it reads. Pure.
+//!
+//! The login shell may be any, so the command is one line with words in single quotes. Where root is reached by sudo,
+//! its password goes first through the standard input; sudo may not ask for it, so the script reads up to a line that
+//! it knows.
+
+use std::fmt::Write as _;
+
+/// Ends what is for sudo on the standard input; on the standard output it says that the script runs.
+pub const BEGUN: &str = "clusterwright-begun";
+/// The machine has no guard, or another.
+pub const MISSING: &str = "clusterwright-guard-missing";
+
+/// How the script comes to run as root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Root {
+    /// The user is root, or need not be.
+    Already,
+    /// Through sudo, with a password if there is one.
+    Sudo(Option<Vec<u8>>),
+}
+
+/// One command and what it reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// For the login shell.
+    pub command: String,
+    /// Its standard input: may hold a password.
+    pub input: Vec<u8>,
+}
+
+/// What the guard is told of a run on one machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Begin {
+    /// The Host's claim epoch.
+    pub epoch: i64,
+    /// The run's token.
+    pub token: i64,
+    /// The cluster's name; empty for none.
+    pub cluster: String,
+    /// The Host's name.
+    pub host: String,
+    /// NAMESPACE/NAME.
+    pub run: String,
+    /// The attempt.
+    pub attempt: i32,
+    /// The steps' names.
+    pub steps: Vec<String>,
+}
+
+impl Begin {
+    fn arguments(&self) -> String {
+        let words = [
+            ("--epoch", self.epoch.to_string()),
+            ("--token", self.token.to_string()),
+            ("--cluster", self.cluster.clone()),
+            ("--host", self.host.clone()),
+            ("--run", self.run.clone()),
+            ("--attempt", self.attempt.to_string()),
+            ("--steps", self.steps.join(",")),
+        ];
+        words
+            .iter()
+            .fold(String::from("begin"), |mut text, (name, value)| {
+                // Writing to a String cannot fail.
+                let _ = write!(text, " {name} {}", quoted(value));
+                text
+            })
+    }
+}
+
+/// Lets the guard begin, if it is the one of this digest.
+pub fn begin(root: &Root, directory: &str, sha256: &str, begin: &Begin) -> Call {
+    let script = format!(
+        "d={directory}; if [ \"$(sha256sum 2>/dev/null <\"$d/guard\")\" = \"{sha256}  -\" ]; then exec \"$d/guard\" {}; fi; \
+         echo {MISSING}",
+        begin.arguments(),
+        directory = quoted(directory),
+    );
+    call(root, &script, &[])
+}
+
+/// Sends the guard and lets it begin. It comes to its place only after it has taken the machine over: a run that was
+/// overtaken does not put its own, older one there. What was left of an upload long ago is removed.
+pub fn install(root: &Root, directory: &str, sha256: &str, program: &[u8], begin: &Begin) -> Call {
+    let script = format!(
+        "umask 022; d={directory}; mkdir -p \"$d\" && find \"$d\" -maxdepth 1 -name \".guard.*\" -mmin +60 -delete && \
+         t=$(mktemp \"$d/.guard.XXXXXXXX\") || exit 1; \
+         cat >\"$t\" && [ \"$(sha256sum <\"$t\")\" = \"{sha256}  -\" ] && chmod 755 \"$t\" && sync \"$t\" && \
+         \"$t\" {} </dev/null && mv -f \"$t\" \"$d/guard\" && sync \"$d\"; c=$?; rm -f \"$t\"; exit $c",
+        begin.arguments(),
+        directory = quoted(directory),
+    );
+    call(root, &script, program)
+}
+
+/// Asks the guard to end what this run left, and whether the machine is quiet.
+pub fn end(root: &Root, directory: &str, epoch: i64, token: i64) -> Call {
+    let script = format!(
+        "exec {}/guard end --epoch {epoch} --token {token} --wait-seconds 15 --kill-after-seconds 8",
+        quoted(directory)
+    );
+    call(root, &script, &[])
+}
+
+/// Reads the highest fence, as any user; nothing where no guard is.
+pub fn read(directory: &str) -> Call {
+    let script = format!(
+        "g={}/guard; if [ -x \"$g\" ]; then exec \"$g\" read; fi; echo \"{{}}\"",
+        quoted(directory)
+    );
+    call(&Root::Already, &script, &[])
+}
+
+fn call(root: &Root, script: &str, data: &[u8]) -> Call {
+    let mut input = Vec::with_capacity(data.len() + 64);
+    let sudo = match root {
+        Root::Already => "",
+        Root::Sudo(None) => "sudo -n ",
+        Root::Sudo(Some(password)) => {
+            input.extend_from_slice(password);
+            input.push(b'\n');
+            // An empty prompt is no text for the log.
+            "sudo -S -p \"\" "
+        }
+    };
+    input.extend_from_slice(BEGUN.as_bytes());
+    input.push(b'\n');
+    input.extend_from_slice(data);
+    let whole =
+        format!("while IFS= read -r l && [ \"$l\" != {BEGUN} ]; do :; done; l=; echo {BEGUN}; {script}");
+    Call {
+        command: format!("{sudo}/bin/sh -c {}", quoted(&whole)),
+        input,
+    }
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+    use std::process::{Command, Output, Stdio};
+
+    use sha2::{Digest, Sha256};
+
+    use super::{BEGUN, Begin, Call, MISSING, Root, begin, end, install, read};
+
+    fn run(call: &Call, path: &Path) -> Output {
+        let path = format!("{}:/usr/bin:/bin", path.display());
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", &call.command])
+            .env("PATH", path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let _ = stdin.write_all(&call.input);
+        drop(stdin);
+        child.wait_with_output().unwrap()
+    }
+
+    fn text(output: &Output) -> (Option<i32>, String, String) {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    }
+
+    fn program(file: &Path, content: &str) {
+        std::fs::write(file, content).unwrap();
+        std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn asked() -> Begin {
+        Begin {
+            epoch: 3,
+            token: 41,
+            cluster: String::new(),
+            host: "w1".into(),
+            run: "n/r".into(),
+            attempt: 0,
+            steps: vec!["prepare".into(), "node".into()],
+        }
+    }
+
+    fn sha256(content: &str) -> String {
+        Sha256::digest(content.as_bytes())
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    }
+
+    /// A program in the guard's place that says how it was called.
+    const SAYS: &str = "#!/bin/sh\nprintf '[%s]' \"$@\"; echo; cat\n";
+
+    #[test]
+    fn the_guard_is_put_in_its_place_and_the_next_time_it_is_there() {
+        let machine = tempfile::tempdir().unwrap();
+        let directory = machine.path().join("it's here/guard");
+        let directory = directory.to_str().unwrap();
+        let digest = sha256(SAYS);
+        let said = "[begin][--epoch][3][--token][41][--cluster][][--host][w1][--run][n/r][--attempt][0][--steps][prepare,node]\n";
+        let first = run(
+            &begin(&Root::Already, directory, &digest, &asked()),
+            machine.path(),
+        );
+        assert_eq!(
+            text(&first),
+            (Some(0), format!("{BEGUN}\n{MISSING}\n"), String::new())
+        );
+        let call = install(&Root::Already, directory, &digest, SAYS.as_bytes(), &asked());
+        assert_eq!(
+            text(&run(&call, machine.path())),
+            (Some(0), format!("{BEGUN}\n{said}"), String::new())
+        );
+        let names: Vec<_> = std::fs::read_dir(directory)
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.file_name())
+            .collect();
+        assert_eq!(names, ["guard"]);
+        let again = run(
+            &begin(&Root::Already, directory, &digest, &asked()),
+            machine.path(),
+        );
+        assert_eq!(text(&again), (Some(0), format!("{BEGUN}\n{said}"), String::new()));
+    }
+
+    #[test]
+    fn a_guard_that_refuses_is_not_put_in_the_others_place() {
+        let machine = tempfile::tempdir().unwrap();
+        let directory = machine.path().to_str().unwrap();
+        program(&machine.path().join("guard"), "newer");
+        let refuses = "#!/bin/sh\necho clusterwright-guard: refused: lower >&2; exit 79\n";
+        let call = install(
+            &Root::Already,
+            directory,
+            &sha256(refuses),
+            refuses.as_bytes(),
+            &asked(),
+        );
+        let (code, _, stderr) = text(&run(&call, machine.path()));
+        assert_eq!(
+            (code, stderr.as_str()),
+            (Some(79), "clusterwright-guard: refused: lower\n")
+        );
+        assert_eq!(
+            std::fs::read_to_string(machine.path().join("guard")).unwrap(),
+            "newer"
+        );
+        assert_eq!(std::fs::read_dir(machine.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_guard_that_did_not_arrive_whole_is_not_run() {
+        let machine = tempfile::tempdir().unwrap();
+        let directory = machine.path().to_str().unwrap();
+        let call = install(
+            &Root::Already,
+            directory,
+            &sha256("another"),
+            SAYS.as_bytes(),
+            &asked(),
+        );
+        let (code, stdout, _) = text(&run(&call, machine.path()));
+        assert_eq!((code, stdout), (Some(1), format!("{BEGUN}\n")));
+        assert_eq!(std::fs::read_dir(machine.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn sudo_gets_its_password_and_the_guard_does_not_whether_it_is_asked_for_or_not() {
+        let machine = tempfile::tempdir().unwrap();
+        let directory = machine.path().to_str().unwrap();
+        program(&machine.path().join("guard"), SAYS);
+        // Stands for sudo: asks for a password, or does not.
+        let asks = "#!/bin/sh\nread -r p; [ \"$p\" = 'a b\\' ] || exit 1; while [ \"$1\" != /bin/sh ]; do shift; done; exec \"$@\"\n";
+        let not = "#!/bin/sh\nwhile [ \"$1\" != /bin/sh ]; do shift; done; exec \"$@\"\n";
+        for sudo in [asks, not] {
+            program(&machine.path().join("sudo"), sudo);
+            let root = Root::Sudo(Some(b"a b\\".to_vec()));
+            let call = end(&root, directory, 3, 41);
+            assert!(!call.command.contains("a b"), "{}", call.command);
+            let (code, stdout, _) = text(&run(&call, machine.path()));
+            let expected = format!(
+                "{BEGUN}\n[end][--epoch][3][--token][41][--wait-seconds][15][--kill-after-seconds][8]\n"
+            );
+            assert_eq!((code, stdout), (Some(0), expected));
+        }
+    }
+
+    #[test]
+    fn a_machine_without_a_guard_knows_no_fence() {
+        let machine = tempfile::tempdir().unwrap();
+        let directory = machine.path().to_str().unwrap();
+        assert_eq!(
+            text(&run(&read(directory), machine.path())).1,
+            format!("{BEGUN}\n{{}}\n")
+        );
+        program(&machine.path().join("guard"), SAYS);
+        assert_eq!(
+            text(&run(&read(directory), machine.path())).1,
+            format!("{BEGUN}\n[read]\n")
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! One call to one machine over SSH: the control path is the one that Ansible will use, so its first command finds the
+//! connection. Everything has a deadline, and a machine that talks without end is not listened to.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
+
+use super::answer::{Answer, Output, understand};
+use super::call::Call;
+use crate::ansible::Ansible;
+use crate::children;
+use crate::place::Place;
+use crate::ssh::Route;
+use crate::unreachable::{UNREACHABLE, Unreachable};
+
+/// What is kept of an answer.
+const LIMIT: usize = 64 * 1024;
+/// What is left in the pipes of an ssh that has ended is read for so long: a master in the background may hold them.
+const REST: Duration = Duration::from_millis(500);
+
+/// Calls a machine.
+pub async fn exchange(
+    ansible: &Ansible,
+    place: &Place,
+    route: &Route,
+    call: &Call,
+    patience: Duration,
+) -> Result<Answer, Unreachable> {
+    match timeout(patience, talk(ansible, place, route, call)).await {
+        Ok(Ok(output)) => understand(&output),
+        Ok(Err(error)) => Err(unreachable(format!("failed to run ssh: {error}"))),
+        Err(_) => Err(unreachable(format!("no answer within {} s", patience.as_secs()))),
+    }
+}
+
+fn unreachable(message: String) -> Unreachable {
+    Unreachable {
+        reason: UNREACHABLE,
+        message,
+    }
+}
+
+async fn talk(ansible: &Ansible, place: &Place, route: &Route, call: &Call) -> io::Result<Output> {
+    let mut waited = children::spawn(&mut ansible.ssh(place, route, &call.command))?;
+    let (stdin, stdout, stderr) = {
+        let child = waited.child();
+        (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    };
+    let send = async {
+        if let Some(mut stdin) = stdin {
+            // A machine that does not read says why, or not even that.
+            let _ = stdin.write_all(&call.input).await;
+            let _ = stdin.shutdown().await;
+        }
+    };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let status = {
+        let read = std::pin::pin!(async { tokio::join!(keep(stdout, &mut out), keep(stderr, &mut err)) });
+        let wait = std::pin::pin!(async { tokio::join!(send, waited.child().wait()).1 });
+        let (mut read, mut wait) = (read, wait);
+        tokio::select! {
+            status = &mut wait => {
+                let _ = timeout(REST, &mut read).await;
+                status
+            }
+            _ = &mut read => wait.await,
+        }
+    }?;
+    Ok(Output {
+        code: status.code(),
+        stdout: out,
+        stderr: err,
+    })
+}
+
+/// Reads to the end and keeps the beginning.
+async fn keep(stream: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
+    let Some(mut stream) = stream else { return };
+    let mut buffer = vec![0; 16 * 1024];
+    while let Ok(length) = stream.read(&mut buffer).await {
+        if length == 0 {
+            return;
+        }
+        let room = LIMIT.saturating_sub(kept.len());
+        kept.extend_from_slice(&buffer[..length.min(room)]);
+    }
+}

@@ -1,0 +1,223 @@
+//! Where an interrupted run stood: the probes of all steps are played in order, and the first step that is not done on
+//! some host is where the run goes on. What a probe does not answer clearly is not done.
+
+use std::collections::BTreeSet;
+
+use crds::inputs::{Group, RunInputs};
+use crds::step::Step;
+
+use crate::event::{Event, TaskStatus, What};
+use crate::fold::{Fold, Snapshot};
+use crate::play::Audience;
+
+/// The steps that a probe can tell of: up to the first whose probe is no proof by itself (a reset, a look at a spare
+/// machine) or is not free of effects (the smoke test).
+pub fn probed(steps: &[Step]) -> &[Step] {
+    let own = |step: &Step| matches!(step, Step::Reset | Step::ProbeHost | Step::PostInstall);
+    steps.split(own).next().unwrap_or_default()
+}
+
+/// Hears the probes.
+pub struct Survey<'a> {
+    fold: &'a mut Fold,
+    steps: Vec<Step>,
+    /// Workers on which nothing can be done: they fail alone and say nothing of the others.
+    ignored: BTreeSet<String>,
+    /// The step whose probe is played.
+    current: Option<usize>,
+    /// The first step that is not done somewhere.
+    open: Option<usize>,
+    /// All probes were played.
+    ended: bool,
+}
+
+impl<'a> Survey<'a> {
+    /// Nothing was heard yet.
+    pub fn new(model: &RunInputs, fold: &'a mut Fold) -> Self {
+        let alone = |host: &&str| {
+            let groups = model.hosts.get(*host).map_or(&[][..], |host| &host.groups);
+            !groups.contains(&Group::KubeControlPlane) && !groups.contains(&Group::Etcd)
+        };
+        let ignored = fold.blocked_hosts().filter(alone).map(str::to_owned).collect();
+        Self {
+            fold,
+            steps: probed(&model.steps).to_vec(),
+            ignored,
+            current: None,
+            open: None,
+            ended: false,
+        }
+    }
+
+    /// How many steps are done on every host.
+    pub fn done(&self) -> usize {
+        match self.open {
+            Some(open) => open,
+            None if self.ended => self.steps.len(),
+            None => 0,
+        }
+    }
+
+    fn not_done(&mut self) {
+        let current = self.current.unwrap_or_default();
+        self.open = Some(self.open.map_or(current, |open| open.min(current)));
+    }
+}
+
+impl Audience for Survey<'_> {
+    fn hear(&mut self, event: &Event) {
+        match &event.what {
+            What::Playbook { step, .. } => {
+                self.current = self.steps.iter().position(|known| known.name() == step);
+                self.fold.prepare(&format!("look whether {step} is done"));
+            }
+            What::Result(result) => {
+                let well = matches!(result.status, TaskStatus::Ok | TaskStatus::Skipped) || result.ignored;
+                if !well && !self.ignored.contains(&result.host) {
+                    self.not_done();
+                }
+            }
+            What::Stats(_) => self.ended = true,
+            What::Play | What::Task { .. } | What::Gate { .. } => {}
+        }
+    }
+
+    fn shows(&self) -> Snapshot {
+        self.fold.snapshot()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crds::step::Step;
+    use serde_json::json;
+
+    use super::{Survey, probed};
+    use crate::event::Event;
+    use crate::fold::Fold;
+    use crate::play::Audience;
+    use crate::unreachable::Unreachable;
+
+    /// Steps that are passed over after these events: `step?`, `HOST ok|failed|unreachable`, `end`.
+    fn done(blocked: &[&str], script: &[&str]) -> usize {
+        let mut model = crate::example::model();
+        model.steps = vec![Step::BootstrapOs, Step::Prepare, Step::Node, Step::PostInstall];
+        let w1 = model.hosts.remove("w1").unwrap();
+        let mut m1 = w1.clone();
+        m1.groups = vec![crds::inputs::Group::Etcd];
+        model.hosts = [("m1", m1), ("w1", w1.clone()), ("w2", w1)]
+            .map(|(name, host)| (name.to_owned(), host))
+            .into();
+        let mut fold = Fold::new(&model, "");
+        for host in blocked {
+            fold.blocked(
+                host,
+                Unreachable {
+                    reason: "Unreachable",
+                    message: String::new(),
+                },
+            );
+        }
+        let mut survey = Survey::new(&model, &mut fold);
+        for line in script {
+            let event = match line.split_once(' ') {
+                Some((host, status)) => {
+                    json!({"event": "result", "host": host, "task": "t", "status": status})
+                }
+                None if *line == "end" => json!({"event": "stats", "hosts": {}}),
+                None => {
+                    json!({"event": "playbook", "file": format!("{}.yml", line.trim_end_matches('?')), "dir": "probe"})
+                }
+            };
+            survey.hear(&Event::parse(event.to_string().as_bytes()).unwrap());
+        }
+        survey.done()
+    }
+
+    #[test]
+    fn the_run_goes_on_at_the_first_step_that_is_not_done_somewhere() {
+        let check = |script: &[&str], expected: usize| assert_eq!(done(&[], script), expected, "{script:?}");
+        check(
+            &[
+                "bootstrap-os?",
+                "w1 ok",
+                "prepare?",
+                "w1 failed",
+                "w2 ok",
+                "node?",
+                "w2 ok",
+                "end",
+            ],
+            1,
+        );
+        check(
+            &[
+                "bootstrap-os?",
+                "w1 ok",
+                "prepare?",
+                "w1 ok",
+                "node?",
+                "w1 ok",
+                "w2 failed",
+                "end",
+            ],
+            2,
+        );
+        check(
+            &[
+                "bootstrap-os?",
+                "w1 unreachable",
+                "w2 ok",
+                "prepare?",
+                "w2 ok",
+                "node?",
+                "w2 ok",
+                "end",
+            ],
+            0,
+        );
+        check(
+            &[
+                "bootstrap-os?",
+                "w1 ok",
+                "prepare?",
+                "w1 ok",
+                "node?",
+                "w1 ok",
+                "end",
+            ],
+            3,
+        );
+    }
+
+    #[test]
+    fn probes_that_did_not_come_to_their_end_prove_nothing() {
+        assert_eq!(done(&[], &["bootstrap-os?", "w1 ok", "prepare?", "w1 ok"]), 0);
+        assert_eq!(done(&[], &[]), 0);
+    }
+
+    #[test]
+    fn a_worker_that_cannot_be_reached_says_nothing_of_the_others_and_an_etcd_member_does() {
+        let script = [
+            "bootstrap-os?",
+            "w1 unreachable",
+            "w2 ok",
+            "prepare?",
+            "w2 ok",
+            "node?",
+            "w2 ok",
+            "end",
+        ];
+        assert_eq!(done(&["w1"], &script), 3);
+        assert_eq!(done(&["m1"], &["bootstrap-os?", "m1 unreachable", "end"]), 0);
+    }
+
+    #[test]
+    fn a_step_whose_probe_proves_nothing_by_itself_is_always_played() {
+        let check = |steps: &[Step], expected: usize| assert_eq!(probed(steps).len(), expected, "{steps:?}");
+        check(&[Step::Reset], 0);
+        check(&[Step::Prepare, Step::Reset, Step::Prepare], 1);
+        check(&[Step::Addons, Step::PostInstall], 1);
+        check(&[Step::Prepare, Step::Node], 2);
+    }
+}

@@ -1,0 +1,212 @@
+//! What is done on the machines: the guards take them over, an interrupted run finds where it stood, Ansible plays, and
+//! after a stop the guards end what is left.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crds::step::Intent;
+use serde_json::{Map, json};
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use super::error::RunError;
+use crate::cli::Run;
+use crate::fold::{Ending, Fold, Snapshot};
+use crate::guard::binary::Binary;
+use crate::guard::machines::Machines;
+use crate::inputs::Inputs;
+use crate::play::{Pauses, Stage, publish};
+use crate::playbooks::{self, Playbook};
+use crate::resume::{Survey, probed};
+use crate::ssh;
+use crate::stop::{Stop, Stops};
+use crate::unreachable::Unreachable;
+
+/// A probe that only finds out where things stand does not wait long for what is not there.
+const PROBE_SECONDS: u64 = 15;
+
+/// What the run hears while it works, and who watches it.
+pub(super) struct Heard<'a> {
+    pub stops: &'a mut Stops,
+    pub shown: &'a watch::Sender<Snapshot>,
+    pub pauses: Pauses,
+}
+
+/// What is asked of the guards.
+pub(super) enum Guarding {
+    /// Nothing: a run by hand has no fence.
+    Nothing,
+    /// Which fence they know.
+    Read,
+    /// To take the machines over.
+    Take(Box<Binary>),
+}
+
+impl Guarding {
+    pub(super) fn of(args: &Run, inputs: &Inputs) -> Result<Self, RunError> {
+        if inputs.model.intent == Intent::Probe {
+            return Ok(Guarding::Read);
+        }
+        if args.run.is_none() {
+            return Ok(Guarding::Nothing);
+        }
+        let binary = Binary::read(&args.guard).map_err(|source| RunError::Guard {
+            file: args.guard.clone(),
+            source,
+        })?;
+        Ok(Guarding::Take(Box::new(binary)))
+    }
+
+    /// Every command goes through the guard.
+    pub(super) fn guards(&self) -> bool {
+        matches!(self, Guarding::Take(_))
+    }
+}
+
+/// What working needs.
+pub(super) struct Work<'a> {
+    pub stage: &'a Stage<'a>,
+    pub machines: &'a Machines<'a>,
+    pub guarding: &'a Guarding,
+    pub inventory: &'a Path,
+    pub playbooks: &'a [Playbook],
+}
+
+type Ended = (Ending, Option<Stop>);
+
+impl Work<'_> {
+    /// From the first call to the last.
+    pub(super) async fn whole(&self, fold: &mut Fold, heard: &mut Heard<'_>) -> io::Result<Ended> {
+        let (ending, stop) = match self.meet(fold, heard).await {
+            Some(stop) => (stop.ending(), Some(stop)),
+            None => self.play(fold, heard).await?,
+        };
+        if stop.is_some() && ending != Ending::Exited(Some(0)) && self.guarding.guards() {
+            self.quieten(fold, heard).await;
+        }
+        Ok((ending, stop))
+    }
+
+    /// Asks the guards. A machine that does not let us in, or is another run's, is not contacted again.
+    async fn meet(&self, fold: &mut Fold, heard: &mut Heard<'_>) -> Option<Stop> {
+        let hosts = self.reachable(fold);
+        let met: Vec<(String, Result<(), Unreachable>)> = match self.guarding {
+            Guarding::Nothing => return None,
+            Guarding::Read => {
+                let fences = tokio::select! {
+                    fences = self.machines.read(hosts) => fences,
+                    stop = heard.stops.next() => return Some(stop),
+                };
+                let met = fences
+                    .into_iter()
+                    .map(|(host, fence)| (host.clone(), fence.map(|fence| fold.fence(&host, fence))));
+                met.collect()
+            }
+            Guarding::Take(guard) => {
+                fold.prepare("take the machines over from earlier runs");
+                publish(fold.snapshot(), heard.shown);
+                let begun = tokio::select! {
+                    begun = self.machines.begin(guard, hosts) => begun,
+                    stop = heard.stops.next() => return Some(stop),
+                };
+                begun.into_iter().collect()
+            }
+        };
+        for (host, result) in met {
+            if let Err(why) = result {
+                fold.blocked(&host, why);
+            }
+        }
+        let blocked: Vec<String> = fold.blocked_hosts().map(str::to_owned).collect();
+        for route in blocked
+            .iter()
+            .filter_map(|host| self.machines.ssh.routes.get(host))
+        {
+            self.stage.end_master(&route.control).await;
+            if let Err(error) = ssh::block(route) {
+                warn!(%error, "failed to block the way to a machine");
+            }
+        }
+        None
+    }
+
+    /// Plays the steps, from the first that is not done when the run resumes another.
+    async fn play(&self, fold: &mut Fold, heard: &mut Heard<'_>) -> io::Result<Ended> {
+        let model = &self.machines.inputs.model;
+        let mut first = 0;
+        if model.resume && !probed(&model.steps).is_empty() {
+            let probes = self.playbooks.iter().filter(|playbook| playbook.probe);
+            let probes = probes.take(probed(&model.steps).len());
+            let seconds = Map::from_iter([("clusterwright_probe_seconds".to_owned(), json!(PROBE_SECONDS))]);
+            let text = playbooks::wrapper(probes, self.guarding.guards(), &seconds);
+            let file = self.write("survey.yml", &text)?;
+            let mut survey = Survey::new(model, fold);
+            let (ending, stop) = self
+                .stage
+                .play(self.inventory, &file, &mut survey, heard.shown, heard.stops)
+                .await?;
+            if stop.is_some() {
+                return Ok((stop.map_or(ending, Stop::ending), stop));
+            }
+            first = survey.done();
+            // Somebody must say what a host that is out did not get.
+            if fold.blocked_hosts().next().is_some() {
+                first = first.min(model.steps.len().saturating_sub(1));
+            }
+            fold.begin_at(first);
+            info!(
+                done = first,
+                steps = model.steps.len(),
+                "the probes say where the run goes on"
+            );
+            if first == model.steps.len() {
+                return Ok((Ending::Exited(Some(0)), None));
+            }
+        }
+        let steps = model.steps.get(first..).unwrap_or_default();
+        let playbooks = self
+            .playbooks
+            .iter()
+            .filter(|playbook| steps.contains(&playbook.step));
+        let text = playbooks::wrapper(playbooks, self.guarding.guards(), &Map::new());
+        let file = self.write("run.yml", &text)?;
+        self.stage
+            .play(self.inventory, &file, fold, heard.shown, heard.stops)
+            .await
+    }
+
+    /// After a stop: the guards end what this run left. A further signal leaves it to the next run.
+    async fn quieten(&self, fold: &mut Fold, heard: &mut Heard<'_>) {
+        let hosts = self.reachable(fold);
+        let ends = tokio::select! {
+            ends = self.machines.end(hosts.clone()) => ends,
+            () = heard.stops.again() => hosts.into_iter().map(|host| (host, Err(unheard()))).collect(),
+        };
+        for (host, quiet) in ends {
+            fold.quiet(&host, quiet.is_ok());
+        }
+    }
+
+    fn reachable(&self, fold: &Fold) -> Vec<String> {
+        let blocked: Vec<&str> = fold.blocked_hosts().collect();
+        let hosts = self.machines.inputs.model.hosts.keys();
+        hosts
+            .filter(|host| !blocked.contains(&host.as_str()))
+            .cloned()
+            .collect()
+    }
+
+    /// Each in a directory of its own with nothing else in it.
+    fn write(&self, name: &str, text: &str) -> io::Result<PathBuf> {
+        self.stage
+            .place
+            .write(Path::new("playbook").join(name), text.as_bytes())
+    }
+}
+
+fn unheard() -> Unreachable {
+    Unreachable {
+        reason: crate::unreachable::UNREACHABLE,
+        message: "nobody waited for its answer".to_owned(),
+    }
+}
