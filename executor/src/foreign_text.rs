@@ -31,9 +31,40 @@ pub fn clean(text: &str, limit: usize) -> String {
     cleaned
 }
 
-/// A CamelCase reason: letters and digits, at most 64; `fallback` when nothing of that kind is there.
+/// A line of output as it may reach a terminal: as it is, but for control characters (tabs stay) and marks of direction.
+pub fn line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let stays = |c: &char| *c == '\t' || !(c.is_control() || hides(*c));
+    text.chars().filter(stays).collect()
+}
+
+/// Reasons that are the executor's to give, or that decide what becomes of a run: no machine's word counts for them.
+const OWN_REASONS: [&str; 18] = [
+    "AnsibleFailed",
+    "AnsibleKilled",
+    "AuthenticationFailed",
+    "Canceled",
+    "Complete",
+    "DeadlineExceeded",
+    "Fenced",
+    "GuardFailed",
+    "HostKeyChanged",
+    "HostKeyUnknown",
+    "InputsChanged",
+    "InputsInvalid",
+    "Internal",
+    "InventoryMismatch",
+    "NotDone",
+    "NotReached",
+    "Paused",
+    "Unreachable",
+];
+
+/// A CamelCase reason that a machine may give: letters and digits, at most 64; `fallback` when nothing of that kind is
+/// there.
 pub fn reason(text: &str, fallback: &str) -> String {
     let fits = !text.is_empty()
+        && !OWN_REASONS.contains(&text)
         && text.len() <= 64
         && text.starts_with(|c: char| c.is_ascii_uppercase())
         && text.chars().all(|c| c.is_ascii_alphanumeric());
@@ -103,6 +134,19 @@ mod tests {
         check("digest mismatch", "TaskFailed");
         check("Digest Mismatch", "TaskFailed");
         check(&"A".repeat(65), "TaskFailed");
+        // A machine that says so is not paused, nor has its key changed.
+        for own in super::OWN_REASONS {
+            check(own, "TaskFailed");
+        }
+    }
+
+    #[test]
+    fn a_line_of_output_steers_no_terminal() {
+        let check = |bytes: &[u8], expected: &str| assert_eq!(super::line(bytes), expected, "{bytes:?}");
+        check(b"a\tb  c", "a\tb  c");
+        check(b"\x1b]0;title\x07\x1b[31mred\r\x7f", "]0;title[31mred");
+        check("é\u{85}\u{9b}31m\u{202e}x\u{200b}".as_bytes(), "é31mx");
+        check(b"\xff", "\u{fffd}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import pathlib
 import shlex
 import zlib
@@ -25,6 +26,15 @@ from ansible.plugins.action import ActionBase
 PLUGINS = pathlib.Path(__file__).resolve().parent.parent
 PACKAGE = "ansible_collections.clusterwright.cluster.plugins"
 SPEC_KEYS = ("type", "required", "default", "choices", "elements")
+# What our modules answer. Everything else that a machine says is dropped: Ansible obeys keys such as `add_host`, with which one
+# machine could become another, or this controller.
+RESULT_KEYS = frozenset(
+    "changed failed msg reason clusterwright installed versions imported differences files_changed written objects nodes ran".split()
+)
+# Facts that roles read.
+FACTS = "clusterwright_machine"
+RESULT_LIMIT = 4 * 1024 * 1024
+DEPTH_LIMIT = 16
 
 # The program that the machine's Python reads. It makes modules from the sources given, and runs `work` of one.
 PROGRAM = """\
@@ -66,6 +76,41 @@ def sources(module: str) -> dict:
     return found
 
 
+def plain(value: object, depth: int = 0) -> object:
+    """The value, if it is one that every reader of JSON understands; else ValueError."""
+    if depth > DEPTH_LIMIT:
+        raise ValueError("too deep")
+    if isinstance(value, dict):
+        return {key: plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item, depth + 1) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("no number")
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise ValueError("too large")
+    return value
+
+
+def understood(line: str) -> dict:
+    """The result in a line that a machine said; ValueError when it is none."""
+    if len(line) > RESULT_LIMIT:
+        raise ValueError("too long")
+    said = plain(json.loads(line)["clusterwright_result"])
+    if not isinstance(said, dict):
+        raise ValueError("no object")
+    result = {key: said[key] for key in RESULT_KEYS & said.keys()}
+    result["changed"] = bool(said.get("changed"))
+    result["failed"] = bool(said.get("failed"))
+    for key in ("msg", "reason"):
+        if key in result:
+            result[key] = str(result[key])
+    facts = said.get("ansible_facts")
+    machine = facts.get(FACTS) if isinstance(facts, dict) else None
+    if isinstance(machine, dict):
+        result["ansible_facts"] = {FACTS: machine}
+    return result
+
+
 class ActionModule(ActionBase):
     """The action of every module of the collection."""
 
@@ -104,8 +149,8 @@ class ActionModule(ActionBase):
         for line in reversed((answer.get("stdout") or "").splitlines()):
             if line.startswith('{"clusterwright_result":'):
                 try:
-                    return json.loads(line)["clusterwright_result"]
-                except ValueError:
+                    return understood(line)
+                except (ValueError, RecursionError):
                     break
         said = (answer.get("stderr") or answer.get("stdout") or "").strip()[-2000:]
         return {
