@@ -10,15 +10,15 @@ use crds::references::controller_ref;
 use crds::{Intent, PlaybookRun};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{
-    Capabilities, ConfigMapVolumeSource, Container, EmptyDirVolumeSource, EnvVar, KeyToPath,
-    PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements, SeccompProfile, SecretVolumeSource,
-    SecurityContext, Toleration, Volume, VolumeMount,
+    Capabilities, ConfigMapProjection, ConfigMapVolumeSource, Container, DownwardAPIProjection,
+    DownwardAPIVolumeFile, EmptyDirVolumeSource, EnvVar, KeyToPath, ObjectFieldSelector, PodSecurityContext,
+    PodSpec, PodTemplateSpec, ProjectedVolumeSource, ResourceRequirements, SeccompProfile,
+    SecretVolumeSource, SecurityContext, ServiceAccountTokenProjection, Toleration, Volume, VolumeMount,
+    VolumeProjection,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// ServiceAccount of the executor's Pods, in every namespace that has runs.
-pub const SERVICE_ACCOUNT: &str = "clusterwright-executor";
 /// Name of the executor's container.
 pub const CONTAINER: &str = "executor";
 /// What the executor has for its last report, between its own deadline and the Job's.
@@ -27,6 +27,10 @@ pub const REPORT_SECONDS: i32 = 120;
 pub const GRACE_SECONDS: i64 = 120;
 /// The image's user.
 const USER: i64 = 65532;
+/// Where clients look for the way to the API, and for their token.
+const API_ACCESS: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// Life of a token; the kubelet has it renewed. One that Kubernetes mounts by itself lives for a year.
+const TOKEN_SECONDS: i64 = 1800;
 
 /// What a Job is made from.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,7 +115,9 @@ pub fn job(wanted: &JobWanted<'_>) -> Job {
 fn pod(wanted: &JobWanted<'_>) -> PodSpec {
     PodSpec {
         restart_policy: Some("Never".into()),
-        service_account_name: Some(SERVICE_ACCOUNT.into()),
+        // A ServiceAccount of its own, named as the run.
+        service_account_name: wanted.run.metadata.name.clone(),
+        automount_service_account_token: Some(false),
         enable_service_links: Some(false),
         termination_grace_period_seconds: Some(GRACE_SECONDS),
         security_context: Some(PodSecurityContext {
@@ -166,6 +172,7 @@ fn container(wanted: &JobWanted<'_>) -> Container {
             mount("work", "/work", false),
             mount("model", "/inputs/model", true),
             mount("secrets", "/inputs/secrets", true),
+            mount("api-access", API_ACCESS, true),
         ]),
         resources: Some(resources(wanted.run)),
         security_context: Some(SecurityContext {
@@ -256,7 +263,57 @@ fn volumes(wanted: &JobWanted<'_>) -> Vec<Volume> {
             }),
             ..volume("secrets")
         },
+        Volume {
+            projected: Some(api_access()),
+            ..volume("api-access")
+        },
     ]
+}
+
+/// What Kubernetes mounts by itself, but for the life of the token.
+fn api_access() -> ProjectedVolumeSource {
+    let path = |key: &str| KeyToPath {
+        key: key.into(),
+        path: key.into(),
+        mode: None,
+    };
+    let token = ServiceAccountTokenProjection {
+        path: "token".into(),
+        expiration_seconds: Some(TOKEN_SECONDS),
+        audience: None,
+    };
+    let authority = ConfigMapProjection {
+        name: "kube-root-ca.crt".into(),
+        items: Some(vec![path("ca.crt")]),
+        optional: None,
+    };
+    let namespace = DownwardAPIProjection {
+        items: Some(vec![DownwardAPIVolumeFile {
+            path: "namespace".into(),
+            field_ref: Some(ObjectFieldSelector {
+                api_version: None,
+                field_path: "metadata.namespace".into(),
+            }),
+            ..DownwardAPIVolumeFile::default()
+        }]),
+    };
+    ProjectedVolumeSource {
+        default_mode: Some(0o440),
+        sources: Some(vec![
+            VolumeProjection {
+                service_account_token: Some(token),
+                ..VolumeProjection::default()
+            },
+            VolumeProjection {
+                config_map: Some(authority),
+                ..VolumeProjection::default()
+            },
+            VolumeProjection {
+                downward_api: Some(namespace),
+                ..VolumeProjection::default()
+            },
+        ]),
+    }
 }
 
 #[cfg(test)]
@@ -306,6 +363,13 @@ mod tests {
         assert_eq!(job.pointer("/spec/ttlSecondsAfterFinished"), None);
         check("/spec/template/spec/restartPolicy", "Never".into());
         check("/spec/template/spec/securityContext/runAsNonRoot", true.into());
+        let pod = "/spec/template/spec";
+        check(&format!("{pod}/serviceAccountName"), "r".into());
+        check(&format!("{pod}/automountServiceAccountToken"), false.into());
+        check(
+            &format!("{pod}/volumes/3/projected/sources/0/serviceAccountToken/expirationSeconds"),
+            1800.into(),
+        );
         let container = "/spec/template/spec/containers/0";
         check(
             &format!("{container}/securityContext/allowPrivilegeEscalation"),

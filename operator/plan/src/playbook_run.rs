@@ -2,14 +2,17 @@
 //! the run is for.
 
 mod conclusion;
+mod ending;
 mod lock;
+mod permission;
 mod pod;
 mod preparing;
+mod trouble;
 mod working;
 
 use crds::conditions::{self, Statement};
 use crds::inputs::RunInputs;
-use crds::names::{condition, finalizer};
+use crds::names::{annotation, condition, finalizer};
 use crds::playbook_run::{FrozenInputs, RunPhase};
 use crds::{PlaybookRun, PlaybookRunStatus};
 use jiff::Timestamp;
@@ -21,7 +24,9 @@ use crate::inputs::{InputsProblem, SecretsNeeded};
 use crate::{Next, Plan};
 
 pub use lock::{Grant, grant};
+pub use permission::Permission;
 pub use pod::{has_ended, node_of};
+pub use trouble::Trouble;
 
 /// The longest message of a status.
 const LONGEST_MESSAGE: usize = 1024;
@@ -87,6 +92,18 @@ pub enum InputsSeen {
     },
 }
 
+/// The log of the Pod that ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LogSeen {
+    /// There is no Pod to ask.
+    #[default]
+    NotLookedAt,
+    /// Compressed and cut into parts; empty when nothing was written.
+    Parts(Vec<Vec<u8>>),
+    /// It could not be read, and why.
+    Lost(String),
+}
+
 /// What was observed.
 #[derive(Clone, Debug)]
 pub struct RunObserved<'a> {
@@ -94,7 +111,7 @@ pub struct RunObserved<'a> {
     pub run: &'a PlaybookRun,
     /// Now, in whole seconds.
     pub now: Timestamp,
-    /// Image of the executor.
+    /// Image of the executor that is wanted now.
     pub image: &'a str,
     /// While preparing: whether the cluster's lock lets it start.
     pub grant: Grant,
@@ -105,15 +122,37 @@ pub struct RunObserved<'a> {
     /// Its Pods; more than one only after somebody meddled.
     pub pods: &'a [Pod],
     /// The newest warning about a Job or Pod that does not come up.
-    pub trouble: Option<&'a str>,
-    /// The log of the Pod that ended, compressed and cut into parts; empty when there is none (any more).
-    pub log: &'a [Vec<u8>],
+    pub trouble: Option<&'a Trouble>,
+    /// The log of the Pod that ended.
+    pub log: &'a LogSeen,
 }
 
 impl RunObserved<'_> {
     /// A person wants it to stop.
     fn stop_is_asked(&self) -> bool {
-        self.run.spec.cancel || self.run.metadata.deletion_timestamp.is_some()
+        self.run.spec.cancel || self.run.metadata.deletion_timestamp.is_some() || self.is_killed()
+    }
+
+    /// A person wants this very run to end at once.
+    fn is_killed(&self) -> bool {
+        let generation = self.run.metadata.generation.unwrap_or_default();
+        self.kill().is_some_and(|value| value.parse() == Ok(generation))
+    }
+
+    /// What to say of a kill that is meant for another generation.
+    fn ignored_kill(&self) -> Option<String> {
+        let value = self.kill().filter(|_| !self.is_killed())?;
+        let value: String = value.chars().take(20).collect();
+        let generation = self.run.metadata.generation.unwrap_or_default();
+        Some(format!(
+            "annotation {} is ignored: it names generation {value:?}, this is {generation}",
+            annotation::KILL
+        ))
+    }
+
+    fn kill(&self) -> Option<&str> {
+        let annotations = self.run.metadata.annotations.as_ref()?;
+        annotations.get(annotation::KILL).map(String::as_str)
     }
 
     fn status(&self) -> PlaybookRunStatus {
@@ -135,12 +174,16 @@ pub enum Step {
         /// What the Secret must hold beside the credentials.
         needs: SecretsNeeded,
     },
-    /// Let the executor's ServiceAccount report on runs of this namespace, and nothing else.
-    PermitExecutor,
+    /// Let the executor report on this run, and nothing else.
+    Permit(Box<Permission>),
     /// Create the Job.
     Start(Box<Job>),
+    /// Give the Job this many seconds from its start.
+    Prolong(Box<Job>, i64),
     /// Ask the Pod to end; it has its grace period.
     StopPod(Box<Pod>),
+    /// End the Pod at once.
+    KillPod(Box<Pod>),
     /// Delete the Job, so that it makes no Pod.
     StopJob(Box<Job>),
     /// Keep the log in these ConfigMaps.
@@ -149,6 +192,8 @@ pub enum Step {
     ReleasePod(Box<Pod>),
     /// Take the finalizer off the Job.
     ReleaseJob(Box<Job>),
+    /// Take back what the executor may do: nobody reports any more.
+    Withdraw,
     /// Delete the frozen Secret: nobody reads it any more.
     DropSecrets,
     /// Take the finalizer off the run.
@@ -188,8 +233,7 @@ fn releasing(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> {
         steps.push(Step::ReleaseJob(Box::new(job.clone())));
     }
     if holds(observed.run.metadata.finalizers.as_deref(), finalizer::RUN) {
-        steps.push(Step::DropSecrets);
-        steps.push(Step::Release);
+        steps.extend(let_go());
     }
     Plan {
         steps,
@@ -199,7 +243,12 @@ fn releasing(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> {
     }
 }
 
-/// Name of the run's ConfigMap, Secret and Job.
+/// What is left of a run that is over.
+fn let_go() -> [Step; 3] {
+    [Step::Withdraw, Step::DropSecrets, Step::Release]
+}
+
+/// Name of the run's ConfigMap, Secret, Job, and of what its executor may do.
 fn name_of(run: &PlaybookRun) -> String {
     run.metadata.name.clone().unwrap_or_default()
 }

@@ -3,13 +3,13 @@
 use crds::PlaybookRun;
 use crds::names::finalizer;
 use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, ResourceExt};
+use kube::ResourceExt;
 use plan::playbook_run::Step;
+use serde_json::json;
 
-use super::observe::owned_by;
 use super::{access, secrets};
 use crate::context::Context;
-use crate::error::{Doing, Error};
+use crate::error::Error;
 use crate::execute;
 
 /// Carries out a step of a run.
@@ -26,12 +26,17 @@ pub(super) async fn step(ctx: &Context, run: &PlaybookRun, step: &Step) -> Resul
             let made = execute::create_once(ctx, &**config_map).await?;
             secrets::ours(made, "ConfigMap", &config_map.name_any())
         }
-        Step::PermitExecutor => access::permit(ctx, run).await,
+        Step::Permit(permission) => access::permit(ctx, permission).await,
         Step::Start(job) => {
             let made = execute::create_once(ctx, &**job).await?;
             secrets::ours(made, "Job", &job.name_any())
         }
+        Step::Prolong(job, seconds) => {
+            let patch = json!({ "spec": { "activeDeadlineSeconds": seconds } });
+            execute::patch_if_unchanged(ctx, &**job, patch).await.map(drop)
+        }
         Step::StopPod(pod) => execute::delete(ctx, &**pod, None).await,
+        Step::KillPod(pod) => execute::delete(ctx, &**pod, Some(0)).await,
         Step::StopJob(job) => execute::delete(ctx, &**job, None).await,
         Step::KeepLog(parts) => {
             for part in parts {
@@ -45,17 +50,8 @@ pub(super) async fn step(ctx: &Context, run: &PlaybookRun, step: &Step) -> Resul
         }
         Step::ReleasePod(pod) => execute::remove_finalizer(ctx, &**pod, finalizer::OUTCOME_RECORDED).await,
         Step::ReleaseJob(job) => execute::remove_finalizer(ctx, &**job, finalizer::OUTCOME_RECORDED).await,
-        Step::DropSecrets => drop_secrets(ctx, run).await,
+        Step::Withdraw => access::withdraw(ctx, run).await,
+        Step::DropSecrets => access::drop_ours::<Secret>(ctx, run).await,
         Step::Release => execute::remove_finalizer(ctx, run, finalizer::RUN).await,
-    }
-}
-
-async fn drop_secrets(ctx: &Context, run: &PlaybookRun) -> Result<(), Error> {
-    let name = run.name_any();
-    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), &run.namespace().unwrap_or_default());
-    let secret = api.get_opt(&name).await.doing(|| format!("read Secret {name}"))?;
-    match secret.filter(|secret| owned_by(secret, run.uid().as_deref())) {
-        Some(secret) => execute::delete(ctx, &secret, None).await,
-        None => Ok(()),
     }
 }

@@ -16,7 +16,7 @@ use plan::inputs::{
 };
 use plan::playbook_run::InputsSeen;
 
-use super::observe::owned_by;
+use super::access;
 use crate::context::Context;
 use crate::error::{Doing, Error};
 use crate::pki;
@@ -28,6 +28,9 @@ pub(super) async fn look(
     deployment: Option<&ClusterDeployment>,
     now: Timestamp,
 ) -> Result<InputsSeen, Error> {
+    if let Some(problem) = access::taken(ctx, run).await? {
+        return Ok(InputsSeen::Problem(problem));
+    }
     match frozen(ctx, run).await? {
         Some(seen) => Ok(seen),
         None => Ok(gather(ctx, run, deployment, now)
@@ -38,32 +41,10 @@ pub(super) async fn look(
 
 /// What an earlier pass froze before it was cut off.
 async fn frozen(ctx: &Context, run: &PlaybookRun) -> Result<Option<InputsSeen>, Error> {
-    let (namespace, name) = (run.namespace().unwrap_or_default(), run.name_any());
-    let taken = |kind: &str| {
-        let message = format!(
-            "a {kind} {name} is there that belongs to another: delete it, or make this run under another name"
-        );
-        InputsSeen::Problem(InputsProblem::waits("NameTaken", message))
-    };
-    let secrets: Api<Secret> = Api::namespaced(ctx.client.clone(), &namespace);
-    let secret = secrets
-        .get_opt(&name)
-        .await
-        .doing(|| format!("read Secret {name}"))?;
-    if secret.is_some_and(|secret| !owned_by(&secret, run.uid().as_deref())) {
-        return Ok(Some(taken("Secret")));
-    }
-    let maps: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), &namespace);
-    let Some(map) = maps
-        .get_opt(&name)
-        .await
-        .doing(|| format!("read ConfigMap {name}"))?
-    else {
+    let name = run.name_any();
+    let Some(map) = access::named_as::<ConfigMap>(ctx, run).await? else {
         return Ok(None);
     };
-    if !owned_by(&map, run.uid().as_deref()) {
-        return Ok(Some(taken("ConfigMap")));
-    }
     let text = map
         .data
         .and_then(|mut data| data.remove(MODEL_FILE))
@@ -159,7 +140,7 @@ async fn cluster_seen<'a>(
         .await
         .doing(|| format!("list the Machines of cluster {name}"))?
         .items;
-    let cleans = matches!(run.spec.intent, Intent::Reset | Intent::Remove);
+    let cleans = matches!(run.spec.intent, Intent::Reset | Intent::Remove | Intent::Probe);
     let ca_cert_hash = match cleans {
         true => None,
         false => {

@@ -1,6 +1,7 @@
 //! The log of an executor's Pod: read once it has ended, compressed, cut to what ConfigMaps hold.
 
 use std::io::Write;
+use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -8,25 +9,37 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::LogParams;
 use kube::{Api, ResourceExt};
 use plan::job::CONTAINER;
+use plan::playbook_run::LogSeen;
 
 use crate::context::Context;
 use crate::error::{Doing, Error, chain};
 
 /// A node keeps about 10 MiB of a container's log.
 const MOST_BYTES: i64 = 24 << 20;
+/// How long a node may take to answer: less than a pass.
+const PATIENCE: Duration = Duration::from_secs(20);
+const TRIES: usize = 3;
+const PAUSE: Duration = Duration::from_secs(1);
 /// What a ConfigMap of ours holds.
 const PART_BYTES: usize = 900 << 10;
 
 /// The log in parts that are one gzip stream together. A log that cannot be read any more (its node is gone) holds
-/// nothing up: what came of the run counts.
-pub(super) async fn read(ctx: &Context, pod: &Pod) -> Vec<Vec<u8>> {
-    match try_read(ctx, pod).await {
-        Ok(parts) => parts,
-        Err(error) => {
-            tracing::warn!(pod = %pod.name_any(), error = %chain(&error), "the log is lost");
-            Vec::new()
+/// nothing up for long: what came of the run counts.
+pub(super) async fn read(ctx: &Context, pod: &Pod) -> LogSeen {
+    let mut lost = String::new();
+    for _ in 0..TRIES {
+        match tokio::time::timeout(PATIENCE, try_read(ctx, pod)).await {
+            Ok(Ok(parts)) => return LogSeen::Parts(parts),
+            Ok(Err(error)) => lost = chain(&error),
+            Err(_) => {
+                lost = format!("the node did not answer within {} s", PATIENCE.as_secs());
+                break;
+            }
         }
+        tokio::time::sleep(PAUSE).await;
     }
+    tracing::warn!(pod = %pod.name_any(), error = %lost, "the log is lost");
+    LogSeen::Lost(lost)
 }
 
 async fn try_read(ctx: &Context, pod: &Pod) -> Result<Vec<Vec<u8>>, Error> {

@@ -9,10 +9,10 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
-use plan::inputs::{InputsProblem, refused};
-use plan::playbook_run::{Grant, InputsSeen, RunObserved, Stage, grant, has_ended, stage};
+use plan::inputs::refused;
+use plan::playbook_run::{Grant, InputsSeen, LogSeen, RunObserved, Stage, Trouble, grant, has_ended, stage};
 
-use super::{inputs, log};
+use super::{access, inputs, log};
 use crate::context::Context;
 use crate::error::{Doing, Error};
 
@@ -28,8 +28,8 @@ pub(super) struct Seen {
     inputs: InputsSeen,
     job: Option<Job>,
     pods: Vec<Pod>,
-    trouble: Option<String>,
-    log: Vec<Vec<u8>>,
+    trouble: Option<Trouble>,
+    log: LogSeen,
 }
 
 impl Seen {
@@ -42,7 +42,7 @@ impl Seen {
             inputs: self.inputs.clone(),
             job: self.job.as_ref(),
             pods: &self.pods,
-            trouble: self.trouble.as_deref(),
+            trouble: self.trouble.as_ref(),
             log: &self.log,
         }
     }
@@ -70,7 +70,7 @@ pub(super) async fn observe(
         grant: Grant::NotLookedAt,
         inputs: InputsSeen::NotLookedAt,
         trouble: None,
-        log: Vec::new(),
+        log: LogSeen::NotLookedAt,
     };
     seen.only_ours();
     let absent = seen.job.is_none() || seen.pods.is_empty();
@@ -139,12 +139,7 @@ async fn look_again(ctx: &Context, seen: &mut Seen) -> Result<bool, Error> {
         .as_ref()
         .is_some_and(|job| !owned_by(job, seen.run.uid().as_deref()))
     {
-        seen.inputs = InputsSeen::Problem(InputsProblem::waits(
-            "NameTaken",
-            format!(
-                "a Job {name} is there that belongs to another: delete it, or make this run under another name"
-            ),
-        ));
+        seen.inputs = InputsSeen::Problem(access::name_taken("Job", &name));
     }
     seen.only_ours();
     Ok(true)
@@ -153,22 +148,26 @@ async fn look_again(ctx: &Context, seen: &mut Seen) -> Result<bool, Error> {
 /// The lock and the inputs, as far as the run needs them.
 async fn preparing(ctx: &Context, seen: &mut Seen) -> Result<(), Error> {
     let run = seen.run.clone();
-    if run.spec.cancel || run.metadata.deletion_timestamp.is_some() || refused(&run).is_some() {
+    let holds = run.spec.cancel || run.spec.paused || run.metadata.deletion_timestamp.is_some();
+    if holds || refused(&run).is_some() {
         return Ok(());
     }
     let deployment = match &run.spec.cluster_name {
         Some(cluster) => deployment(ctx, &run, cluster).await?,
         None => None,
     };
-    let image = deployment
-        .as_ref()
-        .and_then(|deployment| deployment.spec.executor.as_ref()?.image.clone());
-    seen.image = image.unwrap_or_else(|| ctx.settings.executor_image.clone());
+    seen.image = image(ctx, deployment.as_ref());
     seen.grant = grant(&run, deployment.as_ref());
     if matches!(seen.grant, Grant::Given { .. }) && seen.inputs == InputsSeen::NotLookedAt {
         seen.inputs = inputs::look(ctx, &run, deployment.as_ref(), seen.now).await?;
     }
     Ok(())
+}
+
+/// The image that is wanted for a cluster's executors.
+fn image(ctx: &Context, deployment: Option<&ClusterDeployment>) -> String {
+    let own = deployment.and_then(|deployment| deployment.spec.executor.as_ref()?.image.clone());
+    own.unwrap_or_else(|| ctx.settings.executor_image.clone())
 }
 
 /// The ClusterDeployment, read from the API: its lock decides.
@@ -201,13 +200,17 @@ async fn working(ctx: &Context, seen: &mut Seen) -> Result<(), Error> {
         .and_then(|job| job.metadata.creation_timestamp.as_ref());
     let waits_long = created.is_some_and(|at| seen.now.as_second() - at.0.as_second() > USUAL_START_SECONDS);
     if !begun && waits_long {
+        let namespace = seen.run.namespace().unwrap_or_default();
+        let cluster = seen.run.spec.cluster_name.as_deref();
+        let deployment = cluster.and_then(|name| ctx.cache.cluster_deployments.get(&namespace, name));
+        seen.image = image(ctx, deployment.as_deref());
         seen.trouble = newest_warning(ctx, seen).await?;
     }
     Ok(())
 }
 
 /// The newest warning about the Pod, or about the Job when it has none.
-async fn newest_warning(ctx: &Context, seen: &Seen) -> Result<Option<String>, Error> {
+async fn newest_warning(ctx: &Context, seen: &Seen) -> Result<Option<Trouble>, Error> {
     let about = seen
         .pods
         .first()
@@ -232,5 +235,6 @@ async fn newest_warning(ctx: &Context, seen: &Seen) -> Result<Option<String>, Er
             .map(|time| time.0)
             .or(event.event_time.as_ref().map(|time| time.0))
     });
-    Ok(events.pop().and_then(|event| event.message))
+    let newest = events.pop();
+    Ok(newest.and_then(|event| Some(Trouble::new(event.reason.as_deref()?, event.message.as_deref()?))))
 }

@@ -127,11 +127,16 @@ async fn a_run_is_frozen_before_its_job_and_recorded_before_it_is_let_go() {
         "PATCH playbookruns/fleet/r",
         "POST secrets/fleet/r",
         "POST configmaps/fleet/r",
-        "PATCH serviceaccounts/fleet/clusterwright-executor",
+        "POST serviceaccounts/fleet/r",
+        "POST roles/fleet/r",
+        "POST rolebindings/fleet/r",
         "POST jobs/fleet/r",
         "POST configmaps/fleet/r-log-0",
         "PATCH pods/fleet/r-pod",
         "PATCH jobs/fleet/r",
+        "DELETE rolebindings/fleet/r",
+        "DELETE roles/fleet/r",
+        "DELETE serviceaccounts/fleet/r",
         "DELETE secrets/fleet/r",
     ];
     let positions: Vec<usize> = order.iter().map(|request| position(request)).collect();

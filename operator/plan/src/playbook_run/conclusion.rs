@@ -1,16 +1,18 @@
-//! What came of a run. Lost contact is Unknown: never Failed, never "still running".
+//! What came of a run: how it ended, seen against what was asked of it. Lost contact is Unknown: never Failed, never
+//! "still running".
 
-use crds::playbook_run::{RunOutcome, RunPhase};
-use crds::step::Step;
+use crds::playbook_run::RunPhase;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
-use serde::Deserialize;
 
 use super::RunObserved;
-use super::pod::{has_begun, has_ended, node_of, terminated};
+use super::ending::{Ending, ending};
+use super::pod::{Why, ended_by};
 
-/// A Pod that was asked to end is given up this long after its grace period.
-const PATIENCE_SECONDS: i64 = 60;
+/// What people are told of hosts that nobody saw quiet.
+const LEFT: &str = "what it left there is ended before the next run begins";
+/// Hosts that a message names.
+const MOST_NAMES: usize = 5;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +24,7 @@ pub(super) struct Conclusion {
 }
 
 impl Conclusion {
-    fn new(phase: RunPhase, retriable: bool, reason: &str, message: impl Into<String>) -> Self {
+    pub(super) fn new(phase: RunPhase, retriable: bool, reason: &str, message: impl Into<String>) -> Self {
         Self {
             phase,
             retriable,
@@ -30,150 +32,99 @@ impl Conclusion {
             message: message.into(),
         }
     }
-
-    fn unknown(message: impl Into<String>) -> Self {
-        Self::new(RunPhase::Unknown, false, "ContactLost", message)
-    }
 }
 
 /// What came of the run; none while something may still come.
 pub(super) fn conclude(observed: &RunObserved<'_>) -> Option<Conclusion> {
-    let told = last_word(observed);
-    let pod = observed
-        .pods
-        .iter()
-        .find(|pod| has_begun(pod))
-        .or(observed.pods.first());
-    let conclusion = match pod {
-        Some(pod) if has_ended(pod) => Some(match told.or_else(|| termination_message(pod)) {
-            Some(conclusion) => conclusion,
-            None => by_exit(observed, pod),
-        }),
-        Some(pod) => given_up(observed, pod).map(|lost| told.unwrap_or(lost)),
-        None => without_pod(observed).map(|lost| told.unwrap_or(lost)),
-    }?;
-    Some(as_asked(observed, conclusion))
-}
-
-/// An executor that was stopped without a person's wish leaves it open where things stand.
-fn as_asked(observed: &RunObserved<'_>, conclusion: Conclusion) -> Conclusion {
-    if conclusion.phase == RunPhase::Canceled && !observed.stop_is_asked() {
-        let message = format!(
-            "the executor's Pod was stopped from outside: {}",
-            conclusion.message
-        );
-        return Conclusion::unknown(message);
-    }
-    conclusion
-}
-
-/// The executor's last word in the status, if it speaks of these inputs.
-fn last_word(observed: &RunObserved<'_>) -> Option<Conclusion> {
-    let status = observed.run.status.as_ref()?;
-    let outcome = status.outcome.as_ref()?;
-    let ours = status
-        .inputs
-        .as_ref()
-        .is_none_or(|inputs| inputs.digest == outcome.digest);
-    ours.then(|| of_outcome(outcome)).flatten()
-}
-
-fn of_outcome(outcome: &RunOutcome) -> Option<Conclusion> {
-    outcome.phase.is_final().then(|| {
-        Conclusion::new(
-            outcome.phase,
-            outcome.retriable,
-            &outcome.reason,
-            outcome.message.clone(),
-        )
+    let (ending, pod) = ending(observed)?;
+    Some(match ending {
+        Ending::Said(said) if said.phase == RunPhase::Canceled => stopped(observed, pod, said),
+        Ending::Said(said) => said,
+        Ending::Died(why) => died(observed, pod, &why),
+        Ending::Lost(why) => lost(observed, &why),
+        Ending::NeverBegan(why) => never_began(observed, &why),
     })
 }
 
-/// The least that a termination message says.
-#[derive(Deserialize)]
-struct ShortWord {
-    outcome: RunPhase,
-    #[serde(default)]
-    reason: String,
-    #[serde(default)]
-    step: Option<Step>,
-}
-
-fn termination_message(pod: &Pod) -> Option<Conclusion> {
-    let end = terminated(pod)?;
-    let text = end.message.as_deref()?;
-    if let Ok(outcome) = serde_json::from_str::<RunOutcome>(text) {
-        return of_outcome(&outcome);
+/// The executor says that it was stopped: by whom decides what that means.
+fn stopped(observed: &RunObserved<'_>, pod: Option<&Pod>, said: Conclusion) -> Conclusion {
+    if observed.is_killed() {
+        return killed(observed);
     }
-    let word: ShortWord = serde_json::from_str(text).ok()?;
-    let place = word
-        .step
-        .map(|step| format!(" in step {step}"))
-        .unwrap_or_default();
-    let message = format!("{:?}{place}: {}", word.outcome, word.reason);
-    word.outcome
-        .is_final()
-        .then(|| Conclusion::new(word.outcome, end.exit_code >= 20, &word.reason, message))
+    if observed.stop_is_asked() {
+        let unquiet = not_quiet(observed);
+        let reason = match (said.reason.as_str(), unquiet.is_empty()) {
+            (UNCONFIRMED, _) | (_, false) => UNCONFIRMED,
+            _ => "Canceled",
+        };
+        let silent = unquiet.iter().any(|host| !said.message.contains(*host));
+        let message = match silent {
+            true => format!(
+                "{}; not confirmed quiet: {}; {LEFT}",
+                said.message,
+                names(&unquiet)
+            ),
+            false => said.message,
+        };
+        return Conclusion::new(RunPhase::Canceled, false, reason, message);
+    }
+    if said.reason == "Paused" {
+        return Conclusion::new(RunPhase::Canceled, true, "Paused", said.message);
+    }
+    if over_time(observed) {
+        let message = format!("its time was over: {}", said.message);
+        return Conclusion::new(RunPhase::DeadlineExceeded, true, "DeadlineExceeded", message);
+    }
+    let why = stopped_by(observed, pod);
+    let message = format!("{}, and the executor said: {}", why.message, said.message);
+    Conclusion::new(RunPhase::Unknown, true, why.reason, message)
 }
 
-/// Without a word, the exit code decides if it is one that the executor documents.
-fn by_exit(observed: &RunObserved<'_>, pod: &Pod) -> Conclusion {
-    let node = node_of(pod).unwrap_or("an unknown node");
-    let Some(end) = terminated(pod) else {
-        let status = pod.status.clone().unwrap_or_default();
-        let why = status
-            .message
-            .or(status.reason)
-            .unwrap_or_else(|| "without a reason given".into());
-        if !has_begun(pod) {
-            return never_began(observed, &why);
-        }
-        return Conclusion::unknown(format!(
-            "the executor's Pod on {node} ended without a result: {why}"
-        ));
-    };
-    let failed = |retriable: bool, reason: &str, what: &str| {
+/// Nobody confirmed that the hosts of a run that was stopped are quiet.
+pub(super) const UNCONFIRMED: &str = "CanceledUnconfirmed";
+
+/// The process is gone, and said nothing.
+fn died(observed: &RunObserved<'_>, pod: Option<&Pod>, why: &Why) -> Conclusion {
+    if observed.is_killed() {
+        return killed(observed);
+    }
+    let place = place(observed);
+    if observed.stop_is_asked() {
         let message = format!(
-            "{what} (exit code {}, no further word from the executor)",
-            end.exit_code
+            "stopped, but the executor did not say that its hosts are quiet ({}{place}); {LEFT}",
+            why.message
         );
-        Conclusion::new(RunPhase::Failed, retriable, reason, message)
-    };
-    match (end.exit_code, end.reason.as_deref().unwrap_or_default()) {
-        (_, reason @ ("StartError" | "ContainerCannotRun")) => {
-            let why = end.message.as_deref().unwrap_or(reason);
-            never_began(observed, why)
-        }
-        // The kubelet has no trace of the container: an image that was never pulled looks like that, too.
-        (_, "ContainerStatusUnknown") if !was_seen_at_work(observed) => {
-            never_began(observed, "its Pod was stopped")
-        }
-        (_, "OOMKilled") => {
-            Conclusion::unknown(format!("the executor on {node} ran out of memory and was killed"))
-        }
-        (0, _) => Conclusion::unknown("the executor ended well, but its result is lost".to_owned()),
-        (10, _) => failed(false, "InputsRefused", "the executor refused its inputs"),
-        (11, _) => failed(false, "HostKeyChanged", "a host's key is not the pinned one"),
-        (12, _) => failed(false, "AuthenticationFailed", "a host let nobody in"),
-        (20, _) => failed(true, "StepFailed", "a step failed"),
-        (21, _) => failed(true, "Unreachable", "hosts were unreachable"),
-        (30 | 143, _) => Conclusion::new(
-            RunPhase::Canceled,
-            false,
-            "Canceled",
-            "the executor was asked to stop",
-        ),
-        (31, _) => Conclusion::new(
-            RunPhase::DeadlineExceeded,
-            true,
-            "DeadlineExceeded",
-            "its time was over",
-        ),
-        (code, reason) => {
-            let reason = if reason.is_empty() { "Error" } else { reason };
-            Conclusion::unknown(format!("the executor on {node} died: {reason}, exit code {code}"))
-        }
+        return Conclusion::new(RunPhase::Canceled, false, UNCONFIRMED, message);
     }
+    if over_time(observed) {
+        let message = format!("its time was over: {}{place}; {LEFT}", why.message);
+        return Conclusion::new(RunPhase::DeadlineExceeded, true, "DeadlineExceeded", message);
+    }
+    let cause = pod.and_then(ended_by).or(job_deleted(observed));
+    let (reason, message) = match cause {
+        Some(cause) => (cause.reason, format!("{}: {}", cause.message, why.message)),
+        None => (why.reason, why.message.clone()),
+    };
+    Conclusion::new(
+        RunPhase::Unknown,
+        true,
+        reason,
+        format!("{message}{place}; {LEFT}"),
+    )
+}
+
+/// Whether the process still works is not known: neither a cancel nor a kill makes that better.
+fn lost(observed: &RunObserved<'_>, why: &str) -> Conclusion {
+    let asked = match (observed.is_killed(), observed.stop_is_asked()) {
+        (true, _) => "killed, but ",
+        (false, true) => "asked to stop, but ",
+        (false, false) => "",
+    };
+    let message = format!(
+        "{asked}contact with the executor is lost: {why}{}; it may still be at work: {LEFT}",
+        place(observed)
+    );
+    Conclusion::new(RunPhase::Unknown, true, "ContactLost", message)
 }
 
 /// Nothing has touched a host.
@@ -181,69 +132,60 @@ fn never_began(observed: &RunObserved<'_>, why: &str) -> Conclusion {
     if observed.stop_is_asked() {
         return Conclusion::new(RunPhase::Canceled, false, "Canceled", "canceled before it began");
     }
-    Conclusion::new(
-        RunPhase::Failed,
-        true,
-        "NotStarted",
-        format!("the executor did not start: {why}"),
-    )
+    let message = format!("the executor did not start, no host was touched: {why}");
+    Conclusion::new(RunPhase::Failed, true, "NotStarted", message)
 }
 
-/// A Pod that was asked to end and is still there long after: its node is gone, or hangs.
-fn given_up(observed: &RunObserved<'_>, pod: &Pod) -> Option<Conclusion> {
-    let deadline = pod.metadata.deletion_timestamp.as_ref()?.0.as_second();
-    if !has_begun(pod) && node_of(pod).is_none() {
-        return Some(never_began(
-            observed,
-            "its Pod was deleted before any node took it",
-        ));
-    }
-    (observed.now.as_second() > deadline + PATIENCE_SECONDS).then(|| {
-        let node = node_of(pod).unwrap_or("an unknown node");
-        Conclusion::unknown(format!(
-            "contact with the executor on node {node} is lost: its Pod was asked to end and does not answer"
-        ))
-    })
+fn killed(observed: &RunObserved<'_>) -> Conclusion {
+    let message = format!("killed{}; {LEFT}", place(observed));
+    Conclusion::new(RunPhase::Canceled, false, "Killed", message)
 }
 
-fn was_seen_at_work(observed: &RunObserved<'_>) -> bool {
-    observed.run.status.as_ref().is_some_and(|status| {
-        status.phase == Some(RunPhase::Running) || status.progress.is_some() || !status.hosts.is_empty()
-    })
+/// Who stopped an executor that nobody asked to stop.
+fn stopped_by(observed: &RunObserved<'_>, pod: Option<&Pod>) -> Why {
+    let of_job = job_deleted(observed);
+    let of_pod = pod.and_then(ended_by);
+    // A Job that goes has its Pod deleted by us.
+    of_job
+        .or(of_pod)
+        .unwrap_or_else(|| Why::new("PodStopped", "its Pod was stopped from outside"))
 }
 
-/// No Pod is there: not yet, or not any more.
-fn without_pod(observed: &RunObserved<'_>) -> Option<Conclusion> {
-    let began = was_seen_at_work(observed);
-    let Some(job) = observed.job else {
-        return Some(match began {
-            true => Conclusion::unknown("contact with the executor is lost: its Job and its Pod are gone"),
-            false => never_began(observed, "its Job is gone"),
-        });
-    };
-    let end = end_of(job);
-    if end.is_none() && job.metadata.deletion_timestamp.is_none() {
-        return None;
+fn job_deleted(observed: &RunObserved<'_>) -> Option<Why> {
+    let there = observed
+        .job
+        .is_some_and(|job| job.metadata.deletion_timestamp.is_none());
+    (!there).then(|| Why::new("JobDeleted", "its Job was deleted"))
+}
+
+/// The Job's own deadline has passed, the one behind the executor's.
+fn over_time(observed: &RunObserved<'_>) -> bool {
+    observed.job.and_then(end_of) == Some("DeadlineExceeded")
+}
+
+/// Hosts whose guard did not say that nothing of the run is left.
+fn not_quiet<'a>(observed: &RunObserved<'a>) -> Vec<&'a str> {
+    let status = observed.run.status.as_ref();
+    let hosts = status.map(|status| status.hosts.as_slice()).unwrap_or_default();
+    let unquiet = hosts.iter().filter(|host| host.quiet == Some(false));
+    unquiet.map(|host| host.name.as_str()).collect()
+}
+
+/// `, in container-runtime, task 12 of 58: start containerd, on a, b`.
+fn place(observed: &RunObserved<'_>) -> String {
+    let hosts: Vec<&str> = observed.run.spec.hosts.iter().map(String::as_str).collect();
+    match super::working::progress(observed) {
+        Some(progress) => format!(", in {progress}, on {}", names(&hosts)),
+        None => format!(", on {}", names(&hosts)),
     }
-    if began {
-        return Some(Conclusion::unknown(
-            "contact with the executor is lost: its Pod is gone without a result",
-        ));
+}
+
+fn names(hosts: &[&str]) -> String {
+    let shown: Vec<&str> = hosts.iter().take(MOST_NAMES).copied().collect();
+    match hosts.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
     }
-    if end == Some("DeadlineExceeded") {
-        let why = observed.trouble.unwrap_or("no Pod ran");
-        let message = format!("nothing was done before its time was over: {why}");
-        return Some(Conclusion::new(
-            RunPhase::DeadlineExceeded,
-            true,
-            "DeadlineExceeded",
-            message,
-        ));
-    }
-    Some(never_began(
-        observed,
-        observed.trouble.unwrap_or("its Job ended without a Pod"),
-    ))
 }
 
 /// Reason of the Job's end, if it ended.

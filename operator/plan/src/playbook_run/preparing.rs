@@ -9,7 +9,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use sha2::{Digest, Sha256};
 
-use super::{Grant, InputsSeen, RunObserved, Step, frozen, holds, name_of, over, under_way};
+use super::permission::permission;
+use super::{Grant, InputsSeen, RunObserved, Step, frozen, holds, let_go, name_of, over, under_way};
 use crate::inputs::{MODEL_LIMIT, refused, secrets_needed};
 use crate::job::{JobWanted, job, metadata};
 use crate::{Next, Plan, attempts};
@@ -23,11 +24,7 @@ pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> 
     let run = observed.run;
     if run.metadata.deletion_timestamp.is_some() {
         let held = holds(run.metadata.finalizers.as_deref(), finalizer::RUN);
-        let steps = if held {
-            vec![Step::DropSecrets, Step::Release]
-        } else {
-            Vec::new()
-        };
+        let steps = if held { let_go().into() } else { Vec::new() };
         return Plan {
             steps,
             status: observed.status(),
@@ -35,7 +32,7 @@ pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> 
             waits_for: None,
         };
     }
-    if run.spec.cancel {
+    if observed.stop_is_asked() {
         return ended(over(
             observed,
             RunPhase::Canceled,
@@ -52,6 +49,14 @@ pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> 
             problem.reason,
             &problem.message,
         ));
+    }
+    if run.spec.paused {
+        return waits(
+            observed,
+            "Paused",
+            "paused: it begins when the pause ends",
+            LOOK_AT_LOCK_SECONDS,
+        );
     }
     let token = match &observed.grant {
         Grant::Given { token } => *token,
@@ -126,7 +131,7 @@ fn start(
             model: Box::new(model.clone()),
             needs: secrets_needed(model),
         },
-        Step::PermitExecutor,
+        Step::Permit(Box::new(permission(run))),
         Step::Start(Box::new(job(&JobWanted {
             run,
             image,

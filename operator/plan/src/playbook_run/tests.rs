@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::de::DeserializeOwned;
 
-use super::{Grant, InputsSeen, RunObserved, Stage, Step, grant, playbook_run, stage};
+use super::{Grant, InputsSeen, LogSeen, RunObserved, Stage, Step, Trouble, grant, playbook_run, stage};
 use crate::inputs::InputsProblem;
 use crate::settles::settles;
 
@@ -58,7 +58,7 @@ fn observed<'a>(run: &'a PlaybookRun, job: Option<&'a Job>, pods: &'a [Pod]) -> 
         job,
         pods,
         trouble: None,
-        log: &[],
+        log: &LogSeen::NotLookedAt,
     }
 }
 
@@ -164,8 +164,9 @@ fn inputs_that_do_not_fit_are_refused_with_their_size() {
 fn a_run_says_what_it_is_doing() {
     let job = job("active: 1");
     let check = |run: PlaybookRun, pods: &[Pod], trouble: Option<&str>, phase: RunPhase, message: &str| {
+        let trouble = trouble.map(|message| Trouble::new("FailedCreate", message));
         let plan = playbook_run(&RunObserved {
-            trouble,
+            trouble: trouble.as_ref(),
             ..observed(&run, Some(&job), pods)
         });
         assert_eq!(
@@ -284,7 +285,7 @@ fn every_end_has_its_phase() {
         Some(&failed),
         &[ended(1, "")],
         RunPhase::Unknown,
-        "ContactLost",
+        "ExecutorDied",
     );
     check(
         started(""),
@@ -298,14 +299,14 @@ fn every_end_has_its_phase() {
         Some(&failed),
         &[ended(0, "")],
         RunPhase::Unknown,
-        "ContactLost",
+        "ResultLost",
     );
     check(
         started(""),
         Some(&failed),
         &[ended(137, "")],
         RunPhase::Unknown,
-        "ContactLost",
+        "ExecutorKilled",
     );
     check(
         started(""),
@@ -319,7 +320,7 @@ fn every_end_has_its_phase() {
         Some(&failed),
         &[ended(143, stopped)],
         RunPhase::Unknown,
-        "ContactLost",
+        "PodStopped",
     );
     check(
         canceled,
@@ -330,13 +331,7 @@ fn every_end_has_its_phase() {
     );
     check(started(""), Some(&failed), &[], RunPhase::Unknown, "ContactLost");
     check(started(""), None, &[], RunPhase::Unknown, "ContactLost");
-    check(
-        run(""),
-        Some(&deadline),
-        &[],
-        RunPhase::DeadlineExceeded,
-        "DeadlineExceeded",
-    );
+    check(run(""), Some(&deadline), &[], RunPhase::Failed, "NotStarted");
     let silent = pod(
         ", deletionTimestamp: 2026-01-01T00:50:00Z",
         ", nodeName: n1",
@@ -405,7 +400,7 @@ fn the_log_is_kept_before_anything_is_released() {
     let run = started("");
     let job = job("failed: 1");
     let pods = [ended(20, "")];
-    let log = [vec![1], vec![2]];
+    let log = LogSeen::Parts(vec![vec![1], vec![2]]);
     let plan = playbook_run(&RunObserved {
         log: &log,
         ..observed(&run, Some(&job), &pods)
@@ -435,6 +430,7 @@ struct World {
     end: Pod,
     jobs_made: usize,
     kept: bool,
+    permitted: bool,
 }
 
 impl World {
@@ -442,7 +438,7 @@ impl World {
         let plan = playbook_run(&RunObserved {
             grant: Grant::Given { token: 3 },
             inputs: model(),
-            log: &[vec![1]],
+            log: &LogSeen::Parts(vec![vec![1]]),
             ..observed(&self.run, self.job.as_ref(), &self.pods)
         });
         let over = plan.status.phase.is_some_and(RunPhase::is_final);
@@ -454,11 +450,11 @@ impl World {
                 true => self.pods.push(pod("", ", nodeName: n1", RUNNING)),
                 false => self.pods = vec![self.end.clone()],
             }
-            return vec![Step::PermitExecutor];
+            return vec![Step::Withdraw];
         }
         match plan.steps.is_empty() && over && stage(&self.run, self.job.as_ref(), &self.pods) != Stage::Over
         {
-            true => vec![Step::PermitExecutor],
+            true => vec![Step::Withdraw],
             false => plan.steps,
         }
     }
@@ -472,7 +468,7 @@ impl World {
                 job.metadata.creation_timestamp = Some(Time(now()));
                 self.job = Some(*job);
             }
-            Step::StopPod(_) => self.pods = vec![self.end.clone()],
+            Step::StopPod(_) | Step::KillPod(_) => self.pods = vec![self.end.clone()],
             Step::StopJob(_) => self.job = None,
             Step::KeepLog(_) => self.kept = true,
             Step::ReleasePod(_) => self.pods.clear(),
@@ -482,7 +478,10 @@ impl World {
                 }
             }
             Step::Release => self.run.metadata.finalizers = None,
-            Step::Freeze { .. } | Step::PermitExecutor | Step::DropSecrets => {}
+            Step::Freeze { .. } | Step::DropSecrets => {}
+            Step::Permit(_) => self.permitted = true,
+            Step::Withdraw => self.permitted = false,
+            Step::Prolong(..) => {}
         }
     }
 }
@@ -501,13 +500,14 @@ fn every_run_comes_to_rest_with_one_job_its_log_kept_and_nothing_held() {
             end: ended(code, ""),
             jobs_made: 0,
             kept: false,
+            permitted: false,
         };
         settles(&mut world, 20, World::turn, World::apply, |world| {
             assert!(world.jobs_made <= 1)
         });
         assert_eq!(stage(&world.run, world.job.as_ref(), &world.pods), Stage::Over);
         assert_eq!(world.run.status.as_ref().unwrap().phase, Some(phase));
-        assert!(world.kept && world.jobs_made == 1);
+        assert!(world.kept && world.jobs_made == 1 && !world.permitted);
     }
 }
 
@@ -520,12 +520,15 @@ fn a_run_that_is_deleted_before_it_began_makes_nothing() {
         grant: Grant::Given { token: 1 },
         ..observed(&run, None, &[])
     });
-    assert_eq!(plan.steps, [Step::DropSecrets, Step::Release]);
+    assert_eq!(plan.steps, [Step::Withdraw, Step::DropSecrets, Step::Release]);
 }
+
+mod faults;
+mod stops;
 
 mod arbitrary {
     use super::{World, ended, finalizer, job, observed, pod, run, settles};
-    use crate::playbook_run::{RunObserved, Stage, Step, playbook_run, stage};
+    use crate::playbook_run::{LogSeen, RunObserved, Stage, Step, playbook_run, stage};
     use crds::playbook_run::RunPhase;
     use k8s_openapi::api::batch::v1::Job;
     use k8s_openapi::api::core::v1::Pod;
@@ -573,7 +576,7 @@ mod arbitrary {
             run.metadata.deletion_timestamp = deleted.then(|| Time(super::now()));
             let had_job = job.is_some();
             let pods = if had_job { pods } else { vec![] };
-            let mut world = World { run, job, pods, end: ended(code.into(), ""), jobs_made: 0, kept: false };
+            let mut world = World { run, job, pods, end: ended(code.into(), ""), jobs_made: 0, kept: false, permitted: false };
             settles(&mut world, 30, World::turn, World::apply, |world| {
                 assert!(world.jobs_made <= usize::from(!had_job && !cancel && !deleted));
             });
@@ -589,7 +592,7 @@ mod arbitrary {
         fn a_run_that_is_over_is_never_taken_up_again(job in jobs(), pods in pods()) {
             let mut run = super::started("");
             run.status.as_mut().unwrap().phase = Some(RunPhase::Unknown);
-            let plan = playbook_run(&RunObserved { log: &[vec![1]], ..observed(&run, job.as_ref(), &pods) });
+            let plan = playbook_run(&RunObserved { log: &LogSeen::Parts(vec![vec![1]]), ..observed(&run, job.as_ref(), &pods) });
             assert_eq!(Some(plan.status), run.status);
             assert!(!plan.steps.iter().any(|step| matches!(step, Step::Start(_) | Step::Freeze { .. } | Step::KeepLog(_))));
         }

@@ -1,6 +1,8 @@
 //! A run with a Job: what it is doing, stopping it, and recording what came of it.
 
 use crds::PlaybookRunStatus;
+use crds::conditions::Statement;
+use crds::names::{condition, label};
 use crds::playbook_run::{FrozenInputs, RunPhase};
 use crds::references::LocalRef;
 use k8s_openapi::ByteString;
@@ -8,8 +10,8 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 
 use super::conclusion::{conclude, end_of};
-use super::pod::{has_begun, has_ended, waits_for};
-use super::{RunObserved, Step, frozen, name_of, over, under_way};
+use super::pod::{Why, has_begun, has_ended, image_of, running_since, waits_for};
+use super::{LogSeen, RunObserved, Step, frozen, name_of, over, state, under_way};
 use crate::job::metadata;
 use crate::{Next, Plan};
 
@@ -17,6 +19,8 @@ use crate::{Next, Plan};
 const LOG_KEY: &str = "log.gz";
 /// Most parts of a log.
 const MOST_PARTS: usize = 8;
+/// A Pod that waited longer than this before it began has its Job's deadline moved.
+const WAITED_LONG_SECONDS: i64 = 60;
 
 pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> {
     let mut plan = match conclude(observed) {
@@ -34,6 +38,7 @@ pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> 
                 .filter_map(|part| part.metadata.name.clone())
                 .map(LocalRef::new)
                 .collect();
+            state(observed, &mut status, log_kept(observed));
             let mut steps = stop(observed);
             if !parts.is_empty() {
                 steps.push(Step::KeepLog(parts));
@@ -52,23 +57,39 @@ pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> 
 }
 
 fn going_on(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> {
-    let steps = if observed.stop_is_asked() || job_is_going(observed) {
+    let pod = observed.pods.iter().find(|pod| has_begun(pod));
+    let replaced = pod.is_none() && image_is_replaced(observed);
+    let steps = if observed.stop_is_asked() || job_is_going(observed) || replaced {
         stop(observed)
     } else {
-        Vec::new()
+        prolong(observed, pod)
     };
-    let pod = observed.pods.iter().find(|pod| has_begun(pod));
-    let (phase, reason, message) = match pod {
-        Some(_) if observed.stop_is_asked() => (RunPhase::Running, "Stopping", "is being stopped".to_owned()),
-        Some(_) => (RunPhase::Running, "Running", progress(observed)),
-        None => (RunPhase::Pending, "WaitsForPod", pending(observed)),
+    let (phase, why) = match pod {
+        Some(_) if observed.stop_is_asked() => {
+            let asked = if observed.is_killed() {
+                "is being killed"
+            } else {
+                "is being stopped"
+            };
+            (RunPhase::Running, Why::new("Stopping", asked))
+        }
+        Some(_) => {
+            let progress = progress(observed).unwrap_or_else(|| "the executor starts".to_owned());
+            (RunPhase::Running, Why::new("Running", progress))
+        }
+        None => (RunPhase::Pending, pending(observed)),
     };
-    let condition_message = if pod.is_some() {
-        "the executor works".to_owned()
+    let message = match observed.ignored_kill() {
+        Some(ignored) => format!("{}; {ignored}", why.message),
+        None => why.message,
+    };
+    // What moves with each task is no news for a condition.
+    let lasting = if why.reason == "Running" {
+        "the executor works"
     } else {
-        message.clone()
+        &message
     };
-    let status = under_way(observed, phase, reason, &message, &condition_message);
+    let status = under_way(observed, phase, why.reason, &message, lasting);
     let stopping = observed
         .pods
         .iter()
@@ -82,6 +103,31 @@ fn going_on(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> {
     }
 }
 
+/// The image cannot be pulled, and another is wanted by now: this Pod would wait for ever.
+fn image_is_replaced(observed: &RunObserved<'_>) -> bool {
+    let other = |pod: &Pod| image_of(pod).is_some_and(|image| image != observed.image);
+    let stuck = |pod: &&Pod| waits_for(pod).reason == "ImagePullFailed";
+    observed.pods.iter().filter(stuck).any(other)
+}
+
+/// The time that the Pod waited for a node or an image is not the executor's.
+fn prolong(observed: &RunObserved<'_>, pod: Option<&Pod>) -> Vec<Step> {
+    let (Some(job), Some(began)) = (observed.job, pod.and_then(running_since)) else {
+        return Vec::new();
+    };
+    let started = job.status.as_ref().and_then(|status| status.start_time.as_ref());
+    let deadline = job.spec.as_ref().and_then(|spec| spec.active_deadline_seconds);
+    let (Some(started), Some(deadline)) = (started, deadline) else {
+        return Vec::new();
+    };
+    let waited = began - started.0.as_second();
+    let wanted = waited + i64::from(observed.run.spec.timeout_seconds);
+    match waited > WAITED_LONG_SECONDS && deadline < wanted {
+        true => vec![Step::Prolong(Box::new(job.clone()), wanted)],
+        false => Vec::new(),
+    }
+}
+
 /// Somebody deletes the Job: that alone would leave its Pod working.
 fn job_is_going(observed: &RunObserved<'_>) -> bool {
     observed
@@ -91,13 +137,17 @@ fn job_is_going(observed: &RunObserved<'_>) -> bool {
 
 /// Ends what still runs. A Job whose Pod failed makes no other; one without a Pod must go itself.
 fn stop(observed: &RunObserved<'_>) -> Vec<Step> {
-    let alive = |pod: &&Pod| !has_ended(pod) && pod.metadata.deletion_timestamp.is_none();
-    let mut steps: Vec<Step> = observed
-        .pods
-        .iter()
-        .filter(alive)
-        .map(|pod| Step::StopPod(Box::new(pod.clone())))
-        .collect();
+    let end = |pod: &Pod| {
+        let asked = pod.metadata.deletion_timestamp.is_some();
+        let at_once = asked && pod.metadata.deletion_grace_period_seconds == Some(0);
+        match (observed.is_killed(), asked) {
+            _ if has_ended(pod) => None,
+            (true, _) if !at_once => Some(Step::KillPod(Box::new(pod.clone()))),
+            (false, false) => Some(Step::StopPod(Box::new(pod.clone()))),
+            _ => None,
+        }
+    };
+    let mut steps: Vec<Step> = observed.pods.iter().filter_map(end).collect();
     if let Some(job) = observed.job
         && observed.pods.is_empty()
         && job.metadata.deletion_timestamp.is_none()
@@ -108,53 +158,66 @@ fn stop(observed: &RunObserved<'_>) -> Vec<Step> {
     steps
 }
 
-/// `container-runtime, task 12 of 58: start containerd`.
-fn progress(observed: &RunObserved<'_>) -> String {
-    let status = observed.run.status.as_ref();
-    let progress = status
-        .and_then(|status| status.progress.as_ref())
-        .filter(|progress| !progress.step.is_empty());
-    let Some(progress) = progress else {
-        return "the executor starts".to_owned();
-    };
+/// `container-runtime, task 12 of 58: start containerd`; none before the first step.
+pub(super) fn progress(observed: &RunObserved<'_>) -> Option<String> {
+    let progress = observed.run.status.as_ref()?.progress.as_ref();
+    let progress = progress.filter(|progress| !progress.step.is_empty())?;
     let place = match (progress.done, progress.total) {
         (0, _) => progress.step.clone(),
         (done, total) if total >= done => format!("{}, task {done} of {total}", progress.step),
         (done, _) => format!("{}, task {done}", progress.step),
     };
-    if progress.task.is_empty() {
+    Some(if progress.task.is_empty() {
         place
     } else {
         format!("{place}: {}", progress.task)
-    }
+    })
 }
 
-fn pending(observed: &RunObserved<'_>) -> String {
+/// Why no Pod works yet.
+pub(super) fn pending(observed: &RunObserved<'_>) -> Why {
     let said = match observed.pods.first() {
         Some(pod) => waits_for(pod),
-        None => "waits for its Pod".to_owned(),
+        None => Why::new("WaitsForPod", "waits for its Pod"),
     };
     match observed.trouble {
-        Some(trouble) if !said.contains(trouble) => format!("{said}: {trouble}"),
+        Some(trouble) if !said.message.contains(&trouble.message) => Why {
+            reason: trouble.reason().unwrap_or(said.reason),
+            message: format!("{}: {}", said.message, trouble.message),
+        },
         _ => said,
     }
 }
 
-fn log_parts(observed: &RunObserved<'_>) -> Vec<ConfigMap> {
-    let name = name_of(observed.run);
-    let part = |(index, bytes): (usize, &Vec<u8>)| ConfigMap {
-        metadata: metadata(observed.run, &format!("{name}-log-{index}")),
-        binary_data: Some([(LOG_KEY.to_owned(), ByteString(bytes.clone()))].into()),
-        immutable: Some(true),
-        ..ConfigMap::default()
+/// Whether the log is there to be read.
+fn log_kept(observed: &RunObserved<'_>) -> Statement {
+    let message = match observed.log {
+        LogSeen::Parts(parts) if parts.is_empty() => "the executor wrote nothing",
+        LogSeen::Parts(_) => return Statement::new(condition::LOG_KEPT, true, "Kept", ""),
+        LogSeen::Lost(why) => why.as_str(),
+        LogSeen::NotLookedAt => "its Pod, or its node, is gone",
     };
-    observed
-        .log
-        .iter()
-        .take(MOST_PARTS)
-        .enumerate()
-        .map(part)
-        .collect()
+    Statement::new(condition::LOG_KEPT, false, "NoLog", super::cut(message))
+}
+
+fn log_parts(observed: &RunObserved<'_>) -> Vec<ConfigMap> {
+    let LogSeen::Parts(parts) = observed.log else {
+        return Vec::new();
+    };
+    let name = name_of(observed.run);
+    let part = |(index, bytes): (usize, &Vec<u8>)| {
+        let mut metadata = metadata(observed.run, &format!("{name}-log-{index}"));
+        // One label finds all parts, in order, and nothing else of the run.
+        let labels = metadata.labels.get_or_insert_default();
+        labels.insert(label::LOG.to_owned(), name.clone());
+        ConfigMap {
+            metadata,
+            binary_data: Some([(LOG_KEY.to_owned(), ByteString(bytes.clone()))].into()),
+            immutable: Some(true),
+            ..ConfigMap::default()
+        }
+    };
+    parts.iter().take(MOST_PARTS).enumerate().map(part).collect()
 }
 
 /// What was given to the run stands in its Job, which nobody can edit.
@@ -177,7 +240,7 @@ fn assigned(observed: &RunObserved<'_>, status: &mut PlaybookRunStatus) {
     }
 }
 
-fn argument<'a>(job: &'a Job, name: &str) -> Option<&'a str> {
+pub(super) fn argument<'a>(job: &'a Job, name: &str) -> Option<&'a str> {
     let container = job.spec.as_ref()?.template.spec.as_ref()?.containers.first()?;
     let arguments = container.args.as_ref()?;
     let position = arguments.iter().position(|argument| argument == name)?;
