@@ -11,13 +11,14 @@ use tower::util::MapRequestLayer;
 use crate::cache::Cache;
 use crate::error::{Doing, Error};
 use crate::events::Events;
+use crate::leader::{Clock, Election, Gate, Standing};
 use crate::metrics::Metrics;
 use crate::remote::Registry;
 use crate::settings::Settings;
 
 /// What every pass may use: one for the whole program.
 pub struct Context {
-    /// Client of the metadata cluster. Does not retry by itself; counts its writes.
+    /// Client of the metadata cluster. Does not retry by itself; counts its writes, which pass the gate.
     pub client: Client,
     /// What the administrator set.
     pub settings: Settings,
@@ -29,12 +30,18 @@ pub struct Context {
     pub remote: Registry,
     /// Where Events go.
     pub events: Events,
+    /// Open while this operator leads.
+    pub gate: Gate,
+    /// Whether this operator leads, for those who ask.
+    pub standing: watch::Receiver<Standing>,
     stop: watch::Receiver<bool>,
 }
 
 impl Context {
-    /// Connects to the metadata cluster: from inside a Pod, or by `KUBECONFIG`. The sender stops everything.
-    pub async fn connect(settings: Settings) -> Result<(Arc<Self>, watch::Sender<bool>), Error> {
+    /// Connects to the metadata cluster: from inside a Pod, or by `KUBECONFIG`. The sender stops everything; nothing is
+    /// written before the election is won.
+    pub async fn connect(settings: Settings) -> Result<(Arc<Self>, watch::Sender<bool>, Election), Error> {
+        let times = settings.lease_times()?;
         let mut config = kube::Config::infer().await.map_err(|source| Error::Failed {
             action: "find the metadata cluster (in-cluster, or by KUBECONFIG)".into(),
             source: Box::new(source),
@@ -48,15 +55,37 @@ impl Context {
             count.api_request(request.method(), request.uri().path());
             request
         });
-        let client = ClientBuilder::try_from(config)
-            .doing(|| "make a client of the metadata cluster".into())?
-            .with_layer(&layer)
-            .build();
-        Ok(Self::new(client, settings, metrics))
+        let gate = Gate::closed(Clock::of_the_machine());
+        let builder = |config: kube::Config| {
+            ClientBuilder::try_from(config).doing(|| "make a client of the metadata cluster".into())
+        };
+        let election = Election::new(
+            builder(config.clone())?.build(),
+            &settings.lease_namespace(),
+            &settings.lease_name,
+            &settings.identity(),
+            times,
+            gate.clone(),
+        );
+        let client = builder(config)?.with_layer(&layer).with_layer(&gate).build();
+        let (context, stop) = Self::assemble(client, settings, metrics, gate, election.standing());
+        Ok((context, stop, election))
     }
 
-    /// A context on a client that is there already.
+    /// A context on a client that is there already, which passes no gate.
     pub fn new(client: Client, settings: Settings, metrics: Metrics) -> (Arc<Self>, watch::Sender<bool>) {
+        let gate = Gate::closed(Clock::of_the_machine());
+        let standing = watch::channel(Standing::Unknown).1;
+        Self::assemble(client, settings, metrics, gate, standing)
+    }
+
+    fn assemble(
+        client: Client,
+        settings: Settings,
+        metrics: Metrics,
+        gate: Gate,
+        standing: watch::Receiver<Standing>,
+    ) -> (Arc<Self>, watch::Sender<bool>) {
         let (sender, stop) = watch::channel(false);
         let events = Events::new(client.clone());
         let context = Self {
@@ -64,8 +93,10 @@ impl Context {
             settings,
             metrics,
             cache: Cache::new(),
-            remote: Registry::default(),
+            remote: Registry::new(gate.clone()),
             events,
+            gate,
+            standing,
             stop,
         };
         (Arc::new(context), sender)

@@ -11,6 +11,7 @@ use futures::FutureExt;
 
 use crate::context::Context;
 use crate::error::{Doing, Error, chain};
+use crate::leader::Standing;
 
 /// Binds the address and answers until the program stops.
 pub async fn listen(ctx: Arc<Context>) -> Result<impl Future<Output = ()> + Send, Error> {
@@ -35,16 +36,25 @@ pub async fn listen(ctx: Arc<Context>) -> Result<impl Future<Output = ()> + Send
 }
 
 async fn ready(State(ctx): State<Arc<Context>>) -> impl IntoResponse {
-    match ctx.cache.ready().now_or_never() {
-        Some(()) => (StatusCode::OK, "ok\n"),
-        None => (
+    let standing = ctx.standing.borrow().clone();
+    let listed = ctx.cache.ready().now_or_never().is_some();
+    let (code, text) = match standing {
+        Standing::Unknown => (
             StatusCode::SERVICE_UNAVAILABLE,
-            "the objects have not been listed yet\n",
+            "the Lease has not been read yet".into(),
         ),
-    }
+        Standing::Standby(leader) => (StatusCode::OK, format!("ok: standing by, {leader:?} leads")),
+        Standing::Leads if listed => (StatusCode::OK, "ok: leads".into()),
+        Standing::Leads => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the objects have not been listed yet".into(),
+        ),
+    };
+    (code, format!("{text}\n"))
 }
 
 async fn metrics(State(ctx): State<Arc<Context>>) -> impl IntoResponse {
+    ctx.metrics.leads(ctx.gate.is_open());
     match ctx.metrics.text(&ctx.cache.machines.store().state()) {
         Ok(text) => {
             let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";

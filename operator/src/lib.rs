@@ -1,7 +1,8 @@
 //! The operator: observes, executes plans, says what it saw.
 //!
 //! `controller` is the frame that every controller runs in, `context` what each pass may use, `cache` what was
-//! observed, `execute` how steps are carried out.
+//! observed, `execute` how steps are carried out. Of several operators one leads (`leader`), and only that one's
+//! controllers run.
 
 pub mod bootstrap_token;
 pub mod cache;
@@ -17,6 +18,7 @@ pub(crate) mod fake_api;
 pub mod health;
 pub mod host;
 pub mod kubeconfig;
+pub mod leader;
 pub mod machine;
 pub mod machine_set;
 pub mod metrics;
@@ -29,38 +31,86 @@ pub mod telemetry;
 // One line for each controller and each part of them, in alphabetical order.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use plan::leader::Loss;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use context::Context;
 use error::{Doing, Error};
+use leader::Election;
 use settings::Settings;
 
-/// Runs until SIGTERM or SIGINT.
+/// How long passes under way may take to end.
+const PASSES_END: Duration = Duration::from_secs(20);
+
+/// Runs until SIGTERM or SIGINT, or until another operator leads.
 pub fn run(settings: Settings) -> Result<(), Error> {
-    tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .doing(|| "start the runtime".into())?
-        .block_on(serve(settings))
+        .doing(|| "start the runtime".into())?;
+    let ended = runtime.block_on(serve(settings));
+    // Nothing that still runs is waited for.
+    runtime.shutdown_background();
+    ended
 }
 
 async fn serve(settings: Settings) -> Result<(), Error> {
-    let (ctx, stop) = Context::connect(settings).await?;
+    let mut asked_to_stop = std::pin::pin!(stop_signal()?);
+    let (ctx, stop, mut election) = Context::connect(settings).await?;
+    tokio::spawn(health::listen(ctx.clone()).await?);
+    tokio::select! {
+        () = election.win() => {}
+        () = &mut asked_to_stop => {
+            // It may have been won a moment ago.
+            election.release().await;
+            return Ok(());
+        }
+    }
     let mut tasks = JoinSet::new();
     spawn_controllers(&ctx, &mut tasks);
     ctx.cache.follow(&ctx, &mut tasks);
-    let health = health::listen(ctx.clone()).await?;
-    tasks.spawn(health);
-    stop_signal().await?;
+    if let Some(lease) = election.lease().cloned() {
+        let (ctx, note) = (ctx.clone(), format!("{} leads", election.me()));
+        tasks.spawn(async move { ctx.events.normal(&lease, "LeaderElection", &note).await });
+    }
+    let ended = lead(&mut election, asked_to_stop, &stop, &mut tasks).await;
+    tasks.abort_all();
+    match ended {
+        Ok(true) => election.release().await,
+        Ok(false) => tracing::warn!("passes did not end in time: the lease is left to run out"),
+        Err(loss) => {
+            return Err(Error::Failed {
+                action: format!("keep Lease {}: all work is dropped", election.place()),
+                source: Box::new(loss),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Leads until asked to stop; says whether all passes ended then. The lease is kept until they have.
+async fn lead(
+    election: &mut Election,
+    asked_to_stop: impl Future<Output = ()>,
+    stop: &watch::Sender<bool>,
+    tasks: &mut JoinSet<()>,
+) -> Result<bool, Loss> {
+    let mut lost = std::pin::pin!(election.keep());
+    tokio::select! {
+        loss = &mut lost => return Err(loss),
+        () = asked_to_stop => {}
+    }
     tracing::info!("asked to stop: passes under way end first");
     // The receivers end with the tasks; that nobody listens any more is no error.
     let _ = stop.send(true);
-    let _ = tokio::time::timeout(std::time::Duration::from_secs(20), async {
-        while tasks.join_next().await.is_some() {}
-    })
-    .await;
-    Ok(())
+    let all_ended = async { while tasks.join_next().await.is_some() {} };
+    tokio::select! {
+        loss = &mut lost => Err(loss),
+        ended = tokio::time::timeout(PASSES_END, all_ended) => Ok(ended.is_ok()),
+    }
 }
 
 fn spawn_controllers(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
@@ -73,10 +123,12 @@ fn spawn_controllers(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     playbook_run::spawn(ctx, tasks);
 }
 
-async fn stop_signal() -> Result<(), Error> {
+/// Ends at SIGTERM or SIGINT; they are listened to from now on.
+fn stop_signal() -> Result<impl Future<Output = ()>, Error> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate()).doing(|| "listen for SIGTERM".into())?;
     let mut interrupt = signal(SignalKind::interrupt()).doing(|| "listen for SIGINT".into())?;
-    tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
-    Ok(())
+    Ok(async move {
+        tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+    })
 }

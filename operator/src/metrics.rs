@@ -61,6 +61,7 @@ pub struct Metrics {
     machines: Family<Phase, Gauge>,
     api_writes: Family<VerbResource, Counter>,
     start: Gauge<f64, AtomicU64>,
+    leader: Gauge,
 }
 
 fn pass_buckets() -> Histogram {
@@ -91,6 +92,7 @@ impl Metrics {
             machines: Family::default(),
             api_writes: Family::default(),
             start: Gauge::default(),
+            leader: Gauge::default(),
         };
         let mut registry = Registry::with_prefix("clusterwright");
         registry.register(
@@ -134,6 +136,11 @@ impl Metrics {
             "When the operator started",
             metrics.start.clone(),
         );
+        registry.register(
+            "leader",
+            "1 while this operator holds the lease",
+            metrics.leader.clone(),
+        );
         metrics.start.set(jiff::Timestamp::now().as_second() as f64);
         metrics.registry = Arc::new(registry);
         metrics
@@ -160,6 +167,11 @@ impl Metrics {
         self.failing
             .get_or_create(&OfKind { kind: kind.into() })
             .set(failing as i64);
+    }
+
+    /// Whether this operator leads.
+    pub fn leads(&self, leads: bool) {
+        self.leader.set(i64::from(leads));
     }
 
     /// A run ended.

@@ -12,6 +12,7 @@ use std::time::Duration;
 use futures::Stream;
 use futures::channel::mpsc::{UnboundedSender, unbounded};
 use jiff::Timestamp;
+use kube::client::ClientBuilder;
 use kube::{Client, Config};
 use plan::cluster::components::LeaseSeen;
 use plan::cluster::{NodeSeen, Seen};
@@ -19,6 +20,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Doing, Error};
 use crate::kubeconfig::Checked;
+use crate::leader::Gate;
 use nodes::Following;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -43,8 +45,9 @@ pub struct Change {
 }
 
 /// All clusters that can be reached; clones are the same one.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Registry {
+    gate: Gate,
     entries: Arc<Mutex<HashMap<Key, Entry>>>,
     subscribers: Arc<Mutex<Vec<UnboundedSender<Change>>>>,
 }
@@ -59,6 +62,15 @@ struct Entry {
 }
 
 impl Registry {
+    /// Without clusters. Their clients write while the gate is open.
+    pub fn new(gate: Gate) -> Self {
+        Self {
+            gate,
+            entries: Arc::default(),
+            subscribers: Arc::default(),
+        }
+    }
+
     /// What changes from now on, of any cluster.
     pub fn changes(&self) -> impl Stream<Item = Change> + Send + use<> {
         let (sender, receiver) = unbounded();
@@ -97,7 +109,7 @@ impl Registry {
         if let Some(entry) = lock(&self.entries).get(cluster).filter(known) {
             return Ok(entry.client.clone());
         }
-        let client = client_of(checked, &cluster.name)?;
+        let client = client_of(checked, &cluster.name, &self.gate)?;
         let entry = Entry {
             fingerprint,
             client: client.clone(),
@@ -174,8 +186,8 @@ impl Registry {
     }
 }
 
-/// A client that gives up soon and does not retry by itself.
-fn client_of(checked: &Checked, cluster: &str) -> Result<Client, Error> {
+/// A client that gives up soon, does not retry by itself, and writes while the gate is open.
+fn client_of(checked: &Checked, cluster: &str, gate: &Gate) -> Result<Client, Error> {
     let doing = || format!("make a client of cluster {cluster}");
     let mut config = Config::try_from(checked.kubeconfig.clone()).map_err(|source| Error::Failed {
         action: doing(),
@@ -184,7 +196,10 @@ fn client_of(checked: &Checked, cluster: &str) -> Result<Client, Error> {
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.write_timeout = Some(WRITE_TIMEOUT);
     config.default_retry = false;
-    Client::try_from(config).doing(doing)
+    Ok(ClientBuilder::try_from(config)
+        .doing(doing)?
+        .with_layer(gate)
+        .build())
 }
 
 fn key(namespace: &str, name: &str) -> Key {

@@ -3,6 +3,15 @@
 use std::net::SocketAddr;
 
 use clap::{Args, ValueEnum};
+use plan::leader::Times;
+
+use crate::error::Error;
+
+/// Where a Pod finds the namespace that it is in.
+const OWN_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+const HOST_NAME: &str = "/proc/sys/kernel/hostname";
+/// Where the manifests put the operator.
+const USUAL_NAMESPACE: &str = "clusterwright-system";
 
 /// Settings of the operator.
 #[derive(Args, Clone, Debug)]
@@ -29,6 +38,67 @@ pub struct Settings {
     /// Seconds between two probes of a spare Host.
     #[arg(long, env = "CLUSTERWRIGHT_PROBE_INTERVAL_SECONDS", default_value_t = 600)]
     pub probe_interval_seconds: u64,
+    /// Namespace of the Lease. Default: the Pod's; outside of a Pod that of --namespace; else clusterwright-system.
+    #[arg(long, env = "CLUSTERWRIGHT_LEASE_NAMESPACE")]
+    pub lease_namespace: Option<String>,
+    /// Name of the Lease: of all operators that have it in common, one leads.
+    #[arg(
+        long,
+        env = "CLUSTERWRIGHT_LEASE_NAME",
+        default_value = "clusterwright-operator"
+    )]
+    pub lease_name: String,
+    /// Seconds of silence after which another operator takes the Lease.
+    #[arg(long, env = "CLUSTERWRIGHT_LEASE_DURATION_SECONDS", default_value_t = 15)]
+    pub lease_duration_seconds: u32,
+    /// Seconds after its last renewal for which a leader still acts.
+    #[arg(long, env = "CLUSTERWRIGHT_RENEW_DEADLINE_SECONDS", default_value_t = 10)]
+    pub renew_deadline_seconds: u32,
+    /// Seconds between two looks at the Lease, or two renewals.
+    #[arg(long, env = "CLUSTERWRIGHT_RETRY_PERIOD_SECONDS", default_value_t = 2)]
+    pub retry_period_seconds: u32,
+    /// Name of this operator in the Lease; something random is added. Default: the name of the host, in a Pod the Pod's.
+    #[arg(long, env = "CLUSTERWRIGHT_IDENTITY")]
+    pub identity: Option<String>,
+}
+
+impl Settings {
+    /// The times of the Lease, if they can work.
+    pub fn lease_times(&self) -> Result<Times, Error> {
+        let seconds = |seconds: u32| u64::from(seconds);
+        let (lease, retry) = (
+            seconds(self.lease_duration_seconds),
+            seconds(self.retry_period_seconds),
+        );
+        Times::of_seconds(lease, seconds(self.renew_deadline_seconds), retry).map_err(|source| {
+            Error::Failed {
+                action: "use the times of the Lease".into(),
+                source: Box::new(source),
+            }
+        })
+    }
+
+    /// The namespace of the Lease. By hand and for one namespace, it is that one: such operators do not meet.
+    pub fn lease_namespace(&self) -> String {
+        let own = || read(OWN_NAMESPACE);
+        let given = self.lease_namespace.clone();
+        given
+            .or_else(own)
+            .or_else(|| self.namespace.clone())
+            .unwrap_or_else(|| USUAL_NAMESPACE.into())
+    }
+
+    /// A name that no other process has, nor the one that ran in this Pod before.
+    pub fn identity(&self) -> String {
+        let name = self.identity.clone().or_else(|| read(HOST_NAME));
+        let name = name.unwrap_or_else(|| "operator".into());
+        format!("{name}_{:08x}", rand::random::<u32>())
+    }
+}
+
+fn read(path: &str) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
 /// Formats of the log.
@@ -38,4 +108,42 @@ pub enum LogFormat {
     Text,
     /// One JSON object a line.
     Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Settings;
+    use clap::{Args, Command, FromArgMatches};
+
+    fn settings(arguments: &[&str]) -> Settings {
+        let command = Settings::augment_args(Command::new("operator"));
+        let arguments = ["operator"].iter().chain(arguments);
+        Settings::from_arg_matches(&command.get_matches_from(arguments)).unwrap()
+    }
+
+    #[test]
+    fn operators_by_hand_for_different_namespaces_do_not_meet() {
+        let check =
+            |arguments: &[&str], expected| assert_eq!(settings(arguments).lease_namespace(), expected);
+        check(&[], "clusterwright-system");
+        check(&["--namespace", "fleet"], "fleet");
+        check(&["--namespace", "fleet", "--lease-namespace", "x"], "x");
+    }
+
+    #[test]
+    fn each_process_has_a_name_of_its_own() {
+        let settings = settings(&["--identity", "pod"]);
+        assert!(settings.identity().starts_with("pod_"));
+        assert_ne!(settings.identity(), settings.identity());
+    }
+
+    #[test]
+    fn times_that_cannot_work_are_refused_at_the_start() {
+        assert!(settings(&[]).lease_times().is_ok());
+        assert!(
+            settings(&["--lease-duration-seconds", "10"])
+                .lease_times()
+                .is_err()
+        );
+    }
 }

@@ -1,0 +1,260 @@
+//! The Lease that makes one of several operators the leader. What to do with it is decided in `plan::leader`; here it is
+//! read, written, renewed and given back. The Lease has a client of its own: the only one that no gate stands before.
+
+mod clock;
+mod gate;
+mod record;
+#[cfg(test)]
+mod tests;
+
+pub use clock::Clock;
+pub use gate::{Gate, HeldBack};
+
+use std::future::Future;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::PostParams;
+use kube::{Api, Client};
+use plan::leader::{Candidate, Decision, Loss, Times, Write};
+use rand::Rng;
+use tokio::sync::watch;
+
+use crate::error::chain;
+
+/// How long giving the Lease back may take.
+const RELEASE_DEADLINE: Duration = Duration::from_secs(5);
+
+/// Where an operator stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It has not read the Lease yet.
+    Unknown,
+    /// This one leads; empty: nobody does.
+    Standby(String),
+    /// It leads itself.
+    Leads,
+}
+
+/// One operator's part in who leads.
+pub struct Election {
+    leases: Api<Lease>,
+    namespace: String,
+    name: String,
+    me: String,
+    times: Times,
+    candidate: Candidate,
+    gate: Gate,
+    seen: Option<Lease>,
+    standing: watch::Sender<Standing>,
+    problem: Option<String>,
+}
+
+/// An answer that did not come, or was no good.
+#[derive(Debug, thiserror::Error)]
+enum Problem {
+    #[error("no answer within {0:?}")]
+    Silence(Duration),
+    #[error(transparent)]
+    Api(#[from] kube::Error),
+}
+
+impl Election {
+    /// For this Lease, by this client. The gate opens while the Lease is held.
+    pub fn new(client: Client, namespace: &str, name: &str, me: &str, times: Times, gate: Gate) -> Self {
+        Self {
+            leases: Api::namespaced(client, namespace),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            me: me.to_owned(),
+            times,
+            candidate: Candidate::new(me, times),
+            gate,
+            seen: None,
+            standing: watch::channel(Standing::Unknown).0,
+            problem: None,
+        }
+    }
+
+    /// Where this operator stands, from now on.
+    pub fn standing(&self) -> watch::Receiver<Standing> {
+        self.standing.subscribe()
+    }
+
+    /// The Lease's namespace and name.
+    pub fn place(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+
+    /// The Lease as last seen.
+    pub fn lease(&self) -> Option<&Lease> {
+        self.seen.as_ref()
+    }
+
+    /// The name under which this operator holds it.
+    pub fn me(&self) -> &str {
+        &self.me
+    }
+
+    /// Ends when this operator leads.
+    pub async fn win(&mut self) {
+        while self.candidate.holds_until().is_none() {
+            self.turn().await;
+        }
+    }
+
+    /// Renews it; ends when this operator leads no more.
+    pub async fn keep(&mut self) -> Loss {
+        loop {
+            if let Some(loss) = self.turn().await {
+                self.gate.close();
+                return loss;
+            }
+        }
+    }
+
+    async fn turn(&mut self) -> Option<Loss> {
+        let now = self.gate.clock().now();
+        match self.candidate.decide(now) {
+            Decision::Lost(loss) => return Some(loss),
+            Decision::WaitUntil(moment) => tokio::time::sleep(moment.since(now)).await,
+            Decision::Look => self.look().await,
+            Decision::Acquire(write) | Decision::Renew(write) => self.write(&write).await,
+        }
+        None
+    }
+
+    async fn look(&mut self) {
+        let (leases, name) = (self.leases.clone(), self.name.clone());
+        let sent = self.gate.clock().now();
+        match self.answer(async move { leases.get_opt(&name).await }).await {
+            Ok(lease) => {
+                let answered = self.gate.clock().now();
+                self.candidate
+                    .saw(lease.as_ref().map(record::of), answered, chance());
+                self.remember(lease);
+            }
+            Err(problem) => {
+                self.complain("read", &problem);
+                self.candidate.failed(sent, chance());
+            }
+        }
+    }
+
+    async fn write(&mut self, write: &Write) {
+        // Without a version there is no Lease, whatever was seen of an earlier one.
+        let before = self.seen.as_ref().filter(|_| write.version.is_some());
+        let lease = record::held(before, &self.name, &self.me, write, &self.times, Timestamp::now());
+        let (leases, name, creates) = (self.leases.clone(), self.name.clone(), write.version.is_none());
+        let sent = self.gate.clock().now();
+        let request = async move {
+            match creates {
+                true => leases.create(&PostParams::default(), &lease).await,
+                false => leases.replace(&name, &PostParams::default(), &lease).await,
+            }
+        };
+        // Somebody else wrote, made or removed it. A namespace that is not there is nobody's doing.
+        let others: &[u16] = if creates { &[409] } else { &[404, 409] };
+        match self.answer(request).await {
+            Ok(lease) => {
+                let answered = self.gate.clock().now();
+                self.candidate.wrote(record::of(&lease), sent, answered, chance());
+                if let Some(until) = self.candidate.holds_until() {
+                    self.gate.open_until(until);
+                }
+                self.remember(Some(lease));
+            }
+            Err(Problem::Api(kube::Error::Api(status))) if others.contains(&status.code) => {
+                self.candidate.was_refused(self.gate.clock().now());
+            }
+            Err(problem) => {
+                self.complain("write", &problem);
+                self.candidate.failed(sent, chance());
+            }
+        }
+    }
+
+    /// Waits for an answer, so long that another try remains, and never beyond the end of our time.
+    async fn answer<T>(&self, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Problem> {
+        let patience = self.times.renew_deadline() / 2;
+        let left = self
+            .candidate
+            .holds_until()
+            .map(|until| until.since(self.gate.clock().now()));
+        let patience = left.map_or(patience, |left| left.min(patience));
+        match tokio::time::timeout(patience, request).await {
+            Ok(answer) => Ok(answer?),
+            Err(_) => Err(Problem::Silence(patience)),
+        }
+    }
+
+    fn remember(&mut self, lease: Option<Lease>) {
+        self.seen = lease;
+        self.problem = None;
+        let holder = self.candidate.record().and_then(|record| record.holder.clone());
+        let standing = match self.candidate.holds_until() {
+            Some(_) => Standing::Leads,
+            None => Standing::Standby(holder.unwrap_or_default()),
+        };
+        if *self.standing.borrow() == standing {
+            return;
+        }
+        let lease = self.place();
+        match &standing {
+            Standing::Leads => tracing::info!(lease, me = self.me, "this operator leads"),
+            Standing::Standby(holder) if holder.is_empty() => tracing::info!(lease, "nobody leads"),
+            Standing::Standby(holder) => tracing::info!(lease, holder, "another operator leads: standing by"),
+            Standing::Unknown => {}
+        }
+        self.standing.send_replace(standing);
+    }
+
+    /// Says what went wrong, once for as long as it stays the same.
+    fn complain(&mut self, verb: &str, problem: &Problem) {
+        let text = format!("failed to {verb} Lease {}: {}", self.place(), chain(problem));
+        if self.problem.as_ref() != Some(&text) {
+            tracing::warn!("{text}");
+            self.problem = Some(text);
+        }
+    }
+
+    /// Gives the Lease back, if it is ours, so that another one takes it at once. Whatever this operator did must have
+    /// ended: the gate is closed first.
+    pub async fn release(&mut self) {
+        self.gate.close();
+        match tokio::time::timeout(RELEASE_DEADLINE, self.give_back()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => self.complain("release", &error.into()),
+            Err(_) => self.complain("release", &Problem::Silence(RELEASE_DEADLINE)),
+        }
+    }
+
+    async fn give_back(&self) -> Result<(), kube::Error> {
+        loop {
+            // A renewal may have been under way: the record that counts is the one that is there now.
+            let lease = self.leases.get_opt(&self.name).await?;
+            let Some(lease) = lease.filter(|lease| record::of(lease).holder.as_ref() == Some(&self.me))
+            else {
+                return Ok(());
+            };
+            let released = record::released(lease);
+            match self
+                .leases
+                .replace(&self.name, &PostParams::default(), &released)
+                .await
+            {
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                Err(error) => return Err(error),
+                Ok(_) => {
+                    tracing::info!(lease = self.place(), "released");
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+fn chance() -> f64 {
+    rand::rng().random()
+}
