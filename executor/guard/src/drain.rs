@@ -119,29 +119,27 @@ struct Draining<'a> {
 }
 
 impl Draining<'_> {
-    /// Sends the signal to those that have not had it.
+    /// Sends the signal: SIGTERM once to each, SIGKILL until it is gone (its number may be another's by now).
     fn end(&mut self, left: &[Worker], signal: Signal) {
-        let done = if signal == Signal::SIGKILL {
-            &mut self.killed
-        } else {
-            &mut self.asked
-        };
+        let kills = signal == Signal::SIGKILL;
+        let done = if kills { &mut self.killed } else { &mut self.asked };
         let new: Vec<Worker> = left
             .iter()
             .filter(|worker| done.insert(worker.pid))
             .cloned()
             .collect();
-        if new.is_empty() {
-            return;
+        if !new.is_empty() {
+            self.tell(Event::Ended, Some(signal), &new);
         }
-        self.tell(Event::Ended, Some(signal), &new);
-        for worker in &new {
+        for worker in if kills { left } else { &new } {
             processes::signal(worker.pid, signal);
             // What is stopped would not hear it.
             processes::signal(worker.pid, Signal::SIGCONT);
+        }
+        for worker in new {
             let known = self.ended.iter().any(|ended| ended.pid == worker.pid);
             if !known && self.ended.len() < TOLD {
-                self.ended.push(worker.clone());
+                self.ended.push(worker);
             }
         }
     }

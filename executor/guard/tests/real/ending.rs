@@ -156,6 +156,25 @@ fn the_work_of_another_directory_is_not_touched() {
 }
 
 #[test]
+fn a_run_does_not_begin_by_ending_the_connection_it_came_through() {
+    let Some(place) = Place::new() else { return };
+    place.begun(1, 1);
+    // As an sshd that a command of the earlier run started anew.
+    let mut sshd = std::process::Command::new("/bin/sh");
+    sshd.args(["-c", "\"$@\" && echo lives", "sh"])
+        .arg(place.file("guard"))
+        .args(place.begin(1, 2).get_args())
+        .args(["--wait-seconds", "0"])
+        .env(guard::MARK, "1-1")
+        .env(
+            guard::FENCED_BY,
+            place.file("").as_os_str().to_str().unwrap().trim_end_matches('/'),
+        );
+    let output = sshd.output().unwrap();
+    assert!(super::place::out(&output).ends_with("lives\n"), "{output:?}");
+}
+
+#[test]
 fn what_was_stopped_and_wakes_up_late_runs_nothing() {
     let Some(place) = Place::new() else { return };
     place.begun(1, 1);
