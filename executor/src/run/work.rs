@@ -23,7 +23,7 @@ use crate::stop::{Stop, Stops};
 use crate::unreachable::Unreachable;
 
 /// A probe that only finds out where things stand does not wait long for what is not there.
-const PROBE_SECONDS: u64 = 15;
+const PROBE_SECONDS: u64 = 5;
 
 /// What the run hears while it works, and who watches it.
 pub(super) struct Heard<'a> {

@@ -20,9 +20,6 @@ pub(super) const PROCESSES: [&str; 4] = [
 /// How long a Pod stays on a node that is gone. Kubernetes' own five minutes would make each test of a lost node as long.
 const TOLERATION_SECONDS: u32 = 30;
 
-/// How long a silent node passes for Ready. Kubernetes' own is 50 s; the kubelets here renew their leases twice as often.
-const NODE_GRACE_SECONDS: u32 = 25;
-
 /// Starts etcd and the API server and waits until the API is ready; then starts what works through it.
 pub(super) fn start(metadata: &Metadata) -> Result<()> {
     start_one(metadata, "etcd", etcd(metadata))?;
@@ -156,7 +153,6 @@ fn controller_manager(metadata: &Metadata) -> Vec<String> {
         ("service-account-private-key-file", pki("sa.key")),
         ("requestheader-client-ca-file", pki("front-proxy-ca.crt")),
         ("use-service-account-credentials", "true".into()),
-        ("node-monitor-grace-period", format!("{NODE_GRACE_SECONDS}s")),
         // There is one: waiting for a lease of the run before would cost 15 s.
         ("leader-elect", "false".into()),
         ("profiling", "false".into()),

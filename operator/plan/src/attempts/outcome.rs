@@ -91,13 +91,16 @@ fn said(status: &PlaybookRunStatus) -> String {
     status.message.clone().unwrap_or_default()
 }
 
+/// The reason of a run that gave none.
+const NOT_TOLD: &str = "RunFailed";
+
 /// Why it ended: the executor's word, or else the operator's.
 fn reason_of(status: &PlaybookRunStatus) -> &str {
     let told = status.outcome.as_ref().map(|outcome| outcome.reason.as_str());
     let recorded = conditions::find(&status.conditions, condition::COMPLETE)
         .filter(|complete| complete.status == "True")
         .map(|complete| complete.reason.as_str());
-    recorded.or(told).unwrap_or("RunFailed")
+    recorded.or(told).unwrap_or(NOT_TOLD)
 }
 
 fn succeeded(status: &PlaybookRunStatus, result: Option<&HostResult>, host: &str, resets: bool) -> Outcome {
@@ -130,13 +133,15 @@ fn unknown(status: &PlaybookRunStatus) -> Failure {
         .as_ref()
         .map(|progress| progress.step.as_str())
         .unwrap_or_default();
+    let said = said(status);
     let message = match step {
-        "" => said(status),
-        step => format!("in step {step}: {}", said(status)),
+        "" => said,
+        step if said.contains(step) => said,
+        step => format!("in step {step}: {said}"),
     };
     let reason = match reason_of(status) {
-        "JobDeleted" => "JobDeleted",
-        _ => "Unknown",
+        NOT_TOLD => "Unknown",
+        told => told,
     };
     cut_short(reason, message)
 }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::Step;
 use super::runs::{self, Attempt, Target};
-use super::scene::Scene;
+use super::scene::{Member, Scene};
 use crate::attempts::{self, Failure, Turn};
 
 /// Where the install stands.
@@ -75,8 +75,12 @@ pub(super) fn of(scene: &Scene<'_>) -> Install {
                 targets.push((founder, None));
             }
             Turn::UnderWay { run } => return Install::UnderWay { run },
-            Turn::Halted { failures, cause } => return Install::Halted { failures, cause },
+            Turn::Halted { failures, cause } => {
+                let cause = cause.map(|cause| named(cause, &founder));
+                return Install::Halted { failures, cause };
+            }
             Turn::Later { at, failures, cause } => {
+                let cause = named(cause, &founder);
                 let sooner = matches!(&later, Some(Install::Later { at: other, .. }) if *other >= at);
                 if !sooner {
                     later = Some(Install::Later { at, failures, cause });
@@ -91,6 +95,17 @@ pub(super) fn of(scene: &Scene<'_>) -> Install {
         };
         Install::Begins(Box::new(runs::create(scene, Intent::Install, &targets, attempt)))
     })
+}
+
+/// What went wrong, with the Host that it went wrong on.
+fn named(cause: Failure, member: &Member<'_>) -> Failure {
+    match member.host_name() {
+        Some(host) if !cause.message.contains(host) => Failure {
+            message: format!("{host}: {}", cause.message),
+            ..cause
+        },
+        _ => cause,
+    }
 }
 
 /// Whether the same run stopped for all of them, and for no other machine: then the next one goes on from there.

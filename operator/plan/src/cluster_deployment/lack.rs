@@ -1,8 +1,9 @@
 //! Lacks: why a cluster is not as wanted, as a reason for programs and a sentence for people.
 
-use crds::conditions;
 use crds::names::{self, condition};
-use crds::step::Role;
+use crds::playbook_run::RunPhase;
+use crds::step::{Intent, Role};
+use crds::{PlaybookRun, conditions};
 
 use super::Work;
 use super::install::Install;
@@ -81,11 +82,32 @@ pub(super) fn not_installed(scene: &Scene<'_>, work: &Work<'_>) -> Option<Lack> 
                 ),
                 None => lack(
                     "InstallCanceled",
-                    format!("the install was canceled; to go on, {retry}"),
+                    format!(
+                        "the install was canceled{}; to go on, {retry}",
+                        where_canceled(scene)
+                    ),
                 ),
             }
         }
     }
+}
+
+/// ` on HOST: what its run says`, of the install that was canceled last.
+fn where_canceled(scene: &Scene<'_>) -> String {
+    let canceled = |run: &&&PlaybookRun| {
+        let phase = run.status.as_ref().and_then(|status| status.phase);
+        run.spec.intent == Intent::Install && phase == Some(RunPhase::Canceled)
+    };
+    let last = scene
+        .observed
+        .runs
+        .iter()
+        .filter(canceled)
+        .max_by_key(|run| attempts::attempt_of(run));
+    last.map_or_else(String::new, |run| {
+        let said = run.status.as_ref().and_then(|status| status.message.as_deref());
+        format!(" on {}: {}", run.spec.hosts.join(", "), said.unwrap_or_default())
+    })
 }
 
 /// `attempt 2 of 3`; one that came further, or could not even begin, is not counted against the limit.
