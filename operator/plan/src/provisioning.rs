@@ -1,8 +1,9 @@
 //! Provisioning: whether a Machine is part of its cluster yet, and whether its next attempt is due.
 
 use crds::cluster_deployment::Executor;
+use crds::names::condition;
 use crds::step::Intent;
-use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
+use crds::{ClusterDeployment, Host, Machine, PlaybookRun, conditions};
 use jiff::Timestamp;
 
 use crate::attempts::{self, Policy, Turn};
@@ -53,14 +54,28 @@ pub fn turn(
     attempts::turn(&tried, &policy, now)
 }
 
-/// Whether any run of ours has ever been about this machine: one that was only claimed needs no cleaning.
+/// Whether any run has ever been about this machine, an administrator's too: one that was only claimed needs no cleaning.
 pub fn was_touched(machine: &Machine, runs: &[&PlaybookRun]) -> bool {
     let uid = machine.metadata.uid.as_deref().unwrap_or_default();
     let status = machine.status.as_ref();
-    let told = status.is_some_and(|status| status.provisioned_at.is_some() || status.last_run.is_some());
-    told || runs
-        .iter()
-        .any(|run| attempts::marks(run).values().any(|mark| mark.uid == uid))
+    let told = status.is_some_and(|status| {
+        let provisioned = conditions::find(&status.conditions, condition::PROVISIONED);
+        // Any word but these speaks of a run, which may be gone.
+        let of_run = provisioned
+            .is_some_and(|there| !["WaitsForHost", "WaitsForRun"].contains(&there.reason.as_str()));
+        status.provisioned_at.is_some() || status.last_run.is_some() || of_run
+    });
+    let marked = |run: &PlaybookRun| attempts::marks(run).values().any(|mark| mark.uid == uid);
+    told || runs.iter().any(|run| marked(run) || worked_on(run, machine))
+}
+
+/// Whether a run that no controller made has worked on the machine's Host in the machine's time.
+fn worked_on(run: &PlaybookRun, machine: &Machine) -> bool {
+    let host = machine.spec.host_ref.as_ref();
+    run.spec.intent != Intent::Probe
+        && run.status.as_ref().is_some_and(|status| status.token > 0)
+        && run.metadata.creation_timestamp >= machine.metadata.creation_timestamp
+        && host.is_some_and(|host| run.spec.hosts.contains(&host.name))
 }
 
 /// The retries that people ask for on the Machine, and on its ClusterDeployment for all of its machines.

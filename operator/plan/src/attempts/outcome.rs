@@ -55,6 +55,11 @@ impl Failure {
         Self::own("Canceled", "a person stopped it".into(), false)
     }
 
+    /// The executor is gone, and nobody asked it to go.
+    pub(super) fn is_lost_contact(&self) -> bool {
+        self.interrupted && !self.was_stopped() && self.reason != "NotStarted"
+    }
+
     /// Its time was over, or somebody took its Job away.
     pub fn was_stopped(&self) -> bool {
         matches!(self.reason.as_str(), "DeadlineExceeded" | "JobDeleted")

@@ -182,9 +182,10 @@ pub fn backoff(in_vain: usize) -> SignedDuration {
 }
 
 fn delay(cause: &Failure, in_vain: usize) -> SignedDuration {
-    match cause.reason.as_str() {
-        "Unknown" => doubled(FIRST_DELAY_AFTER_UNKNOWN_SECONDS, in_vain),
-        _ => backoff(in_vain),
+    if cause.is_lost_contact() {
+        doubled(FIRST_DELAY_AFTER_UNKNOWN_SECONDS, in_vain)
+    } else {
+        backoff(in_vain)
     }
 }
 

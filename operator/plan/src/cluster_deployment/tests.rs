@@ -1,6 +1,10 @@
 //! Promises of the planners of ClusterDeployment, MachineSet and Machine, kept together in a small world: an API without
 //! a server, an executor whose outcomes are given, and probes that find machines clean when they are.
 
+mod history;
+mod interruptions;
+mod lost_lock;
+mod pauses;
 mod world;
 
 use crds::cluster_deployment::{DeletionPolicy, LockMode};
@@ -417,12 +421,35 @@ fn two_clusters_never_share_a_host() {
     assert_eq!(claims.len(), 3);
 }
 
+/// What people and old backups do in the middle.
+#[derive(Clone, Debug)]
+enum Meddling {
+    Pause,
+    GoOn,
+    LoseStatus,
+    LoseEndedRuns,
+    Custom(usize),
+}
+
+fn meddling() -> impl Strategy<Value = Meddling> {
+    prop_oneof![
+        Just(Meddling::Pause),
+        Just(Meddling::GoOn),
+        Just(Meddling::LoseStatus),
+        Just(Meddling::LoseEndedRuns),
+        (1usize..9).prop_map(Meddling::Custom),
+    ]
+}
+
 fn fates() -> impl Strategy<Value = Vec<Fate>> {
     let fate = prop_oneof![
         4 => Just(Fate::Well),
         3 => Just(Fate::Fails),
+        1 => (0usize..9).prop_map(Fate::FailsAfter),
         1 => Just(Fate::Unreachable),
-        1 => Just(Fate::Lost),
+        2 => (0usize..9).prop_map(Fate::Lost),
+        1 => (0usize..9).prop_map(Fate::Deadline),
+        1 => Just(Fate::NotStarted),
         1 => Just(Fate::Canceled),
     ];
     proptest::collection::vec(fate, 0..12)
@@ -442,6 +469,7 @@ proptest! {
         turns in 0usize..14,
         hand_deleted in proptest::option::of(0usize..6),
         deleted in any::<bool>(),
+        meddling in proptest::collection::vec((meddling(), 0usize..5), 0..6),
     ) {
         let etcd = etcd.map_or_else(|| "{}".to_owned(), |replicas| format!("{{topology: Dedicated, replicas: {replicas}}}"));
         let spec = |workers: i32| format!(
@@ -457,6 +485,24 @@ proptest! {
         }
         world.run_for(turns / 2);
         world.fates.extend(later_fates);
+        for (meddling, turns) in meddling {
+            match meddling {
+                Meddling::Pause => world.deployment.spec.paused = true,
+                Meddling::GoOn => world.deployment.spec.paused = false,
+                Meddling::LoseStatus => world.lose_status(),
+                Meddling::LoseEndedRuns => world.runs.retain(|run| {
+                    !crate::attempts::is_over(run) || run.spec.intent == Intent::Custom
+                }),
+                Meddling::Custom(host) => {
+                    let (name, host) = (format!("by-hand-{}", world.runs.len()), format!("h{host}"));
+                    world.custom_run(&name, &[&host]);
+                }
+            }
+            world.touch();
+            world.run_for(turns);
+        }
+        world.deployment.spec.paused = false;
+        world.touch();
         if deleted {
             world.delete();
         }

@@ -38,10 +38,16 @@ pub(super) fn plan(observed: &Observed<'_>) -> Plan<Step, MachineStatus> {
     let leaving = leave(observed);
     let machine = observed.machine;
     let old = machine.status.clone().unwrap_or_default();
-    let statements = [
+    let mut statements = vec![
         Statement::new(condition::READY, false, "Deleting", leaving.message.clone()),
         Statement::new(condition::DELETING, true, leaving.reason, leaving.message.clone()),
     ];
+    let provisioned = conditions::is_true(&old.conditions, condition::PROVISIONED);
+    if !provisioned && provisioning::was_touched(machine, observed.runs) {
+        // What makes a reset due is not forgotten with the run.
+        let message = "a run has worked on its Host";
+        statements.push(Statement::new(condition::PROVISIONED, false, "Touched", message));
+    }
     let status = MachineStatus {
         observed_generation: machine.metadata.generation,
         phase: Some(MachinePhase::Deleting),

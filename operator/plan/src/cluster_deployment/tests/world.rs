@@ -1,10 +1,13 @@
 //! A small world for the planners to work on: what the API, the executor, the probes and the garbage collector would do.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crds::cluster_deployment::LockMode;
 use crds::names::label;
-use crds::playbook_run::{HostFailure, HostResult, PlaybookRunSpec, PlaybookRunStatus, RunPhase};
+use crds::playbook_run::{
+    Fence, HostFailure, HostResult, PlaybookRunSpec, PlaybookRunStatus, Progress, RunPhase, StepPhase,
+    StepStatus,
+};
 use crds::step::{Intent, Role, Step as RunStep};
 use crds::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
 use jiff::{SignedDuration, Timestamp};
@@ -14,14 +17,19 @@ use crate::cluster::NodeSeen;
 use crate::settles::settles;
 use crate::{attempts, cluster_deployment, machine, machine_set};
 
-/// What becomes of one host in a run, or of the run.
+/// What becomes of one host in a run, or of the run; the number is how many steps are done by then.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fate {
     Well,
     Fails,
+    FailsAfter(usize),
     Unreachable,
     /// Contact with the whole run is lost.
-    Lost,
+    Lost(usize),
+    /// The whole run's time is over.
+    Deadline(usize),
+    /// The executor never came up.
+    NotStarted,
     /// A person cancels the whole run.
     Canceled,
 }
@@ -52,6 +60,14 @@ pub struct World {
     /// Fates of hosts in the order in which runs end; when they are used up, all is well.
     pub fates: Vec<Fate>,
     pub always_fails: Vec<String>,
+    /// Hosts that do not answer to probes.
+    pub silent: BTreeSet<String>,
+    /// The highest fence of every machine, and the run that it is of.
+    pub guards: BTreeMap<String, ((i64, i64), String)>,
+    /// Steps done on each machine by the last run that worked there.
+    done: BTreeMap<String, usize>,
+    /// Other ClusterDeployments of the namespace.
+    pub others: Vec<ClusterDeployment>,
     /// Hosts with something of a cluster on them.
     pub dirty: BTreeSet<String>,
     pub nodes: BTreeSet<String>,
@@ -83,6 +99,10 @@ impl World {
             cluster: None,
             fates: Vec::new(),
             always_fails: Vec::new(),
+            silent: BTreeSet::new(),
+            guards: BTreeMap::new(),
+            done: BTreeMap::new(),
+            others: Vec::new(),
             dirty: BTreeSet::new(),
             nodes: BTreeSet::new(),
             deleted_nodes: Vec::new(),
@@ -144,6 +164,13 @@ impl World {
             200,
             |world| {
                 world.environment();
+                for _ in 0..9 {
+                    let writes = world.writes();
+                    if !writes.is_empty() || !world.is_busy() {
+                        return writes;
+                    }
+                    world.environment();
+                }
                 world.writes()
             },
             World::apply,
@@ -160,6 +187,26 @@ impl World {
                 self.check();
             }
         }
+    }
+
+    /// Whether a run works now.
+    pub fn works(&self) -> bool {
+        self.runs
+            .iter()
+            .any(|run| run.status.as_ref().and_then(|status| status.phase) == Some(RunPhase::Running))
+    }
+
+    /// What the planners write at this very moment: nothing else goes on meanwhile.
+    pub fn write_statuses(&mut self) {
+        for write in self.writes() {
+            self.apply(&write);
+            self.check();
+        }
+    }
+
+    /// The status is gone, as from a backup without it.
+    pub fn lose_status(&mut self) {
+        self.deployment.status = None;
     }
 
     fn stamp(&mut self, metadata: &mut ObjectMeta) {
@@ -181,7 +228,7 @@ impl World {
                 machines: &machines,
                 hosts: &hosts,
                 runs: &runs,
-                deployments: &[&self.deployment],
+                deployments: &self.others.iter().collect::<Vec<_>>(),
                 cluster: self.cluster.as_ref(),
                 pki: self.pki,
                 kubeconfig: self.kubeconfig,
@@ -435,27 +482,24 @@ impl World {
         })
     }
 
-    /// Time passes, runs that hold the lock end, canceled ones end, and spare Hosts are probed.
+    /// Time passes, runs that hold the lock begin and end, probes answer, and spare Hosts are found clean.
     fn environment(&mut self) {
         self.now += SignedDuration::from_secs(700);
-        let held: Vec<String> = self
-            .deployment
-            .status
-            .iter()
-            .flat_map(|status| status.operations.iter().map(|operation| operation.run.clone()))
-            .collect();
         for index in 0..self.runs.len() {
             let run = &self.runs[index];
             if attempts::is_over(run) {
                 continue;
             }
-            if held.contains(run.metadata.name.as_ref().unwrap()) {
+            let works = run.status.as_ref().and_then(|status| status.phase) == Some(RunPhase::Running);
+            let token = self.token_of(run);
+            if run.spec.intent == Intent::Probe {
+                self.probe(index);
+            } else if works {
                 self.finish(index);
             } else if run.spec.cancel {
-                self.runs[index].status = Some(PlaybookRunStatus {
-                    phase: Some(RunPhase::Canceled),
-                    ..PlaybookRunStatus::default()
-                });
+                self.end(index, RunPhase::Canceled, "Canceled", 0);
+            } else if token > 0 && !run.spec.paused {
+                self.begin(index, token);
             }
         }
         for host in &mut self.hosts {
@@ -471,79 +515,215 @@ impl World {
         }
     }
 
+    /// Whether something is going on that needs no further word of a planner.
+    fn is_busy(&self) -> bool {
+        self.runs.iter().any(|run| {
+            let works = run.status.as_ref().and_then(|status| status.phase) == Some(RunPhase::Running);
+            let may_begin = self.token_of(run) > 0 && !run.spec.paused;
+            let is_probe = run.spec.intent == Intent::Probe;
+            !attempts::is_over(run) && (works || may_begin || is_probe || run.spec.cancel)
+        })
+    }
+
+    /// A run begins: every guard takes its fence, or refuses it.
+    fn begin(&mut self, index: usize, token: i64) {
+        let run = &self.runs[index];
+        let name = run.metadata.name.clone().unwrap();
+        if run.spec.hosts.iter().any(|host| self.role_of(host).is_none()) {
+            return self.end(index, RunPhase::Failed, "HostNotInCluster", 0);
+        }
+        for host in &run.spec.hosts {
+            let found = self
+                .hosts
+                .iter()
+                .find(|there| there.metadata.name.as_ref() == Some(host));
+            let fence = (found.map_or(0, |host| host.spec.claim_epoch), token);
+            if let Some((highest, holder)) = self.guards.get(host) {
+                assert!(
+                    fence > *highest || (fence == *highest && *holder == name),
+                    "the guard of {host} has {highest:?} of {holder} and refuses {fence:?} of {name}"
+                );
+            }
+            self.guards.insert(host.clone(), (fence, name.clone()));
+        }
+        self.runs[index].status = Some(PlaybookRunStatus {
+            phase: Some(RunPhase::Running),
+            started_at: Some(self.time()),
+            token,
+            progress: Some(Progress {
+                step: self.runs[index].spec.steps[0].name().into(),
+                ..Progress::default()
+            }),
+            ..PlaybookRunStatus::default()
+        });
+    }
+
+    fn probe(&mut self, index: usize) {
+        let hosts = self.runs[index].spec.hosts.clone();
+        let result = |name: &String| HostResult {
+            name: name.clone(),
+            unreachable: self.silent.contains(name),
+            fence: self.guards.get(name).filter(|_| !self.silent.contains(name)).map(
+                |((epoch, token), _)| Fence {
+                    epoch: *epoch,
+                    token: *token,
+                },
+            ),
+            ..HostResult::default()
+        };
+        let results = hosts.iter().map(result).collect();
+        self.end(index, RunPhase::Succeeded, "Complete", 1);
+        self.runs[index].status.as_mut().unwrap().hosts = results;
+    }
+
+    /// Records how a run ended, with so many of its steps done.
+    fn end(&mut self, index: usize, phase: RunPhase, reason: &str, done: usize) {
+        let finished = self.time();
+        let run = &mut self.runs[index];
+        let steps = run.spec.steps.clone();
+        let status = run.status.get_or_insert_default();
+        status.phase = Some(phase);
+        status.finished_at = Some(finished.clone());
+        let next = steps.get(done).map_or("", |step| step.name());
+        status.message = Some(match reason {
+            "Paused" => format!("paused before step {next}"),
+            reason => format!("{reason} in step {next}"),
+        });
+        status.steps = steps
+            .iter()
+            .take(done)
+            .map(|step| StepStatus {
+                name: *step,
+                phase: StepPhase::Succeeded,
+                started_at: None,
+                finished_at: None,
+                changed: 0,
+            })
+            .collect();
+        status.conditions = crds::conditions::state(
+            &[],
+            &[crds::conditions::Statement::new("Complete", true, reason, "")],
+            None,
+            &finished,
+        );
+    }
+
+    fn next_fate(&mut self, host: &str) -> Fate {
+        let fate = if self.fates.is_empty() {
+            Fate::Well
+        } else {
+            self.fates.remove(0)
+        };
+        if self.always_fails.iter().any(|name| name == host) {
+            return Fate::Fails;
+        }
+        fate
+    }
+
     fn finish(&mut self, index: usize) {
         let run = self.runs[index].clone();
         let resets = run.spec.steps.contains(&RunStep::Reset);
-        let mut status = PlaybookRunStatus {
-            token: 1,
-            started_at: Some(self.time()),
-            finished_at: Some(self.time()),
-            phase: Some(RunPhase::Succeeded),
-            ..PlaybookRunStatus::default()
+        let all = run.spec.steps.len();
+        // What a resumed run passes over is done.
+        let before = match run.spec.resume {
+            true => run
+                .spec
+                .hosts
+                .iter()
+                .map(|host| self.done.get(host).copied().unwrap_or_default())
+                .min()
+                .unwrap_or_default(),
+            false => 0,
         };
-        status.token = self.token_of(&run);
-        if run.spec.cancel {
-            status.phase = Some(RunPhase::Canceled);
+        if run.spec.cancel || run.spec.paused {
+            let (reason, done) = match run.spec.cancel {
+                true => ("Canceled", before),
+                false => ("Paused", (before + 1).min(all - 1)),
+            };
+            self.touch_hosts(&run, resets, done);
+            self.end(index, RunPhase::Canceled, reason, done);
+            let results = run.spec.hosts.iter().map(|host| failed(host, "", reason));
+            self.runs[index].status.as_mut().unwrap().hosts = results.collect();
+            return;
         }
-        let mut failed = 0;
-        for host in &run.spec.hosts {
-            let fate = if run.spec.cancel || self.fates.is_empty() {
-                Fate::Well
-            } else {
-                self.fates.remove(0)
+        let fates: Vec<Fate> = run.spec.hosts.iter().map(|host| self.next_fate(host)).collect();
+        let cut = fates.iter().find_map(|fate| match fate {
+            Fate::Lost(done) => Some((RunPhase::Unknown, "ContactLost", *done)),
+            Fate::Deadline(done) => Some((RunPhase::DeadlineExceeded, "DeadlineExceeded", *done)),
+            Fate::NotStarted => Some((RunPhase::Failed, "NotStarted", 0)),
+            Fate::Canceled => Some((RunPhase::Canceled, "Canceled", 1)),
+            Fate::Well | Fate::Fails | Fate::FailsAfter(_) | Fate::Unreachable => None,
+        });
+        if let Some((phase, reason, done)) = cut {
+            let done = done.max(before).min(all - 1);
+            self.touch_hosts(&run, resets, done);
+            self.end(index, phase, reason, done);
+            return;
+        }
+        let mut results = Vec::new();
+        for (host, fate) in run.spec.hosts.iter().zip(&fates) {
+            let done = match fate {
+                Fate::FailsAfter(done) => (*done).max(before).min(all - 1),
+                Fate::Unreachable => before,
+                _ => before.max(2).min(all - 1),
             };
-            let fate = if self.always_fails.contains(host) {
-                Fate::Fails
-            } else {
-                fate
+            let step = run.spec.steps[done].name();
+            let mut result = match fate {
+                Fate::Well => HostResult {
+                    name: host.clone(),
+                    ok: 3,
+                    ..HostResult::default()
+                },
+                Fate::Unreachable => failed(host, step, "Unreachable"),
+                _ => failed(host, step, "TaskFailed"),
             };
-            let mut result = HostResult {
-                name: host.clone(),
-                ok: 3,
-                ..HostResult::default()
-            };
-            match fate {
-                Fate::Lost => status.phase = Some(RunPhase::Unknown),
-                Fate::Canceled => status.phase = Some(RunPhase::Canceled),
-                Fate::Well => {}
-                Fate::Fails | Fate::Unreachable => {
-                    failed += 1;
-                    result.unreachable = fate == Fate::Unreachable;
-                    result.failure = Some(HostFailure {
-                        step: "prepare".into(),
-                        task: "write sysctl".into(),
-                        reason: if result.unreachable {
-                            "Unreachable"
-                        } else {
-                            "TaskFailed"
-                        }
-                        .into(),
-                        message: "no".into(),
-                    });
-                }
-            }
-            let whole = !run.spec.cancel && fate == Fate::Well && status.phase == Some(RunPhase::Succeeded);
-            if resets {
-                if whole {
-                    self.dirty.remove(host);
-                    result.clean = Some(true);
-                }
-            } else {
+            if resets && *fate == Fate::Well {
+                self.dirty.remove(host);
+                result.clean = Some(true);
+            } else if !resets {
                 self.dirty.insert(host.clone());
-                if whole && self.role_of(host).is_some_and(|role| role != Role::Etcd) {
-                    self.nodes.insert(host.clone());
-                }
             }
-            status.hosts.push(result);
+            results.push(result);
         }
-        let all_failed = failed == run.spec.hosts.len();
-        if status.phase == Some(RunPhase::Succeeded)
-            && failed > 0
-            && (all_failed || run.spec.intent == Intent::Install)
-        {
-            status.phase = Some(RunPhase::Failed);
+        let count = results.iter().filter(|result| result.failure.is_some()).count();
+        let stops = run.spec.intent == Intent::Install;
+        let whole = count == 0 || (count < results.len() && !stops);
+        let done = match whole {
+            true => all,
+            false => results
+                .iter()
+                .filter_map(|result| result.failure.as_ref())
+                .filter_map(|failure| run.spec.steps.iter().position(|step| step.name() == failure.step))
+                .max()
+                .unwrap_or_default(),
+        };
+        for result in &mut results {
+            let well = result.failure.is_none();
+            if well && !whole && !resets {
+                *result = failed(&result.name, run.spec.steps[done].name(), "NotReached");
+            } else if well && !resets && self.role_of(&result.name).is_some_and(|role| role != Role::Etcd) {
+                self.nodes.insert(result.name.clone());
+            }
         }
-        self.runs[index].status = Some(status);
+        let (phase, reason) = match whole {
+            true => (RunPhase::Succeeded, "Complete"),
+            false => (RunPhase::Failed, "TaskFailed"),
+        };
+        self.done
+            .extend(run.spec.hosts.iter().map(|host| (host.clone(), done)));
+        self.end(index, phase, reason, done);
+        let status = self.runs[index].status.as_mut().unwrap();
+        status.retriable = (phase == RunPhase::Failed).then_some(true);
+        status.hosts = results;
+    }
+
+    fn touch_hosts(&mut self, run: &PlaybookRun, resets: bool, done: usize) {
+        for host in &run.spec.hosts {
+            self.done.insert(host.clone(), done);
+            if !resets {
+                self.dirty.insert(host.clone());
+            }
+        }
     }
 
     fn token_of(&self, run: &PlaybookRun) -> i64 {
@@ -577,9 +757,16 @@ impl World {
                 .filter(|host| host.spec.claim_ref.as_ref().map(|claim| &claim.uid) == uid);
             assert!(held.count() <= 1, "a Machine holds two Hosts");
         }
-        let active: Vec<&PlaybookRun> = self.runs.iter().filter(|run| !attempts::is_over(run)).collect();
+        let active: Vec<&PlaybookRun> = self
+            .runs
+            .iter()
+            .filter(|run| !attempts::is_over(run) && run.spec.intent != Intent::Probe)
+            .collect();
+        let works = |run: &PlaybookRun| run.status.as_ref().is_some_and(|status| status.token > 0);
+        let ours = |run: &PlaybookRun| !attempts::marks(run).is_empty();
         for (index, run) in active.iter().enumerate() {
-            for other in &active[index + 1..] {
+            let beside = |other: &&&PlaybookRun| works(run) && works(other) || ours(run) && ours(other);
+            for other in active[index + 1..].iter().filter(beside) {
                 let both = run.spec.hosts.iter().find(|host| other.spec.hosts.contains(host));
                 assert_eq!(both, None, "two runs for one host");
             }
@@ -609,6 +796,20 @@ impl World {
                     .is_some_and(|finalizers| !finalizers.is_empty())
             );
         }
+    }
+}
+
+fn failed(host: &str, step: &str, reason: &str) -> HostResult {
+    HostResult {
+        name: host.to_owned(),
+        unreachable: reason == "Unreachable",
+        failure: Some(HostFailure {
+            step: step.into(),
+            task: "write sysctl".into(),
+            reason: reason.into(),
+            message: "no".into(),
+        }),
+        ..HostResult::default()
     }
 }
 

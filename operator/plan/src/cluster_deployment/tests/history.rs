@@ -1,0 +1,58 @@
+//! So many ended runs are kept and no more, and none goes that a decision still needs.
+
+use crds::step::Intent;
+
+use super::ready;
+use super::world::{Fate, World};
+
+#[test]
+fn the_oldest_ended_runs_go_and_never_the_install() {
+    let spec = "controlPlane: {replicas: 1}, executor: {historyLimit: 3}";
+    let mut world = World::new(spec, 1);
+    world.settle();
+    for number in 0..6 {
+        world.custom_run(&format!("by-hand-{number}"), &["h1"]);
+        world.settle();
+    }
+    let names: Vec<_> = world
+        .runs
+        .iter()
+        .filter_map(|run| run.metadata.name.clone())
+        .collect();
+    assert_eq!(world.runs[0].spec.intent, Intent::Install);
+    assert_eq!(names[1..], ["by-hand-4", "by-hand-5"]);
+    let token = world.deployment.status.clone().unwrap().last_token;
+    assert_eq!(token, Some(7), "tokens are not forgotten with runs");
+}
+
+#[test]
+fn attempts_that_count_stay_and_a_machine_that_gave_up_has_given_up() {
+    let spec =
+        "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}], executor: {historyLimit: 1}";
+    let mut world = World::new(spec, 2);
+    world.always_fails = vec!["h2".into()];
+    world.settle();
+    assert_eq!(ready(&world).1, "JoinFailed");
+    world.custom_run("by-hand", &["h1"]);
+    world.settle();
+    let joins = world.runs.iter().filter(|run| run.spec.intent == Intent::Join);
+    assert_eq!(joins.count(), 3);
+}
+
+#[test]
+fn a_reset_that_fails_for_ever_leaves_only_its_newest_attempts() {
+    let spec = |workers: i32| {
+        format!(
+            "controlPlane: {{replicas: 1}}, workers: [{{name: general, replicas: {workers}}}], executor: {{historyLimit: 5}}"
+        )
+    };
+    let mut world = World::new(&spec(1), 2);
+    world.settle();
+    world.respec(&spec(0));
+    world.fates = vec![Fate::Fails; 40];
+    world.run_for(90);
+    let resets = world.runs.iter().filter(|run| run.spec.intent == Intent::Reset);
+    assert!(resets.count() <= 9, "{}", world.runs.len());
+    world.settle();
+    assert!(world.dirty.len() == 1 && world.machines.len() == 1);
+}
