@@ -163,7 +163,14 @@ impl Fold {
         }
         // Then there is nothing to play.
         self.ended = step >= self.steps.len();
-        self.progress = Progress::default();
+        self.progress = Progress {
+            step: self
+                .steps
+                .get(step)
+                .map_or("", |step| step.name.name())
+                .to_owned(),
+            ..Progress::default()
+        };
     }
 
     /// What is done before the steps, on all hosts.
