@@ -121,7 +121,6 @@ impl Course<'_> {
         let mut aim: Option<Aim> = None;
         while Instant::now() < until && moved.0.elapsed() < PATIENCE {
             self.trail.read();
-            self.note();
             let latest = self.trail.latest().cloned();
             if latest != moved.1 {
                 moved = (Instant::now(), latest.clone());
@@ -138,32 +137,6 @@ impl Course<'_> {
             tokio::time::sleep(GLANCE).await;
         }
         Ok(())
-    }
-
-    fn note(&mut self) {
-        let view = self.sight.view();
-        for (name, run) in &view.runs {
-            let Some(status) = &run.status else { continue };
-            if status.phase != Some(crds::playbook_run::RunPhase::Running) {
-                continue;
-            }
-            let Some(progress) = &status.progress else {
-                continue;
-            };
-            let Some(step) = crds::step::Step::from_name(&progress.step) else {
-                continue;
-            };
-            self.trail.note(Mark {
-                machine: String::new(),
-                run: name.clone(),
-                place: Place {
-                    intent: run.spec.intent,
-                    step,
-                },
-                probe: false,
-                at: Timestamp::now(),
-            });
-        }
     }
 
     fn has_ended(&self) -> bool {

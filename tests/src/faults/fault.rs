@@ -96,10 +96,11 @@ impl Fault {
 
     /// Where it strikes: in every step, or once, in the longest.
     pub fn places(self) -> Vec<Place> {
-        if self < Fault::SpecEdited {
-            Place::all()
-        } else {
-            vec![Place::LONGEST]
+        match self {
+            every if every < Fault::SpecEdited => Place::all(),
+            // A full disk shows where images are unpacked.
+            Fault::DiskFull => vec![Place::UNPACKS],
+            _ => vec![Place::LONGEST],
         }
     }
 
@@ -146,6 +147,12 @@ impl Place {
     pub const LONGEST: Place = Place {
         intent: Intent::Install,
         step: Step::ControlPlane,
+    };
+
+    /// The step that fills the disk.
+    pub const UNPACKS: Place = Place {
+        intent: Intent::Install,
+        step: Step::ContainerRuntime,
     };
 
     /// Every step of an install of 1 + 1, in order. The join's post-install has nothing to do on a worker.
@@ -214,7 +221,8 @@ mod tests {
             Fault::ALL.into_iter().partition(|fault| fault.places().len() > 1);
         assert_eq!((every.len(), once.len()), (8, 7));
         assert!(every.iter().all(|fault| fault.places() == Place::all()));
-        assert!(once.iter().all(|fault| fault.places() == [Place::LONGEST]));
+        let elsewhere = once.iter().filter(|fault| fault.places() != [Place::LONGEST]);
+        assert_eq!(elsewhere.collect::<Vec<_>>(), [&Fault::DiskFull]);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crds::step::Step;
+
 use super::fault::{Ending, Fault, Place};
 
 /// What was seen of one hit.
@@ -14,6 +16,9 @@ pub struct Hit {
     pub place: Place,
     /// On which Host the step worked.
     pub host: String,
+    /// The steps that the status may name: the one that was hit, and one that it had just left, since a status is up
+    /// to a second old.
+    pub steps: BTreeSet<Step>,
     /// Whether the run that was hit ended other than well.
     pub interrupted: bool,
     /// The reasons that this run and its hosts gave.
@@ -135,7 +140,7 @@ fn lacks(hit: &Hit, said: &str) -> Vec<&'static str> {
     if !said.contains(&hit.host) {
         lacks.push("the host");
     }
-    if !said.contains(hit.place.step.name()) {
+    if !hit.steps.iter().any(|step| said.contains(step.name())) {
         lacks.push("the step");
     }
     if !reason {
@@ -160,6 +165,7 @@ mod tests {
             fault: Fault::PodKilled,
             place: Place::LONGEST,
             host: "h-cp".into(),
+            steps: [Place::LONGEST.step].into(),
             interrupted: true,
             reasons: ["ContactLost".to_owned()].into(),
             said: vec![

@@ -13,13 +13,15 @@ use super::struck::Struck;
 use super::{CLUSTER, Course};
 use crate::eventually::{Look, eventually};
 use crate::faults::fault::{Ending, Fault, Place};
-use crate::faults::sight::View;
+use crate::faults::sight::{Trail, View};
 use crate::faults::verdict::{self, Hit, Install, Verdict};
 use crate::scenario::Scenario;
 use crate::workload;
 
 const READY: Duration = Duration::from_secs(300);
 const POOL: Duration = Duration::from_secs(120);
+/// How old a status may be: an executor writes one a second.
+const LAG: Duration = Duration::from_millis(1500);
 /// Hosts are quiet this long after a cancel.
 const QUIET: Duration = Duration::from_secs(120);
 
@@ -46,7 +48,12 @@ impl Course<'_> {
         };
         let landed = self.struck.iter().filter(|struck| struck.landed);
         Ok(landed
-            .map(|struck| (struck.place, verdict::judge(&hit(struck, &view), &install)))
+            .map(|struck| {
+                (
+                    struck.place,
+                    verdict::judge(&hit(struck, &view, &self.trail), &install),
+                )
+            })
             .collect())
     }
 
@@ -97,7 +104,9 @@ pub(super) async fn hosts_available(scenario: &Scenario, count: usize) -> Result
     .await
 }
 
-fn hit(struck: &Struck, view: &View) -> Hit {
+fn hit(struck: &Struck, view: &View, trail: &Trail) -> Hit {
+    let mut steps = trail.steps_within(&struck.aim.run, struck.at - LAG, struck.at);
+    steps.insert(struck.place.step);
     let status = view.run(&struck.aim.run).cloned().unwrap_or_default();
     let until = struck.until.unwrap_or(jiff::Timestamp::MAX);
     let within = view
@@ -108,6 +117,7 @@ fn hit(struck: &Struck, view: &View) -> Hit {
         fault: struck.fault,
         place: struck.place,
         host: struck.aim.machine.name().to_owned(),
+        steps,
         interrupted: status
             .phase
             .is_some_and(|phase| phase.is_final() && phase != RunPhase::Succeeded),

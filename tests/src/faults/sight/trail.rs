@@ -1,6 +1,7 @@
 //! The trail of an install: the commands that the guards of its machines began, read from the host's side as they are
 //! written, so that a fault can strike within a step that lasts half a second.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
@@ -75,13 +76,6 @@ impl Trail {
         }
     }
 
-    /// TEMPORARY
-    pub fn note(&mut self, mark: Mark) {
-        if self.entered(&mark.run, mark.place).is_none() {
-            self.marks.push(mark);
-        }
-    }
-
     /// The command that began last.
     pub fn latest(&self) -> Option<&Mark> {
         self.marks.iter().max_by_key(|mark| mark.at)
@@ -92,6 +86,16 @@ impl Trail {
         self.marks
             .iter()
             .find(|mark| mark.run == run && mark.place == place && !mark.probe)
+    }
+
+    /// The steps that a run was in from one time to another.
+    pub fn steps_within(&self, run: &str, from: Timestamp, until: Timestamp) -> BTreeSet<Step> {
+        let within = |mark: &&Mark| mark.run == run && mark.at >= from && mark.at <= until;
+        self.marks
+            .iter()
+            .filter(within)
+            .map(|mark| mark.place.step)
+            .collect()
     }
 
     /// Whether a step after this one has begun at or before the time given.
