@@ -1,7 +1,7 @@
 //! Takes secrets out of text before it leaves: Ansible's output and the messages of its events. A net below a
 //! net: roles mark what is secret with `no_log`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::secrets::{Secrets, without_newline};
 
@@ -9,12 +9,20 @@ use crate::secrets::{Secrets, without_newline};
 pub const MARK: &str = "[secret]";
 /// Shorter ones would be found by chance in innocent text, and their marks would tell them.
 const SHORTEST: usize = 8;
+/// A piece of a longer one that is found wherever it stands: messages are cut, and keys are wrapped anew.
+const PIECE: usize = 16;
+/// How often JSON may stand in the text of JSON.
+const NESTED: usize = 3;
+/// What a cut message ends with.
+const CUT: [&[u8]; 2] = [b" ...", "…".as_bytes()];
 
 /// Finds every known secret in one pass over a text.
 #[derive(Default)]
 pub struct Scrubber {
     /// Patterns by their first bytes, the longest first.
     patterns: HashMap<[u8; SHORTEST], Vec<Vec<u8>>>,
+    /// All pieces of the patterns that are longer than one.
+    pieces: HashSet<[u8; PIECE]>,
 }
 
 impl Scrubber {
@@ -44,22 +52,27 @@ impl Scrubber {
             return;
         }
         self.pattern(secret);
-        // As it looks inside JSON text, which is what events are.
         let Ok(text) = std::str::from_utf8(secret) else {
             return;
         };
-        let Ok(quoted) = serde_json::to_string(text) else {
-            return;
-        };
-        self.pattern(quoted.trim_matches('"').as_bytes());
-        if !text.is_ascii() {
-            self.pattern(ascii_json(text).as_bytes());
+        // As it looks inside JSON text, which is what events are; and inside the text of such text.
+        for escape in [plain_json as fn(&str) -> String, ascii_json] {
+            let mut text = text.to_owned();
+            for _ in 0..NESTED {
+                let escaped = escape(&text);
+                if escaped == text {
+                    break;
+                }
+                self.pattern(escaped.as_bytes());
+                text = escaped;
+            }
         }
     }
 
     fn pattern(&mut self, pattern: &[u8]) {
         if let Some(start) = pattern.first_chunk::<SHORTEST>() {
             self.patterns.entry(*start).or_default().push(pattern.to_vec());
+            self.pieces.extend(pattern.array_windows::<PIECE>());
         }
     }
 
@@ -71,18 +84,15 @@ impl Scrubber {
         }
     }
 
-    /// The text with a mark in the place of each secret.
+    /// The text with a mark in the place of each secret, and of what is left of one that was cut.
     pub fn scrub(&self, text: &[u8]) -> Vec<u8> {
         let mut clean = Vec::with_capacity(text.len());
         let mut rest = text;
         while let Some((first, tail)) = rest.split_first() {
-            let found = rest
-                .first_chunk::<SHORTEST>()
-                .and_then(|start| self.patterns.get(start))
-                .and_then(|patterns| patterns.iter().find(|pattern| rest.starts_with(pattern)));
-            if let Some(pattern) = found {
+            let length = self.secret(rest);
+            if length > 0 {
                 clean.extend_from_slice(MARK.as_bytes());
-                rest = &rest[pattern.len()..];
+                rest = rest.get(length..).unwrap_or_default();
             } else {
                 clean.push(*first);
                 rest = tail;
@@ -90,6 +100,39 @@ impl Scrubber {
         }
         clean
     }
+
+    /// The length of the secret that the text begins with; 0: with none.
+    fn secret(&self, text: &[u8]) -> usize {
+        if let Some(patterns) = text
+            .first_chunk::<SHORTEST>()
+            .and_then(|start| self.patterns.get(start))
+        {
+            if let Some(pattern) = patterns.iter().find(|pattern| text.starts_with(pattern)) {
+                return pattern.len();
+            }
+            let end = CUT
+                .iter()
+                .find_map(|mark| text.strip_suffix(*mark))
+                .unwrap_or(text);
+            if end.len() >= SHORTEST && patterns.iter().any(|pattern| pattern.starts_with(end)) {
+                return end.len();
+            }
+        }
+        let pieces = text
+            .array_windows::<PIECE>()
+            .take_while(|piece| self.pieces.contains(*piece))
+            .count();
+        if pieces == 0 { 0 } else { pieces + PIECE - 1 }
+    }
+}
+
+/// The text as a JSON writer escapes it.
+fn plain_json(text: &str) -> String {
+    let quoted = serde_json::to_string(text).unwrap_or_default();
+    let inner = quoted
+        .strip_prefix('"')
+        .and_then(|quoted| quoted.strip_suffix('"'));
+    inner.unwrap_or_default().to_owned()
 }
 
 /// The text as a JSON writer that keeps to ASCII escapes it.
@@ -159,6 +202,39 @@ mod tests {
             r#"{"msg":"pass\"\u00df\\w\ud83d\ude00"}"#,
             r#"{"msg":"[secret]"}"#,
         );
+    }
+
+    #[test]
+    fn what_is_left_of_a_secret_that_was_cut_or_wrapped_is_taken_out() {
+        let scrubber = scrubber(&[
+            ("pki.ca.key", "MIIBVQIBADANBgkqhkiG9w0BAQEFAASCAT8wggE7"),
+            ("password.x", "correct horse"),
+        ]);
+        let check = |text: &str, expected: &str| {
+            assert_eq!(
+                String::from_utf8(scrubber.scrub(text.as_bytes())).unwrap(),
+                expected
+            );
+        };
+        check("the key MIIBVQIBADANBgkqhki ...", "the key [secret] ...");
+        check("the key MIIBVQIBA ...", "the key [secret] ...");
+        check("...ANBgkqhkiG9w0BAQEFAASCAT8wggE7!", "...[secret]!");
+        check("IBVQIBADANBgkqhkiG\n9w0BAQEFAASCAT8wgg", "[secret]\n[secret]");
+        check("it was correct h…", "it was [secret]…");
+        check("it was correct", "it was correct");
+        check("correct hostname", "correct hostname");
+    }
+
+    #[test]
+    fn a_secret_is_found_in_json_that_is_text_in_json() {
+        let secret = r#"pass"w'o\rd é"#;
+        let scrubber = scrubber(&[("password.x", secret)]);
+        let mut text = secret.to_owned();
+        for _ in 0..3 {
+            text = serde_json::to_string(&text).unwrap();
+            let clean = String::from_utf8(scrubber.scrub(text.as_bytes())).unwrap();
+            assert!(clean.contains("[secret]") && !clean.contains("pass"), "{clean}");
+        }
     }
 
     #[test]

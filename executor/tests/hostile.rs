@@ -481,7 +481,12 @@ fn what_a_machine_answers_harms_neither_the_controller_nor_another_machine_nor_t
     hosts["zz-good"] = good;
     bench.inputs("Custom", &["prepare"], json!({}), hosts);
 
-    let watched = watched::run(&bench, &["--verbose", "--deadline-seconds", "120"], |_| {});
+    let watched = watched::run(
+        &bench,
+        &["--verbose", "--deadline-seconds", "120"],
+        |_| {},
+        |_| {},
+    );
     let ran = watched.ran;
     let tail: String = ran
         .text
@@ -543,7 +548,7 @@ fn a_machine_that_never_ends_is_left_at_the_deadline() {
     let canary = canary(&bench);
     let machines = Machines::start(&mut bench, &["never-ends", "never-answers"], &canary);
     bench.inputs("Custom", &["prepare"], json!({}), machines.hosts.clone());
-    let watched = watched::run(&bench, &["--deadline-seconds", "6"], |_| {});
+    let watched = watched::run(&bench, &["--deadline-seconds", "6"], |_| {}, |_| {});
     assert_eq!(watched.ran.code, 31, "{}", watched.ran.text);
     assert!(
         watched.elapsed.as_secs() < 40,

@@ -1,8 +1,10 @@
 //! An executor that is watched while it runs: its memory, and every process below it.
 
+#![allow(dead_code, reason = "each file of tests uses its own part of it")]
+
 use std::fs;
 use std::io::Read;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -19,11 +21,17 @@ pub struct Watched {
     pub elapsed: Duration,
 }
 
-/// Runs to the end; `look` is called again and again meanwhile, with the executor's process.
-pub fn run(bench: &Bench, args: &[&str], mut look: impl FnMut(u32)) -> Watched {
+/// Runs to the end; `change` may add to its command; `look` is called again and again meanwhile, with its process.
+pub fn run(
+    bench: &Bench,
+    args: &[&str],
+    change: impl FnOnce(&mut Command),
+    mut look: impl FnMut(u32),
+) -> Watched {
     let begun = Instant::now();
-    let mut child = bench
-        .command(args)
+    let mut command = bench.command(args);
+    change(&mut command);
+    let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -81,6 +81,16 @@ impl Bench {
         self.memory.path()
     }
 
+    /// Where the executor looks for programs.
+    pub fn search_path(&self) -> &str {
+        &self.path
+    }
+
+    /// A program of the virtual environment.
+    pub fn program(&self, name: &str) -> PathBuf {
+        venv().join("bin").join(name)
+    }
+
     pub fn playbook(&self, name: &str, text: &str) {
         fs::write(self.path().join(format!("ansible/playbooks/{name}.yml")), text).unwrap();
     }
