@@ -72,7 +72,10 @@ impl Scrubber {
     fn pattern(&mut self, pattern: &[u8]) {
         if let Some(start) = pattern.first_chunk::<SHORTEST>() {
             self.patterns.entry(*start).or_default().push(pattern.to_vec());
-            self.pieces.extend(pattern.array_windows::<PIECE>());
+            let pieces = pattern
+                .windows(PIECE)
+                .filter_map(|piece| piece.first_chunk::<PIECE>());
+            self.pieces.extend(pieces);
         }
     }
 
@@ -119,8 +122,12 @@ impl Scrubber {
             }
         }
         let pieces = text
-            .array_windows::<PIECE>()
-            .take_while(|piece| self.pieces.contains(*piece))
+            .windows(PIECE)
+            .take_while(|piece| {
+                piece
+                    .first_chunk()
+                    .is_some_and(|piece| self.pieces.contains(piece))
+            })
             .count();
         if pieces == 0 { 0 } else { pieces + PIECE - 1 }
     }
