@@ -140,6 +140,36 @@ fn a_guard_that_stands_still_with_the_lock_is_ended() {
 }
 
 #[test]
+fn what_stands_still_is_asked_before_it_is_killed() {
+    let Some(place) = Place::new() else { return };
+    place.begun(1, 1);
+    let mut stopped = started(&mut place.shell(1, 1, "trap 'exit 9' TERM; kill -STOP $$; sleep 60"));
+    eventually("it stands still", || {
+        state_of(stuck_child(stopped.id())) == Some('T')
+    });
+    let mut begin = place.begin(1, 2);
+    answer(begin.args(["--wait-seconds", "0", "--kill-after-seconds", "60"]));
+    assert_eq!(stopped.wait().unwrap().code(), Some(9));
+    place.report();
+}
+
+#[test]
+fn a_run_begins_only_with_the_lock() {
+    let Some(place) = Place::new() else { return };
+    place.begun(1, 1);
+    let mut lock = started(
+        std::process::Command::new("flock")
+            .arg(place.file("lock"))
+            .args(["sleep", "1"]),
+    );
+    thread::sleep(Duration::from_millis(200));
+    place.begun(1, 2);
+    assert!(lock.try_wait().unwrap().is_some(), "it did not wait");
+    assert!(place.shell(1, 2, "true").status().unwrap().success());
+    place.report();
+}
+
+#[test]
 fn the_work_of_another_directory_is_not_touched() {
     let (Some(place), Some(other)) = (Place::new(), Place::new()) else {
         return;
