@@ -31,6 +31,10 @@ struct State {
     requests: Vec<String>,
     writes: usize,
     cut: Option<(usize, Cut)>,
+    /// From which write on, and how many in a row, are answered with a conflict.
+    conflicts: Option<(usize, usize)>,
+    /// How often an object of a key was made.
+    made: BTreeMap<String, usize>,
     version: u64,
 }
 
@@ -128,6 +132,35 @@ impl FakeApi {
         self.lock().cut = cut;
     }
 
+    /// From the write of this number on, so many writes in a row to what is there are answered with a conflict.
+    pub(crate) fn conflict(&self, at: usize, times: usize) {
+        self.lock().conflicts = Some((at, times));
+    }
+
+    /// Deletes what has lost its owners, as a garbage collector does.
+    pub(crate) fn collect_garbage(&self) {
+        let mut state = self.lock();
+        loop {
+            let uids: Vec<Value> = state
+                .objects
+                .values()
+                .map(|object| object["metadata"]["uid"].clone())
+                .collect();
+            let orphan = |object: &Value| {
+                let owners = object["metadata"]["ownerReferences"].as_array();
+                let owners = owners.filter(|owners| !owners.is_empty());
+                let going = object["metadata"]["deletionTimestamp"].is_string();
+                !going
+                    && owners.is_some_and(|owners| owners.iter().all(|owner| !uids.contains(&owner["uid"])))
+            };
+            let found = state.objects.iter().find(|(_, object)| orphan(object));
+            let Some((key, object)) = found.map(|(key, object)| (key.clone(), object.clone())) else {
+                return;
+            };
+            state.delete(&key, object);
+        }
+    }
+
     /// `<METHOD> <plural>/<namespace>/<name>[/<subresource>]` of every write, in order.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.lock().requests.clone()
@@ -150,6 +183,13 @@ impl FakeApi {
             Some((at, _)) if number > at => return status(503, "ServiceUnavailable"),
             Some((at, Cut::Before)) if number == at => return status(503, "ServiceUnavailable"),
             _ => {}
+        }
+        if let Some((at, left @ 1..)) = state.conflicts
+            && number >= at
+            && *method != Method::POST
+        {
+            state.conflicts = Some((at, left - 1));
+            return status(409, "Conflict");
         }
         state.writes += 1;
         let sub = target.sub.map(|sub| format!("/{sub}")).unwrap_or_default();
@@ -242,7 +282,12 @@ impl State {
             }
             (_, None) => status(404, "NotFound"),
             (_, Some(old)) if violates(&old, &body) => status(409, "Conflict"),
-            ("DELETE", Some(old)) => (StatusCode::OK, self.delete(&key, old)),
+            ("DELETE", Some(mut old)) => {
+                if body["gracePeriodSeconds"].is_number() {
+                    old["metadata"]["deletionGracePeriodSeconds"] = body["gracePeriodSeconds"].clone();
+                }
+                (StatusCode::OK, self.delete(&key, old))
+            }
             ("PUT", Some(mut old)) => {
                 old["status"] = body["status"].clone();
                 (StatusCode::OK, self.store(&key, old))
@@ -259,7 +304,10 @@ impl State {
 
     fn create(&mut self, key: &str, mut object: Value) -> Value {
         self.version += 1;
-        object["metadata"]["uid"] = json!(format!("uid-{}", self.version));
+        // The same in every life of the same world: names follow from UIDs.
+        let times = self.made.entry(key.to_owned()).or_default();
+        *times += 1;
+        object["metadata"]["uid"] = json!(format!("{}-{times}", key.replace('/', "-")));
         object["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
         object["metadata"]["generation"] = json!(1);
         self.store(key, object)

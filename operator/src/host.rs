@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::{ObjectRef, Store};
 use plan::host::{HostObserved, Step, due_soon, host, is_probe};
-use plan::inputs::{InputsProblem, host_inputs};
+use plan::inputs::{FirstKey, InputsProblem, host_inputs};
 use tokio::task::JoinSet;
 
 use crate::context::Context;
@@ -90,7 +90,7 @@ async fn problems(
     let bastions = bastions.filter_map(|bastion| by_name.get(&bastion.name));
     let credentials = credentials(ctx, namespace, due.iter().copied().chain(bastions)).await?;
     let problem = |host: &&Host| {
-        let problem = host_inputs(host, &by_name, &credentials).err()?;
+        let problem = host_inputs(host, &by_name, &credentials, FirstKey::Believed).err()?;
         Some((host.name_any(), problem))
     };
     Ok(due.iter().filter_map(problem).collect())

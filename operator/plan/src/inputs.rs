@@ -1,7 +1,9 @@
 //! The model of a run: hosts, groups and variables, built from what was observed, in values and never as text.
 
 mod credential;
+mod holders;
 mod host;
+mod private_key;
 mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +13,7 @@ use crds::step::{Intent, Step};
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
 
 pub use credential::{Credentials, classify};
-pub use host::{address_in_cluster, host_inputs};
+pub use host::{FirstKey, address_in_cluster, host_inputs};
 
 /// A ConfigMap holds 1 MiB, its own fields included.
 pub const MODEL_LIMIT: usize = 1_000_000;
@@ -53,6 +55,8 @@ pub struct InputsProblem {
     pub message: String,
     /// False: it may be cured without another run, by making or changing other objects.
     pub permanent: bool,
+    /// Of a permanent one: a new run may do.
+    pub retriable: bool,
 }
 
 impl InputsProblem {
@@ -61,6 +65,18 @@ impl InputsProblem {
             reason,
             message: message.into(),
             permanent: true,
+            retriable: false,
+        }
+    }
+
+    /// What an earlier pass froze is not what is to be frozen now: nothing is started from it.
+    pub fn changed(config_map: &str) -> Self {
+        let message = format!(
+            "the inputs in ConfigMap {config_map} are not those that this run is to work from (they, or what they are made of, changed before it began): a new run freezes them anew"
+        );
+        Self {
+            retriable: true,
+            ..Self::refused("InputsChanged", message)
         }
     }
 
@@ -70,6 +86,7 @@ impl InputsProblem {
             reason,
             message: message.into(),
             permanent: false,
+            retriable: true,
         }
     }
 }
@@ -106,6 +123,12 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
             return Err(InputsProblem::waits("ClusterNotFound", message));
         }
     };
+    holders::check(run, &machines, observed.hosts)?;
+    // What only looks may meet a machine for the first time; what changes it may not.
+    let first_key = match run.spec.intent {
+        Intent::Probe => FirstKey::Believed,
+        _ => FirstKey::Refused,
+    };
     let mut hosts = BTreeMap::new();
     for name in &run.spec.hosts {
         let host = observed.hosts.get(name).ok_or_else(|| {
@@ -114,7 +137,7 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
                 format!("Host {name} is not there: make it, or delete this run"),
             )
         })?;
-        let mut inputs = host_inputs(host, observed.hosts, observed.credentials)?;
+        let mut inputs = host_inputs(host, observed.hosts, observed.credentials, first_key)?;
         if let (Some(machine), Some(cluster)) = (machines.get(name.as_str()), observed.cluster) {
             host::place(&mut inputs, host, machine, cluster.deployment)?;
         }

@@ -1,4 +1,4 @@
-//! Gathers what a run's model is built from; or reads the model that is frozen already.
+//! Gathers what a run's model is built from, and compares it with what is frozen already.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ use crate::context::Context;
 use crate::error::{Doing, Error};
 use crate::pki;
 
-/// Looks at the run's inputs.
+/// Looks at the run's inputs: what is to be frozen, or was frozen just so before a pass was cut off.
 pub(super) async fn look(
     ctx: &Context,
     run: &PlaybookRun,
@@ -31,29 +31,22 @@ pub(super) async fn look(
     if let Some(problem) = access::taken(ctx, run).await? {
         return Ok(InputsSeen::Problem(problem));
     }
-    match frozen(ctx, run).await? {
-        Some(seen) => Ok(seen),
-        None => Ok(gather(ctx, run, deployment, now)
-            .await?
-            .unwrap_or_else(InputsSeen::Problem)),
-    }
+    let built = gather(ctx, run, deployment, now).await?;
+    let built = built.unwrap_or_else(InputsSeen::Problem);
+    Ok(match (frozen(ctx, run).await?, built) {
+        // Nothing is started from a text that somebody else may have put there.
+        (Some(frozen), InputsSeen::Model { text, .. }) if frozen != text => {
+            InputsSeen::Problem(InputsProblem::changed(&run.name_any()))
+        }
+        (_, built) => built,
+    })
 }
 
 /// What an earlier pass froze before it was cut off.
-async fn frozen(ctx: &Context, run: &PlaybookRun) -> Result<Option<InputsSeen>, Error> {
-    let name = run.name_any();
-    let Some(map) = access::named_as::<ConfigMap>(ctx, run).await? else {
-        return Ok(None);
-    };
-    let text = map
-        .data
-        .and_then(|mut data| data.remove(MODEL_FILE))
-        .unwrap_or_default();
-    let model = serde_json::from_str(&text).doing(|| format!("read the model in ConfigMap {name}"))?;
-    Ok(Some(InputsSeen::Model {
-        text,
-        model: Box::new(model),
-    }))
+async fn frozen(ctx: &Context, run: &PlaybookRun) -> Result<Option<String>, Error> {
+    let map = access::named_as::<ConfigMap>(ctx, run).await?;
+    let text = |map: ConfigMap| map.data.and_then(|mut data| data.remove(MODEL_FILE));
+    Ok(map.map(|map| text(map).unwrap_or_default()))
 }
 
 async fn gather(

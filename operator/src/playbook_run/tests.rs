@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use crds::PlaybookRun;
 use crds::playbook_run::RunPhase;
+use k8s_openapi::ByteString;
 use serde_json::json;
 
 use super::pass;
@@ -11,24 +12,50 @@ use crate::fake_api::{Cut, FakeApi};
 const RUN: &str = "playbookruns/fleet/r";
 const JOB: &str = "jobs/fleet/r";
 const POD: &str = "pods/fleet/r-pod";
+const HOST: &str = "hosts/fleet/h";
+
+mod faults;
+mod frozen;
 
 /// A cluster of one machine, and a run on it that holds the lock.
 fn world() -> FakeApi {
     let api = FakeApi::default();
     let group = "apiVersion: clusterwright.dev/v1alpha1";
-    api.put("hosts", &format!("{{{group}, kind: Host, metadata: {{name: h, namespace: fleet}}, spec: {{address: 10.0.0.1, ssh: {{credentialsRef: {{name: k}}}}}}}}"));
+    api.put("hosts", &format!("{{{group}, kind: Host, metadata: {{name: h, namespace: fleet}}, spec: {{address: 10.0.0.1, ssh: {{credentialsRef: {{name: k}}, hostKeys: [ssh-ed25519 AAAAAAAAAAAAAAAA]}}}}}}"));
     api.put("machines", &format!("{{{group}, kind: Machine, metadata: {{name: m, namespace: fleet}}, spec: {{clusterName: a, role: worker, hostRef: {{name: h}}, kubernetesVersion: 1.35.4}}}}"));
     api.put("clusterdeployments", &format!("{{{group}, kind: ClusterDeployment, metadata: {{name: a, namespace: fleet}}, spec: {{kubernetesVersion: 1.35.4, controlPlane: {{replicas: 1}}, artifacts: {{url: 'http://x'}}}}, status: {{operations: [{{run: r, mode: Shared, hosts: [h], token: 9, startedAt: '2026-01-01T00:00:00Z'}}]}}}}"));
     api.put("playbookruns", &format!("{{{group}, kind: PlaybookRun, metadata: {{name: r, namespace: fleet}}, spec: {{clusterName: a, intent: Custom, steps: [prepare], hosts: [h]}}}}"));
+    let machine = api.get("machines/fleet/m").unwrap()["metadata"]["uid"].clone();
+    api.edit(HOST, |host| {
+        host["spec"]["claimRef"] = json!({ "kind": "Machine", "name": "m", "uid": machine })
+    });
     secret(&api);
     api
 }
 
 fn secret(api: &FakeApi) {
-    // "-----BEGIN OPENSSH PRIVATE KEY-----\nA\n-----END OPENSSH PRIVATE KEY-----\n"
-    let key =
-        "LS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZBVEUgS0VZLS0tLS0KQQotLS0tLUVORCBPUEVOU1NIIFBSSVZBVEUgS0VZLS0tLS0K";
+    let key = serde_json::to_string(&ByteString(key().into_bytes())).unwrap();
     api.put("secrets", &format!("{{apiVersion: v1, kind: Secret, metadata: {{name: k, namespace: fleet}}, data: {{ssh-privatekey: {key}}}}}"));
+}
+
+/// A private key that nobody uses, in OpenSSH's form.
+fn key() -> String {
+    let string = |bytes: &[u8]| [&u32::try_from(bytes.len()).unwrap().to_be_bytes(), bytes].concat();
+    let (public, private) = (string(&string(b"ssh-ed25519")), string(&[9; 136]));
+    let (header, none) = (b"openssh-key-v1\0".to_vec(), string(b"none"));
+    let bytes = [
+        header,
+        none.clone(),
+        none,
+        string(b""),
+        vec![0, 0, 0, 1],
+        public,
+        private,
+    ]
+    .concat();
+    let body = serde_json::to_value(ByteString(bytes)).unwrap();
+    let body = body.as_str().unwrap();
+    format!("-----BEGIN OPENSSH PRIVATE KEY-----\n{body}\n-----END OPENSSH PRIVATE KEY-----\n")
 }
 
 /// One look at what is there, and one pass of the run. What goes wrong is tried again by the next one.
@@ -246,6 +273,64 @@ async fn a_secret_of_the_runs_name_that_is_not_ours_is_neither_used_nor_deleted(
     until_rest(&api, 5).await;
     assert_eq!(phase(&api), Some(RunPhase::Canceled));
     assert!(api.get("secrets/fleet/r").is_some());
+}
+
+/// A run must not take over what a person has made under its name, least of all the one whose rights it would get.
+#[tokio::test]
+async fn a_service_account_of_the_runs_name_that_is_not_ours_is_never_adopted() {
+    let of_rbac = "apiVersion: rbac.authorization.k8s.io/v1";
+    for (plural, kind, version) in [
+        ("serviceaccounts", "ServiceAccount", "apiVersion: v1"),
+        ("roles", "Role", of_rbac),
+        ("rolebindings", "RoleBinding", of_rbac),
+    ] {
+        let api = world();
+        let more = if kind == "RoleBinding" {
+            ", roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: x}"
+        } else {
+            ""
+        };
+        api.put(
+            plural,
+            &format!("{{{version}, kind: {kind}, metadata: {{name: r, namespace: fleet}}{more}}}"),
+        );
+        let theirs = format!("{plural}/fleet/r");
+        let before = api.get(&theirs);
+        until_rest(&api, 3).await;
+        let status = &api.get(RUN).unwrap()["status"];
+        let found = (&status["phase"], &status["conditions"][0]["reason"]);
+        assert_eq!(found, (&json!("Pending"), &json!("NameTaken")));
+        assert!(status["message"].as_str().unwrap().contains(kind));
+        assert_eq!(api.get(JOB), None);
+        api.edit(RUN, |run| run["spec"]["cancel"] = json!(true));
+        until_rest(&api, 5).await;
+        assert_eq!(phase(&api), Some(RunPhase::Canceled));
+        assert_eq!(api.get(&theirs), before);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_is_over_leaves_nobody_who_may_report_on_it() {
+    let api = world();
+    until_rest(&api, 10).await;
+    let left: Vec<String> = api
+        .names()
+        .into_iter()
+        .filter(|name| name.ends_with("/r"))
+        .collect();
+    assert_eq!(left, ["configmaps/fleet/r", JOB, RUN]);
+}
+
+#[tokio::test]
+async fn one_label_finds_a_runs_log_and_nothing_else() {
+    let api = world();
+    until_rest(&api, 10).await;
+    let labeled = |name: &String| {
+        let labels = &api.get(name).unwrap()["metadata"]["labels"];
+        labels["clusterwright.dev/log"] == "r"
+    };
+    let found: Vec<String> = api.names().into_iter().filter(labeled).collect();
+    assert_eq!(found, ["configmaps/fleet/r-log-0"]);
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use crds::cluster_deployment::EtcdTopology;
+use crds::host::HostKeyPolicy;
 use crds::inputs::{Group, HostInputs};
 use crds::placement::{Taint, plain};
 use crds::step::Role;
@@ -51,19 +52,30 @@ pub(super) fn machines_of<'a>(
     }
 }
 
+/// Whether the first key that a machine shows may be believed, where its Host says `TrustOnFirstUse`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstKey {
+    /// It may: it is pinned from then on.
+    Believed,
+    /// Only a key that is pinned already.
+    Refused,
+}
+
 /// How to reach a Host, without what it is in a cluster.
 pub fn host_inputs(
     host: &Host,
     hosts: &BTreeMap<String, Host>,
     credentials: &Credentials,
+    first_key: FirstKey,
 ) -> Result<HostInputs, InputsProblem> {
-    reach(host, hosts, credentials, MOST_BASTIONS)
+    reach(host, hosts, credentials, first_key, MOST_BASTIONS)
 }
 
 fn reach(
     host: &Host,
     hosts: &BTreeMap<String, Host>,
     credentials: &Credentials,
+    first_key: FirstKey,
     bastions_left: usize,
 ) -> Result<HostInputs, InputsProblem> {
     let name = host.metadata.name.as_deref().unwrap_or_default();
@@ -93,18 +105,18 @@ fn reach(
                 );
                 InputsProblem::waits("HostNotFound", message)
             })?;
-            Some(Box::new(reach(bastion, hosts, credentials, bastions_left - 1)?))
+            // Nobody pins the key of a machine that is only passed through: its own probe does.
+            let refused = FirstKey::Refused;
+            Some(Box::new(reach(
+                bastion,
+                hosts,
+                credentials,
+                refused,
+                bastions_left - 1,
+            )?))
         }
     };
-    let pinned = host
-        .status
-        .as_ref()
-        .map(|status| status.host_keys.as_slice())
-        .unwrap_or_default();
-    let mut host_keys = ssh.host_keys.clone();
-    if host_keys.is_empty() {
-        host_keys.extend_from_slice(pinned);
-    }
+    let host_keys = host_keys(host, first_key)?;
     Ok(HostInputs {
         address: host.spec.address.clone(),
         port: u16::try_from(ssh.port).unwrap_or(22),
@@ -119,6 +131,30 @@ fn reach(
         claim_epoch: host.spec.claim_epoch,
         vars: BTreeMap::new(),
     })
+}
+
+/// The keys that the machine may show. None: the first one is believed.
+fn host_keys(host: &Host, first_key: FirstKey) -> Result<Vec<String>, InputsProblem> {
+    let name = host.metadata.name.as_deref().unwrap_or_default();
+    let ssh = &host.spec.ssh;
+    if !ssh.host_keys.is_empty() {
+        return Ok(ssh.host_keys.clone());
+    }
+    if ssh.host_key_policy == HostKeyPolicy::Strict {
+        let message = format!(
+            "Host {name}: hostKeyPolicy Strict needs spec.ssh.hostKeys: give the machine's public host keys (ssh-keyscan)"
+        );
+        return Err(InputsProblem::waits("HostKeyUnknown", message));
+    }
+    let pinned = host.status.as_ref().map(|status| status.host_keys.clone());
+    let pinned = pinned.unwrap_or_default();
+    if pinned.is_empty() && first_key == FirstKey::Refused {
+        let message = format!(
+            "Host {name}: no host key is pinned: the probe of a Host that nobody has claimed pins the first one seen; or give spec.ssh.hostKeys"
+        );
+        return Err(InputsProblem::waits("HostKeyUnknown", message));
+    }
+    Ok(pinned)
 }
 
 /// The address that the cluster uses for a Host.

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use crds::inputs::{CredentialKind, Group, RunInputs};
+use crds::names::annotation;
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -13,13 +14,13 @@ fn object<K: DeserializeOwned>(text: &str) -> K {
 
 fn host(name: &str, address: &str) -> Host {
     object(&format!(
-        "{{apiVersion: clusterwright.dev/v1alpha1, kind: Host, metadata: {{name: {name}}}, spec: {{address: {address}, claimEpoch: 2, ssh: {{credentialsRef: {{name: fleet}}, hostKeys: [ssh-ed25519 AAAAAAAAAAAAAAAA]}}}}}}"
+        "{{apiVersion: clusterwright.dev/v1alpha1, kind: Host, metadata: {{name: {name}}}, spec: {{address: {address}, claimEpoch: 2, claimRef: {{kind: Machine, name: m, uid: machine-of-{name}}}, ssh: {{credentialsRef: {{name: fleet}}, hostKeys: [ssh-ed25519 AAAAAAAAAAAAAAAA]}}}}}}"
     ))
 }
 
 fn machine(name: &str, role: &str, host: &str, ordinal: u32) -> Machine {
     object(&format!(
-        "{{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {{name: {name}, annotations: {{clusterwright.dev/ordinal: '{ordinal}'}}}}, spec: {{clusterName: a, role: {role}, hostRef: {{name: {host}}}, kubernetesVersion: 1.35.4, labels: {{pool: general}}, taints: [{{key: x, value: y, effect: NoSchedule}}, {{key: z, effect: NoExecute}}]}}}}"
+        "{{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {{name: {name}, uid: machine-of-{host}, annotations: {{clusterwright.dev/ordinal: '{ordinal}'}}}}, spec: {{clusterName: a, role: {role}, hostRef: {{name: {host}}}, kubernetesVersion: 1.35.4, labels: {{pool: general}}, taints: [{{key: x, value: y, effect: NoSchedule}}, {{key: z, effect: NoExecute}}]}}}}"
     ))
 }
 
@@ -37,6 +38,15 @@ fn run(intent: &str, steps: &str, hosts: &str, more: &str) -> PlaybookRun {
 }
 
 fn build_in(deployment: &ClusterDeployment, run: &PlaybookRun) -> Result<RunInputs, InputsProblem> {
+    build_with(deployment, run, |_| {})
+}
+
+/// The same, after a change of the Hosts.
+fn build_with(
+    deployment: &ClusterDeployment,
+    run: &PlaybookRun,
+    change: impl FnOnce(&mut BTreeMap<String, Host>),
+) -> Result<RunInputs, InputsProblem> {
     let hosts = [
         host("c1", "10.0.0.1"),
         host("c2", "10.0.0.2"),
@@ -49,6 +59,7 @@ fn build_in(deployment: &ClusterDeployment, run: &PlaybookRun) -> Result<RunInpu
         .collect();
     hosts.get_mut("w1").unwrap().spec.internal_address = Some("10.0.0.9".into());
     hosts.insert("named".into(), host("named", "named.example"));
+    change(&mut hosts);
     let machines = vec![
         machine("m-b", "control-plane", "c2", 1),
         machine("m-z", "control-plane", "c1", 0),
@@ -213,6 +224,105 @@ fn bastions_in_a_ring_end() {
     ring.spec.ssh.bastion_ref = Some(crds::references::LocalRef::new("a"));
     let hosts = [("a".to_owned(), ring.clone())].into();
     let credentials = [("fleet".to_owned(), Ok(CredentialKind::Password))].into();
-    let problem = super::host_inputs(&ring, &hosts, &credentials).unwrap_err();
+    let problem = super::host_inputs(&ring, &hosts, &credentials, super::FirstKey::Believed).unwrap_err();
     assert_eq!(problem.reason, "BastionChainTooLong");
+}
+
+#[test]
+fn a_run_that_outlived_its_machines_is_refused_for_good() {
+    let deployment = deployment("", "");
+    let marked = |marks: &str| {
+        let mut run = run("Join", "node", "w1", "");
+        run.metadata.annotations = Some([(annotation::MACHINES.to_owned(), marks.to_owned())].into());
+        run
+    };
+    let refused = |run: &PlaybookRun, change: &dyn Fn(&mut Host), reason: &str| {
+        let problem = build_with(&deployment, run, |hosts| change(hosts.get_mut("w1").unwrap())).unwrap_err();
+        let found = (problem.reason, problem.permanent, problem.retriable);
+        assert_eq!(found, (reason, true, false), "{}", problem.message);
+    };
+    let ours = marked(r#"{"w1": {"uid": "machine-of-w1"}}"#);
+    assert!(build_in(&deployment, &ours).is_ok());
+    // The Machine was made anew, and holds the same Host.
+    let older = marked(r#"{"w1": {"uid": "older"}}"#);
+    refused(&older, &|_| {}, "MachineReplaced");
+    refused(&marked(r#"{"w2": {"uid": "x"}}"#), &|_| {}, "MachineReplaced");
+    // The Host belongs to another cluster's Machine by now, or to nobody; the Machine still names it.
+    let anothers = |host: &mut Host| host.spec.claim_ref.as_mut().unwrap().uid = "of-another-cluster".into();
+    refused(&ours, &anothers, "HostNotHeld");
+    refused(&ours, &|host| host.spec.claim_ref = None, "HostNotHeld");
+    // An administrator's run names no Machines.
+    let custom = run("Custom", "prepare", "w1", "");
+    assert!(build_in(&deployment, &custom).is_ok());
+    refused(&custom, &anothers, "HostNotHeld");
+}
+
+#[test]
+fn no_run_but_a_probe_believes_the_first_key_it_sees() {
+    let deployment = deployment("", "");
+    let trusting = |pinned: &[&str]| {
+        let pinned: Vec<String> = pinned.iter().map(|key| (*key).to_owned()).collect();
+        move |hosts: &mut BTreeMap<String, Host>| {
+            let host = hosts.get_mut("c1").unwrap();
+            host.spec.ssh.host_keys.clear();
+            host.spec.ssh.host_key_policy = crds::host::HostKeyPolicy::TrustOnFirstUse;
+            host.status = Some(crds::HostStatus {
+                host_keys: pinned,
+                ..crds::HostStatus::default()
+            });
+        }
+    };
+    let (probe, custom) = (
+        run("Probe", "probe-host", "c1", ""),
+        run("Custom", "prepare", "c1", ""),
+    );
+    let keys = |run: &PlaybookRun, pinned: &[&str]| {
+        build_with(&deployment, run, trusting(pinned)).map(|model| model.hosts["c1"].host_keys.clone())
+    };
+    assert_eq!(keys(&probe, &[]), Ok(vec![]));
+    assert_eq!(keys(&custom, &[]).unwrap_err().reason, "HostKeyUnknown");
+    // Once there is a key, everybody is held to it.
+    let pinned = Ok(vec!["ssh-ed25519 AAAA".to_owned()]);
+    assert_eq!(keys(&probe, &["ssh-ed25519 AAAA"]), pinned);
+    assert_eq!(keys(&custom, &["ssh-ed25519 AAAA"]), pinned);
+}
+
+#[test]
+fn strict_without_keys_is_refused_before_anything_is_sent() {
+    let deployment = deployment("", "");
+    for intent in ["Probe", "Custom"] {
+        let problem = build_with(&deployment, &run(intent, "prepare", "c1", ""), |hosts| {
+            let host = hosts.get_mut("c1").unwrap();
+            host.spec.ssh.host_keys.clear();
+            // What was pinned under another policy counts for nothing.
+            host.status = Some(crds::HostStatus {
+                host_keys: vec!["ssh-ed25519 AAAA".into()],
+                ..crds::HostStatus::default()
+            });
+        });
+        assert_eq!(problem.unwrap_err().reason, "HostKeyUnknown");
+    }
+}
+
+#[test]
+fn a_bastion_is_passed_only_with_a_key_that_is_pinned() {
+    let mut bastion = host("b", "10.0.0.8");
+    bastion.spec.ssh.host_keys.clear();
+    bastion.spec.ssh.host_key_policy = crds::host::HostKeyPolicy::TrustOnFirstUse;
+    let mut behind = host("x", "10.0.0.9");
+    behind.spec.ssh.bastion_ref = Some(crds::references::LocalRef::new("b"));
+    let credentials = [("fleet".to_owned(), Ok(CredentialKind::SshKey))].into();
+    let of = |bastion: &Host| {
+        let hosts = [("b".to_owned(), bastion.clone())].into();
+        super::host_inputs(&behind, &hosts, &credentials, super::FirstKey::Believed)
+    };
+    assert_eq!(of(&bastion).unwrap_err().reason, "HostKeyUnknown");
+    bastion.status = Some(crds::HostStatus {
+        host_keys: vec!["ssh-ed25519 AAAA".into()],
+        ..crds::HostStatus::default()
+    });
+    assert_eq!(
+        of(&bastion).unwrap().bastion.unwrap().host_keys,
+        ["ssh-ed25519 AAAA"]
+    );
 }

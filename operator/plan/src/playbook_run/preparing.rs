@@ -77,7 +77,7 @@ pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> 
             return ended(over(
                 observed,
                 RunPhase::Failed,
-                false,
+                problem.retriable,
                 problem.reason,
                 &problem.message,
             ));
