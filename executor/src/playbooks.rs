@@ -77,6 +77,8 @@ pub fn wrapper<'a>(
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use crds::step::Step;
     use serde_json::{Map, Value, json};
 
@@ -106,5 +108,38 @@ mod tests {
         );
         let error = order(directory.path(), &[Step::Prepare, Step::Etcd]).unwrap_err();
         assert!(error.to_string().contains("playbooks/etcd.yml"));
+    }
+
+    /// `raw` and `script` take no shell but the one they are given: without it they would pass the guard by.
+    #[test]
+    fn every_command_of_a_role_goes_through_the_shell_of_its_step() {
+        let ansible = Path::new(env!("CARGO_MANIFEST_DIR")).join("ansible");
+        let mut directories = vec![ansible.join("roles"), ansible.join("playbooks")];
+        let mut files = 0;
+        while let Some(directory) = directories.pop() {
+            for path in std::fs::read_dir(directory)
+                .unwrap()
+                .map(|entry| entry.unwrap().path())
+            {
+                if path.is_dir() {
+                    directories.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "yml") {
+                    files += 1;
+                    let text = std::fs::read_to_string(&path).unwrap();
+                    let count = |word: &str| text.matches(word).count();
+                    let unshelled = count("raw:") + count("script:");
+                    assert_eq!(
+                        unshelled,
+                        count("executable: \"{{ ansible_shell_executable"),
+                        "{}",
+                        path.display()
+                    );
+                    for word in ["delegate_to", "local_action", "connection:"] {
+                        assert_eq!(count(word), 0, "{word} in {}", path.display());
+                    }
+                }
+            }
+        }
+        assert!(files > 30, "{files}");
     }
 }

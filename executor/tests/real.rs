@@ -5,6 +5,15 @@
 #[cfg(test)]
 #[path = "real/bench.rs"]
 mod bench;
+#[cfg(test)]
+#[path = "real/guarded.rs"]
+mod guarded;
+#[cfg(test)]
+#[path = "real/kills.rs"]
+mod kills;
+#[cfg(test)]
+#[path = "real/machine.rs"]
+mod machine;
 
 use std::time::{Duration, Instant};
 

@@ -26,7 +26,11 @@ import time
 from ansible.plugins.callback import CallbackBase
 
 MESSAGE_LIMIT = 4096
+# What the guard's own words begin with.
+GUARD = "clusterwright-guard: "
 FINDING_LIMIT = 64 * 1024
+# Messages that say nothing: the error output does.
+BARE = ("non-zero return code", "MODULE FAILURE", "Module result deserialization failed")
 # What a machine says is not to be trusted: no escape sequences reach a terminal or a status.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -51,15 +55,24 @@ def cleaned(value: object) -> object:
     return capped(value)
 
 
-def message_of(result: dict) -> str:
+def guards_words(result: dict) -> str:
+    """What the guard on the machine said, if it is why the task did not run: nothing secret, also where the task's own words are."""
+    for key in ("module_stderr", "stderr", "msg"):
+        _before, mark, words = str(result.get(key) or "").partition(GUARD)
+        if mark:
+            return mark + words.partition("\n")[0]
+    return ""
+
+
+def message_of(result: dict, bad: bool) -> str:
     """The sentence a person needs: the module's message, and the error output where that is all there is."""
     message = result.get("msg")
     if isinstance(message, (list, tuple)):
         message = "; ".join(str(part) for part in message)
     message = str(message or "")
-    if result.get("failed") or result.get("unreachable"):
+    if bad:
         detail = result.get("module_stderr") or result.get("stderr") or result.get("exception") or ""
-        if detail and (not message or message.startswith(("non-zero return code", "MODULE FAILURE"))):
+        if detail and (not message or message.startswith(BARE)):
             message = (message + ": " if message else "") + str(detail)[-MESSAGE_LIMIT // 2:]
     return message
 
@@ -169,6 +182,8 @@ class CallbackModule(CallbackBase):
             finding = cleaned(finding)
             if len(json.dumps(finding, default=str)) > FINDING_LIMIT:
                 finding = None
+        bad = status in ("failed", "unreachable")
+        words = guards_words(result) if bad else ""
         item = result.get("item")
         self._emit(
             "result",
@@ -177,7 +192,7 @@ class CallbackModule(CallbackBase):
             status=status,
             changed=bool(result.get("changed", False)),
             ignored=ignored,
-            msg="" if hidden else capped(message_of(result)),
+            msg=capped(words) if words or hidden else capped(message_of(result, bad)),
             reason=capped(reason, 64) if reason else None,
             finding=finding,
             item=None if hidden or item is None else capped(item, 256),

@@ -8,6 +8,7 @@ import json
 import os
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import files
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 HOME = "/etc/clusterwright"
 CLUSTER = f"{HOME}/cluster.json"
@@ -38,3 +39,9 @@ def belongs_to(identity: str) -> bool:
 def is_member() -> bool:
     """Whether this machine was prepared for any cluster."""
     return os.path.exists(CLUSTER)
+
+
+def check_kubeadm(identity: str) -> None:
+    """A kubeadm that was cut short may have started an API server or registered a Node, and left out all that comes after."""
+    if identity and read(KUBEADM).get("identity") != identity:
+        raise StepFailure("KubeadmUnfinished", "kubeadm has not come to its end on this machine: the step runs again")

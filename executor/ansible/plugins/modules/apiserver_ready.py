@@ -17,6 +17,10 @@ options:
     description: Port of the API server.
     type: int
     default: 6443
+  identity:
+    description: The cluster's identity; kubeadm must have ended well on this machine for this cluster. Empty - not looked at.
+    type: str
+    default: ""
   timeout_seconds:
     description: How long to wait.
     type: int
@@ -27,7 +31,7 @@ author:
 
 import ssl
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import healthz
+from ansible_collections.clusterwright.cluster.plugins.module_utils import healthz, membership
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
@@ -35,6 +39,7 @@ CA = "/etc/kubernetes/pki/ca.crt"
 
 
 def work(call) -> dict:
+    membership.check_kubeadm(call.params["identity"])
     try:
         context = ssl.create_default_context(cafile=CA)
     except OSError as error:

@@ -17,6 +17,10 @@ options:
     description: Wait until the Node is Ready, not only until it exists.
     type: bool
     default: true
+  identity:
+    description: The cluster's identity; kubeadm must have ended well on this machine for this cluster. Empty - not looked at.
+    type: str
+    default: ""
   timeout_seconds:
     description: How long to wait.
     type: int
@@ -25,7 +29,7 @@ author:
   - Clusterwright developers
 """
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import api, healthz, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import api, healthz, membership, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
@@ -33,6 +37,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.failure impo
 def work(call) -> dict:
     params = call.params
     name = params["node_name"]
+    membership.check_kubeadm(params["identity"])
     well, said = healthz.answer(healthz.KUBELET)
     if not well:
         raise StepFailure("KubeletNotHealthy", f"the kubelet is not healthy: {said}{units.journal('kubelet.service')}")
