@@ -328,6 +328,74 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_flood_of_events_and_questions_is_still_one_patch_a_second() {
+        let (status, seen) = status(&[]);
+        let mut fold = fold();
+        let (shown, watching) = watch::channel(fold.snapshot());
+        let reporter = Reporter::start(status, watching);
+        let pauses = reporter.pauses();
+        for number in 0..5000 {
+            shown.send_replace(task(&mut fold, &number.to_string()));
+            if number % 7 == 0 {
+                assert!(!pauses.wanted().await);
+            }
+            sleep(Duration::from_millis(1)).await;
+        }
+        let patches = seen.lock().unwrap().len();
+        assert!((5..=6).contains(&patches), "{patches}");
+        // Nothing changed: a question alone is a patch, when the last answer is old.
+        sleep(Duration::from_secs(60)).await;
+        let before = seen.lock().unwrap().len();
+        for _ in 0..10 {
+            assert!(!pauses.wanted().await);
+        }
+        assert_eq!(seen.lock().unwrap().len(), before + 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whether_to_pause_is_read_from_a_fresh_answer_and_nobody_waits_for_a_silent_server() {
+        let (service, mut handle) = tower_test::mock::pair::<Request<Body>, Response<Body>>();
+        tokio::spawn(async move {
+            for paused in [false, true] {
+                let (_, answer) = handle.next_request().await.unwrap();
+                let run = json!({"metadata": {"name": "r"}, "spec": {"intent": "Probe", "steps": [], "hosts": [], "paused": paused}});
+                answer.send_response(Response::new(run.to_string().into_bytes().into()));
+            }
+            // Then it is silent.
+            let silent = handle.next_request().await;
+            sleep(Duration::from_secs(1000)).await;
+            drop(silent);
+        });
+        let mut fold = fold();
+        let (shown, watching) = watch::channel(fold.snapshot());
+        let reporter = Reporter::start(Status::new(kube::Client::new(service, "n"), "n", "r"), watching);
+        let pauses = reporter.pauses();
+        sleep(Duration::from_millis(500)).await;
+        assert!(!pauses.wanted().await, "the answer is fresh");
+        sleep(Duration::from_secs(2)).await;
+        assert!(pauses.wanted().await, "it was asked again");
+        sleep(Duration::from_secs(2)).await;
+        shown.send_replace(task(&mut fold, "next"));
+        let begun = Instant::now();
+        assert!(!pauses.wanted().await);
+        assert!(begun.elapsed() <= Duration::from_secs(6), "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_could_not_be_told_is_told_later_although_nothing_more_happens() {
+        let (status, seen) = status(&[200, 500]);
+        let mut fold = fold();
+        let (shown, watching) = watch::channel(fold.snapshot());
+        let _reporter = Reporter::start(status, watching);
+        sleep(Duration::from_secs(2)).await;
+        shown.send_replace(task(&mut fold, "lost"));
+        sleep(Duration::from_secs(30)).await;
+        let told = tasks(&seen);
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert_eq!(told[2].1, "lost");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn the_last_word_is_repeated_until_it_is_heard() {
         let (status, seen) = status(&[200, 500, 503, 429, 401]);
         let mut fold = fold();

@@ -45,6 +45,7 @@ fn events(model: &RunInputs, line: &str) -> Vec<Value> {
     let words: Vec<&str> = line.split(' ').collect();
     let rest = |from: usize| words.get(from..).unwrap_or_default().join(" ");
     match words[0] {
+        "gate" => vec![json!({"event": "gate", "file": format!("{}.yml", rest(1))})],
         "task" => vec![json!({"event": "task", "name": rest(1), "id": "x"})],
         "play" => vec![json!({"event": "play", "name": "p", "hosts": []})],
         "end" => {
@@ -294,6 +295,134 @@ fn a_run_that_was_stopped_says_where() {
 }
 
 #[test]
+fn a_run_that_is_to_pause_says_before_which_step_and_blames_nobody() {
+    let model = model("Install", &["prepare", "etcd"], &["m1+", "w1"]);
+    let script = ["prepare", "m1 ok", "w1 failed", "prepare?", "m1 ok", "gate etcd"];
+    let (text, fold) = outcome(&model, &script, Ending::Paused(crds::Step::Etcd));
+    assert_eq!(text, "Canceled Paused: paused before step etcd");
+    let snapshot = fold.snapshot();
+    let reasons: Vec<_> = snapshot
+        .hosts
+        .iter()
+        .map(|host| host.failure.as_ref().unwrap().reason.as_str())
+        .collect();
+    assert_eq!(reasons, ["Paused", "TaskFailed"]);
+    let phases: Vec<_> = snapshot.steps.iter().map(|step| step.phase).collect();
+    assert_eq!(phases, [StepPhase::Succeeded, StepPhase::Skipped]);
+    let outcome = snapshot.outcome.unwrap();
+    assert_eq!((outcome.retriable, outcome.step), (true, Some(crds::Step::Etcd)));
+}
+
+#[test]
+fn a_host_that_a_newer_run_has_is_no_host_that_does_not_answer() {
+    let model = model("Join", &["prepare"], &["w1", "w2", "w3"]);
+    let refused = "clusterwright-guard: refused: fence 1-1 is lower than 1-2";
+    let script = [
+        "prepare".to_owned(),
+        "w1 ok".to_owned(),
+        format!("w2 failed non-zero return code: {refused}"),
+        format!("w3 unreachable Premature end of stream waiting for become success. >>> {refused}"),
+        "prepare?".to_owned(),
+        "w1 ok".to_owned(),
+        "end w2 w3".to_owned(),
+    ];
+    let script: Vec<&str> = script.iter().map(String::as_str).collect();
+    let (text, fold) = outcome(&model, &script, FAILED);
+    let why =
+        "prepare: Fenced: a newer run works on this host, so this one may not: fence 1-1 is lower than 1-2";
+    assert_eq!(
+        text,
+        format!("Failed Fenced: 1 of 3 workers joined; w2: {why}; w3: {why}")
+    );
+    assert!(fold.snapshot().hosts.iter().all(|host| !host.unreachable));
+    assert!(fold.snapshot().outcome.unwrap().retriable);
+}
+
+#[test]
+fn what_was_found_before_ansible_started_is_the_reason() {
+    let model = model("Join", &["prepare"], &["w1", "w2"]);
+    let mut fold = Fold::new(&model, "");
+    let why = crate::unreachable::explain("root@h: Permission denied (publickey).");
+    fold.blocked("w1", why);
+    for line in [
+        "prepare",
+        "w1 unreachable Connection closed by UNKNOWN port 65535",
+        "w2 ok",
+        "prepare?",
+        "w2 ok",
+        "end w1",
+    ] {
+        for event in events(&model, line) {
+            fold.line(event.to_string().as_bytes(), &Scrubber::default());
+        }
+    }
+    fold.end(FAILED);
+    let snapshot = fold.snapshot();
+    assert_eq!(
+        snapshot.hosts[0].failure.as_ref().unwrap().reason,
+        "AuthenticationFailed"
+    );
+    assert!(
+        snapshot
+            .outcome
+            .unwrap()
+            .message
+            .starts_with("1 of 2 workers joined; w1: prepare: AuthenticationFailed: ")
+    );
+}
+
+#[test]
+fn a_stopped_run_says_which_hosts_are_quiet() {
+    let names = ["w1", "w2", "w3", "w4", "w5"];
+    let model = model("Join", &["prepare"], &names);
+    let check = |quiet: &[(&str, bool)], expected: &str| {
+        let mut fold = fold(&model, &["prepare"]);
+        for (host, quiet) in quiet {
+            fold.quiet(host, *quiet);
+        }
+        let message = fold.end(Ending::Canceled).message;
+        assert_eq!(
+            message,
+            format!("stopped because it was asked to, before step prepare was done{expected}")
+        );
+    };
+    check(&[], "");
+    check(&[("w1", true)], "; the host is quiet");
+    check(&[("w1", true), ("w2", true)], "; all 2 hosts are quiet");
+    check(
+        &[("w1", true), ("w2", false)],
+        "; 1 of 2 hosts are quiet, not confirmed: w2",
+    );
+    let loud = names.map(|name| (name, false));
+    check(
+        &loud,
+        "; 0 of 5 hosts are quiet, not confirmed: w1, w2, w3; and 2 more hosts",
+    );
+}
+
+#[test]
+fn a_resumed_run_is_done_when_the_rest_is() {
+    let model = model("Join", &["prepare", "node"], &["w1"]);
+    let mut fold = Fold::new(&model, "");
+    fold.begin_at(1);
+    for line in ["node", "w1 ok", "node?", "w1 ok", "end"] {
+        for event in events(&model, line) {
+            fold.line(event.to_string().as_bytes(), &Scrubber::default());
+        }
+    }
+    assert_eq!(fold.end(DONE).phase, RunPhase::Succeeded);
+    let passed = fold.snapshot().steps[0].clone();
+    assert_eq!(
+        (passed.started_at, passed.finished_at, passed.changed),
+        (None, None, 0)
+    );
+
+    let mut fold = Fold::new(&model, "");
+    fold.begin_at(2);
+    assert_eq!(fold.end(DONE).phase, RunPhase::Succeeded);
+}
+
+#[test]
 fn a_failure_that_a_rescue_caught_is_none() {
     let model = model("Join", &["prepare"], &["w1"]);
     let check = |script: &[&str], ending: Ending, expected: &str| {
@@ -455,6 +584,97 @@ fn a_status_of_many_hosts_stays_small_enough_to_be_stored() {
     assert!(snapshot.hosts.iter().all(|host| host.failure.is_some()));
 }
 
+/// Everything that a hostile machine can put into a result, as long as it may be, in characters that take most bytes.
+#[test]
+fn fifty_hosts_with_full_results_fit_the_object() {
+    let names: Vec<String> = (0..50).map(|n| format!("w{n}{}", "x".repeat(60))).collect();
+    let steps: Vec<&str> = crds::Step::ALL.iter().map(|step| step.name()).collect();
+    let model = model(
+        "Join",
+        &steps,
+        &names.iter().map(String::as_str).collect::<Vec<_>>(),
+    );
+    let long = "\u{10ffff}\"\\".repeat(3000);
+    let mut fold = fold(&model, &["prepare"]);
+    for name in &names {
+        let findings: Vec<_> = (0..40)
+            .map(|n| json!({"name": format!("F{n}{}", "y".repeat(50)), "severity": "error", "message": long}))
+            .collect();
+        for finding in [
+            json!({"kind": "preflight", "findings": findings}),
+            json!({"kind": "clean", "clean": false, "leftovers": vec![long.clone(); 30]}),
+            json!({"kind": "facts", "osImage": long, "kernel": long, "architecture": long, "machineId": long}),
+        ] {
+            let event = json!({"event": "result", "at": 1, "host": name, "task": long, "status": "failed", "reason": "A".repeat(64),
+                "msg": long, "finding": finding});
+            fold.line(event.to_string().as_bytes(), &Scrubber::default());
+        }
+        fold.host_key(name, &long);
+        fold.fence(
+            name,
+            crds::playbook_run::Fence {
+                epoch: i64::MAX,
+                token: i64::MAX,
+            },
+        );
+        fold.quiet(name, false);
+    }
+    fold.end(Ending::Canceled);
+    let snapshot = fold.snapshot();
+    // As it is stored: what the operator says beside it, the spec, and both owners' lists of fields.
+    let mut run: Value = json!({"apiVersion": "clusterwright.dev/v1alpha1", "kind": "PlaybookRun", "metadata": {"name": "r"},
+        "spec": {"intent": "Join", "clusterName": "c", "steps": steps, "hosts": names, "vars": {"v": "x".repeat(256 * 1024)}},
+        "status": snapshot});
+    run["status"]["message"] = json!("\u{10ffff}".repeat(1024));
+    let typed: crds::PlaybookRun = serde_json::from_value(run.clone()).unwrap();
+    assert_eq!(typed.status.unwrap().hosts.len(), 50);
+    let fields: Vec<_> = snapshot
+        .hosts
+        .iter()
+        .map(|host| json!({format!("k:{{\"name\":\"{}\"}}", host.name): fields(host)}))
+        .collect();
+    run["metadata"]["managedFields"] = json!([{"manager": "clusterwright-executor", "fieldsV1": fields}]);
+    let size = serde_json::to_vec(&run).unwrap().len();
+    assert!(size < 3 << 19, "{size} bytes");
+    assert!(
+        snapshot
+            .hosts
+            .iter()
+            .all(|host| host.failure.is_some() && host.quiet == Some(false) && host.fence.is_some())
+    );
+    // The last word is short enough for the kubelet, too.
+    assert!(crate::outcome::termination_message(&snapshot.outcome.unwrap()).len() <= 2048);
+}
+
+/// A field for each that is set, as the API server lists them.
+fn fields(host: &crds::playbook_run::HostResult) -> Value {
+    let value = serde_json::to_value(host).unwrap();
+    let fields = value
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(|key| (format!("f:{key}"), json!({})));
+    fields.collect::<serde_json::Map<_, _>>().into()
+}
+
+#[test]
+fn a_stream_of_a_hundred_megabytes_without_a_newline_does_no_harm() {
+    let model = model("Join", &["prepare"], &["w1"]);
+    let mut fold = Fold::new(&model, "");
+    let mut lines = crate::lines::Lines::default();
+    let mut seen = 0;
+    let chunk = vec![b'{'; 1 << 20];
+    for _ in 0..100 {
+        lines.push(&chunk, |_| seen += 1);
+    }
+    lines.push(b"\n{\"event\":\"playbook\",\"file\":\"prepare.yml\"}\n", |line| {
+        seen += 1;
+        assert!(line.len() <= crate::lines::LINE_LIMIT);
+        fold.line(line, &Scrubber::default());
+    });
+    assert_eq!((seen, fold.snapshot().progress.step.as_str()), (2, "prepare"));
+}
+
 #[test]
 fn a_snapshot_names_no_field_of_the_operator() {
     let model = model("Join", &["prepare"], &["w1"]);
@@ -484,7 +704,7 @@ fn any_event() -> impl Strategy<Value = Value> {
         any::<bool>().prop_map(Value::from),
         Just(Value::Null),
     ];
-    let kind = prop_oneof!["playbook", "play", "task", "result", "stats", "new"];
+    let kind = prop_oneof!["playbook", "play", "task", "result", "gate", "stats", "new"];
     let keys = prop_oneof![
         "file", "dir", "tasks", "name", "hosts", "host", "task", "status", "changed", "ignored", "msg",
         "reason", "finding", "at"
@@ -510,7 +730,12 @@ fn any_line() -> impl Strategy<Value = Vec<u8>> {
             line.splice(at..at, bytes);
             line
         });
-    prop_oneof![4 => event, 2 => broken, 1 => proptest::collection::vec(any::<u8>(), 0..200)]
+    // One that was cut off.
+    let cut = (event.clone(), any::<prop::sample::Index>()).prop_map(|(mut line, at)| {
+        line.truncate(at.index(line.len()));
+        line
+    });
+    prop_oneof![4 => event, 2 => broken, 1 => cut, 1 => proptest::collection::vec(any::<u8>(), 0..200)]
 }
 
 /// Every limit of the schema that concerns the executor's fields.
@@ -551,7 +776,8 @@ proptest! {
     fn whatever_comes_through_the_stream_the_status_keeps_its_limits(
         lines in proptest::collection::vec(any_line(), 0..40),
         ending in prop_oneof![
-            Just(DONE), Just(FAILED), Just(Ending::Exited(None)), Just(Ending::Canceled), Just(Ending::DeadlineExceeded)
+            Just(DONE), Just(FAILED), Just(Ending::Exited(None)), Just(Ending::Canceled), Just(Ending::DeadlineExceeded),
+            Just(Ending::Paused(crds::Step::Etcd))
         ],
     ) {
         let model = model("Install", &["prepare", "etcd"], &["m1+", "w1"]);
