@@ -126,9 +126,11 @@ impl Course<'_> {
                 moved = (Instant::now(), latest.clone());
             }
             let following = self.struck.last().is_some_and(|struck| !struck.is_over());
+            if let Some(mark) = &latest {
+                self.take_aim(mark, following, &mut aim).await?;
+            }
             if following {
                 self.follow().await?;
-                aim = None;
             } else if self.has_ended() {
                 return Ok(());
             } else if let Some(mark) = latest {
@@ -153,27 +155,43 @@ impl Course<'_> {
         })
     }
 
-    /// Takes aim at the run under way, and hits when it is in a step that is asked for.
-    async fn approach(&mut self, mark: &Mark, aim: &mut Option<Aim>) -> Result<()> {
+    /// Takes aim at the run under way, also while the hit before is recovered from: a step may last a fifth of a second.
+    async fn take_aim(&mut self, mark: &Mark, following: bool, aim: &mut Option<Aim>) -> Result<()> {
         let Some(fault) = self.next_fault(mark.place) else {
             return Ok(());
         };
-        if aim.as_ref().is_none_or(|aim| aim.run != mark.run) {
-            let machine =
-                inject::machine_of(&self.machines, mark.place.intent).context("the machine is missing")?;
-            match inject::aim(self.scenario, fault, &mark.run, machine).await {
-                Ok(taken) => *aim = Some(taken),
-                // The run may be over, or an operator not lead yet: the next look tells.
-                Err(error) => {
-                    self.late
-                        .insert(mark.place, format!("no aim could be taken: {error:#}"));
-                    return Ok(());
-                }
+        let known = aim
+            .as_ref()
+            .is_some_and(|aim| aim.run == mark.run && aim.fault == fault);
+        let hit = self
+            .struck
+            .last()
+            .is_some_and(|struck| struck.aim.run == mark.run);
+        // Who leads may change until all is as before.
+        if known || (following && (hit || fault.hits_the_operator())) {
+            return Ok(());
+        }
+        let machine =
+            inject::machine_of(&self.machines, mark.place.intent).context("the machine is missing")?;
+        match inject::aim(self.scenario, fault, &mark.run, machine).await {
+            Ok(taken) => *aim = Some(taken),
+            // The run may be over, or no operator lead yet: the next look tells.
+            Err(error) => {
+                self.late
+                    .insert(mark.place, format!("no aim could be taken: {error:#}"));
             }
         }
+        Ok(())
+    }
+
+    /// Hits the run when it is in a step that is asked for.
+    async fn approach(&mut self, mark: &Mark, aim: &mut Option<Aim>) -> Result<()> {
         let wished = self.wanted.get(&mark.place).copied();
         let entered = self.trail.entered(&mark.run, mark.place).map(|mark| mark.at);
-        if let (Some((fault, tries)), Some(entered), Some(aim)) = (wished, entered, aim.take()) {
+        let (Some((fault, tries)), Some(entered)) = (wished, entered) else {
+            return Ok(());
+        };
+        if let Some(aim) = aim.take_if(|aim| aim.run == mark.run && aim.fault == fault) {
             self.wanted.remove(&mark.place);
             self.hit(fault, mark.place, tries, entered, aim).await?;
         }
@@ -201,10 +219,9 @@ impl Course<'_> {
             if self.trail.is_past(place, entered, Timestamp::now())
                 || self.sight.with(|view| is_over(view.run(&aim.run)))
             {
-                self.late.insert(
-                    place,
-                    format!("the step was over after less than {:.1} s", moment.as_secs_f64()),
-                );
+                let why = format!("the step was over after less than {:.2} s", moment.as_secs_f64());
+                self.scenario.say(&format!("{} in {place}: {why}", fault.name()));
+                self.late.insert(place, why);
                 return Ok(());
             }
             if since >= moment {

@@ -26,6 +26,8 @@ pub use metadata::{Node, leader_is_back, use_all_nodes, use_only};
 
 /// What will be hit.
 pub struct Aim {
+    /// By what.
+    pub fault: Fault,
     /// The run under way.
     pub run: String,
     /// The machine that it works on.
@@ -121,6 +123,7 @@ pub async fn aim(scenario: &Scenario, fault: Fault, run: &str, machine: &Machine
         | Fault::ClusterDeleted => Target::Object,
     };
     Ok(Aim {
+        fault,
         run: run.to_owned(),
         machine: machine.clone(),
         target,

@@ -61,9 +61,9 @@ fn mix(state: u64) -> u64 {
 /// How long the step takes on a machine of the lab, from its first command to its last.
 fn typical_length(step: Step) -> Duration {
     let milliseconds = match step {
-        Step::BootstrapOs => 500,
-        Step::Preflight => 400,
-        Step::Prepare => 400,
+        Step::BootstrapOs => 250,
+        Step::Preflight => 350,
+        Step::Prepare => 180,
         Step::ContainerRuntime => 3500,
         Step::Etcd => 1800,
         Step::ControlPlane => 7000,

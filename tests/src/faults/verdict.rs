@@ -134,7 +134,7 @@ fn of_sentences(hit: &Hit) -> Option<String> {
 fn lacks(hit: &Hit, said: &str) -> Vec<&'static str> {
     let names = |words: &[&str]| words.iter().any(|word| said.contains(word));
     // After a cancel a person decides what is next.
-    let next = ["attempt", "tried again", "next try", "to go on", "resumes"];
+    let next = ["goes on where it stopped", "attempt", "tried again", "to go on"];
     let reason = hit.reasons.iter().any(|reason| said.contains(reason.as_str())) || said.contains("cancel");
     let mut lacks = Vec::new();
     if !said.contains(&hit.host) {

@@ -46,15 +46,18 @@ impl Course<'_> {
             uids: view.uids.clone(),
             end: end.map(|error| format!("{error:#}")),
         };
+        // A run that went on after a hit was not interrupted by it, but by the next.
+        let last = |struck: &Struck| {
+            let later = self.struck.iter().rfind(|other| other.aim.run == struck.aim.run);
+            later.is_none_or(|later| later.at == struck.at)
+        };
         let landed = self.struck.iter().filter(|struck| struck.landed);
-        Ok(landed
-            .map(|struck| {
-                (
-                    struck.place,
-                    verdict::judge(&hit(struck, &view, &self.trail), &install),
-                )
-            })
-            .collect())
+        let judged = landed.map(|struck| {
+            let mut hit = hit(struck, &view, &self.trail);
+            hit.interrupted &= last(struck);
+            (struck.place, verdict::judge(&hit, &install))
+        });
+        Ok(judged.collect())
     }
 
     async fn is_ready(&self) -> Result<()> {

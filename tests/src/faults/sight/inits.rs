@@ -60,7 +60,8 @@ impl Drop for Inits {
 fn look(machines: &[Machine], known: &mut BTreeMap<(i32, u64), Identity>, seen: &Mutex<Vec<Init>>) {
     let numbers = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     for pid in numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
-        if !is_init(&command_line(pid)) {
+        // A child has its parent's words until it becomes another program.
+        if !is_init(&command_line(pid)) || parent(pid).is_some_and(|parent| is_init(&command_line(parent))) {
             continue;
         }
         let Some((machine, identity)) = machines
@@ -82,6 +83,13 @@ fn look(machines: &[Machine], known: &mut BTreeMap<(i32, u64), Identity>, seen: 
         known.insert(key, identity);
         seen.lock().unwrap_or_else(PoisonError::into_inner).push(init);
     }
+}
+
+fn parent(pid: i32) -> Option<i32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok())
 }
 
 fn is_init(command: &str) -> bool {
