@@ -92,7 +92,7 @@ struct Belongings {
     runs: Vec<Arc<PlaybookRun>>,
 }
 
-async fn pass(ctx: Arc<Context>, cached: Arc<ClusterDeployment>) -> Result<Pass, Error> {
+pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<ClusterDeployment>) -> Result<Pass, Error> {
     let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
     let api: Api<ClusterDeployment> = Api::namespaced(ctx.client.clone(), &namespace);
     let found = api.get_opt(&name).await;
@@ -318,3 +318,6 @@ async fn tell(ctx: &Context, deployment: &ClusterDeployment, conditions: &[Condi
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

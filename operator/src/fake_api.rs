@@ -137,6 +137,17 @@ impl FakeApi {
         self.lock().conflicts = Some((at, times));
     }
 
+    /// Changes so far, whoever made them.
+    pub(crate) fn changes(&self) -> u64 {
+        self.lock().version
+    }
+
+    /// Whether conflicts are being answered.
+    pub(crate) fn is_disturbed(&self) -> bool {
+        let state = self.lock();
+        matches!(state.conflicts, Some((at, 1..)) if state.writes >= at)
+    }
+
     /// Deletes what has lost its owners, as a garbage collector does.
     pub(crate) fn collect_garbage(&self) {
         let mut state = self.lock();

@@ -90,7 +90,7 @@ fn references(ctx: &Context, namespace: &str, wanted: impl Fn(&Machine) -> bool)
         .collect()
 }
 
-async fn pass(ctx: Arc<Context>, cached: Arc<Machine>) -> Result<Pass, Error> {
+pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<Machine>) -> Result<Pass, Error> {
     let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
     let cluster = cached.spec.cluster_name.clone();
     let deployment = ctx.cache.cluster_deployments.get(&namespace, &cluster);

@@ -57,7 +57,7 @@ fn references(
     sets.iter().map(|set| ObjectRef::from_obj(set.as_ref())).collect()
 }
 
-async fn pass(ctx: Arc<Context>, set: Arc<MachineSet>) -> Result<Pass, Error> {
+pub(crate) async fn pass(ctx: Arc<Context>, set: Arc<MachineSet>) -> Result<Pass, Error> {
     let (namespace, name) = (set.namespace().unwrap_or_default(), set.name_any());
     let deployment = ctx
         .cache

@@ -1,0 +1,279 @@
+//! The controllers of ClusterDeployment, MachineSet and Machine through a whole life of a cluster, cut off and refused at
+//! every write.
+
+use std::sync::Arc;
+
+use crds::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
+use serde_json::{Value, json};
+
+use super::pass;
+use crate::context::Context;
+use crate::fake_api::{Cut, FakeApi};
+
+const DEPLOYMENT: &str = "clusterdeployments/fleet/a";
+const TURNS: usize = 30;
+
+/// Two Hosts, and a cluster of one control plane and one worker that is wanted.
+fn world() -> FakeApi {
+    let api = FakeApi::default();
+    let group = "apiVersion: clusterwright.dev/v1alpha1";
+    for host in ["h1", "h2"] {
+        api.put("hosts", &format!("{{{group}, kind: Host, metadata: {{name: {host}, namespace: fleet}}, spec: {{address: 10.0.0.1, ssh: {{credentialsRef: {{name: k}}}}}}, status: {{cleanedEpoch: 0, conditions: [{{type: Ready, status: 'True', reason: Available, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}}]}}}}"));
+    }
+    api.put("clusterdeployments", &format!("{{{group}, kind: ClusterDeployment, metadata: {{name: a, namespace: fleet}}, spec: {{kubernetesVersion: 1.35.4, controlPlane: {{replicas: 1, hosts: [h1]}}, workers: [{{name: w, replicas: 1, hosts: [h2]}}], artifacts: {{url: 'http://x'}}}}}}"));
+    api
+}
+
+fn look(ctx: &Context, api: &FakeApi) {
+    ctx.cache
+        .cluster_deployments
+        .fill(api.list::<ClusterDeployment>("clusterdeployments"));
+    ctx.cache.clusters.fill(api.list::<Cluster>("clusters"));
+    ctx.cache.machine_sets.fill(api.list::<MachineSet>("machinesets"));
+    ctx.cache.machines.fill(api.list::<Machine>("machines"));
+    ctx.cache.hosts.fill(api.list::<Host>("hosts"));
+    ctx.cache.runs.fill(api.list::<PlaybookRun>("playbookruns"));
+}
+
+/// One look at what is there, and one pass of every object. What goes wrong is tried again by the next one.
+async fn turn(ctx: &Arc<Context>, api: &FakeApi) {
+    look(ctx, api);
+    for deployment in api.list("clusterdeployments") {
+        let _ = pass(ctx.clone(), Arc::new(deployment)).await;
+    }
+    look(ctx, api);
+    for set in api.list("machinesets") {
+        let _ = crate::machine_set::pass(ctx.clone(), Arc::new(set)).await;
+    }
+    look(ctx, api);
+    for machine in api.list("machines") {
+        let _ = crate::machine::pass(ctx.clone(), Arc::new(machine)).await;
+    }
+}
+
+/// What the others do: a run that holds the lock works, and then succeeds; what has lost its owners goes.
+fn others_go_on(api: &FakeApi) {
+    let operations = api
+        .get(DEPLOYMENT)
+        .map(|deployment| deployment["status"]["operations"].clone())
+        .unwrap_or_default();
+    for held in operations.as_array().into_iter().flatten() {
+        let key = format!("playbookruns/fleet/{}", held["run"].as_str().unwrap());
+        let Some(run) = api.get(&key) else { continue };
+        match run["status"]["phase"].as_str() {
+            None => api.edit(&key, |run| {
+                run["status"] = json!({ "phase": "Running", "token": held["token"], "startedAt": "2026-01-01T00:00:00Z" });
+            }),
+            Some("Running") => api.edit(&key, |run| {
+                let clean = run["spec"]["intent"] == "Reset";
+                let result = |host: &Value| json!({ "name": host, "ok": 1, "clean": clean });
+                let hosts: Vec<Value> = run["spec"]["hosts"].as_array().unwrap().iter().map(result).collect();
+                run["status"]["hosts"] = json!(hosts);
+                run["status"]["phase"] = json!("Succeeded");
+                run["status"]["finishedAt"] = json!("2026-01-01T00:01:00Z");
+            }),
+            Some(_) => {}
+        }
+    }
+    api.collect_garbage();
+}
+
+/// Until nothing is written any more, or for so many turns.
+async fn until_rest(api: &FakeApi, turns: usize) {
+    let ctx = api.context();
+    for _ in 0..turns {
+        let before = api.changes();
+        turn(&ctx, api).await;
+        others_go_on(api);
+        turn(&ctx, api).await;
+        if api.changes() == before && !api.is_disturbed() {
+            return;
+        }
+    }
+}
+
+fn delete(api: &FakeApi) {
+    if api.get(DEPLOYMENT).is_some() {
+        api.edit(DEPLOYMENT, |deployment| {
+            deployment["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        });
+    }
+}
+
+fn names_of(api: &FakeApi, plural: &str) -> Vec<String> {
+    let prefix = format!("{plural}/");
+    let names = api.names();
+    names
+        .into_iter()
+        .filter(|name| name.starts_with(&prefix))
+        .collect()
+}
+
+/// What stands once the cluster does, and which runs were made until it is gone.
+#[derive(Debug, PartialEq)]
+struct Life {
+    standing: Vec<String>,
+    runs: Vec<String>,
+}
+
+/// A whole life; `mend` comes when nothing goes on any more.
+async fn live(api: &FakeApi, mend: impl Fn(&FakeApi)) -> Life {
+    until_rest(api, TURNS).await;
+    if !stands(api) {
+        mend(api);
+        until_rest(api, TURNS).await;
+    }
+    let standing = api.names();
+    let mut runs = names_of(api, "playbookruns");
+    delete(api);
+    for _ in 0..2 {
+        let ctx = api.context();
+        for _ in 0..TURNS {
+            let before = api.changes();
+            turn(&ctx, api).await;
+            runs.extend(names_of(api, "playbookruns"));
+            others_go_on(api);
+            if api.changes() == before && !api.is_disturbed() {
+                break;
+            }
+        }
+        mend(api);
+    }
+    runs.sort();
+    runs.dedup();
+    Life { standing, runs }
+}
+
+fn stands(api: &FakeApi) -> bool {
+    let machines: Vec<Machine> = api.list("machines");
+    let provisioned = |machine: &Machine| {
+        machine
+            .status
+            .as_ref()
+            .is_some_and(|status| status.provisioned_at.is_some())
+    };
+    machines.len() == 2 && machines.iter().all(provisioned)
+}
+
+/// Nothing of the cluster is left, and its Hosts are nobody's.
+fn assert_gone(api: &FakeApi, place: &str) {
+    let left: Vec<String> = api
+        .names()
+        .into_iter()
+        .filter(|name| !name.starts_with("hosts/"))
+        .collect();
+    assert_eq!(left, [""; 0], "{place}");
+    for host in api.list::<Host>("hosts") {
+        let (claim, epoch) = (&host.spec.claim_ref, host.spec.claim_epoch);
+        assert_eq!(
+            (claim, epoch),
+            (&None, 1),
+            "{place}: claimed once, and given back"
+        );
+        assert_eq!(host.metadata.finalizers.unwrap_or_default(), [""; 0], "{place}");
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_lives_and_goes_and_at_rest_nothing_is_written() {
+    let api = world();
+    until_rest(&api, TURNS).await;
+    assert!(stands(&api), "{:#?}", api.requests());
+    let before = api.writes();
+    let ctx = api.context();
+    for _ in 0..3 {
+        turn(&ctx, &api).await;
+    }
+    assert_eq!(api.writes(), before, "{:#?}", &api.requests()[before..]);
+    let requests = api.requests();
+    let first = |wanted: &str| {
+        requests
+            .iter()
+            .position(|request| request.starts_with(wanted))
+            .unwrap()
+    };
+    assert!(
+        first("PUT clusterdeployments/fleet/a/status") < first("PATCH machinesets/"),
+        "the lock is there before anything is made: {requests:#?}"
+    );
+    let life = live(&api, |_| {}).await;
+    assert_eq!(life.runs.len(), 3, "an install, a join, a reset: {:?}", life.runs);
+    assert_gone(&api, "undisturbed");
+}
+
+/// Wherever the operator is cut off, the next one goes on, makes the same objects and no others.
+#[tokio::test]
+async fn a_crash_at_any_write_of_a_clusters_life_changes_nothing_in_the_end() {
+    let whole = world();
+    let expected = live(&whole, |_| {}).await;
+    for kind in [Cut::Before, Cut::After] {
+        for number in 0..whole.writes() {
+            let api = world();
+            api.cut(Some((number, kind)));
+            let life = live(&api, |api| api.cut(None)).await;
+            let place = format!("cut off {kind:?} write {number}: {:#?}", api.requests());
+            assert_eq!(life, expected, "{place}");
+            assert_gone(&api, &place);
+        }
+    }
+}
+
+#[tokio::test]
+async fn conflicts_at_any_write_one_or_twenty_are_tried_again() {
+    let whole = world();
+    let expected = live(&whole, |_| {}).await;
+    for times in [1, 20] {
+        for number in 0..whole.writes() {
+            let api = world();
+            api.conflict(number, times);
+            let life = live(&api, |_| {}).await;
+            let place = format!("{times} conflicts from write {number}: {:#?}", api.requests());
+            assert_eq!(life, expected, "{place}");
+            assert_gone(&api, &place);
+        }
+    }
+}
+
+fn custom(api: &FakeApi, name: &str, status: &str) {
+    api.put("playbookruns", &format!("{{apiVersion: clusterwright.dev/v1alpha1, kind: PlaybookRun, metadata: {{name: {name}, namespace: fleet}}, spec: {{clusterName: a, intent: Custom, steps: [prepare], hosts: [h1]}}, status: {status}}}"));
+}
+
+fn lock(api: &FakeApi) -> Value {
+    let status = api.get(DEPLOYMENT).unwrap()["status"].clone();
+    json!([status["operations"], status["lastToken"]])
+}
+
+#[tokio::test]
+async fn a_holder_that_the_cache_does_not_show_is_looked_for_before_its_place_is_taken() {
+    let api = world();
+    custom(&api, "holder", "{phase: Running, token: 7}");
+    let held = json!([{ "run": "holder", "mode": "Exclusive", "hosts": ["h1"], "token": 7, "startedAt": "2026-01-01T00:00:00Z" }]);
+    api.edit(DEPLOYMENT, |deployment| {
+        deployment["status"] = json!({ "operations": held, "lastToken": 7 });
+    });
+    let ctx = api.context();
+    ctx.cache.runs.fill(Vec::new());
+    let deployment = || Arc::new(api.list::<ClusterDeployment>("clusterdeployments").remove(0));
+    let _ = pass(ctx.clone(), deployment()).await;
+    let _ = pass(ctx.clone(), deployment()).await;
+    assert_eq!(lock(&api), json!([held, 7]));
+    api.edit("playbookruns/fleet/holder", |run| {
+        run["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    });
+    assert_eq!(api.get("playbookruns/fleet/holder"), None);
+    let _ = pass(ctx.clone(), deployment()).await;
+    assert_eq!(lock(&api), json!([null, 7]));
+}
+
+#[tokio::test]
+async fn a_lock_is_never_opened_by_what_a_cache_does_not_show() {
+    let api = world();
+    custom(&api, "old", "{phase: Succeeded, token: 41}");
+    custom(&api, "waits", "{}");
+    let ctx = api.context();
+    let _ = pass(ctx.clone(), Arc::new(api.list("clusterdeployments").remove(0))).await;
+    let _ = pass(ctx.clone(), Arc::new(api.list("clusterdeployments").remove(0))).await;
+    let status = api.get(DEPLOYMENT).unwrap()["status"].clone();
+    let token = status["operations"][0]["token"].as_i64();
+    assert!(token > Some(41), "{status}");
+}
