@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::RunObserved;
 use super::conclusion::{Conclusion, UNCONFIRMED, end_of};
 use super::pod::{Why, has_begun, has_ended, node_is_silent, node_of, terminated, waits_for};
-use super::working::{argument, pending};
+use super::working::{argument, pending, waited_for};
 
 /// A Pod that was asked to end is given up this long after its grace period; one whose node is silent has no use for
 /// that.
@@ -168,8 +168,7 @@ fn by_exit(observed: &RunObserved<'_>, pod: &Pod) -> Ending {
 fn given_up(observed: &RunObserved<'_>, pod: &Pod) -> Option<Ending> {
     let ends = pod.metadata.deletion_timestamp.as_ref()?.0.as_second();
     let Some(node) = node_of(pod) else {
-        let held_up = waits_for(pod).message;
-        return Some(Ending::NeverBegan(format!("its Pod was deleted: {held_up}")));
+        return Some(Ending::NeverBegan(held_up(observed)));
     };
     let asked = ends - pod.metadata.deletion_grace_period_seconds.unwrap_or_default();
     let from = if node_is_silent(pod) { asked } else { ends };
@@ -212,12 +211,10 @@ fn without_pod(observed: &RunObserved<'_>) -> Option<Ending> {
     }))
 }
 
-/// What was last said of a Pod that did not come up.
+/// Why the Pod that is gone never began.
 fn held_up(observed: &RunObserved<'_>) -> String {
-    let status = observed.run.status.as_ref();
-    let said = status.and_then(|status| status.message.clone());
-    match observed.trouble {
-        Some(trouble) => trouble.message.clone(),
-        None => said.unwrap_or_else(|| "its Pod was ended before it began".into()),
-    }
+    let said = waited_for(observed).map(str::to_owned);
+    let seen = observed.trouble.map(|trouble| trouble.message.clone());
+    said.or(seen)
+        .unwrap_or_else(|| "its Pod was ended before it began".into())
 }

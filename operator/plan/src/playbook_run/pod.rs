@@ -75,6 +75,10 @@ pub(super) fn waits_for(pod: &Pod) -> Why {
     let node = node_of(pod).unwrap_or("a node");
     match waiting.reason.as_deref() {
         Some("ImagePullBackOff" | "ErrImagePull" | "InvalidImageName" | "ErrImageNeverPull") => {
+            // The same failure is told with and without the wait before the next try.
+            let message = message
+                .split_once("ErrImagePull: ")
+                .map_or(&*message, |(_, why)| why);
             Why::new("ImagePullFailed", format!("cannot pull image {image}: {message}"))
         }
         None | Some("ContainerCreating" | "PodInitializing") => {

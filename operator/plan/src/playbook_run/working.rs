@@ -177,16 +177,30 @@ pub(super) fn progress(observed: &RunObserved<'_>) -> Option<String> {
 /// Why no Pod works yet.
 pub(super) fn pending(observed: &RunObserved<'_>) -> Why {
     let said = match observed.pods.first() {
+        Some(pod) if pod.metadata.deletion_timestamp.is_some() => {
+            // What it waited for is told until it is gone: then it is why nothing was done.
+            let waited_for = waited_for(observed).unwrap_or("its Pod is being ended");
+            return Why::new("Stopping", waited_for);
+        }
         Some(pod) => waits_for(pod),
         None => Why::new("WaitsForPod", "waits for its Pod"),
     };
     match observed.trouble {
-        Some(trouble) if !said.message.contains(&trouble.message) => Why {
-            reason: trouble.reason().unwrap_or(said.reason),
-            message: format!("{}: {}", said.message, trouble.message),
-        },
+        Some(trouble) if said.reason != "ImagePullFailed" && !said.message.contains(&trouble.message) => {
+            Why {
+                reason: trouble.reason().unwrap_or(said.reason),
+                message: format!("{}: {}", said.message, trouble.message),
+            }
+        }
         _ => said,
     }
+}
+
+/// What was last said of a Pod that did not come up.
+pub(super) fn waited_for<'a>(observed: &RunObserved<'a>) -> Option<&'a str> {
+    let status = observed.run.status.as_ref();
+    let status = status.filter(|status| status.phase == Some(RunPhase::Pending))?;
+    status.message.as_deref()
 }
 
 /// Whether the log is there to be read.

@@ -385,6 +385,50 @@ fn a_pod_that_never_started_until_the_deadline_is_no_failed_attempt() {
 }
 
 #[test]
+fn what_a_pod_waited_for_is_told_until_it_is_gone() {
+    let job = job("active: 1");
+    let [(_, said, pods, _), ..] = held_up();
+    let mut run = run("");
+    let shown = |run: &PlaybookRun, pods: &[Pod]| playbook_run(&observed(run, Some(&job), pods)).status;
+    run.status = Some(shown(&run, &pods));
+    let waited = run.status.as_ref().unwrap().message.clone().unwrap();
+    assert!(waited.contains(said));
+    // Its container is not told of any more by then.
+    let going = pod(
+        ", deletionTimestamp: 2026-01-01T00:59:59Z",
+        ", nodeName: n1",
+        "phase: Pending",
+    );
+    run.status = Some(shown(&run, &[going]));
+    assert_eq!(run.status.as_ref().unwrap().message.as_ref(), Some(&waited));
+}
+
+#[test]
+fn an_image_that_cannot_be_pulled_is_told_the_same_before_and_between_tries() {
+    let waiting = |reason: &str, message: &str| {
+        let status = format!(
+            "phase: Pending, containerStatuses: [{{name: executor, image: img, imageID: '', ready: false, restartCount: 0, state: {{waiting: {{reason: {reason}, message: '{message}'}}}}}}]"
+        );
+        let pods = [pod("", ", nodeName: n1", &status)];
+        let trouble = Trouble::new("Failed", &format!("Error: {reason}"));
+        let job = job("active: 1");
+        let run = run("");
+        let plan = playbook_run(&RunObserved {
+            trouble: Some(&trouble),
+            ..observed(&run, Some(&job), &pods)
+        });
+        plan.status.message
+    };
+    let first = waiting("ErrImagePull", "no such host");
+    let between = waiting(
+        "ImagePullBackOff",
+        "Back-off pulling image \"img\": ErrImagePull: no such host",
+    );
+    assert_eq!(first, between);
+    assert_eq!(first.as_deref(), Some("cannot pull image img: no such host"));
+}
+
+#[test]
 fn an_image_that_was_replaced_is_not_waited_for_any_more() {
     let job = job("active: 1");
     let [(_, _, pods, _), ..] = held_up();
