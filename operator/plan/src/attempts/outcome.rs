@@ -57,7 +57,12 @@ impl Failure {
 
     /// The executor is gone, and nobody asked it to go.
     pub(super) fn is_lost_contact(&self) -> bool {
-        self.interrupted && !self.was_stopped() && self.reason != "NotStarted"
+        self.interrupted && !self.was_stopped() && self.has_begun()
+    }
+
+    /// False: its executor did not start, and no machine was touched.
+    pub(super) fn has_begun(&self) -> bool {
+        self.reason != "NotStarted"
     }
 
     /// Its time was over, or somebody took its Job away.
@@ -84,6 +89,8 @@ pub fn outcome(run: &PlaybookRun, host: &str) -> Outcome {
     match phase {
         RunPhase::Canceled if reason_of(status) == "Paused" => Outcome::Held,
         RunPhase::Canceled => Outcome::Canceled,
+        // That it cannot be seen to have stopped does not make it be wanted again.
+        RunPhase::Unknown if run.spec.cancel => Outcome::Canceled,
         _ if own.is_some() => own.map_or(Outcome::Canceled, Outcome::Failed),
         RunPhase::Succeeded => succeeded(status, result, host, resets),
         RunPhase::Unknown => Outcome::Failed(unknown(status)),
@@ -225,6 +232,13 @@ mod tests {
             other => format!("{other:?}"),
         };
         assert_eq!(found, expected, "{status}");
+    }
+
+    #[test]
+    fn a_canceled_run_that_was_lost_from_sight_is_not_wanted_again() {
+        let mut run = run("prepare, node", "{phase: Unknown, message: gone}");
+        run.spec.cancel = true;
+        assert_eq!(outcome(&run, "h"), Outcome::Canceled);
     }
 
     #[test]

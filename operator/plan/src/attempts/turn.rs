@@ -117,13 +117,19 @@ pub fn turn(tried: &[Tried], policy: &Policy, now: Timestamp) -> Turn {
     if counted.is_empty() {
         return again(None);
     }
-    let in_vain = in_vain(&counted);
+    // One whose executor did not start says nothing of the machine: it waits, and counts for no limit.
+    let begun: Vec<&Tried> = counted
+        .iter()
+        .copied()
+        .filter(|tried| tried.has_begun())
+        .collect();
+    let (in_vain, in_vain_at_work) = (in_vain(&counted), in_vain(&begun));
     let halted = match (&cause, policy.limit) {
         (Some(cause), _) if policy.stopped_is_final && cause.was_stopped() => true,
         (_, None) => false,
         (None, Some(_)) => true,
-        (Some(cause), Some(_)) if cause.unreachable => false,
-        (Some(cause), Some(limit)) => !cause.retriable || in_vain >= limit,
+        (Some(cause), Some(_)) if cause.unreachable || !cause.has_begun() => false,
+        (Some(cause), Some(limit)) => !cause.retriable || in_vain_at_work >= limit,
     };
     if halted {
         return Turn::Halted {
@@ -152,6 +158,12 @@ fn counts(tried: &Tried, policy: &Policy) -> bool {
     same && tried.outcome != Outcome::Held
 }
 
+impl Tried {
+    fn has_begun(&self) -> bool {
+        !matches!(&self.outcome, Outcome::Failed(failure) if !failure.has_begun())
+    }
+}
+
 /// Attempts in a row, up to the last one, that came no further than those before them. The first of all is one of them.
 fn in_vain(counted: &[&Tried]) -> usize {
     let mut furthest: Option<usize> = None;
@@ -169,7 +181,7 @@ fn goes_on(last: &Tried, policy: &Policy) -> Option<String> {
     let stopped = match &last.outcome {
         Outcome::Held | Outcome::Canceled => true,
         // One that did not begin leaves things as it found them.
-        Outcome::Failed(failure) if failure.reason == "NotStarted" => last.resumed,
+        Outcome::Failed(failure) if !failure.has_begun() => last.resumed,
         Outcome::Failed(failure) => failure.interrupted || failure.unreachable,
         Outcome::UnderWay | Outcome::Succeeded => false,
     };

@@ -52,11 +52,13 @@ fn needed(scene: &Scene<'_>, lock: &Lock) -> BTreeSet<String> {
         let installed = run.spec.intent == Intent::Install
             && !attempts::marks(run).is_empty()
             && phase == Some(RunPhase::Succeeded);
-        // That a cluster stands is never forgotten with a status; and what machines said of their tokens is read until
-        // the lock is open.
-        if installed || (lock_was_lost(scene) && run.spec.intent == Intent::Probe) {
+        // That a cluster stands is never forgotten with a status.
+        if installed {
             needed.insert(name_of(run).to_owned());
         }
+    }
+    if lock_was_lost(scene) {
+        needed.extend(telling(scene));
     }
     for member in &scene.live {
         let provisioned = member
@@ -99,6 +101,27 @@ fn lock_was_lost(scene: &Scene<'_>) -> bool {
             .iter()
             .any(|there| there.type_ == condition::LOCK_OPEN && there.status == "False")
     })
+}
+
+/// Probes in which a machine told its token, and the newest of all, by which the next one is due.
+fn telling(scene: &Scene<'_>) -> Vec<String> {
+    let mut probes: Vec<&PlaybookRun> = scene
+        .observed
+        .runs
+        .iter()
+        .copied()
+        .filter(|run| run.spec.intent == Intent::Probe)
+        .collect();
+    probes.sort_by_key(|run| std::cmp::Reverse(attempts::ended_at(run)));
+    let told = |run: &PlaybookRun| {
+        let status = run.status.as_ref();
+        status.is_some_and(|status| status.hosts.iter().any(|result| result.fence.is_some()))
+    };
+    let needed = probes
+        .iter()
+        .enumerate()
+        .filter(|(age, run)| *age < ENDLESS || told(run));
+    needed.map(|(_, run)| name_of(run).to_owned()).collect()
 }
 
 /// Attempts that the next one's turn depends on: those of the present generation, of those that nothing limits only the

@@ -12,6 +12,9 @@ use crate::attempts;
 /// Runs that hold the lock at once: fewer than the status takes.
 const MOST: usize = 60;
 
+/// No token is above this. What a machine or an executor tells is not always true, and must not use up the numbers.
+pub const HIGHEST: i64 = 1 << 53;
+
 /// What the lock is from now on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lock {
@@ -79,7 +82,10 @@ impl Claimant {
             },
             hosts: run.spec.hosts.clone(),
             over: attempts::is_over(run),
-            token: status.map_or(0, |status| status.token),
+            token: status
+                .map(|status| status.token)
+                .filter(|token| (1..=HIGHEST).contains(token))
+                .unwrap_or_default(),
             may_start: may_start && !run.spec.cancel,
             made: (
                 run.metadata.creation_timestamp.as_ref().map(|time| time.0),
@@ -149,7 +155,7 @@ pub fn decide(held: &[Operation], last_token: Option<i64>, runs: &[Claimant], no
         let behind: Vec<String> = holders.chain(earlier).collect();
         match last_token.as_mut() {
             Some(last_token) if behind.is_empty() && operations.len() < MOST => {
-                *last_token += 1;
+                *last_token = last_token.saturating_add(1);
                 operations.push(run.operation(*last_token, now));
             }
             _ => {

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 
 use super::Step;
 use super::deletion::until;
+use super::lock::HIGHEST;
 use super::runs::BATCH;
 use super::scene::Scene;
 use crate::attempts;
@@ -133,7 +134,10 @@ pub(super) fn of(scene: &Scene<'_>) -> Tokens {
         let message = format!("{silent}; asked again at {}", at.strftime("%H:%M:%S UTC"));
         return lost("MachinesSilent", until(scene, at), message);
     }
-    let run = probe(scene, &ask[..ask.len().min(BATCH)], noticed, probes.len());
+    // Old ones may be gone: the number grows, and no name comes twice.
+    let number = probes.iter().map(|run| attempts::attempt_of(run) + 1).max();
+    let ask = &ask[..ask.len().min(BATCH)];
+    let run = probe(scene, ask, noticed, number.unwrap_or_default());
     let message = match silent.is_empty() {
         true => "machines are asked".to_owned(),
         false => silent,
@@ -154,7 +158,10 @@ fn known_to_runs(scene: &Scene<'_>) -> i64 {
         .runs
         .iter()
         .filter(|run| run.spec.intent != Intent::Probe);
-    let token = |run: &PlaybookRun| run.status.as_ref().map_or(0, |status| status.token);
+    let token = |run: &PlaybookRun| {
+        let token = run.status.as_ref().map(|status| status.token);
+        token.filter(|token| *token <= HIGHEST).unwrap_or_default()
+    };
     let held = scene
         .deployment
         .status
@@ -222,9 +229,15 @@ fn said(host: &Host, name: &str, run: &PlaybookRun) -> Result<i64, String> {
         )),
         Some(HostResult {
             fence: Some(fence), ..
+        }) if fence.epoch == epoch && fence.token > HIGHEST => {
+            Err("its guard tells a token that nobody gives out".into())
+        }
+        Some(HostResult {
+            fence: Some(fence), ..
         }) if fence.epoch == epoch => Ok(fence.token),
         // No guard, or one of an earlier claim only.
-        Some(_) => Ok(0),
+        Some(HostResult { fence: Some(_), .. }) => Ok(0),
+        Some(_) => Err("its guard was not asked".into()),
         None if ended_well => Err("the probe has no result for it".into()),
         None => Err(status
             .and_then(|status| status.message.clone())
@@ -255,9 +268,8 @@ fn silent(scene: &Scene<'_>, answers: &BTreeMap<&str, Result<i64, String>>) -> S
 }
 
 /// A read-only look at machines; what their guards know comes with it.
-fn probe(scene: &Scene<'_>, hosts: &[&str], noticed: Timestamp, number: usize) -> PlaybookRun {
+fn probe(scene: &Scene<'_>, hosts: &[&str], noticed: Timestamp, attempt: i32) -> PlaybookRun {
     let noticed = noticed.to_string();
-    let attempt = i32::try_from(number).unwrap_or(i32::MAX);
     let parts = hosts.iter().copied().chain([noticed.as_str()]);
     let name = naming::run(&scene.name, scene.uid(), Intent::Probe, parts, attempt);
     let spec = PlaybookRunSpec {

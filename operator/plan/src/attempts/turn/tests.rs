@@ -254,6 +254,18 @@ fn a_machine_that_lets_nobody_in_is_tried_until_it_does() {
 }
 
 #[test]
+fn an_attempt_whose_executor_did_not_start_counts_for_no_limit_and_waits_longer_each_time() {
+    let waits = ("NotStarted", 0);
+    assert_eq!(due(&[waits]), Some(15));
+    assert_eq!(due(&[waits; 3]), Some(60));
+    assert_eq!(due(&[waits; 20]), Some(600));
+    let failed = ("TaskFailed", 0);
+    assert!(due(&[waits, waits, failed, failed]).is_some());
+    assert_eq!(due(&[waits, failed, failed, failed]), None);
+    assert!(due(&[failed, failed, failed, waits]).is_some());
+}
+
+#[test]
 fn where_it_is_said_a_stop_from_outside_waits_for_a_person() {
     let check = |reason: &str, halted: bool| {
         let policy = Policy {

@@ -171,3 +171,28 @@ fn a_cluster_that_is_deleted_with_its_lock_lost_asks_first_and_then_cleans() {
     assert!(world.gone && world.dirty.is_empty());
     assert_eq!(probes(&world), 1);
 }
+
+#[test]
+fn a_token_that_nobody_gives_out_is_not_believed() {
+    let mut world = World::new("controlPlane: {replicas: 1}", 1);
+    world.settle();
+    let ((epoch, _), run) = world.guards["h1"].clone();
+    world.guards.insert("h1".into(), ((epoch, i64::MAX), run));
+    world.lose_status();
+    world.runs[0].status.as_mut().unwrap().token = i64::MAX;
+    world.run_for(6);
+    let message = world.deployment.status.clone().unwrap().message.unwrap();
+    assert!(message.contains("a token that nobody gives out"), "{message}");
+}
+
+#[test]
+fn a_machine_that_never_answers_is_asked_on_and_its_probes_do_not_pile_up() {
+    let mut world = World::new("controlPlane: {replicas: 1}, executor: {historyLimit: 5}", 1);
+    world.settle();
+    world.silent.insert("h1".into());
+    world.lose_status();
+    world.run_for(60);
+    assert!(probes(&world) <= 9, "{}", probes(&world));
+    let newest = world.runs.last().unwrap();
+    assert!(crate::attempts::attempt_of(newest) > 20);
+}

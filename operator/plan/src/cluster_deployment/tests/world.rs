@@ -563,12 +563,11 @@ impl World {
         let result = |name: &String| HostResult {
             name: name.clone(),
             unreachable: self.silent.contains(name),
-            fence: self.guards.get(name).filter(|_| !self.silent.contains(name)).map(
-                |((epoch, token), _)| Fence {
-                    epoch: *epoch,
-                    token: *token,
-                },
-            ),
+            fence: (!self.silent.contains(name)).then(|| {
+                let highest = self.guards.get(name).map(|(highest, _)| *highest);
+                let (epoch, token) = highest.unwrap_or_default();
+                Fence { epoch, token }
+            }),
             ..HostResult::default()
         };
         let results = hosts.iter().map(result).collect();
