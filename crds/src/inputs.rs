@@ -161,6 +161,18 @@ pub fn is_variable_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
+/// How deep a variable's value may be nested: readers further on recurse, and a deep value would stop them.
+pub const VARIABLE_DEPTH_LIMIT: usize = 32;
+
+/// How deep a value is nested.
+pub fn depth(value: &serde_json::Value) -> usize {
+    match value {
+        serde_json::Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        serde_json::Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
 /// How much a finding of preflight weighs.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::step::{Intent, Step};
 
 mod status;
+mod vars;
 
 pub use status::{
     Fence, FrozenInputs, HostFailure, HostResult, PlaybookRunStatus, Progress, RunOutcome, RunPhase,
@@ -65,7 +66,11 @@ pub struct PlaybookRunSpec {
     pub hosts: Vec<String>,
     /// More variables; reserved names (`ansible_*` and Ansible's magic ones) are refused with `ReservedVariable`.
     /// Values are data: templates in them are not run.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "vars::deserialize",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
     #[schemars(schema_with = "vars_schema")]
     pub vars: BTreeMap<String, serde_json::Value>,
     /// Deadline of one attempt in seconds, 180 to 86400. Default 3600. The executor stops 120 s earlier.
@@ -94,6 +99,8 @@ fn vars_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         "type": "object",
         "description": "More variables; reserved names (`ansible_*` and Ansible's magic ones) are refused with `ReservedVariable`. Values are data: templates in them are not run.",
         "x-kubernetes-preserve-unknown-fields": true,
+        // One owner for all: the names of nested fields would make the record of owners as deep as they are.
+        "x-kubernetes-map-type": "atomic",
         "maxProperties": 128
     })
 }

@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::inputs::{
-    CredentialKind, HostInputs, RunInputs, is_reserved_variable, is_variable_name, secret_key,
+    CredentialKind, HostInputs, RunInputs, VARIABLE_DEPTH_LIMIT, depth, is_reserved_variable,
+    is_variable_name, secret_key,
 };
 use serde_json::Value;
 
@@ -14,8 +15,6 @@ use crate::secrets::{Secrets, is_name, without_newline};
 
 const HOSTS_LIMIT: usize = 500;
 const BASTIONS_LIMIT: usize = 4;
-/// Python's readers recurse: a deep value would stop them.
-const DEPTH_LIMIT: usize = 32;
 
 /// Names that are groups, or that Ansible knows.
 const NOT_HOSTS: &[&str] = &["localhost", "all", "ungrouped", "etcd"];
@@ -134,22 +133,16 @@ fn check_vars(at: &str, vars: &BTreeMap<String, Value>) -> Result<(), InputsErro
             );
         }
         let depth = depth(value);
-        if depth > DEPTH_LIMIT {
+        if depth > VARIABLE_DEPTH_LIMIT {
             return invalid(
                 &at,
-                format!("nested {depth} levels deep: {DEPTH_LIMIT} are allowed: give it as text, or flatter"),
+                format!(
+                    "nested {depth} levels deep: {VARIABLE_DEPTH_LIMIT} are allowed: give it as text, or flatter"
+                ),
             );
         }
     }
     Ok(())
-}
-
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
-        _ => 0,
-    }
 }
 
 fn is_label(name: &str) -> bool {

@@ -8,7 +8,7 @@ mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::inputs::{RunInputs, is_reserved_variable, is_variable_name};
+use crds::inputs::{RunInputs, VARIABLE_DEPTH_LIMIT, depth, is_reserved_variable, is_variable_name};
 use crds::step::{Intent, Step};
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
 
@@ -93,16 +93,23 @@ impl InputsProblem {
 
 /// What the run's own text may not say; nothing else needs to be observed to know it.
 pub fn refused(run: &PlaybookRun) -> Option<InputsProblem> {
-    run.spec.vars.keys().find_map(|name| {
+    run.spec.vars.iter().find_map(|(name, value)| {
         if is_reserved_variable(name) {
             let message = format!(
                 "vars.{name}: the name is reserved (ansible_* and Ansible's own variables are): choose another and make a new run"
             );
             return Some(InputsProblem::refused("ReservedVariable", message));
         }
-        (!is_variable_name(name)).then(|| {
+        if !is_variable_name(name) {
             let message = format!(
-                "vars.{name:?}: a variable's name is letters, digits and _, at most 128, and begins with no digit"
+                "vars.{name:?}: a variable's name is letters, digits and _, at most 128, and begins with no digit: choose another and make a new run"
+            );
+            return Some(InputsProblem::refused("InvalidVariable", message));
+        }
+        (depth(value) > VARIABLE_DEPTH_LIMIT).then(|| {
+            let message = format!(
+                "vars.{name}: nested {} levels deep or more: {VARIABLE_DEPTH_LIMIT} are allowed: give it as text, or flatter, in a new run",
+                depth(value)
             );
             InputsProblem::refused("InvalidVariable", message)
         })

@@ -198,6 +198,8 @@ fn what_cannot_be_built_says_why() {
         "InvalidVariable",
         true,
     );
+    let deep = format!(", vars: {{deep: {}1{}}}", "[".repeat(33), "]".repeat(33));
+    check("", run("Custom", "prepare", "c1", &deep), "InvalidVariable", true);
     check(
         "",
         run("Custom", "prepare", "stranger", ""),
