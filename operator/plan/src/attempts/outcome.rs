@@ -61,7 +61,7 @@ impl Failure {
     }
 
     /// False: its executor did not start, and no machine was touched.
-    pub(super) fn has_begun(&self) -> bool {
+    pub fn has_begun(&self) -> bool {
         self.reason != "NotStarted"
     }
 
