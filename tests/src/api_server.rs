@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -18,6 +18,8 @@ use serde_json::Value;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 const TOKEN: &str = "administrator-of-a-test";
+/// Administrators too; what they ask for is in the audit log.
+const AUDITED: [&str; 4] = ["operator-a", "operator-b", "operator-c", "operator-d"];
 
 /// What a test holds: the API server ends when the last test lets go of it.
 pub struct ApiServer {
@@ -125,6 +127,27 @@ impl ApiServer {
         Ok(())
     }
 
+    /// A file with the kubeconfig of an administrator whose requests are in the audit log.
+    pub fn kubeconfig(&self, user: &str) -> Result<PathBuf> {
+        ensure!(AUDITED.contains(&user), "{user} is not among {AUDITED:?}");
+        let kubeconfig = serde_json::json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "test",
+            "clusters": [{"name": "test", "cluster": {
+                "server": format!("https://127.0.0.1:{}", self.processes.port), "insecure-skip-tls-verify": true,
+            }}],
+            "users": [{"name": user, "user": {"token": token(user)}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": user}}],
+        });
+        let path = self.processes.directory.path().join(format!("{user}.kubeconfig"));
+        std::fs::write(&path, kubeconfig.to_string())?;
+        Ok(path)
+    }
+
+    /// What the users of [`ApiServer::kubeconfig`] have asked for so far.
+    pub fn audit(&self) -> Result<Vec<crate::audit::Request>> {
+        crate::audit::read(self.processes.directory.path())
+    }
+
     /// Runs kubectl as an administrator; what it printed, or what it complained about.
     pub fn kubectl(&self, arguments: &[&str]) -> Result<String> {
         let programs = Programs::from_env(&Cache::from_env());
@@ -203,10 +226,16 @@ impl Processes {
             "kubeadm: {}",
             String::from_utf8_lossy(&keys.stderr)
         );
-        std::fs::write(
-            path.join("tokens.csv"),
-            format!("{TOKEN},admin,admin,system:masters\n"),
-        )?;
+        let mut tokens = format!("{TOKEN},admin,admin,system:masters\n");
+        for user in AUDITED {
+            tokens.push_str(&format!("{},{user},{user},system:masters\n", token(user)));
+        }
+        std::fs::write(path.join("tokens.csv"), tokens)?;
+        let policy = serde_json::json!({
+            "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+            "rules": [{"level": "Metadata", "users": AUDITED}, {"level": "None"}],
+        });
+        std::fs::write(path.join("audit-policy.json"), policy.to_string())?;
 
         let mut server = Self {
             directory,
@@ -234,6 +263,8 @@ impl Processes {
                 ("secure-port", port.to_string()),
                 ("cert-dir", "certs".into()),
                 ("token-auth-file", "tokens.csv".into()),
+                ("audit-policy-file", "audit-policy.json".into()),
+                ("audit-log-path", "audit.log".into()),
                 ("service-account-issuer", "https://issuer.test".into()),
                 ("service-account-key-file", "sa.pub".into()),
                 ("service-account-signing-key-file", "sa.key".into()),
@@ -291,7 +322,12 @@ impl Drop for Processes {
     }
 }
 
-fn free_port() -> Result<u16> {
+fn token(user: &str) -> String {
+    format!("{user}-of-a-test")
+}
+
+/// A port of this machine that nobody uses.
+pub fn free_port() -> Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0").context("failed to find a free port")?;
     Ok(listener.local_addr()?.port())
 }

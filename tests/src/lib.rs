@@ -1,10 +1,12 @@
 //! What the tests on real machines share: a place for a scenario, its machines and objects, and waiting with a reason.
 
 pub mod api_server;
+pub mod audit;
 pub mod client;
 pub mod eventually;
 pub mod faults;
 pub mod objects;
 pub mod report;
+pub mod rights;
 pub mod scenario;
 pub mod workload;

@@ -139,6 +139,11 @@ impl Metadata {
         self.pki.kubeconfig("admin")
     }
 
+    /// The directory with the API server's audit log: what ServiceAccounts asked for.
+    pub fn audit(&self) -> PathBuf {
+        self.directory().join("audit")
+    }
+
     /// Runs kubectl as administrator and gives its standard output.
     pub fn kubectl<S: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Result<String> {
         self.kubectl_invocation()?

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use super::Metadata;
 use super::pki::SERVICE_NETWORK;
 use crate::network::HOST_ADDRESS;
+use crate::place::write;
 use crate::processes::Daemon;
 
 /// The names of its processes, in the order of their start.
@@ -20,9 +21,24 @@ pub(super) const PROCESSES: [&str; 4] = [
 /// How long a Pod stays on a node that is gone. Kubernetes' own five minutes would make each test of a lost node as long.
 const TOLERATION_SECONDS: u32 = 30;
 
+const AUDIT_POLICY_FILE: &str = "policy.yaml";
+/// What ServiceAccounts ask for is written down, without what they send or get; those of Kubernetes' own controllers apart.
+const AUDIT_POLICY: &str = "apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- {level: None, userGroups: ['system:serviceaccounts:kube-system']}
+- {level: Metadata, userGroups: ['system:serviceaccounts']}
+- {level: None}
+";
+/// So much of it is kept: this many files of this many megabytes.
+const AUDIT_FILES: u32 = 8;
+const AUDIT_MEGABYTES: u32 = 64;
+
 /// Starts etcd and the API server and waits until the API is ready; then starts what works through it.
 pub(super) fn start(metadata: &Metadata) -> Result<()> {
     start_one(metadata, "etcd", etcd(metadata))?;
+    write(&metadata.audit().join(AUDIT_POLICY_FILE), AUDIT_POLICY)?;
     // The API server waits for etcd by itself.
     start_one(metadata, "kube-apiserver", apiserver(metadata))?;
     metadata.wait_for("kube-apiserver", "the API to be ready", || {
@@ -91,6 +107,7 @@ fn etcd(metadata: &Metadata) -> Vec<String> {
 
 fn apiserver(metadata: &Metadata) -> Vec<String> {
     let pki = |name: &str| file(metadata, name);
+    let audit = |name: &str| metadata.audit().join(name).display().to_string();
     options([
         ("advertise-address", HOST_ADDRESS.to_string()),
         ("bind-address", HOST_ADDRESS.to_string()),
@@ -110,7 +127,15 @@ fn apiserver(metadata: &Metadata) -> Vec<String> {
         ("service-account-signing-key-file", pki("sa.key")),
         ("service-cluster-ip-range", SERVICE_NETWORK.into()),
         ("authorization-mode", "Node,RBAC".into()),
-        ("enable-admission-plugins", "NodeRestriction".into()),
+        // The second one is on in many a cluster, and asks for rights that nothing else asks for.
+        (
+            "enable-admission-plugins",
+            "NodeRestriction,OwnerReferencesPermissionEnforcement".into(),
+        ),
+        ("audit-policy-file", audit(AUDIT_POLICY_FILE)),
+        ("audit-log-path", audit("audit.log")),
+        ("audit-log-maxsize", AUDIT_MEGABYTES.to_string()),
+        ("audit-log-maxbackup", AUDIT_FILES.to_string()),
         ("allow-privileged", "true".into()),
         ("kubelet-client-certificate", pki("apiserver-kubelet-client.crt")),
         ("kubelet-client-key", pki("apiserver-kubelet-client.key")),

@@ -1,0 +1,311 @@
+//! Two operators, one Lease, a real API server: whatever becomes of the one that leads, the other takes over in time, and
+//! one whose time is over writes nothing more.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use e2e::api_server::{ApiServer, free_port};
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, ListParams, ObjectMeta, PostParams};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::time::sleep;
+
+/// Clusters that keep an operator busy: it makes their Machines.
+const CLUSTERS: usize = 60;
+
+/// A running operator; ended when it is dropped.
+struct Operator {
+    user: &'static str,
+    child: Child,
+    log: PathBuf,
+    port: u16,
+}
+
+impl Operator {
+    /// In a namespace, as an administrator would start it by hand.
+    fn start(server: &ApiServer, user: &'static str, namespace: &str) -> Result<Self> {
+        let kubeconfig = server.kubeconfig(user)?;
+        let (log, port) = (kubeconfig.with_extension("operator.log"), free_port()?);
+        let child = Command::new(program()?)
+            .args(["run", "--namespace", namespace, "--identity", user])
+            .arg(format!("--listen=127.0.0.1:{port}"))
+            .env("KUBECONFIG", &kubeconfig)
+            .env("RUST_LOG", "info")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log)?)
+            .spawn()
+            .context("failed to start the operator")?;
+        Ok(Self {
+            user,
+            child,
+            log,
+            port,
+        })
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        let pid = i32::try_from(self.child.id())?;
+        kill(Pid::from_raw(pid), signal).with_context(|| format!("failed to send {signal} to {}", self.user))
+    }
+
+    async fn ended(&mut self, within: Duration) -> Result<ExitStatus> {
+        let until = Instant::now() + within;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            ensure!(
+                Instant::now() < until,
+                "{} does not end:\n{}",
+                self.user,
+                self.log()
+            );
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// The end of its log.
+    fn log(&self) -> String {
+        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(15)..].join("\n")
+    }
+
+    /// What it answers at a path.
+    async fn ask(&self, path: &str) -> Result<String> {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: operator\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer)
+    }
+
+    async fn answers(&self, path: &str, expected: &str) -> Result<()> {
+        let until = Instant::now() + Duration::from_secs(10);
+        loop {
+            let answer = self.ask(path).await.unwrap_or_default();
+            if answer.contains(expected) {
+                return Ok(());
+            }
+            if Instant::now() > until {
+                bail!(
+                    "{path} of {} has no {expected:?}:\n{answer}\n{}",
+                    self.user,
+                    self.log()
+                );
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        // One that has ended already is no error.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The operator, built from what is here.
+fn program() -> Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args([
+            "build",
+            "--quiet",
+            "--package",
+            "operator",
+            "--message-format",
+            "json",
+            "--manifest-path",
+        ])
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml"))
+        .stderr(Stdio::inherit())
+        .output()
+        .context("failed to run cargo")?;
+    ensure!(output.status.success(), "the operator is not built");
+    let messages = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut built = messages.lines().filter_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        let is_ours = message["target"]["name"] == "operator";
+        message["executable"]
+            .as_str()
+            .filter(|_| is_ours)
+            .map(PathBuf::from)
+    });
+    built.next_back().context("cargo names no program")
+}
+
+/// A namespace in which operators meet.
+struct Place {
+    server: ApiServer,
+    name: &'static str,
+}
+
+impl Place {
+    async fn make(name: &'static str) -> Result<Self> {
+        let server = ApiServer::shared().await?;
+        let metadata = ObjectMeta {
+            name: Some(name.into()),
+            ..ObjectMeta::default()
+        };
+        let namespace = Namespace {
+            metadata,
+            ..Namespace::default()
+        };
+        Api::all(server.client())
+            .create(&PostParams::default(), &namespace)
+            .await?;
+        Ok(Self { server, name })
+    }
+
+    async fn holder(&self) -> Result<String> {
+        let leases: Api<Lease> = Api::namespaced(self.server.client(), self.name);
+        let lease = leases.get_opt("clusterwright-operator").await?;
+        let spec = lease.and_then(|lease| lease.spec).unwrap_or_default();
+        let holder = spec.holder_identity.unwrap_or_default();
+        Ok(holder
+            .rsplit_once('_')
+            .map(|(user, _)| user.to_owned())
+            .unwrap_or_default())
+    }
+
+    /// Waits until it leads; how long that took.
+    async fn led_by(&self, operator: &Operator) -> Result<Duration> {
+        let begun = Instant::now();
+        while self.holder().await? != operator.user {
+            ensure!(
+                begun.elapsed() < Duration::from_secs(30),
+                "{} does not lead:\n{}",
+                operator.user,
+                operator.log()
+            );
+            sleep(Duration::from_millis(20)).await;
+        }
+        Ok(begun.elapsed())
+    }
+
+    async fn machines(&self) -> Result<usize> {
+        let machines: Api<crds::Machine> = Api::namespaced(self.server.client(), self.name);
+        Ok(machines.list_metadata(&ListParams::default()).await?.items.len())
+    }
+
+    async fn work(&self) -> Result<()> {
+        let deployments: Api<crds::ClusterDeployment> = Api::namespaced(self.server.client(), self.name);
+        for index in 0..CLUSTERS {
+            let deployment = serde_json::from_value(serde_json::json!({
+                "apiVersion": "clusterwright.dev/v1alpha1", "kind": "ClusterDeployment",
+                "metadata": {"name": format!("c{index}")},
+                "spec": {
+                    "kubernetesVersion": "1.35.4", "controlPlane": {"replicas": 1},
+                    "workers": [{"name": "general", "replicas": 9}],
+                    "artifacts": {"url": "http://192.0.2.1:8080"},
+                },
+            }))?;
+            deployments.create(&PostParams::default(), &deployment).await?;
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_stopped_past_its_lease_writes_nothing_when_it_wakes_up() -> Result<()> {
+    let place = Place::make("stopped").await?;
+    let mut a = Operator::start(&place.server, "operator-a", place.name)?;
+    place.led_by(&a).await?;
+    let b = Operator::start(&place.server, "operator-b", place.name)?;
+    a.answers("/readyz", "ok: leads").await?;
+    a.answers("/metrics", "clusterwright_leader 1").await?;
+    b.answers("/readyz", "ok: standing by").await?;
+    b.answers("/metrics", "clusterwright_leader 0").await?;
+
+    // In the middle of its work.
+    place.work().await?;
+    let until = Instant::now() + Duration::from_secs(30);
+    while place.machines().await? < 10 {
+        ensure!(Instant::now() < until, "no Machines:\n{}", a.log());
+        sleep(Duration::from_millis(10)).await;
+    }
+    let wrote = |requests: &[e2e::audit::Request], user: &str, after: Timestamp| {
+        let ours = requests
+            .iter()
+            .filter(|request| request.user == user && request.at > after);
+        ours.filter(|request| request.writes())
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    let begun = Timestamp::now();
+    a.signal(Signal::SIGSTOP)?;
+    let stopped = Instant::now();
+    let took = place.led_by(&b).await?;
+    println!("stopped: taken over after {took:.1?}");
+    ensure!(took < Duration::from_secs(18), "taken over after {took:?}");
+    sleep(Duration::from_secs(20).saturating_sub(stopped.elapsed())).await;
+    let woken = Timestamp::now();
+    a.signal(Signal::SIGCONT)?;
+    let status = a.ended(Duration::from_secs(5)).await?;
+    ensure!(status.code() == Some(1), "it ended with {status}");
+    ensure!(
+        a.log().contains("keep Lease stopped/clusterwright-operator"),
+        "{}",
+        a.log()
+    );
+    sleep(Duration::from_millis(300)).await;
+
+    let requests = place.server.audit()?;
+    let before = wrote(&requests, a.user, Timestamp::UNIX_EPOCH).len();
+    let since = wrote(&requests, a.user, woken);
+    let others = wrote(&requests, b.user, begun).len();
+    println!(
+        "stopped: it wrote {before} times, {} times since it woke up; the other {others} times",
+        since.len()
+    );
+    ensure!(
+        before > 20 && others > 20,
+        "they did not work: {before}, {others}"
+    );
+    // It may have tried to renew, in vain.
+    let beyond = |request: &&e2e::audit::Request| request.resource != "leases" || request.code != 409;
+    let beyond: Vec<_> = since.iter().filter(beyond).collect();
+    ensure!(
+        beyond.is_empty(),
+        "it wrote after it woke up: {beyond:?}\n{}",
+        a.log()
+    );
+    ensure!(place.holder().await? == b.user);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_is_killed_is_followed_in_time_and_one_that_is_asked_to_end_at_once() -> Result<()> {
+    let place = Place::make("killed").await?;
+    let mut c = Operator::start(&place.server, "operator-c", place.name)?;
+    place.led_by(&c).await?;
+    let mut d = Operator::start(&place.server, "operator-d", place.name)?;
+    d.answers("/readyz", "ok: standing by").await?;
+    c.signal(Signal::SIGKILL)?;
+    let took = place.led_by(&d).await?;
+    println!("killed: taken over after {took:.1?}");
+    ensure!(took < Duration::from_secs_f64(17.5), "taken over after {took:?}");
+    c.ended(Duration::from_secs(1)).await?;
+
+    let c = Operator::start(&place.server, "operator-c", place.name)?;
+    c.answers("/readyz", "ok: standing by").await?;
+    d.signal(Signal::SIGTERM)?;
+    let took = place.led_by(&c).await?;
+    println!("asked to end: taken over after {took:.1?}");
+    ensure!(took < Duration::from_secs(3), "taken over after {took:?}");
+    let status = d.ended(Duration::from_secs(5)).await?;
+    ensure!(status.success(), "it ended with {status}:\n{}", d.log());
+    Ok(())
+}
