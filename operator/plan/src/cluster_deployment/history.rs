@@ -128,7 +128,7 @@ fn telling(scene: &Scene<'_>) -> Vec<String> {
 /// newest, and the last one of all, which gives the number.
 fn still_counted(tried: &[Tried], generation: i64) -> Vec<String> {
     let unlimited = |tried: &&Tried| {
-        matches!(&tried.outcome, attempts::Outcome::Failed(failure) if failure.unreachable)
+        matches!(&tried.outcome, attempts::Outcome::Failed(failure) if failure.unreachable || !failure.has_begun())
             || tried.outcome == attempts::Outcome::Held
     };
     let present = tried.iter().filter(|tried| tried.generation == Some(generation));

@@ -112,12 +112,12 @@ fn where_canceled(scene: &Scene<'_>) -> String {
 
 /// `attempt 2 of 3`; one that came further, or could not even begin, is not counted against the limit.
 pub(super) fn next_attempt(scene: &Scene<'_>, failures: usize, cause: &Failure) -> String {
-    let how = if cause.interrupted || cause.unreachable {
+    let how = if (cause.interrupted && cause.has_begun()) || cause.unreachable {
         "goes on where it stopped"
     } else {
         "tried again"
     };
-    if cause.unreachable {
+    if cause.unreachable || !cause.has_begun() {
         return how.to_owned();
     }
     let most = most_attempts(scene.deployment);
