@@ -564,3 +564,61 @@ fn a_machine_that_never_ends_is_left_at_the_deadline() {
     assert_clean(&watched.ran);
     bench.assert_nothing_left();
 }
+
+#[test]
+fn what_a_machine_answers_when_it_is_called_before_ansible_harms_nobody() {
+    let sshd = Sshd::start();
+    let changed = Sshd::start();
+    let mut bench = Bench::new();
+    bench.playbook("probe-host", ASK);
+    bench.playbook("probe/probe-host", LOOK);
+    let canary = canary(&bench);
+    let ways = [
+        "claims-a-fence",
+        "flood",
+        "flood-of-lines",
+        "no-text",
+        "fake-guard",
+        "fake-ssh",
+        "control-characters",
+    ];
+    let machines = Machines::start(&mut bench, &ways, &canary);
+    let mut hosts = machines.hosts.clone();
+    bench.secret("password.pw", "nobody hears this one");
+    let good = bench.host(&sshd);
+    // A key of before, and a password that whoever shows another key would like to have.
+    let mut other = good.clone();
+    other["port"] = json!(changed.port);
+    other["credential"] = json!("pw");
+    other["credentialKind"] = json!("Password");
+    hosts["other-key"] = other;
+    hosts["good"] = good;
+    bench.inputs("Probe", &["probe-host"], json!({}), hosts);
+
+    let watched = watched::run(&bench, &["--deadline-seconds", "120"], |_| {}, |_| {});
+    let ran = watched.ran;
+    assert_eq!(ran.host("good").get("failure"), None, "{}", ran.text);
+    for way in &ways[1..] {
+        assert!(ran.host(way).get("failure").is_some(), "{way}: {}", ran.text);
+    }
+    assert_eq!(
+        ran.host("other-key")["failure"]["reason"],
+        "HostKeyChanged",
+        "{}",
+        ran.text
+    );
+    let log = changed.log();
+    assert!(
+        changed.connections() > 0 && !log.contains("authenticating user") && !log.contains("Failed"),
+        "{log}"
+    );
+    assert!(!ran.text.contains("nobody hears"), "{}", ran.text);
+    assert_clean(&ran);
+    assert!(!canary.exists(), "something ran");
+    assert!(
+        watched.memory_mib < 256,
+        "the executor took {} MiB",
+        watched.memory_mib
+    );
+    bench.assert_nothing_left();
+}
