@@ -25,7 +25,7 @@ test: ## Set up all there is to set up, and pass every test
 
 SEED ?= 1
 .PHONY: faults
-faults: ## Hit installs with every fault in every step: make faults SEED=n (hours)
+faults: ## Hit installs with every fault in every step: make faults SEED=n (over an hour)
 	@hack/faults --seed $(SEED) $(ARGS)
 
 .PHONY: lab-up
