@@ -40,6 +40,8 @@ pub mod annotation {
     pub const ATTEMPT: &str = "clusterwright.dev/attempt";
     /// On runs of a controller: the ClusterDeployment's generation that it was made from.
     pub const GENERATION: &str = "clusterwright.dev/generation";
+    /// On runs of a controller: a digest of what the ClusterDeployment wanted of its machines; a pause does not change it.
+    pub const WANTED: &str = "clusterwright.dev/wanted";
     /// On the operator's probes: what each Host was when it was asked, as JSON
     /// `{"<host>": {"uid": "...", "generation": 1, "claimEpoch": 0}}`.
     pub const PROBED: &str = "clusterwright.dev/probed";

@@ -42,6 +42,11 @@ pub fn attempt_of(run: &PlaybookRun) -> i32 {
     number(run, annotation::ATTEMPT).map_or(0, |number| i32::try_from(number).unwrap_or(i32::MAX))
 }
 
+/// What the ClusterDeployment wanted when the run was made, as a digest.
+pub fn wanted_of(run: &PlaybookRun) -> Option<&str> {
+    annotation_of(run, annotation::WANTED)
+}
+
 /// The generation of the ClusterDeployment that the run was made from.
 pub fn generation_of(run: &PlaybookRun) -> Option<i64> {
     number(run, annotation::GENERATION)
@@ -106,8 +111,8 @@ pub struct Tried {
     pub run: String,
     /// Its number.
     pub attempt: i32,
-    /// Generation of the ClusterDeployment that it was made from.
-    pub generation: Option<i64>,
+    /// Digest of what the ClusterDeployment wanted when it was made.
+    pub wanted: Option<String>,
     /// Generation of the Host then.
     pub host_generation: Option<i64>,
     /// The retry that asked for it.
@@ -143,7 +148,7 @@ pub fn tried(runs: &[&PlaybookRun], intents: &[Intent], machine_uid: &str) -> Ve
                 asked: asked.map(|value| format!("run {name} {value}")),
                 run: name,
                 attempt: attempt_of(run),
-                generation: generation_of(run),
+                wanted: wanted_of(run).map(str::to_owned),
                 host_generation: mark.host_generation,
                 retry: mark.retry.clone(),
                 ended: ended_at(run),

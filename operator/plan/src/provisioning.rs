@@ -1,16 +1,26 @@
 //! Provisioning: whether a Machine is part of its cluster yet, and whether its next attempt is due.
 
-use crds::cluster_deployment::Executor;
+use crds::cluster_deployment::{DeletionPolicy, Executor};
 use crds::names::condition;
 use crds::step::Intent;
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun, conditions};
 use jiff::Timestamp;
 
 use crate::attempts::{self, Policy, Turn};
+use crate::naming;
 
 /// What the ClusterDeployment says of its executor, or what holds when it says nothing.
 pub fn executor(deployment: &ClusterDeployment) -> Executor {
     deployment.spec.executor.clone().unwrap_or_default()
+}
+
+/// A digest of what is wanted of a cluster's machines. Pausing it, or changing how often it is tried, wants nothing else.
+pub fn wanted(deployment: &ClusterDeployment) -> String {
+    let mut spec = deployment.spec.clone();
+    (spec.paused, spec.executor) = (false, None);
+    spec.deletion_policy = DeletionPolicy::default();
+    let text = serde_json::to_string(&spec).unwrap_or_default();
+    naming::short_hash(&[&text], 12)
 }
 
 /// Attempts without progress before a person must ask for another.
@@ -46,7 +56,7 @@ pub fn turn(
     let tried = attempts::tried(runs, &[Intent::Install, Intent::Join], uid);
     let policy = Policy {
         limit: Some(most_attempts(deployment)),
-        generation: deployment.metadata.generation.unwrap_or_default(),
+        wanted: wanted(deployment),
         host_generation: host.and_then(|host| host.metadata.generation),
         retries: asked_retries(machine, deployment),
         stopped_is_final: false,

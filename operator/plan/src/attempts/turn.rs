@@ -16,10 +16,10 @@ const LONGEST_DELAY_SECONDS: i64 = 600;
 /// How often, and on whose word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Attempts without progress for one generation; none: for ever.
+    /// Attempts without progress at the same; none: for ever.
     pub limit: Option<usize>,
-    /// The generation that is wanted now: a changed spec is worth new attempts.
-    pub generation: i64,
+    /// Digest of what is wanted now: a changed wish is worth new attempts.
+    pub wanted: String,
     /// The Host's generation now: so is a changed Host.
     pub host_generation: Option<i64>,
     /// Retries that people ask for, already checked against the generations that they are meant for.
@@ -154,7 +154,7 @@ fn counts(tried: &Tried, policy: &Policy) -> bool {
     let same_host = tried.host_generation.is_none()
         || policy.host_generation.is_none()
         || tried.host_generation == policy.host_generation;
-    let same = policy.limit.is_none() || (tried.generation == Some(policy.generation) && same_host);
+    let same = policy.limit.is_none() || (tried.wanted.as_ref() == Some(&policy.wanted) && same_host);
     same && tried.outcome != Outcome::Held
 }
 
@@ -185,7 +185,7 @@ fn goes_on(last: &Tried, policy: &Policy) -> Option<String> {
         Outcome::Failed(failure) => failure.interrupted || failure.unreachable,
         Outcome::UnderWay | Outcome::Succeeded => false,
     };
-    (stopped && last.generation == Some(policy.generation)).then(|| last.run.clone())
+    (stopped && last.wanted.as_ref() == Some(&policy.wanted)).then(|| last.run.clone())
 }
 
 /// How long to wait after so many attempts in vain.

@@ -60,6 +60,7 @@ fn needed(scene: &Scene<'_>, lock: &Lock) -> BTreeSet<String> {
     if lock_was_lost(scene) {
         needed.extend(telling(scene));
     }
+    let wanted = provisioning::wanted(scene.deployment);
     for member in &scene.live {
         let provisioned = member
             .machine
@@ -72,7 +73,7 @@ fn needed(scene: &Scene<'_>, lock: &Lock) -> BTreeSet<String> {
                 &[Intent::Install, Intent::Join],
                 member.uid(),
             );
-            needed.extend(still_counted(&tried, scene.generation()));
+            needed.extend(still_counted(&tried, &wanted));
         }
     }
     for member in &scene.leaving {
@@ -124,14 +125,16 @@ fn telling(scene: &Scene<'_>) -> Vec<String> {
     needed.map(|(_, run)| name_of(run).to_owned()).collect()
 }
 
-/// Attempts that the next one's turn depends on: those of the present generation, of those that nothing limits only the
+/// Attempts that the next one's turn depends on: those at what is wanted now, of those that nothing limits only the
 /// newest, and the last one of all, which gives the number.
-fn still_counted(tried: &[Tried], generation: i64) -> Vec<String> {
+fn still_counted(tried: &[Tried], wanted: &str) -> Vec<String> {
     let unlimited = |tried: &&Tried| {
         matches!(&tried.outcome, attempts::Outcome::Failed(failure) if failure.unreachable || !failure.has_begun())
             || tried.outcome == attempts::Outcome::Held
     };
-    let present = tried.iter().filter(|tried| tried.generation == Some(generation));
+    let present = tried
+        .iter()
+        .filter(|tried| tried.wanted.as_deref() == Some(wanted));
     let (endless, counted): (Vec<&Tried>, Vec<&Tried>) = present.partition(unlimited);
     let endless = endless.into_iter().rev().take(ENDLESS);
     counted

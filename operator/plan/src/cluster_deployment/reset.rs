@@ -41,7 +41,7 @@ pub(super) fn of<'a>(scene: &Scene<'a>) -> Resets<'a> {
         );
         let policy = Policy {
             limit: None,
-            generation: scene.generation(),
+            wanted: provisioning::wanted(scene.deployment),
             host_generation: None,
             retries: asked_retries(member.machine, scene.deployment),
             stopped_is_final: scene.deployment.metadata.deletion_timestamp.is_none(),

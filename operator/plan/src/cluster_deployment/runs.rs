@@ -11,7 +11,7 @@ use crds::step::{Intent, Step as RunStep};
 use super::Step;
 use super::scene::{Member, Scene};
 use crate::attempts::Mark;
-use crate::naming;
+use crate::{naming, provisioning};
 
 /// Deadline of one attempt.
 const TIMEOUT_SECONDS: i32 = 3600;
@@ -102,6 +102,7 @@ pub(super) fn create(scene: &Scene<'_>, intent: Intent, targets: &[Target<'_>], 
         ),
         (annotation::ATTEMPT.into(), attempt.number.to_string()),
         (annotation::GENERATION.into(), scene.generation().to_string()),
+        (annotation::WANTED.into(), provisioning::wanted(scene.deployment)),
     ]));
     Step::CreateRun(Box::new(run))
 }

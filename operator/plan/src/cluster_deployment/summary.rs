@@ -8,18 +8,18 @@ use crds::step::Role;
 
 use super::lock::Lock;
 use super::scene::{Member, Scene};
-use crate::attempts;
+use crate::{attempts, provisioning};
 
 /// All but message, phase and conditions.
 pub(super) fn base(scene: &Scene<'_>, lock: &Lock) -> ClusterDeploymentStatus {
     let old = scene.deployment.status.clone().unwrap_or_default();
     let deleting = scene.deployment.metadata.deletion_timestamp.is_some();
     let generation = scene.generation();
-    let queued = scene
-        .active
-        .iter()
-        .filter_map(|run| attempts::generation_of(run))
-        .any(|made| made < generation);
+    let wanted = provisioning::wanted(scene.deployment);
+    let queued = scene.active.iter().any(|run| {
+        let older = attempts::generation_of(run).is_some_and(|made| made < generation);
+        older && attempts::wanted_of(run) != Some(&wanted)
+    });
     let endpoint = scene.endpoint();
     let first = scene.first_control_plane().map(|member| member.name().to_owned());
     ClusterDeploymentStatus {

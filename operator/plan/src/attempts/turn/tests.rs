@@ -18,7 +18,7 @@ fn tried(attempt: i32, steps_done: usize, outcome: Outcome) -> Tried {
     Tried {
         run: format!("r-{attempt}"),
         attempt,
-        generation: Some(1),
+        wanted: Some("this".into()),
         host_generation: Some(1),
         retry: None,
         asked: None,
@@ -46,7 +46,7 @@ fn attempts(all: &[(&str, usize)]) -> Vec<Tried> {
 fn policy() -> Policy {
     Policy {
         limit: Some(3),
-        generation: 1,
+        wanted: "this".into(),
         host_generation: Some(1),
         ..Policy::default()
     }
@@ -137,7 +137,7 @@ fn what_was_interrupted_goes_on_where_it_stopped_and_what_failed_begins_anew() {
         };
         assert_eq!((goes_on.as_deref(), attempt), (expected, 2), "{outcome}");
         let newer = Policy {
-            generation: 2,
+            wanted: "that".into(),
             ..policy()
         };
         let Turn::Now { goes_on, .. } = turn(&all, &newer, at(999)) else {
@@ -211,7 +211,7 @@ fn after_the_last_attempt_nothing_is_tried_until_a_person_asks_or_something_chan
         matches!(turn(&four, &policy(), at(0)), Turn::Now { retry: Some(retry), .. } if retry == "run r-3 1")
     );
     let (mut newer_spec, mut newer_host) = (policy(), policy());
-    newer_spec.generation = 2;
+    newer_spec.wanted = "that".into();
     newer_host.host_generation = Some(2);
     for newer in [newer_spec, newer_host] {
         assert!(matches!(

@@ -53,6 +53,24 @@ fn a_pause_lets_the_step_end_and_its_end_lets_the_install_go_on_from_there() {
     paused(&mut world, false);
     world.settle();
     assert_eq!(ready(&world).0, "True");
+    let resumed: Vec<bool> = world.runs.iter().map(|run| run.spec.resume).collect();
+    assert!(
+        !resumed[0] && resumed[1..].iter().all(|resumed| *resumed),
+        "{resumed:?}"
+    );
+    assert_eq!(world.deployment.status.unwrap().pending_generation, None);
+}
+
+#[test]
+fn a_pause_is_no_new_wish_and_gives_no_new_attempts() {
+    let mut world = World::new("controlPlane: {replicas: 1}", 1);
+    world.fates = vec![Fate::Fails; 9];
+    world.settle();
+    for is_paused in [true, false] {
+        paused(&mut world, is_paused);
+        world.settle();
+    }
+    assert_eq!(world.runs.len(), 3);
 }
 
 #[test]
