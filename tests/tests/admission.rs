@@ -1363,3 +1363,182 @@ async fn deep_values_blind_nobody_row_19() -> Result<()> {
     }
     Ok(())
 }
+
+/// There is no field for text that a shell or a component's command line would read.
+#[tokio::test(flavor = "multi_thread")]
+async fn there_is_no_field_for_free_arguments_and_hooks_row_28() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    for field in [
+        "extraArgs",
+        "kubeletExtraArgs",
+        "apiServerExtraArgs",
+        "hooks",
+        "preInstall",
+        "postInstall",
+        "env",
+        "command",
+    ] {
+        for (object, parent) in [
+            (deployment("demo"), "spec"),
+            (deployment("demo"), "spec.controlPlane"),
+            (deployment("demo"), "spec.workers[0]"),
+            (deployment("demo"), "spec.artifacts"),
+            (host("m1"), "spec"),
+            (host("m1"), "spec.ssh"),
+            (machine("m"), "spec"),
+            (machine_set("s"), "spec"),
+            (run("r"), "spec"),
+        ] {
+            let path = format!("/{parent}/{field}")
+                .replace(['.', '['], "/")
+                .replace(']', "");
+            let object = with(object, &path, json!("; touch canary"));
+            refused(&server, object, &format!("{parent}.{field}"), "unknown field").await?;
+        }
+    }
+    for (field, value) in [
+        ("proxyCommand", "sh -c id"),
+        ("extraArgs", "-o ProxyCommand=id"),
+        ("namespace", "kube-system"),
+    ] {
+        let object = with(host("m1"), &format!("/spec/ssh/{field}"), json!(value));
+        refused(&server, object, &format!("spec.ssh.{field}"), "unknown field").await?;
+    }
+    Ok(())
+}
+
+/// Keys become names of files: the API itself takes none that is a path.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_of_manifests_and_secrets_are_no_paths_row_29() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    for kind in ["ConfigMap", "Secret"] {
+        for key in [
+            "../../etc/x",
+            "/etc/x",
+            "a/b",
+            "..",
+            ".",
+            "a b",
+            "a\n",
+            "{{ x }}",
+            "$(id)",
+            "",
+        ] {
+            for field in ["data", "binaryData"] {
+                let object = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "keys"}, field: {key: "eA=="}});
+                let request =
+                    http::Request::post(format!("/api/v1/namespaces/default/{}s", kind.to_lowercase()))
+                        .header("content-type", "application/json")
+                        .body(object.to_string().into_bytes())?;
+                if kind == "Secret" && field == "binaryData" {
+                    continue;
+                }
+                let refused = server.client().request_text(request).await;
+                ensure!(refused.is_err(), "{kind} with {field} of key {key:?} was taken");
+            }
+        }
+    }
+    for name in ["../x", "a/b", "kube-system/x", "{{ x }}", "$(id)"] {
+        let addons = with(
+            deployment("demo"),
+            "/spec/addons",
+            json!({"manifestsRef": {"name": name}}),
+        );
+        refused(&server, addons, "spec.addons.manifestsRef.name", "should match").await?;
+        let plugin = json!({"plugin": {"name": "manifests", "manifestsRef": {"name": name}}});
+        let network = with(deployment("demo"), "/spec/networking", plugin);
+        refused(
+            &server,
+            network,
+            "spec.networking.plugin.manifestsRef.name",
+            "should match",
+        )
+        .await?;
+        let bastion = with(host("m1"), "/spec/ssh/bastionRef", json!({"name": name}));
+        refused(&server, bastion, "spec.ssh.bastionRef.name", "should match").await?;
+    }
+    let elsewhere = json!({"name": "x", "namespace": "kube-system"});
+    let addons = with(
+        deployment("demo"),
+        "/spec/addons",
+        json!({"manifestsRef": elsewhere}),
+    );
+    refused(
+        &server,
+        addons,
+        "spec.addons.manifestsRef.namespace",
+        "unknown field",
+    )
+    .await?;
+    let bastion = with(host("m1"), "/spec/ssh/bastionRef", elsewhere);
+    refused(&server, bastion, "spec.ssh.bastionRef.namespace", "unknown field").await
+}
+
+/// Text in the other fields that end in a template, a file or a configuration.
+#[tokio::test(flavor = "multi_thread")]
+async fn free_text_reaches_no_template_through_other_fields_row_17() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    for text in [
+        "{{ lookup('pipe','touch canary') }}",
+        "{% for %}",
+        "$(touch canary)",
+        "`touch canary`",
+        "${IFS}",
+        "!!python/object/apply:os.system",
+        "!vault x",
+        "&a [*a]",
+        "a\nb",
+        "a\u{0}b",
+        "a\"b",
+        "a'b",
+        "\u{202e}x",
+        "../../etc/x",
+    ] {
+        for (object, path, field) in [
+            (
+                deployment("demo"),
+                "/spec/controlPlane/certSANs",
+                "spec.controlPlane.certSANs[0]",
+            ),
+            (deployment("demo"), "/spec/preflight", "spec.preflight.ignore[0]"),
+            (
+                deployment("demo"),
+                "/spec/networking",
+                "spec.networking.dnsDomain",
+            ),
+            (
+                deployment("demo"),
+                "/spec/containerRuntime",
+                "spec.containerRuntime.registryMirrors[0].prefix",
+            ),
+            (
+                deployment("demo"),
+                "/spec/workers/0/labels",
+                "spec.workers[0].labels",
+            ),
+            (
+                deployment("demo"),
+                "/spec/workers/0/taints",
+                "spec.workers[0].taints[0].value",
+            ),
+            (machine("m"), "/spec/labels", "spec.labels"),
+            (host("m1"), "/spec/ssh/hostKeys", "spec.ssh.hostKeys[0]"),
+            (host("m1"), "/spec/ssh/user", "spec.ssh.user"),
+            (run("r"), "/spec/clusterName", "spec.clusterName"),
+        ] {
+            let value = match path.rsplit('/').next().unwrap_or_default() {
+                "preflight" => json!({"ignore": [text]}),
+                "networking" => json!({"dnsDomain": text}),
+                "containerRuntime" => {
+                    json!({"registryMirrors": [{"prefix": text, "endpoints": ["http://x.example"]}]})
+                }
+                "labels" => json!({"pool": text}),
+                "taints" => json!([{"key": "a", "value": text, "effect": "NoSchedule"}]),
+                "certSANs" | "hostKeys" => json!([text]),
+                _ => json!(text),
+            };
+            refused(&server, with(object, path, value), field, "").await?;
+        }
+    }
+    Ok(())
+}
