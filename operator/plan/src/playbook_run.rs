@@ -4,6 +4,7 @@
 mod conclusion;
 mod ending;
 mod lock;
+mod log;
 mod permission;
 mod pod;
 mod preparing;
@@ -24,6 +25,7 @@ use crate::inputs::{InputsProblem, SecretsNeeded};
 use crate::{Next, Plan};
 
 pub use lock::{Grant, grant};
+pub use log::{LogSeen, has_log};
 pub use permission::Permission;
 pub use pod::{has_ended, node_of};
 pub use trouble::Trouble;
@@ -90,18 +92,6 @@ pub enum InputsSeen {
         /// The same, parsed.
         model: Box<RunInputs>,
     },
-}
-
-/// The log of the Pod that ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum LogSeen {
-    /// There is no Pod to ask.
-    #[default]
-    NotLookedAt,
-    /// Compressed and cut into parts; empty when nothing was written.
-    Parts(Vec<Vec<u8>>),
-    /// It could not be read, and why.
-    Lost(String),
 }
 
 /// What was observed.

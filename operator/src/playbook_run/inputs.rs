@@ -177,6 +177,15 @@ async fn manifests(
         .await
         .doing(|| format!("read ConfigMap {name}"))?;
     Ok(match map {
+        // Passing it over would leave out what somebody wanted applied, without a word.
+        Some(map) if map.binary_data.as_ref().is_some_and(|data| !data.is_empty()) => {
+            let keys: Vec<String> = map.binary_data.unwrap_or_default().into_keys().collect();
+            let message = format!(
+                "ConfigMap {name}: binaryData {}: manifests are text: put them into data",
+                keys.join(", ")
+            );
+            Err(InputsProblem::waits("ManifestsNotText", message))
+        }
         Some(map) => Ok(map.data.unwrap_or_default()),
         None => {
             let message = format!("ConfigMap {name} with manifests is not there: make it");

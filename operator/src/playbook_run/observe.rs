@@ -10,7 +10,9 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use plan::inputs::refused;
-use plan::playbook_run::{Grant, InputsSeen, LogSeen, RunObserved, Stage, Trouble, grant, has_ended, stage};
+use plan::playbook_run::{
+    Grant, InputsSeen, LogSeen, RunObserved, Stage, Trouble, grant, has_ended, has_log, stage,
+};
 
 use super::{access, inputs, log};
 use crate::context::Context;
@@ -185,8 +187,10 @@ pub(super) async fn deployment(
 
 /// The log of what ended, and why what should run does not.
 async fn working(ctx: &Context, seen: &mut Seen) -> Result<(), Error> {
-    if let Some(pod) = seen.pods.iter().find(|pod| has_ended(pod)) {
+    if let Some(pod) = seen.pods.iter().find(|pod| has_log(pod)) {
         seen.log = log::read(ctx, pod).await;
+    }
+    if seen.pods.iter().any(has_ended) {
         return Ok(());
     }
     let begun = seen.pods.iter().any(|pod| {

@@ -1,31 +1,23 @@
 //! A run with a Job: what it is doing, stopping it, and recording what came of it.
 
 use crds::PlaybookRunStatus;
-use crds::conditions::Statement;
-use crds::names::{condition, label};
 use crds::playbook_run::{FrozenInputs, RunPhase};
 use crds::references::LocalRef;
-use k8s_openapi::ByteString;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::Pod;
 
 use super::conclusion::{conclude, end_of};
 use super::pod::{Why, has_begun, has_ended, image_of, running_since, waits_for};
-use super::{LogSeen, RunObserved, Step, frozen, name_of, over, state, under_way};
-use crate::job::metadata;
+use super::{RunObserved, Step, frozen, log, over, state, under_way};
 use crate::{Next, Plan};
 
-/// Name of the compressed log in its ConfigMaps.
-const LOG_KEY: &str = "log.gz";
-/// Most parts of a log.
-const MOST_PARTS: usize = 8;
 /// A Pod that waited longer than this before it began has its Job's deadline moved.
 const WAITED_LONG_SECONDS: i64 = 60;
 
 pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> {
     let mut plan = match conclude(observed) {
         Some(conclusion) => {
-            let parts = log_parts(observed);
+            let parts = log::parts(observed);
             let mut status = over(
                 observed,
                 conclusion.phase,
@@ -38,7 +30,7 @@ pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> 
                 .filter_map(|part| part.metadata.name.clone())
                 .map(LocalRef::new)
                 .collect();
-            state(observed, &mut status, log_kept(observed));
+            state(observed, &mut status, log::kept(observed));
             let mut steps = stop(observed);
             if !parts.is_empty() {
                 steps.push(Step::KeepLog(parts));
@@ -201,37 +193,6 @@ pub(super) fn waited_for<'a>(observed: &RunObserved<'a>) -> Option<&'a str> {
     let status = observed.run.status.as_ref();
     let status = status.filter(|status| status.phase == Some(RunPhase::Pending))?;
     status.message.as_deref()
-}
-
-/// Whether the log is there to be read.
-fn log_kept(observed: &RunObserved<'_>) -> Statement {
-    let message = match observed.log {
-        LogSeen::Parts(parts) if parts.is_empty() => "the executor wrote nothing",
-        LogSeen::Parts(_) => return Statement::new(condition::LOG_KEPT, true, "Kept", ""),
-        LogSeen::Lost(why) => why.as_str(),
-        LogSeen::NotLookedAt => "its Pod, or its node, is gone",
-    };
-    Statement::new(condition::LOG_KEPT, false, "NoLog", super::cut(message))
-}
-
-fn log_parts(observed: &RunObserved<'_>) -> Vec<ConfigMap> {
-    let LogSeen::Parts(parts) = observed.log else {
-        return Vec::new();
-    };
-    let name = name_of(observed.run);
-    let part = |(index, bytes): (usize, &Vec<u8>)| {
-        let mut metadata = metadata(observed.run, &format!("{name}-log-{index}"));
-        // One label finds all parts, in order, and nothing else of the run.
-        let labels = metadata.labels.get_or_insert_default();
-        labels.insert(label::LOG.to_owned(), name.clone());
-        ConfigMap {
-            metadata,
-            binary_data: Some([(LOG_KEY.to_owned(), ByteString(bytes.clone()))].into()),
-            immutable: Some(true),
-            ..ConfigMap::default()
-        }
-    };
-    parts.iter().take(MOST_PARTS).enumerate().map(part).collect()
 }
 
 /// What was given to the run stands in its Job, which nobody can edit.

@@ -9,7 +9,7 @@ use crds::step::Intent;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::playbook_run::{LogSeen, RunObserved, Stage, Step, Trouble, playbook_run, stage};
+use crate::playbook_run::{LogSeen, RunObserved, Stage, Step, Trouble, has_log, playbook_run, stage};
 
 /// Installs, joins, scale-ins and deletions alike: a run's end does not depend on what it is for.
 const INTENTS: [Intent; 4] = [Intent::Install, Intent::Join, Intent::Remove, Intent::Reset];
@@ -503,6 +503,10 @@ fn nothing_takes_a_job_away_before_its_outcome_is_recorded() {
     assert_eq!(stage(&run, Some(&going), &[]), Stage::Working);
 }
 
+fn never_began() -> Pod {
+    terminated("", "", "exitCode: 137, reason: ContainerStatusUnknown")
+}
+
 #[test]
 fn a_log_that_is_lost_is_told() {
     let job = job("failed: 1");
@@ -527,6 +531,7 @@ fn a_log_that_is_lost_is_told() {
         &[ended(137, "")],
         ("False", "NoLog"),
     );
+    assert!(has_log(&ended(137, "")) && !has_log(&never_began()));
     let stuck = [pod(
         ", deletionTimestamp: 2026-01-01T00:50:00Z",
         ", nodeName: n1",
