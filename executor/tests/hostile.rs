@@ -622,3 +622,30 @@ fn what_a_machine_answers_when_it_is_called_before_ansible_harms_nobody() {
     );
     bench.assert_nothing_left();
 }
+
+#[test]
+fn no_file_is_written_out_of_its_directory_row_29() {
+    let sshd = Sshd::start();
+    let mut bench = Bench::new();
+    collection::complete(&bench);
+    bench.playbook("prepare", literals::WRITE);
+    bench.playbook("probe/prepare", LOOK);
+    let out = bench.path().join("out");
+    let mut hosts = json!({});
+    for (number, name) in ["../canary", "a/../../canary", "./canary", "a//canary"]
+        .iter()
+        .enumerate()
+    {
+        let mut host = bench.host(&sshd);
+        host["vars"] = json!({"texts": [{"path": format!("{}/{name}", out.display()), "content": "x"}]});
+        hosts[format!("w{number}")] = host;
+    }
+    bench.inputs("Custom", &["prepare"], json!({"values": [], "out": out}), hosts);
+    let ran = bench.run(&[]);
+    assert_eq!(ran.code, 20, "{}", ran.text);
+    for number in 0..4 {
+        let failure = &ran.host(&format!("w{number}"))["failure"];
+        assert_eq!(failure["reason"], "InvalidVariables", "{failure:#}");
+    }
+    assert!(!canary(&bench).exists() && !out.exists());
+}

@@ -8,11 +8,15 @@ import os
 import shutil
 import tempfile
 
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+
 SECRET = 0o600
 
 
 def write(path: str, content: str, mode: int = 0o644, check: bool = False) -> bool:
     """Makes the file hold `content` with `mode`, owned by root. True when it did not."""
+    if os.path.normpath(path) != path or not os.path.isabs(path):
+        raise StepFailure("InvalidVariables", f"{path!r} is no path that may be written: parts of it are `..` or empty")
     data = content.encode("utf-8")
     try:
         with open(path, "rb") as current:
