@@ -16,14 +16,14 @@ pub struct Hit {
     pub place: Place,
     /// On which Host the step worked.
     pub host: String,
-    /// The steps that the status may name: the one that was hit, and one that it had just left, since a status is up
-    /// to a second old.
+    /// The steps that the status may name: the one that was hit, one just left, since a status is up to a second old,
+    /// and those that the run still came to.
     pub steps: BTreeSet<Step>,
     /// Whether the run that was hit ended other than well.
     pub interrupted: bool,
     /// The reasons that this run and its hosts gave.
     pub reasons: BTreeSet<String>,
-    /// What the ClusterDeployment said from the hit to the recovery.
+    /// What the ClusterDeployment said from the hit to the next one.
     pub said: Vec<String>,
     /// From the hit until the step was done and what was hit worked again.
     pub recovered: Option<Duration>,

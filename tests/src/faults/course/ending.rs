@@ -7,6 +7,7 @@ use anyhow::Result;
 use crds::Host;
 use crds::host::HostPhase;
 use crds::playbook_run::{PlaybookRunStatus, RunPhase};
+use jiff::Timestamp;
 use kube::api::ListParams;
 
 use super::struck::Struck;
@@ -53,7 +54,13 @@ impl Course<'_> {
         };
         let landed = self.struck.iter().filter(|struck| struck.landed);
         let judged = landed.map(|struck| {
-            let mut hit = hit(struck, &view, &self.trail);
+            let next = self
+                .struck
+                .iter()
+                .map(|other| other.at)
+                .find(|at| *at > struck.at);
+            let until = next.unwrap_or(Timestamp::MAX);
+            let mut hit = hit(struck, &view, &self.trail, until);
             hit.interrupted &= last(struck);
             (struck.place, verdict::judge(&hit, &install))
         });
@@ -107,11 +114,12 @@ pub(super) async fn hosts_available(scenario: &Scenario, count: usize) -> Result
     .await
 }
 
-fn hit(struck: &Struck, view: &View, trail: &Trail) -> Hit {
-    let mut steps = trail.steps_within(&struck.aim.run, struck.at - LAG, struck.at);
+/// The hit with what was seen until the next one: a Pod that is asked to end, or a machine that goes down gently, lets the
+/// run come further before it is over.
+fn hit(struck: &Struck, view: &View, trail: &Trail, until: Timestamp) -> Hit {
+    let mut steps = trail.steps_within(&struck.aim.run, struck.at - LAG, until);
     steps.insert(struck.place.step);
     let status = view.run(&struck.aim.run).cloned().unwrap_or_default();
-    let until = struck.until.unwrap_or(jiff::Timestamp::MAX);
     let within = view
         .said
         .iter()

@@ -31,8 +31,7 @@ pub(super) struct Struck {
     run_ended: Option<Instant>,
     /// From the hit to the recovery.
     pub recovered: Option<Duration>,
-    /// Until when it was looked at.
-    pub until: Option<Timestamp>,
+    over: bool,
 }
 
 impl Struck {
@@ -47,13 +46,13 @@ impl Struck {
             undo: Some(undo).filter(|undo| !matches!(undo, Undo::Nothing)),
             run_ended: None,
             recovered: None,
-            until: None,
+            over: false,
         }
     }
 
     /// Nothing more is to be waited for.
     pub(super) fn is_over(&self) -> bool {
-        self.until.is_some()
+        self.over
     }
 
     /// What is to be taken back now.
@@ -92,7 +91,7 @@ impl Course<'_> {
             struck.recovered = Some(struck.began.elapsed());
         }
         if struck.recovered.is_some() && struck.undo.is_none() {
-            struck.until = Some(Timestamp::now());
+            struck.over = true;
         } else if struck.began.elapsed() > RECOVERY {
             let said = self.sight.with(|view| view.last_said().to_owned());
             bail!(
