@@ -94,10 +94,12 @@ pub fn install(root: &Root, directory: &str, sha256: &str, program: &[u8], begin
     call(root, &script, program)
 }
 
-/// Asks the guard to end what this run left, and whether the machine is quiet.
+/// Asks the guard to end what this run left, and whether the machine is quiet. Where no guard is, the run was stopped
+/// before its first command.
 pub fn end(root: &Root, directory: &str, epoch: i64, token: i64) -> Call {
     let script = format!(
-        "exec {}/guard end --epoch {epoch} --token {token} --wait-seconds 15 --kill-after-seconds 8",
+        "g={}/guard; if [ -x \"$g\" ]; then exec \"$g\" end --epoch {epoch} --token {token} --wait-seconds 15 \
+         --kill-after-seconds 8; fi; echo \"{{\\\"quiet\\\":true}}\"",
         quoted(directory)
     );
     call(root, &script, &[])
@@ -292,6 +294,16 @@ mod tests {
             );
             assert_eq!((code, stdout), (Some(0), expected));
         }
+    }
+
+    #[test]
+    fn a_machine_that_the_guard_never_came_to_is_quiet() {
+        let machine = tempfile::tempdir().unwrap();
+        let call = end(&Root::Already, machine.path().to_str().unwrap(), 3, 41);
+        assert_eq!(
+            text(&run(&call, machine.path())).1,
+            format!("{BEGUN}\n{{\"quiet\":true}}\n")
+        );
     }
 
     #[test]

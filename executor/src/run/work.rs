@@ -12,6 +12,7 @@ use tracing::{info, warn};
 use super::error::RunError;
 use crate::cli::Run;
 use crate::fold::{Ending, Fold, Snapshot};
+use crate::guard;
 use crate::guard::binary::Binary;
 use crate::guard::machines::Machines;
 use crate::inputs::Inputs;
@@ -97,16 +98,23 @@ impl Work<'_> {
                     fences = self.machines.read(hosts) => fences,
                     stop = heard.stops.next() => return Some(stop),
                 };
-                let met = fences
-                    .into_iter()
-                    .map(|(host, fence)| (host.clone(), fence.map(|fence| fold.fence(&host, fence))));
+                // A guard that cannot say it hides nothing else of the machine.
+                let met = fences.into_iter().map(|(host, fence)| match fence {
+                    Err(why) if !guard::answers(why.reason) => (host, Err(why)),
+                    fence => {
+                        if let Ok(fence) = fence {
+                            fold.fence(&host, fence);
+                        }
+                        (host, Ok(()))
+                    }
+                });
                 met.collect()
             }
-            Guarding::Take(guard) => {
+            Guarding::Take(program) => {
                 fold.prepare("take the machines over from earlier runs");
                 publish(fold.snapshot(), heard.shown);
                 let begun = tokio::select! {
-                    begun = self.machines.begin(guard, hosts) => begun,
+                    begun = self.machines.begin(program, hosts) => begun,
                     stop = heard.stops.next() => return Some(stop),
                 };
                 begun.into_iter().collect()
