@@ -53,7 +53,8 @@ const HANDS: &str = "
 | `clusterwright.dev/cluster` | everything that belongs to a cluster | name of the ClusterDeployment |
 | `clusterwright.dev/machine-set` | Machines | name of the MachineSet |
 | `clusterwright.dev/role` | Machines, MachineSets | `control-plane`, `etcd` or `worker` |
-| `clusterwright.dev/run` | Jobs, Pods, frozen inputs and logs | name of the PlaybookRun |
+| `clusterwright.dev/run` | Jobs, Pods, frozen inputs, logs, and what an executor may do | name of the PlaybookRun |
+| `clusterwright.dev/log` | ConfigMaps that keep a run's log, and nothing else of the run | name of the PlaybookRun |
 | `clusterwright.dev/intent` | PlaybookRuns and their Jobs | the intent in lower case |
 ";
 
