@@ -84,13 +84,20 @@ elif way == 'flood':
         out.write(block)
     say({'clusterwright': facts})
 elif way == 'flood-of-lines':
-    err.write(b'\x1b[31m\n' * (4 << 20))
+    err.write(b'\x1b[31m\n' * (1 << 20))
     sys.exit(1)
 elif way == 'claims-a-fence':
     if 'python3' in os.environ['SSH_ORIGINAL_COMMAND']:
         say({'clusterwright': facts})
     else:
         out.write(b'clusterwright-begun\n{"epoch": 9223372036854775807, "token": 1%s}\n' % (b'0' * 400))
+elif way == 'floods-a-call':
+    if 'python3' in os.environ['SSH_ORIGINAL_COMMAND']:
+        say({'clusterwright': facts})
+    else:
+        out.write(b'clusterwright-begun\n')
+        for _ in range(100):
+            out.write(b'x' * (1 << 20))
 elif way == 'never-ends':
     while True:
         out.write(b'y\n' * 500)
