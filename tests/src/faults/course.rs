@@ -3,7 +3,7 @@
 mod ending;
 mod struck;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -66,8 +66,9 @@ pub async fn install(
 ) -> Result<BTreeMap<Place, Came>> {
     let machines = scenario.machines(&["cp", "w"]).await?;
     ending::hosts_available(scenario, machines.len()).await?;
-    for (fault, _) in wanted.values() {
-        inject::prepare(scenario, *fault, &machines).await?;
+    let faults: BTreeSet<Fault> = wanted.values().map(|(fault, _)| *fault).collect();
+    for fault in faults {
+        inject::prepare(scenario, fault, &machines).await?;
     }
     let mut cluster = objects::cluster(
         &scenario.name,

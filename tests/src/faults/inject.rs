@@ -83,6 +83,7 @@ pub async fn prepare(scenario: &Scenario, fault: Fault, machines: &[Machine]) ->
     match fault {
         Fault::NodeLost => use_only(&scenario.client, Node::lossy()).await,
         Fault::DiskFull => block_in_place(|| machines.iter().try_for_each(machine::own_disk)),
+        Fault::OperatorKilled | Fault::OperatorStopped => metadata::rested_operators(&scenario.client).await,
         _ => Ok(()),
     }
 }

@@ -84,15 +84,52 @@ async fn schedulable(client: &Client, node: &str, wanted: bool) -> Result<()> {
     Ok(())
 }
 
-/// The Pod of the operator that leads.
-pub async fn leader(client: &Client) -> Result<Pod> {
+/// The operator's Pods that nobody deletes.
+async fn operators(client: &Client) -> Result<Vec<Pod>> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
     let ours = ListParams::default().labels("app.kubernetes.io/name=clusterwright-operator");
-    let pods = pods.list(&ours).await?.items;
-    let alive: Vec<Pod> = pods
-        .into_iter()
-        .filter(|pod| pod.metadata.deletion_timestamp.is_none())
-        .collect();
+    let mut pods = pods.list(&ours).await?.items;
+    pods.retain(|pod| pod.metadata.deletion_timestamp.is_none());
+    Ok(pods)
+}
+
+/// Puts new Pods in the place of operators that have been restarted: each further restart would wait longer, up to five
+/// minutes, for what is the tests' own doing.
+pub async fn rested_operators(client: &Client) -> Result<()> {
+    let from = Timestamp::now();
+    for pod in operators(client).await?.iter().filter(|pod| !is_rested(pod)) {
+        delete_pod(client, &pod.name_any()).await?;
+    }
+    eventually("rested operators", Duration::from_secs(90), async || {
+        let pods = operators(client).await?;
+        let ready = |pod: &Pod| {
+            let statuses = pod
+                .status
+                .iter()
+                .flat_map(|status| status.container_statuses.iter().flatten());
+            statuses.filter(|container| container.ready).count() == 1
+        };
+        let well = !pods.is_empty() && pods.iter().all(|pod| is_rested(pod) && ready(pod));
+        Ok(if well && leader_is_back(client, from).await? {
+            Look::Done(())
+        } else {
+            Look::Waiting(format!("{} Pods, not all Ready", pods.len()))
+        })
+    })
+    .await
+}
+
+fn is_rested(pod: &Pod) -> bool {
+    let statuses = pod
+        .status
+        .iter()
+        .flat_map(|status| status.container_statuses.iter().flatten());
+    statuses.map(|container| container.restart_count).sum::<i32>() == 0
+}
+
+/// The Pod of the operator that leads.
+pub async fn leader(client: &Client) -> Result<Pod> {
+    let alive = operators(client).await?;
     let holder = holder(client)
         .await?
         .map(|(holder, _)| holder)
