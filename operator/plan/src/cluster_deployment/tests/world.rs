@@ -663,7 +663,7 @@ impl World {
         for (host, fate) in run.spec.hosts.iter().zip(&fates) {
             let done = match fate {
                 Fate::FailsAfter(done) => (*done).max(before).min(all - 1),
-                Fate::Unreachable => before,
+                Fate::Unreachable => before.min(all - 1),
                 _ => before.max(2).min(all - 1),
             };
             let step = run.spec.steps[done].name();
