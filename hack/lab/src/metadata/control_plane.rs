@@ -21,9 +21,6 @@ pub(super) const PROCESSES: [&str; 4] = [
 /// How long a Pod stays on a node that is gone. Kubernetes' own five minutes would make each test of a lost node as long.
 const TOLERATION_SECONDS: u32 = 30;
 
-/// How long a silent node passes for Ready. Kubernetes' own is 50 s; the kubelets here renew their leases twice as often.
-const NODE_GRACE_SECONDS: u32 = 25;
-
 const AUDIT_POLICY_FILE: &str = "policy.yaml";
 /// What ServiceAccounts ask for is written down, without what they send or get; those of Kubernetes' own controllers apart.
 const AUDIT_POLICY: &str = "apiVersion: audit.k8s.io/v1
@@ -181,7 +178,6 @@ fn controller_manager(metadata: &Metadata) -> Vec<String> {
         ("service-account-private-key-file", pki("sa.key")),
         ("requestheader-client-ca-file", pki("front-proxy-ca.crt")),
         ("use-service-account-credentials", "true".into()),
-        ("node-monitor-grace-period", format!("{NODE_GRACE_SECONDS}s")),
         // There is one: waiting for a lease of the run before would cost 15 s.
         ("leader-elect", "false".into()),
         ("profiling", "false".into()),

@@ -125,7 +125,6 @@ failCgroupV1: false
 failSwapOn: false
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
-nodeLeaseDurationSeconds: 20
 oomScoreAdj: 0
 podLogsDir: '{pod_logs}'
 readOnlyPort: 0
