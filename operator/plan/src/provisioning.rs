@@ -79,12 +79,20 @@ pub fn was_touched(machine: &Machine, runs: &[&PlaybookRun]) -> bool {
     told || runs.iter().any(|run| marked(run) || worked_on(run, machine))
 }
 
-/// Whether a run that no controller made has worked on the machine's Host in the machine's time.
+/// Whether a run that no controller made has worked on the machine's Host in the machine's time, for all that is known:
+/// it may have been made before the machine, and have waited; and its status may have been lost.
 fn worked_on(run: &PlaybookRun, machine: &Machine) -> bool {
     let host = machine.spec.host_ref.as_ref();
+    let in_its_time = match &run.status {
+        None => true,
+        Some(status) => {
+            let began = status.started_at.as_ref();
+            status.token > 0
+                && began.is_none_or(|at| Some(at) >= machine.metadata.creation_timestamp.as_ref())
+        }
+    };
     run.spec.intent != Intent::Probe
-        && run.status.as_ref().is_some_and(|status| status.token > 0)
-        && run.metadata.creation_timestamp >= machine.metadata.creation_timestamp
+        && in_its_time
         && host.is_some_and(|host| run.spec.hosts.contains(&host.name))
 }
 

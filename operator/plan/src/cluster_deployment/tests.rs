@@ -529,3 +529,26 @@ fn a_version_that_changes_before_the_install_is_followed_and_after_it_is_refused
     world.settle();
     assert_eq!(world.machines[0].spec.kubernetes_version, "1.35.4");
 }
+
+#[test]
+fn a_machine_on_which_a_person_worked_is_cleaned_though_the_cluster_never_stood() {
+    let spec = |workers: i32| {
+        format!(
+            "controlPlane: {{replicas: 1, endpoint: {{host: 10.0.0.9}}}}, etcd: {{}}, workers: [{{name: general, replicas: {workers}}}]"
+        )
+    };
+    let mut world = World::new(&spec(0), 3);
+    world.run_for(1);
+    world.respec(&spec(2));
+    world.touch();
+    world.run_for(1);
+    world.custom_run("by-hand", &["h1"]);
+    world.touch();
+    world.run_for(1);
+    world.lose_status();
+    world.touch();
+    world.run_for(1);
+    world.delete();
+    world.settle();
+    assert!(world.gone && world.dirty.is_empty(), "{:?}", world.dirty);
+}
