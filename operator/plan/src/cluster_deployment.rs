@@ -214,7 +214,10 @@ fn grant(scene: &Scene<'_>, tokens: &Tokens) -> Lock {
         .iter()
         .filter(|run| run.spec.intent != Intent::Probe)
         .map(|run| {
-            let may_start = !deployment.spec.paused && (!deleting || run.spec.intent == Intent::Reset);
+            let cleans = run.spec.intent == Intent::Reset;
+            // What is cleaned, or about to be, is not worked on any more.
+            let goes = || run.spec.hosts.iter().any(|host| scene.is_leaving(host));
+            let may_start = !deployment.spec.paused && (cleans || !(deleting || goes()));
             lock::Claimant::of(run, scene.observed.machines, may_start)
         })
         .collect();

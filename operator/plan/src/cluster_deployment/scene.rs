@@ -276,6 +276,11 @@ impl<'a> Scene<'a> {
         Some(url(address, 6443))
     }
 
+    /// Whether a Host is held by a machine that is being deleted.
+    pub fn is_leaving(&self, host: &str) -> bool {
+        self.leaving.iter().any(|member| member.host_name() == Some(host))
+    }
+
     /// The run that works on a Host, or is about to.
     pub fn active_on(&self, host: &str) -> Option<&'a PlaybookRun> {
         self.active

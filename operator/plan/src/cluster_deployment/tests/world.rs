@@ -634,6 +634,11 @@ impl World {
                 .unwrap_or_default(),
             false => 0,
         };
+        if run.spec.intent == Intent::Custom && !run.spec.hosts.iter().all(|host| self.is_held(host)) {
+            // Its controller looks before it starts anything.
+            self.end(index, RunPhase::Failed, "HostNotHeld", 0);
+            return;
+        }
         if run.spec.cancel || run.spec.paused {
             let (reason, done) = match run.spec.cancel {
                 true => ("Canceled", before),
@@ -714,6 +719,12 @@ impl World {
         let status = self.runs[index].status.as_mut().unwrap();
         status.retriable = (phase == RunPhase::Failed).then_some(true);
         status.hosts = results;
+    }
+
+    fn is_held(&self, host: &str) -> bool {
+        self.hosts
+            .iter()
+            .any(|there| there.metadata.name.as_deref() == Some(host) && there.spec.claim_ref.is_some())
     }
 
     fn touch_hosts(&mut self, run: &PlaybookRun, resets: bool, done: usize) {
