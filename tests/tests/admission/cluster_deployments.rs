@@ -1,0 +1,252 @@
+//! ClusterDeployments.
+
+use anyhow::Result;
+use e2e::api_server::ApiServer;
+use serde_json::{Value, json};
+
+use super::{
+    Admitted, NO_ADDRESSES, check, check_changes, deployment, many_hosts, refused, refused_at, with,
+};
+
+fn demo() -> Value {
+    deployment("demo")
+}
+
+fn with_endpoint(name: &str) -> Value {
+    with(
+        deployment(name),
+        "spec.controlPlane.endpoint.host",
+        json!("10.0.0.100"),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn what_is_missing_or_unknown_is_named_row_2() -> Result<()> {
+    let mut nulled = demo();
+    nulled["spec"]["controlPlane"] = Value::Null;
+    check(&ApiServer::shared().await?, [
+        (2, "an empty spec", demo(), "spec", json!([{}]), refused_at("spec.kubernetesVersion", "Required value")),
+        (2, "an empty spec", demo(), "spec", json!([{}]), refused_at("spec.controlPlane", "Required value")),
+        (2, "no spec", demo(), "spec", json!([null]), refused("Required value")),
+        (2, "no control plane", demo(), "spec.controlPlane", json!([null]), refused("Required value")),
+        (2, "null", demo(), "spec", json!([nulled["spec"]]), refused_at("spec.controlPlane", "")),
+        (2, "an empty control plane", demo(), "spec.controlPlane", json!([{}]),
+            refused_at("spec.controlPlane.replicas", "Required value")),
+        (1, "misspelt", demo(), "spec.contolPlane", json!([{}]), refused("unknown field")),
+        (2, "no name", demo(), "spec.workers[0].name", json!([null]), refused("Required value")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn versions_are_known_ones_and_go_up_one_minor_at_a_time_rows_4_and_5() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let field = "spec.kubernetesVersion";
+    check(&server, [
+        (4, "not supported", demo(), field, json!(["v1.35.4", "v1.99.0", "1.99.0", "1.33.1", "1.37.0", "latest"]),
+            refused("UnsupportedVersion")),
+        (4, "no version", demo(), field, json!(["1.35.", "1.35.04", "1.35.4-rc.1"]), refused("UnsupportedVersion")),
+        (4, "too short", demo(), field, json!(["1.30", ""]), refused("at least 5")),
+        (4, "a number", demo(), field, json!([1.3]), refused("must be of type string")),
+    ]).await?;
+    let to = |version: &str| json!({ "kubernetesVersion": version });
+    let skew = "VersionSkewNotAllowed";
+    check_changes(&server, with(deployment("versions"), field, json!("1.34.4")), [
+        (5, "a minor skipped", to("1.36.0"), refused_at(field, "VersionSkewNotAllowed: from 1.34.4 to 1.36.0")),
+        (5, "back", to("1.34.3"), refused_at(field, skew)),
+        (5, "the same", to("1.34.4"), Admitted),
+        (5, "the next patch", to("1.34.5"), Admitted),
+        (5, "a later patch, with more digits", to("1.34.10"), Admitted),
+        (5, "the next minor", to("1.35.0"), Admitted),
+        (5, "the next minor, patched", to("1.35.4"), Admitted),
+    ]).await?;
+    check_changes(&server, deployment("newer"), [
+        (5, "back by a minor", to("1.34.9"), refused_at(field, skew)),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn counts_of_members_are_odd_and_in_range_row_6() -> Result<()> {
+    let several = || with_endpoint("demo");
+    let dedicated = || with(demo(), "spec.etcd.topology", json!("Dedicated"));
+    let (field, etcd) = ("spec.controlPlane.replicas", "spec.etcd.replicas");
+    check(&ApiServer::shared().await?, [
+        (6, "none", several(), field, json!([0, -1]), refused("greater than or equal to 1")),
+        (6, "even", several(), field, json!([2, 4]), refused("must be odd")),
+        (6, "too many", several(), field, json!([9]), refused("less than or equal to 7")),
+        (6, "no int32", several(), field, json!([2147483648_i64]), refused("")),
+        (6, "no integer", several(), field, json!(["3", 1.5]), refused("must be of type integer")),
+        (6, "odd", several(), field, json!([1, 3, 5, 7]), Admitted),
+        (6, "no endpoint", demo(), field, json!([3]),
+            refused_at("controlPlane.endpoint", "is required with more than one control plane")),
+        (6, "even", dedicated(), etcd, json!([2]), refused("must be odd")),
+        (6, "too many", dedicated(), etcd, json!([9]), refused("less than or equal to 7")),
+        (6, "not said", dedicated(), etcd, json!([null]), refused_at("spec.etcd", "goes with topology Dedicated")),
+        (6, "odd", dedicated(), etcd, json!([3]), Admitted),
+        (6, "stacked", demo(), etcd, json!([3]), refused_at("spec.etcd", "goes with topology Dedicated")),
+        (6, "stacked", demo(), "spec.etcd.hosts", json!([["m1"]]),
+            refused_at("spec.etcd", "go with topology Dedicated")),
+        (6, "no topology", demo(), "spec.etcd.topology", json!(["Elsewhere"]), refused("Unsupported value")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn nothing_is_named_twice_row_9() -> Result<()> {
+    let (control_planes, workers) = ("spec.controlPlane.hosts", "spec.workers[0].hosts");
+    let workers_too = with(demo(), workers, json!(["m3", "m2"]));
+    let etcd = json!({ "topology": "Dedicated", "replicas": 1, "hosts": ["m1"] });
+    let etcd_too = with(demo(), "spec.etcd", etcd);
+    let selecting = with(demo(), "spec.controlPlane.hostSelector.matchLabels", json!({}));
+    let twice = json!([["m1", "m1"]]);
+    let taint = json!({ "key": "gpu", "effect": "NoSchedule" });
+    check(&ApiServer::shared().await?, [
+        (9, "Hosts", demo(), control_planes, twice.clone(),
+            refused_at("spec.controlPlane.hosts[1]", "Duplicate value")),
+        (9, "Hosts", demo(), workers, twice, refused_at("spec.workers[0].hosts[1]", "Duplicate value")),
+        (9, "sets", demo(), "spec.workers[1]", json!([{ "name": "general" }]), refused("Duplicate value")),
+        (9, "taints", demo(), "spec.workers[0].taints", json!([[taint, taint]]),
+            refused_at("spec.workers[0].taints[1]", "Duplicate value")),
+        (9, "workers too", workers_too, control_planes, json!([["m1", "m2"]]), refused_at("spec", "one role only")),
+        (9, "etcd too", etcd_too, control_planes, json!([["m1"]]), refused_at("spec", "one role only")),
+        (9, "a selector too", selecting, control_planes, json!([["m1"]]),
+            refused_at("spec.controlPlane", "exclude each other")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn addresses_are_machines_addresses_rows_11_and_12() -> Result<()> {
+    check(&ApiServer::shared().await?, [
+        (11, "no address", demo(), "spec.controlPlane.endpoint.host", json!(NO_ADDRESSES), refused("must be")),
+        (12, "no name", demo(), "spec.controlPlane.certSANs[0]", json!(["", "a b", "*", "a,b", "-x", "http://x"]),
+            refused("")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn ports_are_numbers_in_range_row_13() -> Result<()> {
+    let (object, field) = (|| with_endpoint("demo"), "spec.controlPlane.endpoint.port");
+    check(&ApiServer::shared().await?, [
+        (13, "too low", object(), field, json!([0, -22]), refused("greater than or equal to 1")),
+        (13, "too high", object(), field, json!([65536]), refused("less than or equal to 65535")),
+        (13, "a text", object(), field, json!(["22"]), refused("must be of type integer")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn networks_are_whole_apart_and_large_enough_row_14() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let (networking, pods, services) = ("spec.networking", "spec.networking.podCIDR", "spec.networking.serviceCIDR");
+    for (pods, services) in [
+        ("10.0.0.0/8", "10.96.0.0/16"),
+        ("10.96.0.0/20", "10.96.0.0/16"),
+        ("10.96.0.0/16", "10.96.0.0/16"),
+        ("10.244.0.0/16", "10.244.3.0/24"),
+    ] {
+        let both = json!([{ "podCIDR": pods, "serviceCIDR": services }]);
+        let gist = format!("CIDROverlap: podCIDR {pods}");
+        check(&server, [(14, "they overlap", demo(), networking, both, refused(&gist))]).await?;
+    }
+    let object = || with(demo(), networking, json!({ "podCIDR": "10.244.0.0/16", "serviceCIDR": "10.96.0.0/16" }));
+    let small = |replicas: u32| with(object(), "spec.workers[0].replicas", json!(replicas));
+    let range = "IPv4 network from /8 to /22";
+    check(&server, [
+        (14, "size", object(), pods, json!(["10.244.0.0/31", "10.244.0.0/23", "10.0.0.0/7"]), refused(range)),
+        (14, "no IPv4 network", object(), pods,
+            json!(["10.244.1.0/16", "10.244.0.0", "999.0.0.0/16", "fd00::/48", "010.0.0.0/16"]), refused(range)),
+        (14, "size", object(), services, json!(["10.96.0.0/31", "10.96.0.0/25", "10.0.0.0/11"]), refused("")),
+        (14, "no IPv4 network", object(), services, json!(["10.96.1.0/16", "10.96.0.1/32", "services"]), refused("")),
+        (14, "too small for 5 nodes", small(4), pods, json!(["10.244.0.0/22"]), refused("CIDRTooSmall")),
+        (14, "enough for 4 nodes", small(3), pods, json!(["10.244.0.0/22"]), Admitted),
+        (14, "an endpoint inside", demo(), "spec.controlPlane.endpoint.host", json!(["10.244.7.7", "10.96.0.10"]),
+            refused("lies in podCIDR or serviceCIDR")),
+        (14, "no domain", demo(), "spec.networking.dnsDomain",
+            json!(["", "Cluster.Local", "a..b", "-a", "a b", "a".repeat(200)]), refused("")),
+    ]).await?;
+    let (manifests, reference) = (json!({ "name": "manifests" }), json!({ "name": "cni" }));
+    let plugin = "spec.networking.plugin";
+    check(&server, [
+        (14, "no manifests", demo(), plugin, json!([manifests]), refused("manifestsRef")),
+        (14, "manifests beside", demo(), plugin, json!([{ "manifestsRef": reference }]), refused("manifestsRef")),
+        (14, "not known", demo(), "spec.networking.plugin.name", json!(["calico"]), refused("Unsupported value")),
+        (14, "manifests", with(demo(), plugin, manifests), "spec.networking.plugin.manifestsRef", json!([reference]),
+            Admitted),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn what_a_cluster_is_made_of_cannot_be_changed_row_15() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let networking = |networking: Value| json!({ "networking": networking });
+    let endpoint = |endpoint: Value| json!({ "controlPlane": { "endpoint": endpoint } });
+    let manifests = json!({ "name": "manifests", "manifestsRef": { "name": "cni" } });
+    let network_stays = refused_at("spec.networking", "Forbidden");
+    let endpoint_stays = refused_at("spec.controlPlane", "Forbidden");
+    check_changes(&server, with_endpoint("fixed"), [
+        (15, "Pods", networking(json!({ "podCIDR": "10.245.0.0/16" })), network_stays),
+        (15, "Services", networking(json!({ "serviceCIDR": "10.97.0.0/16" })), network_stays),
+        (15, "domain", networking(json!({ "dnsDomain": "other.local" })), network_stays),
+        (15, "plugin", networking(json!({ "plugin": manifests })), network_stays),
+        (15, "etcd", json!({ "etcd": { "topology": "Dedicated", "replicas": 3 } }),
+            refused_at("spec.etcd.topology", "Forbidden")),
+        (15, "another host", endpoint(json!({ "host": "10.0.0.101" })), endpoint_stays),
+        (15, "another port", endpoint(json!({ "port": 7443 })), endpoint_stays),
+        (15, "no endpoint", endpoint(json!(null)), endpoint_stays),
+        // There is one container runtime only: another name is no value of the field.
+        (15, "runtime", json!({ "containerRuntime": { "name": "crio" } }),
+            refused_at("spec.containerRuntime.name", "Unsupported value")),
+        (15, "the defaults", json!({ "networking": null, "etcd": null }), Admitted),
+        (15, "what may change", json!({ "workers": [{ "name": "general", "replicas": 5 }], "paused": true }), Admitted),
+    ]).await?;
+    check_changes(&server, deployment("no-endpoint"), [
+        (15, "an endpoint later", endpoint(json!({ "host": "10.0.0.100" })), endpoint_stays),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn what_is_too_large_is_refused_row_20() -> Result<()> {
+    let sets: Value = (0..33).map(|n| json!({ "name": format!("s{n}") })).collect();
+    let (hosts, few) = (json!([many_hosts(10_000)]), json!([many_hosts(17)]));
+    check(&ApiServer::shared().await?, [
+        (20, "workers", demo(), "spec.workers[0].hosts", hosts, refused("at most 500 items")),
+        (20, "control planes", demo(), "spec.controlPlane.hosts", few, refused("at most 16 items")),
+        (20, "sets", demo(), "spec.workers", json!([sets]), refused("at most 32 items")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn artifact_sources_and_mirrors_are_plain_urls() -> Result<()> {
+    let mirrored = with(demo(), "spec.containerRuntime.registryMirrors[0].prefix", json!("registry.k8s.io"));
+    let endpoint = "spec.containerRuntime.registryMirrors[0].endpoints[0]";
+    let urls = json!([
+        "", "file:///etc", "ftp://x/bundle", "172.30.0.1:8080", "http://user:password@x/", "http://",
+        "http://x/?a=b", "http://x y", "http://x/{{ y }}",
+    ]);
+    let images = json!(["", "x; rm -rf /", "-x", "a b", "$(id)"]);
+    check(&ApiServer::shared().await?, [
+        (26, "no plain URL", demo(), "spec.artifacts.url", urls.clone(), refused("")),
+        (26, "no plain URL", mirrored, endpoint, urls, refused("")),
+        (27, "no image", demo(), "spec.executor.image", images, refused("")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn max_unavailable_is_a_count_or_a_percentage_row_39() -> Result<()> {
+    let field = "spec.workers[0].maxUnavailable";
+    check(&ApiServer::shared().await?, [
+        (39, "none", demo(), field, json!([0, -1]), refused("greater than or equal to 1")),
+        (39, "no part", demo(), field, json!(["100%", "0%", "abc", "10", "-1%"]), refused("should match")),
+        (39, "too many", demo(), field, json!([3]), refused("more than there are replicas")),
+        (39, "neither", demo(), field, json!([1.5, true]), refused("")),
+        (39, "right", demo(), field, json!([1, 2, "1%", "99%"]), Admitted),
+    ]).await
+}

@@ -1,0 +1,36 @@
+//! Machines and sets of them.
+
+use anyhow::Result;
+use e2e::api_server::ApiServer;
+use serde_json::json;
+
+use super::{Admitted, check, check_changes, machine, machine_set, refused_at, with};
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn nothing_is_named_twice_row_9() -> Result<()> {
+    check(&ApiServer::shared().await?, [
+        (9, "Hosts", machine_set("s"), "spec.template.hosts", json!([["m1", "m1"]]),
+            refused_at("spec.template.hosts[1]", "Duplicate value")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn a_machine_stays_on_its_host_and_in_its_cluster_row_15() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let to = |host: &str| json!({ "hostRef": { "name": host } });
+    let bound = with(machine("fixed-2"), "spec.hostRef.name", json!("m1"));
+    check_changes(&server, machine_set("fixed-general"), [
+        (15, "another role", json!({ "role": "etcd" }), refused_at("spec", "Forbidden")),
+        (15, "another count", json!({ "replicas": 5 }), Admitted),
+    ]).await?;
+    check_changes(&server, machine("fixed-1"), [
+        (15, "the first Host", to("m1"), Admitted),
+    ]).await?;
+    check_changes(&server, bound, [
+        (15, "another Host", to("m2"), refused_at("spec.hostRef", "Forbidden")),
+        (15, "no Host", json!({ "hostRef": null }), refused_at("spec.hostRef", "Forbidden")),
+        (15, "another cluster", json!({ "clusterName": "other" }), refused_at("spec", "Forbidden")),
+    ]).await
+}

@@ -1,0 +1,114 @@
+//! PlaybookRuns.
+
+use anyhow::{Result, ensure};
+use e2e::api_server::ApiServer;
+use serde_json::{Value, json};
+
+use super::{
+    Admitted, admitted, check, check_changes, many_fields, many_hosts, refused, refused_at, run, with,
+};
+
+fn r() -> Value {
+    run("r")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn what_is_missing_or_unknown_is_named_row_2() -> Result<()> {
+    check(&ApiServer::shared().await?, [
+        (2, "no Hosts", r(), "spec.hosts", json!([null]), refused("Required value")),
+        (2, "an empty list", r(), "spec.hosts", json!([[]]), refused("at least 1 item")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn nothing_is_named_twice_row_9() -> Result<()> {
+    check(&ApiServer::shared().await?, [
+        (9, "Hosts", r(), "spec.hosts", json!([["m1", "m1"]]), refused_at("spec.hosts[1]", "Duplicate value")),
+        (9, "steps", r(), "spec.steps", json!([["prepare", "prepare"]]),
+            refused_at("spec.steps[1]", "Duplicate value")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn a_run_is_only_ever_canceled_row_15() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let fixed = refused_at("spec", "Forbidden");
+    check_changes(&server, run("fixed"), [
+        (15, "Hosts", json!({ "hosts": ["m2"] }), fixed),
+        (15, "steps", json!({ "steps": ["node"] }), fixed),
+        (15, "intent", json!({ "intent": "Reset" }), fixed),
+        (15, "cluster", json!({ "clusterName": "other" }), fixed),
+        (15, "variables", json!({ "vars": { "a": 1 } }), fixed),
+        (15, "time", json!({ "timeoutSeconds": 600 }), fixed),
+        (15, "canceled", json!({ "cancel": true }), Admitted),
+    ]).await?;
+    check_changes(&server, with(run("canceled"), "spec.cancel", json!(true)), [
+        (15, "taken up again", json!({ "cancel": false }), refused_at("spec", "cannot be taken up again")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn what_is_too_large_is_refused_row_20() -> Result<()> {
+    let large = json!([{ "blob": "x".repeat(3_200_000) }]);
+    check(&ApiServer::shared().await?, [
+        (20, "Hosts", r(), "spec.hosts", json!([many_hosts(501)]), refused("at most 500 items")),
+        (20, "a variable", r(), "spec.vars", large, refused_at("", "too large")),
+        (20, "variables", r(), "spec.vars", json!([many_fields(200)]), refused("at most 128")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn runs_are_asked_for_within_limits() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let probe = with(r(), "spec.intent", json!("Probe"));
+    check(&server, [
+        (0, "a step", r(), "spec.steps[0]", json!(["dance"]), refused("Unsupported value")),
+        (0, "no step", r(), "spec.steps", json!([[]]), refused("at least 1")),
+        (0, "an intent", r(), "spec.intent", json!(["Dance"]), refused("Unsupported value")),
+        (0, "no cluster", r(), "spec.clusterName", json!([null]), refused_at("spec", "clusterName is required")),
+        (0, "no cluster to probe", probe, "spec.clusterName", json!([null]), Admitted),
+        (0, "too short", r(), "spec.timeoutSeconds", json!([179]), refused("180")),
+        (0, "too long", r(), "spec.timeoutSeconds", json!([86401]), refused("86400")),
+        (19, "a text", r(), "spec.vars", json!(["x"]), refused("must be of type object")),
+    ]).await?;
+    let vars = json!({ "a": "{{ lookup('pipe', 'id') }}", "b": { "c": [1, true, null] } });
+    let kept = admitted(&server, with(r(), "spec.vars", vars.clone())).await?;
+    ensure!(kept["spec"]["vars"] == vars, "variables are kept as they are: {}", kept["spec"]["vars"]);
+    Ok(())
+}
+
+/// What is nested so deep that readers of JSON give up would blind everyone who lists runs; it is refused when it is
+/// read.
+#[tokio::test(flavor = "multi_thread")]
+async fn deep_values_blind_nobody_row_19() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let runs: kube::Api<crds::PlaybookRun> = kube::Api::namespaced(server.client(), "default");
+    for (name, open, close) in [("deep-list", "[", "]"), ("deep-map", "{\"a\":", "}")] {
+        let object = with(run(name), "spec.vars", json!({ "deep": "HERE", "flat": 1 })).to_string();
+        let text = object.replace(
+            "\"HERE\"",
+            &format!("{}1{}", open.repeat(1000), close.repeat(1000)),
+        );
+        let request = http::Request::post("/apis/clusterwright.dev/v1alpha1/namespaces/default/playbookruns")
+            .header("content-type", "application/json")
+            .body(text.into_bytes())?;
+        server.client().request_text(request).await?;
+        let listed = runs.list(&Default::default()).await?;
+        let found = listed
+            .iter()
+            .find(|run| run.metadata.name.as_deref() == Some(name));
+        let vars = found.map(|run| run.spec.vars.clone()).unwrap_or_default();
+        ensure!(vars.get("flat") == Some(&json!(1)), "{vars:?}");
+        let depth = vars.get("deep").map(crds::inputs::depth).unwrap_or_default();
+        ensure!(
+            depth > crds::inputs::VARIABLE_DEPTH_LIMIT,
+            "it is seen to be too deep: {depth}"
+        );
+    }
+    Ok(())
+}
