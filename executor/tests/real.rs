@@ -17,17 +17,8 @@ mod machine;
 
 use std::time::{Duration, Instant};
 
-use bench::{Bench, Sshd};
+use bench::{Bench, LOOK, Sshd};
 use serde_json::{Value, json};
-
-const LOOK: &str = "
-- hosts: all
-  gather_facts: false
-  tasks:
-  - name: Look
-    ansible.builtin.command: 'true'
-    changed_when: false
-";
 
 #[test]
 fn ssh_gets_in_by_pinned_keys_and_says_why_it_does_not() {

@@ -8,16 +8,6 @@ use serde_json::{Value, json};
 
 use crate::bench::{Bench, Sshd};
 
-/// Reads nothing and changes nothing.
-pub const LOOK: &str = "
-- hosts: all
-  gather_facts: false
-  tasks:
-  - name: Look
-    ansible.builtin.command: 'true'
-    changed_when: false
-";
-
 /// Writes each text of `texts` to a file of its own, and `values` as JSON.
 pub const WRITE: &str = "
 - hosts: all

@@ -13,6 +13,16 @@ use std::{env, fs};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+/// A step, or a probe, that looks and changes nothing.
+pub const LOOK: &str = "
+- hosts: all
+  gather_facts: false
+  tasks:
+  - name: Look
+    ansible.builtin.command: 'true'
+    changed_when: false
+";
+
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A collection, inputs, and a place in memory for the executor.

@@ -10,16 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::bench::LOOK;
 use crate::machine::Machine;
-
-const LOOK: &str = "
-- hosts: all
-  gather_facts: false
-  tasks:
-  - name: Look
-    ansible.builtin.command: 'true'
-    changed_when: false
-";
 
 /// A step that writes down who it is for, takes its time, and comes to a second task.
 const SLOW: &str = "
