@@ -15,11 +15,16 @@ use crate::machine::Machine;
 
 const CANARY: &str = r#"#!/bin/sh
 # canary PLACE TASK SECONDS
+# What a process is known by: its number may be another's soon, and one that has ended may wait to be collected.
+life() {
+    sed -n 's/.*) [^ZX] //p' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 19
+}
 lock=$1/lock
 if ! mkdir "$lock" 2>/dev/null; then
     pid=$(cat "$lock/pid" 2>/dev/null)
     fence=$(cat "$lock/fence" 2>/dev/null)
-    if [ -n "$pid" ] && [ -n "$fence" ] && [ "$fence" != "$CLUSTERWRIGHT_FENCE" ] && kill -0 "$pid" 2>/dev/null; then
+    life=$(cat "$lock/life" 2>/dev/null)
+    if [ -n "$life" ] && [ -n "$fence" ] && [ "$fence" != "$CLUSTERWRIGHT_FENCE" ] && [ "$life" = "$(life "$pid")" ]; then
         echo "$CLUSTERWRIGHT_FENCE met $fence in $2" >>"$1/overlaps"
     fi
     rm -rf "$lock"
@@ -27,6 +32,7 @@ if ! mkdir "$lock" 2>/dev/null; then
 fi
 echo $$ >"$lock/pid"
 echo "$CLUSTERWRIGHT_FENCE" >"$lock/fence"
+life $$ >"$lock/life"
 echo "$CLUSTERWRIGHT_FENCE $2 begin" >>"$1/order"
 sleep "$3"
 echo "$CLUSTERWRIGHT_FENCE $2 end" >>"$1/order"
