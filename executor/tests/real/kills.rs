@@ -5,6 +5,7 @@
 //! tells when it finds one of another fence whose owner lives.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 use std::{env, fs};
@@ -120,6 +121,23 @@ pub fn kill_tree(run: &mut Child) {
     let _ = run.wait();
 }
 
+/// What killed runs leave of themselves, by the directory that their files are in: it ends with the test, also when that
+/// fails.
+struct Orphans(PathBuf);
+
+impl Drop for Orphans {
+    fn drop(&mut self) {
+        let Ok(left) = Command::new("pgrep").arg("-f").arg(&self.0).output() else {
+            return;
+        };
+        let left = String::from_utf8_lossy(&left.stdout);
+        let left: Vec<u32> = left.lines().filter_map(|pid| pid.parse().ok()).collect();
+        if !left.is_empty() {
+            kill(&left);
+        }
+    }
+}
+
 /// Tasks that have begun under a token.
 fn begun_of(machine: &Machine, token: i64) -> u64 {
     let order = machine.read("order");
@@ -148,6 +166,7 @@ fn a_run_killed_at_random_moments_never_overlaps_the_next_and_never_lies() {
         .rand_bytes(4)
         .tempdir_in("/dev/shm")
         .unwrap();
+    let _orphans = Orphans(memory.path().to_owned());
     let result = place.join("result.json");
     let (mut ended, mut killed) = (0, 0);
     let mut token = 0;
@@ -258,16 +277,4 @@ fn a_run_killed_at_random_moments_never_overlaps_the_next_and_never_lies() {
         history.commands,
         history.refused.len()
     );
-    // What is left of those that were orphans.
-    let left = Command::new("pgrep")
-        .args(["-f", &memory.path().display().to_string()])
-        .output()
-        .unwrap();
-    let left: Vec<u32> = String::from_utf8_lossy(&left.stdout)
-        .lines()
-        .filter_map(|pid| pid.parse().ok())
-        .collect();
-    if !left.is_empty() {
-        kill(&left);
-    }
 }
