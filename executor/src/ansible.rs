@@ -54,14 +54,7 @@ impl Ansible {
     /// Opens the connection to a bastion that its hosts share, and goes to the background; ssh's words go to
     /// the log.
     pub fn bastion(&self, place: &Place, bastion: &Bastion, log: &Path) -> Command {
-        let mut command = match &bastion.password {
-            Some(file) => {
-                let mut command = self.command("sshpass", place);
-                command.arg("-f").arg(file).arg("ssh");
-                command
-            }
-            None => self.command("ssh", place),
-        };
+        let mut command = self.ssh_with(place, bastion.password.as_deref());
         command
             .arg("-F")
             .arg(&bastion.config)
@@ -74,14 +67,7 @@ impl Ansible {
 
     /// `ssh` to a host for one command; the connection stays for Ansible. The options are those of ansible.cfg.
     pub fn ssh(&self, place: &Place, route: &Route, remote: &str) -> Command {
-        let mut command = match &route.password {
-            Some(file) => {
-                let mut command = self.command("sshpass", place);
-                command.arg("-f").arg(file).arg("ssh");
-                command
-            }
-            None => self.command("ssh", place),
-        };
+        let mut command = self.ssh_with(place, route.password.as_deref());
         command.arg("-F").arg(&route.config).args(["-T", "-o"]);
         command.arg(format!("ControlPath={}", route.control.display()));
         for option in [
@@ -106,6 +92,16 @@ impl Ansible {
             .args(["-F", "none", "-O", "exit", "-o"])
             .arg(format!("ControlPath={}", socket.display()))
             .arg("master");
+        command
+    }
+
+    /// `ssh`, which gets its password from a file if there is one.
+    fn ssh_with(&self, place: &Place, password: Option<&Path>) -> Command {
+        let Some(file) = password else {
+            return self.command("ssh", place);
+        };
+        let mut command = self.command("sshpass", place);
+        command.arg("-f").arg(file).arg("ssh");
         command
     }
 

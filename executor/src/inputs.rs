@@ -130,9 +130,13 @@ pub fn read(directory: &Path, announced_digest: Option<&str>) -> Result<Inputs, 
 
 /// The digest of a model's text.
 pub fn digest(text: &[u8]) -> String {
-    let hash = Sha256::digest(text);
-    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hex}")
+    format!("sha256:{}", hex_sha256(text))
+}
+
+/// SHA-256 in hex.
+pub fn hex_sha256(content: &[u8]) -> String {
+    let hash = Sha256::digest(content);
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Inputs {

@@ -223,12 +223,9 @@ pub fn block(route: &Route) -> io::Result<()> {
 /// One name for each bastion, by what it is: many hosts share it, and with it one connection.
 fn bastion_name(bastion: &HostInputs) -> String {
     let text = serde_json::to_vec(bastion).unwrap_or_default();
-    let digest = crate::inputs::digest(&text);
+    let digest = crate::inputs::hex_sha256(&text);
     // No host's name has a dot.
-    format!(
-        "b.{}",
-        digest.trim_start_matches("sha256:").get(..12).unwrap_or_default()
-    )
+    format!("b.{}", digest.get(..12).unwrap_or_default())
 }
 
 fn known_hosts(name: &str) -> PathBuf {

@@ -130,14 +130,7 @@ fn a_restart_within_a_command_keeps_the_fence_and_hangs_nothing() -> Result<()> 
             step(machine, 2, "true")?.code != 0,
             "a lower fence is still refused"
         );
-        let lower = guard(
-            machine,
-            "begin --epoch 1 --token 2 --cluster a --host h --run ns/r2 --attempt 0 --steps etcd",
-        )?;
-        ensure!(
-            lower.code == i32::from(guard::REFUSED),
-            "a lower fence is still refused: {lower:?}"
-        );
+        refuses(machine, 2)?;
         begin(machine, 4, 45)?;
         ensure!(step(machine, 4, "true")?.ok(), "the next run works");
         Ok(())
@@ -151,14 +144,7 @@ fn a_loss_of_power_keeps_the_fence() -> Result<()> {
         step(machine, 3, "sleep 1000 </dev/null >/dev/null 2>&1 &")?;
         machine.kill()?;
         machine.start()?;
-        let lower = guard(
-            machine,
-            "begin --epoch 1 --token 2 --cluster a --host h --run ns/r2 --attempt 0 --steps etcd",
-        )?;
-        ensure!(
-            lower.code == i32::from(guard::REFUSED),
-            "a lower fence is still refused: {lower:?}"
-        );
+        refuses(machine, 2)?;
         let answer = begin(machine, 4, 45)?;
         ensure!(
             answer["ended"] == Value::Array(vec![]),
@@ -223,6 +209,19 @@ fn begin(machine: &Machine, token: i64, wait_seconds: u64) -> Result<Value> {
     )?;
     ensure!(output.ok(), "the run begins: {output:?}");
     serde_json::from_str(&output.stdout).context("the answer is JSON")
+}
+
+/// A run of this token may not begin any more.
+fn refuses(machine: &Machine, token: i64) -> Result<()> {
+    let arguments = format!(
+        "begin --epoch 1 --token {token} --cluster a --host h --run ns/r{token} --attempt 0 --steps etcd"
+    );
+    let lower = guard(machine, &arguments)?;
+    ensure!(
+        lower.code == i32::from(guard::REFUSED),
+        "a lower fence is still refused: {lower:?}"
+    );
+    Ok(())
 }
 
 /// A command of the step `etcd`.

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use sha2::{Digest, Sha256};
+use crate::inputs;
 
 /// A static program of ours is smaller.
 const LIMIT: u64 = 64 << 20;
@@ -24,8 +24,7 @@ impl Binary {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         let content = std::fs::read(file)?;
-        let hash = Sha256::digest(&content);
-        let sha256 = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = inputs::hex_sha256(&content);
         Ok(Self { content, sha256 })
     }
 }

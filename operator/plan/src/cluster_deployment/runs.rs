@@ -77,34 +77,52 @@ pub(super) fn create(scene: &Scene<'_>, intent: Intent, targets: &[Target<'_>], 
     let marks: BTreeMap<String, Mark> = targets.iter().filter_map(mark).collect();
     let uids = marks.values().map(|mark| mark.uid.as_str());
     let name = naming::run(&scene.name, scene.uid(), intent, uids, attempt.number);
+    let hosts = marks.keys().cloned().collect();
+    let mut run = of_cluster(scene, &name, intent, steps_of(intent), hosts, attempt.number);
+    run.spec.resume = attempt.resume;
+    run.metadata.annotations.get_or_insert_default().extend([
+        (
+            annotation::MACHINES.into(),
+            serde_json::to_string(&marks).unwrap_or_default(),
+        ),
+        (annotation::GENERATION.into(), scene.generation().to_string()),
+        (annotation::WANTED.into(), provisioning::wanted(scene.deployment)),
+    ]);
+    Step::CreateRun(Box::new(run))
+}
+
+/// A run of the cluster, which goes with it.
+pub(super) fn of_cluster(
+    scene: &Scene<'_>,
+    name: &str,
+    intent: Intent,
+    steps: Vec<RunStep>,
+    hosts: Vec<String>,
+    attempt: i32,
+) -> PlaybookRun {
     let spec = PlaybookRunSpec {
         cluster_name: Some(scene.name.clone()),
         intent,
-        steps: steps_of(intent),
-        hosts: marks.keys().cloned().collect(),
+        steps,
+        hosts,
         vars: BTreeMap::new(),
         timeout_seconds: TIMEOUT_SECONDS,
-        resume: attempt.resume,
+        resume: false,
         paused: false,
         cancel: false,
     };
-    let mut run = PlaybookRun::new(&name, spec);
+    let mut run = PlaybookRun::new(name, spec);
     run.metadata.namespace = scene.deployment.metadata.namespace.clone();
     run.metadata.owner_references = controller_ref(scene.deployment).map(|owner| vec![owner]);
     run.metadata.labels = Some(BTreeMap::from([
         (label::CLUSTER.into(), scene.name.clone()),
         (label::INTENT.into(), intent.slug().into()),
     ]));
-    run.metadata.annotations = Some(BTreeMap::from([
-        (
-            annotation::MACHINES.into(),
-            serde_json::to_string(&marks).unwrap_or_default(),
-        ),
-        (annotation::ATTEMPT.into(), attempt.number.to_string()),
-        (annotation::GENERATION.into(), scene.generation().to_string()),
-        (annotation::WANTED.into(), provisioning::wanted(scene.deployment)),
-    ]));
-    Step::CreateRun(Box::new(run))
+    run.metadata.annotations = Some(BTreeMap::from([(
+        annotation::ATTEMPT.into(),
+        attempt.to_string(),
+    )]));
+    run
 }
 
 /// What an active run does, as a clause of the STATUS sentence.

@@ -5,9 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::names::{annotation, condition, label};
-use crds::playbook_run::{HostResult, PlaybookRunSpec, RunPhase};
-use crds::references::controller_ref;
+use crds::names::{annotation, condition};
+use crds::playbook_run::{HostResult, RunPhase};
 use crds::step::{Intent, Step as RunStep};
 use crds::{Host, PlaybookRun, conditions};
 use jiff::Timestamp;
@@ -15,7 +14,7 @@ use jiff::Timestamp;
 use super::Step;
 use super::deletion::until;
 use super::lock::HIGHEST;
-use super::runs::BATCH;
+use super::runs::{self, BATCH};
 use super::scene::Scene;
 use crate::attempts;
 use crate::{Next, naming};
@@ -272,27 +271,15 @@ fn probe(scene: &Scene<'_>, hosts: &[&str], noticed: Timestamp, attempt: i32) ->
     let noticed = noticed.to_string();
     let parts = hosts.iter().copied().chain([noticed.as_str()]);
     let name = naming::run(&scene.name, scene.uid(), Intent::Probe, parts, attempt);
-    let spec = PlaybookRunSpec {
-        cluster_name: Some(scene.name.clone()),
-        intent: Intent::Probe,
-        steps: vec![RunStep::ProbeHost],
-        hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
-        vars: BTreeMap::new(),
-        timeout_seconds: TIMEOUT_SECONDS,
-        resume: false,
-        paused: false,
-        cancel: false,
-    };
-    let mut run = PlaybookRun::new(&name, spec);
-    run.metadata.namespace = scene.deployment.metadata.namespace.clone();
-    run.metadata.owner_references = controller_ref(scene.deployment).map(|owner| vec![owner]);
-    run.metadata.labels = Some(BTreeMap::from([
-        (label::CLUSTER.into(), scene.name.clone()),
-        (label::INTENT.into(), Intent::Probe.slug().into()),
-    ]));
-    run.metadata.annotations = Some(BTreeMap::from([(
-        annotation::ATTEMPT.into(),
-        attempt.to_string(),
-    )]));
+    let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
+    let mut run = runs::of_cluster(
+        scene,
+        &name,
+        Intent::Probe,
+        vec![RunStep::ProbeHost],
+        hosts,
+        attempt,
+    );
+    run.spec.timeout_seconds = TIMEOUT_SECONDS;
     run
 }
