@@ -62,11 +62,13 @@ pub fn drain(
         killed: BTreeSet::new(),
         ended: Vec::new(),
     };
+    let mut watch = processes::Watch::of(directory);
     let mut told = false;
     let mut clean = 0;
     loop {
         let ready = ready()?;
-        let left: Vec<Worker> = processes::at_work(directory)
+        let left: Vec<Worker> = watch
+            .at_work()
             .into_iter()
             .filter(|(work, _)| whose.has(*work))
             .map(|(_, worker)| worker)
@@ -88,6 +90,8 @@ pub fn drain(
             Act::Wait => (),
             Act::Terminate => draining.end(&left, Signal::SIGTERM),
             Act::Kill => draining.end(&left, Signal::SIGKILL),
+            // There is nothing to give up on: the second look is still to come.
+            Act::GiveUp if ready && left.is_empty() => (),
             Act::GiveUp => return Err(stuck(&left)),
         }
         draining.flush();

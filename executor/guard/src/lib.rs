@@ -9,6 +9,7 @@ pub mod fence;
 pub mod oracle;
 pub mod patience;
 pub mod record;
+pub mod unclear;
 
 pub use fence::Fence;
 

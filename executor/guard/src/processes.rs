@@ -1,36 +1,88 @@
 //! The machine's processes, as `/proc` shows them.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use guard::at_work::{Seen, Work, Worker, command_of, work_of};
+use guard::unclear::unclear_for;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::state::Directory;
 
-/// Every process that works for a fence, but for this one and those that it was started by: a run does not begin by
-/// ending the connection that it came through.
-pub fn at_work(directory: &Directory) -> Vec<(Work, Worker)> {
-    let own = lineage();
-    let Ok(all) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    all.flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|pid| !own.contains(pid))
-        .filter_map(look)
-        .filter_map(|seen| {
-            let work = work_of(&seen, directory.path())?;
-            let worker = Worker {
-                pid: seen.pid,
-                command: command_of(&seen),
-                fence: work.fence.to_string(),
-            };
-            Some((work, worker))
-        })
-        .collect()
+/// How soon a process that shows nothing is looked at again.
+const AGAIN: Duration = Duration::from_millis(1);
+
+/// Looks again and again at all processes.
+pub struct Watch<'a> {
+    directory: &'a Directory,
+    /// Those that show nothing for good, with their programs: they are waited for once.
+    silent: BTreeSet<(i32, PathBuf)>,
+}
+
+impl<'a> Watch<'a> {
+    /// For what works for fences of this directory's guard.
+    pub fn of(directory: &'a Directory) -> Self {
+        Self {
+            directory,
+            silent: BTreeSet::new(),
+        }
+    }
+
+    /// Every process that works for a fence, but for this one and those that it was started by: a run does not begin by
+    /// ending the connection that it came through. One that shows nothing now is waited for until it does: it may be
+    /// one of them that becomes another program at this moment.
+    pub fn at_work(&mut self) -> Vec<(Work, Worker)> {
+        let own = lineage();
+        let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let mut left: Vec<i32> = all
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(|pid| !own.contains(pid))
+            .collect();
+        let mut found = Vec::new();
+        let mut first: Option<Instant> = None;
+        loop {
+            let waited = first.map_or(Duration::ZERO, |first| first.elapsed());
+            left.retain(|pid| {
+                let Some(seen) = look(*pid) else { return false };
+                let work = work_of(&seen, self.directory.path());
+                found.extend(work.map(|work| (work, worker(&seen, work))));
+                work.is_none() && self.is_unclear(seen, waited)
+            });
+            if left.is_empty() {
+                return found;
+            }
+            first.get_or_insert_with(Instant::now);
+            thread::sleep(AGAIN);
+        }
+    }
+
+    fn is_unclear(&mut self, seen: Seen, waited: Duration) -> bool {
+        let Some(longest) = unclear_for(&seen, self.directory.path()) else {
+            return false;
+        };
+        let process = (seen.pid, seen.executable);
+        if self.silent.contains(&process) {
+            return false;
+        }
+        let unclear = waited < longest;
+        if !unclear {
+            self.silent.insert(process);
+        }
+        unclear
+    }
+}
+
+fn worker(seen: &Seen, work: Work) -> Worker {
+    Worker {
+        pid: seen.pid,
+        command: command_of(seen),
+        fence: work.fence.to_string(),
+    }
 }
 
 /// Sends a signal; a process that is gone by now needs none.

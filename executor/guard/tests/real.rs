@@ -2,6 +2,9 @@
 //! say so and promise nothing.
 
 #[cfg(test)]
+#[path = "real/becoming.rs"]
+mod becoming;
+#[cfg(test)]
 #[path = "real/ending.rs"]
 mod ending;
 #[cfg(test)]
