@@ -7,10 +7,15 @@ use serde::{Deserialize, Serialize};
 use crate::networking::{Endpoint, Networking};
 use crate::placement::{HostSelector, WorkerSet};
 use crate::references::LocalRef;
+use crate::remediation_policy::Remediation;
 
+mod hooks;
+mod leaving;
 mod status;
 
-pub use status::{ClusterDeploymentStatus, LockMode, Operation, ReplicaCounts};
+pub use hooks::{Hook, Hooks, ReadinessGate};
+pub use leaving::{MachineRemoval, Recovery, RecoveryStrategy};
+pub use status::{ClusterDeploymentStatus, ControlPlaneEndpoint, LockMode, Operation, Repair, ReplicaCounts};
 
 /// CEL: no Host by name in two roles.
 const HOSTS_RULE: &str = "(!has(self.controlPlane.hosts) || (!has(self.workers) || self.workers.all(w, !has(w.hosts) || !w.hosts.exists(h, h in self.controlPlane.hosts)))) && (!has(self.etcd.hosts) || ((!has(self.workers) || self.workers.all(w, !has(w.hosts) || !w.hosts.exists(h, h in self.etcd.hosts))) && (!has(self.controlPlane.hosts) || !self.etcd.hosts.exists(h, h in self.controlPlane.hosts))))";
@@ -107,6 +112,26 @@ pub struct ClusterDeploymentSpec {
     /// What deletion does with the machines. Default `Reset`.
     #[serde(default)]
     pub deletion_policy: DeletionPolicy,
+    /// True: a deletion is refused unless the annotation `delete-confirmed` names the generation. Default false.
+    #[serde(default)]
+    pub deletion_protection: bool,
+    /// How machines leave while the cluster goes on.
+    #[serde(default)]
+    pub machine_removal: MachineRemoval,
+    /// How sick machines that no RemediationPolicy selects are repaired. Absent: they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remediation: Option<Remediation>,
+    /// What is done when all machines are lost.
+    #[serde(default)]
+    pub recovery: Recovery,
+    /// Custom playbooks before and after what is done to machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<Hooks>,
+    /// Conditions of this object that other controllers set, and that `Ready` waits for; at most 8.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["conditionType".into()]))]
+    pub readiness_gates: Vec<ReadinessGate>,
 }
 
 /// The control plane wanted.
@@ -280,6 +305,10 @@ pub struct Executor {
     #[serde(default = "default_history_limit")]
     #[schemars(range(min = 1, max = 500))]
     pub history_limit: i32,
+    /// A ConfigMap with custom playbooks: `<name>.yml`, and beside it, where there are, `<name>.probe.yml` (read-only:
+    /// whether it is done) and `<name>.schema.json` (JSON Schema of its variables).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub custom_playbooks_ref: Option<LocalRef>,
 }
 
 impl Default for Executor {
@@ -288,6 +317,7 @@ impl Default for Executor {
             image: None,
             max_attempts: default_max_attempts(),
             history_limit: default_history_limit(),
+            custom_playbooks_ref: None,
         }
     }
 }

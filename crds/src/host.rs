@@ -75,6 +75,41 @@ pub struct HostSpec {
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub claim_epoch: i64,
+    /// Why it is not to be claimed; written by the operator when a machine could not join or could not be cleaned, and
+    /// kept by backups. Ends by the annotation `release`, once a probe has found the machine clean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quarantine: Option<Quarantine>,
+}
+
+/// Why a Host is kept out of the pool.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Quarantine {
+    /// What led to it.
+    pub reason: QuarantineReason,
+    /// What was wrong, for people.
+    #[schemars(length(max = 1024))]
+    pub message: String,
+    /// The Machine that it was taken from.
+    #[schemars(length(max = 63))]
+    pub machine: String,
+    /// The MachineSet of that Machine, if it had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub machine_set: Option<String>,
+    /// Since when.
+    pub since: Time,
+}
+
+/// What leads to a quarantine.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+pub enum QuarantineReason {
+    /// It could not be made part of a cluster, as often as that was allowed. Ends by `release`.
+    JoinFailed,
+    /// It could not be cleaned. Ends by `release`.
+    CleaningFailed,
+    /// Its Machine was removed without reaching it. Ends by itself when a probe finds it clean, or by `release`.
+    ForceRemoved,
 }
 
 /// How SSH gets in.

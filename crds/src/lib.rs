@@ -17,6 +17,7 @@ pub mod networking;
 pub mod placement;
 pub mod playbook_run;
 pub mod references;
+pub mod remediation_policy;
 pub mod step;
 
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
@@ -25,4 +26,5 @@ pub use host::{Host, HostSpec, HostStatus};
 pub use machine::{Machine, MachineSpec, MachineStatus};
 pub use machine_set::{MachineSet, MachineSetSpec, MachineSetStatus};
 pub use playbook_run::{PlaybookRun, PlaybookRunSpec, PlaybookRunStatus};
+pub use remediation_policy::{RemediationPolicy, RemediationPolicySpec, RemediationPolicyStatus};
 pub use step::{Intent, Role, Step};

@@ -3,7 +3,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
-use crate::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
+use crate::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun, RemediationPolicy};
 
 /// Every CustomResourceDefinition of the group.
 pub fn all() -> Vec<CustomResourceDefinition> {
@@ -14,5 +14,6 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         Machine::crd(),
         Cluster::crd(),
         PlaybookRun::crd(),
+        RemediationPolicy::crd(),
     ]
 }

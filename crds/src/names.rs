@@ -34,6 +34,22 @@ pub mod annotation {
     /// On a ClusterDeployment: open a lock that was lost although not every machine could be asked for its token; its
     /// value is the generation it is meant for.
     pub const UNLOCK: &str = "clusterwright.dev/unlock";
+    /// On a Machine: forget it without reaching its Host; its value is the generation it is meant for.
+    pub const FORCE_REMOVE: &str = "clusterwright.dev/force-remove";
+    /// On a Machine: goes first when its set shrinks; any value.
+    pub const DELETE_FIRST: &str = "clusterwright.dev/delete-first";
+    /// On a Machine, written by its set before it deletes it: why its Host is not to be claimed again, as JSON
+    /// `{"reason": "JoinFailed", "message": "..."}`.
+    pub const QUARANTINE: &str = "clusterwright.dev/quarantine";
+    /// On a Machine: it is not repaired; any value.
+    pub const SKIP_REMEDIATION: &str = "clusterwright.dev/skip-remediation";
+    /// On a Host: ends its quarantine after a probe; its value is the generation it is meant for.
+    pub const RELEASE: &str = "clusterwright.dev/release";
+    /// On a ClusterDeployment or PlaybookRun: go on with what its Ready message says needs approval; its value is the
+    /// generation it is meant for.
+    pub const APPROVE: &str = "clusterwright.dev/approve";
+    /// On a ClusterDeployment: delete it in spite of `deletionProtection`; its value is the generation it is meant for.
+    pub const DELETE_CONFIRMED: &str = "clusterwright.dev/delete-confirmed";
     /// On runs of a controller: the Machine of each Host, as JSON `{"<host>": {"uid": "<Machine's UID>"}}`.
     pub const MACHINES: &str = "clusterwright.dev/machines";
     /// On runs of a controller: how often the same was tried before; 0 for the first.
@@ -103,6 +119,8 @@ pub mod condition {
     pub const DRAINED: &str = "Drained";
     /// Every machine of the set is Ready.
     pub const MACHINES_READY: &str = "MachinesReady";
+    /// Something is done about a sick machine; or why nothing is.
+    pub const REMEDIATION: &str = "Remediation";
     /// Machines are being added.
     pub const SCALING_UP: &str = "ScalingUp";
     /// Machines are being removed.

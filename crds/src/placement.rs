@@ -24,6 +24,14 @@ pub struct HostSelector {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     pub match_labels: BTreeMap<String, LabelValue>,
+    /// CPUs that a Host must have at least, as its facts say, 1 to 4096. Default: any.
+    #[serde(default, rename = "minCPUs", skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 4096))]
+    pub min_cpus: Option<i32>,
+    /// Memory in MiB that a Host must have at least, as its facts say. Default: any.
+    #[serde(default, rename = "minMemoryMiB", skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub min_memory_mib: Option<i64>,
 }
 
 /// A value of a label: at most 63 characters of `A-Za-z0-9-_.`, or empty.

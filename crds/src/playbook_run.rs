@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::step::{Intent, Step};
 
 mod status;
-mod vars;
+pub(crate) mod vars;
 
 pub use status::{
     Fence, FrozenInputs, HostFailure, HostResult, PlaybookRunStatus, Progress, RunOutcome, RunPhase,
@@ -94,7 +94,7 @@ fn default_timeout() -> i32 {
     3600
 }
 
-fn vars_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+pub(crate) fn vars_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "object",
         "description": "More variables; reserved names (`ansible_*` and Ansible's magic ones) are refused with `ReservedVariable`. Values are data: templates in them are not run.",

@@ -1,11 +1,14 @@
 //! Steps, intents and roles: the words that runs, machines and playbooks share.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+use arrayvec::ArrayString;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// One step of a run: a playbook and its read-only probe, both of this name.
-#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Step {
     /// Python, packages, user, time sync checked.
     BootstrapOs,
@@ -25,17 +28,31 @@ pub enum Step {
     Network,
     /// CoreDNS and kube-proxy rolled out; manifests of the user.
     Addons,
+    /// keepalived and haproxy on the control planes, where they hold the cluster's endpoint.
+    LoadBalancer,
     /// Labels, taints, roles; a Pod, a Service and a DNS name answer.
     PostInstall,
+    /// A member that leaves is taken out of etcd, by one that stays.
+    RemoveEtcdMember,
+    /// The API servers are told of the members of a dedicated etcd that changed, one after the other.
+    EtcdEndpoints,
+    /// One surviving member becomes an etcd of its own, from its own data.
+    RecoverEtcd,
+    /// kubelet and containerd are restarted.
+    RestartServices,
+    /// The machine is rebooted, and waited for.
+    Reboot,
     /// Undoes all of the above and verifies that the machine is clean.
     Reset,
     /// Looks at a spare Host: facts and cleanliness.
     ProbeHost,
+    /// A playbook of the user's: `custom-<name>`.
+    Custom(CustomStep),
 }
 
 impl Step {
-    /// All steps, in the order in which they make sense.
-    pub const ALL: [Step; 12] = [
+    /// All steps of ours, in the order in which they make sense.
+    pub const ALL: [Step; 18] = [
         Step::BootstrapOs,
         Step::Preflight,
         Step::Prepare,
@@ -45,13 +62,19 @@ impl Step {
         Step::Node,
         Step::Network,
         Step::Addons,
+        Step::LoadBalancer,
         Step::PostInstall,
+        Step::RemoveEtcdMember,
+        Step::EtcdEndpoints,
+        Step::RecoverEtcd,
+        Step::RestartServices,
+        Step::Reboot,
         Step::Reset,
         Step::ProbeHost,
     ];
 
     /// The step's name, which is its playbook's file name without `.yml`.
-    pub fn name(self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Step::BootstrapOs => "bootstrap-os",
             Step::Preflight => "preflight",
@@ -62,15 +85,88 @@ impl Step {
             Step::Node => "node",
             Step::Network => "network",
             Step::Addons => "addons",
+            Step::LoadBalancer => "load-balancer",
             Step::PostInstall => "post-install",
+            Step::RemoveEtcdMember => "remove-etcd-member",
+            Step::EtcdEndpoints => "etcd-endpoints",
+            Step::RecoverEtcd => "recover-etcd",
+            Step::RestartServices => "restart-services",
+            Step::Reboot => "reboot",
             Step::Reset => "reset",
             Step::ProbeHost => "probe-host",
+            Step::Custom(custom) => &custom.0,
         }
     }
 
     /// The step of this name.
     pub fn from_name(name: &str) -> Option<Step> {
-        Step::ALL.into_iter().find(|step| step.name() == name)
+        match name.strip_prefix(CustomStep::PREFIX) {
+            Some(playbook) => CustomStep::new(playbook).map(Step::Custom),
+            None => Step::ALL.into_iter().find(|step| step.name() == name),
+        }
+    }
+}
+
+/// A step that is a playbook of the user's: its name, with the prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CustomStep(ArrayString<48>);
+
+impl CustomStep {
+    /// What every such step's name begins with.
+    pub const PREFIX: &str = "custom-";
+    /// The longest name of a playbook.
+    pub const NAME_LIMIT: usize = 40;
+
+    /// The step of the playbook of this name: an RFC 1123 label of at most 40 characters.
+    pub fn new(playbook: &str) -> Option<Self> {
+        let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        let fits = (1..=Self::NAME_LIMIT).contains(&playbook.len());
+        if !fits || !playbook.chars().all(legal) || playbook.starts_with('-') || playbook.ends_with('-') {
+            return None;
+        }
+        let mut name = ArrayString::new();
+        name.try_push_str(Self::PREFIX).ok()?;
+        name.try_push_str(playbook).ok()?;
+        Some(Self(name))
+    }
+
+    /// Name of the playbook.
+    pub fn playbook(&self) -> &str {
+        self.0.strip_prefix(Self::PREFIX).unwrap_or(&self.0)
+    }
+}
+
+impl Serialize for Step {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Step {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Step::from_name(&name).ok_or_else(|| D::Error::custom(format!("there is no step {name:?}")))
+    }
+}
+
+impl JsonSchema for Step {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Step".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let names = Step::ALL.iter().map(|step| step.name().to_owned());
+        let names: Vec<String> = names.collect();
+        json_schema!({
+            "type": "string",
+            "maxLength": 48,
+            "pattern": format!("^({}|custom-[a-z0-9]([-a-z0-9]{{0,38}}[a-z0-9])?)$", names.join("|")),
+            "description": format!("`{}`, or `custom-<name>` for a playbook of the user's.", names.join("`, `"))
+        })
     }
 }
 
@@ -91,6 +187,8 @@ pub enum Intent {
     Remove,
     /// Machines are cleaned.
     Reset,
+    /// Something is done to a sick machine, or to an etcd without a majority.
+    Repair,
     /// A newer Kubernetes version.
     Upgrade,
     /// Certificates are renewed.
@@ -113,6 +211,7 @@ impl Intent {
             Intent::Join => "join",
             Intent::Remove => "remove",
             Intent::Reset => "reset",
+            Intent::Repair => "repair",
             Intent::Upgrade => "upgrade",
             Intent::Renew => "renew",
             Intent::Backup => "backup",
@@ -142,6 +241,31 @@ impl Role {
             Role::ControlPlane => "control-plane",
             Role::Etcd => "etcd",
             Role::Worker => "worker",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CustomStep, Step};
+
+    #[test]
+    fn every_name_leads_back_to_its_step() {
+        let custom = CustomStep::new("check-disks").map(Step::Custom);
+        assert_eq!(custom.unwrap().name(), "custom-check-disks");
+        for step in Step::ALL.into_iter().chain(custom) {
+            assert_eq!(Step::from_name(step.name()), Some(step));
+            let text = serde_json::to_string(&step).unwrap();
+            assert_eq!(serde_json::from_str::<Step>(&text).unwrap(), step);
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_no_label_is_no_step() {
+        let long = "a".repeat(41);
+        for name in ["", "-a", "a-", "A", "a/b", "../a", "a.b", "a b", &long] {
+            assert_eq!(CustomStep::new(name), None, "{name}");
+            assert_eq!(Step::from_name(&format!("custom-{name}")), None, "{name}");
         }
     }
 }

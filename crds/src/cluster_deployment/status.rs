@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::references::LocalRef;
+use crate::remediation_policy::RemediationAction;
 
 /// How many of one kind of machine there are.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
@@ -51,6 +52,42 @@ pub struct Operation {
     pub token: i64,
     /// When the lock was taken.
     pub started_at: Time,
+}
+
+/// Where one API server answers.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ControlPlaneEndpoint {
+    /// Name of the Machine.
+    #[schemars(length(max = 63))]
+    pub machine: String,
+    /// IP address or DNS name of the machine.
+    #[schemars(length(max = 253))]
+    pub host: String,
+    /// Port of its API server.
+    pub port: i32,
+    /// Whether clients may be sent there: the machine is provisioned, its node Ready, and it does not leave.
+    pub ready: bool,
+}
+
+/// What is done about a sick machine, or why nothing is.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Repair {
+    /// Name of the Machine.
+    #[schemars(length(max = 63))]
+    pub machine: String,
+    /// The action under way; absent: nothing is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<RemediationAction>,
+    /// CamelCase, e.g. `Rebooting`, `TooManyUnhealthy`, `BudgetExhausted`, `ClusterUnreachable`.
+    #[schemars(length(max = 64))]
+    pub reason: String,
+    /// A sentence: what is done, or why not, and what is next.
+    #[schemars(length(max = 1024))]
+    pub message: String,
+    /// Since when this is so.
+    pub since: Time,
 }
 
 /// How far the cluster is.
@@ -102,6 +139,14 @@ pub struct ClusterDeploymentStatus {
     /// The highest token given out. Absent: not known (the status is new, or was lost); nothing starts until it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_token: Option<i64>,
+    /// Where the API servers answer, one for each control plane: what a load balancer or DNS needs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["machine"]))]
+    pub control_plane_endpoints: Vec<ControlPlaneEndpoint>,
+    /// What is done about sick machines, or why nothing is; at most 100.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["machine"]))]
+    pub repairs: Vec<Repair>,
     /// A newer spec that waits for the current run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_generation: Option<i64>,

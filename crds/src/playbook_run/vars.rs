@@ -11,7 +11,7 @@ use serde_json::{Map, Number, Value};
 const DEPTH: usize = 40;
 
 /// Reads the variables of a spec.
-pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<String, Value>, D::Error> {
     match Reader(DEPTH).deserialize(deserializer)? {

@@ -98,6 +98,7 @@ fn words(intent: Intent) -> (&'static str, &'static str, &'static str) {
         Intent::Remove => ("machine", "machines", "removed"),
         Intent::Probe => ("host", "hosts", "answered"),
         Intent::Upgrade => ("machine", "machines", "upgraded"),
+        Intent::Repair => ("machine", "machines", "repaired"),
         Intent::Renew | Intent::Backup | Intent::Restore | Intent::Custom => ("host", "hosts", "done"),
     }
 }

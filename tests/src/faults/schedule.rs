@@ -71,7 +71,7 @@ fn typical_length(step: Step) -> Duration {
         Step::Network => 800,
         Step::Addons => 2500,
         Step::PostInstall => 3000,
-        Step::Reset | Step::ProbeHost => 500,
+        _ => 500,
     };
     Duration::from_millis(milliseconds)
 }

@@ -132,6 +132,7 @@ pub(super) fn describe(scene: &Scene<'_>, run: &PlaybookRun) -> String {
         Intent::Join => "joining",
         Intent::Remove => "removing",
         Intent::Reset => "cleaning",
+        Intent::Repair => "repairing",
         Intent::Upgrade => "upgrading",
         Intent::Renew => "renewing certificates of",
         Intent::Backup => "backing up",

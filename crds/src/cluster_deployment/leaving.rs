@@ -1,0 +1,71 @@
+//! How machines leave a cluster that goes on, and what is done when all of them are lost.
+
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How machines leave while the cluster goes on.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineRemoval {
+    /// How long a machine's Pods may take to move away, in seconds, 0 to 86400; after that the removal goes on without
+    /// them. 0: they are not moved. Default 600.
+    #[serde(default = "default_drain_timeout")]
+    #[schemars(range(min = 0, max = 86400))]
+    pub drain_timeout_seconds: i32,
+    /// After how long a machine that leaves and cannot be reached is forgotten without cleaning it, in seconds, 60 to
+    /// 604800; its Host is quarantined. Absent: never by itself (annotation `force-remove` on the Machine).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 60, max = 604800))]
+    pub force_remove_after_seconds: Option<i32>,
+}
+
+impl Default for MachineRemoval {
+    fn default() -> Self {
+        Self {
+            drain_timeout_seconds: default_drain_timeout(),
+            force_remove_after_seconds: None,
+        }
+    }
+}
+
+fn default_drain_timeout() -> i32 {
+    600
+}
+
+/// What is done when all machines are lost.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Recovery {
+    /// Default `None`.
+    #[serde(default)]
+    pub strategy: RecoveryStrategy,
+    /// How long neither the API nor any machine must have answered, in seconds, 60 to 86400. Default 600.
+    #[serde(default = "default_lost_after")]
+    #[schemars(range(min = 60, max = 86400))]
+    pub lost_after_seconds: i32,
+}
+
+impl Default for Recovery {
+    fn default() -> Self {
+        Self {
+            strategy: RecoveryStrategy::default(),
+            lost_after_seconds: default_lost_after(),
+        }
+    }
+}
+
+fn default_lost_after() -> i32 {
+    600
+}
+
+/// What is done when all machines are lost.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
+pub enum RecoveryStrategy {
+    /// Nothing but to say so.
+    #[default]
+    None,
+    /// Spare Hosts are claimed, and the cluster is installed anew, empty, under the same name and with the same
+    /// authorities and keys.
+    Rebuild,
+}
