@@ -52,6 +52,8 @@ pub mod annotation {
     pub const DELETE_CONFIRMED: &str = "clusterwright.dev/delete-confirmed";
     /// On runs of a controller: the Machine of each Host, as JSON `{"<host>": {"uid": "<Machine's UID>"}}`.
     pub const MACHINES: &str = "clusterwright.dev/machines";
+    /// On runs that take a member out of etcd: the UID of the Machine that leaves. The run works on one that stays.
+    pub const LEAVES: &str = "clusterwright.dev/leaves";
     /// On runs of a controller: how often the same was tried before; 0 for the first.
     pub const ATTEMPT: &str = "clusterwright.dev/attempt";
     /// On runs of a controller: the ClusterDeployment's generation that it was made from.

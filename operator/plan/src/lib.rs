@@ -9,6 +9,8 @@ pub mod attempts;
 pub mod claims;
 pub mod cluster;
 pub mod cluster_deployment;
+pub mod departure;
+pub mod hooks;
 pub mod host;
 pub mod inputs;
 pub mod job;
