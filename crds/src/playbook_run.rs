@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
+use crate::references::LocalRef;
 use crate::step::{Intent, Step};
 
 mod status;
@@ -40,8 +41,10 @@ pub use status::{
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.intent == 'Probe' || has(self.clusterName)")
     .message("clusterName is required for every intent but Probe"))]
-#[x_kube(validation = Rule::new("self.intent == oldSelf.intent && self.steps == oldSelf.steps && self.hosts == oldSelf.hosts && has(self.vars) == has(oldSelf.vars) && (!has(self.vars) || self.vars == oldSelf.vars) && self.timeoutSeconds == oldSelf.timeoutSeconds && self.resume == oldSelf.resume && has(self.clusterName) == has(oldSelf.clusterName) && (!has(self.clusterName) || self.clusterName == oldSelf.clusterName)")
+#[x_kube(validation = Rule::new("self.intent == oldSelf.intent && self.steps == oldSelf.steps && self.hosts == oldSelf.hosts && has(self.vars) == has(oldSelf.vars) && (!has(self.vars) || self.vars == oldSelf.vars) && has(self.playbooksRef) == has(oldSelf.playbooksRef) && (!has(self.playbooksRef) || self.playbooksRef == oldSelf.playbooksRef) && has(self.playbookVars) == has(oldSelf.playbookVars) && (!has(self.playbookVars) || self.playbookVars == oldSelf.playbookVars) && self.timeoutSeconds == oldSelf.timeoutSeconds && self.resume == oldSelf.resume && has(self.clusterName) == has(oldSelf.clusterName) && (!has(self.clusterName) || self.clusterName == oldSelf.clusterName)")
     .message("Forbidden: a PlaybookRun is immutable but for cancel and paused; make a new one"))]
+#[x_kube(validation = Rule::new("has(self.playbooksRef) || !self.steps.exists(s, s.startsWith('custom-'))")
+    .message("playbooksRef is required with a step custom-<name>: name the ConfigMap that holds <name>.yml"))]
 #[x_kube(validation = Rule::new("!oldSelf.cancel || self.cancel").message("Forbidden: a canceled run cannot be taken up again; make a new one"))]
 pub struct PlaybookRunSpec {
     /// The ClusterDeployment whose machines these are; absent only for `Probe`.
@@ -50,8 +53,8 @@ pub struct PlaybookRunSpec {
     pub cluster_name: Option<String>,
     /// What it is for. An administrator writes `Custom`, or `Probe`.
     pub intent: Intent,
-    /// The steps, in this order; at most 16.
-    #[schemars(length(min = 1, max = 16))]
+    /// The steps, in this order; at most 32.
+    #[schemars(length(min = 1, max = 32))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub steps: Vec<Step>,
     /// The Hosts to work on, by name; at most 500.
@@ -73,6 +76,19 @@ pub struct PlaybookRunSpec {
     )]
     #[schemars(schema_with = "vars_schema")]
     pub vars: BTreeMap<String, serde_json::Value>,
+    /// The ConfigMap with the playbooks of the steps `custom-<name>`: `<name>.yml`, and where there are `<name>.probe.yml`
+    /// and `<name>.schema.json`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub playbooks_ref: Option<LocalRef>,
+    /// Variables of custom playbooks, by the playbook's name: only its step sees them. Data, never templates; checked
+    /// against the playbook's JSON Schema.
+    #[serde(
+        default,
+        deserialize_with = "vars::deserialize",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
+    #[schemars(schema_with = "playbook_vars_schema")]
+    pub playbook_vars: BTreeMap<String, serde_json::Value>,
     /// Deadline of one attempt in seconds, 180 to 86400. Default 3600. The executor stops 120 s earlier.
     #[serde(default = "default_timeout")]
     #[schemars(range(min = 180, max = 86400))]
@@ -92,6 +108,16 @@ pub struct PlaybookRunSpec {
 
 fn default_timeout() -> i32 {
     3600
+}
+
+fn playbook_vars_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "object",
+        "description": "Variables of custom playbooks, by the playbook's name: only its step sees them. Data, never templates; checked against the playbook's JSON Schema.",
+        "additionalProperties": { "type": "object", "x-kubernetes-preserve-unknown-fields": true },
+        "x-kubernetes-map-type": "atomic",
+        "maxProperties": 32
+    })
 }
 
 pub(crate) fn vars_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {

@@ -220,7 +220,7 @@ pub struct PlaybookRunStatus {
     pub progress: Option<Progress>,
     /// Where each step is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub steps: Vec<StepStatus>,
     /// What came out for each host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -11,7 +11,7 @@ use crds::step::{Intent, Step as RunStep};
 use super::Step;
 use super::scene::{Member, Scene};
 use crate::attempts::Mark;
-use crate::{naming, provisioning};
+use crate::{hooks, naming, provisioning};
 
 /// Deadline of one attempt.
 const TIMEOUT_SECONDS: i32 = 3600;
@@ -79,6 +79,12 @@ pub(super) fn create(scene: &Scene<'_>, intent: Intent, targets: &[Target<'_>], 
     let name = naming::run(&scene.name, scene.uid(), intent, uids, attempt.number);
     let hosts = marks.keys().cloned().collect();
     let mut run = of_cluster(scene, &name, intent, steps_of(intent), hosts, attempt.number);
+    match intent {
+        Intent::Install => hooks::around_install(&mut run.spec, scene.deployment),
+        Intent::Join => hooks::around_join(&mut run.spec, scene.deployment),
+        Intent::Reset => hooks::around_reset(&mut run.spec, scene.deployment),
+        _ => {}
+    }
     run.spec.resume = attempt.resume;
     run.metadata.annotations.get_or_insert_default().extend([
         (
@@ -106,6 +112,8 @@ pub(super) fn of_cluster(
         steps,
         hosts,
         vars: BTreeMap::new(),
+        playbooks_ref: None,
+        playbook_vars: BTreeMap::new(),
         timeout_seconds: TIMEOUT_SECONDS,
         resume: false,
         paused: false,

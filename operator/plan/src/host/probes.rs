@@ -187,6 +187,8 @@ fn probe(observed: &HostObserved<'_>, batch: &[&Host]) -> PlaybookRun {
             steps: vec![RunStep::ProbeHost],
             hosts: batch.iter().map(|host| name_of(*host).to_owned()).collect(),
             vars: BTreeMap::new(),
+            playbooks_ref: None,
+            playbook_vars: BTreeMap::new(),
             timeout_seconds: TIMEOUT_SECONDS,
             resume: false,
             paused: false,

@@ -143,6 +143,8 @@ impl World {
             steps: vec![RunStep::Prepare],
             hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
             vars: Default::default(),
+            playbooks_ref: None,
+            playbook_vars: Default::default(),
             timeout_seconds: 3600,
             resume: false,
             paused: false,

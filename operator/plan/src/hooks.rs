@@ -1,0 +1,128 @@
+//! Hooks: an administrator's own playbooks before and after what is done to machines. They are steps of the same runs,
+//! but for those before a drain, which have a run of their own.
+
+use crds::cluster_deployment::{Hook, Hooks};
+use crds::playbook_run::PlaybookRunSpec;
+use crds::step::{CustomStep, Intent, Step};
+use crds::{ClusterDeployment, Machine, PlaybookRun};
+use serde_json::Value;
+
+use crate::attempts::{self, Outcome, Tried};
+
+/// Where the playbooks stand that are played on a machine before its Pods are moved away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HookState {
+    /// There are none for this machine.
+    None,
+    /// Their run is to be made, by the ClusterDeployment planner.
+    Wanted,
+    /// They are being played.
+    UnderWay(String),
+    /// All are done.
+    Done,
+    /// The machine cannot be reached: the removal goes on without them, and says so.
+    PassedOver(String),
+    /// One failed: the removal waits. They are tried again, and a person may take the hook out of the spec.
+    Failed(String),
+}
+
+/// Whether the run has nothing but custom playbooks to play on a machine that leaves.
+pub fn is_before_drain(run: &PlaybookRun) -> bool {
+    let custom = |step: &Step| matches!(step, Step::Custom(_));
+    run.spec.intent == Intent::Remove && run.spec.steps.iter().all(custom)
+}
+
+/// The attempts at a machine's playbooks before its drain, oldest first.
+pub fn tried_before_drain(machine_uid: &str, runs: &[&PlaybookRun]) -> Vec<Tried> {
+    let ours: Vec<&PlaybookRun> = runs.iter().copied().filter(|run| is_before_drain(run)).collect();
+    attempts::tried(&ours, &[Intent::Remove], machine_uid)
+}
+
+/// Where the playbooks of `hooks.beforeDrain` stand for a machine that leaves a cluster which goes on.
+pub fn before_drain(machine: &Machine, deployment: &ClusterDeployment, runs: &[&PlaybookRun]) -> HookState {
+    let wanted = hooks(deployment).is_some_and(|hooks| !hooks.before_drain.is_empty());
+    let status = machine.status.as_ref();
+    let stands = status.is_some_and(|status| status.provisioned_at.is_some());
+    let ends = deployment.metadata.deletion_timestamp.is_some();
+    if !wanted || !stands || ends || machine.spec.host_ref.is_none() {
+        return HookState::None;
+    }
+    let tried = tried_before_drain(machine.metadata.uid.as_deref().unwrap_or_default(), runs);
+    let Some(last) = tried.last() else {
+        return HookState::Wanted;
+    };
+    match &last.outcome {
+        Outcome::UnderWay => HookState::UnderWay(format!("run {} plays hooks.beforeDrain", last.run)),
+        Outcome::Succeeded => HookState::Done,
+        Outcome::Held => HookState::Wanted,
+        Outcome::Canceled => HookState::Failed(format!("run {} of hooks.beforeDrain was canceled", last.run)),
+        Outcome::Failed(failure) if failure.unreachable => HookState::PassedOver(format!(
+            "hooks.beforeDrain was not played, the machine cannot be reached: {}",
+            failure.message
+        )),
+        Outcome::Failed(failure) => HookState::Failed(format!(
+            "hooks.beforeDrain failed in run {}: {}",
+            last.run, failure.message
+        )),
+    }
+}
+
+/// Puts the hooks of an install around its steps.
+pub fn around_install(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
+    if let Some(hooks) = hooks(deployment) {
+        frame(
+            spec,
+            deployment,
+            &[&hooks.before_install],
+            &[&hooks.after_install],
+        );
+    }
+}
+
+/// Puts the hooks of a join around its steps.
+pub fn around_join(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
+    if let Some(hooks) = hooks(deployment) {
+        frame(spec, deployment, &[&hooks.before_join], &[&hooks.after_join]);
+    }
+}
+
+/// Makes a run one of `hooks.beforeDrain` alone.
+pub fn only_before_drain(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
+    spec.steps = Vec::new();
+    if let Some(hooks) = hooks(deployment) {
+        frame(spec, deployment, &[&hooks.before_drain], &[]);
+    }
+}
+
+/// Puts the hooks of a machine that leaves around its reset. When the whole cluster goes, nothing was drained.
+pub fn around_reset(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
+    let Some(hooks) = hooks(deployment) else { return };
+    let ends = deployment.metadata.deletion_timestamp.is_some();
+    let before: &[&[Hook]] = match ends {
+        true => &[&hooks.before_remove],
+        false => &[&hooks.after_drain, &hooks.before_remove],
+    };
+    frame(spec, deployment, before, &[&hooks.after_remove]);
+}
+
+fn hooks(deployment: &ClusterDeployment) -> Option<&Hooks> {
+    deployment.spec.hooks.as_ref()
+}
+
+fn frame(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment, before: &[&[Hook]], after: &[&[Hook]]) {
+    let step = |hook: &Hook| CustomStep::new(&hook.name).map(Step::Custom);
+    let steps =
+        |lists: &[&[Hook]]| -> Vec<Step> { lists.iter().copied().flatten().filter_map(step).collect() };
+    let mut all = steps(before);
+    all.append(&mut spec.steps);
+    all.extend(steps(after));
+    spec.steps = all;
+    for hook in before.iter().chain(after).copied().flatten() {
+        let executor = deployment.spec.executor.as_ref();
+        spec.playbooks_ref = executor.and_then(|executor| executor.custom_playbooks_ref.clone());
+        if !hook.vars.is_empty() {
+            let vars = Value::Object(hook.vars.clone().into_iter().collect());
+            spec.playbook_vars.insert(hook.name.clone(), vars);
+        }
+    }
+}
