@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crds::step::{Intent, Role};
+use crds::PlaybookRun;
+use crds::step::{Intent, Role, Step as RunStep};
 use jiff::Timestamp;
 
 use super::Step;
@@ -26,6 +27,9 @@ pub(super) fn of<'a>(scene: &Scene<'a>) -> Resets<'a> {
     let mut resets = Resets::default();
     // What did not answer last time is tried alone, so that it holds up no other.
     let mut due: BTreeMap<(i32, bool), Vec<Target<'a>>> = BTreeMap::new();
+    // A machine that leaves has other runs, too: its hooks before the drain, and what takes it out of etcd.
+    let cleans = |run: &&PlaybookRun| run.spec.steps.contains(&RunStep::Reset);
+    let cleaning: Vec<&PlaybookRun> = scene.observed.runs.iter().copied().filter(cleans).collect();
     for member in scene.leaving.iter().copied() {
         let Some(host) = member.host_name() else { continue };
         if scene.active_on(host).is_some()
@@ -34,11 +38,7 @@ pub(super) fn of<'a>(scene: &Scene<'a>) -> Resets<'a> {
         {
             continue;
         }
-        let tried = attempts::tried(
-            scene.observed.runs,
-            &[Intent::Reset, Intent::Remove],
-            member.uid(),
-        );
+        let tried = attempts::tried(&cleaning, &[Intent::Reset, Intent::Remove], member.uid());
         let policy = Policy {
             limit: None,
             wanted: provisioning::wanted(scene.deployment),
