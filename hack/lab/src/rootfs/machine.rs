@@ -8,10 +8,11 @@ use super::{debootstrap, recipe_hash};
 use crate::cache::{Cache, publish};
 use crate::progress::Progress;
 
-/// What a server has that Kubernetes can be installed on, and no more: the installation must bring the rest.
+/// What a server has that Kubernetes can be installed on, and no more: the installation must bring the rest. keepalived
+/// and haproxy are in it since machines of the lab have no package source.
 const PACKAGES: &str = "systemd,systemd-sysv,systemd-timesyncd,dbus,openssh-server,sudo,python3,\
     iproute2,iputils-ping,nftables,iptables,conntrack,ebtables,ethtool,socat,kmod,procps,ca-certificates,\
-    busybox-static";
+    busybox-static,keepalived,haproxy";
 
 /// What is set up in it.
 const SCRIPT: &str = include_str!("machine.sh");

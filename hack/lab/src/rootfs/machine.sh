@@ -47,6 +47,8 @@ echo 'nameserver 172.30.0.1' > /etc/resolv.conf
 echo localhost > /etc/hostname
 
 systemctl enable writable-kernel.service systemd-networkd.service ssh.service
+# Their packages are there for clusters that want them; nobody has asked yet.
+systemctl disable keepalived.service haproxy.service
 # Nothing wakes up by itself on an idle machine.
 systemctl mask apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer \
     console-getty.service getty.target e2scrub_reap.service
