@@ -1,0 +1,214 @@
+//! What the API server and the garbage collector make of what is written.
+
+use crds::{Host, Machine, MachineSet};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::{World, Write, owned};
+use crate::{cluster_deployment, machine, machine_set};
+
+impl World {
+    pub(super) fn apply(&mut self, write: &Write) {
+        match write.clone() {
+            Write::Deployment(step) => self.apply_to_deployment(step),
+            Write::Set(machine_set::Step::CreateMachine(machine)) => {
+                let mut machine = *machine;
+                if self
+                    .machines
+                    .iter()
+                    .all(|other| other.metadata.name != machine.metadata.name)
+                {
+                    self.stamp(&mut machine.metadata);
+                    self.machines.push(machine);
+                }
+            }
+            Write::Set(machine_set::Step::DeleteMachine(machine)) => self.mark_deleted(&machine),
+            Write::Set(machine_set::Step::SetVersion { machine, version }) => {
+                let name = machine.metadata.name.unwrap_or_default();
+                if let Some(machine) = self.machine(&name) {
+                    machine.spec.kubernetes_version = version;
+                }
+            }
+            Write::Machine(name, step) => self.apply_to_machine(&name, step),
+            Write::DeploymentStatus(status) => self.deployment.status = Some(*status),
+            Write::SetStatus(name, status) => {
+                if let Some(set) = self
+                    .sets
+                    .iter_mut()
+                    .find(|set| set.metadata.name.as_ref() == Some(&name))
+                {
+                    set.status = Some(*status);
+                }
+            }
+            Write::MachineStatus(name, status) => {
+                if let Some(machine) = self.machine(&name) {
+                    machine.status = Some(*status);
+                }
+            }
+        }
+    }
+
+    pub(super) fn machine(&mut self, name: &str) -> Option<&mut Machine> {
+        self.machines
+            .iter_mut()
+            .find(|machine| machine.metadata.name.as_deref() == Some(name))
+    }
+
+    pub(super) fn mark_deleted(&mut self, deleted: &Machine) {
+        let now = self.time();
+        let uid = deleted.metadata.uid.clone();
+        if let Some(machine) = self
+            .machines
+            .iter_mut()
+            .find(|machine| machine.metadata.uid == uid)
+        {
+            machine.metadata.deletion_timestamp.get_or_insert(now);
+        }
+    }
+
+    pub(super) fn apply_to_deployment(&mut self, step: cluster_deployment::Step) {
+        use cluster_deployment::Step;
+        match step {
+            Step::AddFinalizer => {
+                self.deployment.metadata.finalizers =
+                    Some(vec![crds::names::finalizer::CLUSTER_DEPLOYMENT.into()]);
+            }
+            Step::MakePki => self.pki = true,
+            Step::MakeKubeconfig { .. } => {
+                assert!(self.pki, "a kubeconfig needs keys");
+                self.kubeconfig = true;
+            }
+            Step::ApplyCluster(cluster) => self.cluster = Some(*cluster),
+            Step::ApplyMachineSet { name, object } => {
+                let found = self
+                    .sets
+                    .iter()
+                    .position(|set| set.metadata.name.as_ref() == Some(&name));
+                let mut set: MachineSet = serde_json::from_value(object).unwrap();
+                match found {
+                    Some(index) => {
+                        set.metadata.uid = self.sets[index].metadata.uid.clone();
+                        set.metadata.generation = self.sets[index]
+                            .metadata
+                            .generation
+                            .map(|generation| generation + 1);
+                        set.status = self.sets[index].status.clone();
+                        self.sets[index] = set;
+                    }
+                    None => {
+                        self.stamp(&mut set.metadata);
+                        self.sets.push(set);
+                    }
+                }
+            }
+            Step::DeleteMachineSet(set) => {
+                self.sets.retain(|other| other.metadata.uid != set.metadata.uid);
+                let orphans: Vec<Machine> = self
+                    .machines
+                    .iter()
+                    .filter(|machine| owned(machine, &set))
+                    .cloned()
+                    .collect();
+                orphans.iter().for_each(|machine| self.mark_deleted(machine));
+            }
+            Step::DeleteMachine(machine) => self.mark_deleted(&machine),
+            Step::CreateRun(run) => {
+                let mut run = *run;
+                if self
+                    .runs
+                    .iter()
+                    .all(|other| other.metadata.name != run.metadata.name)
+                {
+                    self.stamp(&mut run.metadata);
+                    self.runs.push(run);
+                }
+            }
+            Step::CancelRun(run) => {
+                let uid = run.metadata.uid.clone();
+                if let Some(run) = self.runs.iter_mut().find(|run| run.metadata.uid == uid) {
+                    run.spec.cancel = true;
+                }
+            }
+            Step::HoldRun { run, paused } => {
+                let uid = run.metadata.uid.clone();
+                if let Some(run) = self.runs.iter_mut().find(|run| run.metadata.uid == uid) {
+                    run.spec.paused = paused;
+                }
+            }
+            Step::DeleteRun(run) => self.runs.retain(|other| other.metadata.uid != run.metadata.uid),
+            Step::RemoveFinalizer => {
+                self.gone = true;
+                // The garbage collector.
+                self.sets.clear();
+                self.cluster = None;
+            }
+        }
+    }
+
+    pub(super) fn apply_to_machine(&mut self, name: &str, step: machine::Step) {
+        use machine::Step;
+        match step {
+            Step::AddFinalizer => {
+                if let Some(machine) = self.machine(name) {
+                    machine.metadata.finalizers = Some(vec![crds::names::finalizer::MACHINE.into()]);
+                }
+            }
+            Step::Claim {
+                host,
+                claim,
+                epoch,
+                finalizers,
+            } => {
+                if let Some(live) = self.unchanged(&host) {
+                    live.spec.claim_ref = Some(claim);
+                    live.spec.claim_epoch = epoch;
+                    live.metadata.finalizers = Some(finalizers);
+                    written(&mut live.metadata);
+                }
+            }
+            Step::SetHost(host) => {
+                // As in one pass: what follows a refused claim is not carried out.
+                let uid = self
+                    .machine(name)
+                    .and_then(|machine| machine.metadata.uid.clone());
+                let held = self.hosts.iter().any(|candidate| {
+                    candidate.metadata.name.as_ref() == Some(&host.name)
+                        && candidate.spec.claim_ref.as_ref().map(|claim| claim.uid.clone()) == uid
+                });
+                if let Some(machine) = self.machine(name).filter(|_| held) {
+                    machine.spec.host_ref.get_or_insert(host);
+                }
+            }
+            Step::DeleteNode { node, .. } => {
+                self.nodes.remove(&node);
+                self.deleted_nodes.push(node);
+            }
+            Step::Release { host, finalizers } => {
+                if let Some(live) = self.unchanged(&host) {
+                    live.spec.claim_ref = None;
+                    live.metadata.finalizers = Some(finalizers);
+                    written(&mut live.metadata);
+                }
+            }
+            Step::RemoveFinalizer => self
+                .machines
+                .retain(|machine| machine.metadata.name.as_deref() != Some(name)),
+        }
+    }
+
+    /// The Host, if nobody has written it since it was read.
+    pub(super) fn unchanged(&mut self, read: &Host) -> Option<&mut Host> {
+        self.hosts.iter_mut().find(|host| {
+            host.metadata.name == read.metadata.name
+                && host.metadata.resource_version == read.metadata.resource_version
+        })
+    }
+}
+
+pub(super) fn written(metadata: &mut ObjectMeta) {
+    let version: u64 = metadata
+        .resource_version
+        .as_ref()
+        .and_then(|version| version.parse().ok())
+        .unwrap_or_default();
+    metadata.resource_version = Some((version + 1).to_string());
+}

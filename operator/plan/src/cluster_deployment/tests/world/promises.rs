@@ -1,0 +1,62 @@
+//! What must be so at every turn.
+
+use crds::PlaybookRun;
+use crds::cluster_deployment::LockMode;
+use crds::playbook_run::RunPhase;
+use crds::step::Intent;
+
+use super::World;
+use crate::attempts;
+
+impl World {
+    /// What must be so at every turn.
+    pub(super) fn check(&self) {
+        for machine in &self.machines {
+            let uid = machine.metadata.uid.as_ref();
+            let held = self
+                .hosts
+                .iter()
+                .filter(|host| host.spec.claim_ref.as_ref().map(|claim| &claim.uid) == uid);
+            assert!(held.count() <= 1, "a Machine holds two Hosts");
+        }
+        let active: Vec<&PlaybookRun> = self
+            .runs
+            .iter()
+            .filter(|run| !attempts::is_over(run) && run.spec.intent != Intent::Probe)
+            .collect();
+        let works = |run: &PlaybookRun| run.status.as_ref().is_some_and(|status| status.token > 0);
+        let ours = |run: &PlaybookRun| !attempts::marks(run).is_empty();
+        for (index, run) in active.iter().enumerate() {
+            let beside = |other: &&&PlaybookRun| works(run) && works(other) || ours(run) && ours(other);
+            for other in active[index + 1..].iter().filter(beside) {
+                let both = run.spec.hosts.iter().find(|host| other.spec.hosts.contains(host));
+                assert_eq!(both, None, "two runs for one host");
+            }
+        }
+        let operations = self
+            .deployment
+            .status
+            .as_ref()
+            .map(|status| status.operations.as_slice())
+            .unwrap_or_default();
+        for (index, one) in operations.iter().enumerate() {
+            for other in &operations[index + 1..] {
+                assert!(one.mode == LockMode::Shared && other.mode == LockMode::Shared);
+                assert!(one.hosts.iter().all(|host| !other.hosts.contains(host)));
+            }
+        }
+        let installs = self.runs.iter().filter(|run| {
+            run.spec.intent == Intent::Install
+                && run.status.as_ref().and_then(|status| status.phase) == Some(RunPhase::Succeeded)
+        });
+        assert!(installs.count() <= 1, "a cluster is installed once");
+        for host in self.hosts.iter().filter(|host| host.spec.claim_ref.is_some()) {
+            assert!(
+                host.metadata
+                    .finalizers
+                    .as_ref()
+                    .is_some_and(|finalizers| !finalizers.is_empty())
+            );
+        }
+    }
+}
