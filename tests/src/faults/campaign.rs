@@ -5,20 +5,21 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 
-use super::course::{self, Came, Wanted};
+use super::course::{self, Came, Ground, Wanted};
 use super::fault::{Fault, Place};
-use super::inject;
+use super::inject::{self, Node};
 use super::schedule::Schedule;
 use super::table::Results;
 use super::verdict::Verdict;
+use super::wishes::Wishes;
 use crate::scenario::within;
 
 /// Two cores drive two installs well.
 const SIDE_BY_SIDE: usize = 2;
 /// Steps that were over too soon are tried again in as many installs.
-const INSTALLS: u32 = 4;
+const INSTALLS: u32 = 6;
 /// An operator that comes back misses some steps: they wait for the next install.
-const INSTALLS_OF_OPERATOR: u32 = 10;
+const INSTALLS_OF_OPERATOR: u32 = 12;
 
 /// Installs that begin as one: what each has to be hit with.
 pub struct Series {
@@ -41,48 +42,112 @@ pub fn by_fault(cells: &BTreeSet<(Fault, Place)>) -> Vec<Series> {
     series.filter(|series| !series.hits.is_empty()).collect()
 }
 
-/// Drives all series and gives all verdicts.
+/// Drives all series and gives all verdicts. What loses a node goes beside the rest: its executors alone are kept to
+/// that node, all others and the operators to the one that stays.
 pub fn run(series: Vec<Series>, seed: u64) -> Results {
     let (alone, beside): (Vec<Series>, Vec<Series>) =
         series.into_iter().partition(Series::needs_the_lab_alone);
+    let (lossy, steady): (Vec<Series>, Vec<Series>) = beside.into_iter().partition(Series::loses_a_node);
     let results = Mutex::new(Results::new());
-    work(beside, SIDE_BY_SIDE, seed, &results);
-    work(alone, 1, seed, &results);
+    let crew = Crew {
+        seed,
+        results: &results,
+    };
+    if lossy.is_empty() {
+        crew.work(vec![Lane::of(steady, SIDE_BY_SIDE, None)]);
+    } else {
+        let lanes = vec![
+            Lane::of(steady, SIDE_BY_SIDE, Some(Node::STEADY)),
+            Lane::of(lossy, 1, Some(Node::LOSSY)),
+        ];
+        crew.prepare(true);
+        crew.work(lanes);
+        crew.prepare(false);
+    }
+    crew.work(vec![Lane::of(alone, 1, None)]);
     results.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn work(series: Vec<Series>, threads: usize, seed: u64, results: &Mutex<Results>) {
-    let queue = Mutex::new(VecDeque::from(series));
-    std::thread::scope(|scope| {
-        for slot in 0..threads {
-            let queue = &queue;
-            scope.spawn(move || {
-                loop {
-                    let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-                    let Some(series) = next else {
-                        return;
-                    };
-                    let came = drive(&series, slot, seed);
-                    results
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .extend(came);
-                }
-            });
-        }
-    });
+/// Series that wait for each other.
+struct Lane {
+    queue: Mutex<VecDeque<Series>>,
+    threads: usize,
+    node: Option<Node>,
 }
 
-/// Drives one series on a runtime of its own: what blocks one install does not hold up another's hit.
-fn drive(series: &Series, slot: usize, seed: u64) -> Results {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+impl Lane {
+    fn of(series: Vec<Series>, threads: usize, node: Option<Node>) -> Self {
+        Self {
+            queue: Mutex::new(series.into()),
+            threads,
+            node,
+        }
+    }
+
+    fn next(&self) -> Option<Series> {
+        self.queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop_front()
+    }
+}
+
+/// Who drives the series.
+struct Crew<'a> {
+    seed: u64,
+    results: &'a Mutex<Results>,
+}
+
+impl Crew<'_> {
+    /// Works on all lanes at once, each thread with a Pod network of its own.
+    fn work(&self, lanes: Vec<Lane>) {
+        std::thread::scope(|scope| {
+            let mut networks = 150..;
+            for lane in &lanes {
+                for network in networks.by_ref().take(lane.threads) {
+                    let ground = Ground {
+                        pod_cidr: format!("10.{network}.0.0/16"),
+                        node: lane.node,
+                    };
+                    scope.spawn(move || {
+                        while let Some(series) = lane.next() {
+                            let came = self.drive(&series, &ground);
+                            self.results
+                                .lock()
+                                .unwrap_or_else(PoisonError::into_inner)
+                                .extend(came);
+                        }
+                    });
+                }
+            }
+        });
+    }
+
+    /// Drives one series on a runtime of its own: what blocks one install does not hold up another's hit.
+    fn drive(&self, series: &Series, ground: &Ground) -> Results {
+        match runtime() {
+            Ok(runtime) => runtime.block_on(series.drive(self.seed, ground)),
+            Err(error) => series.failed(&format!("failed to start a runtime: {error}")),
+        }
+    }
+
+    /// Keeps the operators off the node that is lost, or lets them go. If that fails, a lost node takes one of them away
+    /// too, which makes what is promised no easier.
+    fn prepare(&self, kept: bool) {
+        let placed = runtime().map_err(anyhow::Error::from).and_then(|runtime| {
+            runtime.block_on(async { inject::keep_operators(&inject::administrator().await?, kept).await })
+        });
+        if let Err(error) = placed {
+            println!("failed to place the operators: {error:?}");
+        }
+    }
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
-        .build();
-    match runtime {
-        Ok(runtime) => runtime.block_on(series.drive(slot, seed)),
-        Err(error) => series.failed(&series.hits, &format!("failed to start a runtime: {error}")),
-    }
+        .build()
 }
 
 impl Series {
@@ -90,58 +155,38 @@ impl Series {
         self.hits.values().any(|fault| fault.needs_the_lab_alone())
     }
 
-    async fn drive(&self, slot: usize, seed: u64) -> Results {
-        let mut left = self.hits.clone();
-        let mut late: BTreeMap<Place, String> = BTreeMap::new();
-        let mut results = Results::new();
-        let operator = self.hits.values().any(|fault| fault.hits_the_operator());
-        let installs = if operator { INSTALLS_OF_OPERATOR } else { INSTALLS };
-        for tries in 0..installs {
-            if left.is_empty() {
-                break;
-            }
-            let wanted: Wanted = left
-                .iter()
-                .map(|(place, fault)| (*place, (*fault, tries)))
-                .collect();
-            match self.install(&wanted, slot, seed).await {
-                Ok(came) => {
-                    for (place, came) in came {
-                        match came {
-                            Came::Judged(verdict) => {
-                                if let Some(fault) = left.remove(&place) {
-                                    results.insert((fault, place), verdict);
-                                }
-                            }
-                            Came::Late(why) => {
-                                late.insert(place, why);
-                            }
-                        }
-                    }
-                }
-                Err(error) => {
-                    println!("{}: {error:?}", self.name);
-                    results.extend(self.failed(&left, &format!("{error:#}")));
-                    return results;
-                }
-            }
-        }
-        for (place, fault) in left {
-            let why = late.remove(&place).unwrap_or_default();
-            results.insert(
-                (fault, place),
-                Verdict::NotHit(format!("in {installs} installs: {why}")),
-            );
-        }
-        results
+    fn loses_a_node(&self) -> bool {
+        self.hits.values().any(|fault| *fault == Fault::NodeLost)
     }
 
-    async fn install(&self, wanted: &Wanted, slot: usize, seed: u64) -> Result<BTreeMap<Place, Came>> {
-        let pod_cidr = format!("10.{}.0.0/16", 150 + slot);
+    async fn drive(&self, seed: u64, ground: &Ground) -> Results {
+        let mut wishes = Wishes::new(&self.hits);
+        let operator = self.hits.values().any(|fault| fault.hits_the_operator());
+        let installs = if operator { INSTALLS_OF_OPERATOR } else { INSTALLS };
+        for _ in 0..installs {
+            let wanted = wishes.wanted();
+            if wanted.is_empty() {
+                break;
+            }
+            match self.install(&wanted, seed, ground).await {
+                Ok(came) => came
+                    .into_iter()
+                    .for_each(|(place, came)| wishes.take(place, came)),
+                // What an install is about breaks off seldom: the next one tells.
+                Err(error) => {
+                    println!("{}: {error:?}", self.name);
+                    wishes.broke_off(&format!("{error:#}"));
+                }
+            }
+        }
+        wishes.results(installs)
+    }
+
+    async fn install(&self, wanted: &Wanted, seed: u64, ground: &Ground) -> Result<BTreeMap<Place, Came>> {
         within(&self.name, async |scenario| {
-            let came = course::install(scenario, wanted, Schedule::new(seed), &pod_cidr).await;
-            if wanted.values().any(|(fault, _)| *fault == Fault::NodeLost) {
-                inject::use_all_nodes(&scenario.client)
+            let came = course::install(scenario, wanted, Schedule::new(seed), ground).await;
+            if self.loses_a_node() {
+                inject::start_node(&scenario.client)
                     .await
                     .context("failed to make the metadata cluster whole again")?;
             }
@@ -150,8 +195,9 @@ impl Series {
         .await
     }
 
-    fn failed(&self, left: &BTreeMap<Place, Fault>, why: &str) -> Results {
-        left.iter()
+    fn failed(&self, why: &str) -> Results {
+        self.hits
+            .iter()
             .map(|(place, fault)| ((*fault, *place), Verdict::Failed(vec![why.to_owned()])))
             .collect()
     }

@@ -12,7 +12,7 @@ use lab::machines::Machine;
 use serde_json::json;
 
 use super::fault::{Fault, Place};
-use super::inject::{self, Aim};
+use super::inject::{self, Aim, Node};
 use super::schedule::Schedule;
 use super::sight::{Inits, Mark, Sight, Trail};
 use super::verdict::Verdict;
@@ -37,8 +37,10 @@ pub type Wanted = BTreeMap<Place, (Fault, u32)>;
 pub enum Came {
     /// It was hit, and judged.
     Judged(Verdict),
-    /// The step was over when the fault came, or never seen.
+    /// The step was over before the fault came or took hold.
     Late(String),
+    /// It was not tried: the install ended before the step, or had not yet recovered from the hit before.
+    Passed(String),
 }
 
 /// An install under way.
@@ -51,19 +53,35 @@ struct Course<'a> {
     trail: Trail,
     /// Still to be hit.
     wanted: Wanted,
-    /// Why some were not.
+    /// Why some came too late.
     late: BTreeMap<Place, String>,
+    /// Why no aim could be taken at some.
+    aimless: BTreeMap<Place, String>,
     /// What was hit.
     struck: Vec<Struck>,
+    /// It did not recover from a hit, and goes no further.
+    lost: bool,
+    /// Why it could not be followed to its end.
+    broke_off: Option<String>,
 }
 
-/// Installs a cluster with this Pod network and hits it where it is asked for.
+/// Where an install works.
+#[derive(Clone, Debug)]
+pub struct Ground {
+    /// The cluster's Pod network.
+    pub pod_cidr: String,
+    /// The metadata cluster's node that its executors are kept to.
+    pub node: Option<Node>,
+}
+
+/// Installs a cluster there and hits it where it is asked for.
 pub async fn install(
     scenario: &Scenario,
     wanted: &Wanted,
     schedule: Schedule,
-    pod_cidr: &str,
+    ground: &Ground,
 ) -> Result<BTreeMap<Place, Came>> {
+    inject::keep_to(&scenario.client, &scenario.name, ground.node).await?;
     let machines = scenario.machines(&["cp", "w"]).await?;
     ending::hosts_available(scenario, machines.len()).await?;
     let faults: BTreeSet<Fault> = wanted.values().map(|(fault, _)| *fault).collect();
@@ -76,7 +94,7 @@ pub async fn install(
         &[machines[0].name()],
         &[machines[1].name()],
     );
-    cluster["spec"]["networking"] = json!({"podCIDR": pod_cidr});
+    cluster["spec"]["networking"] = json!({"podCIDR": ground.pod_cidr});
     let mut course = Course {
         scenario,
         schedule,
@@ -86,24 +104,36 @@ pub async fn install(
         machines,
         wanted: wanted.clone(),
         late: BTreeMap::new(),
+        aimless: BTreeMap::new(),
         struck: Vec::new(),
+        lost: false,
+        broke_off: None,
     };
     scenario.apply(&cluster).await?;
-    course.go().await?;
-    let verdicts = course.judge().await?;
+    if let Err(error) = course.go().await {
+        // What has been hit is judged by it; without a hit it says nothing of faults.
+        if course.struck.is_empty() {
+            return Err(error);
+        }
+        course.broke_off = Some(format!("{error:#}"));
+    }
+    let verdicts = course.judge().await;
     let mut came: BTreeMap<Place, Came> = course
         .late
         .into_iter()
         .map(|(place, why)| (place, Came::Late(why)))
         .collect();
-    came.extend(
-        verdicts
-            .into_iter()
-            .map(|(place, verdict)| (place, Came::Judged(verdict))),
-    );
+    came.extend(verdicts.into_iter().map(|(place, verdict)| {
+        let came = match verdict {
+            Verdict::NotHit(why) => Came::Late(why),
+            verdict => Came::Judged(verdict),
+        };
+        (place, came)
+    }));
     for place in wanted.keys() {
-        came.entry(*place)
-            .or_insert_with(|| Came::Late("the install ended before it".into()));
+        let why = course.aimless.remove(place);
+        let why = why.unwrap_or_else(|| "an install was past it while it recovered from a hit before".into());
+        came.entry(*place).or_insert(Came::Passed(why));
     }
     if came
         .values()
@@ -120,7 +150,7 @@ impl Course<'_> {
         let until = Instant::now() + DEADLINE;
         let mut moved = (Instant::now(), None);
         let mut aim: Option<Aim> = None;
-        while Instant::now() < until && moved.0.elapsed() < PATIENCE {
+        while Instant::now() < until && moved.0.elapsed() < PATIENCE && !self.lost {
             self.trail.read();
             let latest = self.trail.latest().cloned();
             if latest != moved.1 {
@@ -178,7 +208,7 @@ impl Course<'_> {
             Ok(taken) => *aim = Some(taken),
             // The run may be over, or no operator lead yet: the next look tells.
             Err(error) => {
-                self.late
+                self.aimless
                     .insert(mark.place, format!("no aim could be taken: {error:#}"));
             }
         }
@@ -237,10 +267,6 @@ impl Course<'_> {
         tokio::time::sleep(GLANCE * 2).await;
         self.trail.read();
         let late = self.trail.is_past(place, entered, acted);
-        if late {
-            self.late
-                .insert(place, "the step was over when the fault came".into());
-        }
         let seconds = acted.duration_since(entered).as_secs_f64();
         self.scenario.say(&format!(
             "{} in {place}, {seconds:.2} s after it began{}",
@@ -248,7 +274,7 @@ impl Course<'_> {
             if late { ": too late" } else { "" }
         ));
         self.struck
-            .push(Struck::new(fault, place, !late, acted, aim, undo));
+            .push(Struck::new(fault, place, late, acted, aim, undo));
         Ok(())
     }
 }

@@ -106,7 +106,7 @@ impl Fault {
 
     /// Whether nothing else may go on beside it: it hits what all installs share.
     pub fn needs_the_lab_alone(self) -> bool {
-        self.hits_the_operator() || self == Fault::NodeLost
+        self.hits_the_operator()
     }
 
     /// Whether it hits the operator, and no run.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use crds::step::Intent;
 use crds::{ClusterDeployment, PlaybookRun};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -22,7 +23,7 @@ use super::fault::{Fault, Place};
 use super::schedule::Schedule;
 use crate::scenario::Scenario;
 
-pub use metadata::{Node, leader_is_back, use_all_nodes, use_only};
+pub use metadata::{Node, administrator, keep_operators, keep_to, start_node};
 
 /// What will be hit.
 pub struct Aim {
@@ -38,7 +39,11 @@ pub struct Aim {
 enum Target {
     Processes(Vec<Identity>),
     Pod(String),
-    Leader { pod: String, processes: Vec<Identity> },
+    Leader {
+        pod: String,
+        holder: String,
+        processes: Vec<Identity>,
+    },
     Node(Node),
     Machine,
     Object,
@@ -81,7 +86,6 @@ pub enum Repair {
 /// Makes ready what the fault needs before the install begins.
 pub async fn prepare(scenario: &Scenario, fault: Fault, machines: &[Machine]) -> Result<()> {
     match fault {
-        Fault::NodeLost => use_only(&scenario.client, Node::lossy()).await,
         Fault::DiskFull => block_in_place(|| machines.iter().try_for_each(machine::own_disk)),
         Fault::OperatorKilled | Fault::OperatorStopped => metadata::rested_operators(&scenario.client).await,
         _ => Ok(()),
@@ -100,15 +104,16 @@ pub async fn aim(scenario: &Scenario, fault: Fault, run: &str, machine: &Machine
             Target::Processes(processes)
         }
         Fault::PodDeleted => Target::Pod(pod_of(scenario, run).await?.name_any()),
-        Fault::NodeLost => Target::Node(Node::lossy()),
+        Fault::NodeLost => Target::Node(Node::LOSSY),
         Fault::OperatorKilled | Fault::OperatorStopped => {
-            let pod = metadata::leader(&scenario.client).await?;
+            let (pod, holder) = metadata::leader(&scenario.client).await?;
             let processes = lab::processes::of_pod(&pod.uid().unwrap_or_default(), "operator");
             if processes.is_empty() {
                 bail!("Pod {} has no process of the operator", pod.name_any());
             }
             Target::Leader {
                 pod: pod.name_any(),
+                holder,
                 processes,
             }
         }
@@ -148,13 +153,10 @@ pub async fn strike(
             Undo::Nothing
         }
         (Target::Pod(name), _) => {
-            scenario
-                .api::<Pod>()
-                .delete(name, &DeleteParams::default())
-                .await?;
+            metadata::delete_pod(&scenario.api(), name).await?;
             Undo::Nothing
         }
-        (Target::Leader { pod, processes }, Fault::OperatorKilled) => {
+        (Target::Leader { pod, processes, .. }, Fault::OperatorKilled) => {
             all(processes, Signal::SIGKILL)?;
             Undo::After(Duration::from_secs(2), Repair::DeletePod(pod.clone()))
         }
@@ -197,7 +199,7 @@ pub async fn repair(scenario: &Scenario, cluster: &str, repair: Repair) -> Resul
         Repair::Start(machine) => block_in_place(|| machine.start()),
         Repair::StartNode(node) => node.start(&scenario.client).await,
         Repair::Continue(processes) => all(&processes, Signal::SIGCONT),
-        Repair::DeletePod(pod) => metadata::delete_pod(&scenario.client, &pod).await,
+        Repair::DeletePod(pod) => metadata::delete_operator(&scenario.client, &pod).await,
         Repair::Apply(object) => scenario.apply(&object).await.map(drop),
         Repair::HostKey(machine) => block_in_place(|| machine::restore_host_key(&machine)),
         Repair::Disk(machine) => block_in_place(|| machine::free_disk(&machine)),
@@ -261,6 +263,14 @@ async fn retry(scenario: &Scenario, cluster: &str) -> Result<()> {
         .patch(cluster, &PatchParams::default(), &Patch::Merge(asked))
         .await?;
     Ok(())
+}
+
+/// Whether another operator leads than the one that was hit at this time.
+pub async fn another_leads(scenario: &Scenario, aim: &Aim, since: Timestamp) -> Result<bool> {
+    match &aim.target {
+        Target::Leader { holder, .. } => metadata::another_leads(&scenario.client, holder, since).await,
+        _ => Ok(false),
+    }
 }
 
 /// Which of the install's machines a run of this intent works on.

@@ -7,6 +7,9 @@ use crds::step::Step;
 
 use super::fault::{Fault, Place};
 
+/// From so many tries on the fault strikes at the very beginning of the step.
+pub const AT_ONCE: u32 = 2;
+
 /// The choices of one seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
@@ -19,11 +22,15 @@ impl Schedule {
         Self { seed }
     }
 
-    /// How long after the step's first command the fault strikes. Each further try, after one that came too late, is
-    /// earlier by half.
+    /// How long after the step's first command the fault strikes. After a try that came too late it is earlier by half,
+    /// then at once.
     pub fn moment(self, fault: Fault, place: Place, tries: u32) -> Duration {
-        let share = self.share("moment", fault, place) / f64::from(1_u32 << tries.min(16));
-        typical_length(place.step).mul_f64(share)
+        let part = match tries {
+            0 => 1.0,
+            1 => 0.5,
+            AT_ONCE.. => 0.0,
+        };
+        typical_length(place.step).mul_f64(part * self.share("moment", fault, place))
     }
 
     /// How long what the fault takes away stays away.
@@ -78,7 +85,7 @@ fn typical_length(step: Step) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fault, Place, Schedule, typical_length};
+    use super::{AT_ONCE, Fault, Place, Schedule, typical_length};
 
     #[test]
     fn the_same_seed_strikes_at_the_same_moments_and_another_at_others() {
@@ -109,9 +116,10 @@ mod tests {
     }
 
     #[test]
-    fn a_further_try_is_earlier() {
+    fn a_further_try_is_earlier_and_the_last_ones_are_at_once() {
         let moment = |tries| Schedule::new(3).moment(Fault::PodKilled, Place::LONGEST, tries);
-        assert!(moment(1) < moment(0) && moment(2) < moment(1));
+        assert!(moment(1) < moment(0) && moment(AT_ONCE) < moment(1));
+        assert!(moment(AT_ONCE).is_zero() && moment(AT_ONCE + 7).is_zero());
     }
 
     #[test]

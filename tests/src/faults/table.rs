@@ -1,10 +1,17 @@
-//! What is printed at the end: the table, what failed and why, and the last line.
+//! What is printed at the end: the table, what took hold beside the step that was meant, what failed and why, and the
+//! last line.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::fault::{Fault, Place};
 use super::verdict::Verdict;
+
+/// What the sign in a cell means.
+const GRAZED: &str = "
+~: done in the step, by the guard's log, in each of its tries, the last at its first command; the fault needs a moment,
+   and took hold just after the step. Judged, and measured, from there.
+";
 
 /// All verdicts of a run of faults.
 pub type Results = BTreeMap<(Fault, Place), Verdict>;
@@ -27,6 +34,12 @@ pub fn render(seed: u64, results: &Results) -> String {
             let _ = writeln!(text, "  {:<18} {place:<26} {}", fault.name(), cell(verdict));
         }
     }
+    if results
+        .values()
+        .any(|verdict| matches!(verdict, Verdict::Grazed(..)))
+    {
+        text.push_str(GRAZED);
+    }
     for ((fault, place), verdict) in results {
         match verdict {
             Verdict::Failed(broken) => {
@@ -37,6 +50,9 @@ pub fn render(seed: u64, results: &Results) -> String {
             }
             Verdict::NotHit(why) => {
                 let _ = writeln!(text, "\nNOT HIT {} in {place}: {why}", fault.name());
+            }
+            Verdict::Grazed(_, held) => {
+                let _ = writeln!(text, "  ~ {} in {place} took hold in {held}", fault.name());
             }
             Verdict::Passed(_) => {}
         }
@@ -57,7 +73,7 @@ pub fn all_passed(results: &Results) -> bool {
 }
 
 fn is_passed(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Passed(_))
+    matches!(verdict, Verdict::Passed(_) | Verdict::Grazed(..))
 }
 
 fn matrix(text: &mut String, faults: &[Fault], results: &Results) {
@@ -82,6 +98,7 @@ fn matrix(text: &mut String, faults: &[Fault], results: &Results) {
 fn cell(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Passed(after) => format!("{:.1} s", after.as_secs_f64()),
+        Verdict::Grazed(after, _) => format!("~{:.1} s", after.as_secs_f64()),
         Verdict::Failed(_) => "FAILED".into(),
         Verdict::NotHit(_) => "NOT HIT".into(),
     }
@@ -112,6 +129,10 @@ mod tests {
                 (Fault::DiskFull, Place::LONGEST),
                 Verdict::Passed(Duration::from_secs(40)),
             ),
+            (
+                (Fault::HostRebooted, first),
+                Verdict::Grazed(Duration::from_millis(24_600), Place::all()[1]),
+            ),
         ]
         .into()
     }
@@ -127,10 +148,13 @@ mod tests {
             "NOT HIT",
             "disk-full",
             "40.0 s",
+            "~24.6 s",
+            "~: done in the step",
+            "~ host-reboot in install/bootstrap-os took hold in install/preflight",
         ] {
             assert!(text.contains(wanted), "{wanted} is not in\n{text}");
         }
-        assert!(text.ends_with("2 passed, 2 failed"), "{text}");
+        assert!(text.ends_with("3 passed, 2 failed"), "{text}");
     }
 
     #[test]

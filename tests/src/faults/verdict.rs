@@ -6,6 +6,7 @@ use std::time::Duration;
 use crds::step::Step;
 
 use super::fault::{Ending, Fault, Place};
+use super::grip::Grip;
 
 /// What was seen of one hit.
 #[derive(Clone, Debug)]
@@ -19,13 +20,15 @@ pub struct Hit {
     /// The steps that the status may name: the one that was hit, one just left, since a status is up to a second old,
     /// and those that the run still came to.
     pub steps: BTreeSet<Step>,
+    /// Whether it took hold, and where.
+    pub grip: Grip,
     /// Whether the run that was hit ended other than well.
     pub interrupted: bool,
     /// The reasons that this run and its hosts gave.
     pub reasons: BTreeSet<String>,
     /// What the ClusterDeployment said from the hit to the next one.
     pub said: Vec<String>,
-    /// From the hit until the step was done and what was hit worked again.
+    /// From the hit until the step in which it took hold was done and what was hit worked again.
     pub recovered: Option<Duration>,
     /// Promises of this very fault that were not kept.
     pub broken: Vec<String>,
@@ -62,16 +65,17 @@ pub struct Init {
 pub enum Verdict {
     /// All promises were kept; seconds to the recovery.
     Passed(Duration),
+    /// All promises were kept, but the fault took hold in this later step only.
+    Grazed(Duration, Place),
     /// These were not.
     Failed(Vec<String>),
-    /// The fault came too late each time, or never: nothing is proved.
+    /// The fault came too late each time, never, or disturbed nothing: nothing is proved.
     NotHit(String),
 }
 
 /// Judges one hit.
 pub fn judge(hit: &Hit, install: &Install) -> Verdict {
-    let mut broken = hit.broken.clone();
-    broken.extend(install.guards.iter().cloned());
+    let mut broken = install.guards.clone();
     broken.extend(of_inits(&install.inits));
     if install.commands == 0 {
         broken.push("no guard has written anything: overlaps cannot be ruled out".into());
@@ -83,6 +87,15 @@ pub fn judge(hit: &Hit, install: &Install) -> Verdict {
         ));
     }
     broken.extend(install.end.clone());
+    if let Grip::Missed(why) = &hit.grip {
+        // Whatever came of it must not have harmed the install.
+        return if broken.is_empty() {
+            Verdict::NotHit(why.clone())
+        } else {
+            Verdict::Failed(broken)
+        };
+    }
+    broken.extend(hit.broken.iter().cloned());
     if hit.interrupted && hit.fault.leaves_the_run_alone() {
         broken.push("the run under way did not go on as if nothing had happened".into());
     }
@@ -90,7 +103,10 @@ pub fn judge(hit: &Hit, install: &Install) -> Verdict {
         broken.extend(of_sentences(hit));
     }
     match hit.recovered {
-        Some(after) if broken.is_empty() => Verdict::Passed(after),
+        Some(after) if broken.is_empty() => match hit.grip {
+            Grip::Grazed(held) => Verdict::Grazed(after, held),
+            _ => Verdict::Passed(after),
+        },
         Some(_) => Verdict::Failed(broken),
         None => {
             broken.push(format!("it did not recover; last said: {:?}", hit.said.last()));
@@ -156,7 +172,7 @@ fn lacks(hit: &Hit, said: &str) -> Vec<&'static str> {
 mod tests {
     use std::time::Duration;
 
-    use super::{Fault, Hit, Init, Install, Place, Verdict, judge};
+    use super::{Fault, Grip, Hit, Init, Install, Place, Verdict, judge};
 
     const WELL: &str = "installing c-cp-1 (h-cp) was interrupted in control-plane (ContactLost): the Pod is gone; attempt 2 begins at 10:00:00 UTC";
 
@@ -166,6 +182,7 @@ mod tests {
             place: Place::LONGEST,
             host: "h-cp".into(),
             steps: [Place::LONGEST.step].into(),
+            grip: Grip::Held,
             interrupted: true,
             reasons: ["ContactLost".to_owned()].into(),
             said: vec![
@@ -219,6 +236,40 @@ mod tests {
             ..install()
         };
         check(&hit(), &overlap, Err("at work"));
+    }
+
+    #[test]
+    fn what_disturbed_nothing_is_not_hit_however_well_all_ended() {
+        let missed = Hit {
+            grip: Grip::Missed("the run ended well".into()),
+            interrupted: false,
+            ..hit()
+        };
+        assert_eq!(
+            judge(&missed, &install()),
+            Verdict::NotHit("the run ended well".into())
+        );
+        let overlap = Install {
+            guards: vec!["1-2 began while 1-1 was at work".into()],
+            ..install()
+        };
+        check(&missed, &overlap, Err("at work"));
+    }
+
+    #[test]
+    fn what_took_hold_in_a_later_step_is_told_apart_and_judged_all_the_same() {
+        let held = Place::from_name("install/network").unwrap();
+        let grazed = Hit {
+            grip: Grip::Grazed(held),
+            ..hit()
+        };
+        let after = Duration::from_secs(21);
+        assert_eq!(judge(&grazed, &install()), Verdict::Grazed(after, held));
+        let silent = Hit {
+            said: Vec::new(),
+            ..grazed
+        };
+        check(&silent, &install(), Err("said nothing"));
     }
 
     #[test]

@@ -127,10 +127,11 @@ fn apiserver(metadata: &Metadata) -> Vec<String> {
         ("service-account-signing-key-file", pki("sa.key")),
         ("service-cluster-ip-range", SERVICE_NETWORK.into()),
         ("authorization-mode", "Node,RBAC".into()),
-        // The second one is on in many a cluster, and asks for rights that nothing else asks for.
+        // The second one is on in many a cluster, and asks for rights that nothing else asks for; the third lets a test
+        // keep a namespace's Pods to one node.
         (
             "enable-admission-plugins",
-            "NodeRestriction,OwnerReferencesPermissionEnforcement".into(),
+            "NodeRestriction,OwnerReferencesPermissionEnforcement,PodNodeSelector".into(),
         ),
         ("audit-policy-file", audit(AUDIT_POLICY_FILE)),
         ("audit-log-path", audit("audit.log")),

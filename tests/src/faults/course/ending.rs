@@ -14,6 +14,7 @@ use super::struck::Struck;
 use super::{CLUSTER, Course};
 use crate::eventually::{Look, eventually};
 use crate::faults::fault::{Ending, Fault, Place};
+use crate::faults::grip::Grip;
 use crate::faults::sight::{Trail, View};
 use crate::faults::verdict::{self, Hit, Install, Verdict};
 use crate::scenario::Scenario;
@@ -28,7 +29,7 @@ const QUIET: Duration = Duration::from_secs(120);
 
 impl Course<'_> {
     /// Waits for the end that is promised, and judges each hit.
-    pub(super) async fn judge(&mut self) -> Result<BTreeMap<Place, Verdict>> {
+    pub(super) async fn judge(&mut self) -> BTreeMap<Place, Verdict> {
         let gone = self
             .struck
             .iter()
@@ -39,21 +40,23 @@ impl Course<'_> {
             self.is_ready().await.err()
         };
         let view = self.sight.view();
-        let (commands, guards) = self.ask_guards().await?;
+        let (commands, guards) = match self.ask_guards().await {
+            Ok(said) => said,
+            Err(error) => (0, vec![format!("a guard's log cannot be read: {error:#}")]),
+        };
         let install = Install {
             guards,
             commands,
             inits: self.inits.seen(),
             uids: view.uids.clone(),
-            end: end.map(|error| format!("{error:#}")),
+            end: self.broke_off.take().or(end.map(|error| format!("{error:#}"))),
         };
         // A run that went on after a hit was not interrupted by it, but by the next.
         let last = |struck: &Struck| {
             let later = self.struck.iter().rfind(|other| other.aim.run == struck.aim.run);
             later.is_none_or(|later| later.at == struck.at)
         };
-        let landed = self.struck.iter().filter(|struck| struck.landed);
-        let judged = landed.map(|struck| {
+        let judged = self.struck.iter().map(|struck| {
             let next = self
                 .struck
                 .iter()
@@ -64,7 +67,7 @@ impl Course<'_> {
             hit.interrupted &= last(struck);
             (struck.place, verdict::judge(&hit, &install))
         });
-        Ok(judged.collect())
+        judged.collect()
     }
 
     async fn is_ready(&self) -> Result<()> {
@@ -119,6 +122,9 @@ pub(super) async fn hosts_available(scenario: &Scenario, count: usize) -> Result
 fn hit(struck: &Struck, view: &View, trail: &Trail, until: Timestamp) -> Hit {
     let mut steps = trail.steps_within(&struck.aim.run, struck.at - LAG, until);
     steps.insert(struck.place.step);
+    if let Some(Grip::Grazed(place)) = &struck.grip {
+        steps.insert(place.step);
+    }
     let status = view.run(&struck.aim.run).cloned().unwrap_or_default();
     let within = view
         .said
@@ -129,6 +135,7 @@ fn hit(struck: &Struck, view: &View, trail: &Trail, until: Timestamp) -> Hit {
         place: struck.place,
         host: struck.aim.machine.name().to_owned(),
         steps,
+        grip: struck.grip.clone().unwrap_or(Grip::Held),
         interrupted: status
             .phase
             .is_some_and(|phase| phase.is_final() && phase != RunPhase::Succeeded),

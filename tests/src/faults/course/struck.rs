@@ -2,49 +2,60 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use crds::playbook_run::{RunPhase, StepPhase};
+use anyhow::{Context, Result};
+use crds::playbook_run::{PlaybookRunStatus, RunPhase, StepPhase};
 use jiff::Timestamp;
 
 use super::{CLUSTER, Course, is_over};
 use crate::faults::fault::{Ending, Fault, Place};
+use crate::faults::grip::{self, Facts, Grip, Run, Takes};
 use crate::faults::inject::{self, Aim, Undo};
-use crate::faults::sight::View;
+use crate::faults::sight::{Trail, View};
 use crate::scenario::Scenario;
 
 /// How long recovering from one hit may take.
 const RECOVERY: Duration = Duration::from_secs(420);
 /// A cause is not taken away before the status could speak of it.
 const SEEN: Duration = Duration::from_secs(3);
+/// A cluster that says so long after an interruption that it is Ready does not say so from before.
+const SAID: Duration = Duration::from_secs(1);
 
 /// A hit.
 pub(super) struct Struck {
     pub fault: Fault,
     pub place: Place,
-    /// Whether the step was still under way.
-    pub landed: bool,
+    /// Whether the next step had begun.
+    late: bool,
     /// When.
     pub at: Timestamp,
     pub aim: Aim,
     began: Instant,
     undo: Option<Undo>,
     run_ended: Option<Instant>,
+    /// When what was taken away was given back.
+    back: Option<Timestamp>,
+    /// What came of it, once that is certain.
+    pub grip: Option<Grip>,
+    settled: Option<Instant>,
     /// From the hit to the recovery.
     pub recovered: Option<Duration>,
     over: bool,
 }
 
 impl Struck {
-    pub(super) fn new(fault: Fault, place: Place, landed: bool, at: Timestamp, aim: Aim, undo: Undo) -> Self {
+    pub(super) fn new(fault: Fault, place: Place, late: bool, at: Timestamp, aim: Aim, undo: Undo) -> Self {
         Self {
             fault,
             place,
-            landed,
+            late,
             at,
             aim,
             began: Instant::now(),
             undo: Some(undo).filter(|undo| !matches!(undo, Undo::Nothing)),
             run_ended: None,
+            back: None,
+            grip: None,
+            settled: None,
             recovered: None,
             over: false,
         }
@@ -79,54 +90,116 @@ impl Course<'_> {
         let run_over = self.sight.with(|view| is_over(view.run(&struck.aim.run)));
         if let Some(undo) = struck.due(run_over) {
             take_back(self.scenario, struck.fault, undo).await?;
+            struck.back = Some(Timestamp::now());
         }
-        let done = match struck.fault.ending() {
-            Ending::Gone => self.sight.with(|view| view.cluster.is_none()),
-            _ => {
-                self.trail.is_past(struck.place, struck.at, Timestamp::now())
-                    || self.sight.with(|view| is_done(view, struck.place))
+        if struck.grip.is_none() {
+            let another_leads = struck.fault.takes() == Takes::Leader
+                && inject::another_leads(self.scenario, &struck.aim, struck.at).await?;
+            let facts = self
+                .sight
+                .with(|view| struck.facts(view, &self.trail, another_leads));
+            struck.grip = grip::grip(struck.fault.takes(), &facts);
+            struck.settled = struck.grip.is_some().then(Instant::now);
+            if let Some(grip) = struck.grip.as_ref().filter(|grip| **grip != Grip::Held) {
+                self.scenario
+                    .say(&format!("{} in {}: {grip:?}", struck.fault.name(), struck.place));
             }
-        };
-        if done && struck.recovered.is_none() && works_again(self.scenario, struck).await? {
+        }
+        let recovered = self.sight.with(|view| struck.is_recovered(view, &self.trail));
+        if recovered && struck.recovered.is_none() {
             struck.recovered = Some(struck.began.elapsed());
         }
-        if struck.recovered.is_some() && struck.undo.is_none() {
-            struck.over = true;
-        } else if struck.began.elapsed() > RECOVERY {
+        struck.over = struck.recovered.is_some() && struck.undo.is_none();
+        if !struck.over && struck.began.elapsed() > RECOVERY {
             let said = self.sight.with(|view| view.last_said().to_owned());
-            bail!(
+            self.scenario.say(&format!(
                 "{} in {}: no recovery within {} s; last said: {said}",
                 struck.fault.name(),
                 struck.place,
                 RECOVERY.as_secs()
-            );
+            ));
+            struck.over = true;
+            self.lost = true;
         }
         Ok(())
     }
 }
 
-/// Whether the step is done, as the run that did it says.
-fn is_done(view: &View, place: Place) -> bool {
-    let succeeded = view
-        .runs
-        .values()
-        .filter(|run| run.spec.intent == place.intent)
-        .any(|run| {
+impl Struck {
+    fn facts(&self, view: &View, trail: &Trail, led_by_another: bool) -> Facts {
+        let run = &self.aim.run;
+        let phase = view.run(run).and_then(|status| status.phase);
+        let gone = self.fault.ending() == Ending::Gone && view.cluster.is_none();
+        let back = self.back.filter(|_| self.undo.is_none());
+        let until = back.unwrap_or(Timestamp::MAX);
+        let at_work = trail.is_at_work(run, self.at);
+        Facts {
+            place: self.place,
+            late: self.late,
+            last: trail.last_of(run, until).unwrap_or(self.place),
+            said: view.run(run).and_then(|status| self.said(status)),
+            under_way: at_work || trail.goes_on(run, self.at),
+            run: match phase {
+                Some(RunPhase::Succeeded) => Run::Succeeded,
+                Some(phase) if phase.is_final() => Run::Interrupted,
+                _ if gone => Run::Interrupted,
+                _ => Run::Going,
+            },
+            back: back.is_some(),
+            resumed: back.is_some_and(|back| trail.goes_on(run, back)),
+            cut_off: at_work && self.fault != Fault::HostRebooted,
+            led_by_another,
+            done: self.is_past(view, trail, self.place),
+        }
+    }
+
+    fn said(&self, status: &PlaybookRunStatus) -> Option<Place> {
+        let step = status.outcome.as_ref()?.step?;
+        Some(Place { step, ..self.place })
+    }
+
+    /// Whether the step is done in which it took hold, and what was hit works again.
+    fn is_recovered(&self, view: &View, trail: &Trail) -> bool {
+        let (Some(grip), Some(settled)) = (&self.grip, self.settled) else {
+            return false;
+        };
+        let place = match grip {
+            Grip::Grazed(place) => *place,
+            Grip::Held | Grip::Missed(_) => self.place,
+        };
+        if self.fault.ending() == Ending::Gone {
+            return view.cluster.is_none();
+        }
+        let phase = view.run(&self.aim.run).and_then(|status| status.phase);
+        let interrupted = phase.is_some_and(|phase| phase.is_final() && phase != RunPhase::Succeeded);
+        if !interrupted {
+            return self.is_past(view, trail, place);
+        }
+        // What the run that was hit had done before it ended is no recovery.
+        let run = &self.aim.run;
+        trail.another_is_past(run, place, self.at)
+            || is_done(view, place, |name| name != run)
+            || (view.is_ready() && settled.elapsed() > SAID)
+    }
+
+    fn is_past(&self, view: &View, trail: &Trail, place: Place) -> bool {
+        trail.is_past(place, self.at, Timestamp::now()) || is_done(view, place, |_| true) || view.is_ready()
+    }
+}
+
+/// Whether the step is done, as one of these runs says that did it.
+fn is_done(view: &View, place: Place, of: impl Fn(&str) -> bool) -> bool {
+    view.runs
+        .iter()
+        .filter(|(name, run)| run.spec.intent == place.intent && of(name))
+        .any(|(_, run)| {
             let status = run.status.clone().unwrap_or_default();
             let step = status
                 .steps
                 .iter()
                 .any(|step| step.name == place.step && step.phase == StepPhase::Succeeded);
             step || status.phase == Some(RunPhase::Succeeded)
-        });
-    succeeded || view.is_ready()
-}
-
-async fn works_again(scenario: &Scenario, struck: &Struck) -> Result<bool> {
-    if !struck.fault.hits_the_operator() {
-        return Ok(true);
-    }
-    inject::leader_is_back(&scenario.client, struck.at).await
+        })
 }
 
 async fn take_back(scenario: &Scenario, fault: Fault, undo: Undo) -> Result<()> {

@@ -25,6 +25,16 @@ pub struct Mark {
     pub probe: bool,
     /// When.
     pub at: Timestamp,
+    /// When it had ended, if it did.
+    pub ended: Option<Timestamp>,
+    /// The guard that wrote it down; `end` has the same.
+    pid: u32,
+}
+
+/// A line of a log that matters here.
+enum News {
+    Begun(Mark),
+    Ended { pid: u32, run: String, at: Timestamp },
 }
 
 /// The logs of an install's guards, as far as they have been read.
@@ -44,6 +54,8 @@ struct Tail {
 struct Line {
     event: String,
     at: String,
+    #[serde(default)]
+    pid: u32,
     #[serde(default)]
     run: String,
     #[serde(default)]
@@ -71,8 +83,9 @@ impl Trail {
     pub fn read(&mut self) {
         for log in &mut self.logs {
             let text = log.news().unwrap_or_default();
-            self.marks
-                .extend(text.lines().filter_map(|line| mark(&log.machine, line)));
+            for news in text.lines().filter_map(|line| news(&log.machine, line)) {
+                note(&mut self.marks, &log.machine, news);
+            }
         }
     }
 
@@ -88,23 +101,66 @@ impl Trail {
             .find(|mark| mark.run == run && mark.place == place && !mark.probe)
     }
 
-    /// The steps that a run was in from one time to another.
-    pub fn steps_within(&self, run: &str, from: Timestamp, until: Timestamp) -> BTreeSet<Step> {
-        let within = |mark: &&Mark| mark.run == run && mark.at >= from && mark.at <= until;
+    /// The step of the last command that a run began until then.
+    pub fn last_of(&self, run: &str, until: Timestamp) -> Option<Place> {
+        let of_run = self.marks_of(run).filter(|mark| mark.at <= until);
+        of_run.max_by_key(|mark| mark.at).map(|mark| mark.place)
+    }
+
+    /// Whether a run began a command after that time.
+    pub fn goes_on(&self, run: &str, after: Timestamp) -> bool {
+        self.marks_of(run).any(|mark| mark.at > after)
+    }
+
+    /// Whether a command of a run was at work at that time.
+    pub fn is_at_work(&self, run: &str, at: Timestamp) -> bool {
+        self.marks_of(run)
+            .any(|mark| mark.at <= at && mark.ended.is_none_or(|ended| ended > at))
+    }
+
+    /// Whether another run than this one has gone past the step.
+    pub fn another_is_past(&self, run: &str, place: Place, from: Timestamp) -> bool {
         self.marks
             .iter()
-            .filter(within)
+            .any(|mark| mark.run != run && mark.is_past(place) && mark.at >= from)
+    }
+
+    fn marks_of(&self, run: &str) -> impl Iterator<Item = &Mark> {
+        self.marks.iter().filter(move |mark| mark.run == run)
+    }
+
+    /// The steps that a run was in from one time to another.
+    pub fn steps_within(&self, run: &str, from: Timestamp, until: Timestamp) -> BTreeSet<Step> {
+        self.marks_of(run)
+            .filter(|mark| mark.at >= from && mark.at <= until)
             .map(|mark| mark.place.step)
             .collect()
     }
 
     /// Whether a step after this one has begun at or before the time given.
     pub fn is_past(&self, place: Place, from: Timestamp, until: Timestamp) -> bool {
-        let later = |mark: &&Mark| !mark.probe && mark.place.rank() > place.rank();
         self.marks
             .iter()
-            .filter(later)
-            .any(|mark| mark.at >= from && mark.at <= until)
+            .any(|mark| mark.is_past(place) && mark.at >= from && mark.at <= until)
+    }
+}
+
+impl Mark {
+    /// A resumed run probes steps to come.
+    fn is_past(&self, place: Place) -> bool {
+        !self.probe && self.place.rank() > place.rank()
+    }
+}
+
+fn note(marks: &mut Vec<Mark>, machine: &str, news: News) {
+    match news {
+        News::Begun(mark) => marks.push(mark),
+        News::Ended { pid, run, at } => {
+            let its = |mark: &&mut Mark| mark.machine == machine && mark.run == run && mark.pid == pid;
+            if let Some(mark) = marks.iter_mut().rev().find(its) {
+                mark.ended.get_or_insert(at);
+            }
+        }
     }
 }
 
@@ -126,17 +182,27 @@ impl Tail {
     }
 }
 
-fn mark(machine: &str, line: &str) -> Option<Mark> {
+fn news(machine: &str, line: &str) -> Option<News> {
     let line: Line = serde_json::from_str(line).ok()?;
-    if line.event != "begin" {
-        return None;
+    let run = line.run.rsplit('/').next().unwrap_or_default().to_owned();
+    let at: Timestamp = line.at.parse().ok()?;
+    match line.event.as_str() {
+        "begin" => mark(machine, run, at, &line).map(News::Begun),
+        "end" => Some(News::Ended {
+            pid: line.pid,
+            run,
+            at,
+        }),
+        _ => None,
     }
+}
+
+fn mark(machine: &str, run: String, at: Timestamp, line: &Line) -> Option<Mark> {
     let (name, probe) = match line.step.strip_prefix("probe-") {
         // Also the name of a step.
         Some(name) if line.step != Step::ProbeHost.name() => (name, true),
         _ => (line.step.as_str(), false),
     };
-    let run = line.run.rsplit('/').next().unwrap_or_default().to_owned();
     Some(Mark {
         machine: machine.to_owned(),
         place: Place {
@@ -144,7 +210,9 @@ fn mark(machine: &str, line: &str) -> Option<Mark> {
             step: Step::from_name(name)?,
         },
         probe,
-        at: line.at.parse().ok()?,
+        at,
+        ended: None,
+        pid: line.pid,
         run,
     })
 }
@@ -159,7 +227,7 @@ fn intent_of(run: &str) -> Option<Intent> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Intent, Place, Step, Timestamp, Trail, mark};
+    use super::{Intent, News, Place, Step, Timestamp, Trail, news, note};
 
     fn line(event: &str, run: &str, step: &str, at: &str) -> String {
         format!(
@@ -167,8 +235,26 @@ mod tests {
         )
     }
 
+    fn trail(lines: &[String]) -> Trail {
+        let mut marks = Vec::new();
+        for line in lines {
+            note(&mut marks, "m", news("m", line).unwrap());
+        }
+        Trail {
+            logs: Vec::new(),
+            marks,
+        }
+    }
+
+    fn at(second: u32) -> Timestamp {
+        format!("2026-01-01T10:00:{second:02}Z").parse().unwrap()
+    }
+
     fn check(text: &str, expected: Option<(Intent, Step, bool)>) {
-        let found = mark("m", text).map(|mark| (mark.place.intent, mark.place.step, mark.probe));
+        let found = match news("m", text) {
+            Some(News::Begun(mark)) => Some((mark.place.intent, mark.place.step, mark.probe)),
+            _ => None,
+        };
         assert_eq!(found, expected, "{text}");
     }
 
@@ -200,11 +286,7 @@ mod tests {
             line("begin", "c-install-a-1", "probe-network", "05"),
             line("begin", "c-install-a-1", "control-plane", "09"),
         ];
-        let trail = Trail {
-            logs: Vec::new(),
-            marks: lines.iter().filter_map(|line| mark("m", line)).collect(),
-        };
-        let at = |second: u32| -> Timestamp { format!("2026-01-01T10:00:{second:02}Z").parse().unwrap() };
+        let trail = trail(&lines);
         let etcd = Place {
             intent: Intent::Install,
             step: Step::Etcd,
@@ -216,5 +298,27 @@ mod tests {
             Some(at(1))
         );
         assert!(trail.entered("c-install-a-1", etcd).is_none());
+        assert!(!trail.another_is_past("c-install-a-1", etcd, at(1)));
+        assert!(trail.another_is_past("c-install-a-0", etcd, at(1)));
+    }
+
+    #[test]
+    fn a_command_is_at_work_from_its_begin_to_its_end() {
+        let trail = trail(&[
+            line("begin", "c-install-a-0", "etcd", "01"),
+            line("end", "c-install-a-0", "etcd", "03"),
+            line("begin", "c-install-a-0", "network", "05"),
+        ]);
+        let at_work = |second| trail.is_at_work("c-install-a-0", at(second));
+        assert_eq!(
+            [0, 1, 2, 3, 4, 5, 9].map(at_work),
+            [false, true, true, false, false, true, true]
+        );
+        assert!(trail.goes_on("c-install-a-0", at(4)) && !trail.goes_on("c-install-a-0", at(5)));
+        let last = |second| trail.last_of("c-install-a-0", at(second)).map(|place| place.step);
+        assert_eq!(
+            [last(0), last(4), last(9)],
+            [None, Some(Step::Etcd), Some(Step::Network)]
+        );
     }
 }
