@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use outcome::{Failure, Outcome, outcome};
-pub use retry::{asked_retry, names_generation, next_retry};
+pub use retry::{asked_retry, names_generation, next_retry, next_value};
 pub use turn::{Policy, Turn, backoff, turn};
 
 /// The Machine that a Host was in a run, and the retry that a person asked for, if that is why it was tried.
@@ -133,12 +133,20 @@ pub struct Tried {
 
 /// The attempts at an intent for a machine, oldest first.
 pub fn tried(runs: &[&PlaybookRun], intents: &[Intent], machine_uid: &str) -> Vec<Tried> {
+    let of_machine = |run: &PlaybookRun| {
+        let mut marks = marks(run).into_iter();
+        let ours = || marks.find(|(_, mark)| mark.uid == machine_uid);
+        intents.contains(&run.spec.intent).then(ours).flatten()
+    };
+    tried_by(runs, of_machine)
+}
+
+/// The attempts that are ours, oldest first: each by the Host in whose outcome it came out, and its mark.
+pub fn tried_by(runs: &[&PlaybookRun], ours: impl Fn(&PlaybookRun) -> Option<(String, Mark)>) -> Vec<Tried> {
     let mut tried: Vec<Tried> = runs
         .iter()
-        .filter(|run| intents.contains(&run.spec.intent))
         .filter_map(|run| {
-            let marks = marks(run);
-            let (host, mark) = marks.iter().find(|(_, mark)| mark.uid == machine_uid)?;
+            let (host, mark) = ours(run)?;
             let name = run.metadata.name.clone().unwrap_or_default();
             let asked = asked_retry(
                 run.metadata.annotations.as_ref(),
@@ -150,12 +158,12 @@ pub fn tried(runs: &[&PlaybookRun], intents: &[Intent], machine_uid: &str) -> Ve
                 attempt: attempt_of(run),
                 wanted: wanted_of(run).map(str::to_owned),
                 host_generation: mark.host_generation,
-                retry: mark.retry.clone(),
+                retry: mark.retry,
                 ended: ended_at(run),
                 resumed: run.spec.resume,
-                steps_done: steps_done(run, host),
-                machines: marks.len(),
-                outcome: outcome(run, host),
+                steps_done: steps_done(run, &host),
+                machines: marks(run).len(),
+                outcome: outcome(run, &host),
             })
         })
         .collect();

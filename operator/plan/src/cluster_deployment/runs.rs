@@ -7,6 +7,7 @@ use crds::names::{annotation, label};
 use crds::playbook_run::PlaybookRunSpec;
 use crds::references::controller_ref;
 use crds::step::{Intent, Step as RunStep};
+use serde_json::Value;
 
 use super::Step;
 use super::scene::{Member, Scene};
@@ -64,8 +65,37 @@ impl Attempt {
     };
 }
 
+/// What is asked for.
+pub(super) struct Order<'o, 'a> {
+    pub intent: Intent,
+    pub steps: Vec<RunStep>,
+    pub targets: &'o [Target<'a>],
+    pub attempt: Attempt,
+    /// What tells its name from that of another run of the same intent on the same machines.
+    pub about: Vec<String>,
+    /// Variables that it has before those of its cluster.
+    pub vars: BTreeMap<String, Value>,
+}
+
 /// The step that makes a run.
 pub(super) fn create(scene: &Scene<'_>, intent: Intent, targets: &[Target<'_>], attempt: Attempt) -> Step {
+    let run = order(
+        scene,
+        Order {
+            intent,
+            steps: steps_of(intent),
+            targets,
+            attempt,
+            about: Vec::new(),
+            vars: BTreeMap::new(),
+        },
+    );
+    Step::CreateRun(Box::new(run))
+}
+
+/// The run that is asked for.
+pub(super) fn order(scene: &Scene<'_>, order: Order<'_, '_>) -> PlaybookRun {
+    let Order { intent, attempt, .. } = order;
     let mark = |(member, retry): &Target<'_>| {
         let mark = Mark {
             uid: member.uid().to_owned(),
@@ -74,11 +104,12 @@ pub(super) fn create(scene: &Scene<'_>, intent: Intent, targets: &[Target<'_>], 
         };
         Some((member.host_name()?.to_owned(), mark))
     };
-    let marks: BTreeMap<String, Mark> = targets.iter().filter_map(mark).collect();
+    let marks: BTreeMap<String, Mark> = order.targets.iter().filter_map(mark).collect();
     let uids = marks.values().map(|mark| mark.uid.as_str());
-    let name = naming::run(&scene.name, scene.uid(), intent, uids, attempt.number);
+    let parts = uids.chain(order.about.iter().map(String::as_str));
+    let name = naming::run(&scene.name, scene.uid(), intent, parts, attempt.number);
     let hosts = marks.keys().cloned().collect();
-    let mut run = of_cluster(scene, &name, intent, steps_of(intent), hosts, attempt.number);
+    let mut run = of_cluster(scene, &name, intent, order.steps, hosts, attempt.number);
     match intent {
         Intent::Install => hooks::around_install(&mut run.spec, scene.deployment),
         Intent::Join => hooks::around_join(&mut run.spec, scene.deployment),
@@ -86,6 +117,7 @@ pub(super) fn create(scene: &Scene<'_>, intent: Intent, targets: &[Target<'_>], 
         _ => {}
     }
     run.spec.resume = attempt.resume;
+    run.spec.vars.extend(order.vars);
     run.metadata.annotations.get_or_insert_default().extend([
         (
             annotation::MACHINES.into(),
@@ -94,7 +126,7 @@ pub(super) fn create(scene: &Scene<'_>, intent: Intent, targets: &[Target<'_>], 
         (annotation::GENERATION.into(), scene.generation().to_string()),
         (annotation::WANTED.into(), provisioning::wanted(scene.deployment)),
     ]);
-    Step::CreateRun(Box::new(run))
+    run
 }
 
 /// A run of the cluster, which goes with it.
