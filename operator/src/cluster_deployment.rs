@@ -160,6 +160,7 @@ fn cannot_be_taken_back(step: &Step) -> bool {
             | Step::DeleteRun(_)
             | Step::DeleteMachineSet(_)
             | Step::DeleteMachine(_)
+            | Step::ForceRemoveMachine(_)
             | Step::RemoveFinalizer
     )
 }
@@ -253,6 +254,7 @@ async fn execute(ctx: &Context, deployment: &ClusterDeployment, step: &Step) -> 
         Step::ApplyMachineSet { name, object } => apply_set(ctx, deployment, name, object).await,
         Step::DeleteMachineSet(set) => execute::delete(ctx, &**set, None).await,
         Step::DeleteMachine(machine) => execute::delete(ctx, &**machine, None).await,
+        Step::ForceRemoveMachine(machine) => force_remove(ctx, machine).await,
         Step::CreateRun(run) => match execute::create_once(ctx, &**run).await? {
             Creation::Made | Creation::Ours => Ok(()),
             Creation::Foreign => Err(Error::Failed {
@@ -278,6 +280,13 @@ async fn apply_set(
     let params = PatchParams::apply(FIELD_MANAGER).force();
     let applied = api.patch(name, &params, &Patch::Apply(object)).await;
     applied.map(drop).doing(|| format!("apply MachineSet {name}"))
+}
+
+/// A person said of the whole cluster what is said of one of its machines here.
+async fn force_remove(ctx: &Context, machine: &Machine) -> Result<(), Error> {
+    let generation = machine.meta().generation.unwrap_or_default().to_string();
+    let patch = json!({ "metadata": { "annotations": { names::annotation::FORCE_REMOVE: generation } } });
+    execute::patch_if_unchanged(ctx, machine, patch).await.map(drop)
 }
 
 /// Asks something of this very run; one that is gone does it already.

@@ -97,6 +97,8 @@ pub enum Step {
     CreateRun(Box<PlaybookRun>),
     /// Ask this run to stop.
     CancelRun(Box<PlaybookRun>),
+    /// Ask that this very Machine be forgotten although its Host cannot be cleaned.
+    ForceRemoveMachine(Box<Machine>),
     /// Ask this run to hold before its next step, or no longer to.
     HoldRun {
         /// The run.

@@ -1,12 +1,21 @@
-//! The end of a cluster: runs are canceled, machines deleted and cleaned (or let go as they are), and then it goes.
+//! The end of a cluster: runs are canceled, machines deleted and cleaned (or let go as they are), workers first, then
+//! control planes, then etcd; and then it goes. A protected cluster waits for a person's word before any of it.
 
 use crds::cluster_deployment::DeletionPolicy;
-use crds::step::Intent;
+use crds::names::{annotation, condition};
+use crds::step::{Intent, Role};
+use crds::{ClusterDeployment, conditions};
 
-use super::scene::Scene;
+use super::scene::{Member, Scene};
 use super::tokens::Tokens;
 use super::{Step, reset, runs};
+use crate::attempts;
 use crate::{Next, sentence};
+
+/// Reason of `Deleting` of a cluster that is not touched before its deletion is confirmed.
+const PROTECTED: &str = "DeletionProtected";
+/// What follows the generation in `delete-confirmed` when what cannot be cleaned is to be let go, too.
+const FORCE: &str = "force";
 
 /// What is to be done.
 pub(super) struct Deletion {
@@ -23,6 +32,13 @@ pub(super) fn of(scene: &Scene<'_>, tokens: &Tokens) -> Deletion {
         reason,
         message,
     };
+    if !is_confirmed(scene.deployment) {
+        let message = format!(
+            "spec.deletionProtection is true, nothing is touched: to delete the cluster all the same, {}; a deletion cannot be taken back",
+            confirm(scene, "")
+        );
+        return waits(PROTECTED, message);
+    }
     if scene.live.is_empty() && scene.leaving.is_empty() && scene.active.is_empty() {
         return Deletion {
             steps: vec![Step::RemoveFinalizer],
@@ -90,25 +106,37 @@ pub(super) fn of(scene: &Scene<'_>, tokens: &Tokens) -> Deletion {
                 1 => String::new(),
                 more => format!(" (and {} more)", more - 1),
             };
+            let mut steps = resets.steps;
+            if is_forced(scene.deployment) {
+                let failed = resets.later.iter().map(|(member, _, _)| member);
+                steps.extend(failed.filter_map(|member| force(scene, member)));
+            }
             return Deletion {
-                steps: resets.steps,
+                steps,
                 next: until(scene, *at),
                 reason: "ResetFailed",
                 message: format!(
-                    "cannot clean Host {}{others}: {}: {}; tried again at {} (spec.deletionPolicy Detach lets machines go as they are)",
+                    "cannot clean Host {}{others}: {}: {}; tried again at {}; to forget such machines (their Hosts are quarantined), {}",
                     member.host_name().unwrap_or_default(),
                     cause.reason,
                     cause.message,
-                    at.strftime("%H:%M:%S UTC")
+                    at.strftime("%H:%M:%S UTC"),
+                    confirm(scene, FORCE)
                 ),
             };
         }
         if !resets.steps.is_empty() {
+            let role = first_role(scene).map_or("", Role::name);
+            let members = scene.leaving.iter();
+            let now = members.filter(|member| Some(member.machine.spec.role) == first_role(scene));
             return Deletion {
                 steps: resets.steps,
                 ..waits(
                     "CleansMachines",
-                    format!("cleans {}", sentence::count(scene.leaving.len(), "machine")),
+                    format!(
+                        "cleans {}",
+                        sentence::count(now.count(), &format!("{role} machine"))
+                    ),
                 )
             };
         }
@@ -125,6 +153,68 @@ pub(super) fn of(scene: &Scene<'_>, tokens: &Tokens) -> Deletion {
             first.unwrap_or_default()
         ),
     )
+}
+
+/// Whether the deletion may begin, or has begun. The deletion itself counts as a change of the object, so the generation
+/// that was confirmed before it is one lower.
+fn is_confirmed(deployment: &ClusterDeployment) -> bool {
+    let status = deployment.status.as_ref();
+    let deleting = status.and_then(|status| conditions::find(&status.conditions, condition::DELETING));
+    let has_begun =
+        deleting.is_some_and(|deleting| deleting.status == "True" && deleting.reason != PROTECTED);
+    !deployment.spec.deletion_protection || has_begun || confirmation(deployment).is_some()
+}
+
+/// Whether a person said that what cannot be cleaned is to be let go.
+fn is_forced(deployment: &ClusterDeployment) -> bool {
+    confirmation(deployment)
+        .and_then(|value| value.split_once('.'))
+        .map(|(_, word)| word)
+        == Some(FORCE)
+}
+
+fn confirmation(deployment: &ClusterDeployment) -> Option<&str> {
+    let annotations = deployment.metadata.annotations.as_ref()?;
+    let value = annotations.get(annotation::DELETE_CONFIRMED)?;
+    let generation = deployment.metadata.generation.unwrap_or_default();
+    let meant_for = value.split('.').next()?.parse::<i64>().ok()?;
+    (generation - 1..=generation)
+        .contains(&meant_for)
+        .then_some(value.as_str())
+}
+
+/// What a person types to confirm it.
+fn confirm(scene: &Scene<'_>, word: &str) -> String {
+    let dot = if word.is_empty() { "" } else { "." };
+    format!(
+        "kubectl annotate --overwrite cd {} {}={}{dot}{word}",
+        scene.name,
+        annotation::DELETE_CONFIRMED,
+        scene.generation()
+    )
+}
+
+/// Asks that a machine be forgotten; nothing where that was asked already.
+fn force(scene: &Scene<'_>, member: &Member<'_>) -> Option<Step> {
+    let asked = attempts::names_generation(&member.machine.metadata, annotation::FORCE_REMOVE);
+    let busy = member
+        .host_name()
+        .is_some_and(|host| scene.active_on(host).is_some());
+    (!asked && !busy).then(|| Step::ForceRemoveMachine(Box::new(member.machine.clone())))
+}
+
+/// The machines of this role go now; those of others wait for them.
+pub(super) fn first_role(scene: &Scene<'_>) -> Option<Role> {
+    let order = |role: &Role| match role {
+        Role::Worker => 0,
+        Role::ControlPlane => 1,
+        Role::Etcd => 2,
+    };
+    scene
+        .leaving
+        .iter()
+        .map(|member| member.machine.spec.role)
+        .min_by_key(order)
 }
 
 /// Look again then; times are whole seconds, so a little after.

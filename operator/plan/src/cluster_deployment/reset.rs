@@ -6,9 +6,9 @@ use crds::PlaybookRun;
 use crds::step::{Intent, Role, Step as RunStep};
 use jiff::Timestamp;
 
-use super::Step;
 use super::runs::{self, Attempt, BATCH, Target};
 use super::scene::{Member, Scene};
+use super::{Step, deletion};
 use crate::attempts::{self, Failure, Outcome, Policy, Turn};
 use crate::provisioning::{self, asked_retries};
 
@@ -30,7 +30,13 @@ pub(super) fn of<'a>(scene: &Scene<'a>) -> Resets<'a> {
     // A machine that leaves has other runs, too: its hooks before the drain, and what takes it out of etcd.
     let cleans = |run: &&PlaybookRun| run.spec.steps.contains(&RunStep::Reset);
     let cleaning: Vec<&PlaybookRun> = scene.observed.runs.iter().copied().filter(cleans).collect();
+    // When all go, they go in their order.
+    let ends = scene.deployment.metadata.deletion_timestamp.is_some();
+    let first = deletion::first_role(scene).filter(|_| ends);
     for member in scene.leaving.iter().copied() {
+        if first.is_some_and(|first| member.machine.spec.role != first) {
+            continue;
+        }
         let Some(host) = member.host_name() else { continue };
         if scene.active_on(host).is_some()
             || stays(scene, &member)

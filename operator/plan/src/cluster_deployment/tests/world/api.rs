@@ -111,6 +111,14 @@ impl World {
                 orphans.iter().for_each(|machine| self.mark_deleted(machine));
             }
             Step::DeleteMachine(machine) => self.mark_deleted(&machine),
+            Step::ForceRemoveMachine(machine) => {
+                let name = machine.metadata.name.clone().unwrap_or_default();
+                if let Some(machine) = self.machine(&name) {
+                    let generation = machine.metadata.generation.unwrap_or_default().to_string();
+                    let annotations = machine.metadata.annotations.get_or_insert_default();
+                    annotations.insert(crds::names::annotation::FORCE_REMOVE.into(), generation);
+                }
+            }
             Step::CreateRun(run) => {
                 let mut run = *run;
                 if self
