@@ -17,7 +17,7 @@ use tokio::task::block_in_place;
 
 use crate::client::{apply, client_of};
 use crate::eventually::{Look, eventually};
-use crate::report;
+use crate::{operator, report};
 
 /// A namespace, its machines, and a client of the metadata cluster.
 pub struct Scenario {
@@ -45,6 +45,7 @@ pub async fn within<T>(name: &str, body: impl AsyncFnOnce(&Scenario) -> Result<T
     let outcome = AssertUnwindSafe(body(&scenario)).catch_unwind().await;
     if !matches!(outcome, Ok(Ok(_))) {
         report::print(&scenario.client, &scenario.name).await;
+        println!("{}", operator::log(scenario.lab.place(), &scenario.name));
     }
     let cleaned = scenario.end().await;
     let held = outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
@@ -73,6 +74,7 @@ impl Scenario {
         scenario.apply(&namespace).await?;
         let secret = scenario.lab.secret_manifest(name)?;
         scenario.apply(&secret).await?;
+        block_in_place(|| operator::start(&scenario.lab, name))?;
         Ok(scenario)
     }
 
@@ -233,7 +235,7 @@ impl Scenario {
                     machine.remove()?;
                 }
             }
-            Ok(())
+            operator::stop(self.lab.place(), &self.name)
         })?;
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         if namespaces.get_opt(&self.name).await?.is_none() {

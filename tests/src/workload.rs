@@ -11,7 +11,8 @@ use serde_json::json;
 use crate::client::apply;
 use crate::eventually::{Look, eventually};
 
-const IMAGE: &str = "clusterwright.dev/busybox:1.35";
+/// An image of the bundle with a shell.
+pub const IMAGE: &str = "clusterwright.dev/busybox:1.35";
 
 /// Waits until every one of `count` nodes is Ready.
 pub async fn nodes_ready(client: &Client, count: usize, deadline: Duration) -> Result<Vec<Node>> {

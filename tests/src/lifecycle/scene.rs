@@ -1,0 +1,184 @@
+//! What is played: each scene is one promise, on the cluster of its course.
+
+mod control_plane;
+mod ends;
+mod hooks;
+mod leaving;
+mod losses;
+mod race;
+mod workers;
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::course::Course;
+use super::stage::Stage;
+
+/// What was seen of a scene that held.
+pub struct Seen {
+    /// From the wish, or the hit, to the end that was promised.
+    pub took: Duration,
+    /// For the table.
+    pub text: String,
+}
+
+impl Seen {
+    fn since(began: Instant, text: impl Into<String>) -> Self {
+        Self {
+            took: began.elapsed(),
+            text: text.into(),
+        }
+    }
+}
+
+/// A scene.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scene {
+    /// Two workers more.
+    Expand,
+    /// One worker less, with a PodDisruptionBudget in the way.
+    ShrinkWithBudget,
+    /// A machine that was cleaned serves again.
+    Reuse,
+    /// Hooks around join and remove.
+    Hooks,
+    /// A worker is killed.
+    ReplaceWorker,
+    /// A dead machine is removed by a person's word.
+    ForceRemove,
+    /// Two clusters want the same Hosts.
+    Race,
+    /// All machines are lost.
+    Rebuild,
+    /// The machines of a cluster that is deleted are dead.
+    DeleteDead,
+    /// From one control plane to three.
+    Grow,
+    /// The first control plane is killed.
+    ReplaceFirst,
+    /// Back to one control plane.
+    ShrinkControlPlane,
+    /// The control plane that holds the endpoint's address is killed.
+    Failover,
+}
+
+impl Scene {
+    /// All, in the order in which those of a course are played.
+    pub const ALL: [Scene; 13] = [
+        Scene::Expand,
+        Scene::ShrinkWithBudget,
+        Scene::Reuse,
+        Scene::Hooks,
+        Scene::ReplaceWorker,
+        Scene::ForceRemove,
+        Scene::Race,
+        Scene::Rebuild,
+        Scene::DeleteDead,
+        Scene::Grow,
+        Scene::ReplaceFirst,
+        Scene::ShrinkControlPlane,
+        Scene::Failover,
+    ];
+
+    /// Those that every run of all tests has.
+    pub const SAMPLE: [Scene; 5] = [
+        Scene::Expand,
+        Scene::ShrinkWithBudget,
+        Scene::ReplaceWorker,
+        Scene::Race,
+        Scene::Grow,
+    ];
+
+    /// Its name on the command line and in the table.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Expand => "expand",
+            Self::ShrinkWithBudget => "shrink-with-budget",
+            Self::Reuse => "reuse",
+            Self::Hooks => "hooks",
+            Self::ReplaceWorker => "replace-worker",
+            Self::ForceRemove => "force-remove",
+            Self::Race => "race",
+            Self::Rebuild => "rebuild",
+            Self::DeleteDead => "delete-dead",
+            Self::Grow => "grow",
+            Self::ReplaceFirst => "replace-first",
+            Self::ShrinkControlPlane => "shrink-control-plane",
+            Self::Failover => "failover",
+        }
+    }
+
+    /// The scene of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scene| scene.name() == name)
+    }
+
+    /// What must hold.
+    pub fn promise(self) -> &'static str {
+        match self {
+            Self::Expand => "two workers more are Ready, and no other machine was touched",
+            Self::ShrinkWithBudget => {
+                "a worker leaves once its Pods may, says what is in the way until then, and is clean in the pool"
+            }
+            Self::Reuse => "a machine that left is clean, and serves again",
+            Self::Hooks => {
+                "custom playbooks run before and after join, drain and remove, with their variables"
+            }
+            Self::ReplaceWorker => "a spare machine takes the place of a worker that was killed",
+            Self::ForceRemove => {
+                "a dead machine is forgotten without SSH, and its Host is quarantined until it proves clean"
+            }
+            Self::Race => "each Host has one owner, and the cluster that lacks one says so and gets the next",
+            Self::Rebuild => {
+                "a cluster all of whose machines are lost says so, and is installed anew with the same authorities"
+            }
+            Self::DeleteDead => "a cluster whose machines are all dead can be deleted",
+            Self::Grow => {
+                "three control planes serve, and a client that wrote meanwhile waited for an election at most"
+            }
+            Self::ReplaceFirst => {
+                "another machine takes the place of the first control plane that was killed"
+            }
+            Self::ShrinkControlPlane => {
+                "two control planes leave after an approval, members first, and one serves"
+            }
+            Self::Failover => "with the holder of the endpoint killed, the API answers again within 10 s",
+        }
+    }
+
+    /// The cluster that it is played on.
+    pub fn course(self) -> Course {
+        match self {
+            Self::Expand
+            | Self::ShrinkWithBudget
+            | Self::Reuse
+            | Self::Hooks
+            | Self::ReplaceWorker
+            | Self::ForceRemove => Course::Workers,
+            Self::Race => Course::Race,
+            Self::Rebuild | Self::DeleteDead => Course::Loss,
+            Self::Grow | Self::ReplaceFirst | Self::ShrinkControlPlane => Course::ControlPlane,
+            Self::Failover => Course::Keepalived,
+        }
+    }
+
+    /// Plays it.
+    pub async fn play(self, stage: &mut Stage<'_>) -> Result<Seen> {
+        match self {
+            Self::Expand => workers::expand(stage).await,
+            Self::ShrinkWithBudget => leaving::shrink_with_budget(stage).await,
+            Self::Reuse => workers::reuse(stage).await,
+            Self::Hooks => hooks::around_join_and_remove(stage).await,
+            Self::ReplaceWorker => losses::replace_worker(stage).await,
+            Self::ForceRemove => losses::force_remove(stage).await,
+            Self::Race => race::two_for_three(stage).await,
+            Self::Rebuild => ends::rebuild(stage).await,
+            Self::DeleteDead => ends::delete_dead(stage).await,
+            Self::Grow => control_plane::grow(stage).await,
+            Self::ReplaceFirst => control_plane::replace_first(stage).await,
+            Self::ShrinkControlPlane => control_plane::shrink(stage).await,
+            Self::Failover => control_plane::failover(stage).await,
+        }
+    }
+}

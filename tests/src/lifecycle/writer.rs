@@ -1,0 +1,103 @@
+//! A client that writes to a cluster all the time, and knows how long it ever had to wait.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::Client;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+use crate::client::client_of;
+use crate::scenario::Scenario;
+use crds::names;
+
+/// Between two writes.
+const PAUSE: Duration = Duration::from_millis(100);
+/// A write that has not been answered by then is tried again on a connection of its own.
+const PATIENCE: Duration = Duration::from_millis(1500);
+
+/// What has been written.
+#[derive(Clone, Copy, Debug)]
+pub struct Written {
+    /// Writes that were answered well.
+    pub count: u64,
+    /// The longest time between two of them.
+    pub gap: Duration,
+    last: Instant,
+}
+
+/// Writes until it is dropped.
+pub struct Writer {
+    written: Arc<Mutex<Written>>,
+    task: JoinHandle<()>,
+}
+
+impl Writer {
+    /// Writes to the cluster of this name through its endpoint, from now on.
+    pub async fn to(scenario: &Scenario, cluster: &str) -> Result<Self> {
+        let secret = scenario
+            .api::<Secret>()
+            .get(&names::kubeconfig_secret(cluster))
+            .await?;
+        let kubeconfig = secret
+            .data
+            .unwrap_or_default()
+            .remove(names::KUBECONFIG_KEY)
+            .context("there is no kubeconfig")?;
+        let kubeconfig = String::from_utf8(kubeconfig.0)?;
+        let written = Arc::new(Mutex::new(Written {
+            count: 0,
+            gap: Duration::ZERO,
+            last: Instant::now(),
+        }));
+        let task = tokio::spawn(write(kubeconfig, written.clone()));
+        Ok(Self { written, task })
+    }
+
+    /// What has been written so far, the wait that lasts yet among the gaps.
+    pub fn written(&self) -> Written {
+        let mut written = *self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        written.gap = written.gap.max(written.last.elapsed());
+        written
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn write(kubeconfig: String, written: Arc<Mutex<Written>>) {
+    let mut client: Option<Client> = None;
+    let mut number: u64 = 0;
+    loop {
+        if client.is_none() {
+            client = client_of(&kubeconfig).await.ok();
+        }
+        if let Some(with) = client.clone() {
+            number += 1;
+            let object = json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "written"},
+                "data": {"number": number.to_string()},
+            });
+            let api: Api<ConfigMap> = Api::namespaced(with, "default");
+            let params = PatchParams::apply("writer").force();
+            let patch = Patch::Apply(&object);
+            match tokio::time::timeout(PATIENCE, api.patch("written", &params, &patch)).await {
+                Ok(Ok(_)) => {
+                    let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
+                    written.count += 1;
+                    written.gap = written.gap.max(written.last.elapsed());
+                    written.last = Instant::now();
+                }
+                // The connection may lead to a machine that is no more.
+                Ok(Err(_)) | Err(_) => client = None,
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
