@@ -11,6 +11,10 @@ use serde::{Deserialize, Serialize};
 use crate::placement::LabelValue;
 use crate::step::Role;
 
+/// CEL: nothing comes after Replace, which takes the machine away, and a restart comes before a reboot.
+const ACTIONS_RULE: &str = "!has(self.actions) || (self.actions.indexOf('Replace') in [-1, size(self.actions) - 1] && (self.actions.indexOf('Reboot') == -1 || self.actions.indexOf('RestartServices') < self.actions.indexOf('Reboot')))";
+const ACTIONS_MESSAGE: &str = "in the order RestartServices, Reboot, Replace (any of them may be left out): nothing comes after Replace, which takes the machine away";
+
 /// How sick machines are repaired.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
 #[kube(
@@ -33,9 +37,12 @@ use crate::step::Role;
     ),
     printcolumn(name = "Repairing", type_ = "integer", json_path = ".status.repairing"),
     printcolumn(name = "Status", type_ = "string", json_path = ".status.message"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    validation = Rule::new("self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63")
+        .message("metadata.name: an RFC 1123 label of at most 63 characters")
 )]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new(ACTIONS_RULE).message(ACTIONS_MESSAGE).field_path(".actions"))]
 pub struct RemediationPolicySpec {
     /// The ClusterDeployment whose machines these are. Absent: of every cluster of the namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,7 +53,7 @@ pub struct RemediationPolicySpec {
     #[schemars(length(max = 3))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub roles: Vec<Role>,
-    /// Labels of the Machine objects. Empty: all. Of several policies that select a machine, the first by name holds.
+    /// Labels of the Machine objects. Empty: all machines. Of several policies that select a machine, the first by name holds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     pub match_labels: BTreeMap<String, LabelValue>,
@@ -58,16 +65,19 @@ pub struct RemediationPolicySpec {
 /// What is done about sick machines.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new(ACTIONS_RULE).message(ACTIONS_MESSAGE).field_path(".actions"))]
 pub struct Remediation {
-    /// How long a node must not have been Ready, in seconds, 30 to 86400. Default 300.
+    /// How long a node must not have been Ready before anything is done, in seconds, 30 to 86400. Default 300.
     #[serde(default = "default_unhealthy_after")]
     #[schemars(range(min = 30, max = 86400))]
     pub unhealthy_after_seconds: i32,
-    /// How long after its Host was claimed a machine may take to become a Ready node, in seconds, 60 to 86400. Default 1800.
+    /// How long after its Host was claimed a machine may be tried in vain to become part of its cluster, in seconds, 60 to
+    /// 86400; then it is replaced. Default 1800.
     #[serde(default = "default_never_started_after")]
     #[schemars(range(min = 60, max = 86400))]
     pub never_started_after_seconds: i32,
-    /// What is tried, in this order, each waited for before the next. Default: all three.
+    /// What is tried, in this order, each waited for before the next. A machine that SSH does not reach is only replaced.
+    /// Default: all three.
     #[serde(default = "default_actions")]
     #[schemars(length(min = 1, max = 3))]
     #[x_kube(merge_strategy = ListMerge::Set)]
@@ -76,7 +86,8 @@ pub struct Remediation {
     #[serde(default = "default_wait")]
     #[schemars(range(min = 30, max = 86400))]
     pub wait_seconds: i32,
-    /// With more sick machines of the cluster than this (a count, or a percentage), nothing is done. Default `30%`.
+    /// With more sick machines of the cluster than this (a count, or a percentage, rounded up), nothing is done. Default
+    /// `30%`.
     #[serde(default = "default_max_unhealthy")]
     #[schemars(extend("minimum" = 0, "maximum" = 5000, "pattern" = r"^([0-9]|[1-9][0-9]|100)%$", "nullable" = false))]
     pub max_unhealthy: IntOrString,

@@ -147,11 +147,16 @@ pub struct ClusterDeploymentStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["machine"]))]
     pub repairs: Vec<Repair>,
+    /// When it was last seen that no more machines are sick at once than `maxUnhealthy` allows, after more were: nothing is
+    /// done for `cooldownSeconds` from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calm_since: Option<Time>,
     /// A newer spec that waits for the current run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_generation: Option<i64>,
     /// `Ready`, `ControlPlaneReady`, `EtcdReady`, `WorkersReady`, `NetworkReady`, `AddonsReady`, `UpToDate`,
-    /// `Progressing`, `Paused`, `Deleting`; `LockOpen` and `ScalePutBack` only while they say something.
+    /// `Progressing`, `Paused`, `Deleting`; `LockOpen` and `ScalePutBack` only while they say something; `Remediation` where a
+    /// policy holds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 24), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
