@@ -29,7 +29,7 @@ SPEC_KEYS = ("type", "required", "default", "choices", "elements")
 # What our modules answer. Everything else that a machine says is dropped: Ansible obeys keys such as `add_host`, with which one
 # machine could become another, or this controller.
 RESULT_KEYS = frozenset(
-    "changed failed msg reason clusterwright installed versions imported differences files_changed written objects nodes ran".split()
+    "changed failed msg reason clusterwright installed versions imported differences files_changed written objects nodes ran due".split()
 )
 # Facts that roles read.
 FACTS = "clusterwright_machine"

@@ -13,6 +13,8 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.api import w
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
+LOCAL = "https://127.0.0.1:2379"
+
 
 class Etcd:
     """Some members of a cluster, reached with the health check's certificate."""
@@ -21,6 +23,14 @@ class Etcd:
         self.pki = pki
         self.endpoints = endpoints
         self.said = ""
+
+    def at(self, endpoints: list) -> Etcd:
+        """The same cluster through other members."""
+        return Etcd(self.pki, endpoints)
+
+    def alive(self) -> Etcd:
+        """The same cluster through those of the endpoints that are healthy: a dead one costs each command its patience."""
+        return self.at([endpoint for endpoint in self.endpoints if self.healthy_at(endpoint)])
 
     def healthy(self) -> bool:
         """Whether every endpoint answers and has a leader; what is wrong is in `said`."""
@@ -44,8 +54,8 @@ class Etcd:
         self.said = f"{endpoint}: {body.get('reason') or 'unhealthy'}"
         return body.get("health") == "true"
 
-    def etcdctl(self, *arguments: str, timeout: float = 20):
-        """What etcdctl says, as JSON."""
+    def command(self, *arguments: str, timeout: float = 20) -> str:
+        """What etcdctl says."""
         output = attempt(
             "etcdctl",
             f"--endpoints={','.join(self.endpoints)}",
@@ -58,19 +68,50 @@ class Etcd:
         )
         if not output.ok:
             raise StepFailure("EtcdUnhealthy", f"etcdctl {' '.join(arguments[:2])}: {output.said}")
+        return output.out
+
+    def etcdctl(self, *arguments: str, timeout: float = 20):
+        """What etcdctl says, as JSON."""
+        said = self.command(*arguments, timeout=timeout)
         try:
-            return json.loads(output.out)
+            return json.loads(said)
         except ValueError as error:
             raise StepFailure("EtcdUnhealthy", f"etcdctl {' '.join(arguments[:2])} said no JSON: {error}") from error
 
+    def list(self) -> tuple:
+        """(ID of the cluster, ID of the member that answers, members), as a majority agrees on it."""
+        said = self.etcdctl("member", "list")
+        return said["header"]["cluster_id"], said["header"]["member_id"], said["members"]
+
     def members(self) -> list:
-        return self.etcdctl("member", "list")["members"]
+        return self.list()[2]
 
     def cluster_ids(self) -> dict:
         """The cluster's ID as each endpoint tells it."""
         return {
             entry["Endpoint"]: entry["Status"]["header"]["cluster_id"] for entry in self.etcdctl("endpoint", "status")
         }
+
+    def leader(self) -> int:
+        """ID of the leader."""
+        return self.etcdctl("endpoint", "status")[0]["Status"]["leader"]
+
+    def remove(self, member: dict) -> None:
+        self.etcdctl("member", "remove", hexadecimal(member))
+
+    def check_quorum_without(self, leaving: dict) -> None:
+        """The voters that stay must have a majority of healthy ones among them, or etcd would stop with the removal."""
+        if leaving.get("isLearner"):
+            return
+        stay = [member for member in self.members() if not member.get("isLearner") and member["ID"] != leaving["ID"]]
+        well = [member for member in stay if any(self.healthy_at(url) for url in member.get("clientURLs") or [])]
+        if len(well) < len(stay) // 2 + 1:
+            sick = ", ".join(label(member) for member in stay if member not in well) or "nobody"
+            raise StepFailure(
+                "QuorumRisk",
+                f"etcd would lose its majority without {label(leaving)}: of the {len(stay)} that stay, {len(well)} are"
+                f" healthy (not: {sick}): repair these first",
+            )
 
     def add_learner(self, name: str, peer_url: str) -> list:
         """Adds the member unless it is there, and returns all as name=URL. A learner takes part in no vote, so a
@@ -83,9 +124,9 @@ class Etcd:
             f"{name if url == peer_url else member.get('name')}={url}" for member in members for url in member["peerURLs"]
         ]
 
-    def promote(self, name: str, timeout: float) -> bool:
+    def promote(self, peer_url: str, timeout: float, why=lambda: "") -> bool:
         """Makes a learner a voting member once it caught up. True when it was one."""
-        learners = [member for member in self.members() if member.get("name") == name and member.get("isLearner")]
+        learners = [member for member in self.members() if peer_url in member["peerURLs"] and member.get("isLearner")]
         if not learners:
             return False
         said = ""
@@ -93,11 +134,22 @@ class Etcd:
         def promoted() -> bool:
             nonlocal said
             try:
-                self.etcdctl("member", "promote", f"{learners[0]['ID']:x}")
+                self.etcdctl("member", "promote", hexadecimal(learners[0]))
             except StepFailure as failure:
                 said = failure.message
-                return False
+                # A promotion whose answer was lost.
+                return not any(member["ID"] == learners[0]["ID"] and member.get("isLearner") for member in self.members())
             return True
 
-        wait(promoted, timeout, "EtcdUnhealthy", lambda: f"learner {name} was not promoted: {said}", pause=1)
+        wait(promoted, timeout, "EtcdUnhealthy", lambda: f"learner {peer_url} has not caught up: {said}{why()}", pause=0.5)
         return True
+
+
+def hexadecimal(member: dict) -> str:
+    """The member's ID as etcdctl takes it."""
+    return f"{member['ID']:x}"
+
+
+def label(member: dict) -> str:
+    """The member for a sentence: one that never started has no name."""
+    return member.get("name") or ", ".join(member.get("peerURLs") or [])

@@ -24,16 +24,26 @@ STATE_DIRECTORIES = (
     "/var/cache/clusterwright",
 )
 RUNTIME_DIRECTORIES = ("/var/lib/containerd", "/run/containerd", "/etc/containerd", "/opt/cni/bin")
-UNITS = ("kubelet.service", "etcd.service", "containerd.service", "clusterwright-network.service")
+UNITS = (
+    "kubelet.service",
+    "etcd.service",
+    "containerd.service",
+    "clusterwright-network.service",
+    "clusterwright-keepalived.service",
+    "clusterwright-haproxy.service",
+)
 UNIT_DIRECTORY = "/etc/systemd/system"
 FILES = (
     membership.CLUSTER,
     membership.ARTIFACTS,
     membership.KUBEADM,
+    membership.ETCD,
+    membership.LOAD_BALANCER,
     "/etc/sysctl.d/90-clusterwright.conf",
     "/etc/modules-load.d/clusterwright.conf",
     "/etc/systemd/networkd.conf.d/90-clusterwright.conf",
     "/usr/local/sbin/clusterwright-network",
+    "/usr/local/sbin/clusterwright-check-endpoint",
 )
 INTERFACES = ("cni0", "flannel.1", "flannel-v6.1", "kube-ipvs0", "nodelocaldns", "vxlan.calico", "cilium_host", "cilium_net")
 PROCESSES = (
@@ -131,6 +141,17 @@ def routes() -> list:
     return [line.split()[0] for line in attempt("ip", "-4", "route", "show", "proto", ROUTE_PROTOCOL).out.splitlines() if line]
 
 
+def virtual_addresses() -> list:
+    """(address, interface) of the endpoint, where keepalived did not take it off."""
+    record = membership.read(membership.LOAD_BALANCER)
+    address, interface = str(record.get("virtual_ip", "")), str(record.get("interface", ""))
+    if not address or not find("ip"):
+        return []
+    lines = attempt("ip", "-oneline", "address", "show").out.splitlines()
+    there = any(line.split()[3].partition("/")[0] == address for line in lines if len(line.split()) > 3)
+    return [(address, interface)] if there else []
+
+
 def pod_namespaces() -> list:
     try:
         return [name for name in os.listdir("/run/netns") if name.startswith("cni-")]
@@ -151,6 +172,7 @@ def find_all() -> list:
     if chains:
         found.append(f"iptables chains KUBE-* ({len(chains)})")
     found += [f"route {route}" for route in routes()]
+    found += [f"address {address}" for address, _interface in virtual_addresses()]
     found += [f"network namespace {name}" for name in pod_namespaces()[:8]]
     if HOSTS_BEGIN in text("/etc/hosts"):
         found.append("lines in /etc/hosts")

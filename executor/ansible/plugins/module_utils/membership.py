@@ -14,6 +14,9 @@ HOME = "/etc/clusterwright"
 CLUSTER = f"{HOME}/cluster.json"
 ARTIFACTS = f"{HOME}/artifacts.json"
 KUBEADM = f"{HOME}/kubeadm.json"
+ETCD = f"{HOME}/etcd.json"
+LOAD_BALANCER = f"{HOME}/load-balancer/balancer.json"
+REBOOT = f"{HOME}/reboot.json"
 
 
 def read(path: str) -> dict:

@@ -9,6 +9,10 @@ DOCUMENTATION = r"""
 module: etcd_health
 short_description: Checks that all members of etcd are healthy and belong to one cluster; read-only
 options:
+  name:
+    description: This machine's member, which must vote. Empty - not looked at.
+    type: str
+    default: ""
   endpoints:
     description: Client URLs of all members.
     type: list
@@ -34,6 +38,9 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.failure impo
 def work(call) -> dict:
     etcd = Etcd(call.params["pki_directory"], call.params["endpoints"])
     wait(etcd.healthy, call.params["timeout_seconds"], "EtcdUnhealthy", lambda: f"etcd is not healthy: {etcd.said}")
+    name = call.params["name"]
+    if name and not any(member.get("name") == name and not member.get("isLearner") for member in etcd.members()):
+        raise StepFailure("EtcdUnhealthy", f"{name} is no voting member of etcd: the step runs again")
     ids = etcd.cluster_ids()
     if len(set(ids.values())) != 1:
         seen = ", ".join(f"{endpoint}: {cluster:x}" for endpoint, cluster in sorted(ids.items()))

@@ -11,6 +11,8 @@ short_description: An etcd member as a systemd unit, new with the others or adde
 description:
   - Writes the unit's files and starts it. The lines about the initial cluster are written only while the member has no data.
   - With C(state=existing) and no data, the member is first added as a learner through the others, and promoted once it caught up.
+  - An attempt that was cut short is taken up where it stands. A learner that another one left behind is removed, and so is this member
+    when it lost its data. Data of another cluster is refused.
   - Ends when the member is healthy, which needs a majority.
 options:
   name:
@@ -83,32 +85,23 @@ options:
     description: Until the member is healthy.
     type: int
     default: 120
+  catch_up_seconds:
+    description: Until a learner has the others' data.
+    type: int
+    default: 600
 author:
   - Clusterwright developers
 """
 
 import os
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import files, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import etcd_data, files, membership, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
-from ansible_collections.clusterwright.cluster.plugins.module_utils.etcd import Etcd
+from ansible_collections.clusterwright.cluster.plugins.module_utils.etcd import LOCAL, Etcd, label
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 UNIT = "etcd.service"
 INITIAL = "/etc/etcd/initial.env"
-
-
-def initial_cluster(params: dict, others: Etcd) -> str:
-    """The initial cluster as etcd wants it: all members when new, and those there are plus this one when it is added."""
-    if params["state"] == "new":
-        pairs = [f"{member['name']}={member['peer_url']}" for member in params["members"]]
-    else:
-        pairs = others.add_learner(params["name"], own(params)["peer_url"])
-    return (
-        f"ETCD_INITIAL_CLUSTER={','.join(pairs)}\n"
-        f"ETCD_INITIAL_CLUSTER_STATE={params['state']}\n"
-        f"ETCD_INITIAL_CLUSTER_TOKEN={params['token']}\n"
-    )
 
 
 def own(params: dict) -> dict:
@@ -118,33 +111,129 @@ def own(params: dict) -> dict:
     raise StepFailure("InvalidVariables", f"etcd_members has no member {params['name']}")
 
 
+def initial_cluster(params: dict, pairs: list) -> str:
+    """The initial cluster as etcd wants it. It is read only while there is no data."""
+    return (
+        f"ETCD_INITIAL_CLUSTER={','.join(pairs)}\n"
+        f"ETCD_INITIAL_CLUSTER_STATE={params['state']}\n"
+        f"ETCD_INITIAL_CLUSTER_TOKEN={params['token']}\n"
+    )
+
+
+def refuse_foreign(params: dict, data: tuple, cluster: int) -> None:
+    """Data of another cluster is somebody's: it is not for us to remove, and etcd would not take it."""
+    if data[0] != cluster:
+        raise StepFailure(
+            "EtcdForeignData",
+            f"{params['data_directory']} holds data of etcd cluster {data[0]:x}, and this is {cluster:x}:"
+            " look what it is, then run the reset step on this machine",
+        )
+
+
+def joined() -> bool:
+    """Whether this machine's member has come to its end of joining once: its data may be all there is of it."""
+    return bool(membership.read(membership.ETCD).get("joined"))
+
+
+def check_new(params: dict, others: Etcd, data: tuple) -> None:
+    """Data that is there must be of the cluster that begins."""
+    alive = others.alive()
+    if alive.endpoints:
+        refuse_foreign(params, data, alive.list()[0])
+    elif not joined():
+        refuse_foreign(params, data, etcd_data.new_cluster(params["members"], params["token"]))
+
+
+def clear_the_way(params: dict, others: Etcd, members: list) -> None:
+    """There may be one learner at a time: one that an attempt on a machine now given up left is removed. And a dead
+    member goes before another one comes: with both, fewer deaths would cost the majority."""
+    wanted = {member["peer_url"] for member in params["members"]}
+    for member in members:
+        if wanted.intersection(member["peerURLs"]):
+            if member.get("isLearner") and own(params)["peer_url"] not in member["peerURLs"]:
+                raise StepFailure(
+                    "EtcdLearnerInTheWay", f"member {label(member)} is still a learner: let it come to its end, or remove it"
+                )
+        elif member.get("isLearner"):
+            others.remove(member)
+        elif not any(others.healthy_at(url) for url in member.get("clientURLs") or []):
+            raise StepFailure(
+                "EtcdMemberInTheWay",
+                f"member {label(member)} is not healthy and not one of etcd_members: take it out first (remove-etcd-member)",
+            )
+
+
+def become_learner(params: dict, others: Etcd) -> list | None:
+    """Makes the cluster ready for this member, and returns the initial cluster; None when its data is good as it is."""
+    cluster, _member, members = others.list()
+    data = etcd_data.identity(params["data_directory"])
+    if data is not None:
+        refuse_foreign(params, data, cluster)
+        if any(member["ID"] == data[1] for member in members):
+            return None
+        if joined():
+            raise StepFailure(
+                "EtcdMemberRemoved",
+                f"this machine's member {data[1]:x} was taken out of etcd: run the reset step, then let it join anew",
+            )
+        # What a learner had copied before it was given up.
+        units.systemctl("stop", UNIT, what=f"stop {UNIT}")
+        etcd_data.wipe(params["data_directory"])
+    peer_url = own(params)["peer_url"]
+    for member in [member for member in members if peer_url in member["peerURLs"] and member.get("name")]:
+        # It has run before, and its data is gone: to etcd an empty member of that name is broken.
+        others.check_quorum_without(member)
+        others.remove(member)
+        members.remove(member)
+    clear_the_way(params, others, members)
+    return others.add_learner(params["name"], peer_url)
+
+
+def initial_pairs(params: dict, others: Etcd) -> list | None:
+    """The initial cluster, when this member is to begin; None when it goes on from its data."""
+    data = etcd_data.identity(params["data_directory"])
+    if params["state"] == "new":
+        if data is not None:
+            check_new(params, others, data)
+            return None
+        return [f"{member['name']}={member['peer_url']}" for member in params["members"]]
+    alive = others.alive()
+    if alive.endpoints:
+        return become_learner(params, alive)
+    if data is None:
+        said = others.said or "etcd_members names no other"
+        raise StepFailure("EtcdUnhealthy", f"no member of the cluster that is to be joined is healthy: {said}")
+    return None
+
+
 def work(call) -> dict:
     params, check = call.params, call.check_mode
-    local = Etcd(params["pki_directory"], ["https://127.0.0.1:2379"])
-    others = Etcd(
-        params["pki_directory"],
-        [member["client_url"] for member in params["members"] if member["name"] != params["name"]],
-    )
-    own(params)
+    local = Etcd(params["pki_directory"], [LOCAL])
+    others = local.at([member["client_url"] for member in params["members"] if member["name"] != params["name"]])
+    peer_url = own(params)["peer_url"]
     changed = files.write_all(params["files"], check) + files.write_all(params["secrets"], check, files.SECRET)
-    fresh = not os.path.isdir(os.path.join(params["data_directory"], "member"))
-    if fresh and not check:
+    fresh = False
+    if not check:
         # 0700 is what etcd itself insists on; the directory may be a mount point.
         os.makedirs(params["data_directory"], mode=0o700, exist_ok=True)
         os.chmod(params["data_directory"], 0o700)
-        if files.write(INITIAL, initial_cluster(params, others), 0o600):
+        pairs = initial_pairs(params, others)
+        fresh = pairs is not None
+        if fresh and files.write(INITIAL, initial_cluster(params, pairs), 0o600):
             changed.append(INITIAL)
     # Not waiting for systemd: a new cluster's members become ready together.
     restart = params["restart"] or (bool(changed) and not fresh)
     acted = units.ensure(UNIT, restart, check=check, block=False)
     if not check:
+        # The only member is no learner, and has no other to ask.
+        alive = others.alive() if params["state"] == "existing" else others.at([])
+        if alive.endpoints:
+            acted = alive.promote(peer_url, params["catch_up_seconds"], lambda: units.journal(UNIT)) or acted
         wait(
             local.healthy,
             params["timeout_seconds"],
             "EtcdUnhealthy",
             lambda: f"etcd member {params['name']} is not healthy: {local.said}{units.journal(UNIT)}",
         )
-        # The only member is no learner, and has no other to ask.
-        if params["state"] == "existing" and len(params["members"]) > 1:
-            acted = others.promote(params["name"], params["timeout_seconds"]) or acted
+        membership.save(membership.ETCD, {"joined": True, "name": params["name"]})
     return {"changed": bool(changed) or acted, "msg": f"member {params['name']} is healthy"}

@@ -92,6 +92,8 @@ def unmount() -> None:
 def remove_network() -> None:
     for interface in leftovers.interfaces():
         attempt("ip", "link", "delete", interface)
+    for address, interface in leftovers.virtual_addresses():
+        attempt("ip", "address", "delete", f"{address}/32", "dev", interface)
     for route in leftovers.routes():
         attempt("ip", "route", "delete", route, "proto", leftovers.ROUTE_PROTOCOL)
     for family, name in leftovers.nft_tables():

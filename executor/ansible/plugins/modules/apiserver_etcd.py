@@ -1,0 +1,119 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# SPDX-License-Identifier: Apache-2.0
+"""Tells this machine's API server where etcd is."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: apiserver_etcd
+short_description: Sets the etcd endpoints of this machine's API server and of the cluster's configuration, and waits until they are in use
+options:
+  endpoints:
+    description: Client URLs of all members.
+    type: list
+    elements: str
+    required: true
+  address:
+    description: Address of this machine.
+    type: str
+    required: true
+  port:
+    description: Port of the API server.
+    type: int
+    default: 6443
+  timeout_seconds:
+    description: Until the components are healthy with them.
+    type: int
+    default: 300
+author:
+  - Clusterwright developers
+"""
+
+import re
+
+from ansible_collections.clusterwright.cluster.plugins.module_utils import api, files, healthz, kubeadm_config, leftovers, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, wait
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+
+MANIFEST = "/etc/kubernetes/manifests/kube-apiserver.yaml"
+FLAG = re.compile(r"--etcd-servers=(\S+)")
+
+
+def running_with(endpoints: str) -> bool:
+    """Whether the API server that runs here was started with these endpoints."""
+    pids = leftovers.processes().get("kube-apiserver", [])
+    wanted = f"--etcd-servers={endpoints}"
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as source:
+                if wanted in source.read().split("\0"):
+                    return True
+        except OSError:
+            continue
+    return False
+
+
+def set_manifest(endpoints: list, check: bool) -> tuple:
+    """Writes the flag into the manifest. (The flag's value, whether it was another one); an order alone is no reason to restart."""
+    try:
+        with open(MANIFEST, encoding="utf-8") as source:
+            text = source.read()
+    except OSError as error:
+        raise StepFailure("ApiserverNotReady", f"failed to read {MANIFEST}: {error}: was the control-plane step run?") from error
+    now = FLAG.search(text)
+    if not now:
+        raise StepFailure("ManifestRefused", f"{MANIFEST} has no --etcd-servers: correct it by hand")
+    if set(now.group(1).split(",")) == set(endpoints):
+        return now.group(1), False
+    flag = ",".join(endpoints)
+    # The kubelet takes up the file as a whole: written beside it under a hidden name, then renamed.
+    return flag, files.write(MANIFEST, FLAG.sub(f"--etcd-servers={flag}", text), files.SECRET, check)
+
+
+def set_configuration(endpoints: list, check: bool) -> bool:
+    client = Api(api.ADMIN)
+    found, text = kubeadm_config.read(client)
+    if set(kubeadm_config.items(text, kubeadm_config.ENDPOINTS)) == set(endpoints):
+        return False
+    if not check:
+        kubeadm_config.write(client, found, kubeadm_config.with_items(text, kubeadm_config.ENDPOINTS, endpoints))
+    return True
+
+
+def work(call) -> dict:
+    params, check = call.params, call.check_mode
+    endpoints = params["endpoints"]
+    if not endpoints:
+        raise StepFailure("InvalidVariables", "etcd_client_endpoints is empty: an API server needs one at least")
+    flag, changed = set_manifest(endpoints, check)
+    if not check:
+        said: dict = {}
+
+        def well() -> bool:
+            if not running_with(flag):
+                said["kube-apiserver"] = "the kubelet has not started it with the new endpoints yet"
+                return False
+            for name, target in (
+                ("kube-apiserver", healthz.apiserver(params["address"], params["port"])),
+                ("kube-controller-manager", healthz.CONTROLLER_MANAGER),
+                ("kube-scheduler", healthz.SCHEDULER),
+            ):
+                good, text = healthz.answer(target)
+                if not good:
+                    said.clear()
+                    said[name] = text
+                    return False
+            return True
+
+        wait(
+            well,
+            params["timeout_seconds"],
+            "ApiserverNotReady",
+            lambda: "; ".join(f"{name}: {text}" for name, text in said.items()) + units.journal("kubelet.service"),
+        )
+    try:
+        changed = set_configuration(endpoints, check) or changed
+    except OSError as error:
+        raise StepFailure("ApiserverNotReady", f"the cluster's endpoint does not answer: {error}") from error
+    return {"changed": changed, "msg": flag}

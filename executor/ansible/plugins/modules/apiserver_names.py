@@ -1,0 +1,154 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# SPDX-License-Identifier: Apache-2.0
+"""The names in the certificate of this machine's API server."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: apiserver_names
+short_description: Makes the API server's certificate hold all the names and addresses wanted, and looks at what the cluster tells newcomers
+description:
+  - What kubeadm made is looked at as it is served. With a name missing, kubeadm makes the certificate again, and the names are added to the
+    cluster's configuration; the API server takes a new certificate up by itself.
+  - Fails with EndpointWrong when C(cluster-info) names another endpoint or authority than the cluster has.
+options:
+  names:
+    description: Names and addresses that must be in it.
+    type: list
+    elements: str
+    required: true
+  node_name:
+    description: Name of this machine's Node.
+    type: str
+    required: true
+  address:
+    description: Address of this machine.
+    type: str
+    required: true
+  port:
+    description: Port of the API server.
+    type: int
+    default: 6443
+  endpoint:
+    description: Host and port that clients use.
+    type: dict
+    required: true
+  timeout_seconds:
+    description: Until a new certificate is served.
+    type: int
+    default: 120
+author:
+  - Clusterwright developers
+"""
+
+import base64
+import ipaddress
+import json
+import os
+import socket
+import ssl
+
+from ansible_collections.clusterwright.cluster.plugins.module_utils import api, files, kubeadm_config
+from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, wait
+from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+
+PKI = "/etc/kubernetes/pki"
+CERTIFICATE = f"{PKI}/apiserver.crt"
+KEY = f"{PKI}/apiserver.key"
+CONFIGURATION = "/run/clusterwright/kubeadm-certs.yaml"
+INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
+
+
+def plain(name: str) -> str:
+    """Addresses in one form."""
+    try:
+        return str(ipaddress.ip_address(name))
+    except ValueError:
+        return name.lower()
+
+
+def served(params: dict) -> set:
+    """Names in the certificate that the API server shows; it must be of the cluster's authority."""
+    try:
+        context = ssl.create_default_context(cafile=f"{PKI}/ca.crt")
+        context.check_hostname = False
+        with socket.create_connection((params["address"], params["port"]), timeout=5) as plain_socket:
+            with context.wrap_socket(plain_socket) as connection:
+                certificate = connection.getpeercert() or {}
+    except OSError as error:
+        raise StepFailure("ApiserverNotReady", f"the API server of this machine shows no good certificate: {error}") from error
+    return {plain(value) for _kind, value in certificate.get("subjectAltName", ())}
+
+
+def missing(params: dict) -> list:
+    there = served(params)
+    return sorted(name for name in set(params["names"]) if name and plain(name) not in there)
+
+
+def renew(params: dict, text: str) -> None:
+    """Lets kubeadm make the certificate again; the old one comes back when it cannot."""
+    registration = {
+        "apiVersion": "kubeadm.k8s.io/v1beta4",
+        "kind": "InitConfiguration",
+        "localAPIEndpoint": {"advertiseAddress": params["address"], "bindPort": params["port"]},
+        "nodeRegistration": {"name": params["node_name"]},
+    }
+    os.makedirs(os.path.dirname(CONFIGURATION), mode=0o700, exist_ok=True)
+    files.write(CONFIGURATION, f"{json.dumps(registration)}\n---\n{text}", files.SECRET)
+    old = [(path, f"{path}.old") for path in (CERTIFICATE, KEY)]
+    for path, kept in old:
+        os.replace(path, kept)
+    output = attempt("kubeadm", "init", "phase", "certs", "apiserver", f"--config={CONFIGURATION}", timeout=60)
+    files.remove(CONFIGURATION)
+    for path, kept in old:
+        if output.ok:
+            files.remove(kept)
+        else:
+            os.replace(kept, path)
+    if not output.ok:
+        raise StepFailure("KubeadmFailed", f"kubeadm made no certificate for the API server: {output.said}")
+
+
+def check_info(client: Api, params: dict) -> None:
+    """Machines that join believe this ConfigMap."""
+    text = ((client.get(INFO) or {}).get("data") or {}).get("kubeconfig", "")
+    wanted = f"https://{params['endpoint']['host']}:{params['endpoint']['port']}"
+    if ":" in params["endpoint"]["host"]:
+        wanted = f"https://[{params['endpoint']['host']}]:{params['endpoint']['port']}"
+    server = api.field(text, "server")
+    with open(f"{PKI}/ca.crt", "rb") as source:
+        authority = base64.b64encode(source.read().strip()).decode("ascii")
+    told = base64.b64decode(api.field(text, "certificate-authority-data")).strip()
+    if server != wanted or base64.b64encode(told).decode("ascii") != authority:
+        raise StepFailure(
+            "EndpointWrong",
+            f"ConfigMap cluster-info tells machines that join of {server or 'nothing'}, and the cluster's endpoint is {wanted}: correct it",
+        )
+
+
+def work(call) -> dict:
+    params = call.params
+    lacks = missing(params)
+    try:
+        client = Api(api.ADMIN)
+        check_info(client, params)
+        if lacks and not call.check_mode:
+            found, text = kubeadm_config.read(client)
+            names = kubeadm_config.items(text, kubeadm_config.NAMES)
+            more = names + [name for name in lacks if name not in names]
+            text = kubeadm_config.with_items(text, kubeadm_config.NAMES, more)
+            if more != names:
+                kubeadm_config.write(client, found, text)
+            renew(params, text)
+    except OSError as error:
+        raise StepFailure("ApiserverNotReady", f"the cluster's endpoint does not answer: {error}") from error
+    if lacks and not call.check_mode:
+        wait(
+            lambda: not missing(params),
+            params["timeout_seconds"],
+            "ApiserverNotReady",
+            lambda: f"the API server still shows a certificate without {', '.join(missing(params))}",
+        )
+    return {"changed": bool(lacks), "differences": lacks, "msg": f"lacked {', '.join(lacks)}" if lacks else "all names are there"}

@@ -1,0 +1,74 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# SPDX-License-Identifier: Apache-2.0
+"""Remembers over a reboot that it was ordered."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: reboot_mark
+short_description: Notes before a reboot which boot it ends, and tells afterwards whether it came and the machine's services are up
+description:
+  - C(due) in the result says whether the reboot is still to be made. An attempt that was cut short after it finds it done.
+options:
+  moment:
+    description: Before the reboot, or after it.
+    type: str
+    choices: [before, after]
+    required: true
+  timeout_seconds:
+    description: After it, until the services are up.
+    type: int
+    default: 180
+author:
+  - Clusterwright developers
+"""
+
+import time
+
+from ansible_collections.clusterwright.cluster.plugins.module_utils import healthz, machine, membership, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+
+BOOT = "/proc/sys/kernel/random/boot_id"
+YOUNG_SECONDS = 900
+
+
+def came(mark: dict) -> bool:
+    """Whether the machine was booted since the mark was made, a short while ago."""
+    young = abs(time.time() - float(mark.get("at") or 0)) < YOUNG_SECONDS
+    return young and bool(mark.get("boot")) and mark["boot"] != machine.text(BOOT)
+
+
+def wait_for_services(timeout: float) -> None:
+    if units.exists("kubelet.service"):
+        said = ""
+
+        def well() -> bool:
+            nonlocal said
+            good, said = healthz.answer(healthz.KUBELET)
+            return good
+
+        wait(well, timeout, "KubeletNotHealthy", lambda: f"the kubelet is not up: {said}{units.journal('kubelet.service')}")
+    elif units.exists("etcd.service"):
+        wait(
+            lambda: units.state("etcd.service").get("ActiveState") == "active",
+            timeout,
+            "EtcdUnhealthy",
+            lambda: f"etcd is not up{units.journal('etcd.service')}",
+        )
+
+
+def work(call) -> dict:
+    mark = membership.read(membership.REBOOT)
+    if call.params["moment"] == "before":
+        due = mark.get("done") is True or not came(mark)
+        if due and not call.check_mode:
+            membership.save(membership.REBOOT, {"boot": machine.text(BOOT), "at": time.time(), "done": False})
+        return {"changed": False, "due": due, "msg": "the reboot is due" if due else "the machine was rebooted already"}
+    if not came(mark):
+        raise StepFailure("NotRebooted", "the machine was not rebooted in the last minutes: the step runs again")
+    wait_for_services(call.params["timeout_seconds"])
+    if not call.check_mode:
+        membership.save(membership.REBOOT, {**mark, "done": True})
+    return {"changed": False, "msg": "booted, and its services are up"}

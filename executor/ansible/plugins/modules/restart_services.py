@@ -1,0 +1,73 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# SPDX-License-Identifier: Apache-2.0
+"""Restarts what makes a machine a node."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: restart_services
+short_description: Restarts containerd and the kubelet (on a machine with etcd alone, etcd), and waits until they answer
+description:
+  - In check mode it tells whether a restart came to its end here a short while ago.
+options:
+  timeout_seconds:
+    description: Until they answer.
+    type: int
+    default: 120
+author:
+  - Clusterwright developers
+"""
+
+import os
+import time
+
+from ansible_collections.clusterwright.cluster.plugins.module_utils import files, healthz, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+
+SOCKET = "/run/containerd/containerd.sock"
+# On no disk: after a boot nothing was restarted.
+DONE = "/run/clusterwright/restarted"
+YOUNG_SECONDS = 900
+NODE = ("containerd.service", "kubelet.service")
+
+
+def recently() -> bool:
+    try:
+        return abs(time.time() - os.stat(DONE).st_mtime) < YOUNG_SECONDS
+    except OSError:
+        return False
+
+
+def answers(unit: str, timeout: float) -> None:
+    """Waits until the service does what it is for."""
+    if unit == "containerd.service":
+        units.wait_for_socket(SOCKET, unit, timeout)
+    elif unit == "kubelet.service":
+        said = ""
+
+        def well() -> bool:
+            nonlocal said
+            good, said = healthz.answer(healthz.KUBELET)
+            return good
+
+        wait(well, timeout, "KubeletNotHealthy", lambda: f"the kubelet is not healthy: {said}{units.journal(unit)}")
+
+
+def work(call) -> dict:
+    present = [unit for unit in NODE if units.exists(unit)] or [unit for unit in ("etcd.service",) if units.exists(unit)]
+    if not present:
+        raise StepFailure("ServiceFailed", "this machine has neither kubelet nor etcd: it is in no cluster")
+    if call.check_mode:
+        for unit in present:
+            answers(unit, 10)
+        return {"changed": not recently(), "msg": "restarted a short while ago" if recently() else "not restarted lately"}
+    files.remove(DONE)
+    for unit in present:
+        # One that hangs may not hear its stop: systemd kills it after the unit's patience.
+        units.systemctl("restart", unit, what=f"restart {unit}", timeout=call.params["timeout_seconds"])
+        answers(unit, call.params["timeout_seconds"])
+    os.makedirs(os.path.dirname(DONE), mode=0o700, exist_ok=True)
+    files.write(DONE, f"{time.time():.0f}\n")
+    return {"changed": True, "msg": f"restarted {', '.join(present)}"}
