@@ -35,6 +35,23 @@ pub struct RunInputs {
     /// Variables of the group `all`: data, never templates.
     #[serde(default)]
     pub vars: BTreeMap<String, serde_json::Value>,
+    /// The playbooks of the steps `custom-<name>`, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub playbooks: BTreeMap<String, PlaybookInputs>,
+}
+
+/// A playbook of the user's.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PlaybookInputs {
+    /// Its text: YAML, with templates if it has any.
+    pub content: String,
+    /// The text of its read-only probe. None: whether it is done cannot be seen, and it is played again on resume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<String>,
+    /// Variables that only this playbook and its probe see: data, never templates.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub vars: BTreeMap<String, serde_json::Value>,
 }
 
 /// The groups of the inventory.
@@ -113,7 +130,7 @@ pub fn secret_key(kind: CredentialKind, credential: &str) -> String {
 }
 
 /// Variables that Ansible, or the executor, sets or reads, beside all that begin with `ansible_` or `clusterwright_`.
-pub const RESERVED_VARIABLES: [&str; 33] = [
+pub const RESERVED_VARIABLES: [&str; 34] = [
     "become",
     "become_user",
     "become_method",
@@ -141,6 +158,7 @@ pub const RESERVED_VARIABLES: [&str; 33] = [
     "role_names",
     "role_path",
     "secrets_dir",
+    "tags",
     "tasks",
     "undef",
     "vars",

@@ -17,6 +17,8 @@ pub struct Ansible {
     pub directory: PathBuf,
     /// The PATH of its processes.
     pub path: String,
+    /// Settings of `ansible-playbook` for this run beside those of ansible.cfg, by the name of their variable.
+    pub settings: Vec<(&'static str, &'static str)>,
 }
 
 impl Ansible {
@@ -36,7 +38,8 @@ impl Ansible {
             .arg(inventory)
             .arg(playbook)
             .env("CLUSTERWRIGHT_EVENTS", events)
-            .env("CLUSTERWRIGHT_GATE", gate);
+            .env("CLUSTERWRIGHT_GATE", gate)
+            .envs(self.settings.iter().copied());
         command
     }
 

@@ -38,6 +38,7 @@ pub fn model() -> RunInputs {
             ("kube_version".to_owned(), json!("1.35.4")),
             ("artifacts_url".to_owned(), json!("http://172.30.0.1:8080")),
         ]),
+        playbooks: BTreeMap::new(),
     }
 }
 

@@ -7,7 +7,7 @@ mod ending;
 mod host;
 mod sentence;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crds::inputs::{Group, RunInputs};
 use crds::playbook_run::{Fence, HostResult, Progress, RunOutcome, StepPhase, StepStatus};
@@ -16,6 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
+use crate::custom;
 use crate::event::{Event, TaskResult, TaskStatus, What};
 use crate::foreign_text::clean;
 use crate::scrub::Scrubber;
@@ -59,6 +60,8 @@ pub struct Fold {
     intent: Intent,
     digest: String,
     steps: Vec<StepStatus>,
+    /// Steps that have no probe: a user's own.
+    unproven: BTreeSet<Step>,
     hosts: BTreeMap<String, Host>,
     /// Index of the step that runs, and whether its probe does.
     current: Option<(usize, bool)>,
@@ -81,20 +84,16 @@ impl Fold {
             finished_at: None,
             changed: 0,
         });
-        // Cleaning a machine, or looking at it, needs no other machine.
-        let each_for_itself = |step: &Step| matches!(step, Step::Reset | Step::ProbeHost);
-        let together = !model.steps.iter().all(each_for_itself);
-        let critical = |groups: &[Group]| {
-            together && (groups.contains(&Group::KubeControlPlane) || groups.contains(&Group::Etcd))
-        };
+        let unproven = |step: &&Step| matches!(step, Step::Custom(_)) && !custom::has_probe(model, step);
         let hosts = model
             .hosts
             .iter()
-            .map(|(name, host)| (name.clone(), Host::new(name, critical(&host.groups))));
+            .map(|(name, host)| (name.clone(), Host::new(name, is_critical(model, &host.groups))));
         Self {
             intent: model.intent,
             digest: digest.to_owned(),
             steps: steps.collect(),
+            unproven: model.steps.iter().filter(unproven).copied().collect(),
             hosts: hosts.collect(),
             current: None,
             progress: Progress::default(),
@@ -257,12 +256,14 @@ impl Fold {
         }
     }
 
-    /// The step that runs has ended: well, if its probe was played and a host is still in.
+    /// The step that runs has ended: well, if its probe was played, where it has one, and a host is still in.
     fn close_step(&mut self, at: Option<Time>) {
         let Some((index, probed)) = self.current.take() else {
             return;
         };
-        let well = probed && self.hosts.values().any(|host| host.result.failure.is_none());
+        let step = self.steps.get(index).map(|step| step.name);
+        let proven = probed || step.is_some_and(|step| self.unproven.contains(&step));
+        let well = proven && self.hosts.values().any(|host| host.result.failure.is_none());
         let critical = self
             .hosts
             .values()
@@ -282,6 +283,13 @@ impl Fold {
             self.progress.total = self.progress.total.max(self.progress.done);
         }
     }
+}
+
+/// Whether the others cannot go on without a host of these groups. Cleaning a machine, or looking at it, needs no other.
+pub fn is_critical(model: &RunInputs, groups: &[Group]) -> bool {
+    let each_for_itself = |step: &Step| matches!(step, Step::Reset | Step::ProbeHost);
+    !model.steps.iter().any(each_for_itself)
+        && (groups.contains(&Group::KubeControlPlane) || groups.contains(&Group::Etcd))
 }
 
 /// A task's name as a person wrote it: Ansible puts `collection.role : ` before it.

@@ -109,7 +109,7 @@ fn marked(value: &Value) -> Value {
 
 /// Writes a value so that Ansible's YAML reader gives it back unchanged. Keys are explicit (`?`): an implicit
 /// one may have 1024 characters at most.
-fn write_value(text: &mut String, value: &Value) {
+pub fn write_value(text: &mut String, value: &Value) {
     match value {
         Value::String(string) => write_string(text, string),
         // 1e300 without a point is a text to YAML 1.1.

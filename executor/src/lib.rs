@@ -6,6 +6,7 @@ pub mod bastions;
 pub mod children;
 pub mod cli;
 pub mod core_dumps;
+pub mod custom;
 pub mod event;
 pub mod example;
 pub mod fold;

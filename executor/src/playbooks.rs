@@ -9,6 +9,7 @@ use crds::step::Step;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use crate::custom::Custom;
 use crate::guard::RUN_VARIABLE;
 
 /// A playbook is not where it must be.
@@ -29,17 +30,22 @@ pub struct Playbook {
     pub probe: bool,
 }
 
-/// The playbooks of the steps below the collection's directory, in order.
-pub fn order(ansible: &Path, steps: &[Step]) -> Result<Vec<Playbook>, PlaybookMissing> {
-    let playbooks = ansible.join("playbooks");
+/// The playbooks of the steps, in order: ours below the collection's directory, the user's where they were written.
+pub fn order(ansible: &Path, custom: &Custom, steps: &[Step]) -> Result<Vec<Playbook>, PlaybookMissing> {
+    let ours = ansible.join("playbooks");
     let files = steps.iter().flat_map(|step| {
         let file = format!("{step}.yml");
+        let (path, probe) = match step {
+            Step::Custom(_) => custom.files(step),
+            _ => (ours.join(&file), Some(ours.join("probe").join(&file))),
+        };
         [
-            (playbooks.join(&file), *step, false),
-            (playbooks.join("probe").join(&file), *step, true),
+            Some((path, *step, false)),
+            probe.map(|probe| (probe, *step, true)),
         ]
     });
     files
+        .flatten()
         .map(|(path, step, probe)| {
             if path.is_file() {
                 Ok(Playbook { path, step, probe })
@@ -83,6 +89,7 @@ mod tests {
     use serde_json::{Map, Value, json};
 
     use super::{order, wrapper};
+    use crate::custom::Custom;
 
     #[test]
     fn each_step_is_followed_by_its_probe() {
@@ -91,7 +98,8 @@ mod tests {
         for file in ["prepare.yml", "probe/prepare.yml", "node.yml", "probe/node.yml"] {
             std::fs::write(directory.path().join("playbooks").join(file), "[]").unwrap();
         }
-        let playbooks = order(directory.path(), &[Step::Prepare, Step::Node]).unwrap();
+        let none = Custom::default();
+        let playbooks = order(directory.path(), &none, &[Step::Prepare, Step::Node]).unwrap();
         let root = directory.path().display();
         let expected = ["prepare.yml", "probe/prepare.yml", "node.yml", "probe/node.yml"]
             .map(|file| format!("- ansible.builtin.import_playbook: \"{root}/playbooks/{file}\"\n"));
@@ -106,7 +114,7 @@ mod tests {
             guarded[1]["vars"],
             json!({"ansible_shell_executable": "{{ clusterwright_guard_run }}/probe-node"})
         );
-        let error = order(directory.path(), &[Step::Prepare, Step::Etcd]).unwrap_err();
+        let error = order(directory.path(), &none, &[Step::Prepare, Step::Etcd]).unwrap_err();
         assert!(error.to_string().contains("playbooks/etcd.yml"));
     }
 

@@ -6,15 +6,20 @@ use std::collections::BTreeSet;
 use crds::inputs::{Group, RunInputs};
 use crds::step::Step;
 
+use crate::custom;
 use crate::event::{Event, TaskStatus, What};
 use crate::fold::{Fold, Snapshot};
 use crate::play::Audience;
 
 /// The steps that a probe can tell of: up to the first whose probe is no proof by itself (a reset, a look at a spare
-/// machine) or is not free of effects (the smoke test).
-pub fn probed(steps: &[Step]) -> &[Step] {
-    let own = |step: &Step| matches!(step, Step::Reset | Step::ProbeHost | Step::PostInstall);
-    steps.split(own).next().unwrap_or_default()
+/// machine, a restart), is not free of effects (the smoke test), or that has none (a user's own).
+pub fn probed(model: &RunInputs) -> &[Step] {
+    let own = |step: &Step| match step {
+        Step::Custom(_) => !custom::has_probe(model, step),
+        Step::Reset | Step::ProbeHost | Step::PostInstall | Step::RestartServices | Step::Reboot => true,
+        _ => false,
+    };
+    model.steps.split(own).next().unwrap_or_default()
 }
 
 /// Hears the probes.
@@ -41,7 +46,7 @@ impl<'a> Survey<'a> {
         let ignored = fold.blocked_hosts().filter(alone).map(str::to_owned).collect();
         Self {
             fold,
-            steps: probed(&model.steps).to_vec(),
+            steps: probed(model).to_vec(),
             ignored,
             current: None,
             open: None,
@@ -214,10 +219,23 @@ mod tests {
 
     #[test]
     fn a_step_whose_probe_proves_nothing_by_itself_is_always_played() {
-        let check = |steps: &[Step], expected: usize| assert_eq!(probed(steps).len(), expected, "{steps:?}");
+        let check = |steps: &[Step], expected: usize| {
+            let mut model = crate::example::model();
+            model.steps = steps.to_vec();
+            let probe = |probe: Option<&str>| crds::inputs::PlaybookInputs {
+                probe: probe.map(str::to_owned),
+                ..Default::default()
+            };
+            model.playbooks.insert("seen".into(), probe(Some("[]")));
+            model.playbooks.insert("unseen".into(), probe(None));
+            assert_eq!(probed(&model).len(), expected, "{steps:?}");
+        };
+        let custom = |name| Step::Custom(crds::step::CustomStep::new(name).unwrap());
         check(&[Step::Reset], 0);
         check(&[Step::Prepare, Step::Reset, Step::Prepare], 1);
         check(&[Step::Addons, Step::PostInstall], 1);
         check(&[Step::Prepare, Step::Node], 2);
+        check(&[Step::Prepare, Step::Reboot, Step::Node], 1);
+        check(&[custom("seen"), Step::Prepare, custom("unseen"), Step::Node], 2);
     }
 }

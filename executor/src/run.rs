@@ -19,6 +19,7 @@ use crate::bastions;
 use crate::children;
 use crate::cli::Run;
 use crate::core_dumps;
+use crate::custom::{self, Custom};
 use crate::fold::{Fold, Snapshot};
 use crate::guard::machines::{Machines, fence};
 use crate::guard::{RUN_VARIABLE, run_directory};
@@ -140,9 +141,10 @@ async fn played(
 ) -> Result<(RunOutcome, Option<Stop>), RunError> {
     let action = format!("use the collection {}", args.ansible.display());
     let directory = ansible::directory(&args.ansible).map_err(system(action))?;
-    let playbooks = playbooks::order(&directory, &inputs.model.steps)?;
     let guarding = Guarding::of(args, inputs)?;
     let place = Place::make(&memory_candidates())?;
+    let custom = Custom::write(&place, &inputs.model).map_err(system("write the custom playbooks"))?;
+    let playbooks = playbooks::order(&directory, &custom, &inputs.model.steps)?;
     let mut ssh = ssh::plan(&inputs.model, &inputs.secrets, place.path());
     if guarding.guards() {
         for (name, variables) in &mut ssh.variables {
@@ -155,6 +157,7 @@ async fn played(
     let ansible = Ansible {
         directory,
         path: std::env::var("PATH").unwrap_or_default(),
+        settings: custom::settings(&inputs.model),
     };
     let stage = Stage {
         ansible: &ansible,

@@ -8,6 +8,7 @@ use crds::inputs::{
     CredentialKind, HostInputs, RunInputs, VARIABLE_DEPTH_LIMIT, depth, is_reserved_variable,
     is_variable_name, secret_key,
 };
+use crds::step::Step;
 use serde_json::Value;
 
 use super::InputsError;
@@ -34,6 +35,7 @@ pub(super) fn check(model: &RunInputs, secrets: &Secrets) -> Result<(), InputsEr
         return invalid("steps", "each step may stand once");
     }
     check_vars("vars", &model.vars)?;
+    check_playbooks(model)?;
     for (name, host) in &model.hosts {
         let at = format!("hosts.{}", shown(name));
         if !is_label(name) || NOT_HOSTS.contains(&name.as_str()) {
@@ -46,6 +48,29 @@ pub(super) fn check(model: &RunInputs, secrets: &Secrets) -> Result<(), InputsEr
         }
         check_vars(&format!("{at}.vars"), &host.vars)?;
         check_host(&at, host, name, secrets, 0)?;
+    }
+    Ok(())
+}
+
+/// Each step of the user's has its playbook, and each playbook its step.
+fn check_playbooks(model: &RunInputs) -> Result<(), InputsError> {
+    let custom = model.steps.iter().filter_map(|step| match step {
+        Step::Custom(custom) => Some(custom.playbook()),
+        _ => None,
+    });
+    let named: BTreeSet<&str> = custom.collect();
+    if let Some(name) = named.iter().find(|name| !model.playbooks.contains_key(**name)) {
+        return invalid(
+            &format!("playbooks.{name}"),
+            format!("step custom-{name} has no playbook"),
+        );
+    }
+    for (name, playbook) in &model.playbooks {
+        let at = format!("playbooks.{}", shown(name));
+        if !named.contains(name.as_str()) {
+            return invalid(&at, "there is no step of this playbook");
+        }
+        check_vars(&format!("{at}.vars"), &playbook.vars)?;
     }
     Ok(())
 }
@@ -335,6 +360,17 @@ mod tests {
         check("/hosts/w1/credential", json!("empty"), "SecretMissing host w1");
         check("/steps", json!(["node", "node"]), "InputsInvalid steps");
         check("/steps", json!([]), "InputsInvalid steps");
+        check("/steps", json!(["custom-x"]), "InputsInvalid playbooks.x");
+        check(
+            "/playbooks",
+            json!({"x": {"content": "[]"}}),
+            "InputsInvalid playbooks.x",
+        );
+        check(
+            "/playbooks",
+            json!({"../../etc/x": {"content": "[]"}}),
+            "InputsInvalid playbooks.../../etc/x",
+        );
         check("/hosts", json!({}), "InputsInvalid hosts");
         for name in [
             "ansible_connection",

@@ -142,9 +142,9 @@ impl Work<'_> {
     async fn play(&self, fold: &mut Fold, heard: &mut Heard<'_>) -> io::Result<Ended> {
         let model = &self.machines.inputs.model;
         let mut first = 0;
-        if model.resume && !probed(&model.steps).is_empty() {
+        if model.resume && !probed(model).is_empty() {
             let probes = self.playbooks.iter().filter(|playbook| playbook.probe);
-            let probes = probes.take(probed(&model.steps).len());
+            let probes = probes.take(probed(model).len());
             let seconds = Map::from_iter([("clusterwright_probe_seconds".to_owned(), json!(PROBE_SECONDS))]);
             let text = playbooks::wrapper(probes, self.guarding.guards(), &seconds);
             let file = self.write("survey.yml", &text)?;

@@ -14,6 +14,7 @@ use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
 
 pub use credential::{Credentials, classify};
 pub use host::{FirstKey, address_in_cluster, host_inputs};
+pub use variables::of_etcd;
 
 /// A ConfigMap holds 1 MiB, its own fields included.
 pub const MODEL_LIMIT: usize = 1_000_000;
@@ -164,6 +165,7 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
         resume: run.spec.resume,
         hosts,
         vars,
+        playbooks: BTreeMap::new(),
     })
 }
 
