@@ -215,6 +215,10 @@ pub struct HostStatus {
     /// The `claimEpoch` that the machine was last seen clean in: a claim makes it dirty again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleaned_epoch: Option<i64>,
+    /// The value of the annotation `release` that the last probe was made for: it has looked since that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub probed_for_release: Option<String>,
     /// `Ready` (can be claimed, or is claimed and reachable), `Reachable`, `HostKeyVerified`, `Clean`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]

@@ -5,25 +5,33 @@ use std::sync::Arc;
 
 use crds::names::condition;
 use crds::playbook_run::RunPhase;
-use crds::{Host, HostStatus, PlaybookRun, conditions};
+use crds::{Host, HostStatus, Machine, PlaybookRun, conditions};
 use jiff::Timestamp;
-use kube::ResourceExt;
 use kube::runtime::reflector::{ObjectRef, Store};
+use kube::{Api, ResourceExt};
+use plan::claims::{self, is_one_machine};
 use plan::host::{HostObserved, Step, due_soon, host, is_probe};
 use plan::inputs::{FirstKey, InputsProblem, host_inputs};
+use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::context::Context;
 use crate::controller::{self, Pass};
-use crate::error::Error;
+use crate::error::{Doing, Error};
 use crate::execute;
 use crate::playbook_run::inputs::credentials;
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
-    let hosts = ctx.cache.hosts.store().clone();
+    let (hosts, others, claimed) = (ctx.clone(), ctx.clone(), ctx.clone());
     let controller = controller::of(ctx, &ctx.cache.hosts)
-        .watches_shared_stream(ctx.cache.runs.changes(), move |run| concerned(&run, &hosts));
+        .watches_shared_stream(ctx.cache.runs.changes(), move |run| {
+            concerned(&run, hosts.cache.hosts.store())
+        })
+        .watches_shared_stream(ctx.cache.hosts.changes(), move |host| doubles(&others, &host))
+        .watches_shared_stream(ctx.cache.machines.changes(), move |machine| {
+            left_behind(&claimed, &machine)
+        });
     tasks.spawn(controller::run(ctx.clone(), controller, pass));
 }
 
@@ -42,11 +50,69 @@ fn concerned(run: &PlaybookRun, hosts: &Store<Host>) -> Vec<ObjectRef<Host>> {
     hosts.iter().map(|host| ObjectRef::from_obj(&**host)).collect()
 }
 
-async fn pass(ctx: Arc<Context>, seen: Arc<Host>) -> Result<Pass, Error> {
+/// The Hosts for which it is news how another one is: those that are the same machine, or were taken for it.
+fn doubles(ctx: &Context, changed: &Host) -> Vec<ObjectRef<Host>> {
+    let namespace = changed.namespace().unwrap_or_default();
+    let was_double = |host: &Host| {
+        let conditions = host.status.as_ref().map(|status| status.conditions.as_slice());
+        let ready = conditions::find(conditions.unwrap_or_default(), condition::READY);
+        ready.is_some_and(|ready| ready.reason.starts_with("Same"))
+    };
+    let concerned = |host: &Host| {
+        host.name_any() != changed.name_any() && (was_double(host) || is_one_machine(host, changed))
+    };
+    let hosts = ctx.cache.hosts.list(&namespace, concerned);
+    hosts.iter().map(|host| ObjectRef::from_obj(&**host)).collect()
+}
+
+/// The Hosts that a Machine held when it vanished.
+fn left_behind(ctx: &Context, machine: &Machine) -> Vec<ObjectRef<Host>> {
+    let namespace = machine.namespace().unwrap_or_default();
+    let there = ctx.cache.machines.get(&namespace, &machine.name_any());
+    if there.is_some_and(|there| there.uid() == machine.uid()) {
+        return Vec::new();
+    }
+    let hosts = ctx
+        .cache
+        .hosts
+        .list(&namespace, |host| claims::holds(machine, host));
+    hosts.iter().map(|host| ObjectRef::from_obj(&**host)).collect()
+}
+
+/// Whether the Machine that has claimed the Host is gone. Caches are not believed: the Host is read anew, too.
+async fn holder_is_gone(ctx: &Context, namespace: &str, host: &mut Arc<Host>) -> Result<bool, Error> {
+    let is = |machine: &Machine, host: &Host| claims::holds(machine, host);
+    let Some(claim) = &host.spec.claim_ref else {
+        return Ok(false);
+    };
+    let cached = ctx.cache.machines.get(namespace, &claim.name);
+    if cached.is_some_and(|machine| is(&machine, host)) {
+        return Ok(false);
+    }
+    let hosts: Api<Host> = Api::namespaced(ctx.client.clone(), namespace);
+    let name = host.name_any();
+    let live = hosts.get_opt(&name).await.doing(|| format!("read Host {name}"))?;
+    let Some(live) = live.filter(|live| live.uid() == host.uid()) else {
+        return Ok(false);
+    };
+    *host = Arc::new(live);
+    let Some(claim) = &host.spec.claim_ref else {
+        return Ok(false);
+    };
+    let machines: Api<Machine> = Api::namespaced(ctx.client.clone(), namespace);
+    let holder = machines
+        .get_opt(&claim.name)
+        .await
+        .doing(|| format!("read Machine {}", claim.name))?;
+    Ok(holder.is_none_or(|holder| !is(&holder, host)))
+}
+
+pub(crate) async fn pass(ctx: Arc<Context>, mut seen: Arc<Host>) -> Result<Pass, Error> {
     // Times in a status are whole seconds.
     let now = Timestamp::from_second(Timestamp::now().as_second()).unwrap_or(Timestamp::UNIX_EPOCH);
     let namespace = seen.namespace().unwrap_or_default();
     let interval_seconds = ctx.settings.probe_interval_seconds;
+    let holder_is_gone = holder_is_gone(&ctx, &namespace, &mut seen).await?;
     let hosts = ctx.cache.hosts.list(&namespace, |_| true);
     let probes = ctx.cache.runs.list(&namespace, is_probe);
     let due = due_soon(&hosts, now, interval_seconds);
@@ -61,11 +127,27 @@ async fn pass(ctx: Arc<Context>, seen: Arc<Host>) -> Result<Pass, Error> {
         hosts: &hosts,
         probes: &probes,
         problems: &problems,
+        holder_is_gone,
     });
     for step in &plan.steps {
         match step {
             Step::Probe(run) => drop(execute::create_once(&ctx, &**run).await?),
             Step::Forget(run) => execute::delete(&ctx, &**run, None).await?,
+            Step::EndQuarantine(host) => {
+                let patch = json!({ "spec": { "quarantine": null } });
+                drop(execute::patch_if_unchanged(&ctx, &**host, patch).await?);
+            }
+            Step::ReleaseClaim {
+                host,
+                finalizers,
+                quarantine,
+            } => {
+                let patch = json!({
+                    "metadata": { "finalizers": finalizers },
+                    "spec": { "claimRef": null, "quarantine": quarantine },
+                });
+                drop(execute::patch_if_unchanged(&ctx, &**host, patch).await?);
+            }
         }
     }
     let written = execute::patch_status(&ctx, &*seen, seen.status.as_ref(), &plan.status).await?;

@@ -1,12 +1,17 @@
 //! Claims: which Host a Machine takes from the spare pool of its namespace. Deterministic, and the same for everyone who
 //! looks at the same pool: Machines choose in turn, so that two of them seldom want the same Host.
 
+mod identities;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::names::condition;
 use crds::placement::HostSelector;
 use crds::step::Role;
 use crds::{Host, Machine, conditions};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+pub use identities::{Double, Identities, is_one_machine};
 
 /// Which Hosts may be taken.
 #[derive(Clone, Copy, Debug)]
@@ -29,8 +34,13 @@ impl<'a> Wish<'a> {
         }
     }
 
-    /// Whether the Host is one of those wished for; says nothing about whether it is free.
+    /// Whether the Host is one of those wished for, and large enough; says nothing about whether it is free.
     pub fn matches(&self, host: &Host) -> bool {
+        self.selects(host) && self.too_small(host).is_none()
+    }
+
+    /// Whether the Host has a name and the labels that are wished for.
+    fn selects(&self, host: &Host) -> bool {
         let name = name_of(host);
         let named = self
             .hosts
@@ -44,20 +54,43 @@ impl<'a> Wish<'a> {
         });
         named && labelled
     }
+
+    /// What the Host has too little of, as far as its facts are known.
+    fn too_small(&self, host: &Host) -> Option<String> {
+        let selector = self.selector?;
+        let (cpus, memory) = (selector.min_cpus, selector.min_memory_mib);
+        if cpus.is_none() && memory.is_none() {
+            return None;
+        }
+        let Some(facts) = host.status.as_ref().and_then(|status| status.facts.as_ref()) else {
+            return Some("its size is not known yet".into());
+        };
+        let cpus = cpus
+            .filter(|least| facts.cpus < *least)
+            .map(|least| format!("fewer than {least} CPUs"));
+        let memory = memory
+            .filter(|least| facts.memory_mib < *least)
+            .map(|least| format!("less than {least} MiB of memory"));
+        let lacks: Vec<String> = cpus.into_iter().chain(memory).collect();
+        (!lacks.is_empty()).then(|| lacks.join(" and "))
+    }
 }
 
 fn name_of(host: &Host) -> &str {
     host.metadata.name.as_deref().unwrap_or_default()
 }
 
-/// Why a Host cannot be claimed; `None` when it can. The condition `Ready` alone is not believed: it may speak of the
-/// time before the last claim.
+/// Why a Host cannot be claimed, as far as it says itself; `None` when it can. The condition `Ready` alone is not
+/// believed: it may speak of the time before the last claim, or of another address.
 pub fn why_not(host: &Host) -> Option<String> {
     if let Some(claim) = &host.spec.claim_ref {
         return Some(format!("held by Machine {}", claim.name));
     }
     if host.metadata.deletion_timestamp.is_some() {
         return Some("being deleted".into());
+    }
+    if let Some(quarantine) = &host.spec.quarantine {
+        return Some(format!("quarantined: {:?}", quarantine.reason));
     }
     if host.spec.unschedulable {
         return Some("unschedulable".into());
@@ -66,6 +99,7 @@ pub fn why_not(host: &Host) -> Option<String> {
         return Some("not probed yet".into());
     };
     match conditions::find(&status.conditions, condition::READY) {
+        Some(ready) if is_of_the_past(ready, host) => return Some("not probed yet".into()),
         Some(ready) if ready.status == "True" => {}
         Some(ready) => return Some(format!("not Ready: {}", ready.reason)),
         None => return Some("not probed yet".into()),
@@ -76,9 +110,37 @@ pub fn why_not(host: &Host) -> Option<String> {
     None
 }
 
-/// Whether the Host can be claimed.
-pub fn is_free(host: &Host) -> bool {
-    why_not(host).is_none()
+/// Whether a condition was stated of an earlier spec.
+fn is_of_the_past(condition: &Condition, host: &Host) -> bool {
+    let generations = condition.observed_generation.zip(host.metadata.generation);
+    generations.is_some_and(|(observed, now)| observed != now)
+}
+
+/// The Hosts of a namespace.
+#[derive(Debug)]
+pub struct Pool<'p, 'a> {
+    hosts: &'p [&'a Host],
+    identities: Identities<'a>,
+}
+
+impl<'p, 'a> Pool<'p, 'a> {
+    /// Of all Hosts of a namespace.
+    pub fn of(hosts: &'p [&'a Host]) -> Self {
+        let identities = Identities::of(hosts.iter().copied());
+        Self { hosts, identities }
+    }
+
+    /// Why one of these Hosts cannot be claimed; `None` when it can.
+    pub fn why_not(&self, host: &'a Host) -> Option<String> {
+        let double = || self.identities.double(host);
+        why_not(host).or_else(|| double().map(|double| format!("not Ready: {}", double.reason())))
+    }
+
+    /// The Hosts that can be claimed.
+    fn free(&self) -> Vec<&'a Host> {
+        let hosts = self.hosts.iter().copied();
+        hosts.filter(|host| self.why_not(host).is_none()).collect()
+    }
 }
 
 /// Whether this Machine holds the Host.
@@ -94,7 +156,7 @@ pub fn holds(machine: &Machine, host: &Host) -> bool {
 /// first, then in the order of their age. `None` when none is left for it.
 pub fn choose<'a>(machine: &Machine, machines: &[&Machine], hosts: &[&'a Host]) -> Option<&'a Host> {
     let held = held_by_machines(hosts);
-    let mut free: Vec<&Host> = hosts.iter().copied().filter(|host| is_free(host)).collect();
+    let mut free = Pool::of(hosts).free();
     // A Host that a Machine names is that Machine's before it is claimed.
     let named: BTreeSet<&str> = machines
         .iter()
@@ -262,18 +324,27 @@ impl Offer {
     }
 }
 
-/// What the pool offers to a wish.
+/// What the Hosts of a namespace offer to a wish.
 pub fn offer(wish: &Wish<'_>, hosts: &[&Host]) -> Offer {
-    let mut offer = Offer::default();
-    for host in hosts.iter().filter(|host| wish.matches(host)) {
-        match why_not(host) {
-            None => offer.free += 1,
-            Some(why) if host.spec.claim_ref.is_none() => offer.unfit.push((name_of(host).to_owned(), why)),
-            Some(_) => {}
+    Pool::of(hosts).offer(wish)
+}
+
+impl Pool<'_, '_> {
+    /// What the pool offers to a wish.
+    pub fn offer(&self, wish: &Wish<'_>) -> Offer {
+        let mut offer = Offer::default();
+        for host in self.hosts.iter().copied().filter(|host| wish.selects(host)) {
+            match self.why_not(host).or_else(|| wish.too_small(host)) {
+                None => offer.free += 1,
+                Some(why) if host.spec.claim_ref.is_none() => {
+                    offer.unfit.push((name_of(host).to_owned(), why))
+                }
+                Some(_) => {}
+            }
         }
+        offer.unfit.sort();
+        offer
     }
-    offer.unfit.sort();
-    offer
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! One Host: what the last probe found, whose it is, and when it is looked at again.
 
 mod probes;
+mod quarantine;
 mod result;
 mod view;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crds::host::Quarantine;
 use crds::{Host, HostStatus, PlaybookRun};
 use jiff::Timestamp;
 
@@ -30,6 +32,8 @@ pub struct HostObserved<'a> {
     pub probes: &'a [Arc<PlaybookRun>],
     /// Hosts that no probe can reach for, by name, and why: a Secret or a bastion is missing.
     pub problems: &'a BTreeMap<String, InputsProblem>,
+    /// Whether the Machine that has claimed the Host is not there, as the API says and not a cache.
+    pub holder_is_gone: bool,
 }
 
 /// What to do.
@@ -39,6 +43,17 @@ pub enum Step {
     Probe(Box<PlaybookRun>),
     /// Delete an old probe.
     Forget(Box<PlaybookRun>),
+    /// Take the quarantine off the Host, if nobody has written the Host since it was read.
+    EndQuarantine(Box<Host>),
+    /// Take the claim of a Machine that is gone off the Host, if nobody has written the Host since it was read.
+    ReleaseClaim {
+        /// The Host, as it was read.
+        host: Box<Host>,
+        /// Finalizers of the Host from now on.
+        finalizers: Vec<String>,
+        /// What keeps it out of the pool until it is known to be clean.
+        quarantine: Quarantine,
+    },
 }
 
 /// Decides.
@@ -48,11 +63,12 @@ pub fn host(observed: &HostObserved<'_>) -> Plan<Step, HostStatus> {
     view::show(observed, &mut status);
     let told = observed.host.status.as_ref() == Some(&status);
     // What a probe found is written before the next one is made.
-    let (steps, next) = if told || !result::is_new(observed) {
+    let (mut steps, next) = if told || !result::is_new(observed) {
         probes::next(observed, &status)
     } else {
         (Vec::new(), Next::after_seconds(1))
     };
+    steps.extend(quarantine::steps(observed, &status));
     let is_well = crds::conditions::is_true(&status.conditions, crds::names::condition::READY);
     let waits_for = if is_well { None } else { status.message.clone() };
     Plan {

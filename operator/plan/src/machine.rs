@@ -188,7 +188,7 @@ fn take_named<'a>(observed: &Observed<'a>, named: &str) -> Hold<'a> {
         // The claim was lost (an old backup, a hand edit) and the machine works: it is written again.
         return Hold::Take(host);
     }
-    match claims::why_not(host) {
+    match claims::Pool::of(observed.hosts).why_not(host) {
         None => Hold::Take(host),
         Some(why) if host.spec.claim_ref.is_some() => nothing(
             "HostTaken",

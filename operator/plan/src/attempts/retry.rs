@@ -19,14 +19,23 @@ fn is_meant_for(value: &str, generation: i64) -> bool {
 
 /// The retry that an object's annotation asks for, if it is meant for this generation.
 pub fn asked_retry(annotations: Option<&BTreeMap<String, String>>, generation: i64) -> Option<String> {
-    let value = annotations?.get(annotation::RETRY)?;
+    asked(annotations, annotation::RETRY, generation)
+}
+
+fn asked(annotations: Option<&BTreeMap<String, String>>, key: &str, generation: i64) -> Option<String> {
+    let value = annotations?.get(key)?;
     is_meant_for(value, generation).then(|| value.clone())
 }
 
-/// The value that asks for another attempt now: one that was used up already must be another one, and still begin with
-/// the generation.
+/// The value that asks for another attempt now.
 pub fn next_retry(annotations: Option<&BTreeMap<String, String>>, generation: i64) -> String {
-    let used = asked_retry(annotations, generation);
+    next_value(annotations, annotation::RETRY, generation)
+}
+
+/// The value of an annotation that asks now: one that was used up already must be another one, and still begin with the
+/// generation.
+pub fn next_value(annotations: Option<&BTreeMap<String, String>>, key: &str, generation: i64) -> String {
+    let used = asked(annotations, key, generation);
     match used.as_deref().map(|value| value.split_once('.')) {
         None => generation.to_string(),
         Some(None) => format!("{generation}.2"),

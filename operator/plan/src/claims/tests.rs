@@ -4,7 +4,7 @@ use super::{Wish, choose, offer, why_not};
 
 fn host(name: &str, more: &str, status: &str) -> Host {
     let yaml = format!(
-        "{{apiVersion: clusterwright.dev/v1alpha1, kind: Host, metadata: {{name: {name}, labels: {{rack: {}, size: large}}}}, spec: {{address: 10.0.0.1, ssh: {{credentialsRef: {{name: key}}}} {more}}}, status: {status}}}",
+        "{{apiVersion: clusterwright.dev/v1alpha1, kind: Host, metadata: {{name: {name}, labels: {{rack: {}, size: large}}}}, spec: {{address: {name}.example, ssh: {{credentialsRef: {{name: key}}}} {more}}}, status: {status}}}",
         &name[..2]
     );
     serde_yaml::from_str(&yaml).unwrap()
@@ -47,6 +47,21 @@ fn only_a_clean_ready_host_of_nobody_is_free() {
         host("r1a", ", claimEpoch: 1", READY),
         Some("not proved clean since its last claim"),
     );
+    check(
+        host(
+            "r1a",
+            ", quarantine: {reason: JoinFailed, message: x, machine: m, since: '2026-01-01T00:00:00Z'}",
+            READY,
+        ),
+        Some("quarantined: JoinFailed"),
+    );
+    let mut changed = host(
+        "r1a",
+        "",
+        &READY.replace("message: ''", "message: '', observedGeneration: 1"),
+    );
+    changed.metadata.generation = Some(2);
+    check(changed, Some("not probed yet"));
     let unreachable = READY.replace("'True', reason: Available", "'False', reason: Unreachable");
     check(host("r1a", "", &unreachable), Some("not Ready: Unreachable"));
 }
@@ -130,4 +145,153 @@ fn what_does_not_fit_is_told_by_reason() {
         offer.why_unfit().unwrap(),
         "4 match and are not to be taken: not probed yet (r1e), unschedulable (r1b, r1c and 1 more)"
     );
+}
+
+#[test]
+fn a_host_must_be_as_large_as_is_asked_for() {
+    let sized = |name: &str, cpus: i32, memory: i64| {
+        host(
+            name,
+            "",
+            &READY.replace(
+                "{cleanedEpoch",
+                &format!("{{facts: {{cpus: {cpus}, memoryMiB: {memory}}}, cleanedEpoch"),
+            ),
+        )
+    };
+    let hosts = [
+        sized("r1a", 4, 16000),
+        sized("r1b", 8, 8000),
+        sized("r1c", 8, 16000),
+        free("r1d"),
+    ];
+    let asking = |capacity: &str| machine("w0", "worker", &format!(", hostSelector: {{{capacity}}}"));
+    let check = |capacity: &str, expected: Option<&str>| {
+        let machine = asking(capacity);
+        assert_eq!(chosen(&machine, &[&machine], &hosts), expected, "{capacity}");
+    };
+    check("minCPUs: 4", Some("r1a"));
+    check("minCPUs: 8", Some("r1b"));
+    check("minCPUs: 8, minMemoryMiB: 16000", Some("r1c"));
+    check("minCPUs: 9", None);
+    check("minMemoryMiB: 16001", None);
+    let hosts: Vec<&Host> = hosts.iter().collect();
+    let machine = asking("minCPUs: 8, minMemoryMiB: 16000");
+    let offer = offer(&Wish::of(&machine), &hosts);
+    assert_eq!(offer.free, 1);
+    assert_eq!(
+        offer.why_unfit().unwrap(),
+        "3 match and are not to be taken: fewer than 8 CPUs (r1a), its size is not known yet (r1d), less than 16000 MiB of memory (r1b)"
+    );
+}
+
+/// The row "two clusters claim one Machine/IP/VIP".
+#[test]
+fn one_machine_under_two_names_is_claimed_once_row_43() {
+    let mut twin = free("r1b");
+    twin.spec.address = "r1a.example".into();
+    let hosts = [held("r1a", "other"), twin];
+    let looking = machine("w0", "worker", "");
+    assert_eq!(chosen(&looking, &[&looking], &hosts), None);
+    let hosts: Vec<&Host> = hosts.iter().collect();
+    assert_eq!(
+        offer(&Wish::of(&looking), &hosts).why_unfit().unwrap(),
+        "1 matches and is not to be taken: not Ready: SameAddress (r1b)"
+    );
+}
+
+mod arbitrary {
+    use std::collections::BTreeMap;
+
+    use super::{Host, Machine, choose, free, held, host, machine};
+    use crds::references::ClaimRef;
+    use proptest::collection::vec;
+    use proptest::prelude::{Strategy, any, prop_oneof, proptest};
+    use proptest::strategy::Just;
+
+    const SICK: &str = "{conditions: [{type: Ready, status: 'False', reason: Unreachable, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}]}";
+
+    fn a_host() -> impl Strategy<Value = fn(&str) -> Host> {
+        prop_oneof![
+            5 => Just(free as fn(&str) -> Host),
+            1 => Just((|name| held(name, "someone")) as fn(&str) -> Host),
+            1 => Just((|name| host(name, "", SICK)) as fn(&str) -> Host),
+            1 => Just((|name| host(name, ", unschedulable: true", super::READY)) as fn(&str) -> Host),
+        ]
+    }
+
+    fn a_wish() -> impl Strategy<Value = &'static str> {
+        prop_oneof![
+            Just(""),
+            Just(", spreadBy: [rack]"),
+            Just(", hosts: [r0c, r1a]"),
+            Just(", hostSelector: {matchLabels: {rack: r1}}"),
+            Just(", hostRef: {name: r0b}"),
+        ]
+    }
+
+    proptest! {
+        /// Machines of two clusters look at the pool, each at a moment of its own, and claim what they chose if nobody
+        /// has written that Host since. One claim a Host, one Host a Machine, none that is not free; and whoever is left
+        /// without has none that is free and matches.
+        #[test]
+        fn whoever_races_each_host_has_one_owner_and_each_machine_one_host(
+            makers in vec(a_host(), 0..8),
+            wishes in vec((a_wish(), any::<bool>()), 0..8),
+            turns in vec((0usize..8, any::<bool>()), 0..40),
+        ) {
+            let name = |number: usize| format!("r{}{}", number % 3, ["a", "b", "c"][number / 3]);
+            let mut hosts: Vec<Host> = makers.iter().enumerate().map(|(number, make)| make(&name(number))).collect();
+            let mut machines: Vec<Machine> = wishes.iter().enumerate().map(|(number, (wish, second))| {
+                let mut machine = machine(&format!("w{number}"), "worker", wish);
+                if *second {
+                    machine.spec.cluster_name = "b".into();
+                }
+                machine
+            }).collect();
+            let before = hosts.clone();
+            let mut stale = hosts.clone();
+            let rounds = (0..wishes.len()).flat_map(|number| [(number, true), (number, true)]);
+            let rounds: Vec<(usize, bool)> = turns.into_iter().chain(rounds.clone()).chain(rounds).collect();
+            for (number, looks_now) in rounds {
+                let Some(machine) = machines.get(number).cloned() else { continue };
+                if looks_now {
+                    stale = hosts.clone();
+                }
+                let seen: Vec<&Host> = stale.iter().collect();
+                let all: Vec<&Machine> = machines.iter().collect();
+                let uid = machine.metadata.uid.clone().unwrap();
+                let mine = |host: &&Host| host.spec.claim_ref.as_ref().is_some_and(|claim| claim.uid == uid);
+                if hosts.iter().any(|host| mine(&host)) || !super::super::is_looking(&machine) {
+                    continue;
+                }
+                let Some(choice) = choose(&machine, &all, &seen).cloned() else { continue };
+                assert_eq!(super::why_not(&choice), None);
+                let live = hosts.iter_mut().find(|host| host.metadata.name == choice.metadata.name).unwrap();
+                // The API server refuses a write of what has been written since.
+                if live.spec.claim_ref != choice.spec.claim_ref {
+                    continue;
+                }
+                live.spec.claim_ref = Some(ClaimRef { kind: "Machine".into(), name: uid.clone(), uid });
+                live.spec.claim_epoch += 1;
+                machines[number].spec.host_ref = Some(crds::references::LocalRef::new(choice.metadata.name.unwrap()));
+            }
+            let mut owners: BTreeMap<String, Vec<String>> = BTreeMap::new();
+            for (host, was) in hosts.iter().zip(&before) {
+                let Some(claim) = &host.spec.claim_ref else { continue };
+                if was.spec.claim_ref.is_none() {
+                    assert_eq!(super::why_not(was), None, "only a free Host is claimed");
+                    owners.entry(claim.uid.clone()).or_default().push(host.metadata.name.clone().unwrap());
+                } else {
+                    assert_eq!(Some(claim), was.spec.claim_ref.as_ref(), "nobody's claim is taken over");
+                }
+            }
+            assert!(owners.values().all(|hosts| hosts.len() == 1), "{owners:?}");
+            let seen: Vec<&Host> = hosts.iter().collect();
+            let all: Vec<&Machine> = machines.iter().collect();
+            for machine in all.iter().filter(|machine| machine.spec.host_ref.is_none()) {
+                assert_eq!(choose(machine, &all, &seen).map(|host| &host.metadata.name), None, "{machine:?}");
+            }
+        }
+    }
 }

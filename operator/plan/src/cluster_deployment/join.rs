@@ -12,7 +12,7 @@ use super::runs::{self, Attempt, BATCH, Target};
 use super::scene::{Member, Scene};
 use crate::Next;
 use crate::attempts::{Failure, Turn};
-use crate::claims::{self, Wish};
+use crate::claims::{Pool, Wish};
 
 /// How long a batch waits at most for machines that are about to have their Hosts.
 const GATHER: SignedDuration = SignedDuration::from_secs(5);
@@ -85,10 +85,10 @@ fn gathers(scene: &Scene<'_>, batch: &[Target<'_>]) -> bool {
     if waited >= GATHER {
         return false;
     }
+    let pool = Pool::of(scene.observed.hosts);
     let about_to_claim = scene.of_role(Role::Worker).any(|member| {
         member.host.is_none()
-            && (member.machine.spec.host_ref.is_some()
-                || claims::offer(&Wish::of(member.machine), scene.observed.hosts).free > 0)
+            && (member.machine.spec.host_ref.is_some() || pool.offer(&Wish::of(member.machine)).free > 0)
     });
     let have = scene.of_role(Role::Worker).count();
     let about_to_be_made = i32::try_from(have).unwrap_or(i32::MAX) < scene.workers_wanted();

@@ -11,7 +11,7 @@ use crds::{Host, HostStatus, PlaybookRun};
 use jiff::Timestamp;
 
 use super::result::{Mark, mark, marks};
-use super::{HostObserved, Step, name_of};
+use super::{HostObserved, Step, name_of, quarantine};
 use crate::Next;
 use crate::attempts::{ended_at, is_over};
 use crate::naming::short_hash;
@@ -87,6 +87,9 @@ fn due_at(host: &Host, status: Option<&HostStatus>, interval_seconds: u64) -> Op
         return Some(later(last, AGAIN_SECONDS));
     }
     if reachable.observed_generation != host.metadata.generation {
+        return Some(last);
+    }
+    if quarantine::wants_probe(host, status) {
         return Some(last);
     }
     let well =

@@ -10,6 +10,7 @@ use crds::{Host, HostStatus, PlaybookRun};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
 
+use super::quarantine::asked_release;
 use super::{HostObserved, name_of};
 use crate::attempts::{ended_at, is_over};
 
@@ -20,6 +21,9 @@ pub(super) struct Mark {
     pub uid: String,
     pub generation: i64,
     pub claim_epoch: i64,
+    /// The value of the annotation `release`, when one was meant for this generation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release: Option<String>,
 }
 
 pub(super) fn marks(run: &PlaybookRun) -> BTreeMap<String, Mark> {
@@ -34,6 +38,7 @@ pub(super) fn mark(host: &Host) -> Mark {
         uid: host.metadata.uid.clone().unwrap_or_default(),
         generation: host.metadata.generation.unwrap_or_default(),
         claim_epoch: host.spec.claim_epoch,
+        release: asked_release(host),
     }
 }
 
@@ -96,6 +101,7 @@ pub(super) fn fold(observed: &HostObserved<'_>, status: &mut HostStatus) {
     status.last_probe_at = Some(Time(ended));
     status.last_probe_run = Some(name_of(run).to_owned());
     let Some(result) = result else { return };
+    status.probed_for_release = mark.release;
     if let Some(facts) = &result.facts {
         status.facts = Some(facts.clone());
     }

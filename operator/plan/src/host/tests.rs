@@ -1,9 +1,9 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crds::conditions;
 use crds::host::HostPhase;
-use crds::names::condition;
+use crds::names::{annotation, condition};
 use crds::playbook_run::RunPhase;
 use crds::{Host, PlaybookRun};
 use jiff::Timestamp;
@@ -38,6 +38,8 @@ struct World {
     now: i64,
     /// What a probe finds, by host; none: the probe comes to nothing.
     finds: BTreeMap<String, String>,
+    /// Hosts whose Machine is gone.
+    gone: BTreeSet<String>,
 }
 
 impl World {
@@ -52,6 +54,7 @@ impl World {
             problems: BTreeMap::new(),
             now: 10,
             finds: BTreeMap::new(),
+            gone: BTreeSet::new(),
         }
     }
 
@@ -65,6 +68,7 @@ impl World {
             hosts: &hosts,
             probes: &probes,
             problems: &self.problems,
+            holder_is_gone: self.gone.contains(name),
         })
     }
 
@@ -82,7 +86,22 @@ impl World {
 
     /// Makes the probe, and lets it end at once.
     fn apply(&mut self, step: &Step) {
-        let Step::Probe(run) = step else { return };
+        let run = match step {
+            Step::Probe(run) => run,
+            Step::Forget(_) => return,
+            Step::EndQuarantine(host) => return self.write(host, |host| host.spec.quarantine = None),
+            Step::ReleaseClaim {
+                host,
+                finalizers,
+                quarantine,
+            } => {
+                return self.write(host, |host| {
+                    host.spec.claim_ref = None;
+                    host.spec.quarantine = Some(quarantine.clone());
+                    host.metadata.finalizers = Some(finalizers.clone());
+                });
+            }
+        };
         if self
             .probes
             .iter()
@@ -109,6 +128,26 @@ impl World {
         )));
         run.status.as_mut().unwrap().finished_at = Some(Time(at(self.now)));
         self.probes.push(run);
+    }
+
+    /// Changes the spec, if nobody has changed it since it was read.
+    fn write(&mut self, read: &Host, change: impl FnOnce(&mut Host)) {
+        let host = self.hosts.get_mut(read.metadata.name.as_ref().unwrap()).unwrap();
+        if host.metadata.generation == read.metadata.generation {
+            change(host);
+            host.metadata.generation = host.metadata.generation.map(|generation| generation + 1);
+        }
+    }
+
+    /// What the operator or a person writes.
+    fn change(&mut self, name: &str, change: impl FnOnce(&mut Host)) {
+        let read = self.hosts[name].clone();
+        self.write(&read, change);
+    }
+
+    fn ask_release(&mut self, name: &str, value: &str) {
+        let host = self.hosts.get_mut(name).unwrap();
+        host.metadata.annotations = Some([(annotation::RELEASE.to_owned(), value.to_owned())].into());
     }
 
     fn settle(&mut self) -> usize {
@@ -277,7 +316,7 @@ fn only_one_probe_is_under_way_and_at_most_fifty_hosts_are_in_it() {
         .iter()
         .map(|step| match step {
             Step::Probe(run) => run.metadata.name.clone(),
-            Step::Forget(_) => None,
+            _ => None,
         })
         .collect();
     assert_eq!(names.len(), 1, "everyone makes the same probe");
@@ -303,6 +342,138 @@ fn one_machine_is_one_host() {
     let (phase, message, ready) = world.shown("b");
     assert_eq!((phase, ready), (HostPhase::Quarantined, "False"));
     assert!(message.contains("Host a has the same address"), "{message}");
+    // With the first one gone, the second is the machine's only one.
+    world.hosts.remove("a");
+    world.settle();
+    assert_eq!(world.shown("b").0, HostPhase::Available);
+}
+
+#[test]
+fn a_machine_that_shows_another_hosts_key_is_not_offered_under_a_second_name() {
+    let mut world = World::of(vec![spare("a", ""), spare("b", "")]);
+    let key = "clean: true, hostKey: ssh-ed25519 AAAA";
+    world.finds.insert("a".into(), key.into());
+    world.finds.insert("b".into(), key.into());
+    world.settle();
+    assert_eq!(world.shown("a").0, HostPhase::Available);
+    let (phase, message, ready) = world.shown("b");
+    assert_eq!((phase, ready), (HostPhase::Quarantined, "False"));
+    assert!(message.contains("Host a has the same host key"), "{message}");
+}
+
+fn quarantine(world: &mut World, name: &str, reason: &str) {
+    let quarantine = format!(
+        "{{reason: {reason}, message: 'could not join', machine: m, machineSet: a-w, since: 2026-01-01T00:00:00Z}}"
+    );
+    world.change(name, |host| {
+        host.spec.claim_ref = None;
+        host.spec.claim_epoch += 1;
+        host.spec.quarantine = Some(object(&quarantine));
+    });
+}
+
+#[test]
+fn a_quarantine_ends_by_a_release_and_a_later_probe_that_finds_the_machine_clean() {
+    for reason in ["JoinFailed", "CleaningFailed"] {
+        let mut world = World::of(vec![spare("a", "")]);
+        world.finds.insert("a".into(), "clean: true".into());
+        world.settle();
+        quarantine(&mut world, "a", reason);
+        world.settle();
+        let (phase, message, ready) = world.shown("a");
+        assert_eq!((phase, ready), (HostPhase::Quarantined, "False"), "clean or not");
+        assert_eq!(
+            message,
+            "quarantined since it was Machine m: could not join; correct it, then kubectl annotate --overwrite host a clusterwright.dev/release=2"
+        );
+        let why_not = crate::claims::why_not(&world.hosts["a"]).unwrap();
+        assert_eq!(why_not, format!("quarantined: {reason}"));
+        // It was found clean before that was asked for: that is not enough.
+        world
+            .finds
+            .insert("a".into(), "clean: false, leftovers: [/etc/kubernetes]".into());
+        world.ask_release("a", "2");
+        let probes = world.probes.len();
+        world.settle();
+        assert_eq!(world.probes.len(), probes + 1, "looked at once");
+        let (phase, message, _) = world.shown("a");
+        assert_eq!(phase, HostPhase::Quarantined);
+        assert!(message.contains("/etc/kubernetes"), "{message}");
+        world.finds.insert("a".into(), "clean: true".into());
+        world.now += 200;
+        world.settle();
+        assert_eq!(world.shown("a").0, HostPhase::Available);
+        assert_eq!(world.hosts["a"].spec.quarantine, None);
+    }
+}
+
+#[test]
+fn a_release_for_another_generation_is_none() {
+    let mut world = World::of(vec![spare("a", "")]);
+    world.finds.insert("a".into(), "clean: true".into());
+    quarantine(&mut world, "a", "JoinFailed");
+    world.ask_release("a", "1");
+    world.settle();
+    assert_eq!(world.shown("a").0, HostPhase::Quarantined);
+    world.ask_release("a", "2");
+    world.settle();
+    assert_eq!(world.shown("a").0, HostPhase::Available);
+}
+
+#[test]
+fn a_host_that_was_removed_by_force_comes_back_by_itself_once_it_proves_clean() {
+    let mut world = World::of(vec![spare("a", "")]);
+    world.finds.insert("a".into(), "clean: true".into());
+    world.settle();
+    quarantine(&mut world, "a", "ForceRemoved");
+    world.finds.insert("a".into(), "unreachable: true".into());
+    world.settle();
+    let (phase, message, _) = world.shown("a");
+    assert_eq!(phase, HostPhase::Quarantined);
+    assert!(
+        message.contains("ends by itself") && message.contains("Unreachable"),
+        "{message}"
+    );
+    world
+        .finds
+        .insert("a".into(), "clean: false, leftovers: [kubelet]".into());
+    world.now += 200;
+    world.settle();
+    assert!(world.shown("a").1.contains("kubelet"), "{}", world.shown("a").1);
+    world.finds.insert("a".into(), "clean: true".into());
+    world.now += 200;
+    world.settle();
+    assert_eq!(world.shown("a").0, HostPhase::Available);
+}
+
+/// The row "finalizer/ownerRef stripped, child deleted": a Machine that vanished took nothing back.
+#[test]
+fn a_claim_whose_machine_is_gone_is_taken_off_when_a_person_says_so_row_30() {
+    let mut world = World::of(vec![spare(
+        "a",
+        ", claimRef: {kind: Machine, name: m, uid: u}, claimEpoch: 1",
+    )]);
+    world
+        .finds
+        .insert("a".into(), "clean: false, leftovers: [kubelet]".into());
+    world.settle();
+    assert_eq!(world.shown("a").2, "True");
+    world.gone.insert("a".into());
+    world.settle();
+    let (phase, message, ready) = world.shown("a");
+    assert_eq!((phase, ready), (HostPhase::Claimed, "False"));
+    assert!(message.contains("clusterwright.dev/release=1"), "{message}");
+    world.ask_release("a", "1");
+    world.settle();
+    assert_eq!(
+        world.shown("a").0,
+        HostPhase::Quarantined,
+        "it may still be part of a cluster"
+    );
+    world.finds.insert("a".into(), "clean: true".into());
+    world.now += 200;
+    world.settle();
+    assert_eq!(world.shown("a").0, HostPhase::Available);
 }
 
 mod arbitrary {
@@ -310,12 +481,14 @@ mod arbitrary {
     use crds::host::HostPhase;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use proptest::collection::vec;
-    use proptest::prelude::{Strategy, prop_oneof, proptest};
+    use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 
     #[derive(Clone, Copy, Debug)]
     enum Happens {
         Claim(usize),
         Release(usize),
+        Quarantine(usize, bool),
+        Ask(usize),
         Change(usize),
         Time(i64),
         ProbeMade,
@@ -326,6 +499,8 @@ mod arbitrary {
         prop_oneof![
             (0..3_usize).prop_map(Happens::Claim),
             (0..3_usize).prop_map(Happens::Release),
+            (0..3_usize, any::<bool>()).prop_map(|(index, forced)| Happens::Quarantine(index, forced)),
+            (0..3_usize).prop_map(Happens::Ask),
             (0..3_usize).prop_map(Happens::Change),
             (1..400_i64).prop_map(Happens::Time),
             proptest::strategy::Just(Happens::ProbeMade),
@@ -340,24 +515,35 @@ mod arbitrary {
 
     fn apply(world: &mut World, what: Happens) {
         let name = |index: usize| ["a", "b", "c"][index];
-        let mut change = |index: usize, edit: &dyn Fn(&mut crds::Host)| {
+        let change = |world: &mut World, index: usize, edit: &dyn Fn(&mut crds::Host)| {
             let host = world.hosts.get_mut(name(index)).unwrap();
             edit(host);
             host.metadata.generation = host.metadata.generation.map(|generation| generation + 1);
         };
         match what {
-            Happens::Claim(index) => change(index, &|host| {
+            Happens::Claim(index) => change(world, index, &|host| {
                 host.spec.claim_ref = Some(object("{kind: Machine, name: m, uid: u}"));
                 host.spec.claim_epoch += 1;
             }),
-            Happens::Release(index) => change(index, &|host| host.spec.claim_ref = None),
-            Happens::Change(index) => {
-                change(index, &|host| host.spec.unschedulable = !host.spec.unschedulable)
+            Happens::Release(index) => change(world, index, &|host| host.spec.claim_ref = None),
+            Happens::Quarantine(index, forced) => {
+                let reason = if forced { "ForceRemoved" } else { "JoinFailed" };
+                super::quarantine(world, name(index), reason);
             }
+            Happens::Ask(index) => {
+                let generation = world.hosts[name(index)].metadata.generation.unwrap();
+                world.ask_release(name(index), &generation.to_string());
+            }
+            Happens::Change(index) => change(world, index, &|host| {
+                host.spec.unschedulable = !host.spec.unschedulable
+            }),
             Happens::Time(seconds) => world.now += seconds,
             Happens::ProbeMade => {
                 for step in world.turn() {
-                    let Step::Probe(run) = step else { continue };
+                    let Step::Probe(run) = step else {
+                        world.apply(&step);
+                        continue;
+                    };
                     if world
                         .probes
                         .iter()
@@ -402,7 +588,7 @@ mod arbitrary {
                 assert!(under_way <= 1);
                 for host in world.hosts.values() {
                     if host.status.as_ref().unwrap().phase == Some(HostPhase::Available) {
-                        assert!(host.spec.claim_ref.is_none());
+                        assert!(host.spec.claim_ref.is_none() && host.spec.quarantine.is_none());
                         assert!(is_really_clean(host.spec.claim_epoch), "{host:?}");
                     }
                 }
@@ -414,7 +600,11 @@ mod arbitrary {
                 }
             }
             for (name, host) in &world.hosts {
-                let free = host.spec.claim_ref.is_none() && is_really_clean(host.spec.claim_epoch);
+                let kept = host.spec.quarantine.as_ref().is_some_and(|quarantine| {
+                    let asked = super::super::quarantine::asked_release(host).is_some();
+                    quarantine.reason != crds::host::QuarantineReason::ForceRemoved && !asked
+                });
+                let free = host.spec.claim_ref.is_none() && is_really_clean(host.spec.claim_epoch) && !kept;
                 assert_eq!(world.shown(name).0 == HostPhase::Available, free, "{:?}", host.status);
             }
         }

@@ -4,13 +4,13 @@ use crds::conditions::{self, Statement};
 use crds::host::HostPhase;
 use crds::names::condition;
 use crds::playbook_run::RunPhase;
-use crds::{Host, HostStatus, PlaybookRun};
+use crds::{HostStatus, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::probes::{covers, under_way};
-use super::{HostObserved, name_of};
-use crate::inputs::address_in_cluster;
+use super::{HostObserved, name_of, quarantine};
+use crate::claims::Identities;
 
 /// A probe that has not begun by then is held up.
 const LATE_SECONDS: i64 = 15;
@@ -45,6 +45,10 @@ fn view(observed: &HostObserved<'_>, status: &HostStatus) -> View {
     let reachable = find(condition::REACHABLE);
     let refused = reachable.filter(|reachable| reachable.status == "False");
     if let Some(claim) = &host.spec.claim_ref {
+        if observed.holder_is_gone {
+            let message = quarantine::stuck(host, &claim.name);
+            return make(HostPhase::Claimed, Some(false), "MachineGone", message);
+        }
         return match refused {
             Some(refused) => {
                 let message = format!(
@@ -66,10 +70,13 @@ fn view(observed: &HostObserved<'_>, status: &HostStatus) -> View {
         let phase = before.unwrap_or(HostPhase::Unreachable);
         return make(phase, Some(false), problem.reason, problem.message.clone());
     }
-    if let Some(other) = twin(observed) {
-        let message =
-            format!("Host {other} has the same address: one machine is one Host, delete one of them");
-        return make(HostPhase::Quarantined, Some(false), "SameAddress", message);
+    if let Some(double) = double(observed, status) {
+        return make(HostPhase::Quarantined, Some(false), double.0, double.1);
+    }
+    if let Some(quarantine) = &host.spec.quarantine {
+        let message = quarantine::message(host, status, quarantine);
+        let reason = format!("{:?}", quarantine.reason);
+        return make(HostPhase::Quarantined, Some(false), &reason, message);
     }
     // A probe of an earlier spec, or of another claim, says nothing about this one.
     let probed = reachable.and_then(|reachable| reachable.observed_generation);
@@ -122,26 +129,15 @@ fn view(observed: &HostObserved<'_>, status: &HostStatus) -> View {
     }
 }
 
-/// An older Host of the same address: two clusters must not get one machine.
-fn twin<'a>(observed: &HostObserved<'a>) -> Option<&'a str> {
-    let ours = observed.host;
-    let age = |host: &'a Host| {
-        (
-            host.metadata.creation_timestamp.as_ref().map(|time| time.0),
-            name_of(host),
-        )
-    };
-    let same = |host: &Host| {
-        let behind_bastion = host.spec.ssh.bastion_ref != ours.spec.ssh.bastion_ref;
-        let at_door = host.spec.address == ours.spec.address && host.spec.ssh.port == ours.spec.ssh.port;
-        !behind_bastion && (at_door || address_in_cluster(host) == address_in_cluster(ours))
-    };
+/// Another Host that comes first on the same machine: two clusters must not get one machine.
+fn double(observed: &HostObserved<'_>, status: &HostStatus) -> Option<(&'static str, String)> {
+    // What was pinned just now counts.
+    let mut ours = observed.host.clone();
+    ours.status = Some(status.clone());
     let others = observed.hosts.iter().map(|host| &**host);
-    let older = others.filter(|host| name_of(*host) != name_of(ours) && same(host));
-    older
-        .filter(|host| host.spec.claim_ref.is_some() || age(host) < age(ours))
-        .map(name_of)
-        .min()
+    let others = others.filter(|host| name_of(*host) != name_of(&ours));
+    let double = Identities::of(others.chain([&ours])).double(&ours)?;
+    Some((double.reason(), double.message()))
 }
 
 /// What the probe does that this Host waits for.
