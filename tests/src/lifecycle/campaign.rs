@@ -57,7 +57,7 @@ fn play(course: Course, scenes: &[Scene], slot: usize) -> Vec<Row> {
         .enable_all()
         .build();
     // The machines share one network: two clusters with one Pod network would answer for each other's Pods.
-    let pod_cidr = format!("10.{}.0.0/16", 160 + slot);
+    let pod_cidr = format!("10.{}.0.0/16", 116 + slot);
     match runtime {
         Ok(runtime) => runtime.block_on(course.play(scenes, &pod_cidr)),
         Err(error) => scenes
