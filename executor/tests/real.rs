@@ -6,6 +6,9 @@
 #[path = "real/bench.rs"]
 mod bench;
 #[cfg(test)]
+#[path = "real/custom.rs"]
+mod custom;
+#[cfg(test)]
 #[path = "real/guarded.rs"]
 mod guarded;
 #[cfg(test)]
