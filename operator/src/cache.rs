@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crds::names::label;
-use crds::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
+use crds::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun, RemediationPolicy};
 use futures::channel::mpsc::{UnboundedSender, unbounded};
 use futures::{Stream, StreamExt};
 use k8s_openapi::NamespaceResourceScope;
@@ -60,6 +60,8 @@ pub struct Cache {
     pub machine_sets: Watched<MachineSet>,
     /// PlaybookRuns.
     pub runs: Watched<PlaybookRun>,
+    /// RemediationPolicies.
+    pub policies: Watched<RemediationPolicy>,
     /// Jobs of runs.
     pub jobs: Watched<Job>,
     /// Pods of runs.
@@ -76,6 +78,7 @@ impl Cache {
             machines: Watched::new(),
             machine_sets: Watched::new(),
             runs: Watched::new(),
+            policies: Watched::new(),
             jobs: Watched::new(),
             pods: Watched::new(),
             listed: OnceCell::new(),
@@ -91,6 +94,7 @@ impl Cache {
         self.machines.follow(ctx, Config::default(), tasks);
         self.machine_sets.follow(ctx, Config::default(), tasks);
         self.runs.follow(ctx, Config::default(), tasks);
+        self.policies.follow(ctx, Config::default(), tasks);
         self.jobs.follow(ctx, ours.clone(), tasks);
         self.pods.follow(ctx, ours, tasks);
     }
@@ -109,6 +113,7 @@ impl Cache {
         let _ = self.machines.store.wait_until_ready().await;
         let _ = self.machine_sets.store.wait_until_ready().await;
         let _ = self.runs.store.wait_until_ready().await;
+        let _ = self.policies.store.wait_until_ready().await;
         let _ = self.jobs.store.wait_until_ready().await;
         let _ = self.pods.store.wait_until_ready().await;
     }

@@ -4,7 +4,10 @@
 use std::sync::Arc;
 
 use crds::names::{self, FIELD_MANAGER, condition, finalizer};
-use crds::{Cluster, ClusterDeployment, ClusterDeploymentStatus, Host, Machine, MachineSet, PlaybookRun};
+use crds::{
+    Cluster, ClusterDeployment, ClusterDeploymentStatus, Host, Machine, MachineSet, PlaybookRun,
+    RemediationPolicy,
+};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -46,7 +49,7 @@ const ON_THE_WAY: [&str; 17] = [
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     let cache = &ctx.cache;
-    let holder = ctx.clone();
+    let (holder, of_policy) = (ctx.clone(), ctx.clone());
     let of_host = move |host: Arc<Host>| {
         let namespace = host.namespace().unwrap_or_default();
         let claim = host.spec.claim_ref.as_ref()?;
@@ -70,6 +73,14 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
         .watches_shared_stream(cache.runs.changes(), |run: Arc<PlaybookRun>| {
             let cluster = run.spec.cluster_name.as_ref()?;
             Some(reference(cluster, &run.namespace().unwrap_or_default()))
+        })
+        .watches_shared_stream(cache.policies.changes(), move |policy: Arc<RemediationPolicy>| {
+            let namespace = policy.namespace().unwrap_or_default();
+            let deployments = of_policy.cache.cluster_deployments.list(&namespace, |_| true);
+            deployments
+                .iter()
+                .map(|deployment| reference(&deployment.name_any(), &namespace))
+                .collect::<Vec<_>>()
         })
         .watches_shared_stream(cache.clusters.changes(), |cluster: Arc<Cluster>| {
             Some(reference(
@@ -103,6 +114,7 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<ClusterDeployment>) -> R
     let pki = there(&ctx, &namespace, &names::pki_secret(&name)).await?;
     let kubeconfig = there(&ctx, &namespace, &names::kubeconfig_secret(&name)).await?;
     let deployments = ctx.cache.cluster_deployments.list(&namespace, |_| true);
+    let policies = ctx.cache.policies.list(&namespace, |_| true);
     let decide = |belongings: &Belongings| {
         plan::cluster_deployment::plan(&Observed {
             now: now(),
@@ -112,6 +124,7 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<ClusterDeployment>) -> R
             hosts: &refs(&belongings.hosts),
             runs: &refs(&belongings.runs),
             deployments: &refs(&deployments),
+            policies: &refs(&policies),
             cluster: cluster.as_deref(),
             pki,
             kubeconfig,
@@ -316,7 +329,11 @@ async fn tell(ctx: &Context, deployment: &ClusterDeployment, conditions: &[Condi
         .unwrap_or_default();
     let types: &[&str] = match deployment.metadata.deletion_timestamp {
         Some(_) => &[condition::DELETING],
-        None => &[condition::READY, condition::SCALE_PUT_BACK],
+        None => &[
+            condition::READY,
+            condition::SCALE_PUT_BACK,
+            condition::REMEDIATION,
+        ],
     };
     for news in news(old, conditions, types, |condition| {
         !ON_THE_WAY.contains(&condition.reason.as_str())

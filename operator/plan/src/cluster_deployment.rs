@@ -12,6 +12,7 @@ mod member;
 mod part;
 mod pause;
 mod problem;
+mod repair;
 mod reset;
 mod runs;
 mod scene;
@@ -25,7 +26,7 @@ use crds::cluster::ClusterSpec;
 use crds::names::{self, finalizer, label};
 use crds::references::{LocalRef, controller_ref};
 use crds::step::Intent;
-use crds::{Cluster, ClusterDeployment, ClusterDeploymentStatus, Host, Machine, MachineSet, PlaybookRun};
+use crds::{Cluster, ClusterDeployment, ClusterDeploymentStatus, Host, Machine, MachineSet, PlaybookRun, RemediationPolicy};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
@@ -34,6 +35,7 @@ use install::Install;
 use join::Joins;
 use lock::Lock;
 use problem::Problem;
+use repair::Repairs;
 use reset::Resets;
 use scene::Scene;
 use tokens::Tokens;
@@ -60,6 +62,8 @@ pub struct Observed<'a> {
     pub runs: &'a [&'a PlaybookRun],
     /// ClusterDeployments of the namespace; this one may be among them.
     pub deployments: &'a [&'a ClusterDeployment],
+    /// RemediationPolicies of the namespace.
+    pub policies: &'a [&'a RemediationPolicy],
     /// The Cluster object of the same name.
     pub cluster: Option<&'a Cluster>,
     /// Whether the Secret with the cluster's authorities is there.
@@ -120,6 +124,7 @@ struct Work<'a> {
     install: Install,
     joins: Joins<'a>,
     resets: Resets<'a>,
+    repairs: Repairs,
     put_back: Vec<(String, i32, i32)>,
 }
 
@@ -171,6 +176,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
         install: install::of(&scene),
         joins: join::of(&scene),
         resets: reset::of(&scene),
+        repairs: repair::of(&scene, known),
         put_back: sets::put_back(&scene),
     };
     if works {
@@ -187,6 +193,10 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
         for (_, _, at, _) in &work.joins.later {
             next = next.or_sooner(deletion::until(&scene, *at));
         }
+    }
+    steps.append(&mut work.repairs.steps);
+    if let Some(at) = work.repairs.look_again {
+        next = next.or_sooner(deletion::until(&scene, at));
     }
     if !observed.deployment.spec.paused && known {
         // What leaves is cleaned even if a wish cannot be met.

@@ -21,6 +21,7 @@ pub mod naming;
 pub mod news;
 pub mod playbook_run;
 pub mod provisioning;
+pub mod remediation;
 pub mod sentence;
 #[cfg(test)]
 pub mod settles;

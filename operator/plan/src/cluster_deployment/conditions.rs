@@ -26,6 +26,7 @@ pub(super) fn deleting(
     deletion: &Deletion,
 ) -> ClusterDeploymentStatus {
     let mut status = base(scene, lock);
+    status.repairs.clear();
     status.phase = Some("Deleting".into());
     status.message = Some(cut(deletion.message.clone()));
     let message = cut(deletion.message.clone());
@@ -65,6 +66,9 @@ pub(super) fn living(scene: &Scene<'_>, work: &Work<'_>) -> (ClusterDeploymentSt
     };
     if let Some(closed) = closed.filter(|closed| closed.message != message) {
         message = format!("{message}; {}", closed.message);
+    }
+    if let Some(repair) = &work.repairs.says {
+        message = format!("{message}; repair: {repair}");
     }
     if let Some(queue) = queue(work) {
         message = format!("{message}; {queue}");
@@ -116,6 +120,7 @@ pub(super) fn living(scene: &Scene<'_>, work: &Work<'_>) -> (ClusterDeploymentSt
         Statement::new(condition::PAUSED, paused, pause, cut(paused_where)),
     ];
     state_lock(&mut status, &mut statements, &work.tokens);
+    work.repairs.tell(&mut status, &mut statements);
     if let Some((set, theirs, ours)) = work.put_back.first() {
         statements.push(Statement::new(
             condition::SCALE_PUT_BACK,

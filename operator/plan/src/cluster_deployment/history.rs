@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use super::Step;
 use super::lock::Lock;
+use super::repair;
 use super::scene::Scene;
 use crate::attempts::{self, Tried};
 use crate::provisioning;
@@ -60,6 +61,8 @@ fn needed(scene: &Scene<'_>, lock: &Lock) -> BTreeSet<String> {
     if lock_was_lost(scene) {
         needed.extend(telling(scene));
     }
+    // What was tried already is not tried again.
+    needed.extend(repair::needed(scene));
     let wanted = provisioning::wanted(scene.deployment);
     for member in &scene.live {
         let provisioned = member

@@ -69,7 +69,7 @@ impl Claimant {
         };
         let stays = matches!(
             run.spec.intent,
-            Intent::Join | Intent::Custom | Intent::Reset | Intent::Remove
+            Intent::Join | Intent::Custom | Intent::Reset | Intent::Remove | Intent::Repair
         );
         let shared = stays && run.spec.hosts.iter().all(is_worker);
         let status = run.status.as_ref();

@@ -8,11 +8,13 @@ use crds::{Host, PlaybookRun};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{Hold, Observed, active_run, name_of};
+use super::{Hold, Observed, active_run, name_of, remediation};
 use crate::attempts::{self, Outcome, Turn};
 use crate::cluster::NodeSeen;
 use crate::sentence::{count, cut};
 
+/// Reason of a machine whose kubelet does not speak to its API server any more: nobody lost sight of the cluster.
+const SILENT: &str = "NodeSilent";
 /// How long a node may take to be seen before that is spoken of.
 pub(super) const FRESH: SignedDuration = SignedDuration::from_secs(60);
 
@@ -62,7 +64,9 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
         (Hold::Nothing { .. }, _) => MachinePhase::Pending,
         (Hold::Held(_), Turn::Halted { .. }) => MachinePhase::Failed,
         // Not to know is not to be ill.
-        (Hold::Held(_), Turn::Done { .. }) if ready.status != Some(false) => MachinePhase::Running,
+        (Hold::Held(_), Turn::Done { .. }) if ready.status != Some(false) && ready.reason != SILENT => {
+            MachinePhase::Running
+        }
         (Hold::Held(_), Turn::Done { .. }) => MachinePhase::Unhealthy,
         (Hold::Held(_), _) => MachinePhase::Provisioning,
     };
@@ -72,6 +76,11 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
         (false, _) => None,
     };
     let mut statements = vec![ready.clone(), claimed, provisioned];
+    let repair = remediation::statement(observed, &node_ready);
+    let mut old_conditions = old.conditions.clone();
+    if repair.is_none() {
+        old_conditions.retain(|there| there.type_ != condition::REMEDIATION);
+    }
     if has_node {
         statements.push(node_ready);
     }
@@ -79,6 +88,7 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
         statements.push(healthy(&ready, node));
     }
     statements.push(up_to_date(observed, version.as_deref(), done));
+    statements.extend(repair);
     let status = MachineStatus {
         observed_generation: machine.metadata.generation,
         phase: Some(phase),
@@ -92,7 +102,7 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
         },
         last_run: host.and_then(|host| last_run(observed, host)).or(old.last_run),
         conditions: conditions::state(
-            &old.conditions,
+            &old_conditions,
             &statements,
             machine.metadata.generation,
             &Time(observed.now),
@@ -234,7 +244,7 @@ fn node_ready(observed: &Observed<'_>, node: Option<&NodeSeen>, done: bool, fres
             ),
             None => of(
                 None,
-                "NodeSilent",
+                SILENT,
                 format!("its kubelet is silent: {}", node.message),
             ),
         },

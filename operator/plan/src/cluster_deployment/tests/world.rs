@@ -66,6 +66,8 @@ pub struct World {
     pub guards: BTreeMap<String, ((i64, i64), String)>,
     /// Steps done on each machine by the last run that worked there.
     done: BTreeMap<String, usize>,
+    /// RemediationPolicies.
+    pub policies: Vec<crds::RemediationPolicy>,
     /// Other ClusterDeployments of the namespace.
     pub others: Vec<ClusterDeployment>,
     /// Hosts with something of a cluster on them.
@@ -102,6 +104,7 @@ impl World {
             silent: BTreeSet::new(),
             guards: BTreeMap::new(),
             done: BTreeMap::new(),
+            policies: Vec::new(),
             others: Vec::new(),
             dirty: BTreeSet::new(),
             nodes: BTreeSet::new(),
@@ -230,6 +233,7 @@ impl World {
                 machines: &machines,
                 hosts: &hosts,
                 runs: &runs,
+                policies: &self.policies.iter().collect::<Vec<_>>(),
                 deployments: &self.others.iter().collect::<Vec<_>>(),
                 cluster: self.cluster.as_ref(),
                 pki: self.pki,

@@ -1,0 +1,42 @@
+//! What is done about a sick Machine, or why nothing is: its ClusterDeployment decides, and the Machine shows it.
+
+use crds::cluster_deployment::Repair;
+use crds::conditions::{self, Statement};
+use crds::names::condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::Observed;
+use crate::sentence::cut;
+
+/// The condition `Remediation`; none for a machine that was never sick, and for one that nobody decides about.
+pub(super) fn statement(observed: &Observed<'_>, node_ready: &Statement) -> Option<Statement> {
+    let of = |status: bool, reason: &str, message: String| {
+        Some(Statement::new(condition::REMEDIATION, status, reason, message))
+    };
+    if let Some(repair) = entry(observed) {
+        return of(repair.action.is_some(), &repair.reason, repair.message.clone());
+    }
+    let before = before(observed)?;
+    if node_ready.status != Some(true) {
+        return None;
+    }
+    if before.reason == "Recovered" {
+        return of(false, "Recovered", before.message.clone());
+    }
+    of(
+        false,
+        "Recovered",
+        cut(format!("its node is Ready again; before: {}", before.message)),
+    )
+}
+
+fn entry<'a>(observed: &Observed<'a>) -> Option<&'a Repair> {
+    let status = observed.deployment?.status.as_ref()?;
+    let name = observed.machine.metadata.name.as_ref();
+    status.repairs.iter().find(|repair| Some(&repair.machine) == name)
+}
+
+fn before<'a>(observed: &Observed<'a>) -> Option<&'a Condition> {
+    let status = observed.machine.status.as_ref()?;
+    conditions::find(&status.conditions, condition::REMEDIATION)
+}

@@ -1,0 +1,73 @@
+//! The spare Hosts that replacements come from, as far as they are nobody's yet.
+
+use std::collections::BTreeMap;
+
+use crds::{Host, Machine, MachineSet, names::label};
+
+use crate::claims::{self, Wish};
+
+/// Spare Hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spares {
+    /// Those that can be claimed.
+    pub free: usize,
+    /// Those that Machines wait for, there or about to be made.
+    pub awaited: usize,
+}
+
+impl Spares {
+    /// The pool as the Machines of one cluster find it.
+    pub fn of(hosts: &[&Host], machines: &[&Machine], sets: &[&MachineSet]) -> Self {
+        let live = || {
+            machines
+                .iter()
+                .filter(|machine| machine.metadata.deletion_timestamp.is_none())
+        };
+        let held = |machine: &Machine| hosts.iter().any(|host| claims::holds(machine, host));
+        let looking = live().filter(|machine| !held(machine)).count();
+        let mut by_set: BTreeMap<&str, usize> = BTreeMap::new();
+        for machine in live() {
+            let labels = machine.metadata.labels.as_ref();
+            if let Some(set) = labels.and_then(|labels| labels.get(label::MACHINE_SET)) {
+                *by_set.entry(set).or_default() += 1;
+            }
+        }
+        let anything = Wish {
+            selector: None,
+            hosts: None,
+            spread_by: &[],
+        };
+        let lacking = sets.iter().map(|set| {
+            let has = by_set.get(set.metadata.name.as_deref().unwrap_or_default());
+            let wanted = usize::try_from(set.spec.replicas).unwrap_or_default();
+            wanted.saturating_sub(has.copied().unwrap_or_default())
+        });
+        Self {
+            free: claims::offer(&anything, hosts).free,
+            awaited: looking + lacking.sum::<usize>(),
+        }
+    }
+
+    /// Why no Host can be had for one more Machine; `fitting` of the free ones would do for it.
+    pub(super) fn refuses(&self, fitting: usize, keep: usize) -> Option<(&'static str, String)> {
+        let left = self.free.saturating_sub(self.awaited);
+        if fitting <= self.awaited {
+            let message = match (fitting, self.awaited) {
+                (0, _) => format!("no spare Host would do in its place ({} free)", self.free),
+                (fitting, awaited) => format!(
+                    "{} would do in its place, and {} for them already",
+                    crate::sentence::count(fitting, "spare Host"),
+                    match awaited {
+                        1 => "1 machine waits".to_owned(),
+                        more => format!("{more} machines wait"),
+                    }
+                ),
+            };
+            return Some(("NoSpareHost", message));
+        }
+        (left <= keep).then(|| {
+            let message = format!("{left} spare Hosts are left, and keepSpareHosts is {keep}");
+            ("KeepsSpareHosts", message)
+        })
+    }
+}

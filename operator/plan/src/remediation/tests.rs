@@ -1,0 +1,525 @@
+//! Promises of the pure heart of repair: what comes next for one machine, every reason not to act, and what holds whatever
+//! happens.
+
+mod simulation;
+
+use crds::remediation_policy::{Remediation, RemediationAction as Action};
+use crds::step::Role;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use super::{Effort, EffortResult, Patient, Rule, Spares, State, Verdict, Ward, decide};
+use crate::attempts::Failure;
+
+/// So many seconds after noon.
+fn at(seconds: i64) -> Timestamp {
+    "2026-11-21T12:00:00Z".parse::<Timestamp>().unwrap() + SignedDuration::from_secs(seconds)
+}
+
+fn rule() -> Rule {
+    Rule {
+        source: "RemediationPolicy p".into(),
+        remediation: Remediation::default(),
+    }
+}
+
+fn patient(name: &str, role: Role, state: State) -> Patient {
+    Patient {
+        name: name.into(),
+        host: format!("host-{name}"),
+        role,
+        joined: !matches!(state, State::NeverStarted { .. }),
+        state,
+        rule: Some(rule()),
+        skipped: false,
+        busy: None,
+        efforts: Vec::new(),
+        retry: None,
+        irreplaceable: None,
+        fitting: 2,
+        told: false,
+    }
+}
+
+fn sick(since: i64) -> State {
+    State::Sick {
+        since: at(since),
+        what: "its kubelet is silent".into(),
+    }
+}
+
+/// Three control planes and seven workers, all well, and two spare Hosts.
+fn ward(now: i64) -> Ward {
+    let control_planes = (1..=3).map(|number| (format!("c{number}"), Role::ControlPlane));
+    let workers = (1..=7).map(|number| (format!("w{number}"), Role::Worker));
+    Ward {
+        now: at(now),
+        patients: control_planes
+            .chain(workers)
+            .map(|(name, role)| patient(&name, role, State::Well))
+            .collect(),
+        unreachable: None,
+        etcd: None,
+        paused: false,
+        lock_known: true,
+        change: None,
+        stacked: true,
+        elsewhere: 0,
+        was_too_many: false,
+        calm_since: None,
+        spares: Spares { free: 2, awaited: 0 },
+    }
+}
+
+impl Ward {
+    fn of(&mut self, name: &str) -> &mut Patient {
+        self.patients
+            .iter_mut()
+            .find(|patient| patient.name == name)
+            .unwrap()
+    }
+
+    fn sicken(&mut self, names: &[&str], since: i64) {
+        for name in names {
+            self.of(name).state = sick(since);
+        }
+    }
+
+    fn verdict(&self, name: &str) -> Verdict {
+        let round = decide(self);
+        let verdict = round.verdicts.into_iter().find(|verdict| verdict.machine == name);
+        verdict.unwrap_or_else(|| panic!("nothing is said of {name}"))
+    }
+}
+
+fn effort(action: Action, made: i64, ended: i64, result: EffortResult) -> Effort {
+    Effort {
+        run: format!("r{made}"),
+        action,
+        made: at(made),
+        ended: at(ended),
+        retry: None,
+        result,
+    }
+}
+
+fn failure(reason: &str) -> Failure {
+    Failure {
+        reason: reason.into(),
+        message: format!("{reason} it was"),
+        retriable: true,
+        unreachable: reason == "Unreachable" || reason == "AuthenticationFailed",
+        interrupted: matches!(
+            reason,
+            "Unknown" | "DeadlineExceeded" | "JobDeleted" | "NotStarted"
+        ),
+    }
+}
+
+/// `Rebooting begins Reboot`, `WaitsForNode Reboot`, `QuorumRisk`.
+fn short(verdict: &Verdict) -> String {
+    let begins = verdict.begin.as_ref().map(|_| " begins").unwrap_or_default();
+    let action = verdict.action.map(|action| format!(" {}", super::name(action)));
+    format!("{}{begins}{}", verdict.reason, action.unwrap_or_default())
+}
+
+fn failed(reason: &str) -> EffortResult {
+    EffortResult::Failed(failure(reason))
+}
+
+fn not_tried(reason: &str) -> EffortResult {
+    EffortResult::NotTried(failure(reason))
+}
+
+/// What is decided about worker w1, sick since noon, after these efforts.
+fn after(now: i64, efforts: Vec<Effort>) -> Verdict {
+    let mut ward = ward(now);
+    ward.sicken(&["w1"], 0);
+    ward.of("w1").efforts = efforts;
+    ward.verdict("w1")
+}
+
+#[test]
+fn a_node_that_is_not_ready_is_given_time_first() {
+    let waits = after(299, vec![]);
+    assert_eq!(short(&waits), "Waiting");
+    assert_eq!(
+        waits.message,
+        "its kubelet is silent since 12:00:00 UTC; RestartServices follows at 12:05:00 UTC if that stays so"
+    );
+    assert_eq!(waits.until, Some(at(300)));
+    assert_eq!(
+        short(&after(300, vec![])),
+        "RestartingServices begins RestartServices"
+    );
+}
+
+#[test]
+fn each_action_is_waited_for_before_the_next() {
+    use Action::{Reboot, RestartServices};
+    use EffortResult::{Done, UnderWay};
+    let restart = |result| effort(RestartServices, 300, 310, result);
+    let check = |now, efforts: Vec<Effort>, expected: &str| {
+        let verdict = after(now, efforts);
+        assert_eq!(short(&verdict), expected, "{}", verdict.message);
+    };
+    check(305, vec![restart(UnderWay)], "RestartingServices RestartServices");
+    check(311, vec![restart(Done)], "WaitsForNode RestartServices");
+    check(489, vec![restart(Done)], "WaitsForNode RestartServices");
+    check(490, vec![restart(Done)], "Rebooting begins Reboot");
+    let rebooted = vec![restart(Done), effort(Reboot, 490, 520, Done)];
+    check(699, rebooted.clone(), "WaitsForNode Reboot");
+    check(700, rebooted, "Replacing begins Replace");
+}
+
+#[test]
+fn what_failed_on_the_machine_counts_as_tried() {
+    let efforts = vec![effort(Action::RestartServices, 300, 310, failed("TaskFailed"))];
+    assert_eq!(
+        short(&after(400, efforts.clone())),
+        "WaitsForNode RestartServices"
+    );
+    let next = after(490, efforts);
+    assert_eq!(short(&next), "Rebooting begins Reboot");
+    assert!(
+        next.message
+            .contains("RestartServices failed, run r300: TaskFailed it was"),
+        "{}",
+        next.message
+    );
+}
+
+#[test]
+fn a_machine_that_ssh_does_not_reach_is_not_rebooted_but_replaced() {
+    let efforts = vec![effort(Action::RestartServices, 300, 310, failed("Unreachable"))];
+    assert_eq!(
+        short(&after(400, efforts.clone())),
+        "WaitsForNode RestartServices"
+    );
+    assert_eq!(short(&after(490, efforts.clone())), "Replacing begins Replace");
+
+    let mut ward = ward(490);
+    ward.sicken(&["w1"], 0);
+    let patient = ward.of("w1");
+    patient.efforts = efforts;
+    patient.rule.as_mut().unwrap().remediation.actions = vec![Action::RestartServices, Action::Reboot];
+    let verdict = ward.verdict("w1");
+    assert_eq!(short(&verdict), "NothingLeftToTry");
+    assert!(
+        verdict.message.contains("Replace is not among the actions"),
+        "{}",
+        verdict.message
+    );
+}
+
+/// Rows 13, 14, 15 and 18: contact lost, the Job deleted.
+#[test]
+fn an_action_that_was_interrupted_is_tried_again_three_times_at_most() {
+    let lost = |made, ended| effort(Action::RestartServices, made, ended, failed("Unknown"));
+    let first = vec![lost(300, 310)];
+    assert_eq!(short(&after(311, first.clone())), "Unknown");
+    assert_eq!(
+        short(&after(325, first)),
+        "RestartingServices begins RestartServices"
+    );
+    let thrice = vec![lost(300, 310), lost(325, 335), lost(365, 375)];
+    assert_eq!(short(&after(600, thrice)), "Rebooting begins Reboot");
+}
+
+/// Rows 16, 25 and 26: nothing came to the machine, and it is not to blame.
+#[test]
+fn a_machine_is_not_replaced_for_a_wrong_key_or_an_executor_that_does_not_start() {
+    for reason in [
+        "AuthenticationFailed",
+        "HostKeyChanged",
+        "NotStarted",
+        "SecretNotFound",
+    ] {
+        let mut efforts = vec![];
+        let mut now = 300;
+        for _ in 0..9 {
+            efforts.push(effort(Action::RestartServices, now, now + 5, not_tried(reason)));
+            assert_eq!(short(&after(now + 6, efforts.clone())), reason);
+            now += 700;
+            assert_eq!(
+                short(&after(now, efforts.clone())),
+                "RestartingServices begins RestartServices"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_a_person_canceled_is_not_begun_again_until_asked_for() {
+    let mut canceled = ward(9_000);
+    canceled.sicken(&["w1"], 0);
+    canceled.of("w1").efforts = vec![effort(Action::RestartServices, 300, 310, EffortResult::Canceled)];
+    assert_eq!(short(&canceled.verdict("w1")), "Canceled");
+    canceled.of("w1").retry = Some("1".into());
+    let verdict = canceled.verdict("w1");
+    assert_eq!(short(&verdict), "RestartingServices begins RestartServices");
+    assert_eq!(verdict.begin.unwrap().retry.as_deref(), Some("1"));
+    let answered = Effort {
+        retry: Some("1".into()),
+        ..effort(Action::RestartServices, 9_000, 9_010, EffortResult::Canceled)
+    };
+    canceled.of("w1").efforts.push(answered);
+    assert_eq!(short(&canceled.verdict("w1")), "Canceled");
+}
+
+#[test]
+fn a_machine_that_falls_sick_again_soon_goes_on_with_the_next_action_and_later_begins_anew() {
+    let of = |sick_since: i64, now: i64| {
+        let mut ward = ward(now);
+        ward.sicken(&["w1"], sick_since);
+        ward.of("w1").efforts = vec![effort(Action::RestartServices, 300, 310, EffortResult::Done)];
+        short(&ward.verdict("w1"))
+    };
+    assert_eq!(of(1_800, 2_100), "Rebooting begins Reboot");
+    assert_eq!(
+        of(310 + 3_601, 310 + 4_000),
+        "RestartingServices begins RestartServices"
+    );
+}
+
+#[test]
+fn a_machine_that_never_started_is_replaced() {
+    let mut ward = ward(1_799);
+    let patient = ward.of("w1");
+    patient.joined = false;
+    patient.state = State::NeverStarted {
+        since: at(0),
+        what: "it has not become part of the cluster: Unreachable: SSH does not answer".into(),
+    };
+    assert_eq!(short(&ward.verdict("w1")), "Waiting");
+    ward.now = at(1_800);
+    assert_eq!(short(&ward.verdict("w1")), "Replacing begins Replace");
+    ward.of("w1").rule.as_mut().unwrap().remediation.actions = vec![Action::Reboot];
+    assert_eq!(short(&ward.verdict("w1")), "NothingLeftToTry");
+}
+
+/// Every reason not to act, with a word of its sentence.
+#[test]
+fn whatever_keeps_a_repair_from_beginning_is_said() {
+    let check = |change: &dyn Fn(&mut Ward), reason: &str, says: &str| {
+        let mut ward = ward(300);
+        ward.sicken(&["w1"], 0);
+        change(&mut ward);
+        let verdict = ward.verdict("w1");
+        assert_eq!(short(&verdict), reason, "{}", verdict.message);
+        assert!(verdict.message.contains(says), "{}", verdict.message);
+        assert!(
+            verdict.message.contains("its kubelet is silent"),
+            "{}",
+            verdict.message
+        );
+    };
+    check(&|ward| ward.paused = true, "ClusterPaused", "spec.paused");
+    check(&|ward| ward.lock_known = false, "LockClosed", "lock");
+    check(
+        &|ward| ward.of("w1").rule.as_mut().unwrap().remediation.paused = true,
+        "RemediationPaused",
+        "RemediationPolicy p is paused",
+    );
+    check(
+        &|ward| ward.of("w1").skipped = true,
+        "Skipped",
+        "clusterwright.dev/skip-remediation",
+    );
+    check(
+        &|ward| ward.unreachable = Some("the API does not answer".into()),
+        "ClusterUnreachable",
+        "the API does not answer",
+    );
+    check(
+        &|ward| ward.etcd = Some("no leader".into()),
+        "EtcdUnhealthy",
+        "no leader",
+    );
+    check(
+        &|ward| ward.sicken(&["w2", "w3", "w4"], 290),
+        "TooManyUnhealthy",
+        "4 of 10 machines are sick at once, more than maxUnhealthy 30% (3)",
+    );
+    check(
+        &|ward| ward.calm_since = Some(at(100)),
+        "CoolingDown",
+        "before 12:06:40 UTC",
+    );
+    check(
+        &|ward| ward.of("w1").busy = Some("by-hand".into()),
+        "RunUnderWay",
+        "RestartServices waits for run by-hand",
+    );
+    check(
+        &|ward| ward.elsewhere = 5,
+        "BudgetExhausted",
+        "5 machines of this namespace are under repair, and maxConcurrent of RemediationPolicy p is 5",
+    );
+    let replace = |ward: &mut Ward| {
+        ward.of("w1").rule.as_mut().unwrap().remediation.actions = vec![Action::Replace];
+    };
+    check(
+        &|ward| {
+            replace(ward);
+            ward.of("w1").irreplaceable = Some("its MachineSet s is in mode Manual".into());
+        },
+        "NotReplaceable",
+        "mode Manual",
+    );
+    check(
+        &|ward| {
+            replace(ward);
+            ward.of("w1").fitting = 0;
+        },
+        "NoSpareHost",
+        "no spare Host would do in its place (2 free)",
+    );
+    check(
+        &|ward| {
+            replace(ward);
+            ward.spares.awaited = 2;
+        },
+        "NoSpareHost",
+        "2 spare Hosts would do in its place, and 2 machines wait for them already",
+    );
+    check(
+        &|ward| {
+            replace(ward);
+            ward.of("w1").rule.as_mut().unwrap().remediation.keep_spare_hosts = 2;
+        },
+        "KeepsSpareHosts",
+        "keepSpareHosts is 2",
+    );
+}
+
+#[test]
+fn one_control_plane_at_a_time_and_never_below_a_majority() {
+    let check = |change: &dyn Fn(&mut Ward), expected: [&str; 2]| {
+        let mut ward = ward(300);
+        for name in ["c1", "c2"] {
+            ward.of(name).rule.as_mut().unwrap().remediation.max_unhealthy = IntOrString::Int(3);
+        }
+        ward.patients.iter_mut().for_each(|patient| patient.rule = None);
+        for name in ["c1", "c2"] {
+            let mut allows = rule();
+            allows.remediation.max_unhealthy = IntOrString::Int(3);
+            ward.of(name).rule = Some(allows);
+        }
+        ward.sicken(&["c1"], 0);
+        change(&mut ward);
+        let round = decide(&ward);
+        let found: Vec<String> = round.verdicts.iter().map(short).collect();
+        assert_eq!(
+            found,
+            expected
+                .into_iter()
+                .filter(|one| !one.is_empty())
+                .collect::<Vec<_>>()
+        );
+    };
+    let only = |ward: &mut Ward, action| {
+        for name in ["c1", "c2"] {
+            ward.of(name).rule.as_mut().unwrap().remediation.actions = vec![action];
+        }
+    };
+    check(&|_| {}, ["RestartingServices begins RestartServices", ""]);
+    check(
+        &|ward| ward.sicken(&["c2"], 0),
+        ["RestartingServices begins RestartServices", "OneAtATime"],
+    );
+    check(&|ward| ward.change = Some("c3 leaves".into()), ["OneAtATime", ""]);
+    check(
+        &|ward| only(ward, Action::Reboot),
+        ["Rebooting begins Reboot", ""],
+    );
+    check(
+        &|ward| only(ward, Action::Replace),
+        ["Replacing begins Replace", ""],
+    );
+    for action in [Action::Reboot, Action::Replace] {
+        let two = |ward: &mut Ward| {
+            only(ward, action);
+            ward.sicken(&["c2"], 0);
+        };
+        check(&two, ["QuorumRisk", "QuorumRisk"]);
+        let alone = |ward: &mut Ward| {
+            only(ward, action);
+            ward.patients
+                .retain(|patient| patient.role == Role::Worker || patient.name == "c1");
+            let spare = ward.of("w1").clone();
+            // The helper above speaks of c2.
+            ward.patients.push(Patient {
+                name: "c2".into(),
+                rule: None,
+                ..spare
+            });
+        };
+        check(&alone, ["QuorumRisk", ""]);
+    }
+}
+
+#[test]
+fn after_many_at_once_things_are_left_to_settle() {
+    let mut ward = ward(300);
+    ward.sicken(&["w1", "w2", "w3", "w4"], 0);
+    let round = decide(&ward);
+    assert!(round.too_many && round.calm_since.is_none());
+    assert!(
+        round
+            .verdicts
+            .iter()
+            .all(|verdict| verdict.reason == "TooManyUnhealthy")
+    );
+
+    ward.was_too_many = true;
+    ward.now = at(400);
+    ward.of("w4").state = State::Well;
+    let round = decide(&ward);
+    assert_eq!(round.calm_since, Some(at(400)));
+    assert!(
+        round
+            .verdicts
+            .iter()
+            .all(|verdict| verdict.reason == "CoolingDown")
+    );
+    assert_eq!(round.look_again, Some(at(700)));
+
+    (ward.was_too_many, ward.calm_since) = (false, round.calm_since);
+    ward.now = at(700);
+    assert!(
+        decide(&ward)
+            .verdicts
+            .iter()
+            .all(|verdict| verdict.begin.is_some())
+    );
+}
+
+#[test]
+fn a_cluster_out_of_reach_freezes_all_and_ends_no_cooldown() {
+    let mut ward = ward(9_000);
+    ward.unreachable = Some("the API does not answer".into());
+    ward.was_too_many = true;
+    ward.patients
+        .iter_mut()
+        .for_each(|patient| patient.state = State::Unknown);
+    ward.of("w1").told = true;
+    ward.of("w2").efforts = vec![effort(Action::Reboot, 8_990, 8_990, EffortResult::UnderWay)];
+    let round = decide(&ward);
+    let found: Vec<String> = round.verdicts.iter().map(short).collect();
+    assert_eq!(found, ["ClusterUnreachable", "Rebooting Reboot"]);
+    assert!(round.too_many && round.calm_since.is_none());
+}
+
+#[test]
+fn what_is_under_way_is_counted_before_anything_begins() {
+    let mut ward = ward(900);
+    ward.sicken(&["w1", "w2"], 0);
+    for name in ["w1", "w2"] {
+        ward.of(name).rule.as_mut().unwrap().remediation.max_concurrent = 1;
+    }
+    ward.of("w2").efforts = vec![effort(Action::RestartServices, 890, 890, EffortResult::UnderWay)];
+    assert_eq!(short(&ward.verdict("w1")), "BudgetExhausted");
+    ward.of("w2").efforts = vec![effort(Action::RestartServices, 700, 800, EffortResult::Done)];
+    assert_eq!(short(&ward.verdict("w1")), "BudgetExhausted", "it is waited for");
+}
