@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import ssl
+import time
 import urllib.parse
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
@@ -14,6 +16,9 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.command impo
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 LOCAL = "https://127.0.0.1:2379"
+# How a member is. A member is well only while a majority agrees with it.
+WELL, LEADERLESS, SILENT, UNCLEAR = "well", "without a leader", "silent", "unclear"
+PATIENCE_SECONDS = 30
 
 
 class Etcd:
@@ -32,16 +37,40 @@ class Etcd:
         """The same cluster through those of the endpoints that are healthy: a dead one costs each command its patience."""
         return self.at([endpoint for endpoint in self.endpoints if self.healthy_at(endpoint)])
 
+    def alive_soon(self) -> Etcd:
+        """Like alive, with patience for machines that are busy."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            alive = self.alive()
+            if alive.endpoints or not self.endpoints or time.monotonic() > deadline:
+                return alive
+            time.sleep(1)
+
     def healthy(self) -> bool:
         """Whether every endpoint answers and has a leader; what is wrong is in `said`."""
         return all(self.healthy_at(endpoint) for endpoint in self.endpoints)
 
     def healthy_at(self, endpoint: str) -> bool:
+        return self.look(endpoint) == WELL
+
+    def healthy_soon(self, endpoint: str) -> bool:
+        """Like healthy_at, with patience for a machine that is busy."""
+        return any(self.healthy_at(endpoint) for _try in range(3))
+
+    def look(self, endpoint: str) -> str:
+        """How the member is; what it said is in `said`."""
         address = urllib.parse.urlsplit(endpoint)
+        target = (address.hostname or "", address.port or 2379)
+        try:
+            # The kernel answers for a process that is busy, so whoever refuses this is not there.
+            socket.create_connection(target, timeout=5).close()
+        except OSError as error:
+            self.said = f"{endpoint}: {error}"
+            return SILENT
         try:
             context = ssl.create_default_context(cafile=f"{self.pki}/ca.crt")
             context.load_cert_chain(f"{self.pki}/healthcheck-client.crt", f"{self.pki}/healthcheck-client.key")
-            connection = http.client.HTTPSConnection(address.hostname or "", address.port or 2379, timeout=5, context=context)
+            connection = http.client.HTTPSConnection(*target, timeout=5, context=context)
             try:
                 connection.request("GET", "/health")
                 answer = connection.getresponse()
@@ -50,9 +79,11 @@ class Etcd:
                 connection.close()
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.said = f"{endpoint}: {error}"
-            return False
+            return UNCLEAR
         self.said = f"{endpoint}: {body.get('reason') or 'unhealthy'}"
-        return body.get("health") == "true"
+        if body.get("health") == "true":
+            return WELL
+        return LEADERLESS if "NO LEADER" in str(body.get("reason")) else UNCLEAR
 
     def command(self, *arguments: str, timeout: float = 20) -> str:
         """What etcdctl says."""
@@ -67,7 +98,9 @@ class Etcd:
             timeout=timeout,
         )
         if not output.ok:
-            raise StepFailure("EtcdUnhealthy", f"etcdctl {' '.join(arguments[:2])}: {output.said}")
+            # Above its last line are its client's own notes.
+            said = (output.said.splitlines() or [""])[-1]
+            raise StepFailure("EtcdUnhealthy", f"etcdctl {' '.join(arguments[:2])}: {said}")
         return output.out
 
     def etcdctl(self, *arguments: str, timeout: float = 20):
@@ -104,7 +137,7 @@ class Etcd:
         if leaving.get("isLearner"):
             return
         stay = [member for member in self.members() if not member.get("isLearner") and member["ID"] != leaving["ID"]]
-        well = [member for member in stay if any(self.healthy_at(url) for url in member.get("clientURLs") or [])]
+        well = [member for member in stay if any(self.healthy_soon(url) for url in member.get("clientURLs") or [])]
         if len(well) < len(stay) // 2 + 1:
             sick = ", ".join(label(member) for member in stay if member not in well) or "nobody"
             raise StepFailure(

@@ -156,7 +156,7 @@ def clear_the_way(params: dict, others: Etcd, members: list) -> None:
                 )
         elif member.get("isLearner"):
             others.remove(member)
-        elif not any(others.healthy_at(url) for url in member.get("clientURLs") or []):
+        elif not any(others.healthy_soon(url) for url in member.get("clientURLs") or []):
             raise StepFailure(
                 "EtcdMemberInTheWay",
                 f"member {label(member)} is not healthy and not one of etcd_members: take it out first (remove-etcd-member)",
@@ -197,7 +197,8 @@ def initial_pairs(params: dict, others: Etcd) -> list | None:
             check_new(params, others, data)
             return None
         return [f"{member['name']}={member['peer_url']}" for member in params["members"]]
-    alive = others.alive()
+    # One that has joined before starts without the others.
+    alive = others.alive() if data is not None and joined() else others.alive_soon()
     if alive.endpoints:
         return become_learner(params, alive)
     if data is None:
@@ -226,7 +227,9 @@ def work(call) -> dict:
     acted = units.ensure(UNIT, restart, check=check, block=False)
     if not check:
         # The only member is no learner, and has no other to ask.
-        alive = others.alive() if params["state"] == "existing" else others.at([])
+        alive = others.at([])
+        if params["state"] == "existing":
+            alive = others.alive() if joined() else others.alive_soon()
         if alive.endpoints:
             acted = alive.promote(peer_url, params["catch_up_seconds"], lambda: units.journal(UNIT)) or acted
         wait(

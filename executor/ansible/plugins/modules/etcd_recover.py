@@ -48,11 +48,12 @@ author:
 
 import os
 import shutil
+import time
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import etcd_data, files, healthz, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
-from ansible_collections.clusterwright.cluster.plugins.module_utils.etcd import LOCAL, Etcd
+from ansible_collections.clusterwright.cluster.plugins.module_utils.etcd import LOCAL, UNCLEAR, WELL, Etcd
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 UNIT = "etcd.service"
@@ -60,6 +61,8 @@ UNIT = "etcd.service"
 DROP_IN = f"/run/systemd/system/{UNIT}.d/force-new-cluster.conf"
 DROP_IN_TEXT = "# Written by clusterwright.\n[Service]\nEnvironment=ETCD_FORCE_NEW_CLUSTER=true\n"
 COPY = "before-recovery"
+LOOKS = 3
+LOOK_SECONDS = 2
 
 
 def alone(local: Etcd) -> bool:
@@ -68,13 +71,24 @@ def alone(local: Etcd) -> bool:
 
 
 def check_quorum_is_lost(params: dict, local: Etcd) -> None:
-    """A member says that it is healthy only while a majority agrees with it."""
-    well = [endpoint for endpoint in [LOCAL, *params["others"]] if local.healthy_at(endpoint)]
-    if well:
-        raise StepFailure(
-            "QuorumNotLost",
-            f"etcd has a majority ({', '.join(well)} is healthy): nothing was done; take dead members out one by one (remove-etcd-member)",
-        )
+    """Every member that is known is silent or says that it has no leader, three times, for longer than an election takes."""
+    endpoints = [LOCAL, *params["others"]]
+    deadline = time.monotonic() + params["timeout_seconds"]
+    sure = 0
+    while sure < LOOKS:
+        seen = {endpoint: local.look(endpoint) for endpoint in endpoints}
+        well = [endpoint for endpoint, how in seen.items() if how == WELL]
+        if well:
+            raise StepFailure(
+                "QuorumNotLost",
+                f"etcd has a majority ({', '.join(well)} is healthy): nothing was done; take dead members out one by one (remove-etcd-member)",
+            )
+        sure = 0 if UNCLEAR in seen.values() else sure + 1
+        if time.monotonic() > deadline:
+            text = ", ".join(f"{endpoint} is {how}" for endpoint, how in seen.items())
+            raise StepFailure("QuorumUnclear", f"nothing was done, since etcd may have a majority: {text}")
+        if sure < LOOKS:
+            time.sleep(LOOK_SECONDS)
 
 
 def keep_copy(directory: str) -> str:

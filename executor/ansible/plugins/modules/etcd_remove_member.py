@@ -67,7 +67,7 @@ def hand_over(local: Etcd, leaving: dict) -> bool:
 def work(call) -> dict:
     params = call.params
     local = Etcd(params["pki_directory"], [LOCAL])
-    if not local.healthy():
+    if not local.alive_soon().endpoints:
         raise StepFailure("EtcdUnhealthy", f"the member of this machine is not healthy: {local.said}: ask another one")
     _cluster, this, members = local.list()
     leaving = find(params, members)

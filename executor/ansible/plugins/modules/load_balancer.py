@@ -126,7 +126,7 @@ def check_text(port: int) -> str:
 # Written by clusterwright. Usage: clusterwright-check-endpoint alive|serves
 exec 3<>/dev/tcp/127.0.0.1/{port} || exit 1
 printf 'GET /%s HTTP/1.0\\r\\n\\r\\n' "$1" >&3
-read -r -t 1 line <&3 || exit 1
+read -r -t 2 line <&3 || exit 1
 [[ $line == *" 200 "* ]]
 """
 
@@ -141,7 +141,9 @@ global
     log stdout format raw local0 warning
     user haproxy
     group haproxy
-    maxconn 20000
+    maxconn 8000
+    # A machine with lower limits serves fewer, and does not fail.
+    no strict-limits
 
 defaults
     log global
@@ -197,16 +199,16 @@ global_defs {{
 vrrp_script alive {{
     script "{CHECK} alive"
     interval 1
-    timeout 2
-    fall 2
+    timeout 3
+    fall 3
     rise 1
 }}
 
 vrrp_script serves {{
     script "{CHECK} serves"
     interval 1
-    timeout 2
-    fall 2
+    timeout 3
+    fall 3
     rise 1
     weight -50
 }}
