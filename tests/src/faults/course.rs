@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use crds::PlaybookRun;
 use jiff::Timestamp;
 use lab::machines::Machine;
 use serde_json::json;
@@ -25,6 +26,8 @@ use struck::Struck;
 const CLUSTER: &str = "c";
 /// How often is looked where the install is.
 const GLANCE: Duration = Duration::from_millis(15);
+/// How often is tried to take aim at what is not there yet.
+const AIM: Duration = Duration::from_millis(50);
 /// All of an install, with all its hits.
 const DEADLINE: Duration = Duration::from_secs(3600);
 /// Without a sign of progress an install has failed.
@@ -150,6 +153,7 @@ impl Course<'_> {
         let until = Instant::now() + DEADLINE;
         let mut moved = (Instant::now(), None);
         let mut aim: Option<Aim> = None;
+        let mut missed = Instant::now();
         while Instant::now() < until && moved.0.elapsed() < PATIENCE && !self.lost {
             self.trail.read();
             let latest = self.trail.latest().cloned();
@@ -157,8 +161,11 @@ impl Course<'_> {
                 moved = (Instant::now(), latest.clone());
             }
             let following = self.struck.last().is_some_and(|struck| !struck.is_over());
-            if let Some(mark) = &latest {
-                self.take_aim(mark, following, &mut aim).await?;
+            if let Some((run, place)) = self.under_way(latest.as_ref())
+                && missed.elapsed() >= AIM
+                && !self.take_aim(&run, place, following, &mut aim).await?
+            {
+                missed = Instant::now();
             }
             if following {
                 self.follow().await?;
@@ -186,33 +193,53 @@ impl Course<'_> {
         })
     }
 
-    /// Takes aim at the run under way, also while the hit before is recovered from: a step may last a fifth of a second.
-    async fn take_aim(&mut self, mark: &Mark, following: bool, aim: &mut Option<Aim>) -> Result<()> {
-        let Some(fault) = self.next_fault(mark.place) else {
-            return Ok(());
+    /// The run under way and the step that it is in; or one that is there and has not begun a command, and its first.
+    fn under_way(&self, latest: Option<&Mark>) -> Option<(String, Place)> {
+        let new = |name: &str, run: &PlaybookRun| !is_over(run.status.as_ref()) && !self.trail.knows(name);
+        self.sight.with(|view| {
+            if let Some(mark) = latest.filter(|mark| !is_over(view.run(&mark.run))) {
+                return Some((mark.run.clone(), mark.place));
+            }
+            view.runs
+                .iter()
+                .filter(|(name, run)| new(name, run))
+                .find_map(|(name, run)| Some((name.clone(), Place::first(run.spec.intent)?)))
+        })
+    }
+
+    /// Takes aim at the run under way, also before its first command and while the hit before is recovered from: a step
+    /// may last a fifth of a second. False if none can be taken yet.
+    async fn take_aim(
+        &mut self,
+        run: &str,
+        place: Place,
+        following: bool,
+        aim: &mut Option<Aim>,
+    ) -> Result<bool> {
+        let Some(fault) = self.next_fault(place) else {
+            return Ok(true);
         };
         let known = aim
             .as_ref()
-            .is_some_and(|aim| aim.run == mark.run && aim.fault == fault);
-        let hit = self
-            .struck
-            .last()
-            .is_some_and(|struck| struck.aim.run == mark.run);
+            .is_some_and(|aim| aim.run == run && aim.fault == fault);
+        let hit = self.struck.last().is_some_and(|struck| struck.aim.run == run);
         // Who leads may change until all is as before.
         if known || (following && (hit || fault.hits_the_operator())) {
-            return Ok(());
+            return Ok(true);
         }
-        let machine =
-            inject::machine_of(&self.machines, mark.place.intent).context("the machine is missing")?;
-        match inject::aim(self.scenario, fault, &mark.run, machine).await {
-            Ok(taken) => *aim = Some(taken),
-            // The run may be over, or no operator lead yet: the next look tells.
+        let machine = inject::machine_of(&self.machines, place.intent).context("the machine is missing")?;
+        match inject::aim(self.scenario, fault, run, machine).await {
+            Ok(taken) => {
+                *aim = Some(taken);
+                Ok(true)
+            }
+            // The run may be over or have no Pod, or no operator lead yet: the next look tells.
             Err(error) => {
                 self.aimless
-                    .insert(mark.place, format!("no aim could be taken: {error:#}"));
+                    .insert(place, format!("no aim could be taken: {error:#}"));
+                Ok(false)
             }
         }
-        Ok(())
     }
 
     /// Hits the run when it is in a step that is asked for.
@@ -260,8 +287,14 @@ impl Course<'_> {
             }
             tokio::time::sleep((moment - since).min(GLANCE)).await;
         }
+        let before = Timestamp::now();
         let undo = inject::strike(self.scenario, CLUSTER, fault, place, &aim, self.schedule).await;
-        let acted = Timestamp::now();
+        // A power cut is one signal; it is the machine that takes its time to be gone.
+        let acted = if fault.is_one_signal() {
+            before
+        } else {
+            Timestamp::now()
+        };
         let undo = undo.with_context(|| format!("failed to inject {} in {place}", fault.name()))?;
         // What the guard wrote before the hit is there within a moment.
         tokio::time::sleep(GLANCE * 2).await;

@@ -114,6 +114,11 @@ impl Fault {
         matches!(self, Fault::OperatorKilled | Fault::OperatorStopped)
     }
 
+    /// Whether it is done with one signal.
+    pub fn is_one_signal(self) -> bool {
+        matches!(self, Fault::NodeLost | Fault::PowerLost)
+    }
+
     /// Whether the run that was under way must end as if nothing had happened.
     pub fn leaves_the_run_alone(self) -> bool {
         self.hits_the_operator()
@@ -180,6 +185,11 @@ impl Place {
             steps.iter().map(|step| Place { intent, step: *step }).collect()
         };
         [of(Intent::Install, &install), of(Intent::Join, &join)].concat()
+    }
+
+    /// The first step of a run of this intent.
+    pub fn first(intent: Intent) -> Option<Self> {
+        Self::all().into_iter().find(|place| place.intent == intent)
     }
 
     /// The place of this name.

@@ -107,6 +107,11 @@ impl Trail {
         of_run.max_by_key(|mark| mark.at).map(|mark| mark.place)
     }
 
+    /// Whether a run has begun a command.
+    pub fn knows(&self, run: &str) -> bool {
+        self.marks_of(run).next().is_some()
+    }
+
     /// Whether a run began a command after that time.
     pub fn goes_on(&self, run: &str, after: Timestamp) -> bool {
         self.marks_of(run).any(|mark| mark.at > after)
