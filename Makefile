@@ -28,6 +28,10 @@ SEED ?= 1
 faults: ## Hit installs with every fault in every step: make faults SEED=n (over an hour)
 	@hack/faults --seed $(SEED) $(ARGS)
 
+.PHONY: lifecycle
+lifecycle: ## Grow, shrink, break and repair real clusters: make lifecycle ARGS='--scenario grow' (under an hour)
+	@hack/lifecycle $(ARGS)
+
 .PHONY: lab-up
 lab-up: ## Start the lab: metadata cluster, artifact bundle, operator
 	@$(LAB) up
@@ -54,8 +58,9 @@ crds: ## Write the CustomResourceDefinitions and docs/api.md from the types
 	@cargo run --quiet --package crds --example api_docs -- docs/api.md
 
 .PHONY: bench
-bench: ## Measure a ClusterDeployment against bare kubeadm over SSH, in one run
+bench: ## Measure clusters and their changes against bare kubeadm over SSH, in one run
 	@hack/bench/run
+	@hack/bench/lifecycle
 
 .PHONY: lint
 lint: ## Formatting, clippy, ansible-lint, yamllint, shellcheck
