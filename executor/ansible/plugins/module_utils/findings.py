@@ -15,7 +15,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle impor
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import find
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import error, warning
-from ansible_collections.clusterwright.cluster.plugins.module_utils.network_findings import neighbours, networks
+from ansible_collections.clusterwright.cluster.plugins.module_utils.network_findings import endpoint, neighbours, networks
 
 TESTED = {("debian", "12")}
 WRITTEN_FOR = {("debian", "13"), ("ubuntu", "22.04"), ("ubuntu", "24.04")}
@@ -29,6 +29,7 @@ PORTS = {
     "worker": (10250,),
 }
 PROGRAMS = ("ip", "iptables", "mount", "nsenter", "modprobe", "sysctl", "systemctl", "nft")
+BALANCER_PROGRAMS = ("haproxy", "keepalived")
 
 
 def distribution(params: dict) -> list:
@@ -85,7 +86,8 @@ def kernel(params: dict) -> list:
         )
     if machine.swaps() and not kind:
         found.append(warning("swap", f"swap is on ({', '.join(machine.swaps())}): the prepare step turns it off"))
-    missing = [program for program in PROGRAMS if not find(program)]
+    wanted = PROGRAMS + (BALANCER_PROGRAMS if params["virtual_ip"] else ())
+    missing = [program for program in wanted if not find(program)]
     if missing:
         found.append(error("programs", f"programs are missing: {', '.join(missing)}: run the bootstrap-os step"))
     return found
@@ -142,7 +144,7 @@ def artifacts(params: dict) -> list:
     return []
 
 
-CHECKS = (distribution, hardware, kernel, clock, remains, networks, neighbours, artifacts)
+CHECKS = (distribution, hardware, kernel, clock, remains, networks, neighbours, endpoint, artifacts)
 
 
 def all_findings(params: dict) -> list:

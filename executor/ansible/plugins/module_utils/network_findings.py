@@ -36,6 +36,39 @@ def networks(params: dict) -> list:
     return found
 
 
+def endpoint(params: dict) -> list:
+    """An address for keepalived must be nobody's yet, and one of the network that the machine is in."""
+    text = params["virtual_ip"]
+    if not text:
+        return []
+    try:
+        virtual = ipaddress.ip_address(text)
+    except ValueError as problem:
+        return [error("vip-invalid", f"the endpoint's address {text}: {problem}")]
+    nodes = {backend.rpartition(":")[0].strip("[]") for backend in params["backends"]} | {params["ip"]}
+    if text in nodes:
+        return [error("vip-is-node", f"VIPInUse: the endpoint's address {text} is a machine's own: choose a free one")]
+    device = params["virtual_ip_interface"] or interface_of(params["ip"])
+    around = [
+        ipaddress.ip_interface(f"{info['local']}/{info['prefixlen']}").network
+        for link in interfaces()
+        for info in link.get("addr_info", [])
+        if link.get("ifname") == device and info.get("scope") == "global" and info.get("local") != text
+    ]
+    if not any(virtual in network for network in around if network.version == virtual.version):
+        networks_ = ", ".join(map(str, around)) or "none"
+        return [error("vip-outside-subnet", f"the endpoint's address {text} is not in a network of {device or 'this machine'} ({networks_})")]
+    if params["cluster_exists"] or membership.belongs_to(params["identity"]):
+        # Its own control planes hold it.
+        return []
+    if text in addresses():
+        return [error("vip-in-use", f"VIPInUse: this machine has the endpoint's address {text} already: choose a free one")]
+    macs = arp.who_has(device, [text], 0.5).get(text)
+    if macs:
+        return [error("vip-in-use", f"VIPInUse by {' and '.join(sorted(macs))}: another machine answers for the endpoint's address {text}")]
+    return []
+
+
 def neighbours(params: dict) -> list:
     """Another cluster on this L2 network with the same range for Pods: its nodes would answer for our Pods' addresses."""
     if not params["bridge"] or membership.belongs_to(params["identity"]):

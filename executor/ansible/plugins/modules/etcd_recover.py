@@ -70,9 +70,18 @@ def alone(local: Etcd) -> bool:
     return local.healthy() and len(local.members()) == 1
 
 
+def known_here(local: Etcd) -> list:
+    """Client URLs of the members that this one remembers; none when it does not run."""
+    try:
+        members = local.etcdctl("member", "list", "--consistency=s")["members"]
+    except StepFailure:
+        return []
+    return [url for member in members for url in member.get("clientURLs") or []]
+
+
 def check_quorum_is_lost(params: dict, local: Etcd) -> None:
     """Every member that is known is silent or says that it has no leader, three times, for longer than an election takes."""
-    endpoints = [LOCAL, *params["others"]]
+    endpoints = sorted({LOCAL, *params["others"], *known_here(local)})
     deadline = time.monotonic() + params["timeout_seconds"]
     sure = 0
     while sure < LOOKS:
@@ -157,6 +166,8 @@ def work(call) -> dict:
         return {"changed": True, "msg": f"member {params['name']} is not healthy and alone: {local.said}"}
     if etcd_data.identity(params["data_directory"]) is None:
         raise StepFailure("EtcdDataMissing", f"{params['data_directory']} holds no data: choose another member")
+    # It tells of the others, and whether one of them leads.
+    units.ensure(UNIT, block=False)
     check_quorum_is_lost(params, local)
     said = force(params, local)
     if params["apiserver_address"]:

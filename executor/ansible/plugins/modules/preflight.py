@@ -41,6 +41,19 @@ options:
     description: Other machines of the cluster run already.
     type: bool
     default: false
+  virtual_ip:
+    description: The endpoint's address, where this machine will hold it. Empty - it will not.
+    type: str
+    default: ""
+  virtual_ip_interface:
+    description: Interface for it. Empty - the one with the machine's address.
+    type: str
+    default: ""
+  backends:
+    description: All API servers, as host:port.
+    type: list
+    elements: str
+    default: []
   artifacts_url:
     description: Address of the bundle.
     type: str
