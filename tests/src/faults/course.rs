@@ -287,15 +287,8 @@ impl Course<'_> {
             }
             tokio::time::sleep((moment - since).min(GLANCE)).await;
         }
-        let before = Timestamp::now();
-        let undo = inject::strike(self.scenario, CLUSTER, fault, place, &aim, self.schedule).await;
-        // A power cut is one signal; it is the machine that takes its time to be gone.
-        let acted = if fault.is_one_signal() {
-            before
-        } else {
-            Timestamp::now()
-        };
-        let undo = undo.with_context(|| format!("failed to inject {} in {place}", fault.name()))?;
+        let done = inject::strike(self.scenario, CLUSTER, fault, place, &aim, self.schedule).await;
+        let (acted, undo) = done.with_context(|| format!("failed to inject {} in {place}", fault.name()))?;
         // What the guard wrote before the hit is there within a moment.
         tokio::time::sleep(GLANCE * 2).await;
         self.trail.read();

@@ -114,11 +114,6 @@ impl Fault {
         matches!(self, Fault::OperatorKilled | Fault::OperatorStopped)
     }
 
-    /// Whether it is done with one signal.
-    pub fn is_one_signal(self) -> bool {
-        matches!(self, Fault::NodeLost | Fault::PowerLost)
-    }
-
     /// Whether the run that was under way must end as if nothing had happened.
     pub fn leaves_the_run_alone(self) -> bool {
         self.hits_the_operator()

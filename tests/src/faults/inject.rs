@@ -45,6 +45,7 @@ enum Target {
         processes: Vec<Identity>,
     },
     Node(Node),
+    Cable(String),
     Machine,
     Object,
 }
@@ -117,11 +118,8 @@ pub async fn aim(scenario: &Scenario, fault: Fault, run: &str, machine: &Machine
                 processes,
             }
         }
-        Fault::NetworkCut
-        | Fault::HostRebooted
-        | Fault::PowerLost
-        | Fault::HostKeySwapped
-        | Fault::DiskFull => Target::Machine,
+        Fault::NetworkCut => Target::Cable(block_in_place(|| machine::cable(machine))?),
+        Fault::HostRebooted | Fault::PowerLost | Fault::HostKeySwapped | Fault::DiskFull => Target::Machine,
         Fault::SpecEdited
         | Fault::InputsDeleted
         | Fault::SecretRotated
@@ -136,7 +134,7 @@ pub async fn aim(scenario: &Scenario, fault: Fault, run: &str, machine: &Machine
     })
 }
 
-/// Hits.
+/// Hits, and says when that was done.
 pub async fn strike(
     scenario: &Scenario,
     cluster: &str,
@@ -144,10 +142,11 @@ pub async fn strike(
     place: Place,
     aim: &Aim,
     schedule: Schedule,
-) -> Result<Undo> {
+) -> Result<(Timestamp, Undo)> {
     let outage = schedule.outage(fault, place);
     let machine = &aim.machine;
-    Ok(match (&aim.target, fault) {
+    let mut done = None;
+    let undo = match (&aim.target, fault) {
         (Target::Processes(processes), _) => {
             all(processes, Signal::SIGKILL)?;
             Undo::Nothing
@@ -164,11 +163,15 @@ pub async fn strike(
             all(processes, Signal::SIGSTOP)?;
             Undo::After(outage, Repair::Continue(processes.clone()))
         }
+        // A power cut is one signal; it is the machine that takes its time to be gone.
         (Target::Node(node), _) => {
+            done = Some(Timestamp::now());
             block_in_place(|| node.machine()?.kill())?;
             Undo::RunOver(Repair::StartNode(*node))
         }
-        (Target::Machine, Fault::NetworkCut) => {
+        (Target::Cable(cable), _) => {
+            block_in_place(|| machine::pull(cable))?;
+            done = Some(Timestamp::now());
             block_in_place(|| machine.partition())?;
             Undo::After(outage, Repair::Heal(machine.clone()))
         }
@@ -177,6 +180,7 @@ pub async fn strike(
             Undo::ByItself(spawn_blocking(move || machine.reboot()))
         }
         (Target::Machine, Fault::PowerLost) => {
+            done = Some(Timestamp::now());
             block_in_place(|| machine.kill())?;
             Undo::After(outage, Repair::Start(machine.clone()))
         }
@@ -189,7 +193,8 @@ pub async fn strike(
             Undo::RunOver(Repair::Disk(machine.clone()))
         }
         (Target::Object, fault) => objects(scenario, cluster, fault, &aim.run).await?,
-    })
+    };
+    Ok((done.unwrap_or_else(Timestamp::now), undo))
 }
 
 /// Takes it back.
