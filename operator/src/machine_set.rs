@@ -1,9 +1,10 @@
 //! MachineSet: observes a set and its Machines, makes and deletes Machines as planned.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crds::names::{condition, label};
-use crds::{ClusterDeployment, Host, Machine, MachineSet};
+use crds::names::{annotation, condition, label};
+use crds::{ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
 use kube::api::ListParams;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
@@ -22,8 +23,19 @@ use crate::execute::{self, Creation};
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     let cache = &ctx.cache;
     let of_machine = |machine: Arc<Machine>| {
-        let set = machine.labels().get(label::MACHINE_SET)?.clone();
-        Some(ObjectRef::<MachineSet>::new(&set).within(&machine.namespace().unwrap_or_default()))
+        let labelled = machine.labels().get(label::MACHINE_SET).cloned();
+        let owners = machine.owner_references().iter();
+        let owned = owners.filter(|owner| owner.controller == Some(true) && owner.kind == "MachineSet");
+        // Whoever takes the label off does not take the Machine from its set.
+        let names: BTreeSet<String> = labelled
+            .into_iter()
+            .chain(owned.map(|owner| owner.name.clone()))
+            .collect();
+        let namespace = machine.namespace().unwrap_or_default();
+        let sets = names
+            .into_iter()
+            .map(|name| ObjectRef::<MachineSet>::new(&name).within(&namespace));
+        sets.collect::<Vec<_>>()
     };
     let (of_host, of_deployment) = (ctx.clone(), ctx.clone());
     let controller = controller::of(ctx, &cache.machine_sets)
@@ -64,21 +76,25 @@ pub(crate) async fn pass(ctx: Arc<Context>, set: Arc<MachineSet>) -> Result<Pass
         .cluster_deployments
         .get(&namespace, &set.spec.cluster_name);
     let hosts = ctx.cache.hosts.list(&namespace, |_| true);
-    let decide = |set: &MachineSet, machines: &[Arc<Machine>]| {
+    let cluster = set.spec.cluster_name.clone();
+    let decide = |set: &MachineSet, machines: &[Arc<Machine>], runs: &[Arc<PlaybookRun>]| {
         plan::machine_set::plan(&Observed {
             now: now(),
             set,
             deployment: deployment.as_deref(),
             machines: &refs(machines),
             hosts: &refs(&hosts),
+            runs: &refs(runs),
         })
     };
-    let of_set = |machine: &Machine| {
-        machine.spec.cluster_name == set.spec.cluster_name
-            && machine.labels().get(label::MACHINE_SET) == Some(&name)
-    };
+    let of_cluster = |run: &PlaybookRun| run.spec.cluster_name.as_deref() == Some(cluster.as_str());
     let mut set = set.clone();
-    let mut plan = decide(&set, &ctx.cache.machines.list(&namespace, of_set));
+    let mut runs = ctx.cache.runs.list(&namespace, of_cluster);
+    let machines = ctx
+        .cache
+        .machines
+        .list(&namespace, |machine| machine.spec.cluster_name == cluster);
+    let mut plan = decide(&set, &machines, &runs);
     if !plan.steps.is_empty() {
         // Neither the count nor the Machines are believed from a cache when something is made or deleted for them.
         let api: Api<MachineSet> = Api::namespaced(ctx.client.clone(), &namespace);
@@ -91,19 +107,21 @@ pub(crate) async fn pass(ctx: Arc<Context>, set: Arc<MachineSet>) -> Result<Pass
         };
         set = Arc::new(live);
         let api: Api<Machine> = Api::namespaced(ctx.client.clone(), &namespace);
-        let labels = format!(
-            "{}={},{}={name}",
-            label::CLUSTER,
-            set.spec.cluster_name,
-            label::MACHINE_SET
-        );
-        let listed = api.list(&ListParams::default().labels(&labels)).await;
-        let listed = listed.doing(|| format!("list the Machines of MachineSet {name}"))?;
+        let of_cluster = ListParams::default().fields(&format!("spec.clusterName={cluster}"));
+        let listed = api.list(&of_cluster).await;
+        let listed = listed.doing(|| format!("list the Machines of cluster {cluster}"))?;
         let machines: Vec<Arc<Machine>> = listed.into_iter().map(Arc::new).collect();
-        plan = decide(&set, &machines);
+        if plan
+            .steps
+            .iter()
+            .any(|step| matches!(step, Step::PutAside { .. }))
+        {
+            runs = live_runs(&ctx, &namespace, &cluster).await?;
+        }
+        plan = decide(&set, &machines, &runs);
     }
     for step in &plan.steps {
-        execute(&ctx, step).await?;
+        execute(&ctx, &set, step).await?;
     }
     let written = execute::patch_status(&ctx, &*set, set.status.as_ref(), &plan.status).await?;
     if written {
@@ -124,8 +142,42 @@ pub(crate) async fn pass(ctx: Arc<Context>, set: Arc<MachineSet>) -> Result<Pass
     Ok(Pass::of(&plan, written))
 }
 
-async fn execute(ctx: &Context, step: &Step) -> Result<(), Error> {
+/// A join that has begun anew since is not given up.
+async fn live_runs(ctx: &Context, namespace: &str, cluster: &str) -> Result<Vec<Arc<PlaybookRun>>, Error> {
+    let api: Api<PlaybookRun> = Api::namespaced(ctx.client.clone(), namespace);
+    let listed = api.list(&ListParams::default()).await;
+    let listed = listed.doing(|| format!("list the PlaybookRuns of cluster {cluster}"))?;
+    let ours = |run: &PlaybookRun| run.spec.cluster_name.as_deref() == Some(cluster);
+    Ok(listed.into_iter().filter(ours).map(Arc::new).collect())
+}
+
+async fn execute(ctx: &Context, set: &MachineSet, step: &Step) -> Result<(), Error> {
     match step {
+        Step::Adopt(machine) => {
+            let metadata = &machine.metadata;
+            let patch = json!({ "metadata": {
+                "labels": metadata.labels,
+                "annotations": metadata.annotations,
+                "finalizers": metadata.finalizers,
+                "ownerReferences": metadata.owner_references,
+            } });
+            drop(execute::patch_if_unchanged(ctx, &**machine, patch).await?);
+            Ok(())
+        }
+        Step::PutAside {
+            machine,
+            host,
+            quarantine,
+        } => {
+            let patch = json!({ "metadata": { "annotations": { annotation::QUARANTINE: quarantine } } });
+            drop(execute::patch_if_unchanged(ctx, &**machine, patch).await?);
+            let note = format!(
+                "Host {host} of Machine {} is put aside, another one is taken: {quarantine}",
+                machine.name_any()
+            );
+            ctx.events.warning(set, "HostPutAside", &note).await;
+            Ok(())
+        }
         Step::CreateMachine(machine) => match execute::create_once(ctx, &**machine).await? {
             Creation::Made | Creation::Ours => Ok(()),
             Creation::Foreign => Err(Error::Failed {

@@ -26,7 +26,10 @@ use crds::cluster::ClusterSpec;
 use crds::names::{self, finalizer, label};
 use crds::references::{LocalRef, controller_ref};
 use crds::step::Intent;
-use crds::{Cluster, ClusterDeployment, ClusterDeploymentStatus, Host, Machine, MachineSet, PlaybookRun, RemediationPolicy};
+use crds::{
+    Cluster, ClusterDeployment, ClusterDeploymentStatus, Host, Machine, MachineSet, PlaybookRun,
+    RemediationPolicy,
+};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 

@@ -1,16 +1,19 @@
 //! MachineSet: keeps its count of Machines, and says what the pool lacks.
 
+mod members;
+mod shrinking;
 mod status;
+mod unfit;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::machine::MachineSpec;
-use crds::machine_set::{DeletionOrder, MachineSetMode};
-use crds::names::{annotation, label};
+use crds::machine_set::MachineSetMode;
+use crds::names::annotation;
 use crds::references::controller_ref;
-use crds::step::Role;
-use crds::{ClusterDeployment, Host, Machine, MachineSet, MachineSetStatus};
+use crds::{ClusterDeployment, Host, Machine, MachineSet, MachineSetStatus, PlaybookRun};
 use jiff::Timestamp;
+use members::{Members, labels_of};
 
 use crate::{Next, Plan, naming};
 
@@ -22,10 +25,12 @@ pub struct Observed<'a> {
     pub set: &'a MachineSet,
     /// The cluster that it is of.
     pub deployment: Option<&'a ClusterDeployment>,
-    /// Its Machines: those that carry its label, read from the API and not from a cache.
+    /// Machines of the cluster, read from the API and not from a cache where something is made or deleted for them.
     pub machines: &'a [&'a Machine],
     /// Hosts of the namespace.
     pub hosts: &'a [&'a Host],
+    /// Runs of the cluster.
+    pub runs: &'a [&'a PlaybookRun],
 }
 
 /// One thing to do.
@@ -33,6 +38,17 @@ pub struct Observed<'a> {
 pub enum Step {
     /// Make this Machine, once.
     CreateMachine(Box<Machine>),
+    /// Give this Machine the metadata that it has here, which makes it the set's own, if nobody has written it since.
+    Adopt(Box<Machine>),
+    /// Write on the Machine why its Host is not to be claimed again, if nobody has written it since it was read.
+    PutAside {
+        /// The Machine.
+        machine: Box<Machine>,
+        /// Its Host.
+        host: String,
+        /// Reason and message, as JSON.
+        quarantine: String,
+    },
     /// Delete this very Machine.
     DeleteMachine(Box<Machine>),
     /// Wish this version of a Machine that nothing of another version is on.
@@ -53,35 +69,57 @@ struct Hold {
 
 /// Decides.
 pub fn plan(observed: &Observed<'_>) -> Plan<Step, MachineSetStatus> {
-    let live: Vec<&Machine> = observed
-        .machines
-        .iter()
-        .copied()
-        .filter(|machine| is_live(machine))
-        .collect();
+    let members = Members::of(observed);
+    let live = members.live();
     let wanted = usize::try_from(observed.set.spec.replicas).unwrap_or_default();
-    let hold = hold(observed, live.len(), wanted);
-    let mut steps = match &hold {
-        Some(_) => Vec::new(),
-        None if live.len() < wanted => create(observed, wanted - live.len()),
-        None => leaving(observed, &live, live.len() - wanted)
-            .into_iter()
-            .map(|machine| Step::DeleteMachine(Box::new(machine.clone())))
-            .collect(),
-    };
+    let hold = hold(observed);
+    let mut steps = Vec::new();
+    let (mut waits, mut next) = (None, Next::OnChange);
+    if hold.is_none() {
+        steps = gather(observed, &members, wanted.saturating_sub(live.len()));
+        let unfit = unfit::of(observed, &members.own);
+        let shrinking = shrinking::of(observed, &members.own, live.len().saturating_sub(wanted));
+        next = unfit.next.unwrap_or(next);
+        waits = shrinking.waits.or(unfit.message);
+        let go = shrinking.go.into_iter();
+        steps.extend(go.map(|machine| Step::DeleteMachine(Box::new(machine.clone()))));
+        if live.len() <= wanted {
+            steps.extend(unfit.steps);
+        }
+    }
     if hold.is_none() && steps.is_empty() {
         steps.extend(
             live.iter()
                 .filter_map(|machine| set_version(observed.set, machine)),
         );
     }
-    let (status, waits_for) = status::of(observed, &live, hold.as_ref());
+    let (status, waits_for) = status::of(observed, &members, hold.as_ref(), waits);
     Plan {
         steps,
         status,
-        next: Next::OnChange,
+        next,
         waits_for,
     }
+}
+
+/// Takes over Machines that are offered and makes the rest, until none is lacking; and keeps its own in order.
+fn gather(observed: &Observed<'_>, members: &Members<'_>, lack: usize) -> Vec<Step> {
+    let mut ordinals: BTreeSet<u32> = members
+        .own
+        .iter()
+        .filter_map(|machine| ordinal_of(machine))
+        .collect();
+    let live = members.live();
+    let taken = members.offered.iter().take(lack);
+    let adopted: Vec<&Machine> = taken.copied().collect();
+    ordinals.extend(adopted.iter().filter_map(|machine| ordinal_of(machine)));
+    let mut steps: Vec<Step> = live
+        .iter()
+        .chain(&adopted)
+        .filter_map(|machine| members::adopt(observed, machine, &mut ordinals))
+        .collect();
+    steps.extend(create(observed, lack - adopted.len(), &mut ordinals));
+    steps
 }
 
 /// A Machine that is not provisioned yet follows its template; one that already has the version may say so. All others
@@ -102,7 +140,7 @@ fn is_live(machine: &Machine) -> bool {
     machine.metadata.deletion_timestamp.is_none()
 }
 
-fn hold(observed: &Observed<'_>, live: usize, wanted: usize) -> Option<Hold> {
+fn hold(observed: &Observed<'_>) -> Option<Hold> {
     let set = observed.set;
     let because = |reason, message: String| Some(Hold { reason, message });
     if set.metadata.deletion_timestamp.is_some() {
@@ -123,26 +161,10 @@ fn hold(observed: &Observed<'_>, live: usize, wanted: usize) -> Option<Hold> {
     if deployment.spec.paused {
         return because("Paused", format!("cluster {cluster} is paused"));
     }
-    let installed = deployment
-        .status
-        .as_ref()
-        .is_some_and(|status| status.installed_at.is_some());
-    if set.spec.role != Role::Worker && installed && live != wanted {
-        let message = format!(
-            "has {live} of {wanted}: changing the {} machines of a running cluster is not there yet",
-            set.spec.role.name()
-        );
-        return because("NotImplemented", message);
-    }
     None
 }
 
-fn create(observed: &Observed<'_>, count: usize) -> Vec<Step> {
-    let mut ordinals: BTreeSet<u32> = observed
-        .machines
-        .iter()
-        .filter_map(|machine| ordinal_of(machine))
-        .collect();
+fn create(observed: &Observed<'_>, count: usize, ordinals: &mut BTreeSet<u32>) -> Vec<Step> {
     let mut names: BTreeSet<String> = observed
         .machines
         .iter()
@@ -197,43 +219,13 @@ fn machine(set: &MachineSet, version: &str, ordinal: u32) -> Machine {
     let mut machine = Machine::new(&naming::machine(set_name, uid, ordinal), spec);
     machine.metadata.namespace = set.metadata.namespace.clone();
     machine.metadata.owner_references = controller_ref(set).map(|owner| vec![owner]);
-    machine.metadata.labels = Some(BTreeMap::from([
-        (label::CLUSTER.into(), set.spec.cluster_name.clone()),
-        (label::MACHINE_SET.into(), set_name.into()),
-        (label::ROLE.into(), set.spec.role.name().into()),
-    ]));
+    machine.metadata.labels = Some(labels_of(set));
     machine.metadata.annotations = Some(BTreeMap::from([(
         annotation::ORDINAL.into(),
         ordinal.to_string(),
     )]));
     machine.metadata.finalizers = Some(vec![crds::names::finalizer::MACHINE.into()]);
     machine
-}
-
-/// Who goes first: Machines without a Host, then those that are not Ready, then by the set's order.
-fn leaving<'a>(observed: &Observed<'_>, live: &[&'a Machine], count: usize) -> Vec<&'a Machine> {
-    let newest_first = observed.set.spec.deletion.order == DeletionOrder::Newest;
-    let mut machines = live.to_vec();
-    machines.sort_by_key(|machine| {
-        let age = (
-            machine.metadata.creation_timestamp.clone(),
-            ordinal_of(machine),
-            machine.metadata.name.clone(),
-        );
-        (machine.spec.host_ref.is_some(), is_ready(machine), age)
-    });
-    if newest_first {
-        // Stable within each class: only the age turns round.
-        machines.reverse();
-        machines.sort_by_key(|machine| (machine.spec.host_ref.is_some(), is_ready(machine)));
-    }
-    machines.truncate(count);
-    machines
-}
-
-fn is_ready(machine: &Machine) -> bool {
-    let status = machine.status.as_ref();
-    status.is_some_and(|status| crds::conditions::is_true(&status.conditions, crds::names::condition::READY))
 }
 
 #[cfg(test)]

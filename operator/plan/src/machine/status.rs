@@ -242,11 +242,7 @@ fn node_ready(observed: &Observed<'_>, node: Option<&NodeSeen>, done: bool, fres
                 "NodeNotReady",
                 format!("its node is not Ready: {}", node.message),
             ),
-            None => of(
-                None,
-                SILENT,
-                format!("its kubelet is silent: {}", node.message),
-            ),
+            None => of(None, SILENT, format!("its kubelet is silent: {}", node.message)),
         },
         (None, _) if fresh => of(
             None,

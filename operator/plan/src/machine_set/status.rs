@@ -7,32 +7,37 @@ use crds::names::{condition, label};
 use crds::step::Role;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{Hold, Observed, is_ready};
+use super::members::Members;
+use super::shrinking::is_ready;
+use super::{Hold, Observed};
 use crate::claims::{self, Wish};
 
 pub(super) fn of(
     observed: &Observed<'_>,
-    live: &[&Machine],
+    members: &Members<'_>,
     hold: Option<&Hold>,
+    waits: Option<String>,
 ) -> (MachineSetStatus, Option<String>) {
     let set = observed.set;
+    let live = &members.live();
     let wanted = set.spec.replicas;
     let count = |holds: &dyn Fn(&Machine) -> bool| {
         i32::try_from(live.iter().filter(|machine| holds(machine)).count()).unwrap_or(i32::MAX)
     };
     let replicas = count(&|_| true);
     let ready = count(&is_ready);
-    let leaving = observed.machines.len() - live.len();
+    let leaving = members.own.len() - live.len();
     let hosts = hosts_available(observed, live);
     let scaling_up = wanted > replicas;
     let scaling_down = replicas > wanted || leaving > 0;
     let message = match hold {
         Some(hold) => hold.message.clone(),
+        None if waits.is_some() => waits.unwrap_or_default(),
         None if hosts.status == Some(false) => hosts.message.clone(),
         None if scaling_up => format!("makes {} more", wanted - replicas),
         None if leaving > 0 => format!("{leaving} leaving, {ready} of {wanted} ready"),
         None if ready < wanted => waits_for_machines(live, ready, wanted),
-        None => "running".into(),
+        None => at_rest(members),
     };
     let all_ready = ready >= wanted && !scaling_up;
     let up = if scaling_up {
@@ -86,6 +91,20 @@ pub(super) fn of(
     };
     let settled = all_ready && !scaling_down && hold.is_none_or(|hold| hold.reason == "Manual");
     (status, (!settled).then_some(message))
+}
+
+fn at_rest(members: &Members<'_>) -> String {
+    let offered = members.offered.iter();
+    let names: Vec<&str> = offered
+        .filter_map(|machine| machine.metadata.name.as_deref())
+        .collect();
+    match names.as_slice() {
+        [] => "running".into(),
+        names => format!(
+            "running; {} with its label will be taken over once the count is raised",
+            names.join(", ")
+        ),
+    }
 }
 
 fn waits_for_machines(live: &[&Machine], ready: i32, wanted: i32) -> String {

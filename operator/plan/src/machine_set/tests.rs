@@ -25,7 +25,7 @@ fn machine(ordinal: u32, more: &str, ready: bool) -> Machine {
         "{}"
     };
     let yaml = format!(
-        "{{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {{name: m{ordinal}, creationTimestamp: '2026-01-0{}T00:00:00Z', annotations: {{clusterwright.dev/ordinal: '{ordinal}'}}}}, spec: {{clusterName: a, role: worker, kubernetesVersion: 1.35.4 {more}}}, status: {status}}}",
+        "{{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {{name: m{ordinal}, uid: uid-{ordinal}, creationTimestamp: '2026-01-0{}T00:00:00Z', labels: {{clusterwright.dev/cluster: a, clusterwright.dev/machine-set: a-w, clusterwright.dev/role: worker}}, finalizers: [clusterwright.dev/release-host], annotations: {{clusterwright.dev/ordinal: '{ordinal}'}}, ownerReferences: [{{apiVersion: clusterwright.dev/v1alpha1, kind: MachineSet, name: a-w, uid: set, controller: true, blockOwnerDeletion: true}}]}}, spec: {{clusterName: a, role: worker, kubernetesVersion: 1.35.4 {more}}}, status: {status}}}",
         ordinal + 1
     );
     serde_yaml::from_str(&yaml).unwrap()
@@ -39,13 +39,14 @@ fn planned(set: &MachineSet, machines: &[Machine]) -> Plan<Step, crds::MachineSe
         deployment: Some(&deployment()),
         machines: &machines,
         hosts: &[],
+        runs: &[],
     })
 }
 
 fn deleted(set: &MachineSet, machines: &[Machine]) -> Vec<String> {
     let name = |step: Step| match step {
         Step::DeleteMachine(machine) => machine.metadata.name,
-        Step::CreateMachine(_) | Step::SetVersion { .. } => None,
+        _ => None,
     };
     planned(set, machines)
         .steps
@@ -96,6 +97,29 @@ fn those_without_a_host_go_first_then_those_that_are_not_ready_then_the_newest()
     );
 }
 
+fn condition(machine: &mut Machine, type_: &str, status: &str) {
+    let yaml = format!(
+        "{{type: {type_}, status: '{status}', reason: X, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}}"
+    );
+    let status = machine.status.get_or_insert_default();
+    status.conditions.retain(|there| there.type_ != type_);
+    status.conditions.push(serde_yaml::from_str(&yaml).unwrap());
+}
+
+fn annotate(machine: &mut Machine, key: &str, value: &str) {
+    let annotations = machine.metadata.annotations.get_or_insert_default();
+    annotations.insert(key.to_owned(), value.to_owned());
+}
+
+#[test]
+fn marked_machines_go_before_all_others_and_those_that_are_not_known_to_be_well_before_those_that_are() {
+    let mut machines = [0, 1, 2, 3, 4].map(|ordinal| machine(ordinal, HOST, ordinal != 2));
+    machines[4].spec.host_ref = None;
+    annotate(&mut machines[0], "clusterwright.dev/delete-first", "");
+    condition(&mut machines[1], "Ready", "Unknown");
+    assert_eq!(deleted(&set(0, ""), &machines), ["m0", "m4", "m2", "m1", "m3"]);
+}
+
 #[test]
 fn a_manual_set_neither_makes_nor_deletes() {
     assert_eq!(planned(&set(3, ", mode: Manual"), &[]).steps, []);
@@ -138,4 +162,285 @@ fn a_machine_that_is_not_provisioned_follows_its_template_and_others_wait_for_an
         "{provisionedAt: '2026-01-01T00:00:00Z', kubernetesVersion: 1.35.5}",
         1,
     );
+}
+
+fn steps(set: &MachineSet, machines: &[Machine]) -> Vec<String> {
+    let name = |machine: &Machine| machine.metadata.name.clone().unwrap();
+    let told = |step| match step {
+        Step::CreateMachine(machine) => format!("create {}", super::ordinal_of(&machine).unwrap()),
+        Step::Adopt(machine) => format!(
+            "adopt {} as {}",
+            name(&machine),
+            super::ordinal_of(&machine).unwrap()
+        ),
+        Step::PutAside { machine, host, .. } => format!("put {host} of {} aside", name(&machine)),
+        Step::DeleteMachine(machine) => format!("delete {}", name(&machine)),
+        Step::SetVersion { machine, .. } => format!("version {}", name(&machine)),
+    };
+    planned(set, machines).steps.into_iter().map(told).collect()
+}
+
+fn platforms(ordinal: u32) -> Machine {
+    let mut machine = machine(ordinal, HOST, true);
+    machine.metadata.owner_references = None;
+    machine.metadata.annotations = None;
+    machine.metadata.finalizers = None;
+    machine
+}
+
+#[test]
+fn a_set_that_lacks_one_takes_over_a_platforms_machine_before_it_makes_one() {
+    let own = || machine(0, HOST, true);
+    let check = |replicas, machines: &[Machine], expected: &[&str]| {
+        assert_eq!(steps(&set(replicas, ""), machines), expected);
+    };
+    check(3, &[own(), platforms(5)], &["adopt m5 as 1", "create 2"]);
+    check(2, &[own(), platforms(6), platforms(5)], &["adopt m5 as 1"]);
+    check(1, &[own(), platforms(5)], &[]);
+    check(0, &[own(), platforms(5)], &["delete m0"]);
+    let mut elses = platforms(5);
+    elses.metadata.owner_references =
+        Some(serde_yaml::from_str("[{apiVersion: v1, kind: X, name: x, uid: x, controller: true}]").unwrap());
+    check(1, &[elses], &["create 0"]);
+    let mut of_other_role = platforms(5);
+    of_other_role.spec.role = crds::step::Role::ControlPlane;
+    check(1, &[of_other_role], &["create 0"]);
+    let adopted = planned(&set(1, ""), &[platforms(5)]).steps;
+    let [Step::Adopt(adopted)] = adopted.as_slice() else {
+        panic!("{adopted:?}")
+    };
+    assert_eq!(
+        steps(&set(1, ""), &[(**adopted).clone()]),
+        [""; 0],
+        "taken over once"
+    );
+    let message = planned(&set(1, ""), &[own(), platforms(5)])
+        .status
+        .message
+        .unwrap();
+    assert_eq!(
+        message,
+        "running; m5 with its label will be taken over once the count is raised"
+    );
+}
+
+/// The row "finalizer/ownerRef stripped, child deleted".
+#[test]
+fn a_machine_that_lost_its_owner_its_labels_or_its_finalizer_is_made_whole_row_30() {
+    let check = |spoil: &dyn Fn(&mut Machine)| {
+        let mut spoiled = machine(0, HOST, true);
+        spoil(&mut spoiled);
+        let machines = [spoiled, machine(1, HOST, true)];
+        assert_eq!(steps(&set(2, ""), &machines), ["adopt m0 as 0"]);
+    };
+    check(&|machine| machine.metadata.owner_references = None);
+    check(&|machine| machine.metadata.labels = None);
+    check(&|machine| machine.metadata.finalizers = None);
+}
+
+fn control_planes(replicas: u32, ready: &[bool]) -> (MachineSet, Vec<Machine>) {
+    let mut set = set(replicas, "");
+    set.spec.role = crds::step::Role::ControlPlane;
+    let machines = ready.iter().zip(0..).map(|(ready, ordinal)| {
+        let mut machine = machine(ordinal, HOST, *ready);
+        machine.spec.role = crds::step::Role::ControlPlane;
+        let labels = machine.metadata.labels.get_or_insert_default();
+        labels.insert("clusterwright.dev/role".into(), "control-plane".into());
+        machine.status.as_mut().unwrap().provisioned_at = machine.metadata.creation_timestamp.clone();
+        machine
+    });
+    (set, machines.collect())
+}
+
+fn planned_installed(set: &MachineSet, machines: &[Machine]) -> (Vec<String>, String) {
+    let mut deployment = deployment();
+    deployment.status = Some(serde_yaml::from_str("{installedAt: '2026-01-01T00:00:00Z'}").unwrap());
+    let machines: Vec<&Machine> = machines.iter().collect();
+    let plan = plan(&Observed {
+        now: Timestamp::UNIX_EPOCH,
+        set,
+        deployment: Some(&deployment),
+        machines: &machines,
+        hosts: &[],
+        runs: &[],
+    });
+    let told = plan.steps.into_iter().map(|step| match step {
+        Step::CreateMachine(_) => "create".to_owned(),
+        Step::DeleteMachine(machine) => machine.metadata.name.unwrap(),
+        other => panic!("{other:?}"),
+    });
+    (told.collect(), plan.status.message.unwrap())
+}
+
+#[test]
+fn control_planes_are_made_at_once_and_go_one_at_a_time_never_below_a_majority() {
+    let check = |replicas, ready: &[bool], leaving: Option<usize>, expected: &[&str], says: &str| {
+        let (set, mut machines) = control_planes(replicas, ready);
+        if let Some(index) = leaving {
+            machines[index].metadata.deletion_timestamp = machines[index].metadata.creation_timestamp.clone();
+        }
+        let (steps, message) = planned_installed(&set, &machines);
+        assert_eq!(steps, expected, "{replicas} of {ready:?}");
+        assert!(message.contains(says), "{message}");
+    };
+    check(5, &[true], None, &["create"; 4], "");
+    check(3, &[true; 5], None, &["m4"], "");
+    check(3, &[true; 5], Some(4), &[], "waits for machine m4 to leave");
+    check(3, &[true, false, true, true, true], None, &["m1"], "");
+    check(1, &[true, true, false], None, &["m2"], "");
+    check(1, &[true, false, false], None, &[], "cannot go: 1 of the other 2");
+    check(3, &[true, true, false, false, false], None, &[], "cannot go");
+}
+
+mod joining {
+    use super::{HOST, Machine, MachineSet, Observed, Plan, Step, condition, deployment, machine, plan, set};
+    use crds::{Host, PlaybookRun};
+    use jiff::Timestamp;
+
+    fn host(name: &str, claim: Option<&str>, more: &str) -> Host {
+        let claim = claim.map_or_else(String::new, |uid| {
+            format!(", claimRef: {{kind: Machine, name: m, uid: {uid}}}, claimEpoch: 1")
+        });
+        let yaml = format!(
+            "{{apiVersion: clusterwright.dev/v1alpha1, kind: Host, metadata: {{name: {name}}}, spec: {{address: {name}.example, ssh: {{credentialsRef: {{name: k}}}}{claim}{more}}}, status: {{cleanedEpoch: 0, conditions: [{{type: Ready, status: 'True', reason: X, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}}]}}}}"
+        );
+        serde_yaml::from_str(&yaml).unwrap()
+    }
+
+    fn in_quarantine(name: &str) -> Host {
+        host(
+            name,
+            None,
+            ", quarantine: {reason: JoinFailed, message: x, machine: m, machineSet: a-w, since: '2026-01-01T00:00:00Z'}",
+        )
+    }
+
+    fn failed_join(attempt: u32, result: &str) -> PlaybookRun {
+        let wanted = crate::provisioning::wanted(&deployment());
+        let yaml = format!(
+            "{{apiVersion: clusterwright.dev/v1alpha1, kind: PlaybookRun, metadata: {{name: r{attempt}, annotations: {{clusterwright.dev/machines: '{{\"h\": {{\"uid\": \"uid-0\"}}}}', clusterwright.dev/attempt: '{attempt}', clusterwright.dev/wanted: '{wanted}'}}}}, spec: {{clusterName: a, intent: Join, steps: [node], hosts: [h]}}, status: {{phase: Failed, finishedAt: '2026-01-01T00:0{}:00Z', {result}}}}}",
+            attempt + 7
+        );
+        serde_yaml::from_str(&yaml).unwrap()
+    }
+
+    const FAILS: &str =
+        "hosts: [{name: h, failed: 1, failure: {step: node, task: t, reason: PackageNotFound, message: no}}]";
+    const SILENT: &str = "hosts: [{name: h, unreachable: true}]";
+
+    fn planned(
+        set: &MachineSet,
+        machines: &[Machine],
+        hosts: &[Host],
+        runs: &[PlaybookRun],
+    ) -> Plan<Step, crds::MachineSetStatus> {
+        let mut deployment = deployment();
+        deployment.status = Some(serde_yaml::from_str("{installedAt: '2026-01-01T00:00:00Z'}").unwrap());
+        plan(&Observed {
+            now: "2026-01-01T00:09:30Z".parse::<Timestamp>().unwrap(),
+            set,
+            deployment: Some(&deployment),
+            machines: &machines.iter().collect::<Vec<_>>(),
+            hosts: &hosts.iter().collect::<Vec<_>>(),
+            runs: &runs.iter().collect::<Vec<_>>(),
+        })
+    }
+
+    fn check(hosts: &[Host], result: &str, attempts: u32, put_aside: bool, says: &str) {
+        let mut joins = machine(0, HOST, false);
+        condition(&mut joins, "HostClaimed", "True");
+        let runs: Vec<PlaybookRun> = (0..attempts)
+            .map(|attempt| failed_join(attempt, result))
+            .collect();
+        let plan = planned(&set(1, ""), &[joins], hosts, &runs);
+        let told = match plan.steps.as_slice() {
+            [] => false,
+            [Step::PutAside { host, quarantine, .. }, Step::DeleteMachine(_)] => {
+                assert_eq!(host, "h");
+                assert!(
+                    quarantine.contains(says) && quarantine.contains("JoinFailed"),
+                    "{quarantine}"
+                );
+                true
+            }
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(told, put_aside, "{result} {attempts}");
+        let message = plan.status.message.unwrap();
+        assert!(put_aside || message.contains(says), "{message}");
+    }
+
+    #[test]
+    fn a_host_that_fails_to_join_is_put_aside_when_another_is_free_and_at_most_three_of_a_set_are() {
+        let held = || host("h", Some("uid-0"), "");
+        let free = || host("i", None, "");
+        check(
+            &[held(), free()],
+            FAILS,
+            3,
+            true,
+            "after 3 attempts (PackageNotFound)",
+        );
+        check(&[held(), free()], FAILS, 2, false, "");
+        check(&[held()], FAILS, 3, false, "no other Host is free");
+        let aside = |count: usize| ["x", "y", "z"].into_iter().take(count).map(in_quarantine);
+        let hosts: Vec<Host> = [held(), free()].into_iter().chain(aside(2)).collect();
+        check(&hosts, FAILS, 3, true, "PackageNotFound");
+        let hosts: Vec<Host> = [held(), free()].into_iter().chain(aside(3)).collect();
+        check(
+            &hosts,
+            FAILS,
+            3,
+            false,
+            "3 Hosts are quarantined for this set already",
+        );
+    }
+
+    /// The rows "SSH refused before the first task" and "one of n hosts unreachable mid-run": others proceed, and what
+    /// does not come back is replaced.
+    #[test]
+    fn a_machine_that_stays_unreachable_while_it_joins_is_replaced_rows_20_and_22() {
+        let held = || host("h", Some("uid-0"), "");
+        let free = || host("i", None, "");
+        check(&[held(), free()], SILENT, 3, true, "could not be reached");
+        check(&[held(), free()], SILENT, 2, false, "");
+        check(&[held()], SILENT, 3, false, "no other Host is free");
+        let mut joins = machine(0, HOST, false);
+        condition(&mut joins, "HostClaimed", "True");
+        let claimed = &mut joins.status.as_mut().unwrap().conditions[0].last_transition_time;
+        claimed.0 = "2026-01-01T00:06:00Z".parse().unwrap();
+        let runs: Vec<PlaybookRun> = (0..3).map(|attempt| failed_join(attempt, SILENT)).collect();
+        let plan = planned(&set(1, ""), &[joins], &[held(), free()], &runs);
+        assert_eq!(
+            (plan.steps, plan.next),
+            (vec![], crate::Next::after_seconds(90)),
+            "it may only be rebooting"
+        );
+    }
+
+    #[test]
+    fn what_does_not_lie_with_the_machine_costs_no_machine() {
+        let hosts = [host("h", Some("uid-0"), ""), host("i", None, "")];
+        check(
+            &hosts,
+            &FAILS.replace("PackageNotFound", "DigestMismatch"),
+            3,
+            false,
+            "",
+        );
+        check(&hosts, "retriable: false, message: inputs refused", 1, false, "");
+        check(&hosts, "message: the executor did not say anything", 3, false, "");
+    }
+
+    #[test]
+    fn one_that_was_put_aside_before_a_crash_is_deleted_after_it() {
+        let mut marked = machine(0, HOST, false);
+        super::annotate(&mut marked, "clusterwright.dev/quarantine", "{}");
+        let plan = planned(&set(1, ""), &[marked], &[host("h", Some("uid-0"), "")], &[]);
+        assert!(
+            matches!(plan.steps.as_slice(), [Step::DeleteMachine(_)]),
+            "{:?}",
+            plan.steps
+        );
+    }
 }

@@ -246,17 +246,13 @@ impl World {
         }
         let deployment = (!self.gone).then_some(&self.deployment);
         for set in &self.sets {
-            let of_set: Vec<&Machine> = self
-                .machines
-                .iter()
-                .filter(|machine| owned(machine, set))
-                .collect();
             let plan = machine_set::plan(&machine_set::Observed {
                 now: self.now,
                 set,
                 deployment,
-                machines: &of_set,
+                machines: &machines,
                 hosts: &hosts,
+                runs: &runs,
             });
             writes.extend(plan.steps.into_iter().map(Write::Set));
             if set.status.as_ref() != Some(&plan.status) {

@@ -22,6 +22,21 @@ impl World {
                 }
             }
             Write::Set(machine_set::Step::DeleteMachine(machine)) => self.mark_deleted(&machine),
+            Write::Set(machine_set::Step::Adopt(adopted)) => {
+                let name = adopted.metadata.name.clone().unwrap_or_default();
+                if let Some(machine) = self.machine(&name) {
+                    machine.metadata = adopted.metadata;
+                }
+            }
+            Write::Set(machine_set::Step::PutAside {
+                machine, quarantine, ..
+            }) => {
+                let name = machine.metadata.name.unwrap_or_default();
+                if let Some(machine) = self.machine(&name) {
+                    let annotations = machine.metadata.annotations.get_or_insert_default();
+                    annotations.insert(crds::names::annotation::QUARANTINE.into(), quarantine);
+                }
+            }
             Write::Set(machine_set::Step::SetVersion { machine, version }) => {
                 let name = machine.metadata.name.unwrap_or_default();
                 if let Some(machine) = self.machine(&name) {

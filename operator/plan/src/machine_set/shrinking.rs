@@ -1,0 +1,113 @@
+//! Shrinking: which Machines go when there are too many, and how many of them at once.
+
+use crds::machine_set::DeletionOrder;
+use crds::names::{annotation, condition};
+use crds::step::Role;
+use crds::{Machine, conditions};
+
+use super::{Observed, is_live, ordinal_of};
+use crate::sentence::count;
+
+/// Reasons of `Deleting` once the cluster has no part in a machine any more.
+const OUT: [&str; 3] = ["WaitsForReset", "ReleasesHost", "HostReleased"];
+
+/// Who goes now, and why nobody more does.
+#[derive(Default)]
+pub(super) struct Shrinking<'a> {
+    pub go: Vec<&'a Machine>,
+    pub waits: Option<String>,
+}
+
+/// Of `excess` Machines too many, those that go now.
+pub(super) fn of<'a>(observed: &Observed<'_>, own: &[&'a Machine], excess: usize) -> Shrinking<'a> {
+    let live: Vec<&Machine> = own.iter().copied().filter(|machine| is_live(machine)).collect();
+    let mut go = in_order(observed, &live);
+    go.truncate(excess);
+    let installed = observed
+        .deployment
+        .and_then(|deployment| deployment.status.as_ref())
+        .is_some_and(|status| status.installed_at.is_some());
+    if observed.set.spec.role == Role::Worker || !installed {
+        return Shrinking { go, waits: None };
+    }
+    let Some(first) = go.first().copied() else {
+        return Shrinking::default();
+    };
+    let waits = |message: String| Shrinking {
+        go: Vec::new(),
+        waits: Some(message),
+    };
+    if let Some(other) = own.iter().find(|machine| is_on_its_way(machine)) {
+        let other = other.metadata.name.as_deref().unwrap_or_default();
+        return waits(format!("waits for machine {other} to leave: one goes at a time"));
+    }
+    // Members of etcd decide by majority; so many must be well once it is gone.
+    let is_member = |machine: &Machine| {
+        let status = machine.status.as_ref();
+        status.is_some_and(|status| status.provisioned_at.is_some())
+    };
+    if is_member(first) {
+        let stay = || {
+            live.iter()
+                .filter(|machine| is_member(machine) && machine.metadata.uid != first.metadata.uid)
+        };
+        let (members, well) = (stay().count(), stay().filter(|machine| is_ready(machine)).count());
+        if well < members / 2 + 1 {
+            let name = first.metadata.name.as_deref().unwrap_or_default();
+            let role = observed.set.spec.role.name();
+            return waits(format!(
+                "machine {name} cannot go: {well} of the other {} are known to be well, and {} must be",
+                count(members, &format!("{role} machine")),
+                members / 2 + 1
+            ));
+        }
+    }
+    go.truncate(1);
+    Shrinking { go, waits: None }
+}
+
+/// Whether the machine leaves, and its cluster still has a part in it.
+fn is_on_its_way(machine: &Machine) -> bool {
+    let conditions = machine.status.as_ref().map(|status| status.conditions.as_slice());
+    let deleting = conditions::find(conditions.unwrap_or_default(), condition::DELETING);
+    let out = deleting.is_some_and(|there| there.status == "True" && OUT.contains(&there.reason.as_str()));
+    !is_live(machine) && !out
+}
+
+/// Marked ones first, then Machines without a Host, then those that are not well, then by the set's order.
+fn in_order<'a>(observed: &Observed<'_>, live: &[&'a Machine]) -> Vec<&'a Machine> {
+    let class = |machine: &Machine| {
+        let annotations = machine.metadata.annotations.as_ref();
+        let marked = annotations.is_some_and(|all| all.contains_key(annotation::DELETE_FIRST));
+        (!marked, machine.spec.host_ref.is_some(), health(machine))
+    };
+    let mut machines = live.to_vec();
+    machines.sort_by_key(|machine| {
+        (
+            machine.metadata.creation_timestamp.clone(),
+            ordinal_of(machine),
+            machine.metadata.name.clone(),
+        )
+    });
+    if observed.set.spec.deletion.order == DeletionOrder::Newest {
+        machines.reverse();
+    }
+    // Stable: within a class the order stays.
+    machines.sort_by_key(|machine| class(machine));
+    machines
+}
+
+/// Not well, not known, well. What is not known may be well: those that are surely not go before.
+fn health(machine: &Machine) -> u8 {
+    let conditions = machine.status.as_ref().map(|status| status.conditions.as_slice());
+    let ready = conditions::find(conditions.unwrap_or_default(), condition::READY);
+    match ready.map(|ready| ready.status.as_str()) {
+        Some("True") => 2,
+        Some("Unknown") => 1,
+        _ => 0,
+    }
+}
+
+pub(super) fn is_ready(machine: &Machine) -> bool {
+    health(machine) == 2
+}

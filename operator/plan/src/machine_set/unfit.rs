@@ -1,0 +1,204 @@
+//! Unfit: workers whose Host could not be made part of the cluster. The Host is put aside and another one is taken, as
+//! long as there is one, and not for ever: what goes wrong on every machine does not lie with the machines.
+
+use crds::host::QuarantineReason;
+use crds::names::{annotation, condition};
+use crds::step::{Intent, Role};
+use crds::{ClusterDeployment, Host, Machine, PlaybookRun, conditions};
+use jiff::SignedDuration;
+use serde_json::json;
+
+use super::{Observed, Step, is_live};
+use crate::attempts::{self, Turn};
+use crate::claims::{self, Pool, Wish};
+use crate::sentence::{count, cut};
+use crate::{Next, provisioning};
+
+/// Hosts that are put aside for one set before a person must look.
+const MOST: usize = 3;
+/// How long a machine that SSH does not reach is waited for before another one is taken.
+const SILENT: SignedDuration = SignedDuration::from_mins(5);
+/// What goes wrong on a machine and does not lie with it: it would go wrong on every other one.
+const NOT_ITS_FAULT: [&str; 9] = [
+    "ApiserverNotReady",
+    "ArtifactNotFound",
+    "ArtifactSourceMissing",
+    "DigestMismatch",
+    "Fenced",
+    "InvalidVariables",
+    "LoadBalancerNotReady",
+    "ManifestsNotApplied",
+    "SecretMissing",
+];
+
+/// What is done about workers that could not join.
+#[derive(Default)]
+pub(super) struct Unfit {
+    pub steps: Vec<Step>,
+    /// Why nothing is done about one.
+    pub message: Option<String>,
+    /// When one has been silent for too long.
+    pub next: Option<Next>,
+}
+
+pub(super) fn of(observed: &Observed<'_>, own: &[&Machine]) -> Unfit {
+    let mut unfit = Unfit::default();
+    let Some(deployment) = observed
+        .deployment
+        .filter(|_| observed.set.spec.role == Role::Worker)
+    else {
+        return unfit;
+    };
+    let mut aside = put_aside(observed, own);
+    let pool = Pool::of(observed.hosts);
+    let mut spare = spare(observed, own, &pool);
+    for machine in own.iter().copied().filter(|machine| is_live(machine)) {
+        if is_marked(machine) {
+            // It was put aside, and the operator was cut off.
+            unfit.steps.push(Step::DeleteMachine(Box::new(machine.clone())));
+            continue;
+        }
+        let (host, failure) = match failure(observed, machine, deployment) {
+            Failure::None => continue,
+            Failure::In(wait) => {
+                let seconds = wait.as_secs().unsigned_abs();
+                let next = unfit.next.unwrap_or(Next::OnChange);
+                unfit.next = Some(next.or_sooner(Next::after_seconds(seconds)));
+                continue;
+            }
+            Failure::Of(host, failure) => (host, failure),
+        };
+        let name = machine.metadata.name.as_deref().unwrap_or_default();
+        let host = host.metadata.name.as_deref().unwrap_or_default();
+        if aside >= MOST || spare == 0 {
+            let why = if aside >= MOST {
+                format!(
+                    "{} are quarantined for this set already, so it is not the machines: find out why, release them, then retry",
+                    count(aside, "Host")
+                )
+            } else {
+                "no other Host is free for it".to_owned()
+            };
+            let message = format!("{name} ({host}) {failure}; {why}");
+            unfit.message.get_or_insert(message);
+            continue;
+        }
+        (aside, spare) = (aside + 1, spare - 1);
+        let quarantine = json!({ "reason": QuarantineReason::JoinFailed, "message": cut(failure) });
+        unfit.steps.push(Step::PutAside {
+            machine: Box::new(machine.clone()),
+            host: host.to_owned(),
+            quarantine: quarantine.to_string(),
+        });
+        unfit.steps.push(Step::DeleteMachine(Box::new(machine.clone())));
+    }
+    unfit
+}
+
+/// Hosts put aside for the set: those in quarantine, and those whose Machine is on its way there.
+fn put_aside(observed: &Observed<'_>, own: &[&Machine]) -> usize {
+    let of_set = |host: &&&Host| {
+        host.spec.quarantine.as_ref().is_some_and(|quarantine| {
+            quarantine.reason == QuarantineReason::JoinFailed
+                && quarantine.machine_set.is_some()
+                && quarantine.machine_set == observed.set.metadata.name
+        })
+    };
+    let there = observed.hosts.iter().filter(of_set).count();
+    let holds = |machine: &Machine| observed.hosts.iter().any(|host| claims::holds(machine, host));
+    let coming = own.iter().filter(|machine| is_marked(machine) && holds(machine));
+    there + coming.count()
+}
+
+/// Hosts that are free for the set, and that none of its Machines is about to take.
+fn spare(observed: &Observed<'_>, own: &[&Machine], pool: &Pool<'_, '_>) -> usize {
+    let template = &observed.set.spec.template;
+    let wish = Wish {
+        selector: template.host_selector.as_ref(),
+        hosts: template.hosts.as_deref(),
+        spread_by: &template.spread_by,
+    };
+    let looking = own.iter().filter(|machine| claims::is_looking(machine)).count();
+    let live = own.iter().filter(|machine| is_live(machine)).count();
+    let wanted = usize::try_from(observed.set.spec.replicas).unwrap_or_default();
+    let lacking = wanted.saturating_sub(live);
+    pool.offer(&wish).free.saturating_sub(looking + lacking)
+}
+
+fn is_marked(machine: &Machine) -> bool {
+    let annotations = machine.metadata.annotations.as_ref();
+    annotations.is_some_and(|all| all.contains_key(annotation::QUARANTINE))
+}
+
+/// Whether a machine could not join, and that lies with it.
+enum Failure<'a> {
+    None,
+    /// It will have, after this.
+    In(SignedDuration),
+    /// On this Host, and what went wrong.
+    Of(&'a Host, String),
+}
+
+fn failure<'a>(observed: &Observed<'a>, machine: &Machine, deployment: &ClusterDeployment) -> Failure<'a> {
+    let mut hosts = observed.hosts.iter().copied();
+    let Some(host) = hosts.find(|host| claims::holds(machine, host)) else {
+        return Failure::None;
+    };
+    match provisioning::turn(machine, Some(host), deployment, observed.runs, observed.now) {
+        Turn::Halted {
+            failures,
+            cause: Some(cause),
+        } if !NOT_ITS_FAULT.contains(&cause.reason.as_str()) && failed_itself(observed, machine, host) => {
+            let tried = count(failures, "attempt");
+            let message = format!(
+                "could not join after {tried} ({}): {}",
+                cause.reason, cause.message
+            );
+            Failure::Of(host, message)
+        }
+        Turn::Later { failures, cause, .. }
+            if cause.unreachable && failures >= provisioning::most_attempts(deployment) =>
+        {
+            let waited = claimed_since(observed, machine).unwrap_or_default();
+            if waited < SILENT {
+                return Failure::In(SILENT - waited);
+            }
+            let minutes = SILENT.as_mins();
+            let message = format!(
+                "could not be reached to join for {minutes} minutes: {}",
+                cause.message
+            );
+            Failure::Of(host, message)
+        }
+        Turn::Now { .. }
+        | Turn::UnderWay { .. }
+        | Turn::Done { .. }
+        | Turn::Later { .. }
+        | Turn::Halted { .. } => Failure::None,
+    }
+}
+
+/// Whether the last attempt failed on this very machine, and not the run as a whole.
+fn failed_itself(observed: &Observed<'_>, machine: &Machine, host: &Host) -> bool {
+    let uid = machine.metadata.uid.as_deref().unwrap_or_default();
+    let tried = attempts::tried(observed.runs, &[Intent::Install, Intent::Join], uid);
+    let named = |run: &PlaybookRun, name: &str| run.metadata.name.as_deref() == Some(name);
+    let last = tried.last().and_then(|tried| {
+        let mut runs = observed.runs.iter().copied();
+        runs.find(|run| named(run, &tried.run))
+    });
+    let results = last
+        .and_then(|run| run.status.as_ref())
+        .map(|status| status.hosts.as_slice());
+    let mut results = results.unwrap_or_default().iter();
+    results.any(|result| {
+        Some(&result.name) == host.metadata.name.as_ref() && (result.failure.is_some() || result.failed > 0)
+    })
+}
+
+fn claimed_since(observed: &Observed<'_>, machine: &Machine) -> Option<SignedDuration> {
+    let conditions = &machine.status.as_ref()?.conditions;
+    let claimed = conditions::find(conditions, condition::HOST_CLAIMED)?;
+    let at = claimed.last_transition_time.0;
+    (claimed.status == "True").then(|| observed.now.duration_since(at))
+}
