@@ -1,13 +1,22 @@
 //! Hooks: an administrator's own playbooks before and after what is done to machines. They are steps of the same runs,
 //! but for those before a drain, which have a run of their own.
 
+mod content;
+mod library;
+mod schema;
+
+use std::collections::BTreeMap;
+
 use crds::cluster_deployment::{Hook, Hooks};
+use crds::inputs::PlaybookInputs;
 use crds::playbook_run::PlaybookRunSpec;
 use crds::step::{CustomStep, Intent, Step};
 use crds::{ClusterDeployment, Machine, PlaybookRun};
 use serde_json::Value;
 
 use crate::attempts::{self, Outcome, Tried};
+use library::{Asked, asked_by_run};
+pub use library::{Library, Refusal};
 
 /// Where the playbooks stand that are played on a machine before its Pods are moved away.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +114,47 @@ pub fn around_reset(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) 
     frame(spec, deployment, before, &[&hooks.after_remove]);
 }
 
+/// The playbooks that a run plays, from the ConfigMap that it names.
+pub fn playbooks(
+    spec: &PlaybookRunSpec,
+    library: Option<&Library>,
+) -> Result<BTreeMap<String, PlaybookInputs>, Refusal> {
+    let asked = asked_by_run(&spec.steps, &spec.playbook_vars)?;
+    if asked.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    library.cloned().unwrap_or_default().take(&asked)
+}
+
+/// Why the hooks of a cluster cannot be played.
+pub fn refusal(deployment: &ClusterDeployment, library: Option<&Library>) -> Option<Refusal> {
+    let hooks = hooks(deployment)?;
+    let lists: [(&str, &[Hook]); 8] = [
+        ("beforeInstall", &hooks.before_install),
+        ("afterInstall", &hooks.after_install),
+        ("beforeJoin", &hooks.before_join),
+        ("afterJoin", &hooks.after_join),
+        ("beforeDrain", &hooks.before_drain),
+        ("afterDrain", &hooks.after_drain),
+        ("beforeRemove", &hooks.before_remove),
+        ("afterRemove", &hooks.after_remove),
+    ];
+    let asked = lists.iter().flat_map(|(list, hooks)| {
+        hooks.iter().enumerate().map(move |(index, hook)| Asked {
+            name: &hook.name,
+            vars: hook.vars.clone(),
+            name_at: format!("spec.hooks.{list}[{index}].name"),
+            vars_at: format!("spec.hooks.{list}[{index}].vars"),
+        })
+    });
+    let asked: Vec<Asked<'_>> = asked.collect();
+    let library = library.cloned().unwrap_or_default();
+    if asked.is_empty() {
+        return None;
+    }
+    library.take(&asked).err()
+}
+
 fn hooks(deployment: &ClusterDeployment) -> Option<&Hooks> {
     deployment.spec.hooks.as_ref()
 }
@@ -126,3 +176,6 @@ fn frame(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment, before: &[&
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
