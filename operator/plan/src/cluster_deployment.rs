@@ -3,6 +3,7 @@
 
 mod conditions;
 mod deletion;
+mod growth;
 mod history;
 mod install;
 mod join;
@@ -19,6 +20,7 @@ mod scene;
 mod sets;
 mod summary;
 mod tokens;
+mod withdraw;
 
 use std::collections::BTreeMap;
 
@@ -34,6 +36,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::{Next, Plan};
+use growth::Growth;
 use install::Install;
 use join::Joins;
 use lock::Lock;
@@ -100,12 +103,12 @@ pub enum Step {
     DeleteMachineSet(Box<MachineSet>),
     /// Delete this very Machine.
     DeleteMachine(Box<Machine>),
+    /// Ask that this very Machine be forgotten although its Host cannot be cleaned.
+    ForceRemoveMachine(Box<Machine>),
     /// Make this run, once.
     CreateRun(Box<PlaybookRun>),
     /// Ask this run to stop.
     CancelRun(Box<PlaybookRun>),
-    /// Ask that this very Machine be forgotten although its Host cannot be cleaned.
-    ForceRemoveMachine(Box<Machine>),
     /// Ask this run to hold before its next step, or no longer to.
     HoldRun {
         /// The run.
@@ -125,6 +128,7 @@ struct Work<'a> {
     tokens: Tokens,
     problem: Option<Problem>,
     install: Install,
+    growth: Growth,
     joins: Joins<'a>,
     resets: Resets<'a>,
     repairs: Repairs,
@@ -177,6 +181,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
         tokens,
         problem,
         install: install::of(&scene),
+        growth: growth::of(&scene, works),
         joins: join::of(&scene),
         resets: reset::of(&scene),
         repairs: repair::of(&scene, known),
@@ -191,7 +196,9 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
         if let Install::Later { at, .. } = &work.install {
             next = next.or_sooner(deletion::until(&scene, *at));
         }
-        steps.append(&mut work.joins.steps);
+        if !work.growth.stops {
+            steps.append(&mut work.joins.steps);
+        }
         next = next.or_sooner(work.joins.next.unwrap_or(Next::OnChange));
         for (_, _, at, _) in &work.joins.later {
             next = next.or_sooner(deletion::until(&scene, *at));
@@ -202,8 +209,11 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
         next = next.or_sooner(deletion::until(&scene, at));
     }
     if !observed.deployment.spec.paused && known {
+        steps.append(&mut work.growth.steps);
+        next = next.or_sooner(work.growth.next.unwrap_or(Next::OnChange));
         // What leaves is cleaned even if a wish cannot be met.
         steps.append(&mut work.resets.steps);
+        steps.extend(withdraw::steps(&scene));
         for (_, at, _) in &work.resets.later {
             next = next.or_sooner(deletion::until(&scene, *at));
         }

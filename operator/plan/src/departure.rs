@@ -28,6 +28,14 @@ pub enum Departure {
 /// Reason of `Deleting` of a machine that waits to be taken out of etcd.
 pub const LEAVES_ETCD: &str = "LeavesEtcd";
 
+/// Reasons of `Deleting` once the cluster has no part in the machine any more.
+const OUT: [&str; 3] = ["WaitsForReset", "ReleasesHost", "HostReleased"];
+
+/// Whether the reason of `Deleting` says that the cluster has no part in the machine any more.
+pub fn is_out(reason: &str) -> bool {
+    OUT.contains(&reason)
+}
+
 /// Decides for a Machine that is being deleted, from the Machines and runs of its cluster (others are passed over).
 pub fn of(
     machine: &Machine,

@@ -12,6 +12,7 @@ use crds::inputs::{RunInputs, VARIABLE_DEPTH_LIMIT, depth, is_reserved_variable,
 use crds::step::{Intent, Step};
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
 
+use crate::hooks::{self, Library, Refusal};
 pub use credential::{Credentials, classify};
 pub use host::{FirstKey, address_in_cluster, host_inputs};
 pub use variables::of_etcd;
@@ -30,6 +31,8 @@ pub struct InputsObserved<'a> {
     pub hosts: &'a BTreeMap<String, Host>,
     /// What the Secrets hold that the run's Hosts refer to, by name.
     pub credentials: &'a Credentials,
+    /// The ConfigMap of the run's `playbooksRef`; none: it names none.
+    pub library: Option<&'a Library>,
 }
 
 /// A cluster, as far as its runs must know it.
@@ -88,6 +91,16 @@ impl InputsProblem {
             message: message.into(),
             permanent: false,
             retriable: true,
+        }
+    }
+}
+
+impl From<Refusal> for InputsProblem {
+    fn from(refusal: Refusal) -> Self {
+        // A person changes the ConfigMap, or the hooks; then another run may do.
+        Self {
+            retriable: true,
+            ..Self::refused(refusal.reason, refusal.message)
         }
     }
 }
@@ -152,7 +165,7 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
         hosts.insert(name.clone(), inputs);
     }
     let mut vars = match observed.cluster {
-        Some(cluster) => variables::of_cluster(cluster, observed.hosts, run.spec.intent)?,
+        Some(cluster) => variables::of_cluster(cluster, observed.hosts, run)?,
         None => BTreeMap::new(),
     };
     vars.extend(run.spec.vars.clone());
@@ -165,7 +178,7 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
         resume: run.spec.resume,
         hosts,
         vars,
-        playbooks: BTreeMap::new(),
+        playbooks: hooks::playbooks(&run.spec, observed.library)?,
     })
 }
 

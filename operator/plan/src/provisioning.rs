@@ -2,6 +2,7 @@
 
 use crds::cluster_deployment::{DeletionPolicy, Executor};
 use crds::names::condition;
+use crds::playbook_run::RunPhase;
 use crds::step::Intent;
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun, conditions};
 use jiff::Timestamp;
@@ -21,6 +22,18 @@ pub fn wanted(deployment: &ClusterDeployment) -> String {
     spec.deletion_policy = DeletionPolicy::default();
     let text = serde_json::to_string(&spec).unwrap_or_default();
     naming::short_hash(&[&text], 12)
+}
+
+/// When the machine's cluster was installed, by a run of ours that the status may not tell yet.
+pub fn installed_with(machine: &Machine, runs: &[&PlaybookRun]) -> Option<Timestamp> {
+    let uid = machine.metadata.uid.as_deref().unwrap_or_default();
+    let succeeded = runs.iter().filter(|run| {
+        let phase = run.status.as_ref().and_then(|status| status.phase);
+        run.spec.intent == Intent::Install
+            && phase == Some(RunPhase::Succeeded)
+            && attempts::marks(run).values().any(|mark| mark.uid == uid)
+    });
+    succeeded.filter_map(|run| attempts::ended_at(run)).min()
 }
 
 /// Attempts without progress before a person must ask for another.
@@ -62,6 +75,18 @@ pub fn turn(
         stopped_is_final: false,
     };
     attempts::turn(&tried, &policy, now)
+}
+
+/// The install that made the machine a part of its cluster, if that is what did.
+pub fn installed_with<'a>(machine: &Machine, runs: &[&'a PlaybookRun]) -> Option<&'a PlaybookRun> {
+    let uid = machine.metadata.uid.as_deref().unwrap_or_default();
+    let installed = |run: &&PlaybookRun| {
+        let marks = attempts::marks(run);
+        let host = marks.iter().find(|(_, mark)| mark.uid == uid);
+        run.spec.intent == Intent::Install
+            && host.is_some_and(|(host, _)| attempts::outcome(run, host) == attempts::Outcome::Succeeded)
+    };
+    runs.iter().copied().find(installed)
 }
 
 /// Whether any run has ever been about this machine, an administrator's too: one that was only claimed needs no cleaning.

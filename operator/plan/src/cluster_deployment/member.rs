@@ -29,6 +29,19 @@ impl<'a> Member<'a> {
         self.host.and_then(|host| host.metadata.name.as_deref())
     }
 
+    /// Whether it has been made part of its cluster.
+    pub fn is_provisioned(&self) -> bool {
+        let status = self.machine.status.as_ref();
+        status.is_some_and(|status| status.provisioned_at.is_some())
+    }
+
+    /// Where its removal stands.
+    pub fn deleting_reason(&self) -> Option<&'a str> {
+        let status = self.machine.status.as_ref()?;
+        let deleting = conditions::find(&status.conditions, names::condition::DELETING)?;
+        (deleting.status == "True").then_some(deleting.reason.as_str())
+    }
+
     pub fn is_ready(&self) -> bool {
         self.condition(names::condition::READY)
             .is_some_and(|status| status == "True")

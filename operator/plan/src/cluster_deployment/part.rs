@@ -5,11 +5,11 @@ use crds::conditions::Statement;
 use crds::names::condition;
 use crds::step::{Intent, Role};
 
-use super::Work;
 use super::lack::{Lack, next_attempt, not_installed, retry, waits_for_hosts};
 use super::runs::describe;
 use super::scene::{Member, Scene};
 use super::summary::counts;
+use super::{Work, growth};
 use crate::sentence::{count, cut};
 
 /// How one part of the cluster is.
@@ -57,11 +57,15 @@ pub(super) fn members(scene: &Scene<'_>, role: Role, work: &Work<'_>) -> Part {
     if let Some(lack) = not_installed(scene, work) {
         return Part::ill("NotInstalled", lack.message, false);
     }
-    if let Some(member) = scene
+    if let Some(says) = work.growth.says.as_ref().filter(|says| says.role == role) {
+        return Part::ill(says.reason, says.message.clone(), says.bad);
+    }
+    let council = scene.council();
+    let mut leaving = scene
         .leaving
         .iter()
-        .find(|member| member.machine.spec.role == role)
-    {
+        .filter(|member| member.machine.spec.role == role);
+    if let Some(member) = leaving.clone().find(|member| !council.is_out(member.machine)) {
         return Part::ill(
             "MachineDeleted",
             format!("{}: {}", member.title(), member.says()),
@@ -70,24 +74,62 @@ pub(super) fn members(scene: &Scene<'_>, role: Role, work: &Work<'_>) -> Part {
     }
     let all: Vec<Member<'_>> = scene.of_role(role).collect();
     let ready = all.iter().filter(|member| member.is_ready()).count();
-    match all.iter().find(|member| !member.is_ready()) {
-        Some(member) if member.condition(condition::READY) == Some("Unknown") => Part {
-            status: None,
-            reason: member.ready_reason().into(),
-            message: format!("{}: {}", member.title(), member.says()),
-            bad: true,
-        },
-        Some(member) => Part::ill(
-            "MachinesNotReady",
-            format!("{}: {}", member.title(), member.says()),
-            true,
+    let sick = |member: &&Member<'_>| member.is_provisioned() && !member.is_ready();
+    match all.iter().find(sick) {
+        Some(member) if member.condition(condition::READY) == Some("Unknown") => {
+            return Part {
+                status: None,
+                reason: member.ready_reason().into(),
+                message: format!("{}: {}", member.title(), member.says()),
+                bad: true,
+            };
+        }
+        Some(member) => {
+            let message = format!("{}: {}", member.title(), member.says());
+            return Part::ill("MachinesNotReady", message, true);
+        }
+        None if all.is_empty() => {
+            return Part::ill(
+                "MachinesMissing",
+                format!("no {} machine is left", role.name()),
+                true,
+            );
+        }
+        None => {}
+    }
+    let held = growth::held(scene, role);
+    let spec = &scene.deployment.spec;
+    let wanted = match (&held, role) {
+        (Some(held), _) => held.replicas,
+        (None, Role::Etcd) => spec.etcd.replicas.unwrap_or_default(),
+        (None, _) => spec.control_plane.replicas,
+    };
+    let wanted = usize::try_from(wanted).unwrap_or_default();
+    let summary = format!("{ready} of {wanted} ready");
+    if ready < wanted {
+        return match waits_for_hosts(scene, |of| of == role) {
+            Some(waits) => Part::ill("WaitsForHosts", format!("{summary}; {waits}"), false),
+            None => Part::ill(
+                "ScalingUp",
+                format!("{summary}; makes {} more, one at a time", wanted - ready),
+                false,
+            ),
+        };
+    }
+    if all.len() > wanted {
+        let message = format!("has {}, {wanted} wanted: one leaves at a time", all.len());
+        return Part::ill("ScalingDown", message, false);
+    }
+    if let Some(held) = held {
+        return Part::ill("QuorumRisk", held.message, false);
+    }
+    match leaving.next() {
+        // It has no part in the cluster any more: that it still leaves is told, and is no lack.
+        Some(member) => Part::well(
+            "AllReady",
+            format!("{summary}; {} leaves: {}", member.title(), member.says()),
         ),
-        None if all.is_empty() => Part::ill(
-            "MachinesMissing",
-            format!("no {} machine is left", role.name()),
-            true,
-        ),
-        None => Part::well("AllReady", format!("{ready} of {ready} ready")),
+        None => Part::well("AllReady", summary),
     }
 }
 
@@ -98,7 +140,7 @@ pub(super) fn etcd(scene: &Scene<'_>, work: &Work<'_>) -> Part {
     };
     let seen = component(scene, "etcd");
     match seen {
-        Some((false, message)) if scene.installed.is_some() => {
+        Some((false, message)) if scene.installed.is_some() && !work.growth.stops => {
             Part::ill("EtcdUnhealthy", format!("etcd: {message}"), true)
         }
         _ => part,

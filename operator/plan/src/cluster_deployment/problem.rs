@@ -5,7 +5,6 @@ use std::net::Ipv4Addr;
 use crds::ClusterDeployment;
 use crds::cluster_deployment::EtcdTopology;
 use crds::networking::{EndpointProvider, NetworkPluginName};
-use crds::step::Role;
 
 use super::scene::Scene;
 
@@ -108,26 +107,6 @@ fn changes_of_a_running_cluster(scene: &Scene<'_>) -> Option<Problem> {
             format!(
                 "spec.kubernetesVersion: the upgrade from {installed} to {} is not there yet: set it back to {installed}",
                 spec.kubernetes_version
-            ),
-        );
-    }
-    let has = scene.with_leaving(Role::ControlPlane);
-    let wanted = usize::try_from(spec.control_plane.replicas).unwrap_or_default();
-    if has != wanted {
-        return problem(
-            "NotImplemented",
-            format!(
-                "spec.controlPlane.replicas: going from {has} to {wanted} control planes is not there yet: set it back to {has}"
-            ),
-        );
-    }
-    let has = scene.with_leaving(Role::Etcd);
-    let wanted = usize::try_from(spec.etcd.replicas.unwrap_or_default()).unwrap_or_default();
-    if has != wanted {
-        return problem(
-            "NotImplemented",
-            format!(
-                "spec.etcd.replicas: going from {has} to {wanted} members is not there yet: set it back to {has}"
             ),
         );
     }

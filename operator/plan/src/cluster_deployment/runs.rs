@@ -71,8 +71,8 @@ pub(super) struct Order<'o, 'a> {
     pub steps: Vec<RunStep>,
     pub targets: &'o [Target<'a>],
     pub attempt: Attempt,
-    /// What tells its name from that of another run of the same intent on the same machines.
-    pub about: Vec<String>,
+    /// What its name follows from, where that is not the machines that it works on.
+    pub name_of: Option<Vec<String>>,
     /// Variables that it has before those of its cluster.
     pub vars: BTreeMap<String, Value>,
 }
@@ -86,7 +86,7 @@ pub(super) fn create(scene: &Scene<'_>, intent: Intent, targets: &[Target<'_>], 
             steps: steps_of(intent),
             targets,
             attempt,
-            about: Vec::new(),
+            name_of: None,
             vars: BTreeMap::new(),
         },
     );
@@ -105,8 +105,9 @@ pub(super) fn order(scene: &Scene<'_>, order: Order<'_, '_>) -> PlaybookRun {
         Some((member.host_name()?.to_owned(), mark))
     };
     let marks: BTreeMap<String, Mark> = order.targets.iter().filter_map(mark).collect();
-    let uids = marks.values().map(|mark| mark.uid.as_str());
-    let parts = uids.chain(order.about.iter().map(String::as_str));
+    let uids = || marks.values().map(|mark| mark.uid.clone()).collect();
+    let parts: Vec<String> = order.name_of.unwrap_or_else(uids);
+    let parts = parts.iter().map(String::as_str);
     let name = naming::run(&scene.name, scene.uid(), intent, parts, attempt.number);
     let hosts = marks.keys().cloned().collect();
     let mut run = of_cluster(scene, &name, intent, order.steps, hosts, attempt.number);

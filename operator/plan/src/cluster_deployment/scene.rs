@@ -8,11 +8,13 @@ use crds::playbook_run::RunPhase;
 use crds::step::{Intent, Role};
 use crds::{ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use serde_json::Value;
 
 use super::Observed;
 pub(super) use super::member::Member;
 use crate::attempts::{self, Turn};
-use crate::{claims, machine_set, provisioning};
+use crate::departure::{Council, is_healthy};
+use crate::{claims, inputs, machine_set, provisioning};
 
 /// What was observed, in order.
 pub(super) struct Scene<'a> {
@@ -140,20 +142,47 @@ impl<'a> Scene<'a> {
         )
     }
 
+    /// The control planes and etcd machines, and what was done about them.
+    pub fn council(&self) -> Council<'a> {
+        Council::of(
+            &self.name,
+            self.observed.machines,
+            self.deployment,
+            self.observed.runs,
+        )
+    }
+
+    /// A Machine with its Host, one that leaves included.
+    pub fn member(&self, machine: &Machine) -> Option<Member<'a>> {
+        let mut members = self.live.iter().chain(&self.leaving);
+        let found = members.find(|member| member.machine.metadata.uid == machine.metadata.uid);
+        found.copied()
+    }
+
+    /// What a run must know of etcd, with these members.
+    pub fn etcd_variables(&self, members: &[&Machine]) -> BTreeMap<String, Value> {
+        let seat = |machine: &&Machine| {
+            let host = self.member(machine)?.host?;
+            let name = host.metadata.name.clone()?;
+            Some((name, inputs::address_in_cluster(host).to_owned()))
+        };
+        inputs::of_etcd(&members.iter().filter_map(seat).collect::<Vec<_>>())
+    }
+
+    /// What a person types to approve what waits for it.
+    pub fn approve(&self, value: &str) -> String {
+        format!(
+            "kubectl annotate --overwrite cd {} {}={value}",
+            self.name,
+            names::annotation::APPROVE
+        )
+    }
+
     pub fn of_role(&self, role: Role) -> impl Iterator<Item = Member<'a>> + '_ {
         self.live
             .iter()
             .copied()
             .filter(move |member| member.machine.spec.role == role)
-    }
-
-    /// How many machines of a role there are, those that are being deleted included.
-    pub fn with_leaving(&self, role: Role) -> usize {
-        let leaving = self
-            .leaving
-            .iter()
-            .filter(|member| member.machine.spec.role == role);
-        self.of_role(role).count() + leaving.count()
     }
 
     pub fn generation(&self) -> i64 {
@@ -243,19 +272,25 @@ impl<'a> Scene<'a> {
         self.of_role(Role::ControlPlane).find_map(seen).or_else(recorded)
     }
 
-    /// The machine that runs `kubeadm init`: the one chosen, or else the first by ordinal once all have their Hosts.
+    /// The machine that runs `kubeadm init`: the one chosen, or else the first by ordinal once all have their Hosts. In a
+    /// cluster that stands it is one that is part of it, which another one becomes when it goes.
     pub fn first_control_plane(&self) -> Option<Member<'a>> {
         let status = self.deployment.status.as_ref();
         let chosen = status.and_then(|status| status.first_control_plane.as_deref());
+        let may_be = |member: &Member<'a>| self.installed.is_none() || member.is_provisioned();
         let chosen = chosen.and_then(|name| {
             self.of_role(Role::ControlPlane)
-                .find(|member| member.name() == name)
+                .find(|member| member.name() == name && may_be(member))
         });
-        chosen.or_else(|| {
-            self.founders()?
-                .into_iter()
-                .find(|member| member.machine.spec.role == Role::ControlPlane)
-        })
+        if chosen.is_some() || self.installed.is_none() {
+            return chosen.or_else(|| {
+                let mut founders = self.founders()?.into_iter();
+                founders.find(|member| member.machine.spec.role == Role::ControlPlane)
+            });
+        }
+        let standing = || self.of_role(Role::ControlPlane).filter(may_be);
+        let healthy = standing().find(|member| is_healthy(member.machine));
+        healthy.or_else(|| standing().next())
     }
 
     /// Where the API answers, or will: the endpoint given, or the first control plane.

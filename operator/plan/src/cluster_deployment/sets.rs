@@ -10,8 +10,8 @@ use crds::references::controller_ref;
 use crds::step::Role;
 use serde_json::{Value, json};
 
-use super::Step;
 use super::scene::Scene;
+use super::{Step, growth};
 
 /// A set that is wanted; without replicas, its count is someone else's.
 struct Wanted {
@@ -64,10 +64,11 @@ fn wanted(scene: &Scene<'_>) -> Vec<Wanted> {
             .version_installed()
             .unwrap_or_else(|| spec.kubernetes_version.clone()),
     );
+    let held = |role| growth::held(scene, role).map(|held| held.replicas);
     let mut sets = vec![Wanted {
         name: names::control_plane_set(&scene.name),
         role: Role::ControlPlane,
-        replicas: Some(spec.control_plane.replicas),
+        replicas: Some(held(Role::ControlPlane).unwrap_or(spec.control_plane.replicas)),
         template: MachineTemplate {
             host_selector: spec.control_plane.host_selector.clone(),
             hosts: spec.control_plane.hosts.clone(),
@@ -79,7 +80,7 @@ fn wanted(scene: &Scene<'_>) -> Vec<Wanted> {
         sets.push(Wanted {
             name: names::etcd_set(&scene.name),
             role: Role::Etcd,
-            replicas: spec.etcd.replicas,
+            replicas: held(Role::Etcd).or(spec.etcd.replicas),
             template: MachineTemplate {
                 host_selector: spec.etcd.host_selector.clone(),
                 hosts: spec.etcd.hosts.clone(),

@@ -6,7 +6,7 @@ use crds::step::{Intent, Role, Step};
 use crds::{ClusterDeployment, Machine, PlaybookRun, conditions};
 use jiff::Timestamp;
 
-use super::LEAVES_ETCD;
+use super::{LEAVES_ETCD, is_out};
 use crate::attempts::{self, Outcome};
 use crate::{provisioning, sentence};
 
@@ -18,8 +18,6 @@ const ON_ITS_WAY: [&str; 5] = [
     "ClusterUnreachable",
     "DeletesNode",
 ];
-/// Reasons of `Deleting` once the cluster has no part in the machine any more.
-const OUT: [&str; 3] = ["WaitsForReset", "ReleasesHost", "HostReleased"];
 /// With fewer left, a cluster that wants more keeps a machine that is well until another one has come.
 const FEW: usize = 2;
 
@@ -157,9 +155,19 @@ impl<'a> Council<'a> {
         let out = if self.is_of_etcd(machine) {
             self.has_left(machine)
         } else {
-            OUT.contains(&deleting(machine))
+            is_out(deleting(machine)) || self.is_being_cleaned(machine)
         };
         is_leaving(machine) && (out || !provisioning::was_touched(machine, self.runs))
+    }
+
+    /// Whether a run was made to clean it since it is being deleted: everything else is done before.
+    fn is_being_cleaned(&self, machine: &Machine) -> bool {
+        let host = machine.spec.host_ref.as_ref().map(|host| &host.name);
+        self.runs.iter().any(|run| {
+            run.spec.steps.contains(&Step::Reset)
+                && run.metadata.creation_timestamp >= machine.metadata.deletion_timestamp
+                && host.is_some_and(|host| run.spec.hosts.contains(host))
+        })
     }
 
     /// Machines that are being deleted and not out yet.

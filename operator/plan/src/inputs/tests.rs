@@ -20,7 +20,7 @@ fn host(name: &str, address: &str) -> Host {
 
 fn machine(name: &str, role: &str, host: &str, ordinal: u32) -> Machine {
     object(&format!(
-        "{{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {{name: {name}, uid: machine-of-{host}, annotations: {{clusterwright.dev/ordinal: '{ordinal}'}}}}, spec: {{clusterName: a, role: {role}, hostRef: {{name: {host}}}, kubernetesVersion: 1.35.4, labels: {{pool: general}}, taints: [{{key: x, value: y, effect: NoSchedule}}, {{key: z, effect: NoExecute}}]}}}}"
+        "{{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {{name: {name}, uid: machine-of-{host}, annotations: {{clusterwright.dev/ordinal: '{ordinal}'}}}}, spec: {{clusterName: a, role: {role}, hostRef: {{name: {host}}}, kubernetesVersion: 1.35.4, labels: {{pool: general}}, taints: [{{key: x, value: y, effect: NoSchedule}}, {{key: z, effect: NoExecute}}]}}, status: {{provisionedAt: '2026-01-01T00:00:00Z'}}}}"
     ))
 }
 
@@ -81,6 +81,7 @@ fn build_with(
         cluster,
         hosts: &hosts,
         credentials: &credentials,
+        library: None,
     })
 }
 

@@ -6,7 +6,7 @@ use crds::cluster_deployment::EtcdTopology;
 use crds::names::annotation;
 use crds::networking::NetworkPluginName;
 use crds::step::{Intent, Role};
-use crds::{Host, Machine};
+use crds::{Host, Machine, PlaybookRun};
 use serde_json::{Value, json};
 
 use super::host::address_in_cluster;
@@ -15,30 +15,41 @@ use super::{ClusterSeen, InputsProblem};
 pub(super) fn of_cluster(
     cluster: &ClusterSeen<'_>,
     hosts: &BTreeMap<String, Host>,
-    intent: Intent,
+    run: &PlaybookRun,
 ) -> Result<BTreeMap<String, Value>, InputsProblem> {
     let deployment = cluster.deployment;
     let spec = &deployment.spec;
     let status = deployment.status.clone().unwrap_or_default();
     let name = deployment.metadata.name.clone().unwrap_or_default();
     // Cleaning or probing a machine needs nothing from there.
-    let needs_none = matches!(intent, Intent::Reset | Intent::Remove | Intent::Probe);
+    let needs_none = matches!(run.spec.intent, Intent::Reset | Intent::Remove | Intent::Probe);
     if spec.artifacts.is_none() && !needs_none {
         let message = format!(
             "ClusterDeployment {name}: artifacts.url is missing: give the URL of the artifact bundle"
         );
         return Err(InputsProblem::waits("ArtifactSourceMissing", message));
     }
-    let control_planes = machines_in_order(cluster, Role::ControlPlane, hosts);
+    let initialized = status.installed_at.is_some();
+    // Of a cluster that stands: who is part of it and stays, and who is about to be.
+    let part = |machine: &Machine| !initialized || stands(machine);
+    let counted = |machine: &Machine| {
+        let host = machine.spec.host_ref.as_ref();
+        part(machine) || host.is_some_and(|host| run.spec.hosts.contains(&host.name))
+    };
+    let control_planes = machines_in_order(cluster, Role::ControlPlane, hosts, counted);
     let etcd = match spec.etcd.topology {
         EtcdTopology::Stacked => control_planes.clone(),
-        EtcdTopology::Dedicated => machines_in_order(cluster, Role::Etcd, hosts),
+        EtcdTopology::Dedicated => machines_in_order(cluster, Role::Etcd, hosts, counted),
         EtcdTopology::External => Vec::new(),
     };
-    let first = status
-        .first_control_plane
-        .as_deref()
-        .and_then(|first| host_of(cluster, first));
+    let chosen = status.first_control_plane.as_deref();
+    let chosen = chosen.and_then(|first| host_of(cluster, first, part));
+    // In a cluster that stands nobody begins one: any of its machines will do, and none may be left.
+    let standing = machines_in_order(cluster, Role::ControlPlane, hosts, part);
+    let first = match initialized {
+        true => chosen.or(standing.first().map(|seat| seat.host)),
+        false => chosen,
+    };
     let first_address = first.and_then(|first| hosts.get(first)).map(address_in_cluster);
     let endpoint = match (
         &spec.control_plane.endpoint,
@@ -70,13 +81,11 @@ pub(super) fn of_cluster(
     if let Some(first) = first {
         set("kube_control_plane_first", json!(first));
     }
-    let initialized = status.installed_at.is_some();
     set("control_plane_initialized", json!(initialized));
     set(
         "etcd_topology",
         json!(format!("{:?}", spec.etcd.topology).to_lowercase()),
     );
-    set("etcd_members", etcd.iter().map(member).collect());
     set(
         "etcd_initial_cluster_state",
         json!(if initialized { "existing" } else { "new" }),
@@ -85,10 +94,6 @@ pub(super) fn of_cluster(
     set(
         "etcd_cluster_token",
         json!(format!("{name}-{}", uid.get(..8).unwrap_or(uid))),
-    );
-    set(
-        "etcd_client_endpoints",
-        etcd.iter().map(|seat| json!(url(seat.address, 2379))).collect(),
     );
     set(
         "containerd_registries_mirrors",
@@ -109,7 +114,23 @@ pub(super) fn of_cluster(
         "allow_unsupported_distribution_setup",
         json!(preflight.allow_unsupported_distribution),
     );
+    vars.extend(etcd_variables(&etcd));
     Ok(vars)
+}
+
+/// What a run must know of etcd, with these members: Host and address of each.
+pub fn of_etcd(members: &[(String, String)]) -> BTreeMap<String, Value> {
+    let seats = members.iter().map(|(host, address)| Seat { host, address });
+    let seats: Vec<Seat<'_>> = seats.collect();
+    etcd_variables(&seats)
+}
+
+fn etcd_variables(seats: &[Seat<'_>]) -> BTreeMap<String, Value> {
+    let endpoints = seats.iter().map(|seat| json!(url(seat.address, 2379)));
+    BTreeMap::from([
+        ("etcd_members".to_owned(), seats.iter().map(member).collect()),
+        ("etcd_client_endpoints".to_owned(), endpoints.collect()),
+    ])
 }
 
 /// A machine that has its Host.
@@ -124,11 +145,12 @@ fn machines_in_order<'a>(
     cluster: &'a ClusterSeen<'_>,
     role: Role,
     hosts: &'a BTreeMap<String, Host>,
+    counted: impl Fn(&Machine) -> bool,
 ) -> Vec<Seat<'a>> {
     let mut machines: Vec<&Machine> = cluster
         .machines
         .iter()
-        .filter(|machine| machine.spec.role == role)
+        .filter(|machine| machine.spec.role == role && counted(machine))
         .collect();
     machines.sort_by_key(|machine| (ordinal(machine), machine.metadata.name.clone()));
     let seat = |machine: &'a Machine| {
@@ -147,20 +169,24 @@ fn ordinal(machine: &Machine) -> u32 {
     ordinal.and_then(|text| text.parse().ok()).unwrap_or(u32::MAX)
 }
 
+/// Whether the machine is part of its cluster, and stays.
+fn stands(machine: &Machine) -> bool {
+    let status = machine.status.as_ref();
+    machine.metadata.deletion_timestamp.is_none()
+        && status.is_some_and(|status| status.provisioned_at.is_some())
+}
+
 /// The Host of a Machine of this name, or the Host itself of this name.
-fn host_of<'a>(cluster: &'a ClusterSeen<'_>, name: &'a str) -> Option<&'a str> {
+fn host_of<'a>(
+    cluster: &'a ClusterSeen<'_>,
+    name: &str,
+    counted: impl Fn(&Machine) -> bool,
+) -> Option<&'a str> {
     let host = |machine: &'a Machine| machine.spec.host_ref.as_ref().map(|host| host.name.as_str());
-    let by_machine = cluster
-        .machines
-        .iter()
-        .find(|machine| machine.metadata.name.as_deref() == Some(name));
+    let machines = || cluster.machines.iter().filter(|machine| counted(machine));
+    let by_machine = machines().find(|machine| machine.metadata.name.as_deref() == Some(name));
     by_machine
-        .or_else(|| {
-            cluster
-                .machines
-                .iter()
-                .find(|machine| host(machine) == Some(name))
-        })
+        .or_else(|| machines().find(|machine| host(machine) == Some(name)))
         .and_then(host)
 }
 

@@ -1,0 +1,136 @@
+//! Growth: changes of the control plane and etcd of a running cluster, one at a time. Who leaves is taken out of etcd
+//! first, then the API servers are told of the members, and only then the next machine joins.
+
+mod joining;
+mod loss;
+mod removal;
+mod shrink;
+mod telling;
+
+use crds::step::{Role, Step as RunStep};
+
+use super::Step;
+use super::runs::describe;
+use super::scene::Scene;
+use crate::Next;
+use crate::attempts;
+use crate::departure::Council;
+
+pub(super) use shrink::held;
+
+/// What is under way with the control plane and etcd.
+#[derive(Default)]
+pub(super) struct Growth {
+    pub steps: Vec<Step>,
+    /// When to look again.
+    pub next: Option<Next>,
+    /// What goes on, or why it does not.
+    pub says: Option<Says>,
+    /// etcd is lost: nothing else is begun.
+    pub stops: bool,
+}
+
+/// What goes on with the machines of a role.
+pub(super) struct Says {
+    pub role: Role,
+    pub reason: &'static str,
+    pub message: String,
+    /// Something is wrong, and not only on its way.
+    pub bad: bool,
+}
+
+/// What one kind of change comes to; nothing after it is looked at.
+#[derive(Default)]
+struct Found {
+    steps: Vec<Step>,
+    next: Option<Next>,
+    says: Option<Says>,
+}
+
+impl Found {
+    fn says(role: Role, reason: &'static str, message: String, bad: bool) -> Self {
+        let says = Says {
+            role,
+            reason,
+            message,
+            bad,
+        };
+        Self {
+            says: Some(says),
+            ..Self::default()
+        }
+    }
+
+    fn and(self, step: Step) -> Self {
+        Self {
+            steps: vec![step],
+            ..self
+        }
+    }
+
+    fn later(self, next: Next) -> Self {
+        Self {
+            next: Some(next),
+            ..self
+        }
+    }
+}
+
+/// Decides; machines join only where the cluster's wishes can be met.
+pub(super) fn of(scene: &Scene<'_>, may_join: bool) -> Growth {
+    let mut growth = Growth::default();
+    if scene.installed.is_none() {
+        return growth;
+    }
+    let council = scene.council();
+    growth.steps.extend(withdrawn(scene));
+    growth.steps.extend(outcasts(scene, &council));
+    let loss = loss::of(scene, &council);
+    (growth.stops, growth.says, growth.next) = (loss.says.is_some(), loss.says, loss.next);
+    growth.steps.extend(loss.steps);
+    if growth.stops {
+        return growth;
+    }
+    let found = removal::of(scene, &council)
+        .or_else(|| telling::of(scene, &council))
+        .or_else(|| joining::of(scene, &council).filter(|_| may_join));
+    if let Some(found) = found {
+        growth.steps.extend(found.steps);
+        growth.says = found.says;
+        let next = found.next.unwrap_or(Next::OnChange);
+        growth.next = Some(growth.next.unwrap_or(Next::OnChange).or_sooner(next));
+    }
+    growth
+}
+
+/// Runs that were to take a member out by a machine that leaves itself by now, and never began: another one does it.
+fn withdrawn(scene: &Scene<'_>) -> Vec<Step> {
+    let never = |run: &&&crds::PlaybookRun| {
+        let begun = run.status.as_ref().is_some_and(|status| status.token > 0);
+        run.spec.steps.contains(&RunStep::RemoveEtcdMember) && !attempts::marks(run).is_empty() && !begun
+    };
+    let goes = |run: &crds::PlaybookRun| run.spec.hosts.iter().any(|host| scene.is_leaving(host));
+    let runs = scene.active.iter().filter(never);
+    runs.filter(|run| !run.spec.cancel && goes(run))
+        .map(|run| Step::CancelRun(Box::new((*run).clone())))
+        .collect()
+}
+
+/// Machines that stay although etcd goes on without them, since one member was made the only one: others take their place.
+fn outcasts(scene: &Scene<'_>, council: &Council<'_>) -> Vec<Step> {
+    let live = scene.live.iter();
+    live.filter(|member| council.is_of_etcd(member.machine) && council.left_at(member.machine).is_some())
+        .map(|member| Step::DeleteMachine(Box::new(member.machine.clone())))
+        .collect()
+}
+
+/// The run that works, or waits, for a step.
+fn active_with<'a>(scene: &Scene<'a>, step: RunStep) -> Option<&'a crds::PlaybookRun> {
+    let mut active = scene.active.iter().copied();
+    active.find(|run| run.spec.steps.contains(&step) && !attempts::marks(run).is_empty())
+}
+
+/// What a run says of itself, or that it waits.
+fn under_way(scene: &Scene<'_>, role: Role, reason: &'static str, run: &crds::PlaybookRun) -> Found {
+    Found::says(role, reason, describe(scene, run), false)
+}
