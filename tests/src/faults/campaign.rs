@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 
@@ -9,13 +10,11 @@ use super::course::{self, Came, Ground, Wanted};
 use super::fault::{Fault, Place};
 use super::inject::{self, Node};
 use super::schedule::Schedule;
-use super::table::Results;
+use super::table::{self, Results};
 use super::verdict::Verdict;
 use super::wishes::Wishes;
 use crate::scenario::within;
 
-/// Two cores drive two installs well.
-const SIDE_BY_SIDE: usize = 2;
 /// Steps that were over too soon are tried again in as many installs.
 const INSTALLS: u32 = 6;
 /// An operator that comes back misses some steps: they wait for the next install.
@@ -43,44 +42,51 @@ pub fn by_fault(cells: &BTreeSet<(Fault, Place)>) -> Vec<Series> {
 }
 
 /// Drives all series and gives all verdicts. What loses a node goes beside the rest: its executors alone are kept to
-/// that node, all others and the operators to the one that stays.
+/// that node, all others and the operators to the one that stays. It mostly waits, and that an operator is away meanwhile
+/// makes what is promised of it no easier.
 pub fn run(series: Vec<Series>, seed: u64) -> Results {
-    let (alone, beside): (Vec<Series>, Vec<Series>) =
-        series.into_iter().partition(Series::needs_the_lab_alone);
-    let (lossy, steady): (Vec<Series>, Vec<Series>) = beside.into_iter().partition(Series::loses_a_node);
+    let (operator, others): (Vec<Series>, Vec<Series>) =
+        series.into_iter().partition(Series::hits_the_operator);
+    let (lossy, steady): (Vec<Series>, Vec<Series>) = others.into_iter().partition(Series::loses_a_node);
     let results = Mutex::new(Results::new());
     let crew = Crew {
         seed,
+        since: Instant::now(),
         results: &results,
     };
-    if lossy.is_empty() {
-        crew.work(vec![Lane::of(steady, SIDE_BY_SIDE, None)]);
-    } else {
-        let lanes = vec![
-            Lane::of(steady, SIDE_BY_SIDE, Some(Node::STEADY)),
-            Lane::of(lossy, 1, Some(Node::LOSSY)),
-        ];
-        crew.prepare(true);
-        crew.work(lanes);
-        crew.prepare(false);
+    let loses = !lossy.is_empty();
+    let stays = loses.then_some(Node::STEADY);
+    if loses {
+        crew.place_operators(true);
     }
-    crew.work(vec![Lane::of(alone, 1, None)]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| crew.work(&Lane::of(lossy, &[152], Some(Node::LOSSY))));
+        // Two cores drive two installs well.
+        crew.work(&Lane::of(steady, &[150, 151], stays));
+        crew.work(&Lane::of(operator, &[150], stays));
+    });
+    if loses {
+        crew.place_operators(false);
+    }
     results.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Series that wait for each other.
 struct Lane {
     queue: Mutex<VecDeque<Series>>,
-    threads: usize,
-    node: Option<Node>,
+    /// One for each install that goes on at the same time.
+    grounds: Vec<Ground>,
 }
 
 impl Lane {
-    fn of(series: Vec<Series>, threads: usize, node: Option<Node>) -> Self {
+    fn of(series: Vec<Series>, networks: &[u8], node: Option<Node>) -> Self {
+        let ground = |network: &u8| Ground {
+            pod_cidr: format!("10.{network}.0.0/16"),
+            node,
+        };
         Self {
             queue: Mutex::new(series.into()),
-            threads,
-            node,
+            grounds: networks.iter().map(ground).collect(),
         }
     }
 
@@ -95,30 +101,23 @@ impl Lane {
 /// Who drives the series.
 struct Crew<'a> {
     seed: u64,
+    since: Instant,
     results: &'a Mutex<Results>,
 }
 
 impl Crew<'_> {
-    /// Works on all lanes at once, each thread with a Pod network of its own.
-    fn work(&self, lanes: Vec<Lane>) {
+    fn work(&self, lane: &Lane) {
         std::thread::scope(|scope| {
-            let mut networks = 150..;
-            for lane in &lanes {
-                for network in networks.by_ref().take(lane.threads) {
-                    let ground = Ground {
-                        pod_cidr: format!("10.{network}.0.0/16"),
-                        node: lane.node,
-                    };
-                    scope.spawn(move || {
-                        while let Some(series) = lane.next() {
-                            let came = self.drive(&series, &ground);
-                            self.results
-                                .lock()
-                                .unwrap_or_else(PoisonError::into_inner)
-                                .extend(came);
-                        }
-                    });
-                }
+            for ground in &lane.grounds {
+                scope.spawn(move || {
+                    while let Some(series) = lane.next() {
+                        let came = self.drive(&series, ground);
+                        self.results
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .extend(came);
+                    }
+                });
             }
         });
     }
@@ -126,20 +125,30 @@ impl Crew<'_> {
     /// Drives one series on a runtime of its own: what blocks one install does not hold up another's hit.
     fn drive(&self, series: &Series, ground: &Ground) -> Results {
         match runtime() {
-            Ok(runtime) => runtime.block_on(series.drive(self.seed, ground)),
+            Ok(runtime) => runtime.block_on(series.drive(self, ground)),
             Err(error) => series.failed(&format!("failed to start a runtime: {error}")),
         }
     }
 
     /// Keeps the operators off the node that is lost, or lets them go. If that fails, a lost node takes one of them away
     /// too, which makes what is promised no easier.
-    fn prepare(&self, kept: bool) {
+    fn place_operators(&self, kept: bool) {
         let placed = runtime().map_err(anyhow::Error::from).and_then(|runtime| {
             runtime.block_on(async { inject::keep_operators(&inject::administrator().await?, kept).await })
         });
         if let Err(error) = placed {
             println!("failed to place the operators: {error:?}");
         }
+    }
+
+    /// Says what is certain at once: a campaign that is broken off has proved so much.
+    fn say(&self, fault: Fault, place: Place, verdict: &Verdict) {
+        let seconds = self.since.elapsed().as_secs_f64();
+        println!(
+            "[{seconds:>6.1} s] = {} in {place}: {}",
+            fault.name(),
+            table::cell(verdict)
+        );
     }
 }
 
@@ -151,27 +160,34 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
 }
 
 impl Series {
-    fn needs_the_lab_alone(&self) -> bool {
-        self.hits.values().any(|fault| fault.needs_the_lab_alone())
+    fn hits_the_operator(&self) -> bool {
+        self.hits.values().any(|fault| fault.hits_the_operator())
     }
 
     fn loses_a_node(&self) -> bool {
         self.hits.values().any(|fault| *fault == Fault::NodeLost)
     }
 
-    async fn drive(&self, seed: u64, ground: &Ground) -> Results {
+    async fn drive(&self, crew: &Crew<'_>, ground: &Ground) -> Results {
         let mut wishes = Wishes::new(&self.hits);
-        let operator = self.hits.values().any(|fault| fault.hits_the_operator());
-        let installs = if operator { INSTALLS_OF_OPERATOR } else { INSTALLS };
+        let installs = if self.hits_the_operator() {
+            INSTALLS_OF_OPERATOR
+        } else {
+            INSTALLS
+        };
         for _ in 0..installs {
             let wanted = wishes.wanted();
             if wanted.is_empty() {
                 break;
             }
-            match self.install(&wanted, seed, ground).await {
-                Ok(came) => came
-                    .into_iter()
-                    .for_each(|(place, came)| wishes.take(place, came)),
+            match self.install(&wanted, crew.seed, ground).await {
+                Ok(came) => {
+                    for (place, came) in came {
+                        if let Some((fault, verdict)) = wishes.take(place, came) {
+                            crew.say(fault, place, &verdict);
+                        }
+                    }
+                }
                 // What an install is about breaks off seldom: the next one tells.
                 Err(error) => {
                     println!("{}: {error:?}", self.name);

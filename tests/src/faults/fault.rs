@@ -104,12 +104,7 @@ impl Fault {
         }
     }
 
-    /// Whether nothing else may go on beside it: it hits what all installs share.
-    pub fn needs_the_lab_alone(self) -> bool {
-        self.hits_the_operator()
-    }
-
-    /// Whether it hits the operator, and no run.
+    /// Whether it hits the operator, which all installs share, and no run.
     pub fn hits_the_operator(self) -> bool {
         matches!(self, Fault::OperatorKilled | Fault::OperatorStopped)
     }

@@ -95,7 +95,8 @@ fn matrix(text: &mut String, faults: &[Fault], results: &Results) {
     }
 }
 
-fn cell(verdict: &Verdict) -> String {
+/// What stands in a cell.
+pub fn cell(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Passed(after) => format!("{:.1} s", after.as_secs_f64()),
         Verdict::Grazed(after, _) => format!("~{:.1} s", after.as_secs_f64()),

@@ -45,11 +45,9 @@ impl Wishes {
     }
 
     /// Takes what came of one: what took hold in the step, or broke a promise, is final. What came too late is tried
-    /// earlier; what only grazed its step, at once.
-    pub fn take(&mut self, place: Place, came: Came) {
-        let Some(mut wish) = self.left.remove(&place) else {
-            return;
-        };
+    /// earlier; what only grazed its step, at once. Gives what is final now.
+    pub fn take(&mut self, place: Place, came: Came) -> Option<(Fault, Verdict)> {
+        let mut wish = self.left.remove(&place)?;
         let certain = match came {
             Came::Judged(grazed @ Verdict::Grazed(..)) => {
                 let last = wish.tries >= AT_ONCE;
@@ -72,10 +70,11 @@ impl Wishes {
             }
         };
         if certain {
-            self.results.insert((wish.fault, place), wish.best);
-        } else {
-            self.left.insert(place, wish);
+            self.results.insert((wish.fault, place), wish.best.clone());
+            return Some((wish.fault, wish.best));
         }
+        self.left.insert(place, wish);
+        None
     }
 
     /// An install ended in the middle, for no reason of its cells.
