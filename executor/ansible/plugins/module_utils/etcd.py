@@ -129,8 +129,20 @@ class Etcd:
         """ID of the leader."""
         return self.etcdctl("endpoint", "status")[0]["Status"]["leader"]
 
+    def change(self, *arguments: str) -> None:
+        """A change of members, which etcd refuses until all have been connected for some seconds: it is asked again."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                self.etcdctl("member", *arguments)
+                return
+            except StepFailure as failure:
+                if "unhealthy cluster" not in failure.message or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.5)
+
     def remove(self, member: dict) -> None:
-        self.etcdctl("member", "remove", hexadecimal(member))
+        self.change("remove", hexadecimal(member))
 
     def check_quorum_without(self, leaving: dict) -> None:
         """The voters that stay must have a majority of healthy ones among them, or etcd would stop with the removal."""
@@ -151,7 +163,7 @@ class Etcd:
         member that never comes up costs no quorum."""
         members = self.members()
         if not any(peer_url in member["peerURLs"] for member in members):
-            self.etcdctl("member", "add", name, f"--peer-urls={peer_url}", "--learner")
+            self.change("add", name, f"--peer-urls={peer_url}", "--learner")
             members = self.members()
         return [
             f"{name if url == peer_url else member.get('name')}={url}" for member in members for url in member["peerURLs"]

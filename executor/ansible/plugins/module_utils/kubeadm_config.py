@@ -14,6 +14,8 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.failure impo
 PATH = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
 KEY = "ClusterConfiguration"
 ENDPOINTS = ("etcd", "external", "endpoints")
+# What newer versions of kubeadm note beside them.
+HTTP_ENDPOINTS = ("etcd", "external", "httpEndpoints")
 NAMES = ("apiServer", "certSANs")
 
 

@@ -74,11 +74,14 @@ def set_manifest(endpoints: list, check: bool) -> tuple:
 def set_configuration(endpoints: list, check: bool) -> bool:
     client = Api(api.ADMIN)
     found, text = kubeadm_config.read(client)
-    if set(kubeadm_config.items(text, kubeadm_config.ENDPOINTS)) == set(endpoints):
-        return False
-    if not check:
-        kubeadm_config.write(client, found, kubeadm_config.with_items(text, kubeadm_config.ENDPOINTS, endpoints))
-    return True
+    wanted = text
+    for path in (kubeadm_config.ENDPOINTS, kubeadm_config.HTTP_ENDPOINTS):
+        now = kubeadm_config.items(text, path)
+        if (now or path == kubeadm_config.ENDPOINTS) and set(now) != set(endpoints):
+            wanted = kubeadm_config.with_items(wanted, path, endpoints)
+    if wanted != text and not check:
+        kubeadm_config.write(client, found, wanted)
+    return wanted != text
 
 
 def work(call) -> dict:

@@ -180,8 +180,8 @@ def become_learner(params: dict, others: Etcd) -> list | None:
         units.systemctl("stop", UNIT, what=f"stop {UNIT}")
         etcd_data.wipe(params["data_directory"])
     peer_url = own(params)["peer_url"]
-    for member in [member for member in members if peer_url in member["peerURLs"] and member.get("name")]:
-        # It has run before, and its data is gone: to etcd an empty member of that name is broken.
+    for member in [member for member in members if peer_url in member["peerURLs"]]:
+        # It may have run before, and its data is gone: one that had some and comes up without is broken to etcd.
         others.check_quorum_without(member)
         others.remove(member)
         members.remove(member)

@@ -56,6 +56,7 @@ author:
   - Clusterwright developers
 """
 
+import ipaddress
 import json
 import os
 import ssl
@@ -243,15 +244,26 @@ def authority(params: dict) -> str:
     raise StepFailure("InvalidVariables", f"there is no {CLUSTER_CA} on this machine: run the control-plane step first")
 
 
+def is_address(text: str) -> bool:
+    try:
+        return bool(ipaddress.ip_address(text))
+    except ValueError:
+        return False
+
+
 def check_variables(params: dict) -> str:
     """The interface."""
     for program in ("haproxy", "keepalived"):
         if not find(program):
             raise StepFailure("PackageNotFound", f"{program} is not installed: run the bootstrap-os step")
+    for backend in [f"{params['virtual_ip']}:{params['port']}", *params["backends"]]:
+        host, _colon, port = backend.rpartition(":")
+        if not is_address(host.strip("[]")) or not port.isdigit():
+            raise StepFailure("InvalidVariables", f"{backend!r} is no address with a port")
     if not params["backends"]:
         raise StepFailure("InvalidVariables", "kube_apiserver_backends is empty: give the control planes as host:port")
     interface = params["interface"] or interface_of(params["address"])
-    if not interface or not os.path.isdir(f"/sys/class/net/{interface}"):
+    if interface not in os.listdir("/sys/class/net"):
         raise StepFailure("AddressNotFound", f"no interface {interface or 'with the address ' + params['address']} is here")
     return interface
 
