@@ -297,7 +297,7 @@ async fn apply_set(
 
 /// A person said of the whole cluster what is said of one of its machines here.
 async fn force_remove(ctx: &Context, machine: &Machine) -> Result<(), Error> {
-    let generation = machine.meta().generation.unwrap_or_default().to_string();
+    let generation = machine.metadata.generation.unwrap_or_default().to_string();
     let patch = json!({ "metadata": { "annotations": { names::annotation::FORCE_REMOVE: generation } } });
     execute::patch_if_unchanged(ctx, machine, patch).await.map(drop)
 }

@@ -68,9 +68,14 @@ impl FakeApi {
 
     /// What passes may use, as an operator that has just started; its cache is filled by the test.
     pub(crate) fn context(&self) -> Arc<Context> {
+        self.running().0
+    }
+
+    /// The same for controllers that run: until the sender is gone.
+    pub(crate) fn running(&self) -> (Arc<Context>, tokio::sync::watch::Sender<bool>) {
         let command = Settings::augment_args(clap::Command::new("operator"));
         let settings = Settings::from_arg_matches(&command.get_matches_from(["operator"])).unwrap();
-        Context::new(self.client(), settings, Metrics::new()).0
+        Context::new(self.client(), settings, Metrics::new())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -24,6 +24,7 @@ pub mod machine_set;
 pub mod metrics;
 pub mod pki;
 pub mod playbook_run;
+pub mod remediation_policy;
 pub mod remote;
 pub mod settings;
 pub mod telemetry;
@@ -121,6 +122,7 @@ fn spawn_controllers(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     machine::spawn(ctx, tasks);
     machine_set::spawn(ctx, tasks);
     playbook_run::spawn(ctx, tasks);
+    remediation_policy::spawn(ctx, tasks);
 }
 
 /// Ends at SIGTERM or SIGINT; they are listened to from now on.

@@ -151,6 +151,7 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<Machine>) -> Result<Pass
     let written = execute::patch_status(&ctx, &*machine, machine.status.as_ref(), &plan.status).await?;
     if written {
         tell(&ctx, &machine, &plan.status.conditions).await;
+        tell_repair(&ctx, &machine, &plan.status.conditions).await;
     }
     Ok(Pass::of(&plan, written))
 }
@@ -265,6 +266,23 @@ async fn tell(ctx: &Context, machine: &Machine, conditions: &[Condition]) {
                 ctx.events.normal(machine, &news.reason, &news.note).await
             }
             false => {}
+        }
+    }
+}
+
+/// What is done about a sick machine, and why nothing is: each decision once.
+async fn tell_repair(ctx: &Context, machine: &Machine, conditions: &[Condition]) {
+    let old = machine.status.as_ref().map(|status| status.conditions.as_slice());
+    let on_the_way = |repair: &Condition| {
+        repair.status == "True" || ["Waiting", "Recovered"].contains(&repair.reason.as_str())
+    };
+    let types = [condition::REMEDIATION];
+    for news in news(old.unwrap_or_default(), conditions, &types, |repair| {
+        !on_the_way(repair)
+    }) {
+        match news.warning {
+            true => ctx.events.warning(machine, &news.reason, &news.note).await,
+            false => ctx.events.normal(machine, &news.reason, &news.note).await,
         }
     }
 }

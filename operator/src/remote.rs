@@ -177,6 +177,19 @@ impl Registry {
             .unwrap_or_default()
     }
 
+    /// A cluster that a client is there for.
+    #[cfg(test)]
+    pub(crate) fn put(&self, cluster: &Key, client: Client) {
+        let entry = Entry {
+            fingerprint: [0; 32],
+            client,
+            following: None,
+            last_probe: None,
+            leases: HashMap::new(),
+        };
+        lock(&self.entries).insert(cluster.clone(), entry);
+    }
+
     fn tell(&self, cluster: &Key, node: Option<String>) {
         let change = Change {
             cluster: cluster.clone(),
@@ -212,3 +225,6 @@ fn key(namespace: &str, name: &str) -> Key {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

@@ -110,6 +110,7 @@ impl ApiServer {
             "machines",
             "machinesets",
             "playbookruns",
+            "remediationpolicies",
         ] {
             while self.get(kind, "").await?.code != 200 {
                 ensure!(Instant::now() < until, "{kind} are not served");

@@ -86,6 +86,10 @@ async fn errands(client: &Client) -> Result<()> {
                 "artifacts": {"url": "http://192.0.2.1:8080"},
             },
         }),
+        json!({
+            "apiVersion": "clusterwright.dev/v1alpha1", "kind": "RemediationPolicy",
+            "metadata": {"name": "errand", "namespace": ERRANDS}, "spec": {"clusterName": "errand"},
+        }),
         run("first"),
         run("second"),
         run("third"),

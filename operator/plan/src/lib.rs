@@ -22,6 +22,7 @@ pub mod news;
 pub mod playbook_run;
 pub mod provisioning;
 pub mod remediation;
+pub mod remediation_policy;
 pub mod sentence;
 #[cfg(test)]
 pub mod settles;

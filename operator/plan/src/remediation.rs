@@ -11,7 +11,7 @@ use crds::step::Role;
 use jiff::{SignedDuration, Timestamp};
 
 pub use ladder::{Effort, Result as EffortResult};
-pub use policy::{Rule, holding};
+pub use policy::{Rule, holding, policy_of};
 pub use spares::Spares;
 
 use brake::Brakes;

@@ -42,14 +42,15 @@ pub async fn probe(
     let mut components = readyz.map_err(|_| silent())??;
 
     let identity: Api<Namespace> = Api::all(client.clone());
+    // One after the other, over one connection: hundreds of clusters are looked at.
     let rest = async {
-        tokio::join!(
-            client.apiserver_version(),
-            identity.get(NAMESPACE),
-            lease(client, "kube-controller-manager", leases, now),
-            lease(client, "kube-scheduler", leases, now),
-            deployments(client),
-            daemon_sets(client),
+        (
+            client.apiserver_version().await,
+            identity.get(NAMESPACE).await,
+            lease(client, "kube-controller-manager", leases, now).await,
+            lease(client, "kube-scheduler", leases, now).await,
+            deployments(client).await,
+            daemon_sets(client).await,
         )
     };
     // It answered, so there is contact: what takes longer is not known this time.

@@ -75,6 +75,7 @@ async fn sets_are_scaled_through_the_subresource_and_names_are_short() -> Result
         ("machines", Some("ma")),
         ("machinesets", Some("ms")),
         ("playbookruns", Some("pr")),
+        ("remediationpolicies", Some("rp")),
     ] {
         let kind = kinds.iter().find(|kind| kind["name"] == plural);
         let kind = kind.cloned().unwrap_or_default();

@@ -7,6 +7,7 @@ mod hosts;
 mod installed;
 mod machines;
 mod playbook_runs;
+mod remediation_policies;
 
 use anyhow::{Context, Result, ensure};
 use e2e::api_server::{Answer, ApiServer};
@@ -134,7 +135,11 @@ fn entry<'a>(place: &'a mut Value, part: &str) -> &'a mut Value {
 }
 
 fn plural(object: &Value) -> String {
-    format!("{}s", object["kind"].as_str().unwrap_or_default().to_lowercase())
+    let kind = object["kind"].as_str().unwrap_or_default().to_lowercase();
+    match kind.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None => format!("{kind}s"),
+    }
 }
 
 fn object(kind: &str, name: &str, spec: Value) -> Value {

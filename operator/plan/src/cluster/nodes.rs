@@ -15,6 +15,10 @@ use serde_json::json;
 /// The label that shows a worker's role in `kubectl get nodes`; kubeadm puts the control planes'.
 const WORKER_LABEL: &str = "node-role.kubernetes.io/worker";
 
+/// A Node says what it wants of itself: no more than this is kept of each list, and of each text.
+const MOST_ENTRIES: usize = 256;
+const LONGEST_TEXT: usize = 512;
+
 /// What is kept of a Node: little, since there may be thousands.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeSeen {
@@ -61,17 +65,32 @@ impl NodeSeen {
                 Some("False") => Some(false),
                 _ => None,
             },
-            message: ready.and_then(|ready| ready.message.clone()).unwrap_or_default(),
+            message: short(ready.and_then(|ready| ready.message.clone()).unwrap_or_default()),
             addresses: status
                 .addresses
                 .unwrap_or_default()
                 .into_iter()
-                .map(|address| address.address)
+                .take(MOST_ENTRIES)
+                .map(|address| short(address.address))
                 .collect(),
-            kubelet_version: version.strip_prefix('v').unwrap_or(&version).to_owned(),
-            pressures: bad.map(|condition| condition.type_.clone()).collect(),
-            labels: node.metadata.labels.unwrap_or_default(),
-            taints: spec.taints.unwrap_or_default(),
+            kubelet_version: short(version.strip_prefix('v').unwrap_or(&version).to_owned()),
+            pressures: bad
+                .take(MOST_ENTRIES)
+                .map(|condition| short(condition.type_.clone()))
+                .collect(),
+            labels: node
+                .metadata
+                .labels
+                .unwrap_or_default()
+                .into_iter()
+                .take(MOST_ENTRIES)
+                .collect(),
+            taints: spec
+                .taints
+                .unwrap_or_default()
+                .into_iter()
+                .take(MOST_ENTRIES)
+                .collect(),
             unschedulable: spec.unschedulable.unwrap_or_default(),
             resource_version: node.metadata.resource_version.unwrap_or_default(),
         }
@@ -84,6 +103,13 @@ impl NodeSeen {
             ..other.clone()
         };
         *self == other
+    }
+}
+
+fn short(text: String) -> String {
+    match text.char_indices().nth(LONGEST_TEXT) {
+        Some((end, _)) => text.get(..end).unwrap_or_default().to_owned(),
+        None => text,
     }
 }
 

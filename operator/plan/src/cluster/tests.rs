@@ -282,3 +282,24 @@ fn a_certificate_that_ends_soon_is_named() {
         Some("the certificate admin-kubeconfig ends on 2027-11-21")
     );
 }
+
+#[test]
+fn of_a_node_that_says_too_much_only_so_much_is_kept() {
+    let many: Vec<serde_json::Value> = (0..5_000)
+        .map(|number| serde_json::json!({ "type": format!("Pressure{number}"), "status": "True", "address": "x".repeat(9_000), "key": number.to_string(), "effect": "NoSchedule" }))
+        .collect();
+    let labels: serde_json::Map<String, serde_json::Value> = (0..5_000)
+        .map(|number| (number.to_string(), "x".into()))
+        .collect();
+    let mut conditions = many.clone();
+    conditions.push(serde_json::json!({ "type": "Ready", "status": "False", "message": "y".repeat(90_000) }));
+    let node = serde_json::from_value(serde_json::json!({
+        "metadata": { "name": "m1", "labels": labels, "annotations": { "big": "z".repeat(200_000) } },
+        "spec": { "taints": many.clone() },
+        "status": { "addresses": many, "conditions": conditions, "images": [{ "names": ["i".repeat(100_000)] }] },
+    }));
+    let seen = NodeSeen::of(node.unwrap());
+    assert_eq!(seen.ready, Some(false));
+    assert!(format!("{seen:?}").len() < 300_000);
+    assert_eq!((seen.message.len(), seen.addresses.len(), seen.taints.len()), (512, 256, 256));
+}
