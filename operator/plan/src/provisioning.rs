@@ -77,18 +77,6 @@ pub fn turn(
     attempts::turn(&tried, &policy, now)
 }
 
-/// The install that made the machine a part of its cluster, if that is what did.
-pub fn installed_with<'a>(machine: &Machine, runs: &[&'a PlaybookRun]) -> Option<&'a PlaybookRun> {
-    let uid = machine.metadata.uid.as_deref().unwrap_or_default();
-    let installed = |run: &&PlaybookRun| {
-        let marks = attempts::marks(run);
-        let host = marks.iter().find(|(_, mark)| mark.uid == uid);
-        run.spec.intent == Intent::Install
-            && host.is_some_and(|(host, _)| attempts::outcome(run, host) == attempts::Outcome::Succeeded)
-    };
-    runs.iter().copied().find(installed)
-}
-
 /// Whether any run has ever been about this machine, an administrator's too: one that was only claimed needs no cleaning.
 pub fn was_touched(machine: &Machine, runs: &[&PlaybookRun]) -> bool {
     let uid = machine.metadata.uid.as_deref().unwrap_or_default();
