@@ -1,18 +1,18 @@
 //! Machine: observes one machine, its Host, its runs and its node; claims and gives back Hosts as planned.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crds::names::{condition, finalizer};
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
 use futures::{StreamExt, stream};
-use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::api::{DeleteParams, ListParams};
+use kube::api::ListParams;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
 use plan::claims;
 use plan::cluster::NodeSeen;
+use plan::machine::leaving::drain::{Drain, Refusal};
+use plan::machine::leaving::looks_at_pods;
 use plan::machine::{Observed, Step};
 use plan::news::news;
 use serde_json::json;
@@ -23,9 +23,7 @@ use crate::context::Context;
 use crate::controller::{self, Pass};
 use crate::error::{Doing, Error};
 use crate::execute;
-
-/// How long a cluster's API may take to delete a Node.
-const REMOTE_DEADLINE: Duration = Duration::from_secs(10);
+use crate::remote::drain;
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
@@ -96,24 +94,33 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<Machine>) -> Result<Pass
     let deployment = ctx.cache.cluster_deployments.get(&namespace, &cluster);
     let machines = ctx.cache.machines.list(&namespace, |_| true);
     let nodes = nodes(&ctx, &namespace, &cached);
-    let decide = |machine: &Machine, hosts: &[Arc<Host>], runs: &[Arc<PlaybookRun>]| {
-        plan::machine::plan(&Observed {
+    let seen = ctx.cache.clusters.get(&namespace, &cluster);
+    let with = |machine: &Machine, hosts: &[Arc<Host>], runs: &[Arc<PlaybookRun>], drain: Option<&Drain>| {
+        let (machines, hosts, runs) = (refs(&machines), refs(hosts), refs(runs));
+        let observed = Observed {
             now: now(),
             machine,
             deployment: deployment.as_deref(),
-            machines: &refs(&machines),
-            hosts: &refs(hosts),
-            runs: &refs(runs),
+            machines: &machines,
+            hosts: &hosts,
+            runs: &runs,
             nodes: nodes.as_deref(),
-        })
+            cluster: seen.as_deref(),
+            drain,
+        };
+        (plan::machine::plan(&observed), looks_at_pods(&observed))
     };
     let of_cluster = |run: &PlaybookRun| run.spec.cluster_name.as_deref() == Some(cluster.as_str());
     let mut machine = cached;
     let mut hosts = ctx.cache.hosts.list(&namespace, |_| true);
     let mut runs = ctx.cache.runs.list(&namespace, of_cluster);
-    let mut plan = decide(&machine, &hosts, &runs);
-    let claims_or_releases = |step: &Step| !matches!(step, Step::AddFinalizer | Step::SetHost(_));
-    if plan.steps.iter().any(claims_or_releases) {
+    let (mut plan, looks) = with(&machine, &hosts, &runs, None);
+    let mut drain = None;
+    if looks && let Some(client) = ctx.remote.client(&namespace, &cluster) {
+        drain = Some(drain::look(client, &host_of(&machine)).await);
+        plan = with(&machine, &hosts, &runs, drain.as_ref()).0;
+    }
+    if plan.steps.iter().any(cannot_be_taken_back) {
         // A Machine never holds two Hosts and never lets go of one that is in use: caches are not believed here.
         let api: Api<Machine> = Api::namespaced(ctx.client.clone(), &namespace);
         let Some(live) = api
@@ -140,12 +147,19 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<Machine>) -> Result<Pass
                 .map(Arc::new)
                 .collect();
         }
-        plan = decide(&machine, &hosts, &runs);
+        plan = with(&machine, &hosts, &runs, drain.as_ref()).0;
     }
     for step in &plan.steps {
         execute(&ctx, &machine, step).await?;
     }
+    if let Some(refusals) = evict(&ctx, &plan.steps).await
+        && let Some(drain) = &mut drain
+    {
+        drain.refusals = refusals;
+        plan.status = with(&machine, &hosts, &runs, Some(drain)).0.status;
+    }
     if plan.steps.contains(&Step::RemoveFinalizer) {
+        tell_quarantine(&ctx, &machine, &plan.steps).await;
         return Ok(Pass::of(&plan, false));
     }
     let written = execute::patch_status(&ctx, &*machine, machine.status.as_ref(), &plan.status).await?;
@@ -156,16 +170,37 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<Machine>) -> Result<Pass
     Ok(Pass::of(&plan, written))
 }
 
+fn cannot_be_taken_back(step: &Step) -> bool {
+    match step {
+        Step::AddFinalizer | Step::SetHost(_) | Step::Cordon { .. } | Step::Evict { .. } => false,
+        Step::Claim { .. } | Step::DeleteNode { .. } | Step::Release { .. } | Step::RemoveFinalizer => true,
+    }
+}
+
+fn host_of(machine: &Machine) -> String {
+    let host = machine.spec.host_ref.as_ref();
+    host.map(|host| host.name.clone()).unwrap_or_default()
+}
+
 /// The machine's own node, in a list of at most one; `None` while nothing is known of the cluster's nodes.
 fn nodes(ctx: &Context, namespace: &str, machine: &Machine) -> Option<Vec<NodeSeen>> {
-    let name = machine
-        .spec
-        .host_ref
-        .as_ref()
-        .map(|host| host.name.as_str())
-        .unwrap_or_default();
-    let node = ctx.remote.node(namespace, &machine.spec.cluster_name, name)?;
+    let node = ctx
+        .remote
+        .node(namespace, &machine.spec.cluster_name, &host_of(machine))?;
     Some(node.into_iter().collect())
+}
+
+/// Carries out the evictions of a plan; none: there are none. What is refused is no error.
+async fn evict(ctx: &Context, steps: &[Step]) -> Option<Vec<Refusal>> {
+    let (client, pods) = steps.iter().find_map(|step| match step {
+        Step::Evict {
+            namespace,
+            cluster,
+            pods,
+        } => Some((ctx.remote.client(namespace, cluster)?, pods)),
+        _ => None,
+    })?;
+    Some(drain::evict(&client, pods).await)
 }
 
 async fn execute(ctx: &Context, machine: &Machine, step: &Step) -> Result<(), Error> {
@@ -188,13 +223,33 @@ async fn execute(ctx: &Context, machine: &Machine, step: &Step) -> Result<(), Er
             let patch = json!({ "spec": { "hostRef": host } });
             execute::patch_if_unchanged(ctx, machine, patch).await.map(drop)
         }
+        Step::Cordon {
+            namespace,
+            cluster,
+            node,
+        } => match ctx.remote.client(namespace, cluster) {
+            Some(client) => drain::cordon(client, node).await,
+            None => Ok(()),
+        },
         Step::DeleteNode {
             namespace,
             cluster,
             node,
-        } => delete_node(ctx, namespace, cluster, node).await,
-        Step::Release { host, finalizers } => {
-            let patch = json!({ "metadata": { "finalizers": finalizers }, "spec": { "claimRef": null } });
+        } => match ctx.remote.client(namespace, cluster) {
+            Some(client) => drain::delete_node(client, node).await,
+            None => Ok(()),
+        },
+        // What it is answered is for the plan.
+        Step::Evict { .. } => Ok(()),
+        Step::Release {
+            host,
+            finalizers,
+            quarantine,
+        } => {
+            let mut patch = json!({ "metadata": { "finalizers": finalizers }, "spec": { "claimRef": null } });
+            if let Some(quarantine) = quarantine {
+                patch["spec"]["quarantine"] = json!(quarantine);
+            }
             match execute::patch_if_unchanged(ctx, &**host, patch).await {
                 Err(error) if error.is_not_found() => Ok(()),
                 result => result.map(drop),
@@ -203,21 +258,19 @@ async fn execute(ctx: &Context, machine: &Machine, step: &Step) -> Result<(), Er
     }
 }
 
-async fn delete_node(ctx: &Context, namespace: &str, cluster: &str, node: &str) -> Result<(), Error> {
-    let Some(client) = ctx.remote.client(namespace, cluster) else {
-        return Ok(());
-    };
-    let nodes: Api<Node> = Api::all(client);
-    let params = DeleteParams::default();
-    let action = || format!("delete Node {node} of cluster {cluster}");
-    let deleted = tokio::time::timeout(REMOTE_DEADLINE, nodes.delete(node, &params)).await;
-    match deleted {
-        Ok(Err(kube::Error::Api(status))) if status.is_not_found() => Ok(()),
-        Ok(result) => result.map(drop).doing(action),
-        Err(elapsed) => Err(Error::Failed {
-            action: action(),
-            source: Box::new(elapsed),
-        }),
+/// The Machine goes with its status: what becomes of its Host is told as an Event alone.
+async fn tell_quarantine(ctx: &Context, machine: &Machine, steps: &[Step]) {
+    for step in steps {
+        if let Step::Release {
+            host,
+            quarantine: Some(quarantine),
+            ..
+        } = step
+        {
+            let note = format!("Host {} is quarantined: {}", host.name_any(), quarantine.message);
+            let reason = format!("{:?}", quarantine.reason);
+            ctx.events.warning(machine, &reason, &note).await;
+        }
     }
 }
 
@@ -228,7 +281,7 @@ async fn tell(ctx: &Context, machine: &Machine, conditions: &[Condition]) {
         .map(|status| status.conditions.as_slice())
         .unwrap_or_default();
     let types: &[&str] = match machine.metadata.deletion_timestamp {
-        Some(_) => &[condition::DELETING],
+        Some(_) => &[condition::DELETING, condition::DRAINED],
         None => &[
             condition::HOST_CLAIMED,
             condition::PROVISIONED,
@@ -250,13 +303,27 @@ async fn tell(ctx: &Context, machine: &Machine, conditions: &[Condition]) {
         "NodeNotSeenYet",
         "ClusterNotThereYet",
         "RunUnderWay",
+        "WaitsForTurn",
+        "WaitsForHooks",
+        "Draining",
+        "Drained",
+        "NothingToDrain",
+        "LeavesEtcd",
         "WaitsForReset",
         "DeletesNode",
         "ReleasesHost",
         "HostReleased",
     ];
     // What is on its way is no Event: only what came about, and what is wrong.
-    let told = ["Claimed", "Provisioned", "NodeReady", "DeletesNode"];
+    let told = [
+        "Claimed",
+        "Provisioned",
+        "NodeReady",
+        "Draining",
+        "Drained",
+        "LeavesEtcd",
+        "DeletesNode",
+    ];
     for news in news(old, conditions, types, |condition| {
         !fine.contains(&condition.reason.as_str())
     }) {

@@ -2,6 +2,7 @@
 //! small. The probe of the Cluster controller decides whether there is contact: without it the watch is off, so that a
 //! dead cluster costs its probe and nothing else.
 
+pub(crate) mod drain;
 mod nodes;
 pub mod probe;
 

@@ -1,19 +1,21 @@
 //! Machine: takes a Host, follows its provisioning and its node, and gives the Host back in the end.
 
-mod leaving;
+pub mod leaving;
 mod remediation;
 mod status;
 
+use crds::host::Quarantine;
 use crds::names::finalizer;
 use crds::references::{ClaimRef, LocalRef};
 use crds::step::Intent;
-use crds::{ClusterDeployment, Host, Machine, MachineStatus, PlaybookRun};
+use crds::{Cluster, ClusterDeployment, Host, Machine, MachineStatus, PlaybookRun};
 use jiff::Timestamp;
 
 use crate::attempts::{self, Turn};
 use crate::claims::{self, Wish};
 use crate::cluster::NodeSeen;
 use crate::{Next, Plan, provisioning};
+use leaving::drain::{Drain, PodSeen};
 
 /// What was observed.
 pub struct Observed<'a> {
@@ -31,6 +33,10 @@ pub struct Observed<'a> {
     pub runs: &'a [&'a PlaybookRun],
     /// Nodes of the cluster (its own is enough); `None`: its API has not answered, so nothing is known.
     pub nodes: Option<&'a [NodeSeen]>,
+    /// What is seen of the cluster through its API.
+    pub cluster: Option<&'a Cluster>,
+    /// The Pods that its node is to be drained of, once they were looked at (see [`leaving::looks_at_pods`]).
+    pub drain: Option<&'a Drain>,
 }
 
 /// One thing to do.
@@ -51,6 +57,24 @@ pub enum Step {
     },
     /// Name the Host in the Machine.
     SetHost(LocalRef),
+    /// Keep new Pods off the Node.
+    Cordon {
+        /// Namespace of the cluster's objects.
+        namespace: String,
+        /// The cluster.
+        cluster: String,
+        /// The Node.
+        node: String,
+    },
+    /// Ask the cluster to let these Pods go elsewhere. What it answers is observed: the plan is made once more with it.
+    Evict {
+        /// Namespace of the cluster's objects.
+        namespace: String,
+        /// The cluster.
+        cluster: String,
+        /// The Pods.
+        pods: Vec<PodSeen>,
+    },
     /// Delete the Node from the cluster through its API.
     DeleteNode {
         /// Namespace of the cluster's objects.
@@ -66,6 +90,8 @@ pub enum Step {
         host: Box<Host>,
         /// Finalizers of the Host from now on.
         finalizers: Vec<String>,
+        /// Why it is not to be claimed again; none: what is there stays.
+        quarantine: Option<Quarantine>,
     },
     /// Let the Machine go.
     RemoveFinalizer,

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use crds::PlaybookRun;
-use crds::step::{Intent, Role, Step as RunStep};
+use crds::step::{Intent, Step as RunStep};
 use jiff::Timestamp;
 
 use super::runs::{self, Attempt, BATCH, Target};
 use super::scene::{Member, Scene};
 use super::{Step, deletion};
 use crate::attempts::{self, Failure, Outcome, Policy, Turn};
+use crate::machine::leaving;
 use crate::provisioning::{self, asked_retries};
 
 /// Where the resets stand.
@@ -38,9 +39,7 @@ pub(super) fn of<'a>(scene: &Scene<'a>) -> Resets<'a> {
             continue;
         }
         let Some(host) = member.host_name() else { continue };
-        if scene.active_on(host).is_some()
-            || stays(scene, &member)
-            || !provisioning::was_touched(member.machine, scene.observed.runs)
+        if scene.active_on(host).is_some() || !provisioning::was_touched(member.machine, scene.observed.runs)
         {
             continue;
         }
@@ -53,6 +52,8 @@ pub(super) fn of<'a>(scene: &Scene<'a>) -> Resets<'a> {
             stopped_is_final: scene.deployment.metadata.deletion_timestamp.is_none(),
         };
         match attempts::turn(&tried, &policy, scene.observed.now) {
+            // What comes before the cleaning is not done yet.
+            Turn::Now { .. } if !leaving::waits_for_reset(member.machine) => {}
             // One step: there is nothing to go on from.
             Turn::Now { attempt, retry, .. } => {
                 let silent = tried.last().is_some_and(
@@ -77,10 +78,4 @@ pub(super) fn of<'a>(scene: &Scene<'a>) -> Resets<'a> {
         }
     }
     resets
-}
-
-/// A control plane or etcd machine of a cluster that goes on is not taken from it (not there yet).
-fn stays(scene: &Scene<'_>, member: &Member<'_>) -> bool {
-    let goes_on = scene.deployment.metadata.deletion_timestamp.is_none() && scene.installed.is_some();
-    goes_on && member.machine.spec.role != Role::Worker
 }

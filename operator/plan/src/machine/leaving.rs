@@ -1,26 +1,34 @@
-//! The end of a Machine: its machine is cleaned by a Reset run, its Node deleted, its Host given back.
+//! The end of a Machine: its Pods are moved, it leaves etcd, its Node is deleted, its machine cleaned by a Reset run, and
+//! its Host given back. Each is done before the next one begins; where it stands is the reason of `Deleting`.
 
-use crds::cluster_deployment::DeletionPolicy;
+mod cleaning;
+pub mod drain;
+mod force;
+mod parting;
+mod quarantine;
+
 use crds::conditions::{self, Statement};
+use crds::host::Quarantine;
 use crds::machine::MachinePhase;
 use crds::names::{condition, finalizer};
-use crds::step::{Intent, Role, Step as RunStep};
-use crds::{Host, MachineStatus, PlaybookRun};
-use jiff::Timestamp;
+use crds::{Host, MachineStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{Observed, Step, active_run, name_of, status};
-use crate::attempts::{self, Outcome};
 use crate::{Next, Plan, claims, provisioning};
+use cleaning::Cleaning;
+use parting::Parting;
 
-/// How often a deleted Node is looked for again.
-const NODE_SECONDS: u64 = 5;
+/// Reason of `Deleting` of a machine that is to be cleaned, and not before.
+pub const WAITS_FOR_RESET: &str = "WaitsForReset";
 
 struct Leaving {
     steps: Vec<Step>,
     next: Next,
     reason: &'static str,
     message: String,
+    /// What is said of its Pods, if that is new.
+    drained: Option<Statement>,
 }
 
 impl Leaving {
@@ -30,6 +38,7 @@ impl Leaving {
             next: Next::OnChange,
             reason,
             message,
+            drained: None,
         }
     }
 }
@@ -38,9 +47,10 @@ pub(super) fn plan(observed: &Observed<'_>) -> Plan<Step, MachineStatus> {
     let leaving = leave(observed);
     let machine = observed.machine;
     let old = machine.status.clone().unwrap_or_default();
+    let message = crate::sentence::cut(leaving.message.clone());
     let mut statements = vec![
-        Statement::new(condition::READY, false, "Deleting", leaving.message.clone()),
-        Statement::new(condition::DELETING, true, leaving.reason, leaving.message.clone()),
+        Statement::new(condition::READY, false, "Deleting", message.clone()),
+        Statement::new(condition::DELETING, true, leaving.reason, message.clone()),
     ];
     let provisioned = conditions::is_true(&old.conditions, condition::PROVISIONED);
     if !provisioned && provisioning::was_touched(machine, observed.runs) {
@@ -48,10 +58,18 @@ pub(super) fn plan(observed: &Observed<'_>) -> Plan<Step, MachineStatus> {
         let message = "a run has worked on its Host";
         statements.push(Statement::new(condition::PROVISIONED, false, "Touched", message));
     }
+    statements.extend(leaving.drained.map(|drained| Statement {
+        message: crate::sentence::cut(drained.message),
+        ..drained
+    }));
+    let phase = match leaving.reason {
+        "Draining" => MachinePhase::Draining,
+        _ => MachinePhase::Deleting,
+    };
     let status = MachineStatus {
         observed_generation: machine.metadata.generation,
-        phase: Some(MachinePhase::Deleting),
-        message: Some(crate::sentence::cut(leaving.message.clone())),
+        phase: Some(phase),
+        message: Some(message),
         conditions: conditions::state(
             &old.conditions,
             &statements,
@@ -68,131 +86,75 @@ pub(super) fn plan(observed: &Observed<'_>) -> Plan<Step, MachineStatus> {
     }
 }
 
+/// Whether the planner wants to know which Pods are on the machine's node.
+pub fn looks_at_pods(observed: &Observed<'_>) -> bool {
+    let Some(host) = held(observed) else { return false };
+    observed.machine.metadata.deletion_timestamp.is_some() && parting::looks_at_pods(observed, name_of(host))
+}
+
+/// Whether the Machine says that it is to be cleaned now: nothing else is left to be done before.
+pub fn waits_for_reset(machine: &crds::Machine) -> bool {
+    let status = machine.status.as_ref();
+    let deleting = status.and_then(|status| conditions::find(&status.conditions, condition::DELETING));
+    deleting.is_some_and(|deleting| deleting.reason == WAITS_FOR_RESET)
+}
+
+fn held<'a>(observed: &Observed<'a>) -> Option<&'a Host> {
+    let hosts = observed.hosts.iter().copied();
+    hosts
+        .into_iter()
+        .find(|host| claims::holds(observed.machine, host))
+}
+
 fn leave(observed: &Observed<'_>) -> Leaving {
-    let machine = observed.machine;
-    let Some(host) = observed
-        .hosts
-        .iter()
-        .copied()
-        .find(|host| claims::holds(machine, host))
-    else {
+    let Some(host) = held(observed) else {
         return Leaving {
             steps: vec![Step::RemoveFinalizer],
-            next: Next::OnChange,
-            reason: "HostReleased",
-            message: "its Host is given back".into(),
+            ..Leaving::waits("HostReleased", "its Host is given back".into())
         };
     };
     let name = name_of(host);
     if let Some(run) = active_run(observed.runs, name) {
         let run = run.metadata.name.as_deref().unwrap_or_default();
-        return Leaving::waits(
-            "RunUnderWay",
-            format!("waits for run {run} on Host {name} to end"),
-        );
+        let message = format!("waits for run {run} on Host {name} to end");
+        return Leaving::waits("RunUnderWay", message);
     }
-    let live = observed
-        .deployment
-        .filter(|deployment| deployment.metadata.deletion_timestamp.is_none());
-    let installed = |deployment: &crds::ClusterDeployment| {
-        deployment
-            .status
-            .as_ref()
-            .is_some_and(|status| status.installed_at.is_some())
+    let force = force::of(observed, name);
+    let drained = match parting::of(observed, name, force) {
+        Parting::Waits(leaving) => return leaving,
+        Parting::Over(drained) => drained,
     };
-    let running = live.filter(|deployment| installed(deployment));
-    if running.is_some() && machine.spec.role != Role::Worker {
-        let message = format!(
-            "removing a {} machine from a running cluster is not there yet: Host {name} stays as it is until cluster {} is deleted",
-            machine.spec.role.name(),
-            machine.spec.cluster_name
-        );
-        return Leaving::waits("NotImplemented", message);
-    }
-    let detach = observed
-        .deployment
-        .is_none_or(|deployment| live.is_none() && deployment.spec.deletion_policy == DeletionPolicy::Detach);
-    if detach || !provisioning::was_touched(machine, observed.runs) || is_clean(observed, name) {
-        return match running.and_then(|_| node_in_the_way(observed, name)) {
+    let leaving = match cleaning::of(observed, name, force) {
+        Cleaning::Waits(message, until) => Leaving {
+            next: until.map_or(Next::OnChange, |until| later(observed, until)),
+            ..Leaving::waits(WAITS_FOR_RESET, message)
+        },
+        // A kubelet may have made its Node again until it was stopped.
+        Cleaning::Over(quarantine) => match parting::node(observed, name, force) {
             Some(leaving) => leaving,
-            None => release(host),
-        };
-    }
-    Leaving::waits("WaitsForReset", waits_for_reset(observed, name))
-}
-
-/// Whether a run since the deletion has left the machine clean.
-fn is_clean(observed: &Observed<'_>, host: &str) -> bool {
-    resets(observed, host).any(|run| attempts::outcome(run, host) == Outcome::Succeeded)
-}
-
-fn resets<'a>(observed: &'a Observed<'_>, host: &'a str) -> impl Iterator<Item = &'a PlaybookRun> {
-    let deleted = observed
-        .machine
-        .metadata
-        .deletion_timestamp
-        .as_ref()
-        .map(|time| time.0);
-    let since = move |run: &PlaybookRun| -> bool {
-        let made: Option<Timestamp> = run.metadata.creation_timestamp.as_ref().map(|time| time.0);
-        made >= deleted
+            None => release(host, quarantine),
+        },
     };
-    observed
-        .runs
-        .iter()
-        .copied()
-        .filter(|run| run.spec.intent != Intent::Probe && run.spec.steps.contains(&RunStep::Reset))
-        .filter(move |run| since(run) && run.spec.hosts.iter().any(|named| named == host))
+    Leaving { drained, ..leaving }
 }
 
-fn waits_for_reset(observed: &Observed<'_>, host: &str) -> String {
-    let last = resets(observed, host).max_by_key(|run| attempts::attempt_of(run));
-    let goes_on = observed
-        .deployment
-        .is_some_and(|deployment| deployment.metadata.deletion_timestamp.is_none());
-    match last.map(|run| attempts::outcome(run, host)) {
-        Some(Outcome::Failed(failure)) if goes_on && failure.was_stopped() => format!(
-            "the reset of Host {host} was stopped ({}): {}; look at the machine, then {}",
-            failure.reason,
-            failure.message,
-            status::retry(observed)
-        ),
-        Some(Outcome::Failed(failure)) => format!(
-            "Host {host} could not be cleaned ({}): {}; it is tried again",
-            failure.reason, failure.message
-        ),
-        Some(Outcome::Canceled) => format!("the reset of Host {host} was canceled; it is tried again"),
-        Some(Outcome::Held) => format!("the reset of Host {host} waits for the end of the pause"),
-        _ => format!("waits for the reset of Host {host}"),
-    }
+/// Times are whole seconds: a little after it.
+fn later(observed: &Observed<'_>, at: jiff::Timestamp) -> Next {
+    let seconds = at.duration_since(observed.now).as_secs().max(0);
+    Next::after_seconds(seconds.unsigned_abs() + 1)
 }
 
-fn node_in_the_way(observed: &Observed<'_>, node: &str) -> Option<Leaving> {
-    let machine = observed.machine;
-    let Some(nodes) = observed.nodes else {
-        return Some(Leaving::waits(
-            "ClusterUnreachable",
-            format!(
-                "waits for the API of cluster {} to delete Node {node}",
-                machine.spec.cluster_name
-            ),
-        ));
-    };
-    nodes.iter().find(|seen| seen.name == node)?;
-    Some(Leaving {
-        steps: vec![Step::DeleteNode {
-            namespace: machine.metadata.namespace.clone().unwrap_or_default(),
-            cluster: machine.spec.cluster_name.clone(),
-            node: node.into(),
-        }],
-        next: Next::after_seconds(NODE_SECONDS),
-        reason: "DeletesNode",
-        message: format!("deletes Node {node}"),
-    })
-}
-
-fn release(host: &Host) -> Leaving {
+fn release(host: &Host, quarantine: Option<Quarantine>) -> Leaving {
     let finalizers = host.metadata.finalizers.clone().unwrap_or_default();
+    let message = match &quarantine {
+        None => format!("gives Host {} back", name_of(host)),
+        Some(quarantine) => format!(
+            "gives Host {} back, quarantined ({:?}): {}",
+            name_of(host),
+            quarantine.reason,
+            quarantine.message
+        ),
+    };
     Leaving {
         steps: vec![
             Step::Release {
@@ -201,11 +163,13 @@ fn release(host: &Host) -> Leaving {
                     .into_iter()
                     .filter(|there| there != finalizer::HOST)
                     .collect(),
+                quarantine,
             },
             Step::RemoveFinalizer,
         ],
-        next: Next::OnChange,
-        reason: "ReleasesHost",
-        message: format!("gives Host {} back", name_of(host)),
+        ..Leaving::waits("ReleasesHost", message)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,6 +54,8 @@ fn planned(
         hosts: &hosts,
         runs: &runs,
         nodes,
+        cluster: None,
+        drain: None,
     })
 }
 
@@ -180,7 +182,7 @@ fn a_host_in_use_by_a_run_is_not_given_back() {
         plan.status.message.as_deref(),
         Some("waits for run join on Host h to end")
     );
-    let plan = planned(&leaving, &held, &[run("join", "m-uid", WELL)], None);
+    let plan = planned(&leaving, &held, &[run("join", "m-uid", WELL)], Some(&[]));
     assert_eq!(
         plan.status.message.as_deref(),
         Some("waits for the reset of Host h")

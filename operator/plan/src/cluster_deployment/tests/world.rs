@@ -2,6 +2,7 @@
 
 mod api;
 mod executor;
+mod pods;
 mod promises;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,6 +75,16 @@ pub struct World {
     pub dirty: BTreeSet<String>,
     pub nodes: BTreeSet<String>,
     pub deleted_nodes: Vec<String>,
+    /// Nodes whose kubelet is silent.
+    pub silent_nodes: BTreeSet<String>,
+    /// Nodes that take no new Pods.
+    pub cordoned: BTreeSet<String>,
+    /// Pods by node: how many are left to be moved.
+    pub pods: BTreeMap<String, usize>,
+    /// Nodes whose Pods a PodDisruptionBudget holds.
+    pub held_pods: BTreeSet<String>,
+    /// Nodes from which Pods were evicted, in order.
+    pub evictions: Vec<String>,
 }
 
 impl World {
@@ -109,6 +120,11 @@ impl World {
             dirty: BTreeSet::new(),
             nodes: BTreeSet::new(),
             deleted_nodes: Vec::new(),
+            silent_nodes: BTreeSet::new(),
+            cordoned: BTreeSet::new(),
+            pods: BTreeMap::new(),
+            held_pods: BTreeSet::new(),
+            evictions: Vec::new(),
         }
     }
 
@@ -264,8 +280,9 @@ impl World {
         }
         let installed = deployment.and_then(|deployment| deployment.status.as_ref()?.installed_at.as_ref());
         let nodes: Option<Vec<NodeSeen>> =
-            installed.map(|_| self.nodes.iter().map(|name| node(name)).collect());
+            installed.map(|_| self.nodes.iter().map(|name| self.node(name)).collect());
         for machine in &self.machines {
+            let drain = self.drain_of(machine);
             let plan = machine::plan(&machine::Observed {
                 now: self.now,
                 machine,
@@ -274,6 +291,8 @@ impl World {
                 hosts: &hosts,
                 runs: &runs,
                 nodes: nodes.as_deref(),
+                cluster: self.cluster.as_ref(),
+                drain: Some(&drain),
             });
             let name = machine.metadata.name.clone().unwrap();
             writes.extend(
@@ -292,15 +311,6 @@ impl World {
 fn owned(machine: &Machine, set: &MachineSet) -> bool {
     let labels = machine.metadata.labels.as_ref();
     labels.and_then(|labels| labels.get(label::MACHINE_SET)) == set.metadata.name.as_ref()
-}
-
-fn node(name: &str) -> NodeSeen {
-    NodeSeen {
-        name: name.to_owned(),
-        ready: Some(true),
-        kubelet_version: "1.35.4".into(),
-        ..NodeSeen::default()
-    }
 }
 
 fn deployment(spec: &str) -> ClusterDeployment {

@@ -203,11 +203,22 @@ impl World {
             }
             Step::DeleteNode { node, .. } => {
                 self.nodes.remove(&node);
+                self.cordoned.remove(&node);
                 self.deleted_nodes.push(node);
             }
-            Step::Release { host, finalizers } => {
+            Step::Cordon { node, .. } => drop(self.cordoned.insert(node)),
+            Step::Evict { pods, .. } => self.evict(&pods),
+            Step::Release {
+                host,
+                finalizers,
+                quarantine,
+            } => {
+                self.check_release(&host, quarantine.as_ref());
                 if let Some(live) = self.unchanged(&host) {
                     live.spec.claim_ref = None;
+                    if quarantine.is_some() {
+                        live.spec.quarantine = quarantine;
+                    }
                     live.metadata.finalizers = Some(finalizers);
                     written(&mut live.metadata);
                 }

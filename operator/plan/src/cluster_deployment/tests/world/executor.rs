@@ -62,6 +62,7 @@ impl World {
         if run.spec.hosts.iter().any(|host| self.role_of(host).is_none()) {
             return self.end(index, RunPhase::Failed, "HostNotInCluster", 0);
         }
+        self.check_reset(run);
         for host in &run.spec.hosts {
             let found = self
                 .hosts

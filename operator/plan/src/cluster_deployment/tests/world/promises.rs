@@ -1,9 +1,10 @@
 //! What must be so at every turn.
 
-use crds::PlaybookRun;
-use crds::cluster_deployment::LockMode;
+use crds::cluster_deployment::{DeletionPolicy, LockMode};
+use crds::host::Quarantine;
 use crds::playbook_run::RunPhase;
 use crds::step::Intent;
+use crds::{Host, PlaybookRun};
 
 use super::World;
 use crate::attempts;
@@ -58,5 +59,27 @@ impl World {
                     .is_some_and(|finalizers| !finalizers.is_empty())
             );
         }
+    }
+    /// A Host that is not clean is never given back as if it were, but for a cluster that leaves its machines as they are.
+    pub(super) fn check_release(&self, host: &Host, quarantine: Option<&Quarantine>) {
+        let name = host.metadata.name.as_deref().unwrap_or_default();
+        let detached = self.deployment.spec.deletion_policy == DeletionPolicy::Detach
+            && self.deployment.metadata.deletion_timestamp.is_some();
+        assert!(
+            quarantine.is_some() || !self.dirty.contains(name) || detached || self.gone,
+            "Host {name} is given back as if it were clean"
+        );
+    }
+
+    /// The Node of a machine that leaves a cluster which goes on is gone before the machine is cleaned.
+    pub(super) fn check_reset(&self, run: &PlaybookRun) {
+        let goes_on = self.deployment.metadata.deletion_timestamp.is_none();
+        let node = run.spec.hosts.iter().find(|host| self.nodes.contains(*host));
+        let ours = !attempts::marks(run).is_empty();
+        let resets = ours && run.spec.intent == Intent::Reset;
+        assert!(
+            !resets || !goes_on || node.is_none(),
+            "{node:?} is cleaned, and its Node is still there"
+        );
     }
 }

@@ -1,0 +1,62 @@
+//! The Pods of the cluster's nodes, and the budgets that hold them.
+
+use crds::Machine;
+
+use super::World;
+use crate::cluster::NodeSeen;
+use crate::machine::leaving::drain::{Drain, PodSeen, Refusal};
+
+impl World {
+    pub(super) fn node(&self, name: &str) -> NodeSeen {
+        NodeSeen {
+            name: name.to_owned(),
+            ready: (!self.silent_nodes.contains(name)).then_some(true),
+            kubelet_version: "1.35.4".into(),
+            unschedulable: self.cordoned.contains(name),
+            ..NodeSeen::default()
+        }
+    }
+
+    /// What a look at the Pods of the machine's node finds.
+    pub(super) fn drain_of(&self, machine: &Machine) -> Drain {
+        let node = machine.spec.host_ref.as_ref().map(|host| host.name.as_str());
+        let node = node.unwrap_or_default();
+        let pod = |number: usize| PodSeen {
+            namespace: node.into(),
+            name: format!("pod-{number}"),
+            uid: format!("{node}-{number}"),
+            ..PodSeen::default()
+        };
+        let pods = 0..self.pods.get(node).copied().unwrap_or_default();
+        let pods: Vec<PodSeen> = pods.map(pod).collect();
+        let refusal = |pod: &PodSeen| Refusal {
+            uid: pod.uid.clone(),
+            budgets: vec!["budget".into()],
+            message: String::new(),
+        };
+        let refusals = match self.held_pods.contains(node) {
+            true => pods.iter().map(refusal).collect(),
+            false => Vec::new(),
+        };
+        Drain {
+            pods: Ok(pods),
+            refusals,
+        }
+    }
+
+    /// In this world a Pod's namespace names its node.
+    pub(super) fn evict(&mut self, pods: &[PodSeen]) {
+        let goes_on = self.deployment.metadata.deletion_timestamp.is_none();
+        assert!(goes_on, "nothing is drained in a cluster's own deletion");
+        for pod in pods {
+            let node = &pod.namespace;
+            assert!(self.cordoned.contains(node), "{node} takes new Pods");
+            self.evictions.push(node.clone());
+            if !self.held_pods.contains(node)
+                && let Some(left) = self.pods.get_mut(node)
+            {
+                *left = left.saturating_sub(1);
+            }
+        }
+    }
+}

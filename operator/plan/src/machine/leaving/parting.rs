@@ -1,0 +1,158 @@
+//! The parting of a machine from a cluster that goes on: its turn, its hooks, its Pods, its place in etcd, its Node, in
+//! this order. In a cluster's own deletion there is nothing to part from.
+
+use crds::ClusterDeployment;
+use crds::conditions::{self, Statement};
+use crds::names::condition;
+use crds::step::Role;
+
+use super::drain::{self, Progress};
+use super::force::{self, Force};
+use super::{Leaving, Observed, Step};
+use crate::departure::{self, Departure, LEAVES_ETCD};
+use crate::hooks::{self, HookState};
+use crate::{Next, provisioning};
+
+/// How often a deleted Node is looked for again.
+const NODE_SECONDS: u64 = 5;
+
+/// How far the machine is from being no part of the cluster any more.
+pub(super) enum Parting {
+    /// It is none; what is to be said of its Pods, if that is new.
+    Over(Option<Statement>),
+    /// What it waits for.
+    Waits(Leaving),
+}
+
+pub(super) fn of(observed: &Observed<'_>, host: &str, force: Option<Force>) -> Parting {
+    let Some(deployment) = cluster_that_goes_on(observed) else {
+        return match install_not_recorded(observed) {
+            true => Parting::Waits(Leaving::waits(
+                "RunUnderWay",
+                "waits for the end of the install to be recorded".into(),
+            )),
+            false => Parting::Over(None),
+        };
+    };
+    if force == Some(Force::ByHand) && is_lost(observed) {
+        // Nobody is there who would have to be told.
+        return Parting::Over(None);
+    }
+    let departure = departure::of(observed.machine, observed.machines, deployment, observed.runs);
+    if let Departure::WaitsForTurn(why) = departure {
+        return Parting::Waits(Leaving::waits("WaitsForTurn", why));
+    }
+    if force.is_none()
+        && let Some(waits) = hooks(observed, deployment)
+    {
+        return Parting::Waits(waits);
+    }
+    if observed.nodes.is_none() && observed.machine.spec.role != Role::Etcd {
+        return Parting::Waits(unreachable(observed, host));
+    }
+    let drained = match drain::of(observed, host) {
+        Progress::UnderWay(leaving) => return Parting::Waits(leaving),
+        Progress::Over(statement) => statement,
+    };
+    let etcd = match departure {
+        Departure::MayGo => Some(format!("waits to be taken out of etcd, Host {host}")),
+        Departure::UnderWay(how) => Some(how),
+        Departure::NotAMember | Departure::Left | Departure::WaitsForTurn(_) => None,
+    };
+    if let Some(message) = etcd {
+        let leaving = Leaving::waits(LEAVES_ETCD, message);
+        return Parting::Waits(Leaving { drained, ..leaving });
+    }
+    match node(observed, host, force) {
+        Some(leaving) => Parting::Waits(Leaving {
+            drained: leaving.drained.clone().or(drained),
+            ..leaving
+        }),
+        None => Parting::Over(drained),
+    }
+}
+
+/// Whether its Pods would be looked at, if they were given.
+pub(super) fn looks_at_pods(observed: &Observed<'_>, host: &str) -> bool {
+    let waits_for_pods = || {
+        let parting = of(observed, host, force::of(observed, host));
+        matches!(parting, Parting::Waits(leaving) if leaving.reason == "Draining")
+    };
+    observed.nodes.is_some()
+        && super::active_run(observed.runs, host).is_none()
+        && waits_for_pods()
+        && drain::is_under_way(observed, host)
+}
+
+/// What is to be done before the cluster has no Node of the machine; none: it has none.
+pub(super) fn node(observed: &Observed<'_>, node: &str, force: Option<Force>) -> Option<Leaving> {
+    let machine = observed.machine;
+    cluster_that_goes_on(observed)?;
+    if machine.spec.role == Role::Etcd || (force == Some(Force::ByHand) && is_lost(observed)) {
+        return None;
+    }
+    let Some(nodes) = observed.nodes else {
+        return Some(unreachable(observed, node));
+    };
+    nodes.iter().find(|seen| seen.name == node)?;
+    Some(Leaving {
+        steps: vec![Step::DeleteNode {
+            namespace: machine.metadata.namespace.clone().unwrap_or_default(),
+            cluster: machine.spec.cluster_name.clone(),
+            node: node.into(),
+        }],
+        next: Next::after_seconds(NODE_SECONDS),
+        ..Leaving::waits("DeletesNode", format!("deletes Node {node}"))
+    })
+}
+
+/// The cluster, if it stands, stays, and any run has ever made the machine a part of it.
+fn cluster_that_goes_on<'a>(observed: &Observed<'a>) -> Option<&'a ClusterDeployment> {
+    let deployment = observed.deployment?;
+    let status = deployment.status.as_ref();
+    let installed = status.is_some_and(|status| status.installed_at.is_some());
+    let goes_on = deployment.metadata.deletion_timestamp.is_none();
+    let touched = provisioning::was_touched(observed.machine, observed.runs);
+    (installed && goes_on && touched).then_some(deployment)
+}
+
+/// The cluster stands, and does not say so yet.
+fn install_not_recorded(observed: &Observed<'_>) -> bool {
+    let not_yet = |deployment: &ClusterDeployment| {
+        let status = deployment.status.as_ref();
+        deployment.metadata.deletion_timestamp.is_none()
+            && status.is_none_or(|status| status.installed_at.is_none())
+    };
+    observed.deployment.is_some_and(not_yet)
+        && provisioning::installed_with(observed.machine, observed.runs).is_some()
+}
+
+/// Whether the API of the cluster is known not to answer; not to have looked yet is not to know.
+fn is_lost(observed: &Observed<'_>) -> bool {
+    let reached = |cluster: &crds::Cluster| {
+        let status = cluster.status.as_ref();
+        status.is_none_or(|status| conditions::is_true(&status.conditions, condition::REACHABLE))
+    };
+    observed.nodes.is_none() && !observed.cluster.is_some_and(reached)
+}
+
+fn unreachable(observed: &Observed<'_>, host: &str) -> Leaving {
+    let cluster = &observed.machine.spec.cluster_name;
+    let message = format!(
+        "waits for the API of cluster {cluster}, which does not answer, to move the Pods of Node {host} and to delete it; without it: {}",
+        force::command(observed)
+    );
+    Leaving {
+        drained: drain::unknown(observed),
+        ..Leaving::waits("ClusterUnreachable", message)
+    }
+}
+
+fn hooks(observed: &Observed<'_>, deployment: &ClusterDeployment) -> Option<Leaving> {
+    let waits = |message| Some(Leaving::waits("WaitsForHooks", message));
+    match hooks::before_drain(observed.machine, deployment, observed.runs) {
+        HookState::None | HookState::Done | HookState::PassedOver(_) => None,
+        HookState::Wanted => waits("waits for the run of hooks.beforeDrain".to_owned()),
+        HookState::UnderWay(message) | HookState::Failed(message) => waits(message),
+    }
+}

@@ -1,0 +1,44 @@
+//! Quarantine: why a Host that is given back is not to be claimed again.
+
+use crds::host::{Quarantine, QuarantineReason};
+use crds::names::{annotation, label};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde::Deserialize;
+
+use super::Observed;
+use crate::sentence::cut;
+
+/// What a set writes on a Machine before it deletes it.
+#[derive(Deserialize)]
+struct Word {
+    reason: QuarantineReason,
+    #[serde(default)]
+    message: String,
+}
+
+/// The quarantine that the Machine's set asks for.
+pub(super) fn by_set(observed: &Observed<'_>) -> Option<Quarantine> {
+    let annotations = observed.machine.metadata.annotations.as_ref()?;
+    let text = annotations.get(annotation::QUARANTINE)?;
+    // What cannot be read was meant all the same.
+    let word = serde_json::from_str(text).unwrap_or_else(|_| Word {
+        reason: QuarantineReason::JoinFailed,
+        message: text.clone(),
+    });
+    Some(of(observed, word.reason, word.message))
+}
+
+pub(super) fn of(observed: &Observed<'_>, reason: QuarantineReason, message: String) -> Quarantine {
+    let metadata = &observed.machine.metadata;
+    let set = metadata
+        .labels
+        .as_ref()
+        .and_then(|labels| labels.get(label::MACHINE_SET));
+    Quarantine {
+        reason,
+        message: cut(message),
+        machine: metadata.name.clone().unwrap_or_default(),
+        machine_set: set.cloned(),
+        since: Time(observed.now),
+    }
+}

@@ -1,0 +1,187 @@
+//! The drain of one node through its cluster's API: its Pods are looked at, and asked to go. Each call has its deadline,
+//! and there are only so many of them in one pass.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::core::{Selector, SelectorExt};
+use kube::{Api, Client, ResourceExt};
+use plan::machine::leaving::drain::{Drain, PodSeen, Refusal};
+use serde_json::{Value, json};
+
+use crate::error::{Error, chain};
+
+/// How long one call may take.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// Pods that are looked at in one pass: a kubelet takes far fewer.
+const MOST_PODS: u32 = 500;
+/// PodDisruptionBudgets of one namespace that are looked at.
+const MOST_BUDGETS: u32 = 250;
+/// Namespaces whose budgets are looked at in one pass.
+const MOST_NAMESPACES: usize = 4;
+/// Evictions that are under way at once.
+const AT_ONCE: usize = 10;
+
+/// Keeps new Pods off a Node; one that is gone takes none.
+pub async fn cordon(client: Client, node: &str) -> Result<(), Error> {
+    let nodes: Api<Node> = Api::all(client);
+    let patch = Patch::Merge(json!({ "spec": { "unschedulable": true } }));
+    let params = PatchParams::default();
+    let patched = within(nodes.patch(node, &params, &patch)).await;
+    gone_is_well(patched, || format!("cordon Node {node}"))
+}
+
+/// Takes a Node out of its cluster; one that is gone is well.
+pub async fn delete_node(client: Client, node: &str) -> Result<(), Error> {
+    let nodes: Api<Node> = Api::all(client);
+    let params = DeleteParams::default();
+    let deleted = within(nodes.delete(node, &params)).await;
+    gone_is_well(deleted, || format!("delete Node {node}"))
+}
+
+/// The Pods on a Node, as far as they have to go.
+pub async fn look(client: Client, node: &str) -> Drain {
+    let pods: Api<Pod> = Api::all(client);
+    let of_node = ListParams::default()
+        .fields(&format!("spec.nodeName={node}"))
+        .limit(MOST_PODS);
+    let pods = match within(pods.list(&of_node)).await {
+        Ok(listed) => Ok(listed.iter().filter_map(PodSeen::of).collect()),
+        Err(why) => Err(why.to_string()),
+    };
+    Drain {
+        pods,
+        refusals: Vec::new(),
+    }
+}
+
+/// Asks that Pods go elsewhere; what was refused, and by which PodDisruptionBudgets.
+pub async fn evict(client: &Client, pods: &[PodSeen]) -> Vec<Refusal> {
+    let asked = stream::iter(pods.to_vec()).map(|pod| {
+        let client = client.clone();
+        async move {
+            let answer = ask(&client, &pod).await;
+            (pod, answer)
+        }
+    });
+    let answers: Vec<(PodSeen, Answer)> = asked.buffered(AT_ONCE).collect().await;
+    let mut budgets: BTreeMap<String, Vec<Budget>> = BTreeMap::new();
+    for (pod, answer) in &answers {
+        let is_new = !budgets.contains_key(&pod.namespace) && budgets.len() < MOST_NAMESPACES;
+        if matches!(answer, Answer::TooSoon(_)) && is_new {
+            let found = budgets_of(client, &pod.namespace).await;
+            budgets.insert(pod.namespace.clone(), found);
+        }
+    }
+    let refusal = |(pod, answer): (PodSeen, Answer)| {
+        let (message, by_budget) = match answer {
+            Answer::Granted => return None,
+            Answer::TooSoon(message) => (message, true),
+            Answer::Failed(message) => (message, false),
+        };
+        let of_namespace = budgets.get(&pod.namespace).filter(|_| by_budget);
+        let hold = |budget: &&Budget| budget.selector.matches(&pod.labels);
+        let names = of_namespace.into_iter().flatten().filter(hold);
+        Some(Refusal {
+            uid: pod.uid.clone(),
+            budgets: names.map(|budget| budget.name.clone()).collect(),
+            message,
+        })
+    };
+    answers.into_iter().filter_map(refusal).collect()
+}
+
+/// What an eviction was answered.
+enum Answer {
+    /// The Pod goes, or is gone.
+    Granted,
+    /// Not now (429): a budget, as a rule.
+    TooSoon(String),
+    /// Something else is in the way.
+    Failed(String),
+}
+
+/// Asks for one Pod. The library's own request would not carry the UID.
+async fn ask(client: &Client, pod: &PodSeen) -> Answer {
+    let (namespace, name) = (&pod.namespace, &pod.name);
+    let body = json!({
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": { "namespace": namespace, "name": name },
+        "deleteOptions": { "preconditions": { "uid": pod.uid } },
+    });
+    let request = http::Request::post(format!("/api/v1/namespaces/{namespace}/pods/{name}/eviction"))
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .body(body.to_string().into_bytes());
+    let request = match request {
+        Ok(request) => request,
+        Err(error) => return Answer::Failed(error.to_string()),
+    };
+    match within(client.request::<Value>(request)).await {
+        Ok(_) => Answer::Granted,
+        // Another Pod of this name is not the one that had to go.
+        Err(Failure::Api(kube::Error::Api(status))) if status.is_not_found() || status.is_conflict() => {
+            Answer::Granted
+        }
+        Err(Failure::Api(kube::Error::Api(status))) if status.code == 429 => {
+            Answer::TooSoon(status.message.clone())
+        }
+        Err(failure) => Answer::Failed(failure.to_string()),
+    }
+}
+
+/// A PodDisruptionBudget.
+struct Budget {
+    name: String,
+    selector: Selector,
+}
+
+/// The budgets of a namespace. Names are all that they are good for: without them the refusal is told as it came.
+async fn budgets_of(client: &Client, namespace: &str) -> Vec<Budget> {
+    let budgets: Api<PodDisruptionBudget> = Api::namespaced(client.clone(), namespace);
+    let some = ListParams::default().limit(MOST_BUDGETS);
+    let Ok(listed) = within(budgets.list(&some)).await else {
+        return Vec::new();
+    };
+    let budget = |budget: PodDisruptionBudget| {
+        let name = budget.name_any();
+        let selector = budget.spec?.selector?.try_into().ok()?;
+        Some(Budget { name, selector })
+    };
+    listed.into_iter().filter_map(budget).collect()
+}
+
+/// Why a call came to nothing.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("no answer within {} s", DEADLINE.as_secs())]
+    Late,
+    #[error("{}", chain(.0))]
+    Api(kube::Error),
+}
+
+async fn within<T>(call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Failure> {
+    match tokio::time::timeout(DEADLINE, call).await {
+        Ok(result) => result.map_err(Failure::Api),
+        Err(_) => Err(Failure::Late),
+    }
+}
+
+fn gone_is_well<T>(result: Result<T, Failure>, action: impl FnOnce() -> String) -> Result<(), Error> {
+    match result {
+        Ok(_) => Ok(()),
+        Err(Failure::Api(kube::Error::Api(status))) if status.is_not_found() => Ok(()),
+        Err(Failure::Api(error)) => Err(Error::Api {
+            action: action(),
+            source: Box::new(error),
+        }),
+        Err(late) => Err(Error::Failed {
+            action: action(),
+            source: Box::new(late),
+        }),
+    }
+}
