@@ -8,6 +8,7 @@ pub mod faults;
 pub mod lifecycle;
 pub mod objects;
 pub mod operator;
+pub mod operator_process;
 pub mod report;
 pub mod rights;
 pub mod scenario;

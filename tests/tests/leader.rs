@@ -1,150 +1,20 @@
 //! Two operators, one Lease, a real API server: whatever becomes of the one that leads, the other takes over in time, and
 //! one whose time is over writes nothing more.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
-use e2e::api_server::{ApiServer, free_port};
+use anyhow::{Result, ensure};
+use e2e::api_server::ApiServer;
+use e2e::operator_process::Operator;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ListParams, ObjectMeta, PostParams};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use tokio::time::sleep;
 
 /// Clusters that keep an operator busy: it makes their Machines.
 const CLUSTERS: usize = 60;
-
-/// A running operator; ended when it is dropped.
-struct Operator {
-    user: &'static str,
-    child: Child,
-    log: PathBuf,
-    port: u16,
-}
-
-impl Operator {
-    /// In a namespace, as an administrator would start it by hand.
-    fn start(server: &ApiServer, user: &'static str, namespace: &str) -> Result<Self> {
-        let kubeconfig = server.kubeconfig(user)?;
-        let (log, port) = (kubeconfig.with_extension("operator.log"), free_port()?);
-        let child = Command::new(program()?)
-            .args(["run", "--namespace", namespace, "--identity", user])
-            .arg(format!("--listen=127.0.0.1:{port}"))
-            .env("KUBECONFIG", &kubeconfig)
-            .env("RUST_LOG", "info")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(File::create(&log)?)
-            .spawn()
-            .context("failed to start the operator")?;
-        Ok(Self {
-            user,
-            child,
-            log,
-            port,
-        })
-    }
-
-    fn signal(&self, signal: Signal) -> Result<()> {
-        let pid = i32::try_from(self.child.id())?;
-        kill(Pid::from_raw(pid), signal).with_context(|| format!("failed to send {signal} to {}", self.user))
-    }
-
-    async fn ended(&mut self, within: Duration) -> Result<ExitStatus> {
-        let until = Instant::now() + within;
-        loop {
-            if let Some(status) = self.child.try_wait()? {
-                return Ok(status);
-            }
-            ensure!(
-                Instant::now() < until,
-                "{} does not end:\n{}",
-                self.user,
-                self.log()
-            );
-            sleep(Duration::from_millis(10)).await;
-        }
-    }
-
-    /// The end of its log.
-    fn log(&self) -> String {
-        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
-        let lines: Vec<&str> = log.lines().collect();
-        lines[lines.len().saturating_sub(15)..].join("\n")
-    }
-
-    /// What it answers at a path.
-    async fn ask(&self, path: &str) -> Result<String> {
-        use tokio::io::{AsyncReadExt, AsyncWriteExt};
-        let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await?;
-        let request = format!("GET {path} HTTP/1.1\r\nHost: operator\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        Ok(answer)
-    }
-
-    async fn answers(&self, path: &str, expected: &str) -> Result<()> {
-        let until = Instant::now() + Duration::from_secs(10);
-        loop {
-            let answer = self.ask(path).await.unwrap_or_default();
-            if answer.contains(expected) {
-                return Ok(());
-            }
-            if Instant::now() > until {
-                bail!(
-                    "{path} of {} has no {expected:?}:\n{answer}\n{}",
-                    self.user,
-                    self.log()
-                );
-            }
-            sleep(Duration::from_millis(50)).await;
-        }
-    }
-}
-
-impl Drop for Operator {
-    fn drop(&mut self) {
-        // One that has ended already is no error.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The operator, built from what is here.
-fn program() -> Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args([
-            "build",
-            "--quiet",
-            "--package",
-            "operator",
-            "--message-format",
-            "json",
-            "--manifest-path",
-        ])
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml"))
-        .stderr(Stdio::inherit())
-        .output()
-        .context("failed to run cargo")?;
-    ensure!(output.status.success(), "the operator is not built");
-    let messages = String::from_utf8_lossy(&output.stdout).into_owned();
-    let mut built = messages.lines().filter_map(|line| {
-        let message: serde_json::Value = serde_json::from_str(line).ok()?;
-        let is_ours = message["target"]["name"] == "operator";
-        message["executable"]
-            .as_str()
-            .filter(|_| is_ours)
-            .map(PathBuf::from)
-    });
-    built.next_back().context("cargo names no program")
-}
 
 /// A namespace in which operators meet.
 struct Place {

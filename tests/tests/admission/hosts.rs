@@ -73,6 +73,20 @@ async fn claims_are_not_taken_back_row_15() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 #[rustfmt::skip]
+async fn a_quarantine_says_why_whose_and_since_when() -> Result<()> {
+    let since = json!({ "reason": "JoinFailed", "message": "no", "machine": "m", "machineSet": "s", "since": "2026-01-01T00:00:00Z" });
+    let kept = with(m1(), "spec.quarantine", since);
+    check(&ApiServer::shared().await?, [
+        (0, "right", kept.clone(), "spec.quarantine.reason", json!(["JoinFailed", "CleaningFailed", "ForceRemoved"]), Admitted),
+        (0, "another reason", kept.clone(), "spec.quarantine.reason", json!(["Broken", ""]), refused("supported values")),
+        (0, "no Machine", kept.clone(), "spec.quarantine.machine", json!([null]), refused("Required value")),
+        (0, "no time", kept.clone(), "spec.quarantine.since", json!([null]), refused("Required value")),
+        (0, "no set", kept, "spec.quarantine.machineSet", json!([null]), Admitted),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
 async fn what_is_too_large_is_refused_row_20() -> Result<()> {
     let note = json!([{ "note": "x".repeat(256 * 1024) }]);
     check(&ApiServer::shared().await?, [

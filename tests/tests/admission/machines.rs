@@ -4,7 +4,7 @@ use anyhow::Result;
 use e2e::api_server::ApiServer;
 use serde_json::json;
 
-use super::{Admitted, check, check_changes, machine, machine_set, refused_at, with};
+use super::{Admitted, check, check_changes, machine, machine_set, refused, refused_at, with};
 
 #[tokio::test(flavor = "multi_thread")]
 #[rustfmt::skip]
@@ -32,5 +32,20 @@ async fn a_machine_stays_on_its_host_and_in_its_cluster_row_15() -> Result<()> {
         (15, "another Host", to("m2"), refused_at("spec.hostRef", "Forbidden")),
         (15, "no Host", json!({ "hostRef": null }), refused_at("spec.hostRef", "Forbidden")),
         (15, "another cluster", json!({ "clusterName": "other" }), refused_at("spec", "Forbidden")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn capacity_is_asked_for_in_whole_numbers() -> Result<()> {
+    let (cpus, memory) = ("spec.template.hostSelector.minCPUs", "spec.template.hostSelector.minMemoryMiB");
+    check(&ApiServer::shared().await?, [
+        (0, "CPUs", machine_set("s"), cpus, json!([1, 16, 4096]), Admitted),
+        (0, "no CPUs", machine_set("s"), cpus, json!([0, -1]), refused("greater than or equal to 1")),
+        (0, "too many CPUs", machine_set("s"), cpus, json!([4097]), refused("less than or equal to 4096")),
+        (0, "a text", machine_set("s"), cpus, json!(["4", "500m"]), refused("must be of type integer")),
+        (0, "memory", machine_set("s"), memory, json!([1, 65536]), Admitted),
+        (0, "no memory", machine_set("s"), memory, json!([0]), refused("greater than or equal to 1")),
+        (0, "a text", machine_set("s"), memory, json!(["4Gi"]), refused("must be of type integer")),
     ]).await
 }
