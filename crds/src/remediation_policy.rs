@@ -42,7 +42,6 @@ const ACTIONS_MESSAGE: &str = "in the order RestartServices, Reboot, Replace (an
         .message("metadata.name: an RFC 1123 label of at most 63 characters")
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new(ACTIONS_RULE).message(ACTIONS_MESSAGE).field_path(".actions"))]
 pub struct RemediationPolicySpec {
     /// The ClusterDeployment whose machines these are. Absent: of every cluster of the namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
