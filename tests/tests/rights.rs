@@ -52,7 +52,7 @@ async fn the_operator_has_the_rights_that_it_uses_and_executors_report_and_nothi
 }
 
 /// What needs no machine, and happens in other tests by chance only: a Pod that a quota forbids, a Job that goes before it
-/// had one, a worker set that is taken away, a history that is too long.
+/// had one, a worker set that is taken away, a history that is too long, a Host whose Machine is gone, a RemediationPolicy.
 async fn errands(client: &Client) -> Result<()> {
     let run = |name: &str| {
         json!({
@@ -84,6 +84,18 @@ async fn errands(client: &Client) -> Result<()> {
                 "kubernetesVersion": "1.35.4", "controlPlane": {"replicas": 1}, "executor": {"historyLimit": 1},
                 "workers": [{"name": "stays", "replicas": 1}, {"name": "goes", "replicas": 1}],
                 "artifacts": {"url": "http://192.0.2.1:8080"},
+            },
+        }),
+        json!({
+            "apiVersion": "clusterwright.dev/v1alpha1", "kind": "RemediationPolicy",
+            "metadata": {"name": "errand", "namespace": ERRANDS}, "spec": {"clusterName": "errand"},
+        }),
+        json!({
+            "apiVersion": "clusterwright.dev/v1alpha1", "kind": "Host", "metadata": {"name": "left-behind", "namespace": ERRANDS},
+            "spec": {
+                "address": "192.0.2.2",
+                "ssh": {"credentialsRef": {"name": "fleet-ssh"}, "hostKeyPolicy": "TrustOnFirstUse"},
+                "claimEpoch": 1, "claimRef": {"kind": "Machine", "name": "gone", "uid": "gone"},
             },
         }),
         json!({
