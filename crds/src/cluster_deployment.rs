@@ -24,6 +24,9 @@ const POD_CIDR_SIZE_RULE: &str = "!isCIDR(self.networking.podCIDR) || cidr(self.
 /// CEL: the endpoint is no Pod and no Service.
 const ENDPOINT_RULE: &str = "!has(self.controlPlane.endpoint) || !isIP(self.controlPlane.endpoint.host) || !isCIDR(self.networking.podCIDR) || !isCIDR(self.networking.serviceCIDR) || !(cidr(self.networking.podCIDR).containsIP(self.controlPlane.endpoint.host) || cidr(self.networking.serviceCIDR).containsIP(self.controlPlane.endpoint.host))";
 
+/// CEL: hooks have playbooks to name.
+const HOOKS_RULE: &str = "!has(self.hooks) || (has(self.executor) && has(self.executor.customPlaybooksRef))";
+
 /// The cluster wanted.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
 #[kube(
@@ -48,7 +51,7 @@ const ENDPOINT_RULE: &str = "!has(self.controlPlane.endpoint) || !isIP(self.cont
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.controlPlane.replicas == 1 || has(self.controlPlane.endpoint)")
-    .message("controlPlane.endpoint is required with more than one control plane: give the address of the load balancer (or DNS name) before the API servers"))]
+    .message("controlPlane.endpoint is required with more than one control plane: give the address of the load balancer (or DNS name) before the API servers; it cannot be added later, so a cluster that may grow needs it from the start"))]
 #[x_kube(validation = Rule::new(HOSTS_RULE)
     .message("a Host can have one role only: a name stands in the hosts of the control plane, of etcd or of a set of workers"))]
 #[x_kube(validation = Rule::new(POD_CIDR_SIZE_RULE)
@@ -57,6 +60,9 @@ const ENDPOINT_RULE: &str = "!has(self.controlPlane.endpoint) || !isIP(self.cont
 #[x_kube(validation = Rule::new(ENDPOINT_RULE)
     .message("controlPlane.endpoint.host lies in podCIDR or serviceCIDR: give an address of the machines' network")
     .field_path(".controlPlane.endpoint.host"))]
+#[x_kube(validation = Rule::new(HOOKS_RULE)
+    .message("executor.customPlaybooksRef is required with hooks: name the ConfigMap that holds their playbooks")
+    .field_path(".executor"))]
 #[x_kube(validation = Rule::new("self.networking == oldSelf.networking")
     .message("Forbidden: networking (podCIDR, serviceCIDR, dnsDomain, plugin) is immutable; make a new cluster for other networks")
     .field_path(".networking"))]
@@ -158,7 +164,8 @@ pub struct ControlPlane {
     )]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub hosts: Option<Vec<String>>,
-    /// Where clients reach the API servers. Absent with one replica: the machine itself.
+    /// Where clients reach the API servers. Absent with one replica: the machine itself; such a cluster can neither grow nor
+    /// have its control plane replaced, since this cannot be added later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<Endpoint>,
     /// More names and addresses in the API servers' certificate; at most 32.

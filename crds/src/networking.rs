@@ -88,13 +88,36 @@ pub enum EndpointProvider {
     /// Something outside (a load balancer, DNS) that forwards to the control planes; not ours to set up.
     #[default]
     External,
-    /// keepalived and haproxy on the control planes. Not implemented yet: refused by the controller with a condition.
+    /// keepalived and haproxy on the control planes: one of them holds `host`, a free address of the machines' network.
     Keepalived,
+}
+
+/// How the control planes agree on who holds the endpoint's address.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Keepalived {
+    /// VRRP's virtual router id, 1 to 255, of this cluster alone in its network. Default: follows from `host`.
+    #[serde(default, rename = "virtualRouterID", skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 255))]
+    pub virtual_router_id: Option<i32>,
+    /// Network interface that holds the address on every control plane. Default: the one with the machine's own address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 1, max = 15),
+        regex(pattern = r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")
+    )]
+    pub interface: Option<String>,
 }
 
 /// Where clients and kubelets reach the API server.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!has(self.provider) || self.provider != 'Keepalived' || (isIP(self.host) && ip(self.host).family() == 4)")
+    .message("controlPlane.endpoint.host: with provider Keepalived it is a free IPv4 address of the machines' network, which the control planes hold")
+    .field_path(".host"))]
+#[x_kube(validation = Rule::new("!has(self.keepalived) || (has(self.provider) && self.provider == 'Keepalived')")
+    .message("controlPlane.endpoint.keepalived goes with provider Keepalived")
+    .field_path(".keepalived"))]
 pub struct Endpoint {
     /// IP address or DNS name.
     #[schemars(length(min = 1, max = 253))]
@@ -107,6 +130,9 @@ pub struct Endpoint {
     /// Default `External`.
     #[serde(default)]
     pub provider: EndpointProvider,
+    /// With `Keepalived`: what else it is to know. Absent: all of it follows from the rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keepalived: Option<Keepalived>,
 }
 
 fn default_port() -> i32 {

@@ -7,9 +7,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Custom playbooks before and after what is done to machines, each list in its order; at most 8 each. Their steps are
-/// steps like any other: `custom-<name>`.
+/// steps like any other: `custom-<name>`. One run plays a playbook once.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!has(self.beforeInstall) || !has(self.afterInstall) || !self.beforeInstall.exists(a, self.afterInstall.exists(b, a.name == b.name))")
+    .message("beforeInstall and afterInstall name the same playbook, which one run plays once: give the ConfigMap a second one of another name")
+    .field_path(".afterInstall"))]
+#[x_kube(validation = Rule::new("!has(self.beforeJoin) || !has(self.afterJoin) || !self.beforeJoin.exists(a, self.afterJoin.exists(b, a.name == b.name))")
+    .message("beforeJoin and afterJoin name the same playbook, which one run plays once: give the ConfigMap a second one of another name")
+    .field_path(".afterJoin"))]
+#[x_kube(validation = Rule::new("!has(self.afterDrain) || !has(self.beforeRemove) || !self.afterDrain.exists(a, self.beforeRemove.exists(b, a.name == b.name))")
+    .message("afterDrain and beforeRemove name the same playbook, which one run plays once: give the ConfigMap a second one of another name")
+    .field_path(".beforeRemove"))]
+#[x_kube(validation = Rule::new("!has(self.afterRemove) || ((!has(self.afterDrain) || !self.afterDrain.exists(a, self.afterRemove.exists(b, a.name == b.name))) && (!has(self.beforeRemove) || !self.beforeRemove.exists(a, self.afterRemove.exists(b, a.name == b.name))))")
+    .message("afterRemove names a playbook of afterDrain or beforeRemove, which one run plays once: give the ConfigMap a second one of another name")
+    .field_path(".afterRemove"))]
 pub struct Hooks {
     /// On the founders, before the first step of the install.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
