@@ -34,7 +34,7 @@ pub fn run(scenes: &[Scene]) -> Vec<Row> {
 fn work(courses: Vec<(Course, Vec<Scene>)>, threads: usize, rows: &Mutex<Vec<Row>>) {
     let queue = Mutex::new(VecDeque::from(courses));
     std::thread::scope(|scope| {
-        for slot in 0..threads {
+        for _ in 0..threads {
             let queue = &queue;
             scope.spawn(move || {
                 loop {
@@ -42,7 +42,7 @@ fn work(courses: Vec<(Course, Vec<Scene>)>, threads: usize, rows: &Mutex<Vec<Row
                     let Some((course, scenes)) = next else {
                         return;
                     };
-                    let played = play(course, &scenes, slot);
+                    let played = play(course, &scenes);
                     rows.lock().unwrap_or_else(PoisonError::into_inner).extend(played);
                 }
             });
@@ -51,15 +51,13 @@ fn work(courses: Vec<(Course, Vec<Scene>)>, threads: usize, rows: &Mutex<Vec<Row
 }
 
 /// On a runtime of its own: what blocks one cluster does not hold up the other.
-fn play(course: Course, scenes: &[Scene], slot: usize) -> Vec<Row> {
+fn play(course: Course, scenes: &[Scene]) -> Vec<Row> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build();
-    // The machines share one network: two clusters with one Pod network would answer for each other's Pods.
-    let pod_cidr = format!("10.{}.0.0/16", 116 + slot);
     match runtime {
-        Ok(runtime) => runtime.block_on(course.play(scenes, &pod_cidr)),
+        Ok(runtime) => runtime.block_on(course.play(scenes)),
         Err(error) => scenes
             .iter()
             .map(|scene| Row {

@@ -54,19 +54,32 @@ impl Course {
         }
     }
 
+    /// The machines share one network: two clusters with one Pod network would answer for each other's Pods.
+    fn pod_network(self) -> String {
+        let second = match self {
+            Self::Workers => 116,
+            // And twenty more: it makes two clusters.
+            Self::Race => 117,
+            Self::Loss => 118,
+            Self::ControlPlane => 119,
+            Self::Keepalived => 120,
+        };
+        format!("10.{second}.0.0/16")
+    }
+
     /// Whether what is measured here would not hold beside another cluster on two cores.
     pub fn goes_alone(self) -> bool {
         matches!(self, Self::ControlPlane | Self::Keepalived)
     }
 
     /// Makes the cluster. What is given beside it has to live as long.
-    async fn set<'a>(self, scenario: &'a Scenario, pod_cidr: &str) -> Result<(Stage<'a>, Option<Endpoint>)> {
+    async fn set<'a>(self, scenario: &'a Scenario) -> Result<(Stage<'a>, Option<Endpoint>)> {
         let machines: &[&str] = match self {
             Self::Workers => &["a", "b", "c", "d", "e"],
             Self::Race | Self::Keepalived => &["a", "b", "c"],
             Self::Loss | Self::ControlPlane => &["a", "b", "c", "d"],
         };
-        let mut stage = Stage::set(scenario, machines, pod_cidr).await?;
+        let mut stage = Stage::set(scenario, machines, &self.pod_network()).await?;
         let mut balancer = None;
         let spec = &mut stage.wish["spec"];
         match self {
@@ -93,14 +106,14 @@ impl Course {
     }
 
     /// Plays the scenes, and says how each went.
-    pub async fn play(self, scenes: &[Scene], pod_cidr: &str) -> Vec<Row> {
+    pub async fn play(self, scenes: &[Scene]) -> Vec<Row> {
         let rows = Mutex::new(Vec::<Row>::new());
         let count = || rows.lock().unwrap_or_else(PoisonError::into_inner).len();
         while count() < scenes.len() {
             let (before, begun) = (count(), Instant::now());
             let left = &scenes[before..];
             let ended = within(self.namespace(), async |scenario| {
-                let (mut stage, _balancer) = self.set(scenario, pod_cidr).await?;
+                let (mut stage, _balancer) = self.set(scenario).await?;
                 for scene in left {
                     scenario.say(&format!("{}: {}", scene.name(), scene.promise()));
                     let (row, error) = played(*scene, &mut stage).await;

@@ -1,5 +1,6 @@
 //! Custom playbooks around what is done to machines: each writes a line on its machine.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -13,6 +14,15 @@ use crate::lifecycle::guards;
 use crate::lifecycle::stage::{POOL, Stage, host_of, newcomer};
 
 const PLAYBOOKS: &str = "playbooks";
+/// Where hooks are, in the order in which a machine meets them; each has a playbook of its own.
+const PLACES: [&str; 6] = [
+    "before-join",
+    "after-join",
+    "before-drain",
+    "after-drain",
+    "before-remove",
+    "after-remove",
+];
 /// Nothing cleans this file away.
 const NOTES: &str = "/var/tmp/hooks";
 const NOTE: &str = r#"
@@ -31,13 +41,18 @@ const SCHEMA: &str = r#"{"type": "object", "properties": {"at": {"type": "string
 
 /// One machine joins and leaves again; its notes say that every hook ran, in the order promised.
 pub async fn around_join_and_remove(stage: &mut Stage<'_>) -> Result<Seen> {
+    let mut data = BTreeMap::new();
+    for place in PLACES {
+        data.insert(format!("{place}.yml"), NOTE);
+        data.insert(format!("{place}.schema.json"), SCHEMA);
+    }
     let map = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"namespace": stage.scenario.name, "name": PLAYBOOKS},
-        "data": {"note.yml": NOTE, "note.schema.json": SCHEMA},
+        "data": data,
     });
     stage.scenario.apply(&map).await?;
-    let at = |place: &str| -> Value { json!([{"name": "note", "vars": {"at": place}}]) };
+    let at = |place: &str| -> Value { json!([{"name": place, "vars": {"at": place}}]) };
     stage.wish["spec"]["executor"] = json!({"customPlaybooksRef": {"name": PLAYBOOKS}});
     stage.wish["spec"]["hooks"] = json!({
         "beforeJoin": at("before-join"), "afterJoin": at("after-join"), "beforeDrain": at("before-drain"),
@@ -53,10 +68,7 @@ pub async fn around_join_and_remove(stage: &mut Stage<'_>) -> Result<Seen> {
     let host = host_of(new).context("it has no Host")?.to_owned();
     let notes = stage.scenario.ssh(&machine, &format!("cat {NOTES}")).await?;
     let joined: Vec<&str> = notes.lines().collect();
-    ensure!(
-        joined == ["before-join", "after-join"],
-        "after the join: {joined:?}"
-    );
+    ensure!(joined == PLACES[..2], "after the join: {joined:?}");
     stage.annotate(new, annotation::DELETE_FIRST, "").await?;
     stage.workers(before.len()).await?;
     stage.gone(new, Duration::from_secs(240)).await?;
@@ -66,15 +78,7 @@ pub async fn around_join_and_remove(stage: &mut Stage<'_>) -> Result<Seen> {
         .ssh(&machine, &format!("cat {NOTES}; rm {NOTES}"))
         .await?;
     let all: Vec<&str> = notes.lines().collect();
-    let order = [
-        "before-join",
-        "after-join",
-        "before-drain",
-        "after-drain",
-        "before-remove",
-        "after-remove",
-    ];
-    ensure!(all == order, "in the end: {all:?}");
+    ensure!(all == PLACES, "in the end: {all:?}");
     guards::hold(&stage.machines)?;
     let seen = Seen::since(began, "six hooks, in order, on the machine that joined and left");
     if let Some(spec) = stage.wish["spec"].as_object_mut() {
