@@ -15,6 +15,7 @@ use kube::api::{ListParams, Patch, PatchParams};
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
 use plan::cluster_deployment::{Observed, Step};
+use plan::hooks::Library;
 use plan::news::news;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -23,7 +24,7 @@ use crate::context::Context;
 use crate::controller::{self, Pass};
 use crate::error::{Doing, Error};
 use crate::execute::{self, Creation};
-use crate::{kubeconfig, pki};
+use crate::{kubeconfig, pki, playbook_run};
 
 /// Reasons that are on the way; all others need a look.
 const ON_THE_WAY: [&str; 17] = [
@@ -119,6 +120,7 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<ClusterDeployment>) -> R
         plan::cluster_deployment::plan(&Observed {
             now: now(),
             deployment: &deployment,
+    let library = library(&ctx, &deployment).await?;
             sets: &refs(&belongings.sets),
             machines: &refs(&belongings.machines),
             hosts: &refs(&belongings.hosts),
@@ -129,6 +131,7 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<ClusterDeployment>) -> R
             pki,
             kubeconfig,
         })
+            library: library.as_ref(),
     };
     let mut belongings = cached_belongings(&ctx, &namespace, &name);
     find_holders(&ctx, &deployment, &mut belongings).await?;
@@ -165,6 +168,15 @@ pub(crate) fn now() -> Timestamp {
 pub(crate) fn refs<K>(objects: &[Arc<K>]) -> Vec<&K> {
     objects.iter().map(Arc::as_ref).collect()
 }
+/// The ConfigMap of custom playbooks, where hooks name it.
+async fn library(ctx: &Context, deployment: &ClusterDeployment) -> Result<Option<Library>, Error> {
+    let executor = deployment.spec.executor.as_ref();
+    let reference = executor.and_then(|executor| executor.custom_playbooks_ref.as_ref());
+    let namespace = deployment.namespace().unwrap_or_default();
+    let wanted = reference.filter(|_| deployment.spec.hooks.is_some());
+    playbook_run::inputs::library(ctx, &namespace, wanted).await
+}
+
 
 fn cannot_be_taken_back(step: &Step) -> bool {
     matches!(

@@ -3,6 +3,9 @@
 
 mod conditions;
 mod deletion;
+mod drain_hooks;
+mod endpoint;
+mod gates;
 mod growth;
 mod history;
 mod install;
@@ -36,6 +39,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::{Next, Plan};
+use crate::hooks::Library;
 use growth::Growth;
 use install::Install;
 use join::Joins;
@@ -68,6 +72,8 @@ pub struct Observed<'a> {
     pub runs: &'a [&'a PlaybookRun],
     /// ClusterDeployments of the namespace; this one may be among them.
     pub deployments: &'a [&'a ClusterDeployment],
+    /// The ConfigMap of `executor.customPlaybooksRef`, where hooks name it.
+    pub library: Option<&'a Library>,
     /// RemediationPolicies of the namespace.
     pub policies: &'a [&'a RemediationPolicy],
     /// The Cluster object of the same name.
@@ -223,6 +229,9 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
     let (status, waits_for) = conditions::living(&scene, &work);
     Plan {
         steps,
+        let (mut hooks, later) = drain_hooks::of(&scene);
+        steps.append(&mut hooks);
+        next = next.or_sooner(later);
         status,
         next,
         waits_for,

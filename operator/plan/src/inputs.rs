@@ -1,6 +1,7 @@
 //! The model of a run: hosts, groups and variables, built from what was observed, in values and never as text.
 
 mod credential;
+pub mod endpoint;
 mod holders;
 mod host;
 mod private_key;

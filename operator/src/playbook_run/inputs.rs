@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
+use plan::hooks::Library;
 use plan::inputs::{
     ClusterSeen, Credentials, InputsObserved, InputsProblem, build, classify, hosts_to_observe,
     secrets_needed,
@@ -82,11 +83,13 @@ async fn gather(
             .filter(|host| needed.contains(host.name_any().as_str())),
     )
     .await?;
+    let library = library(ctx, &namespace, run.spec.playbooks_ref.as_ref()).await?;
     let observed = InputsObserved {
         run,
         cluster: cluster.as_ref(),
         hosts: &hosts,
         credentials: &credentials,
+        library: library.as_ref(),
     };
     let model = match build(&observed) {
         Ok(model) => model,
@@ -192,6 +195,31 @@ async fn manifests(
             Err(InputsProblem::waits("ConfigMapNotFound", message))
         }
     })
+}
+
+/// The ConfigMap of custom playbooks that is referred to, as it is.
+pub(crate) async fn library(
+    ctx: &Context,
+    namespace: &str,
+    reference: Option<&LocalRef>,
+) -> Result<Option<Library>, Error> {
+    let Some(LocalRef { name }) = reference else {
+        return Ok(None);
+    };
+    let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), namespace);
+    let map = api
+        .get_opt(name)
+        .await
+        .doing(|| format!("read ConfigMap {name}"))?;
+    let (data, binary) = match map {
+        Some(map) => (Some(map.data.unwrap_or_default()), map.binary_data.unwrap_or_default()),
+        None => (None, BTreeMap::new()),
+    };
+    Ok(Some(Library {
+        config_map: name.clone(),
+        data,
+        binary: binary.into_keys().collect(),
+    }))
 }
 
 /// What the Secrets hold that these Hosts refer to.

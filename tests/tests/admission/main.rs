@@ -8,6 +8,7 @@ mod hosts;
 mod installed;
 mod machines;
 mod playbook_runs;
+mod policies;
 mod remediation_policies;
 
 use anyhow::{Context, Result, ensure};

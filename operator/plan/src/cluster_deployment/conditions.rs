@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::Work;
 use super::deletion::Deletion;
+use super::gates;
 use super::install::Install;
 use super::lack::{Lack, not_installed, problem};
 use super::lock::Lock;
@@ -56,7 +57,8 @@ pub(super) fn living(scene: &Scene<'_>, work: &Work<'_>) -> (ClusterDeploymentSt
         .or_else(|| not_installed(scene, work))
         .or_else(|| control_plane.lack())
         .or_else(|| etcd.lack())
-        .or_else(|| workers.lack());
+        .or_else(|| workers.lack())
+        .or_else(|| gates::lack(scene));
     let mut message = match &main {
         Some(main) => main.message.clone(),
         None => match scene.active.first() {

@@ -1,6 +1,7 @@
 //! Growth: changes of the control plane and etcd of a running cluster, one at a time. Who leaves is taken out of etcd
 //! first, then the API servers are told of the members, and only then the next machine joins.
 
+mod balancing;
 mod joining;
 mod loss;
 mod removal;
@@ -92,6 +93,7 @@ pub(super) fn of(scene: &Scene<'_>, may_join: bool) -> Growth {
         return growth;
     }
     let found = removal::of(scene, &council)
+        .or_else(|| balancing::of(scene, &council))
         .or_else(|| telling::of(scene, &council))
         .or_else(|| joining::of(scene, &council).filter(|_| may_join));
     if let Some(found) = found {

@@ -4,9 +4,10 @@ use std::net::Ipv4Addr;
 
 use crds::ClusterDeployment;
 use crds::cluster_deployment::EtcdTopology;
-use crds::networking::{EndpointProvider, NetworkPluginName};
+use crds::networking::NetworkPluginName;
 
 use super::scene::Scene;
+use crate::hooks;
 
 /// Prefix length of the network that each node takes.
 const NODE_PREFIX: u32 = 24;
@@ -36,6 +37,8 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Problem> {
         .or_else(|| changes_of_a_running_cluster(scene))
         .or_else(|| pod_network_too_small(scene))
         .or_else(|| pod_network_shared(scene))
+        .or_else(|| super::endpoint::problem(scene))
+        .or_else(|| hooks_refused(scene))
 }
 
 fn not_there_yet(deployment: &ClusterDeployment) -> Option<Problem> {
@@ -52,14 +55,17 @@ fn not_there_yet(deployment: &ClusterDeployment) -> Option<Problem> {
             "spec.etcd.topology External is not there yet: make the cluster with Stacked or Dedicated".into(),
         );
     }
-    let endpoint = spec.control_plane.endpoint.as_ref();
-    if endpoint.is_some_and(|endpoint| endpoint.provider == EndpointProvider::Keepalived) {
-        return problem(
-            "NotImplemented",
-            "spec.controlPlane.endpoint.provider Keepalived is not there yet: make the cluster with External and a load balancer of yours".into(),
-        );
-    }
     None
+}
+
+/// Hooks that could not be played; a ConfigMap is not followed.
+fn hooks_refused(scene: &Scene<'_>) -> Option<Problem> {
+    let refusal = hooks::refusal(scene.deployment, scene.observed.library)?;
+    Some(Problem {
+        reason: refusal.reason,
+        message: refusal.message,
+        ends_unseen: true,
+    })
 }
 
 fn names_taken(scene: &Scene<'_>) -> Option<Problem> {

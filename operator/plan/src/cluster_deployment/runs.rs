@@ -6,11 +6,11 @@ use crds::PlaybookRun;
 use crds::names::{annotation, label};
 use crds::playbook_run::PlaybookRunSpec;
 use crds::references::controller_ref;
-use crds::step::{Intent, Step as RunStep};
+use crds::step::{Intent, Role, Step as RunStep};
 use serde_json::Value;
 
-use super::Step;
 use super::scene::{Member, Scene};
+use super::{Step, endpoint};
 use crate::attempts::Mark;
 use crate::{hooks, naming, provisioning};
 
@@ -18,6 +18,9 @@ use crate::{hooks, naming, provisioning};
 const TIMEOUT_SECONDS: i32 = 3600;
 /// Hosts of one run, where they are workers: one bad batch is not everything.
 pub(super) const BATCH: usize = 100;
+
+/// The variable that says which API servers are behind an endpoint that the control planes hold.
+pub(super) const BACKENDS: &str = "kube_apiserver_backends";
 
 /// The steps of an intent.
 pub(super) fn steps_of(intent: Intent) -> Vec<RunStep> {
@@ -44,6 +47,16 @@ pub(super) fn steps_of(intent: Intent) -> Vec<RunStep> {
         ],
         _ => vec![RunStep::Reset],
     }
+}
+
+/// The steps of an intent in this cluster: where the control planes hold the endpoint, it is there before they need it.
+fn steps_in(scene: &Scene<'_>, intent: Intent) -> Vec<RunStep> {
+    let mut steps = steps_of(intent);
+    let place = steps.iter().position(|step| *step == RunStep::ControlPlane);
+    if let Some(place) = place.filter(|_| endpoint::held(scene).is_some()) {
+        steps.insert(place, RunStep::LoadBalancer);
+    }
+    steps
 }
 
 /// A machine of a run, with the retry that it answers.
@@ -83,7 +96,7 @@ pub(super) fn create(scene: &Scene<'_>, intent: Intent, targets: &[Target<'_>], 
         scene,
         Order {
             intent,
-            steps: steps_of(intent),
+            steps: steps_in(scene, intent),
             targets,
             attempt,
             name_of: None,
@@ -118,6 +131,11 @@ pub(super) fn order(scene: &Scene<'_>, order: Order<'_, '_>) -> PlaybookRun {
         _ => {}
     }
     run.spec.resume = attempt.resume;
+    if run.spec.steps.contains(&RunStep::LoadBalancer) {
+        // Said here, so that it is remembered what the machines were told.
+        let behind: Vec<Member<'_>> = scene.of_role(Role::ControlPlane).collect();
+        run.spec.vars.insert(BACKENDS.into(), endpoint::backends(&behind));
+    }
     run.spec.vars.extend(order.vars);
     run.metadata.annotations.get_or_insert_default().extend([
         (

@@ -6,6 +6,7 @@ use crds::names;
 use crds::references::LocalRef;
 use crds::step::Role;
 
+use super::endpoint;
 use super::lock::Lock;
 use super::scene::{Member, Scene};
 use crate::{attempts, provisioning};
@@ -20,20 +21,20 @@ pub(super) fn base(scene: &Scene<'_>, lock: &Lock) -> ClusterDeploymentStatus {
         let older = attempts::generation_of(run).is_some_and(|made| made < generation);
         older && attempts::wanted_of(run) != Some(&wanted)
     });
-    let endpoint = scene.endpoint();
+    let url = scene.endpoint();
     let first = scene.first_control_plane().map(|member| member.name().to_owned());
     ClusterDeploymentStatus {
         observed_generation: scene.deployment.metadata.generation,
         kubernetes_version: version(scene).or(old.kubernetes_version),
-        cluster_ref: endpoint
+        cluster_ref: url
             .as_ref()
             .map(|_| LocalRef::new(&scene.name))
             .or(old.cluster_ref),
-        kubeconfig_ref: match &endpoint {
+        kubeconfig_ref: match &url {
             Some(_) => Some(LocalRef::new(names::kubeconfig_secret(&scene.name))),
             None => old.kubeconfig_ref,
         },
-        endpoint: endpoint.or(old.endpoint),
+        endpoint: url.or(old.endpoint),
         control_plane: Some(counts(
             scene,
             Role::ControlPlane,
@@ -44,6 +45,7 @@ pub(super) fn base(scene: &Scene<'_>, lock: &Lock) -> ClusterDeploymentStatus {
         installed_at: scene.installed.clone(),
         operations: lock.operations.clone(),
         last_token: lock.last_token,
+        control_plane_endpoints: endpoint::control_planes(scene),
         pending_generation: (queued && !deleting).then_some(generation),
         ..old
     }

@@ -133,9 +133,9 @@ fn what_is_not_there_yet_is_refused_with_its_field_and_no_machine_is_made() {
         "spec.etcd.topology",
     );
     check(
-        "controlPlane: {replicas: 1, endpoint: {host: 10.0.0.9, provider: Keepalived}}",
-        "NotImplemented",
-        "spec.controlPlane.endpoint.provider",
+        "controlPlane: {replicas: 1, endpoint: {host: 10.0.0.1, provider: Keepalived}}",
+        "VIPInUse",
+        "spec.controlPlane.endpoint.host 10.0.0.1",
     );
     check(
         "controlPlane: {replicas: 1}",

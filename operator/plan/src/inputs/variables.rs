@@ -9,6 +9,7 @@ use crds::step::{Intent, Role};
 use crds::{Host, Machine, PlaybookRun};
 use serde_json::{Value, json};
 
+use super::endpoint::of_endpoint;
 use super::host::address_in_cluster;
 use super::{ClusterSeen, InputsProblem};
 
@@ -115,6 +116,8 @@ pub(super) fn of_cluster(
         json!(preflight.allow_unsupported_distribution),
     );
     vars.extend(etcd_variables(&etcd));
+    let addresses: Vec<&str> = control_planes.iter().map(|seat| seat.address).collect();
+    vars.extend(of_endpoint(spec.control_plane.endpoint.as_ref(), &addresses));
     Ok(vars)
 }
 

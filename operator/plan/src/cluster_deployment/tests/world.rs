@@ -70,6 +70,8 @@ pub struct World {
     /// RemediationPolicies.
     pub policies: Vec<crds::RemediationPolicy>,
     /// Other ClusterDeployments of the namespace.
+    /// The ConfigMap of custom playbooks.
+    pub library: Option<crate::hooks::Library>,
     pub others: Vec<ClusterDeployment>,
     /// Hosts with something of a cluster on them.
     pub dirty: BTreeSet<String>,
@@ -123,6 +125,7 @@ impl World {
             silent_nodes: BTreeSet::new(),
             cordoned: BTreeSet::new(),
             pods: BTreeMap::new(),
+            library: None,
             held_pods: BTreeSet::new(),
             evictions: Vec::new(),
         }
@@ -261,6 +264,7 @@ impl World {
             }
         }
         let deployment = (!self.gone).then_some(&self.deployment);
+                library: self.library.as_ref(),
         for set in &self.sets {
             let plan = machine_set::plan(&machine_set::Observed {
                 now: self.now,

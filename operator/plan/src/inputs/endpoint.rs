@@ -1,0 +1,86 @@
+//! The variables of an endpoint that the control planes hold themselves.
+
+use std::collections::BTreeMap;
+
+use crds::networking::{Endpoint, EndpointProvider};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+/// Where an API server listens on its own machine.
+const API_SERVER_PORT: i32 = 6443;
+
+/// What keepalived and haproxy must know, with the addresses of these control planes; nothing where another holds the
+/// endpoint.
+pub fn of_endpoint(endpoint: Option<&Endpoint>, control_planes: &[&str]) -> BTreeMap<String, Value> {
+    let Some(endpoint) = endpoint.filter(|endpoint| endpoint.provider == EndpointProvider::Keepalived) else {
+        return BTreeMap::new();
+    };
+    let own = endpoint.keepalived.clone().unwrap_or_default();
+    let router_id = own.virtual_router_id.unwrap_or_else(|| router_id(&endpoint.host));
+    BTreeMap::from([
+        ("keepalived_virtual_ip".into(), json!(endpoint.host)),
+        ("keepalived_router_id".into(), json!(router_id)),
+        (
+            "keepalived_interface".into(),
+            json!(own.interface.unwrap_or_default()),
+        ),
+        ("kube_apiserver_backends".into(), backends(control_planes)),
+    ])
+}
+
+/// The API servers, as `host:port`.
+pub fn backends(control_planes: &[&str]) -> Value {
+    control_planes
+        .iter()
+        .map(|address| match address.contains(':') {
+            true => json!(format!("[{address}]:{API_SERVER_PORT}")),
+            false => json!(format!("{address}:{API_SERVER_PORT}")),
+        })
+        .collect()
+}
+
+/// 1 to 255, which follows from the address.
+fn router_id(address: &str) -> i32 {
+    let first = Sha256::digest(address).first().copied().unwrap_or_default();
+    i32::from(first % 255) + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use crds::networking::Endpoint;
+    use serde_json::json;
+
+    use super::of_endpoint;
+
+    fn endpoint(text: &str) -> Endpoint {
+        serde_yaml::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn what_is_not_said_of_keepalived_follows_from_the_address() {
+        let of = |text: &str| of_endpoint(Some(&endpoint(text)), &["10.0.0.1", "fd00::2"]);
+        let vars = of("{host: 10.0.0.9, provider: Keepalived}");
+        assert_eq!(json!(vars["keepalived_virtual_ip"]), json!("10.0.0.9"));
+        assert_eq!(
+            vars["kube_apiserver_backends"],
+            json!(["10.0.0.1:6443", "[fd00::2]:6443"])
+        );
+        assert_eq!(vars["keepalived_interface"], json!(""));
+        let id = vars["keepalived_router_id"].as_i64().unwrap();
+        assert!((1..=255).contains(&id));
+        assert_eq!(
+            of("{host: 10.0.0.9, provider: Keepalived}")["keepalived_router_id"],
+            json!(id)
+        );
+        assert_ne!(
+            of("{host: 10.0.0.10, provider: Keepalived}")["keepalived_router_id"],
+            json!(id)
+        );
+        let said = of(
+            "{host: 10.0.0.9, port: 8443, provider: Keepalived, keepalived: {virtualRouterID: 7, interface: eth1}}",
+        );
+        assert_eq!(said["keepalived_router_id"], json!(7));
+        assert_eq!(said["keepalived_interface"], json!("eth1"));
+        assert!(of("{host: 10.0.0.9}").is_empty(), "somebody else holds it");
+    }
+}
