@@ -131,6 +131,15 @@ pub async fn shrink(stage: &mut Stage<'_>) -> Result<Seen> {
     let began = Instant::now();
     stage.tell(annotation::APPROVE).await?;
     stage.ready(1 + stage.workers_wished()).await?;
+    // Who has left may still be cleaned.
+    eventually("one control plane left", READY, async || {
+        let left = stage.members(Role::ControlPlane).await?.len();
+        Ok(match left {
+            1 => Look::Done(()),
+            _ => Look::Waiting(format!("{left} are there")),
+        })
+    })
+    .await?;
     let took = began.elapsed();
     let written = writer.written();
     whole(stage, 1).await?;
