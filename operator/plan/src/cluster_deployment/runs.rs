@@ -49,12 +49,13 @@ pub(super) fn steps_of(intent: Intent) -> Vec<RunStep> {
     }
 }
 
-/// The steps of an intent in this cluster: where the control planes hold the endpoint, it is there before they need it.
+/// The steps of an intent in this cluster. Where the control planes hold the endpoint, the first one begins to while it is
+/// made, and the others follow.
 fn steps_in(scene: &Scene<'_>, intent: Intent) -> Vec<RunStep> {
     let mut steps = steps_of(intent);
     let place = steps.iter().position(|step| *step == RunStep::ControlPlane);
     if let Some(place) = place.filter(|_| endpoint::held(scene).is_some()) {
-        steps.insert(place, RunStep::LoadBalancer);
+        steps.insert(place + 1, RunStep::LoadBalancer);
     }
     steps
 }
