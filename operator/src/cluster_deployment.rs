@@ -27,8 +27,10 @@ use crate::execute::{self, Creation};
 use crate::{kubeconfig, pki, playbook_run};
 
 /// Reasons that are on the way; all others need a look.
-const ON_THE_WAY: [&str; 17] = [
+const ON_THE_WAY: [&str; 23] = [
     "AsksMachines",
+    "TellsLoadBalancers",
+    "WaitsForReadinessGate",
     "TokensLost",
     "NodeNotSeenYet",
     "Running",
@@ -36,6 +38,10 @@ const ON_THE_WAY: [&str; 17] = [
     "Installing",
     "NotInstalled",
     "Joining",
+    "WaitsToJoin",
+    "RemovesMember",
+    "TellsApiServers",
+    "RecoversEtcd",
     "ScalingUp",
     "ScalingDown",
     "MachinesNotReady",
@@ -116,22 +122,22 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<ClusterDeployment>) -> R
     let kubeconfig = there(&ctx, &namespace, &names::kubeconfig_secret(&name)).await?;
     let deployments = ctx.cache.cluster_deployments.list(&namespace, |_| true);
     let policies = ctx.cache.policies.list(&namespace, |_| true);
+    let library = library(&ctx, &deployment).await?;
     let decide = |belongings: &Belongings| {
         plan::cluster_deployment::plan(&Observed {
             now: now(),
             deployment: &deployment,
-    let library = library(&ctx, &deployment).await?;
             sets: &refs(&belongings.sets),
             machines: &refs(&belongings.machines),
             hosts: &refs(&belongings.hosts),
             runs: &refs(&belongings.runs),
             deployments: &refs(&deployments),
             policies: &refs(&policies),
+            library: library.as_ref(),
             cluster: cluster.as_deref(),
             pki,
             kubeconfig,
         })
-            library: library.as_ref(),
     };
     let mut belongings = cached_belongings(&ctx, &namespace, &name);
     find_holders(&ctx, &deployment, &mut belongings).await?;
@@ -164,10 +170,6 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::from_second(now.as_second()).unwrap_or(now)
 }
 
-/// The objects behind the shared pointers of a cache.
-pub(crate) fn refs<K>(objects: &[Arc<K>]) -> Vec<&K> {
-    objects.iter().map(Arc::as_ref).collect()
-}
 /// The ConfigMap of custom playbooks, where hooks name it.
 async fn library(ctx: &Context, deployment: &ClusterDeployment) -> Result<Option<Library>, Error> {
     let executor = deployment.spec.executor.as_ref();
@@ -177,6 +179,10 @@ async fn library(ctx: &Context, deployment: &ClusterDeployment) -> Result<Option
     playbook_run::inputs::library(ctx, &namespace, wanted).await
 }
 
+/// The objects behind the shared pointers of a cache.
+pub(crate) fn refs<K>(objects: &[Arc<K>]) -> Vec<&K> {
+    objects.iter().map(Arc::as_ref).collect()
+}
 
 fn cannot_be_taken_back(step: &Step) -> bool {
     matches!(

@@ -38,8 +38,8 @@ use crds::{
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::{Next, Plan};
 use crate::hooks::Library;
+use crate::{Next, Plan};
 use growth::Growth;
 use install::Install;
 use join::Joins;
@@ -70,10 +70,10 @@ pub struct Observed<'a> {
     pub hosts: &'a [&'a Host],
     /// Runs of the cluster.
     pub runs: &'a [&'a PlaybookRun],
-    /// ClusterDeployments of the namespace; this one may be among them.
-    pub deployments: &'a [&'a ClusterDeployment],
     /// The ConfigMap of `executor.customPlaybooksRef`, where hooks name it.
     pub library: Option<&'a Library>,
+    /// ClusterDeployments of the namespace; this one may be among them.
+    pub deployments: &'a [&'a ClusterDeployment],
     /// RemediationPolicies of the namespace.
     pub policies: &'a [&'a RemediationPolicy],
     /// The Cluster object of the same name.
@@ -217,6 +217,9 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
     if !observed.deployment.spec.paused && known {
         steps.append(&mut work.growth.steps);
         next = next.or_sooner(work.growth.next.unwrap_or(Next::OnChange));
+        let (mut hooks, later) = drain_hooks::of(&scene);
+        steps.append(&mut hooks);
+        next = next.or_sooner(later);
         // What leaves is cleaned even if a wish cannot be met.
         steps.append(&mut work.resets.steps);
         steps.extend(withdraw::steps(&scene));
@@ -229,9 +232,6 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
     let (status, waits_for) = conditions::living(&scene, &work);
     Plan {
         steps,
-        let (mut hooks, later) = drain_hooks::of(&scene);
-        steps.append(&mut hooks);
-        next = next.or_sooner(later);
         status,
         next,
         waits_for,

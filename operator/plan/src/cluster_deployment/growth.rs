@@ -93,8 +93,8 @@ pub(super) fn of(scene: &Scene<'_>, may_join: bool) -> Growth {
         return growth;
     }
     let found = removal::of(scene, &council)
-        .or_else(|| balancing::of(scene, &council))
         .or_else(|| telling::of(scene, &council))
+        .or_else(|| balancing::of(scene, &council))
         .or_else(|| joining::of(scene, &council).filter(|_| may_join));
     if let Some(found) = found {
         growth.steps.extend(found.steps);

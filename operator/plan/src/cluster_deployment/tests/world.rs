@@ -69,9 +69,9 @@ pub struct World {
     done: BTreeMap<String, usize>,
     /// RemediationPolicies.
     pub policies: Vec<crds::RemediationPolicy>,
-    /// Other ClusterDeployments of the namespace.
     /// The ConfigMap of custom playbooks.
     pub library: Option<crate::hooks::Library>,
+    /// Other ClusterDeployments of the namespace.
     pub others: Vec<ClusterDeployment>,
     /// Hosts with something of a cluster on them.
     pub dirty: BTreeSet<String>,
@@ -118,6 +118,7 @@ impl World {
             guards: BTreeMap::new(),
             done: BTreeMap::new(),
             policies: Vec::new(),
+            library: None,
             others: Vec::new(),
             dirty: BTreeSet::new(),
             nodes: BTreeSet::new(),
@@ -125,7 +126,6 @@ impl World {
             silent_nodes: BTreeSet::new(),
             cordoned: BTreeSet::new(),
             pods: BTreeMap::new(),
-            library: None,
             held_pods: BTreeSet::new(),
             evictions: Vec::new(),
         }
@@ -254,6 +254,7 @@ impl World {
                 runs: &runs,
                 policies: &self.policies.iter().collect::<Vec<_>>(),
                 deployments: &self.others.iter().collect::<Vec<_>>(),
+                library: self.library.as_ref(),
                 cluster: self.cluster.as_ref(),
                 pki: self.pki,
                 kubeconfig: self.kubeconfig,
@@ -264,7 +265,6 @@ impl World {
             }
         }
         let deployment = (!self.gone).then_some(&self.deployment);
-                library: self.library.as_ref(),
         for set in &self.sets {
             let plan = machine_set::plan(&machine_set::Observed {
                 now: self.now,
