@@ -250,3 +250,38 @@ async fn max_unavailable_is_a_count_or_a_percentage_row_39() -> Result<()> {
         (39, "right", demo(), field, json!([1, 2, "1%", "99%"]), Admitted),
     ]).await
 }
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn an_endpoint_that_control_planes_hold_is_an_address_row_16() -> Result<()> {
+    let held = |endpoint: serde_json::Value| with(deployment("d"), "spec.controlPlane.endpoint", endpoint);
+    let address = held(json!({ "host": "10.0.0.9", "provider": "Keepalived" }));
+    let plain = held(json!({ "host": "10.0.0.9" }));
+    let at = "spec.controlPlane.endpoint";
+    check(&ApiServer::shared().await?, [
+        (0, "an address", address.clone(), "spec.controlPlane.endpoint.host", json!(["10.0.0.100"]), Admitted),
+        (16, "a name", address.clone(), "spec.controlPlane.endpoint.host", json!(["api.example", "fd00::9"]),
+            refused("a free IPv4 address of the machines' network")),
+        (16, "a Pod's address", address.clone(), "spec.controlPlane.endpoint.host", json!(["10.244.0.9"]), refused("podCIDR or serviceCIDR")),
+        (0, "a router id", address.clone(), "spec.controlPlane.endpoint.keepalived.virtualRouterID", json!([0, 256]), refused("virtualRouterID")),
+        (0, "an interface", address, "spec.controlPlane.endpoint.keepalived.interface", json!(["a b", "-x", "../x"]), refused("interface")),
+        (0, "another's endpoint", plain, "spec.controlPlane.endpoint.keepalived", json!([{ "interface": "eth1" }]), refused_at(at, "goes with provider Keepalived")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn hooks_are_named_and_have_playbooks_row_28() -> Result<()> {
+    let bare = deployment("d");
+    let d = with(bare.clone(), "spec.executor.customPlaybooksRef.name", json!("mine"));
+    let one = json!({ "name": "x" });
+    check(&ApiServer::shared().await?, [
+        (0, "a hook", d.clone(), "spec.hooks", json!([{ "beforeJoin": [{ "name": "x", "vars": { "a": "{{ b }}" } }] }]), Admitted),
+        (28, "no playbooks", bare, "spec.hooks", json!([{ "beforeJoin": [one] }]), refused_at("spec.executor", "customPlaybooksRef is required")),
+        (28, "text of a shell", d.clone(), "spec.hooks.beforeJoin[0]", json!([{ "command": "id" }, { "name": "x", "shell": "id" }]), refused("")),
+        (28, "no name", d.clone(), "spec.hooks.beforeJoin[0].name", json!(["../x", "x;id", "X", ""]), refused("")),
+        (9, "twice", d.clone(), "spec.hooks.beforeJoin", json!([[one, one]]), refused("Duplicate value")),
+        (9, "twice in a run", d, "spec.hooks", json!([{ "beforeJoin": [one], "afterJoin": [one] }, { "beforeRemove": [one], "afterRemove": [one] }]),
+            refused("one run plays once")),
+    ]).await
+}

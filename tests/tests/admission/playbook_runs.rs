@@ -43,6 +43,8 @@ async fn a_run_is_only_ever_canceled_row_15() -> Result<()> {
         (15, "cluster", json!({ "clusterName": "other" }), fixed),
         (15, "variables", json!({ "vars": { "a": 1 } }), fixed),
         (15, "time", json!({ "timeoutSeconds": 600 }), fixed),
+        (29, "playbooks", json!({ "playbooksRef": { "name": "mine" } }), fixed),
+        (29, "variables of a playbook", json!({ "playbookVars": { "x": { "a": 1 } } }), fixed),
         (15, "canceled", json!({ "cancel": true }), Admitted),
     ]).await?;
     check_changes(&server, with(run("canceled"), "spec.cancel", json!(true)), [
@@ -75,6 +77,9 @@ async fn runs_are_asked_for_within_limits() -> Result<()> {
         (0, "too short", r(), "spec.timeoutSeconds", json!([179]), refused("180")),
         (0, "too long", r(), "spec.timeoutSeconds", json!([86401]), refused("86400")),
         (19, "a text", r(), "spec.vars", json!(["x"]), refused("must be of type object")),
+        (19, "a text of a playbook", r(), "spec.playbookVars", json!(["x", { "x": "y" }]), refused("must be of type object")),
+        (0, "no playbooks", r(), "spec.steps", json!([["custom-x"]]), refused_at("spec", "playbooksRef is required")),
+        (29, "another place", r(), "spec.steps[0]", json!(["custom-../../etc/x", "custom-", "custom-A"]), refused("")),
     ]).await?;
     let vars = json!({ "a": "{{ lookup('pipe', 'id') }}", "b": { "c": [1, true, null] } });
     let kept = admitted(&server, with(r(), "spec.vars", vars.clone())).await?;

@@ -2,6 +2,7 @@
 //! a server, an executor whose outcomes are given, and probes that find machines clean when they are.
 
 mod deletion;
+mod extensions;
 mod history;
 mod interruptions;
 mod lost_lock;
