@@ -6,6 +6,8 @@ use crds::names::condition;
 use crds::playbook_run::{HostFailure, HostResult, PlaybookRunStatus, RunPhase};
 use crds::step::Step;
 
+use crate::sentence::quote;
+
 /// Reasons of a host that did not fail itself: the run ended before it was done there.
 const NOT_ITS_OWN: [&str; 4] = ["NotReached", "Canceled", "DeadlineExceeded", "Paused"];
 
@@ -43,7 +45,7 @@ impl Failure {
     fn own(reason: &str, message: String, unreachable: bool) -> Self {
         Self {
             reason: reason.into(),
-            message,
+            message: quote(message),
             retriable: true,
             unreachable,
             interrupted: false,
@@ -265,6 +267,26 @@ mod tests {
         let hosts = "hosts: [{name: h, failed: 1, failure: {step: node, task: t, reason: DigestMismatch, message: m}}]";
         for phase in ["Failed", "Unknown", "DeadlineExceeded", "Succeeded"] {
             check(&format!("{{phase: {phase}, {hosts}}}"), "DigestMismatch R");
+        }
+    }
+
+    #[test]
+    fn a_host_that_said_a_lot_leaves_room_for_what_happens_next() {
+        let hosts = format!(
+            "hosts: [{{name: h, failed: 1, failure: {{step: network, task: t, reason: KubeletNotHealthy, message: {}}}}}]",
+            "m".repeat(1024)
+        );
+        for host in ["h", "i"] {
+            match outcome(
+                &run("prepare, node", &format!("{{phase: Failed, {hosts}}}")),
+                host,
+            ) {
+                Outcome::Failed(failure) => {
+                    assert!(failure.message.contains("network, t: mmm"), "{}", failure.message);
+                    assert!(failure.message.len() < 600, "{}", failure.message.len());
+                }
+                other => panic!("{other:?}"),
+            }
         }
     }
 
