@@ -84,7 +84,6 @@ pub(super) fn of(scene: &Scene<'_>, may_join: bool) -> Growth {
         return growth;
     }
     let council = scene.council();
-    growth.steps.extend(withdrawn(scene));
     growth.steps.extend(outcasts(scene, &council));
     let loss = loss::of(scene, &council);
     (growth.stops, growth.says, growth.next) = (loss.says.is_some(), loss.says, loss.next);
@@ -105,19 +104,6 @@ pub(super) fn of(scene: &Scene<'_>, may_join: bool) -> Growth {
     growth
 }
 
-/// Runs that were to take a member out by a machine that leaves itself by now, and never began: another one does it.
-fn withdrawn(scene: &Scene<'_>) -> Vec<Step> {
-    let never = |run: &&&crds::PlaybookRun| {
-        let begun = run.status.as_ref().is_some_and(|status| status.token > 0);
-        run.spec.steps.contains(&RunStep::RemoveEtcdMember) && !attempts::marks(run).is_empty() && !begun
-    };
-    let goes = |run: &crds::PlaybookRun| run.spec.hosts.iter().any(|host| scene.is_leaving(host));
-    let runs = scene.active.iter().filter(never);
-    runs.filter(|run| !run.spec.cancel && goes(run))
-        .map(|run| Step::CancelRun(Box::new((*run).clone())))
-        .collect()
-}
-
 /// Machines that stay although etcd goes on without them, since one member was made the only one: others take their place.
 fn outcasts(scene: &Scene<'_>, council: &Council<'_>) -> Vec<Step> {
     let live = scene.live.iter();
@@ -135,4 +121,11 @@ fn active_with<'a>(scene: &Scene<'a>, step: RunStep) -> Option<&'a crds::Playboo
 /// What a run says of itself, or that it waits.
 fn under_way(scene: &Scene<'_>, role: Role, reason: &'static str, run: &crds::PlaybookRun) -> Found {
     Found::says(role, reason, describe(scene, run), false)
+}
+
+/// The same, in other words than those of its intent.
+fn doing(scene: &Scene<'_>, role: Role, reason: &'static str, what: &str, run: &crds::PlaybookRun) -> Found {
+    let says = describe(scene, run);
+    let (_, place) = says.split_once(": ").unwrap_or(("", &says));
+    Found::says(role, reason, format!("{what}: {place}"), false)
 }

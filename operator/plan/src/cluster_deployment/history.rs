@@ -58,6 +58,7 @@ fn needed(scene: &Scene<'_>, lock: &Lock) -> BTreeSet<String> {
             needed.insert(name_of(run).to_owned());
         }
     }
+    needed.extend(changes_of_etcd(scene));
     if lock_was_lost(scene) {
         needed.extend(telling(scene));
     }
@@ -96,6 +97,31 @@ fn needed(scene: &Scene<'_>, lock: &Lock) -> BTreeSet<String> {
         needed.extend(cleaning(scene, member.host_name(), member.deleted_at()));
     }
     needed
+}
+
+/// Runs that say who is a member of etcd: those that took out a machine which is still there, that made one the only
+/// member, and that told the API servers last.
+fn changes_of_etcd(scene: &Scene<'_>) -> Vec<String> {
+    let council = scene.council();
+    let removals = scene
+        .leaving
+        .iter()
+        .flat_map(|member| council.removals(member.machine));
+    let with = |step: crds::Step| {
+        let mut runs: Vec<&PlaybookRun> = scene
+            .observed
+            .runs
+            .iter()
+            .copied()
+            .filter(|run| run.spec.steps.contains(&step))
+            .collect();
+        runs.sort_by_key(|run| std::cmp::Reverse(run.metadata.creation_timestamp.clone()));
+        runs
+    };
+    let recoveries = with(crds::Step::RecoverEtcd).into_iter().take(ENDLESS);
+    let told = with(crds::Step::EtcdEndpoints).into_iter().take(ENDLESS);
+    let needed = removals.chain(recoveries).chain(told);
+    needed.map(|run| name_of(run).to_owned()).collect()
 }
 
 fn lock_was_lost(scene: &Scene<'_>) -> bool {

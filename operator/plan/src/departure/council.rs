@@ -197,7 +197,9 @@ impl<'a> Council<'a> {
                 machine.metadata.name.clone(),
             )
         };
-        let first = self.leaving().min_by_key(|other| turn(other))?;
+        // One that the cluster cannot do without waits for others to come, and keeps nobody.
+        let may_go = |other: &&Machine| is_same(other, machine) || !self.is_kept(other);
+        let first = self.leaving().filter(may_go).min_by_key(|other| turn(other))?;
         (turn(first) < turn(machine)).then(|| {
             format!(
                 "waits for machine {} to leave first: one control plane or etcd machine changes at a time",
@@ -226,6 +228,11 @@ impl<'a> Council<'a> {
             run.metadata.name.as_deref().unwrap_or_default(),
             run.spec.hosts.join(", ")
         ))
+    }
+
+    /// Whether it stays until another one has come: it is well, and the cluster cannot do without it.
+    pub fn is_kept(&self, machine: &Machine) -> bool {
+        is_healthy(machine) && self.cannot_do_without(machine).is_some()
     }
 
     /// Why the cluster cannot do without it now.

@@ -212,7 +212,10 @@ fn waits_for_run(observed: &Observed<'_>) -> String {
     match (observed.machine.spec.role, installed) {
         (Role::Worker, false) => "joins once the control plane is installed".into(),
         (Role::Worker, true) => "waits for its run to begin".into(),
-        (Role::ControlPlane | Role::Etcd, _) => "waits for the install to begin".into(),
+        (Role::ControlPlane | Role::Etcd, false) => "waits for the install to begin".into(),
+        (Role::ControlPlane | Role::Etcd, true) => {
+            "waits for its turn to join: control planes and etcd machines change one at a time".into()
+        }
     }
 }
 

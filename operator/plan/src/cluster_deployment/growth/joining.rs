@@ -1,10 +1,10 @@
 //! Joining: the next control plane or dedicated etcd machine becomes part of the running cluster, by a run on itself alone.
 
 use crds::cluster_deployment::EtcdTopology;
+use crds::conditions;
 use crds::names::condition;
 use crds::networking::EndpointProvider;
 use crds::step::{Intent, Role, Step as RunStep};
-use crds::{Machine, conditions};
 
 use super::{Found, under_way};
 use crate::attempts::Turn;
@@ -48,7 +48,7 @@ pub(super) fn of(scene: &Scene<'_>, council: &Council<'_>) -> Option<Found> {
             attempt,
             retry,
             goes_on,
-        } => match why_not(scene, council) {
+        } => match no_endpoint(scene, role).or_else(|| why_not(scene, council)) {
             Some(why) => {
                 let message = format!("{} is to join; {why}", next.title());
                 Some(Found::says(role, "WaitsToJoin", message, false))
@@ -108,11 +108,17 @@ fn next<'a>(scene: &Scene<'a>) -> Option<(Member<'a>, usize)> {
     Some((*waiting.first()?, waiting.len() - 1))
 }
 
+/// The address of the only control plane stands in every kubeconfig: nobody can take its place.
+fn no_endpoint(scene: &Scene<'_>, role: Role) -> Option<String> {
+    let endpoint = &scene.deployment.spec.control_plane.endpoint;
+    (role == Role::ControlPlane && endpoint.is_none()).then(|| {
+        "the cluster has no spec.controlPlane.endpoint, which cannot be added later: its only control plane can neither be replaced nor get another beside it".to_owned()
+    })
+}
+
 /// Why no machine joins now.
 fn why_not(scene: &Scene<'_>, council: &Council<'_>) -> Option<String> {
-    // One that the cluster cannot do without stays until another one has joined.
-    let kept = |machine: &Machine| is_healthy(machine) && council.cannot_do_without(machine).is_some();
-    if let Some(leaves) = council.leaving().find(|machine| !kept(machine)) {
+    if let Some(leaves) = council.leaving().find(|machine| !council.is_kept(machine)) {
         return Some(format!(
             "waits for machine {} to leave first",
             leaves.metadata.name.as_deref().unwrap_or_default()

@@ -10,7 +10,7 @@ use crds::{PlaybookRun, conditions};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::{Found, under_way};
+use super::{Found, doing};
 use crate::Next;
 use crate::attempts::{self, Policy, Turn};
 use crate::cluster_deployment::Step;
@@ -36,7 +36,7 @@ pub(super) fn of(scene: &Scene<'_>, council: &Council<'_>) -> Found {
     let (Some(role), Some(since)) = (council.etcd_role(), trouble_since(scene)) else {
         return Found::default();
     };
-    if let Some(found) = recovery(scene, council, role, since) {
+    if let Some(found) = recovery(scene, role, since) {
         return found;
     }
     let members: Vec<Member<'_>> = council
@@ -66,8 +66,8 @@ pub(super) fn of(scene: &Scene<'_>, council: &Council<'_>) -> Found {
     }
     let names = |members: &[Member<'_>]| members.iter().map(Member::title).collect::<Vec<_>>().join(", ");
     let lost = format!(
-        "etcd has lost its majority: of {} only {} answer, {needed} are needed (silent: {})",
-        count(members.len(), "member's machine"),
+        "etcd has lost its majority: {} with its members, of which {} answer and {needed} are needed (silent: {})",
+        count(members.len(), "machine"),
         alive.len(),
         names(&silent)
     );
@@ -220,7 +220,7 @@ fn given(scene: &Scene<'_>) -> Option<String> {
 }
 
 /// A recovery that was begun since the loss: it goes on, on the same machine, or has come to its end.
-fn recovery(scene: &Scene<'_>, council: &Council<'_>, role: Role, since: Timestamp) -> Option<Found> {
+fn recovery(scene: &Scene<'_>, role: Role, since: Timestamp) -> Option<Found> {
     let begun: Vec<&PlaybookRun> = scene
         .observed
         .runs
@@ -234,7 +234,8 @@ fn recovery(scene: &Scene<'_>, council: &Council<'_>, role: Role, since: Timesta
         .collect();
     let last = begun.iter().max_by_key(|run| attempts::attempt_of(run))?;
     if !attempts::is_over(last) {
-        return Some(under_way(scene, role, "RecoversEtcd", last));
+        let what = format!("etcd goes on with {} alone", last.spec.hosts.join(", "));
+        return Some(doing(scene, role, "RecoversEtcd", &what, last));
     }
     let survivor = attempts::marks(last)
         .into_values()
@@ -282,13 +283,8 @@ fn recovery(scene: &Scene<'_>, council: &Council<'_>, role: Role, since: Timesta
             );
             Some(failed(message))
         }
-        // It has; the API is not seen to answer yet.
-        Turn::Done { .. } => {
-            let members = count(council.members().len(), "member");
-            let message = format!("etcd goes on with {members}: waits for the API to answer");
-            Some(Found::says(role, "RecoversEtcd", message, false))
-        }
-        Turn::UnderWay { .. } => None,
+        // It has: the API servers are told, and then the API answers.
+        Turn::Done { .. } | Turn::UnderWay { .. } => None,
     }
 }
 

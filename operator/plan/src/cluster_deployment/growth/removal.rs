@@ -5,8 +5,8 @@ use crds::names::annotation;
 use crds::step::{Intent, Role, Step as RunStep};
 use serde_json::json;
 
-use super::{Found, under_way};
-use crate::attempts::{self, Failure, Outcome, Policy, Tried, Turn};
+use super::{Found, doing};
+use crate::attempts::{self, Failure, Policy, Turn};
 use crate::cluster_deployment::Step;
 use crate::cluster_deployment::deletion::until;
 use crate::cluster_deployment::runs::{self, Attempt, Order};
@@ -25,7 +25,12 @@ pub(super) fn of(scene: &Scene<'_>, council: &Council<'_>) -> Option<Found> {
         .filter(|member| council.is_of_etcd(member.machine));
     leaving.find_map(|member| {
         if let Some(run) = council.removal_under_way(member.machine) {
-            return Some(under_way(scene, role, REASON, run));
+            let what = format!(
+                "takes {} out of etcd, by {}",
+                member.title(),
+                run.spec.hosts.join(", ")
+            );
+            return Some(doing(scene, role, REASON, &what, run));
         }
         let waits = member.deleting_reason() == Some(LEAVES_ETCD);
         let departure = departure::of(
@@ -44,7 +49,7 @@ fn take_out(scene: &Scene<'_>, council: &Council<'_>, leaves: &Member<'_>, role:
     let title = leaves.title();
     match turn(scene, council, leaves.machine) {
         Turn::Now { attempt, retry, .. } => {
-            let Some(by) = executor(scene, council, attempt) else {
+            let Some(by) = executor(scene, council, leaves, attempt) else {
                 let message = format!(
                     "{title} is to be taken out of etcd, and no member that stays is known to be well"
                 );
@@ -77,25 +82,11 @@ fn take_out(scene: &Scene<'_>, council: &Council<'_>, leaves: &Member<'_>, role:
 
 fn turn(scene: &Scene<'_>, council: &Council<'_>, machine: &Machine) -> Turn {
     let removals = council.removals(machine);
-    let mut tried: Vec<Tried> = attempts::tried_by(&removals, |run| {
+    let tried = attempts::tried_by(&removals, |run| {
         let host = run.spec.hosts.first()?;
         let mark = attempts::marks(run).remove(host)?;
         Some((host.clone(), mark))
     });
-    for tried in &mut tried {
-        let run = removals
-            .iter()
-            .find(|run| run.metadata.name.as_ref() == Some(&tried.run));
-        let stays = run.is_some_and(|run| {
-            let marks = attempts::marks(run);
-            let mut live = scene.live.iter();
-            live.any(|member| marks.values().any(|mark| mark.uid == member.uid()))
-        });
-        // It was to be done by a machine that leaves itself by now: another one does it.
-        if tried.outcome == Outcome::Canceled && !stays {
-            tried.outcome = Outcome::Held;
-        }
-    }
     let policy = Policy {
         limit: Some(provisioning::most_attempts(scene.deployment)),
         wanted: provisioning::wanted(scene.deployment),
@@ -106,17 +97,24 @@ fn turn(scene: &Scene<'_>, council: &Council<'_>, machine: &Machine) -> Turn {
     attempts::turn(&tried, &policy, scene.observed.now)
 }
 
-/// A member that stays, another one at each attempt: one may be dead without anyone's knowing.
-fn executor<'a>(scene: &Scene<'a>, council: &Council<'_>, attempt: i32) -> Option<Member<'a>> {
-    let stay: Vec<Member<'a>> = scene
-        .live
-        .iter()
-        .filter(|member| council.is_of_etcd(member.machine) && member.is_provisioned())
-        .filter(|member| member.host.is_some() && is_healthy(member.machine))
-        .copied()
+/// Another member that is well, another one at each attempt: one may be dead without anyone's knowing. Those that leave
+/// later do it only where none stays.
+fn executor<'a>(
+    scene: &Scene<'a>,
+    council: &Council<'_>,
+    leaves: &Member<'_>,
+    attempt: i32,
+) -> Option<Member<'a>> {
+    let members = council.members();
+    let members = members.iter().filter_map(|machine| scene.member(machine));
+    let mut others: Vec<Member<'a>> = members
+        .filter(|member| member.uid() != leaves.uid() && member.host.is_some() && is_healthy(member.machine))
         .collect();
+    if others.iter().any(|member| member.deleted_at().is_none()) {
+        others.retain(|member| member.deleted_at().is_none());
+    }
     let turn = usize::try_from(attempt).unwrap_or_default();
-    stay.get(turn % stay.len().max(1)).copied()
+    others.get(turn % others.len().max(1)).copied()
 }
 
 fn run(

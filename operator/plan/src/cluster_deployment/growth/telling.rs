@@ -2,7 +2,7 @@
 
 use crds::step::{Intent, Role, Step as RunStep};
 
-use super::{Found, active_with, under_way};
+use super::{Found, active_with, doing};
 use crate::attempts::{self, Policy, Turn};
 use crate::cluster_deployment::Step;
 use crate::cluster_deployment::deletion::until;
@@ -20,7 +20,8 @@ pub(super) fn of(scene: &Scene<'_>, council: &Council<'_>) -> Option<Found> {
         return None;
     }
     if let Some(run) = active_with(scene, RunStep::EtcdEndpoints) {
-        return Some(under_way(scene, ROLE, REASON, run));
+        let what = "tells the API servers of etcd's members";
+        return Some(doing(scene, ROLE, REASON, what, run));
     }
     let since = council.changed_at()?;
     let untold = council.untold(since);
