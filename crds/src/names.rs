@@ -131,6 +131,10 @@ pub mod condition {
     pub const HOSTS_AVAILABLE: &str = "HostsAvailable";
     /// A MachineSet was scaled although the ClusterDeployment owns its count; only there while it says something.
     pub const SCALE_PUT_BACK: &str = "ScalePutBack";
+    /// Neither the API nor any machine of the cluster has answered for long; only there while it says something.
+    pub const MACHINES_LOST: &str = "MachinesLost";
+    /// The cluster is installed anew in place of one whose machines were all lost; only there while that goes on.
+    pub const REBUILDING: &str = "Rebuilding";
     /// The run has ended and its outcome is recorded.
     pub const COMPLETE: &str = "Complete";
     /// The run's log can be read.

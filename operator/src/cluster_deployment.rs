@@ -191,6 +191,7 @@ fn cannot_be_taken_back(step: &Step) -> bool {
             | Step::DeleteRun(_)
             | Step::DeleteMachineSet(_)
             | Step::DeleteMachine(_)
+            | Step::DeleteCluster(_)
             | Step::ForceRemoveMachine(_)
             | Step::RemoveFinalizer
     )
@@ -282,6 +283,7 @@ async fn execute(ctx: &Context, deployment: &ClusterDeployment, step: &Step) -> 
                 .map(drop)
         }
         Step::ApplyCluster(cluster) => execute::apply(ctx, &**cluster).await.map(drop),
+        Step::DeleteCluster(cluster) => execute::delete(ctx, &**cluster, None).await,
         Step::ApplyMachineSet { name, object } => apply_set(ctx, deployment, name, object).await,
         Step::DeleteMachineSet(set) => execute::delete(ctx, &**set, None).await,
         Step::DeleteMachine(machine) => execute::delete(ctx, &**machine, None).await,

@@ -16,6 +16,7 @@ mod member;
 mod part;
 mod pause;
 mod problem;
+mod rebuild;
 mod repair;
 mod reset;
 mod runs;
@@ -45,6 +46,7 @@ use install::Install;
 use join::Joins;
 use lock::Lock;
 use problem::Problem;
+use rebuild::Rebuild;
 use repair::Repairs;
 use reset::Resets;
 use scene::Scene;
@@ -98,6 +100,8 @@ pub enum Step {
     },
     /// Apply the Cluster object.
     ApplyCluster(Box<Cluster>),
+    /// Delete this very Cluster object: what it says is not the new cluster's.
+    DeleteCluster(Box<Cluster>),
     /// Apply a MachineSet.
     ApplyMachineSet {
         /// Its name.
@@ -138,6 +142,7 @@ struct Work<'a> {
     joins: Joins<'a>,
     resets: Resets<'a>,
     repairs: Repairs,
+    rebuild: Rebuild,
     put_back: Vec<(String, i32, i32)>,
 }
 
@@ -182,6 +187,8 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
     if problem.as_ref().is_some_and(|problem| problem.ends_unseen) {
         next = next.or_sooner(Next::after_seconds(LOOK_AGAIN_SECONDS));
     }
+    let rebuild = rebuild::of(&scene, works);
+    let works = works && !rebuild.stops;
     let mut work = Work {
         lock,
         tokens,
@@ -191,6 +198,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
         joins: join::of(&scene),
         resets: reset::of(&scene),
         repairs: repair::of(&scene, known),
+        rebuild,
         put_back: sets::put_back(&scene),
     };
     if works {
@@ -210,11 +218,15 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
             next = next.or_sooner(deletion::until(&scene, *at));
         }
     }
-    steps.append(&mut work.repairs.steps);
+    steps.append(&mut work.rebuild.steps);
+    next = next.or_sooner(work.rebuild.next.unwrap_or(Next::OnChange));
+    if !work.rebuild.stops {
+        steps.append(&mut work.repairs.steps);
+    }
     if let Some(at) = work.repairs.look_again {
         next = next.or_sooner(deletion::until(&scene, at));
     }
-    if !observed.deployment.spec.paused && known {
+    if !observed.deployment.spec.paused && known && !work.rebuild.stops {
         steps.append(&mut work.growth.steps);
         next = next.or_sooner(work.growth.next.unwrap_or(Next::OnChange));
         let (mut hooks, later) = drain_hooks::of(&scene);
@@ -248,7 +260,7 @@ fn grant(scene: &Scene<'_>, tokens: &Tokens) -> Lock {
         .iter()
         .filter(|run| run.spec.intent != Intent::Probe)
         .map(|run| {
-            let cleans = run.spec.intent == Intent::Reset;
+            let cleans = matches!(run.spec.intent, Intent::Reset | Intent::Remove);
             // What is cleaned, or about to be, is not worked on any more.
             let goes = || run.spec.hosts.iter().any(|host| scene.is_leaving(host));
             let may_start = !deployment.spec.paused && (cleans || !(deleting || goes()));

@@ -54,6 +54,7 @@ pub(super) fn living(scene: &Scene<'_>, work: &Work<'_>) -> (ClusterDeploymentSt
     let closed = work.tokens.lost();
     let main = problem(work)
         .or_else(|| lock_closed(scene, work))
+        .or_else(|| work.rebuild.lack.clone())
         .or_else(|| not_installed(scene, work))
         .or_else(|| control_plane.lack())
         .or_else(|| etcd.lack())
@@ -123,6 +124,7 @@ pub(super) fn living(scene: &Scene<'_>, work: &Work<'_>) -> (ClusterDeploymentSt
     ];
     state_lock(&mut status, &mut statements, &work.tokens);
     work.repairs.tell(&mut status, &mut statements);
+    work.rebuild.tell(&mut status, &mut statements);
     if let Some((set, theirs, ours)) = work.put_back.first() {
         statements.push(Statement::new(
             condition::SCALE_PUT_BACK,

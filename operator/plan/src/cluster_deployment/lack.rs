@@ -14,6 +14,7 @@ use crate::provisioning::most_attempts;
 use crate::sentence::count;
 
 /// Why the cluster is not as wanted.
+#[derive(Clone)]
 pub(super) struct Lack {
     /// Whether it is known.
     pub known: bool,

@@ -7,11 +7,12 @@ use crds::names;
 use crds::playbook_run::RunPhase;
 use crds::step::{Intent, Role};
 use crds::{ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde_json::Value;
 
-use super::Observed;
 pub(super) use super::member::Member;
+use super::{Observed, rebuild};
 use crate::attempts::{self, Turn};
 use crate::departure::{Council, is_healthy};
 use crate::{claims, inputs, machine_set, provisioning};
@@ -85,19 +86,24 @@ impl<'a> Scene<'a> {
             .status
             .as_ref()
             .and_then(|status| status.installed_at.clone());
-        scene.installed = recorded.or_else(|| scene.seen_installed());
+        let since = rebuild::anew_since(deployment, observed.machines);
+        let is_new = |at: &Time| since.is_none_or(|since| at.0 > since);
+        scene.installed = recorded.filter(is_new).or_else(|| scene.seen_installed(since));
         scene
     }
 
     /// When the install of ours succeeded that is known; from then on machines join, whatever became of the founders.
-    fn seen_installed(&self) -> Option<Time> {
+    /// What is not younger than `since` was another cluster, and so was one of whose machines none is left.
+    fn seen_installed(&self, since: Option<Timestamp>) -> Option<Time> {
         let ours =
             |run: &&&PlaybookRun| run.spec.intent == Intent::Install && !attempts::marks(run).is_empty();
         let succeeded = |run: &&&PlaybookRun| {
             run.status.as_ref().and_then(|status| status.phase) == Some(RunPhase::Succeeded)
         };
         let ended = self.observed.runs.iter().filter(ours).filter(succeeded);
-        let of_run = ended.filter_map(|run| attempts::ended_at(run)).min();
+        let ended = ended.filter(|run| self.has_founder(run));
+        let ended = ended.filter_map(|run| attempts::ended_at(run));
+        let of_run = ended.filter(|at| Some(*at) > since).min();
         // The run may be gone: what the control planes remember counts, too.
         let remembered = self
             .live
@@ -113,6 +119,15 @@ impl<'a> Scene<'a> {
                 .map(|at| at.0)
         });
         of_run.or(remembered.min()).map(Time)
+    }
+
+    fn has_founder(&self, run: &PlaybookRun) -> bool {
+        let marks = attempts::marks(run);
+        let is_there = |uid: &String| {
+            let mut machines = self.observed.machines.iter();
+            machines.any(|machine| machine.metadata.uid.as_ref() == Some(uid))
+        };
+        marks.values().any(|mark| is_there(&mark.uid))
     }
 
     /// The machines of an install, all of them with their Hosts; `None` while one is missing.

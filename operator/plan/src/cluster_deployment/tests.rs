@@ -8,6 +8,7 @@ mod interruptions;
 mod lost_lock;
 mod pauses;
 mod pool;
+mod rebuild;
 mod world;
 
 use crds::cluster_deployment::{DeletionPolicy, LockMode};

@@ -99,6 +99,11 @@ pub fn waits_for_reset(machine: &crds::Machine) -> bool {
     deleting.is_some_and(|deleting| deleting.reason == WAITS_FOR_RESET)
 }
 
+/// Whether a person says that the Machine is to be forgotten without reaching its Host.
+pub fn is_forced(machine: &crds::Machine) -> bool {
+    force::is_asked(machine)
+}
+
 fn held<'a>(observed: &Observed<'a>) -> Option<&'a Host> {
     let hosts = observed.hosts.iter().copied();
     hosts

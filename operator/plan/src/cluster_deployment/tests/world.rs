@@ -77,6 +77,10 @@ pub struct World {
     pub dirty: BTreeSet<String>,
     pub nodes: BTreeSet<String>,
     pub deleted_nodes: Vec<String>,
+    /// How often it was begun anew.
+    pub rebuilds: usize,
+    /// The cluster's API does not answer.
+    pub api_lost: bool,
     /// Nodes whose kubelet is silent.
     pub silent_nodes: BTreeSet<String>,
     /// Nodes that take no new Pods.
@@ -123,6 +127,8 @@ impl World {
             dirty: BTreeSet::new(),
             nodes: BTreeSet::new(),
             deleted_nodes: Vec::new(),
+            rebuilds: 0,
+            api_lost: false,
             silent_nodes: BTreeSet::new(),
             cordoned: BTreeSet::new(),
             pods: BTreeMap::new(),
@@ -283,6 +289,7 @@ impl World {
             }
         }
         let installed = deployment.and_then(|deployment| deployment.status.as_ref()?.installed_at.as_ref());
+        let installed = installed.filter(|_| !self.api_lost);
         let nodes: Option<Vec<NodeSeen>> =
             installed.map(|_| self.nodes.iter().map(|name| self.node(name)).collect());
         for machine in &self.machines {

@@ -1,5 +1,6 @@
 //! Force: a machine that is dead is forgotten without reaching it, on a person's word or after a time.
 
+use crds::Machine;
 use crds::names::annotation;
 use jiff::{SignedDuration, Timestamp};
 
@@ -32,7 +33,7 @@ impl Force {
 }
 
 pub(super) fn of(observed: &Observed<'_>, host: &str) -> Option<Force> {
-    if is_asked(observed) {
+    if is_asked(observed.machine) {
         return Some(Force::ByHand);
     }
     let (since, until) = silence(observed, host)?;
@@ -45,6 +46,17 @@ pub(super) fn until(observed: &Observed<'_>, host: &str) -> Option<Timestamp> {
     (until > observed.now).then_some(until)
 }
 
+/// Whether a person says so; the deletion raises the generation by one: what was meant for the one before it was meant for
+/// this removal.
+pub(super) fn is_asked(machine: &Machine) -> bool {
+    let metadata = &machine.metadata;
+    let mut before = metadata.clone();
+    before.generation = metadata.generation.map(|generation| generation - 1);
+    let is_leaving = metadata.deletion_timestamp.is_some();
+    attempts::names_generation(metadata, annotation::FORCE_REMOVE)
+        || (is_leaving && attempts::names_generation(&before, annotation::FORCE_REMOVE))
+}
+
 /// What a person types to have it forgotten.
 pub(super) fn command(observed: &Observed<'_>) -> String {
     let metadata = &observed.machine.metadata;
@@ -54,16 +66,6 @@ pub(super) fn command(observed: &Observed<'_>) -> String {
         annotation::FORCE_REMOVE,
         metadata.generation.unwrap_or_default()
     )
-}
-
-/// The deletion raises the generation by one: what was meant for the one before it was meant for this removal.
-fn is_asked(observed: &Observed<'_>) -> bool {
-    let metadata = &observed.machine.metadata;
-    let mut before = metadata.clone();
-    before.generation = metadata.generation.map(|generation| generation - 1);
-    [metadata, &before]
-        .into_iter()
-        .any(|metadata| attempts::names_generation(metadata, annotation::FORCE_REMOVE))
 }
 
 /// Since when the machine has not answered to what was to clean it, and when that has been long enough.

@@ -92,7 +92,17 @@ impl World {
                 assert!(self.pki, "a kubeconfig needs keys");
                 self.kubeconfig = true;
             }
-            Step::ApplyCluster(cluster) => self.cluster = Some(*cluster),
+            Step::ApplyCluster(cluster) => {
+                let mut cluster = *cluster;
+                self.stamp(&mut cluster.metadata);
+                self.cluster = Some(cluster);
+            }
+            Step::DeleteCluster(_) => {
+                self.cluster = None;
+                self.api_lost = false;
+                self.rebuilds += 1;
+                self.nodes.clear();
+            }
             Step::ApplyMachineSet { name, object } => {
                 let found = self
                     .sets
