@@ -99,7 +99,8 @@ pub(super) fn of(observed: &Observed<'_>, own: &[&Machine]) -> Unfit {
 fn put_aside(observed: &Observed<'_>, own: &[&Machine]) -> usize {
     let of_set = |host: &&&Host| {
         host.spec.quarantine.as_ref().is_some_and(|quarantine| {
-            quarantine.reason == QuarantineReason::JoinFailed
+            // One that could not be cleaned after it could not join counts, too.
+            quarantine.reason != QuarantineReason::ForceRemoved
                 && quarantine.machine_set.is_some()
                 && quarantine.machine_set == observed.set.metadata.name
         })
