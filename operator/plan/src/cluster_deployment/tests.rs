@@ -3,6 +3,7 @@
 
 mod deletion;
 mod extensions;
+mod growth;
 mod history;
 mod interruptions;
 mod lost_lock;
@@ -161,15 +162,6 @@ fn a_change_that_is_not_there_yet_leaves_a_running_cluster_alone() {
     let (_, reason, message) = ready(&world);
     assert_eq!(reason, "NotImplemented");
     assert!(message.contains("set it back to 1.35.4"), "{message}");
-    world.deployment.spec.kubernetes_version = "1.35.4".into();
-    world.deployment.spec.control_plane.replicas = 3;
-    world.touch();
-    world.settle();
-    assert!(
-        ready(&world).2.contains("going from 1 to 3"),
-        "{}",
-        ready(&world).2
-    );
     assert_eq!(world.machines.len(), 1);
 }
 

@@ -1,6 +1,7 @@
 //! A small world for the planners to work on: what the API, the executor, the probes and the garbage collector would do.
 
 mod api;
+mod etcd;
 mod executor;
 mod pods;
 mod promises;
@@ -77,6 +78,12 @@ pub struct World {
     pub dirty: BTreeSet<String>,
     pub nodes: BTreeSet<String>,
     pub deleted_nodes: Vec<String>,
+    /// Hosts of etcd's members.
+    pub voters: BTreeSet<String>,
+    /// How often a cluster was begun.
+    pub inits: usize,
+    /// For want of a majority of etcd's members.
+    api_is_lost: bool,
     /// How often it was begun anew.
     pub rebuilds: usize,
     /// The cluster's API does not answer.
@@ -127,6 +134,9 @@ impl World {
             dirty: BTreeSet::new(),
             nodes: BTreeSet::new(),
             deleted_nodes: Vec::new(),
+            voters: BTreeSet::new(),
+            inits: 0,
+            api_is_lost: false,
             rebuilds: 0,
             api_lost: false,
             silent_nodes: BTreeSet::new(),
@@ -219,6 +229,17 @@ impl World {
         }
     }
 
+    /// The operator is killed after one write, or a few, each time, and begins anew.
+    pub fn run_write_by_write(&mut self, turns: usize) {
+        for turn in 0..turns {
+            self.environment();
+            for write in self.writes().into_iter().take(1 + turn % 5) {
+                self.apply(&write);
+                self.check();
+            }
+        }
+    }
+
     /// Whether a run works now.
     pub fn works(&self) -> bool {
         self.runs
@@ -290,8 +311,9 @@ impl World {
         }
         let installed = deployment.and_then(|deployment| deployment.status.as_ref()?.installed_at.as_ref());
         let installed = installed.filter(|_| !self.api_lost);
-        let nodes: Option<Vec<NodeSeen>> =
-            installed.map(|_| self.nodes.iter().map(|name| self.node(name)).collect());
+        let nodes: Option<Vec<NodeSeen>> = installed
+            .filter(|_| self.has_quorum())
+            .map(|_| self.nodes.iter().map(|name| self.node(name)).collect());
         for machine in &self.machines {
             let drain = self.drain_of(machine);
             let plan = machine::plan(&machine::Observed {

@@ -101,6 +101,7 @@ impl World {
                 self.cluster = None;
                 self.api_lost = false;
                 self.rebuilds += 1;
+                self.voters.clear();
                 self.nodes.clear();
             }
             Step::ApplyMachineSet { name, object } => {
@@ -146,6 +147,7 @@ impl World {
             }
             Step::CreateRun(run) => {
                 let mut run = *run;
+                self.check_change(&run);
                 if self
                     .runs
                     .iter()

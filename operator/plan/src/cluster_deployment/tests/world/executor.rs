@@ -32,6 +32,7 @@ impl World {
                 self.begin(index, token);
             }
         }
+        self.look_at_api();
         for host in &mut self.hosts {
             let name = host.metadata.name.clone().unwrap();
             let status = host.status.as_mut().unwrap();
@@ -144,6 +145,9 @@ impl World {
         } else {
             self.fates.remove(0)
         };
+        if self.is_dead(host) {
+            return Fate::Unreachable;
+        }
         if self.always_fails.iter().any(|name| name == host) {
             return Fate::Fails;
         }
@@ -181,7 +185,14 @@ impl World {
             self.runs[index].status.as_mut().unwrap().hosts = results.collect();
             return;
         }
-        let fates: Vec<Fate> = run.spec.hosts.iter().map(|host| self.next_fate(host)).collect();
+        let refuses = self.refuses(&run);
+        let fate = |fate| if refuses { Fate::Fails } else { fate };
+        let fates: Vec<Fate> = run
+            .spec
+            .hosts
+            .iter()
+            .map(|host| fate(self.next_fate(host)))
+            .collect();
         let cut = fates.iter().find_map(|fate| match fate {
             Fate::Lost(done) => Some((RunPhase::Unknown, "ContactLost", *done)),
             Fate::Deadline(done) => Some((RunPhase::DeadlineExceeded, "DeadlineExceeded", *done)),
@@ -192,6 +203,7 @@ impl World {
         if let Some((phase, reason, done)) = cut {
             let done = done.max(before).min(all - 1);
             self.touch_hosts(&run, resets, done);
+            self.etcd_after(&run, done);
             self.end(index, phase, reason, done);
             return;
         }
@@ -246,6 +258,7 @@ impl World {
         };
         self.done
             .extend(run.spec.hosts.iter().map(|host| (host.clone(), done)));
+        self.etcd_after(&run, done);
         self.end(index, phase, reason, done);
         let status = self.runs[index].status.as_mut().unwrap();
         status.retriable = (phase == RunPhase::Failed).then_some(true);
