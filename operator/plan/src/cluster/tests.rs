@@ -301,5 +301,8 @@ fn of_a_node_that_says_too_much_only_so_much_is_kept() {
     let seen = NodeSeen::of(node.unwrap());
     assert_eq!(seen.ready, Some(false));
     assert!(format!("{seen:?}").len() < 300_000);
-    assert_eq!((seen.message.len(), seen.addresses.len(), seen.taints.len()), (512, 256, 256));
+    assert_eq!(
+        (seen.message.len(), seen.addresses.len(), seen.taints.len()),
+        (512, 256, 256)
+    );
 }
