@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 
 use super::course::{self, Came, Ground, Wanted};
 use super::fault::{Fault, Place};
@@ -199,16 +199,26 @@ impl Series {
     }
 
     async fn install(&self, wanted: &Wanted, seed: u64, ground: &Ground) -> Result<BTreeMap<Place, Came>> {
-        within(&self.name, async |scenario| {
-            let came = course::install(scenario, wanted, Schedule::new(seed), ground).await;
+        let mut came = None;
+        let ended = within(&self.name, async |scenario| {
+            came = Some(course::install(scenario, wanted, Schedule::new(seed), ground).await?);
             if self.loses_a_node() {
                 inject::start_node(&scenario.client)
                     .await
                     .context("failed to make the metadata cluster whole again")?;
             }
-            came
+            Ok(())
         })
-        .await
+        .await;
+        match (came, ended) {
+            (Some(came), Ok(())) => Ok(came),
+            (Some(came), Err(error)) => {
+                // What was seen has been seen.
+                println!("{}: {error:?}", self.name);
+                Ok(came)
+            }
+            (None, ended) => Err(ended.err().unwrap_or_else(|| anyhow!("nothing came of it"))),
+        }
     }
 
     fn failed(&self, why: &str) -> Results {

@@ -18,7 +18,9 @@ pub fn own_disk(machine: &Machine) -> Result<()> {
 pub fn fill_disk(machine: &Machine) -> Result<()> {
     inside(
         machine,
-        "mount -o remount,size=$(( $(df --output=used -k /var/lib/containerd | tail -n 1) + 64 ))k /var/lib/containerd",
+        // What is written meanwhile may need more than was left: once more, then.
+        "for _ in 1 2 3 4 5 6 7 8 9 10; do mount -o remount,size=$(( $(df --output=used -k /var/lib/containerd | \
+         tail -n 1) + 64 ))k /var/lib/containerd && exit; done; exit 1",
     ).map(drop)
 }
 

@@ -134,10 +134,10 @@ impl Trail {
         self.marks.iter().filter(move |mark| mark.run == run)
     }
 
-    /// The steps that a run was in from one time to another.
+    /// The steps that a run was in from one time to another: a command of theirs was at work.
     pub fn steps_within(&self, run: &str, from: Timestamp, until: Timestamp) -> BTreeSet<Step> {
         self.marks_of(run)
-            .filter(|mark| mark.at >= from && mark.at <= until)
+            .filter(|mark| mark.at <= until && mark.ended.unwrap_or(mark.at) >= from)
             .map(|mark| mark.place.step)
             .collect()
     }
@@ -320,6 +320,10 @@ mod tests {
             [false, true, true, false, false, true, true]
         );
         assert!(trail.goes_on("c-install-a-0", at(4)) && !trail.goes_on("c-install-a-0", at(5)));
+        let steps = |from, until| trail.steps_within("c-install-a-0", at(from), at(until));
+        assert_eq!(steps(2, 4), [Step::Etcd].into());
+        assert_eq!(steps(3, 5), [Step::Etcd, Step::Network].into());
+        assert_eq!(steps(4, 9), [Step::Network].into());
         let last = |second| trail.last_of("c-install-a-0", at(second)).map(|place| place.step);
         assert_eq!(
             [last(0), last(4), last(9)],
