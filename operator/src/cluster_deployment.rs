@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
+use crds::cluster_deployment::Repair;
 use crds::names::{self, FIELD_MANAGER, condition, finalizer};
+use crds::remediation_policy::RemediationAction;
 use crds::{
     Cluster, ClusterDeployment, ClusterDeploymentStatus, Host, Machine, MachineSet, PlaybookRun,
     RemediationPolicy,
@@ -51,6 +53,16 @@ const ON_THE_WAY: [&str; 23] = [
     "CleansMachines",
     "WaitsForMachines",
     "MachinesReleased",
+];
+
+const NOTHING_TO_REPAIR: &str = "NothingToRepair";
+/// The same of the condition `Remediation`.
+const REPAIR_ON_THE_WAY: [&str; 5] = [
+    NOTHING_TO_REPAIR,
+    "Repairing",
+    "Waiting",
+    "WaitsForNode",
+    "CoolingDown",
 ];
 
 /// Starts the controller.
@@ -160,6 +172,7 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<ClusterDeployment>) -> R
         wanted.status = Some(plan.status.clone());
         execute::replace_status(&ctx, &wanted).await?;
         tell(&ctx, &deployment, &plan.status.conditions).await;
+        tell_replacements(&ctx, &deployment, &plan.status).await;
     }
     Ok(Pass::of(&plan, written))
 }
@@ -355,12 +368,33 @@ async fn tell(ctx: &Context, deployment: &ClusterDeployment, conditions: &[Condi
             condition::REMEDIATION,
         ],
     };
+    let first_look = crds::conditions::find(old, condition::REMEDIATION).is_none();
     for news in news(old, conditions, types, |condition| {
-        !ON_THE_WAY.contains(&condition.reason.as_str())
+        let reason = condition.reason.as_str();
+        !ON_THE_WAY.contains(&reason) && !REPAIR_ON_THE_WAY.contains(&reason)
     }) {
+        if first_look && news.reason == NOTHING_TO_REPAIR {
+            continue;
+        }
         match news.warning {
             true => ctx.events.warning(deployment, &news.reason, &news.note).await,
             false => ctx.events.normal(deployment, &news.reason, &news.note).await,
+        }
+    }
+}
+
+/// A Machine that is replaced goes with its status: that it is, is told of the cluster.
+async fn tell_replacements(ctx: &Context, deployment: &ClusterDeployment, status: &ClusterDeploymentStatus) {
+    let replaces = |repair: &&Repair| repair.action == Some(RemediationAction::Replace);
+    let before = deployment.status.iter().flat_map(|status| &status.repairs);
+    let before: Vec<&str> = before
+        .filter(replaces)
+        .map(|repair| repair.machine.as_str())
+        .collect();
+    for repair in status.repairs.iter().filter(replaces) {
+        if !before.contains(&repair.machine.as_str()) {
+            let note = format!("{}: {}", repair.machine, repair.message);
+            ctx.events.normal(deployment, &repair.reason, &note).await;
         }
     }
 }

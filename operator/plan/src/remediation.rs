@@ -122,7 +122,9 @@ pub struct Verdict {
     pub begin: Option<Begin>,
     /// CamelCase.
     pub reason: String,
-    /// A sentence without the machine's name.
+    /// What is wrong with it: `its kubelet is silent`.
+    pub what: String,
+    /// What is done, or why nothing is, without the machine's name.
     pub message: String,
     /// When to look again.
     pub until: Option<Timestamp>,
@@ -135,8 +137,17 @@ impl Verdict {
             action: None,
             begin: None,
             reason: reason.into(),
+            what: what(patient).to_owned(),
             message,
             until: None,
+        }
+    }
+
+    /// What is wrong with it, and what is done or why nothing is.
+    pub fn sentence(&self) -> String {
+        match self.what.as_str() {
+            "" => self.message.clone(),
+            what => format!("{what}: {}", self.message),
         }
     }
 
@@ -244,19 +255,11 @@ fn verdict(ward: &Ward, brakes: &mut Brakes, patient: &Patient, rung: Rung) -> O
         Rung::UnderWay { action, run } => {
             return Some(Verdict {
                 action: Some(action),
-                ..Verdict::none(
-                    patient,
-                    doing(action),
-                    format!("{}: {} (run {run})", what(patient), verb(action)),
-                )
+                ..Verdict::none(patient, doing(action), format!("{} (run {run})", verb(action)))
             });
         }
         Rung::Settles { action, until, said } => {
-            let message = format!(
-                "{}: {said}; its node has until {} to be Ready",
-                what(patient),
-                clock(until)
-            );
+            let message = format!("{said}; its node has until {} to be Ready", clock(until));
             return Some(
                 Verdict {
                     action: Some(action),
@@ -270,25 +273,20 @@ fn verdict(ward: &Ward, brakes: &mut Brakes, patient: &Patient, rung: Rung) -> O
                 Verdict::none(
                     patient,
                     reason,
-                    format!("{}: {message}; tried again at {}", what(patient), clock(at)),
+                    format!("{message}; tried again at {}", clock(at)),
                 )
                 .until(at),
             );
         }
         Rung::Canceled { run } => {
             let message = format!(
-                "{}: a person canceled run {run}: nothing more is done until the Machine has the annotation {} = its generation, or is deleted",
-                what(patient),
+                "a person canceled run {run}: nothing more is done until the Machine has the annotation {} = its generation, or is deleted",
                 crds::names::annotation::RETRY
             );
             return Some(Verdict::none(patient, "Canceled", message));
         }
         Rung::Exhausted { message } => {
-            return Some(Verdict::none(
-                patient,
-                "NothingLeftToTry",
-                format!("{}: {message}", what(patient)),
-            ));
+            return Some(Verdict::none(patient, "NothingLeftToTry", message));
         }
         Rung::Next { action, retry, tried } => (action, retry, tried),
     };
@@ -296,11 +294,14 @@ fn verdict(ward: &Ward, brakes: &mut Brakes, patient: &Patient, rung: Rung) -> O
         return Some(stop);
     }
     let due = since(patient)? + patience(patient, remediation);
-    // Once something was tried it is known to be sick.
-    if tried.is_none() && due > ward.now {
+    // Once something was tried it is known to be sick; what was tried before says nothing of this time.
+    let known = patient
+        .efforts
+        .last()
+        .is_some_and(|last| Some(last.made) >= since(patient));
+    if !known && due > ward.now {
         let message = format!(
-            "{} since {}; {} follows at {} if that stays so",
-            what(patient),
+            "since {}; {} follows at {} if that stays so",
             clock(since(patient)?),
             name(action),
             clock(due)
@@ -308,7 +309,7 @@ fn verdict(ward: &Ward, brakes: &mut Brakes, patient: &Patient, rung: Rung) -> O
         return Some(Verdict::none(patient, "Waiting", message).until(due));
     }
     if let Some(run) = &patient.busy {
-        let message = format!("{}: {} waits for run {run} to end", what(patient), name(action));
+        let message = format!("{} waits for run {run} to end", name(action));
         return Some(Verdict::none(patient, "RunUnderWay", message));
     }
     if let Some(stop) = brakes.for_one(ward, patient, rule, action) {
@@ -324,7 +325,8 @@ fn verdict(ward: &Ward, brakes: &mut Brakes, patient: &Patient, rung: Rung) -> O
         action: Some(action),
         begin: Some(Begin { action, retry }),
         reason: doing(action).into(),
-        message: format!("{}: {}{why}", what(patient), verb(action)),
+        what: what(patient).to_owned(),
+        message: format!("{}{why}", verb(action)),
         until: None,
     })
 }

@@ -349,7 +349,7 @@ fn state(scene: &Scene<'_>, member: &Member<'_>, contact_since: Option<Timestamp
                 .max(contact_since.unwrap_or(Timestamp::MIN)),
             what: match node.message.as_str() {
                 "" => "its node is not Ready".into(),
-                said => said.to_owned(),
+                said => said.trim_end_matches('.').to_owned(),
             },
         },
     }
@@ -429,7 +429,7 @@ fn entry(verdict: &Verdict) -> Repair {
         machine: verdict.machine.clone(),
         action: verdict.action,
         reason: verdict.reason.clone(),
-        message: cut(verdict.message.clone()),
+        message: cut(verdict.sentence()),
         since: Time(Timestamp::UNIX_EPOCH),
     }
 }
@@ -447,6 +447,7 @@ fn replaced(scene: &Scene<'_>) -> Vec<Repair> {
     leaving.collect()
 }
 
+/// The condition, and the clause that goes with the cluster's own sentence, which has said already what is wrong.
 fn summary(
     scene: &Scene<'_>,
     ward: &Ward,
@@ -456,59 +457,53 @@ fn summary(
     let of = |status: bool, reason: &str, message: String| {
         Statement::new(condition::REMEDIATION, status, reason, cut(message))
     };
-    let title = |name: &str| {
-        let members = scene.live.iter().chain(&scene.leaving);
-        let mut members = members.filter(|member| member.name() == name);
-        members.next().map_or_else(|| name.to_owned(), Member::title)
-    };
-    let clause = |name: &str, message: &str| format!("{}: {message}", title(name));
-    let acting: Vec<String> = round
-        .verdicts
-        .iter()
-        .filter(|verdict| verdict.action.is_some())
-        .map(|verdict| clause(&verdict.machine, &verdict.message))
-        .chain(
-            replaced
-                .iter()
-                .map(|repair| clause(&repair.machine, &repair.message)),
-        )
-        .collect();
-    let idle: Vec<&Verdict> = round
-        .verdicts
-        .iter()
-        .filter(|verdict| verdict.action.is_none())
-        .collect();
-    let more = |number: usize, what: &str| match number {
-        0 => String::new(),
-        number => format!("; and {}{what}", count(number, "more machine")),
-    };
-    if let Some(first) = acting.first() {
-        let waiting = match idle.first() {
-            Some(waiting) => format!(
-                "; nothing is done about {}{}",
-                clause(&waiting.machine, &waiting.message),
-                more(idle.len() - 1, "")
-            ),
-            None => String::new(),
-        };
-        let message = format!("{first}{}{waiting}", more(acting.len() - 1, ""));
-        return (of(true, "Repairing", message.clone()), Some(message));
-    }
-    if let Some(lost) = &ward.unreachable {
-        let message = format!("no machine is repaired: {lost}");
-        return (of(false, "ClusterUnreachable", message), None);
-    }
-    match idle.first() {
-        Some(first) => {
-            let message = format!(
-                "{}{}",
-                clause(&first.machine, &first.message),
-                more(idle.len() - 1, "")
-            );
-            (of(false, &first.reason, message.clone()), Some(message))
+    let acts = round.verdicts.iter().any(|verdict| verdict.action.is_some()) || !replaced.is_empty();
+    let idle = round.verdicts.iter().find(|verdict| verdict.action.is_none());
+    let told = sentence(scene, round, replaced, Verdict::sentence);
+    let says = sentence(scene, round, replaced, |verdict| verdict.message.clone());
+    match (acts, &ward.unreachable, idle) {
+        (true, _, _) => (of(true, "Repairing", told), Some(says)),
+        (false, Some(lost), _) => {
+            let message = format!("no machine is repaired: {lost}");
+            (of(false, LOST, message), None)
         }
-        None => (of(false, "NothingToRepair", "no machine is sick".into()), None),
+        (false, None, Some(first)) => (of(false, &first.reason, told), Some(says)),
+        (false, None, None) => (of(false, "NothingToRepair", "no machine is sick".into()), None),
     }
+}
+
+/// What is done about the first machine, and why nothing about the first of the others.
+fn sentence(
+    scene: &Scene<'_>,
+    round: &Round,
+    replaced: &[Repair],
+    says: impl Fn(&Verdict) -> String,
+) -> String {
+    let clause = |name: &str, message: &str| {
+        let mut members = scene.live.iter().chain(&scene.leaving);
+        let member = members.find(|member| member.name() == name);
+        let title = member.map_or_else(|| name.to_owned(), Member::title);
+        format!("{title}: {message}")
+    };
+    let (acting, idle): (Vec<&Verdict>, Vec<&Verdict>) = round
+        .verdicts
+        .iter()
+        .partition(|verdict| verdict.action.is_some());
+    let of_verdict = |verdict: &&Verdict| clause(&verdict.machine, &says(verdict));
+    let mut acting: Vec<String> = acting.iter().map(of_verdict).collect();
+    acting.extend(
+        replaced
+            .iter()
+            .map(|repair| clause(&repair.machine, &repair.message)),
+    );
+    let first = |clauses: &[String]| match clauses {
+        [] => None,
+        [one] => Some(one.clone()),
+        [one, more @ ..] => Some(format!("{one}; and {}", count(more.len(), "more machine"))),
+    };
+    let idle: Vec<String> = idle.iter().map(of_verdict).collect();
+    let parts = [first(&acting), first(&idle)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// Names of the repairs that decide what comes next for machines that live.

@@ -6,7 +6,7 @@ use crds::step::Role;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::{Patient, Rule, Spares, State, Verdict, Ward, clock, name, what};
+use super::{Patient, Rule, Spares, State, Verdict, Ward, clock, name};
 
 /// What is counted while a round is decided.
 pub(super) struct Brakes {
@@ -79,13 +79,7 @@ impl Brakes {
     /// What holds for whatever would be done.
     pub fn for_all(&self, ward: &Ward, patient: &Patient, rule: &Rule) -> Option<Verdict> {
         let remediation = &rule.remediation;
-        let stop = |reason: &str, message: String| {
-            Some(Verdict::none(
-                patient,
-                reason,
-                format!("{}: {message}", what(patient)),
-            ))
-        };
+        let stop = |reason: &str, message: String| Some(Verdict::none(patient, reason, message));
         if ward.paused {
             return stop(
                 "ClusterPaused",
@@ -149,7 +143,7 @@ impl Brakes {
     pub fn for_one(&self, ward: &Ward, patient: &Patient, rule: &Rule, action: Action) -> Option<Verdict> {
         let remediation = &rule.remediation;
         let stop = |reason: &str, message: String| {
-            let message = format!("{}: {} waits: {message}", what(patient), name(action));
+            let message = format!("{} waits: {message}", name(action));
             Some(Verdict::none(patient, reason, message))
         };
         if patient.role != Role::Worker {
