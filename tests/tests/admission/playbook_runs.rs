@@ -69,7 +69,7 @@ async fn runs_are_asked_for_within_limits() -> Result<()> {
     let server = ApiServer::shared().await?;
     let probe = with(r(), "spec.intent", json!("Probe"));
     check(&server, [
-        (0, "a step", r(), "spec.steps[0]", json!(["dance"]), refused("Unsupported value")),
+        (0, "a step", r(), "spec.steps[0]", json!(["dance"]), refused("should match")),
         (0, "no step", r(), "spec.steps", json!([[]]), refused("at least 1")),
         (0, "an intent", r(), "spec.intent", json!(["Dance"]), refused("Unsupported value")),
         (0, "no cluster", r(), "spec.clusterName", json!([null]), refused_at("spec", "clusterName is required")),
