@@ -130,14 +130,16 @@ class Etcd:
         return self.etcdctl("endpoint", "status")[0]["Status"]["leader"]
 
     def change(self, *arguments: str) -> None:
-        """A change of members, which etcd refuses until all have been connected for some seconds: it is asked again."""
+        """A change of members, which etcd refuses until all have been connected for some seconds, and for the rest of the
+        second in which a member with the same URL came and went (it would get the same ID): it is asked again."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
                 self.etcdctl("member", *arguments)
                 return
             except StepFailure as failure:
-                if "unhealthy cluster" not in failure.message or time.monotonic() > deadline:
+                same_id = arguments[0] == "add" and "member not found" in failure.message
+                if not (same_id or "unhealthy cluster" in failure.message) or time.monotonic() > deadline:
                     raise
             time.sleep(0.5)
 
