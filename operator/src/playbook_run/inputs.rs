@@ -212,7 +212,10 @@ pub(crate) async fn library(
         .await
         .doing(|| format!("read ConfigMap {name}"))?;
     let (data, binary) = match map {
-        Some(map) => (Some(map.data.unwrap_or_default()), map.binary_data.unwrap_or_default()),
+        Some(map) => (
+            Some(map.data.unwrap_or_default()),
+            map.binary_data.unwrap_or_default(),
+        ),
         None => (None, BTreeMap::new()),
     };
     Ok(Some(Library {
