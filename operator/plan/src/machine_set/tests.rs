@@ -145,6 +145,36 @@ fn the_status_serves_the_scale_subresource_and_says_what_is_lacking() {
 }
 
 #[test]
+fn a_set_says_how_many_hosts_it_needs_and_how_many_are_free() {
+    let machines = [
+        machine(0, "", false),
+        machine(1, "", false),
+        machine(2, "", false),
+    ];
+    let host = |name: &str, unschedulable: bool| -> crds::Host {
+        serde_yaml::from_str(&format!("{{apiVersion: clusterwright.dev/v1alpha1, kind: Host, metadata: {{name: {name}}}, spec: {{address: {name}.example, unschedulable: {unschedulable}, ssh: {{credentialsRef: {{name: k}}}}}}, status: {{cleanedEpoch: 0, conditions: [{{type: Ready, status: 'True', reason: X, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}}]}}}}")).unwrap()
+    };
+    let hosts = [host("h1", false), host("h2", false), host("h3", true)];
+    let plan = plan(&Observed {
+        now: Timestamp::UNIX_EPOCH,
+        set: &set(3, ""),
+        deployment: Some(&deployment()),
+        machines: &machines.iter().collect::<Vec<_>>(),
+        hosts: &hosts.iter().collect::<Vec<_>>(),
+        runs: &[],
+    });
+    let told = conditions::find(&plan.status.conditions, "HostsAvailable").unwrap();
+    assert_eq!(
+        (told.status.as_str(), told.reason.as_str()),
+        ("False", "NotEnoughHosts")
+    );
+    assert_eq!(
+        told.message,
+        "needs 3, 2 free match; 1 matches and is not to be taken: unschedulable (h3)"
+    );
+}
+
+#[test]
 fn a_machine_that_is_not_provisioned_follows_its_template_and_others_wait_for_an_upgrade() {
     let check = |status: &str, expected: usize| {
         let mut machine = machine(0, HOST, true);

@@ -253,6 +253,57 @@ fn a_sick_or_half_installed_or_unreachable_old_machine_blocks_nothing() {
     });
 }
 
+fn quarantines(world: &World) -> Vec<String> {
+    let told = |host: &crds::Host| {
+        let quarantine = host.spec.quarantine.as_ref()?;
+        let name = host.metadata.name.as_deref().unwrap();
+        Some(format!("{name} {:?}", quarantine.reason))
+    };
+    world.hosts.iter().filter_map(told).collect()
+}
+
+#[test]
+fn a_host_that_cannot_join_is_quarantined_with_its_reason_and_another_is_taken() {
+    let mut world = World::new(&spec(1), 3);
+    world.fates = vec![Fate::Well, Fate::Fails, Fate::Fails, Fate::Fails];
+    world.settle();
+    assert_eq!(summary(&world), "1/1");
+    assert_eq!(quarantines(&world), ["h2 JoinFailed"]);
+    let quarantine = world.hosts[1].spec.quarantine.clone().unwrap();
+    assert!(
+        quarantine
+            .message
+            .contains("could not join after 3 attempts (TaskFailed)"),
+        "{quarantine:?}"
+    );
+    assert_eq!(quarantine.machine_set.as_deref(), Some("a-general"));
+    assert_eq!(world.hosts[1].spec.claim_ref, None);
+    assert!(!world.dirty.contains("h2"), "it was cleaned all the same");
+    // It is nobody's, and nobody is given it.
+    world.respec(&spec(2));
+    world.settle();
+    let (_, _, message) = ready(&world);
+    assert!(
+        message.contains("needs 1, 0 free match") && message.contains("quarantined: JoinFailed (h2)"),
+        "{message}"
+    );
+}
+
+#[test]
+fn after_three_hosts_that_cannot_join_a_person_is_asked() {
+    let mut world = World::new(&spec(1), 7);
+    world.always_fails = ["h2", "h3", "h4", "h5", "h6"].map(str::to_owned).to_vec();
+    world.settle();
+    assert_eq!(quarantines(&world).len(), 3, "{:?}", quarantines(&world));
+    let claimed = world.hosts.iter().filter(|host| host.spec.claim_ref.is_some());
+    assert_eq!(claimed.count(), 2, "the fourth stays, and can be tried again");
+    let message = world.sets[1].status.as_ref().unwrap().message.clone().unwrap();
+    assert!(
+        message.contains("3 Hosts are quarantined for this set already"),
+        "{message}"
+    );
+}
+
 /// What happens to the machines of a set.
 #[derive(Clone, Debug)]
 enum Happens {
