@@ -195,3 +195,6 @@ async fn tell(ctx: &Context, host: &Host, status: &HostStatus) {
         _ => ctx.events.warning(host, &reason, message).await,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -194,3 +194,6 @@ async fn execute(ctx: &Context, set: &MachineSet, step: &Step) -> Result<(), Err
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -67,7 +67,8 @@ fn view(observed: &HostObserved<'_>, status: &HostStatus) -> View {
     }
     let before = status.phase.filter(|phase| *phase != HostPhase::Claimed);
     if let Some(problem) = observed.problems.get(name_of(host)) {
-        let phase = before.unwrap_or(HostPhase::Unreachable);
+        let kept = host.spec.quarantine.as_ref().map(|_| HostPhase::Quarantined);
+        let phase = kept.or(before).unwrap_or(HostPhase::Unreachable);
         return make(phase, Some(false), problem.reason, problem.message.clone());
     }
     if let Some(double) = double(observed, status) {
