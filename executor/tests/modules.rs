@@ -1,57 +1,60 @@
 //! Modules of the collection, run by Python as a machine would run them, with real etcd processes on this machine. What a machine
 //! does for them (systemd) is a stand-in. etcd's programs are found in `CLUSTERWRIGHT_CACHE`, as `lab build` puts them there.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::{env, fs};
+#[cfg(test)]
+mod scripts {
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+    use std::{env, fs};
 
-/// Plays one script of `modules/`; it ends well or says what is wrong.
-fn play(script: &str) {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let place = tempfile::tempdir().unwrap();
-    let output = Command::new("python3")
-        .arg(here.join("tests/modules").join(script))
-        .arg(place.path())
-        .env("PYTHONPATH", here.join("ansible"))
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .env("ETCD_PROGRAMS", etcd())
-        .output()
-        .unwrap();
-    let said = format!(
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    println!("{said}");
-    assert!(output.status.success(), "{script}: {said}");
-}
+    /// Plays one script of `modules/`; it ends well or says what is wrong.
+    fn play(script: &str) {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let place = tempfile::tempdir().unwrap();
+        let output = Command::new("python3")
+            .arg(here.join("tests/modules").join(script))
+            .arg(place.path())
+            .env("PYTHONPATH", here.join("ansible"))
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .env("ETCD_PROGRAMS", etcd())
+            .output()
+            .unwrap();
+        let said = format!(
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        println!("{said}");
+        assert!(output.status.success(), "{script}: {said}");
+    }
 
-/// Where etcd's programs are: of the newest version that was built.
-fn etcd() -> PathBuf {
-    let cache = env::var_os("CLUSTERWRIGHT_CACHE").map_or_else(
-        || Path::new(&env::var_os("HOME").unwrap()).join(".cache/clusterwright"),
-        PathBuf::from,
-    );
-    let versions = cache.join("programs/etcd");
-    let mut found: Vec<_> = fs::read_dir(&versions)
-        .unwrap_or_else(|_| panic!("{} is missing: run `lab build programs`", versions.display()))
-        .map(|entry| entry.unwrap().path().join("bin"))
-        .collect();
-    found.sort();
-    found.pop().unwrap()
-}
+    /// Where etcd's programs are: of the newest version that was built.
+    fn etcd() -> PathBuf {
+        let cache = env::var_os("CLUSTERWRIGHT_CACHE").map_or_else(
+            || Path::new(&env::var_os("HOME").unwrap()).join(".cache/clusterwright"),
+            PathBuf::from,
+        );
+        let versions = cache.join("programs/etcd");
+        let mut found: Vec<_> = fs::read_dir(&versions)
+            .unwrap_or_else(|_| panic!("{} is missing: run `lab build programs`", versions.display()))
+            .map(|entry| entry.unwrap().path().join("bin"))
+            .collect();
+        found.sort();
+        found.pop().unwrap()
+    }
 
-#[test]
-fn kubeadms_lists_are_read_and_set_and_the_rest_stays() {
-    play("kubeadm_config.py");
-}
+    #[test]
+    fn kubeadms_lists_are_read_and_set_and_the_rest_stays() {
+        play("kubeadm_config.py");
+    }
 
-#[test]
-fn etcd_grows_from_one_to_three_and_back_under_a_writer_and_takes_up_what_was_cut_short() {
-    play("etcd_members.py");
-}
+    #[test]
+    fn etcd_grows_from_one_to_three_and_back_under_a_writer_and_takes_up_what_was_cut_short() {
+        play("etcd_members.py");
+    }
 
-#[test]
-fn etcd_goes_on_from_one_survivor_only_when_its_majority_is_lost() {
-    play("etcd_recovery.py");
+    #[test]
+    fn etcd_goes_on_from_one_survivor_only_when_its_majority_is_lost() {
+        play("etcd_recovery.py");
+    }
 }

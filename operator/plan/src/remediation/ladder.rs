@@ -271,7 +271,7 @@ fn outcome(effort: &Effort) -> String {
 
 /// The efforts of this spell of sickness: up to now without a longer pause between two of them, and since the last retry
 /// that a person asked for.
-fn of_this_spell<'a>(patient: &'a Patient, since: Timestamp) -> Vec<&'a Effort> {
+fn of_this_spell(patient: &Patient, since: Timestamp) -> Vec<&Effort> {
     let efforts = &patient.efforts;
     let mut from = since;
     let mut first = efforts.len();
