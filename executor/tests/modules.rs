@@ -49,6 +49,11 @@ mod scripts {
     }
 
     #[test]
+    fn kubeadms_error_stands_before_all_else_that_it_says() {
+        play("kubeadm_complaint.py");
+    }
+
+    #[test]
     fn etcd_grows_from_one_to_three_and_back_under_a_writer_and_takes_up_what_was_cut_short() {
         play("etcd_members.py");
     }

@@ -98,14 +98,17 @@ author:
 """
 
 import os
+import re
 import ssl
 import time
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import files, healthz, membership, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
-from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
+from ansible_collections.clusterwright.cluster.plugins.module_utils.command import Output, attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
+# What kubeadm's preflight prints of the system is coloured.
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 RUN_DIRECTORY = "/run/clusterwright"
 KUBELET_UNIT = "kubelet.service"
 CA = "/etc/kubernetes/pki/ca.crt"
@@ -156,9 +159,15 @@ def run_kubeadm(verb: str, config: str, params: dict) -> None:
     finally:
         files.remove(path)
     if not output.ok:
-        # kubeadm says what it did on stdout and why it stopped on stderr.
-        said = "\n".join(part for part in (output.out.strip()[-600:], output.err.strip()[-2200:]) if part)
-        raise StepFailure("KubeadmFailed", f"kubeadm {verb} failed on {params['node_name']}: {said}")
+        raise StepFailure("KubeadmFailed", f"kubeadm {verb} failed on {params['node_name']}: {complaint(output)}")
+
+
+def complaint(output: Output) -> str:
+    """Why kubeadm stopped, and behind it what it did: a status keeps the beginning of a long text, and kubeadm says its error last."""
+    out, err = (COLOUR.sub("", text).strip() for text in (output.out, output.err))
+    before, error, after = err.partition("\nerror") if not err.startswith("error") else ("", "error", err[len("error"):])
+    parts = (f"{error}{after}".strip()[:1500], before.strip()[-700:], out[-600:])
+    return "\n".join(part for part in parts if part)
 
 
 def components(params: dict) -> list:
