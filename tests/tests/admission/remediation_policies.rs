@@ -28,7 +28,7 @@ async fn repairs_are_refused_where_they_make_no_sense() -> Result<()> {
             (0, "in their order", policy.clone(), &field("actions"),
                 json!([["Replace"], ["Reboot"], ["RestartServices", "Replace"], ["RestartServices", "Reboot", "Replace"]]), Admitted),
             (0, "none, or one that there is not", policy.clone(), &field("actions"), json!([[], ["Pray"], ["Reboot", "Reboot"]]), refused("")),
-            (39, "no count and no percentage", policy.clone(), &field("maxUnhealthy"), json!(["101%", "x", "-1", -1, null, "3", 5001]), refused("")),
+            (39, "no count and no percentage", policy.clone(), &field("maxUnhealthy"), json!(["101%", "x", "-1", -1, "3", 5001]), refused("")),
             (39, "a count or a percentage", policy.clone(), &field("maxUnhealthy"), json!([0, 5000, "0%", "30%", "100%"]), Admitted),
             (0, "too short or too long", policy.clone(), &field("unhealthyAfterSeconds"), json!([29, 86401, -1, "30"]), refused("")),
             (0, "too short or too long", policy.clone(), &field("waitSeconds"), json!([29, 86401]), refused("")),

@@ -76,7 +76,7 @@ fn signals_reach_the_command_and_its_answer_comes_back() {
             "trap 'exit 9' {name}; touch {}; while :; do sleep 0.05; done",
             ready.display()
         );
-        let mut shell = started(&mut place.shell(1, 1, &command));
+        let mut shell = started(&mut place.hearing_shell(1, 1, &command));
         eventually("it listens", || ready.exists());
         kill(Pid::from_raw(i32::try_from(shell.id()).unwrap()), signal).unwrap();
         assert_eq!(shell.wait().unwrap().code(), Some(9), "{signal}");
@@ -132,7 +132,7 @@ fn a_pipe_that_breaks_is_the_commands_business_and_its_end_is_written() {
 fn a_guard_that_is_hung_up_on_writes_the_end_of_its_command() {
     let Some(place) = Place::new() else { return };
     place.begun(1, 1);
-    let mut shell = started(&mut place.shell(1, 1, "sleep 60"));
+    let mut shell = started(&mut place.hearing_shell(1, 1, "sleep 60"));
     eventually("it runs", || place.has(Event::Begin));
     kill(Pid::from_raw(i32::try_from(shell.id()).unwrap()), Signal::SIGHUP).unwrap();
     shell.wait().unwrap();
