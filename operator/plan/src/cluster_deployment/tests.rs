@@ -473,7 +473,7 @@ proptest! {
         }
         world.run_for(turns / 2);
         world.fates.extend(later_fates);
-        for (meddling, turns) in meddling {
+        for (number, (meddling, turns)) in meddling.into_iter().enumerate() {
             match meddling {
                 Meddling::Pause => world.deployment.spec.paused = true,
                 Meddling::GoOn => world.deployment.spec.paused = false,
@@ -482,7 +482,7 @@ proptest! {
                     !crate::attempts::is_over(run) || run.spec.intent == Intent::Custom
                 }),
                 Meddling::Custom(host) => {
-                    let (name, host) = (format!("by-hand-{}", world.runs.len()), format!("h{host}"));
+                    let (name, host) = (format!("by-hand-{number}"), format!("h{host}"));
                     world.custom_run(&name, &[&host]);
                 }
             }

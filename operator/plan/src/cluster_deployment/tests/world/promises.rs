@@ -74,10 +74,16 @@ impl World {
         );
     }
 
-    /// The Node of a machine that leaves a cluster which goes on is gone before the machine is cleaned.
+    /// The Node of a machine that leaves a cluster which goes on is gone before the machine is cleaned; but one that an
+    /// administrator's own run has made meanwhile goes after it.
     pub(super) fn check_reset(&self, run: &PlaybookRun) {
         let goes_on = self.deployment.metadata.deletion_timestamp.is_none();
-        let node = run.spec.hosts.iter().find(|host| self.nodes.contains(*host));
+        let by_hand = |host: &String| {
+            let mut runs = self.runs.iter();
+            runs.any(|other| other.spec.intent == Intent::Custom && other.spec.hosts.contains(host))
+        };
+        let mut hosts = run.spec.hosts.iter();
+        let node = hosts.find(|host| self.nodes.contains(*host) && !by_hand(host));
         let ours = !attempts::marks(run).is_empty();
         let resets = ours && run.spec.intent == Intent::Reset;
         assert!(
