@@ -104,10 +104,11 @@ impl<'a> Scene<'a> {
         let ended = ended.filter(|run| self.has_founder(run));
         let ended = ended.filter_map(|run| attempts::ended_at(run));
         let of_run = ended.filter(|at| Some(*at) > since).min();
-        // The run may be gone: what the control planes remember counts, too.
+        // The run may be gone: what the control planes remember counts, too, those that leave included.
         let remembered = self
             .live
             .iter()
+            .chain(&self.leaving)
             .filter(|member| member.machine.spec.role == Role::ControlPlane);
         let remembered = remembered.filter_map(|member| {
             member
@@ -118,6 +119,7 @@ impl<'a> Scene<'a> {
                 .as_ref()
                 .map(|at| at.0)
         });
+        let remembered = remembered.filter(|at| Some(*at) > since);
         of_run.or(remembered.min()).map(Time)
     }
 
