@@ -165,9 +165,8 @@ def run_kubeadm(verb: str, config: str, params: dict) -> None:
 def complaint(output: Output) -> str:
     """Why kubeadm stopped, and behind it what it did: a status keeps the beginning of a long text, and kubeadm says its error last."""
     out, err = (COLOUR.sub("", text).strip() for text in (output.out, output.err))
-    before, error, after = err.partition("\nerror") if not err.startswith("error") else ("", "error", err[len("error"):])
-    parts = (f"{error}{after}".strip()[:1500], before.strip()[-700:], out[-600:])
-    return "\n".join(part for part in parts if part)
+    before, mark, why = err.rpartition("error: error execution phase")
+    return "\n".join(part for part in ((mark + why)[:1500], before.strip()[-700:], out[-600:]) if part)
 
 
 def components(params: dict) -> list:
