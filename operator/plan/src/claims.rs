@@ -281,7 +281,8 @@ fn places_of_siblings<'a>(
     settled.chain(promised).collect()
 }
 
-fn set_of(machine: &Machine) -> Option<&str> {
+/// Name of the MachineSet that a Machine is of, as its label says.
+pub(crate) fn set_of(machine: &Machine) -> Option<&str> {
     let labels = machine.metadata.labels.as_ref()?;
     labels.get(crds::names::label::MACHINE_SET).map(String::as_str)
 }

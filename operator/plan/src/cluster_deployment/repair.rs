@@ -4,7 +4,7 @@
 use crds::cluster_deployment::{EtcdTopology, Repair};
 use crds::conditions::{self, Statement};
 use crds::machine_set::MachineSetMode;
-use crds::names::{annotation, condition, label};
+use crds::names::{annotation, condition};
 use crds::playbook_run::RunPhase;
 use crds::remediation_policy::RemediationAction as Action;
 use crds::step::{Intent, Role, Step as RunStep};
@@ -304,13 +304,8 @@ fn patient(scene: &Scene<'_>, member: &Member<'_>, contact_since: Option<Timesta
     }
 }
 
-fn set_of(machine: &Machine) -> Option<&str> {
-    let labels = machine.metadata.labels.as_ref()?;
-    labels.get(label::MACHINE_SET).map(String::as_str)
-}
-
 fn irreplaceable(scene: &Scene<'_>, machine: &Machine) -> Option<String> {
-    let Some(name) = set_of(machine) else {
+    let Some(name) = claims::set_of(machine) else {
         return Some("the Machine is of no MachineSet, so that none would be made in its place".into());
     };
     match scene.set(name) {

@@ -8,6 +8,7 @@ use crds::references::controller_ref;
 use crds::{Machine, MachineSet};
 
 use super::{Observed, Step, is_live, ordinal_of};
+use crate::claims;
 
 /// The Machines of a set.
 pub(super) struct Members<'a> {
@@ -56,8 +57,7 @@ fn controller_of(machine: &Machine) -> Option<&str> {
 }
 
 fn is_labelled(machine: &Machine, set: &MachineSet) -> bool {
-    let labels = machine.metadata.labels.as_ref();
-    labels.and_then(|labels| labels.get(label::MACHINE_SET)) == set.metadata.name.as_ref()
+    claims::set_of(machine) == set.metadata.name.as_deref()
 }
 
 /// What makes a Machine the set's own, and keeps it so: somebody may have taken its labels off.

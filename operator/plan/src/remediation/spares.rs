@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crds::{Host, Machine, MachineSet, names::label};
+use crds::{Host, Machine, MachineSet};
 
 use crate::claims::{self, Wish};
 
@@ -27,8 +27,7 @@ impl Spares {
         let looking = live().filter(|machine| !held(machine)).count();
         let mut by_set: BTreeMap<&str, usize> = BTreeMap::new();
         for machine in live() {
-            let labels = machine.metadata.labels.as_ref();
-            if let Some(set) = labels.and_then(|labels| labels.get(label::MACHINE_SET)) {
+            if let Some(set) = claims::set_of(machine) {
                 *by_set.entry(set).or_default() += 1;
             }
         }

@@ -1,11 +1,12 @@
 //! Quarantine: why a Host that is given back is not to be claimed again.
 
 use crds::host::{Quarantine, QuarantineReason};
-use crds::names::{annotation, label};
+use crds::names::annotation;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
 
 use super::Observed;
+use crate::claims;
 use crate::sentence::cut;
 
 /// What a set writes on a Machine before it deletes it.
@@ -30,15 +31,11 @@ pub(super) fn by_set(observed: &Observed<'_>) -> Option<Quarantine> {
 
 pub(super) fn of(observed: &Observed<'_>, reason: QuarantineReason, message: String) -> Quarantine {
     let metadata = &observed.machine.metadata;
-    let set = metadata
-        .labels
-        .as_ref()
-        .and_then(|labels| labels.get(label::MACHINE_SET));
     Quarantine {
         reason,
         message: cut(message),
         machine: metadata.name.clone().unwrap_or_default(),
-        machine_set: set.cloned(),
+        machine_set: claims::set_of(observed.machine).map(str::to_owned),
         since: Time(observed.now),
     }
 }
