@@ -6,4 +6,5 @@ pub mod guards;
 pub mod scene;
 pub mod stage;
 pub mod table;
+pub mod whole;
 pub mod writer;

@@ -28,7 +28,7 @@ pub enum Course {
     Race,
     /// One control plane and one worker; two spare machines.
     Loss,
-    /// One control plane behind a load balancer; three spare machines.
+    /// One control plane behind a load balancer; four spare machines.
     ControlPlane,
     /// Three control planes that hold the endpoint themselves.
     Keepalived,
@@ -77,7 +77,8 @@ impl Course {
         let machines: &[&str] = match self {
             Self::Workers => &["a", "b", "c", "d", "e"],
             Self::Race | Self::Keepalived => &["a", "b", "c"],
-            Self::Loss | Self::ControlPlane => &["a", "b", "c", "d"],
+            Self::Loss => &["a", "b", "c", "d"],
+            Self::ControlPlane => &["a", "b", "c", "d", "e"],
         };
         let mut stage = Stage::set(scenario, machines, &self.pod_network()).await?;
         let mut balancer = None;

@@ -2,6 +2,7 @@
 
 mod control_plane;
 mod ends;
+mod failover;
 mod hooks;
 mod leaving;
 mod losses;
@@ -57,6 +58,8 @@ pub enum Scene {
     Grow,
     /// The first control plane is killed.
     ReplaceFirst,
+    /// From three control planes to five, and back to three.
+    FiveAndBack,
     /// Back to one control plane.
     ShrinkControlPlane,
     /// The control plane that holds the endpoint's address is killed.
@@ -65,7 +68,7 @@ pub enum Scene {
 
 impl Scene {
     /// All, in the order in which those of a course are played.
-    pub const ALL: [Scene; 13] = [
+    pub const ALL: [Scene; 14] = [
         Scene::Expand,
         Scene::ShrinkWithBudget,
         Scene::Reuse,
@@ -77,6 +80,7 @@ impl Scene {
         Scene::DeleteDead,
         Scene::Grow,
         Scene::ReplaceFirst,
+        Scene::FiveAndBack,
         Scene::ShrinkControlPlane,
         Scene::Failover,
     ];
@@ -104,6 +108,7 @@ impl Scene {
             Self::DeleteDead => "delete-dead",
             Self::Grow => "grow",
             Self::ReplaceFirst => "replace-first",
+            Self::FiveAndBack => "five-and-back",
             Self::ShrinkControlPlane => "shrink-control-plane",
             Self::Failover => "failover",
         }
@@ -140,6 +145,9 @@ impl Scene {
             Self::ReplaceFirst => {
                 "another machine takes the place of the first control plane that was killed"
             }
+            Self::FiveAndBack => {
+                "five control planes serve, then three again without anybody's approval, under a client that writes"
+            }
             Self::ShrinkControlPlane => {
                 "two control planes leave after an approval, members first, and one serves"
             }
@@ -158,7 +166,9 @@ impl Scene {
             | Self::ForceRemove => Course::Workers,
             Self::Race => Course::Race,
             Self::Rebuild | Self::DeleteDead => Course::Loss,
-            Self::Grow | Self::ReplaceFirst | Self::ShrinkControlPlane => Course::ControlPlane,
+            Self::Grow | Self::ReplaceFirst | Self::FiveAndBack | Self::ShrinkControlPlane => {
+                Course::ControlPlane
+            }
             Self::Failover => Course::Keepalived,
         }
     }
@@ -177,8 +187,9 @@ impl Scene {
             Self::DeleteDead => ends::delete_dead(stage).await,
             Self::Grow => control_plane::grow(stage).await,
             Self::ReplaceFirst => control_plane::replace_first(stage).await,
+            Self::FiveAndBack => control_plane::five_and_back(stage).await,
             Self::ShrinkControlPlane => control_plane::shrink(stage).await,
-            Self::Failover => control_plane::failover(stage).await,
+            Self::Failover => failover::failover(stage).await,
         }
     }
 }

@@ -1,0 +1,81 @@
+//! What a whole control plane is.
+
+use anyhow::{Context, Result, bail, ensure};
+use crds::names::{KUBECONFIG_KEY, condition, kubeconfig_secret};
+use crds::step::Role;
+use crds::{Cluster, conditions};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::Api;
+
+use super::stage::{CLUSTER, READY, Stage};
+use crate::client::client_of;
+use crate::eventually::{Look, eventually};
+
+const MEMBERS: &str = "ETCDCTL_API=3 etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/etcd/pki/ca.crt \
+     --cert=/etc/etcd/pki/healthcheck-client.crt --key=/etc/etcd/pki/healthcheck-client.key member list";
+
+/// So many control planes: a started member of etcd and an API server on each, both with certificates that hold there; the
+/// endpoint is in `cluster-info`; and the Cluster says that all is well.
+pub async fn whole(stage: &Stage<'_>, count: usize) -> Result<()> {
+    let members = stage.members(Role::ControlPlane).await?;
+    ensure!(
+        members.len() == count,
+        "{} control planes are there",
+        members.len()
+    );
+    let secret = stage
+        .scenario
+        .api::<Secret>()
+        .get(&kubeconfig_secret(CLUSTER))
+        .await?;
+    let kubeconfig = secret.data.unwrap_or_default().remove(KUBECONFIG_KEY);
+    let kubeconfig = String::from_utf8(kubeconfig.context("there is no kubeconfig")?.0)?;
+    let server = kubeconfig
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("server: "))
+        .context("the kubeconfig names no server")?
+        .trim_matches('"')
+        .to_owned();
+    let names: Vec<String> = members
+        .iter()
+        .filter_map(|member| member.spec.host_ref.as_ref().map(|host| host.name.clone()))
+        .collect();
+    for member in &members {
+        let machine = stage.machine_of(member)?;
+        let text = stage.scenario.ssh(&machine, MEMBERS).await?;
+        let started: Vec<&str> = text.lines().filter(|line| line.contains("started")).collect();
+        let known = names
+            .iter()
+            .all(|name| started.iter().any(|line| line.contains(name)));
+        let voters = started.iter().all(|line| line.trim_end().ends_with("false"));
+        ensure!(
+            started.len() == count && text.lines().count() == count && known && voters,
+            "etcd's members as {} sees them: {text}",
+            machine.name()
+        );
+        let own = format!("https://{}:6443", machine.address());
+        let client = client_of(&kubeconfig.replace(&server, &own)).await?;
+        let info: ConfigMap = Api::namespaced(client, "kube-public")
+            .get("cluster-info")
+            .await
+            .with_context(|| format!("the API server of {} does not answer", machine.name()))?;
+        let info = info
+            .data
+            .unwrap_or_default()
+            .remove("kubeconfig")
+            .unwrap_or_default();
+        ensure!(info.contains(&server), "cluster-info names no {server}: {info}");
+    }
+    let clusters = stage.scenario.api::<Cluster>();
+    eventually("the Cluster's control plane healthy", READY, async || {
+        let status = clusters.get(CLUSTER).await?.status.unwrap_or_default();
+        if conditions::is_true(&status.conditions, condition::CONTROL_PLANE_HEALTHY) {
+            return Ok(Look::Done(()));
+        }
+        if status.components.is_empty() {
+            bail!("it says nothing of its components");
+        }
+        Ok(Look::Waiting(format!("{:?}", status.components)))
+    })
+    .await
+}
