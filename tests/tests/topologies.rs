@@ -3,9 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
-use crds::{Cluster, conditions, names};
-use e2e::eventually::{Look, eventually};
+use anyhow::ensure;
+use e2e::lifecycle::whole::{MEMBERS, healthy};
 use e2e::objects;
 use e2e::scenario::{Scenario, scenario};
 use e2e::workload;
@@ -13,8 +12,8 @@ use lab::Lab;
 use serde_json::json;
 
 const INSTALL: Duration = Duration::from_secs(420);
-const MEMBERS: &str = "ETCDCTL_API=3 etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/etcd/pki/ca.crt \
-     --cert=/etc/etcd/pki/healthcheck-client.crt --key=/etc/etcd/pki/healthcheck-client.key member list";
+/// Other scenarios' clusters have the default network meanwhile.
+const POD_CIDR: &str = "10.246.0.0/16";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn three_control_planes_stand_behind_one_endpoint_with_stacked_etcd() {
@@ -28,6 +27,7 @@ async fn three_control_planes_stand_behind_one_endpoint_with_stacked_etcd() {
         let _balancer = Lab::endpoint(listen, backends)?;
         let names: Vec<&str> = machines.iter().map(|machine| machine.name()).collect();
         let mut cluster = objects::cluster("three", "stacked", &names, &[]);
+        cluster["spec"]["networking"] = json!({"podCIDR": POD_CIDR});
         cluster["spec"]["controlPlane"]["endpoint"] = json!({"host": "172.30.0.1", "port": 7001});
         scenario.apply(&cluster).await?;
         scenario.ready("stacked", INSTALL).await?;
@@ -49,6 +49,7 @@ async fn etcd_on_a_machine_of_its_own_serves_the_control_plane() {
     scenario("apart", async |scenario: &Scenario| {
         let machines = scenario.machines(&["etcd", "cp"]).await?;
         let mut cluster = objects::cluster("apart", "dedicated", &["apart-cp"], &[]);
+        cluster["spec"]["networking"] = json!({"podCIDR": POD_CIDR});
         cluster["spec"]["etcd"] = json!({"topology": "Dedicated", "replicas": 1, "hosts": ["apart-etcd"]});
         scenario.apply(&cluster).await?;
         scenario.ready("dedicated", INSTALL).await?;
@@ -71,24 +72,4 @@ async fn etcd_on_a_machine_of_its_own_serves_the_control_plane() {
         healthy(scenario, "dedicated").await
     })
     .await;
-}
-
-/// The Cluster object says that the control plane's components work.
-async fn healthy(scenario: &Scenario, cluster: &str) -> Result<()> {
-    let api = scenario.api::<Cluster>();
-    eventually(
-        &format!("Cluster {cluster} healthy"),
-        Duration::from_secs(60),
-        async || {
-            let status = api.get(cluster).await?.status.unwrap_or_default();
-            Ok(
-                if conditions::is_true(&status.conditions, names::condition::CONTROL_PLANE_HEALTHY) {
-                    Look::Done(())
-                } else {
-                    Look::Waiting(format!("{:?}", status.components))
-                },
-            )
-        },
-    )
-    .await
 }
