@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use lab::Lab;
 use lab::endpoint::Endpoint;
+use lab::machines::Machine;
 use serde_json::json;
 
 use super::scene::Scene;
@@ -30,17 +31,20 @@ pub enum Course {
     Loss,
     /// One control plane behind a load balancer; four spare machines.
     ControlPlane,
+    /// Three control planes behind a load balancer, etcd on a machine of its own; three spare machines.
+    Dedicated,
     /// Three control planes that hold the endpoint themselves.
     Keepalived,
 }
 
 impl Course {
     /// All of them.
-    pub const ALL: [Course; 5] = [
+    pub const ALL: [Course; 6] = [
         Course::Workers,
         Course::Race,
         Course::Loss,
         Course::ControlPlane,
+        Course::Dedicated,
         Course::Keepalived,
     ];
 
@@ -50,6 +54,7 @@ impl Course {
             Self::Race => "lifecycle-race",
             Self::Loss => "lifecycle-loss",
             Self::ControlPlane => "lifecycle-planes",
+            Self::Dedicated => "lifecycle-etcd",
             Self::Keepalived => "lifecycle-keepalived",
         }
     }
@@ -62,6 +67,7 @@ impl Course {
             Self::Race => 117,
             Self::Loss => 118,
             Self::ControlPlane => 119,
+            Self::Dedicated => 121,
             Self::Keepalived => 120,
         };
         format!("10.{second}.0.0/16")
@@ -69,7 +75,7 @@ impl Course {
 
     /// Whether what is measured here would not hold beside another cluster on two cores.
     pub fn goes_alone(self) -> bool {
-        matches!(self, Self::ControlPlane | Self::Keepalived)
+        matches!(self, Self::ControlPlane | Self::Dedicated | Self::Keepalived)
     }
 
     /// Makes the cluster. What is given beside it has to live as long.
@@ -79,6 +85,7 @@ impl Course {
             Self::Race | Self::Keepalived => &["a", "b", "c"],
             Self::Loss => &["a", "b", "c", "d"],
             Self::ControlPlane => &["a", "b", "c", "d", "e"],
+            Self::Dedicated => &["a", "b", "c", "d", "e", "f", "g"],
         };
         let mut stage = Stage::set(scenario, machines, &self.pod_network()).await?;
         let mut balancer = None;
@@ -87,11 +94,14 @@ impl Course {
             Self::Workers | Self::Loss => spec["workers"][0]["replicas"] = json!(1),
             Self::Race => return Ok((stage, None)),
             Self::ControlPlane => {
-                let backends = stage.machines.iter();
-                let backends = backends.map(|machine| SocketAddr::new(machine.address().into(), 6443));
-                let listen = SocketAddr::new(Ipv4Addr::new(172, 30, 0, 1).into(), BALANCER);
-                balancer = Some(Lab::endpoint(listen, backends.collect())?);
+                balancer = Some(balance(&stage.machines)?);
                 spec["controlPlane"]["endpoint"] = json!({"host": "172.30.0.1", "port": BALANCER});
+            }
+            Self::Dedicated => {
+                balancer = Some(balance(&stage.machines)?);
+                spec["controlPlane"]["endpoint"] = json!({"host": "172.30.0.1", "port": BALANCER});
+                spec["controlPlane"]["replicas"] = json!(3);
+                spec["etcd"] = json!({"topology": "Dedicated", "replicas": 1});
             }
             Self::Keepalived => {
                 spec["controlPlane"]["replicas"] = json!(3);
@@ -146,6 +156,14 @@ impl Course {
         }
         rows.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn balance(machines: &[Machine]) -> Result<Endpoint> {
+    let backends = machines
+        .iter()
+        .map(|machine| SocketAddr::new(machine.address().into(), 6443));
+    let listen = SocketAddr::new(Ipv4Addr::new(172, 30, 0, 1).into(), BALANCER);
+    Lab::endpoint(listen, backends.collect())
 }
 
 async fn played(scene: Scene, stage: &mut Stage<'_>) -> (Row, Option<anyhow::Error>) {

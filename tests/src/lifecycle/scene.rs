@@ -1,6 +1,7 @@
 //! What is played: each scene is one promise, on the cluster of its course.
 
 mod control_plane;
+mod dedicated;
 mod ends;
 mod failover;
 mod hooks;
@@ -62,13 +63,17 @@ pub enum Scene {
     FiveAndBack,
     /// Back to one control plane.
     ShrinkControlPlane,
+    /// Dedicated etcd, from one member to three.
+    GrowEtcd,
+    /// A machine of dedicated etcd is killed.
+    ReplaceEtcd,
     /// The control plane that holds the endpoint's address is killed.
     Failover,
 }
 
 impl Scene {
     /// All, in the order in which those of a course are played.
-    pub const ALL: [Scene; 14] = [
+    pub const ALL: [Scene; 16] = [
         Scene::Expand,
         Scene::ShrinkWithBudget,
         Scene::Reuse,
@@ -82,6 +87,8 @@ impl Scene {
         Scene::ReplaceFirst,
         Scene::FiveAndBack,
         Scene::ShrinkControlPlane,
+        Scene::GrowEtcd,
+        Scene::ReplaceEtcd,
         Scene::Failover,
     ];
 
@@ -110,6 +117,8 @@ impl Scene {
             Self::ReplaceFirst => "replace-first",
             Self::FiveAndBack => "five-and-back",
             Self::ShrinkControlPlane => "shrink-control-plane",
+            Self::GrowEtcd => "grow-etcd",
+            Self::ReplaceEtcd => "replace-etcd",
             Self::Failover => "failover",
         }
     }
@@ -151,6 +160,12 @@ impl Scene {
             Self::ShrinkControlPlane => {
                 "two control planes leave after an approval, members first, and one serves"
             }
+            Self::GrowEtcd => {
+                "dedicated etcd grows to three members, and three API servers learn of each under a client that writes"
+            }
+            Self::ReplaceEtcd => {
+                "another machine takes the place of a machine of dedicated etcd that was killed"
+            }
             Self::Failover => "with the holder of the endpoint killed, the API answers again within 10 s",
         }
     }
@@ -169,6 +184,7 @@ impl Scene {
             Self::Grow | Self::ReplaceFirst | Self::FiveAndBack | Self::ShrinkControlPlane => {
                 Course::ControlPlane
             }
+            Self::GrowEtcd | Self::ReplaceEtcd => Course::Dedicated,
             Self::Failover => Course::Keepalived,
         }
     }
@@ -189,6 +205,8 @@ impl Scene {
             Self::ReplaceFirst => control_plane::replace_first(stage).await,
             Self::FiveAndBack => control_plane::five_and_back(stage).await,
             Self::ShrinkControlPlane => control_plane::shrink(stage).await,
+            Self::GrowEtcd => dedicated::grow(stage).await,
+            Self::ReplaceEtcd => dedicated::replace(stage).await,
             Self::Failover => failover::failover(stage).await,
         }
     }

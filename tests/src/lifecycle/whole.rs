@@ -6,6 +6,7 @@ use crds::step::Role;
 use crds::{Cluster, conditions};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::Api;
+use lab::machines::Machine;
 
 use super::stage::{CLUSTER, READY, Stage};
 use crate::client::client_of;
@@ -16,15 +17,35 @@ use crate::scenario::Scenario;
 pub const MEMBERS: &str = "ETCDCTL_API=3 etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/etcd/pki/ca.crt \
      --cert=/etc/etcd/pki/healthcheck-client.crt --key=/etc/etcd/pki/healthcheck-client.key member list";
 
-/// So many control planes: a started member of etcd and an API server on each, both with certificates that hold there; the
-/// endpoint is in `cluster-info`; and the Cluster says that all is well.
+/// So many control planes, each with an API server of its own and a started member of etcd; and the Cluster says that all
+/// is well.
 pub async fn whole(stage: &Stage<'_>, count: usize) -> Result<()> {
-    let members = stage.members(Role::ControlPlane).await?;
-    ensure!(
-        members.len() == count,
-        "{} control planes are there",
-        members.len()
-    );
+    etcd_members(stage, Role::ControlPlane, count).await?;
+    api_servers(stage, count).await?;
+    healthy(stage.scenario, CLUSTER).await
+}
+
+/// The machines of this role are so many, and etcd's members are started voters on exactly these, as each of them sees it.
+pub async fn etcd_members(stage: &Stage<'_>, role: Role, count: usize) -> Result<()> {
+    let machines = machines(stage, role, count).await?;
+    for machine in &machines {
+        let text = stage.scenario.ssh(machine, MEMBERS).await?;
+        let started: Vec<&str> = text.lines().filter(|line| line.contains("started")).collect();
+        let known = machines
+            .iter()
+            .all(|machine| started.iter().any(|line| line.contains(machine.name())));
+        let voters = started.iter().all(|line| line.trim_end().ends_with("false"));
+        ensure!(
+            started.len() == count && text.lines().count() == count && known && voters,
+            "etcd's members as {} sees them: {text}",
+            machine.name()
+        );
+    }
+    Ok(())
+}
+
+/// So many control planes: an API server on each, with a certificate that holds there; the endpoint is in `cluster-info`.
+pub async fn api_servers(stage: &Stage<'_>, count: usize) -> Result<()> {
     let secret = stage
         .scenario
         .api::<Secret>()
@@ -38,23 +59,7 @@ pub async fn whole(stage: &Stage<'_>, count: usize) -> Result<()> {
         .context("the kubeconfig names no server")?
         .trim_matches('"')
         .to_owned();
-    let names: Vec<String> = members
-        .iter()
-        .filter_map(|member| member.spec.host_ref.as_ref().map(|host| host.name.clone()))
-        .collect();
-    for member in &members {
-        let machine = stage.machine_of(member)?;
-        let text = stage.scenario.ssh(&machine, MEMBERS).await?;
-        let started: Vec<&str> = text.lines().filter(|line| line.contains("started")).collect();
-        let known = names
-            .iter()
-            .all(|name| started.iter().any(|line| line.contains(name)));
-        let voters = started.iter().all(|line| line.trim_end().ends_with("false"));
-        ensure!(
-            started.len() == count && text.lines().count() == count && known && voters,
-            "etcd's members as {} sees them: {text}",
-            machine.name()
-        );
+    for machine in machines(stage, Role::ControlPlane, count).await? {
         let own = format!("https://{}:6443", machine.address());
         let client = client_of(&kubeconfig.replace(&server, &own)).await?;
         let info: ConfigMap = Api::namespaced(client, "kube-public")
@@ -68,7 +73,17 @@ pub async fn whole(stage: &Stage<'_>, count: usize) -> Result<()> {
             .unwrap_or_default();
         ensure!(info.contains(&server), "cluster-info names no {server}: {info}");
     }
-    healthy(stage.scenario, CLUSTER).await
+    Ok(())
+}
+
+async fn machines(stage: &Stage<'_>, role: Role, count: usize) -> Result<Vec<Machine>> {
+    let members = stage.members(role).await?;
+    ensure!(
+        members.len() == count,
+        "{} Machines are {role:?}, not {count}",
+        members.len()
+    );
+    members.iter().map(|member| stage.machine_of(member)).collect()
 }
 
 /// The Cluster says that its control plane's components work.

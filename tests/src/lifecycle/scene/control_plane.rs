@@ -176,7 +176,8 @@ async fn left(stage: &Stage<'_>, count: usize) -> Result<()> {
     .await
 }
 
-fn no_longer_than_an_election(written: &Written) -> Result<()> {
+/// What a client may wait for whatever happens to members.
+pub fn no_longer_than_an_election(written: &Written) -> Result<()> {
     let gap = written.gap;
     ensure!(gap <= ELECTION, "the client waited {:.1} s", gap.as_secs_f64());
     Ok(())
