@@ -1,5 +1,5 @@
-//! What the API says of an install, asked all the time: the status's sentences with their times, the runs, and the UID of
-//! the new cluster's kube-system.
+//! What the API says of an install, watched all the time: the status's sentences with their times, the runs, and the UID
+//! of the new cluster's kube-system.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,15 +7,17 @@ use std::time::Duration;
 
 use crds::playbook_run::PlaybookRunStatus;
 use crds::{ClusterDeployment, PlaybookRun, conditions, names};
+use futures::{StreamExt, pin_mut};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
-use kube::api::{Api, ListParams};
+use kube::api::Api;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, ResourceExt};
 use tokio::task::JoinHandle;
 
 use crate::client::client_of;
 
-const INTERVAL: Duration = Duration::from_millis(200);
 /// How often the new cluster's own API is asked.
 const UID_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -53,22 +55,15 @@ impl Sight {
     /// Looks at the cluster of this name.
     pub fn of(client: &Client, namespace: &str, cluster: &str) -> Self {
         let view = Arc::new(Mutex::new(View::default()));
-        let looking = look(
-            client.clone(),
-            namespace.to_owned(),
-            cluster.to_owned(),
-            view.clone(),
-        );
-        let asking = ask(
-            client.clone(),
-            namespace.to_owned(),
-            cluster.to_owned(),
-            view.clone(),
-        );
-        Self {
-            view,
-            tasks: vec![tokio::spawn(looking), tokio::spawn(asking)],
-        }
+        let clusters = Api::namespaced(client.clone(), namespace);
+        let runs = Api::namespaced(client.clone(), namespace);
+        let secrets = Api::namespaced(client.clone(), namespace);
+        let tasks = vec![
+            tokio::spawn(watch_cluster(clusters, cluster.to_owned(), view.clone())),
+            tokio::spawn(watch_runs(runs, cluster.to_owned(), view.clone())),
+            tokio::spawn(ask(secrets, cluster.to_owned(), view.clone())),
+        ];
+        Self { view, tasks }
     }
 
     /// What has been seen so far.
@@ -119,7 +114,7 @@ impl View {
         }
     }
 
-    fn see(&mut self, cluster: Option<ClusterDeployment>, runs: Vec<PlaybookRun>) {
+    fn see(&mut self, cluster: Option<ClusterDeployment>) {
         if let Some(status) = cluster.as_ref().and_then(|cluster| cluster.status.as_ref()) {
             for condition in &status.conditions {
                 self.hear(&condition.message);
@@ -128,28 +123,42 @@ impl View {
             self.generation_waited |= status.pending_generation.is_some();
         }
         self.cluster = cluster;
-        self.runs
-            .extend(runs.into_iter().map(|run| (run.name_any(), run)));
     }
 }
 
-async fn look(client: Client, namespace: String, cluster: String, view: Arc<Mutex<View>>) {
-    let clusters: Api<ClusterDeployment> = Api::namespaced(client.clone(), &namespace);
-    let runs: Api<PlaybookRun> = Api::namespaced(client, &namespace);
-    let ours = ListParams::default().labels(&format!("{}={cluster}", names::label::CLUSTER));
-    loop {
+async fn watch_cluster(clusters: Api<ClusterDeployment>, name: String, view: Arc<Mutex<View>>) {
+    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let events = watcher(clusters, config).default_backoff();
+    pin_mut!(events);
+    let mut listed = None;
+    while let Some(event) = events.next().await {
         // An API that does not answer for a moment has told nothing.
-        if let (Ok(cluster), Ok(runs)) = (clusters.get_opt(&cluster).await, runs.list(&ours).await) {
-            view.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .see(cluster, runs.items);
+        let Ok(event) = event else { continue };
+        let mut view = view.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Event::Apply(cluster) => view.see(Some(cluster)),
+            Event::Delete(_) => view.see(None),
+            Event::Init => listed = None,
+            Event::InitApply(cluster) => listed = Some(cluster),
+            Event::InitDone => view.see(listed.take()),
         }
-        tokio::time::sleep(INTERVAL).await;
     }
 }
 
-async fn ask(client: Client, namespace: String, cluster: String, view: Arc<Mutex<View>>) {
-    let secrets: Api<Secret> = Api::namespaced(client, &namespace);
+async fn watch_runs(runs: Api<PlaybookRun>, cluster: String, view: Arc<Mutex<View>>) {
+    let config = watcher::Config::default().labels(&format!("{}={cluster}", names::label::CLUSTER));
+    let events = watcher(runs, config).default_backoff();
+    pin_mut!(events);
+    while let Some(event) = events.next().await {
+        // What is gone stays as it was seen last.
+        if let Ok(Event::Apply(run) | Event::InitApply(run)) = event {
+            let mut view = view.lock().unwrap_or_else(PoisonError::into_inner);
+            view.runs.insert(run.name_any(), run);
+        }
+    }
+}
+
+async fn ask(secrets: Api<Secret>, cluster: String, view: Arc<Mutex<View>>) {
     loop {
         if let Ok(Some(uid)) = kube_system(&secrets, &cluster).await {
             view.lock()
