@@ -54,6 +54,11 @@ mod scripts {
     }
 
     #[test]
+    fn an_import_that_fails_leaves_no_lock_in_containerd() {
+        play("images_import.py");
+    }
+
+    #[test]
     fn etcd_grows_from_one_to_three_and_back_under_a_writer_and_takes_up_what_was_cut_short() {
         play("etcd_members.py");
     }

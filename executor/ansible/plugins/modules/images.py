@@ -41,11 +41,13 @@ import threading
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import membership
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
-from ansible_collections.clusterwright.cluster.plugins.module_utils.command import run
+from ansible_collections.clusterwright.cluster.plugins.module_utils.command import Output, attempt
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 PINNED = "io.cri-containerd.pinned=pinned"
 # Ours are named for the image; programs' names have no slash.
 PREFIX = "image:"
+FAILED = "ImageImportFailed"
 
 
 def reference(artifact: dict) -> str:
@@ -53,7 +55,12 @@ def reference(artifact: dict) -> str:
 
 
 def ctr(*arguments: str, timeout: float = 300) -> str:
-    return run("ctr", "-n", "k8s.io", *arguments, reason="ImageImportFailed", timeout=timeout)
+    output = attempt("ctr", "-n", "k8s.io", *arguments, timeout=timeout)
+    if not output.ok:
+        # Its warnings stand before its error, and are longer.
+        error = "\n".join(line for line in output.err.splitlines() if "level=warning" not in line)
+        raise StepFailure(FAILED, f"ctr {' '.join(arguments[:2])}: {Output(output.code, output.out, error).said}")
+    return output.out
 
 
 def chosen(bundle: Bundle, params: dict) -> list:
@@ -92,6 +99,12 @@ def work(call) -> dict:
     if due and not call.check_mode:
         try:
             bundle.fetch_all(due, load)
+        except StepFailure as failure:
+            if failure.reason == FAILED:
+                # A write that fails on a full disk leaves its lock in containerd's memory, and every later import of the image
+                # would wait for it. It goes with the process; containers go on without it.
+                attempt("systemctl", "restart", "containerd.service", timeout=60)
+            raise
         finally:
             membership.save(membership.ARTIFACTS, records)
     return {"changed": bool(due), "imported": [reference(artifact) for artifact in due]}
