@@ -3,29 +3,26 @@
 //!
 //! A token that is given twice, or a lower one after a higher, would make two runs one to a guard, or be refused by it.
 
+mod answers;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::names::{annotation, condition};
-use crds::playbook_run::{HostResult, RunPhase};
-use crds::step::{Intent, Step as RunStep};
+use crds::step::Intent;
 use crds::{Host, PlaybookRun, conditions};
 use jiff::Timestamp;
 
 use super::Step;
 use super::deletion::until;
 use super::lock::HIGHEST;
-use super::runs::{self, BATCH};
+use super::runs::BATCH;
 use super::scene::Scene;
-use crate::attempts;
-use crate::{Next, naming};
+use crate::{Next, attempts};
+use answers::{answer, probe, probes, silent};
 
-/// Deadline of a probe.
-const TIMEOUT_SECONDS: i32 = 300;
 /// A machine that did not answer may know a higher token than all that did: opened without it, the lock leaves this much
 /// room.
 const ROOM: i64 = 1000;
-/// Machines that are named in a message.
-const NAMED: usize = 3;
 
 /// What is known of the last token.
 pub(super) enum Tokens {
@@ -185,101 +182,4 @@ fn claimed<'a>(scene: &Scene<'a>) -> BTreeMap<&'a str, &'a Host> {
     hosts
         .map(|host| (host.metadata.name.as_deref().unwrap_or_default(), *host))
         .collect()
-}
-
-/// The probes of ours that were made since the loss was noticed.
-fn probes<'a>(scene: &Scene<'a>, noticed: Timestamp) -> Vec<&'a PlaybookRun> {
-    let since = |run: &&PlaybookRun| {
-        let made = run.metadata.creation_timestamp.as_ref();
-        run.spec.intent == Intent::Probe
-            && scene.owns(&run.metadata)
-            && made.is_some_and(|made| made.0 >= noticed)
-    };
-    scene.observed.runs.iter().copied().filter(since).collect()
-}
-
-/// What a machine said of the highest token of its present claim, or why it said nothing; none: it was not asked.
-fn answer(host: &Host, name: &str, probes: &[&PlaybookRun]) -> Option<Result<i64, String>> {
-    let asked = probes
-        .iter()
-        .filter(|run| run.spec.hosts.iter().any(|asked| asked == name));
-    asked.map(|run| said(host, name, run)).max_by_key(|answer| {
-        // One answer is enough; of failures the last one is told.
-        answer.as_ref().map_or(-1, |token| *token)
-    })
-}
-
-fn said(host: &Host, name: &str, run: &PlaybookRun) -> Result<i64, String> {
-    let status = run.status.as_ref();
-    let result = status.and_then(|status| status.hosts.iter().find(|result| result.name == name));
-    let ended_well = status.and_then(|status| status.phase) == Some(RunPhase::Succeeded);
-    let epoch = host.spec.claim_epoch;
-    match result {
-        Some(HostResult {
-            failure: Some(failure),
-            ..
-        }) => Err(format!("{}: {}", failure.reason, failure.message)),
-        Some(result) if result.unreachable => Err("SSH does not answer".into()),
-        Some(HostResult {
-            fence: Some(fence), ..
-        }) if fence.epoch > epoch => Err(format!(
-            "its guard has seen claim epoch {}, and the Host says {epoch} (from an old backup?): set spec.claimEpoch of the Host to {}",
-            fence.epoch, fence.epoch
-        )),
-        Some(HostResult {
-            fence: Some(fence), ..
-        }) if fence.epoch == epoch && fence.token > HIGHEST => {
-            Err("its guard tells a token that nobody gives out".into())
-        }
-        Some(HostResult {
-            fence: Some(fence), ..
-        }) if fence.epoch == epoch => Ok(fence.token),
-        // No guard, or one of an earlier claim only.
-        Some(HostResult { fence: Some(_), .. }) => Ok(0),
-        Some(_) => Err("its guard was not asked".into()),
-        None if ended_well => Err("the probe has no result for it".into()),
-        None => Err(status
-            .and_then(|status| status.message.clone())
-            .unwrap_or_else(|| "the probe failed".into())),
-    }
-}
-
-/// Which machines have not answered, why, and what a person can do.
-fn silent(scene: &Scene<'_>, answers: &BTreeMap<&str, Result<i64, String>>) -> String {
-    let silent: Vec<String> = answers
-        .iter()
-        .filter_map(|(name, answer)| Some(format!("{name} ({})", answer.as_ref().err()?)))
-        .collect();
-    if silent.is_empty() {
-        return String::new();
-    }
-    let more = match silent.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!(
-        "no answer from {}{more}: mend that, or open it without them: kubectl annotate --overwrite cd {} {}={}",
-        silent[..silent.len().min(NAMED)].join(", "),
-        scene.name,
-        annotation::UNLOCK,
-        scene.generation()
-    )
-}
-
-/// A read-only look at machines; what their guards know comes with it.
-fn probe(scene: &Scene<'_>, hosts: &[&str], noticed: Timestamp, attempt: i32) -> PlaybookRun {
-    let noticed = noticed.to_string();
-    let parts = hosts.iter().copied().chain([noticed.as_str()]);
-    let name = naming::run(&scene.name, scene.uid(), Intent::Probe, parts, attempt);
-    let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
-    let mut run = runs::of_cluster(
-        scene,
-        &name,
-        Intent::Probe,
-        vec![RunStep::ProbeHost],
-        hosts,
-        attempt,
-    );
-    run.spec.timeout_seconds = TIMEOUT_SECONDS;
-    run
 }

@@ -1,0 +1,92 @@
+//! What the machines of a cluster were asked since its API fell silent, and the next probe of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::PlaybookRun;
+use crds::playbook_run::HostResult;
+use crds::step::{Intent, Step as RunStep};
+use jiff::Timestamp;
+
+use crate::cluster_deployment::scene::Scene;
+use crate::cluster_deployment::{Step, runs};
+use crate::{attempts, naming};
+
+/// Deadline of a probe.
+const TIMEOUT_SECONDS: i32 = 300;
+
+/// What the machines were last asked, since the API fell silent.
+pub(super) struct Asked<'a> {
+    pub last: BTreeMap<&'a str, Last>,
+    /// A probe is on its way.
+    pub under_way: bool,
+    /// How many there were.
+    pub probes: usize,
+}
+
+/// What came of asking one machine.
+pub(super) struct Last {
+    pub at: Timestamp,
+    pub answered: bool,
+}
+
+/// Whoever asked: what is known of etcd's members is known here.
+pub(super) fn asked<'a>(scene: &Scene<'_>, since: Timestamp, held: &BTreeSet<&'a str>) -> Asked<'a> {
+    let ours = |run: &&&PlaybookRun| {
+        let made = run.metadata.creation_timestamp.as_ref();
+        run.spec.intent == Intent::Probe
+            && scene.owns(&run.metadata)
+            && made.is_some_and(|made| made.0 >= since)
+    };
+    let probes: Vec<&&PlaybookRun> = scene.observed.runs.iter().filter(ours).collect();
+    let mut last: BTreeMap<&str, Last> = BTreeMap::new();
+    for run in probes.iter().filter(|run| attempts::is_over(run)) {
+        let results = run.status.iter().flat_map(|status| &status.hosts);
+        let Some(at) = attempts::ended_at(run) else {
+            continue;
+        };
+        for result in results {
+            let Some(host) = held.get(result.name.as_str()) else {
+                continue;
+            };
+            let is_newer = last.get(host).is_none_or(|known| known.at < at);
+            if is_newer {
+                let answered = !is_silent(result);
+                last.insert(host, Last { at, answered });
+            }
+        }
+    }
+    Asked {
+        last,
+        under_way: probes.iter().any(|run| !attempts::is_over(run)),
+        probes: probes.len(),
+    }
+}
+
+/// Whether nobody spoke: who refuses a key, or shows another one, is there.
+fn is_silent(result: &HostResult) -> bool {
+    let reason = result.failure.as_ref().map(|failure| failure.reason.as_str());
+    result.unreachable && matches!(reason, None | Some("Unreachable"))
+}
+
+/// A read-only look at all machines of the cluster.
+pub(super) fn probe(scene: &Scene<'_>, held: &BTreeSet<&str>, since: Timestamp, before: usize) -> Step {
+    let since = since.to_string();
+    let number = i32::try_from(before).unwrap_or(i32::MAX);
+    let taken = |name: &str| {
+        let mut runs = scene.observed.runs.iter();
+        runs.any(|run| run.metadata.name.as_deref() == Some(name))
+    };
+    let named = |number: i32| {
+        let parts = held.iter().copied().chain([since.as_str(), "lost"]);
+        naming::run(&scene.name, scene.uid(), Intent::Probe, parts, number)
+    };
+    // Old ones may be gone: no name comes twice.
+    let number = (number..)
+        .find(|number| !taken(&named(*number)))
+        .unwrap_or(number);
+    let hosts = held.iter().map(|host| (*host).to_owned()).collect();
+    let steps = vec![RunStep::ProbeHost];
+    let mut run = runs::of_cluster(scene, &named(number), Intent::Probe, steps, hosts, number);
+    run.spec.timeout_seconds = TIMEOUT_SECONDS;
+    Step::CreateRun(Box::new(run))
+}
