@@ -41,6 +41,9 @@ pub mod annotation {
     /// On a Machine, written by its set before it deletes it: why its Host is not to be claimed again, as JSON
     /// `{"reason": "JoinFailed", "message": "..."}`.
     pub const QUARANTINE: &str = "clusterwright.dev/quarantine";
+    /// On a Machine, written by the operator: since when it counts as lost, as a time (RFC 3339). Its cluster is built anew
+    /// without it, and without all Machines that were made before this time.
+    pub const LOST_SINCE: &str = "clusterwright.dev/lost-since";
     /// On a Machine: it is not repaired; any value.
     pub const SKIP_REMEDIATION: &str = "clusterwright.dev/skip-remediation";
     /// On a Host: ends its quarantine after a probe; its value is the generation it is meant for.

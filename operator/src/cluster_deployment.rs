@@ -206,6 +206,7 @@ fn cannot_be_taken_back(step: &Step) -> bool {
             | Step::DeleteMachine(_)
             | Step::DeleteCluster(_)
             | Step::ForceRemoveMachine(_)
+            | Step::ForgetMachine { .. }
             | Step::RemoveFinalizer
     )
 }
@@ -300,7 +301,8 @@ async fn execute(ctx: &Context, deployment: &ClusterDeployment, step: &Step) -> 
         Step::ApplyMachineSet { name, object } => apply_set(ctx, deployment, name, object).await,
         Step::DeleteMachineSet(set) => execute::delete(ctx, &**set, None).await,
         Step::DeleteMachine(machine) => execute::delete(ctx, &**machine, None).await,
-        Step::ForceRemoveMachine(machine) => force_remove(ctx, machine).await,
+        Step::ForceRemoveMachine(machine) => force_remove(ctx, machine, None).await,
+        Step::ForgetMachine { machine, since } => force_remove(ctx, machine, Some(*since)).await,
         Step::CreateRun(run) => match execute::create_once(ctx, &**run).await? {
             Creation::Made | Creation::Ours => Ok(()),
             Creation::Foreign => Err(Error::Failed {
@@ -328,10 +330,14 @@ async fn apply_set(
     applied.map(drop).doing(|| format!("apply MachineSet {name}"))
 }
 
-/// A person said of the whole cluster what is said of one of its machines here.
-async fn force_remove(ctx: &Context, machine: &Machine) -> Result<(), Error> {
+/// A person said of the whole cluster what is said of one of its machines here; or it is lost, since then.
+async fn force_remove(ctx: &Context, machine: &Machine, lost: Option<Timestamp>) -> Result<(), Error> {
     let generation = machine.metadata.generation.unwrap_or_default().to_string();
-    let patch = json!({ "metadata": { "annotations": { names::annotation::FORCE_REMOVE: generation } } });
+    let mut annotations = json!({ names::annotation::FORCE_REMOVE: generation });
+    if let Some(since) = lost {
+        annotations[names::annotation::LOST_SINCE] = json!(since.to_string());
+    }
+    let patch = json!({ "metadata": { "annotations": annotations } });
     execute::patch_if_unchanged(ctx, machine, patch).await.map(drop)
 }
 

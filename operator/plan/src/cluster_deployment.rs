@@ -115,6 +115,13 @@ pub enum Step {
     DeleteMachine(Box<Machine>),
     /// Ask that this very Machine be forgotten although its Host cannot be cleaned.
     ForceRemoveMachine(Box<Machine>),
+    /// Write on this very Machine since when it counts as lost, and that it is to be forgotten.
+    ForgetMachine {
+        /// The Machine.
+        machine: Box<Machine>,
+        /// Since when.
+        since: Timestamp,
+    },
     /// Make this run, once.
     CreateRun(Box<PlaybookRun>),
     /// Ask this run to stop.
@@ -183,11 +190,12 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
     // Machines are made, and runs asked for, once the lock is there: with it a new cluster is told from one whose status
     // was lost.
     let known = matches!(tokens, Tokens::Known(_));
-    let works = problem.is_none() && !observed.deployment.spec.paused && known;
+    let may_work = problem.is_none() && !observed.deployment.spec.paused;
+    let works = may_work && known;
     if problem.as_ref().is_some_and(|problem| problem.ends_unseen) {
         next = next.or_sooner(Next::after_seconds(LOOK_AGAIN_SECONDS));
     }
-    let rebuild = rebuild::of(&scene, works);
+    let rebuild = rebuild::of(&scene, may_work, known);
     let works = works && !rebuild.stops;
     let mut work = Work {
         lock,

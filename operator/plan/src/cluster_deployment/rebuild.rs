@@ -2,17 +2,19 @@
 //! forgotten, others take their places, and the cluster is installed anew under its name and with its keys.
 //!
 //! Lost is what nobody has answered for: neither the API nor any machine, for long enough, in probes of all of them. From
-//! the moment when the condition `Rebuilding` is written, machines older than that moment are of the past; everything
-//! else follows from it and may be cut off at any point.
+//! the moment when the condition `Rebuilding` is written, machines older than that moment are of the past. The moment is
+//! written on each of them before anything is done, and a status that is lost is made from that again: once they are all
+//! gone, the cluster is one that was never installed. So everything may be cut off, and forgotten, at any point.
 
 mod asked;
 mod forgetting;
 mod loss;
 
 use crds::conditions::{self, Statement};
-use crds::names::condition;
+use crds::names::{annotation, condition};
 use crds::{ClusterDeployment, ClusterDeploymentStatus, Machine};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::Step;
 use super::lack::Lack;
@@ -32,6 +34,8 @@ pub(super) struct Rebuild {
     pub lack: Option<Lack>,
     /// Nothing else is done meanwhile.
     pub stops: bool,
+    /// Since when machines are of the past.
+    since: Option<Timestamp>,
 }
 
 impl Rebuild {
@@ -43,6 +47,24 @@ impl Rebuild {
             ours.contains(&type_) && !stated
         };
         status.conditions.retain(|there| !is_over(&there.type_));
+        let known = conditions::find(&status.conditions, condition::REBUILDING);
+        if let Some(since) = self
+            .since
+            .filter(|_| known.is_none_or(|known| known.status != "True"))
+        {
+            // A status that was lost: it did not begin only now.
+            status
+                .conditions
+                .retain(|there| there.type_ != condition::REBUILDING);
+            status.conditions.push(Condition {
+                type_: condition::REBUILDING.into(),
+                status: "True".into(),
+                reason: "Rebuilding".into(),
+                message: String::new(),
+                observed_generation: None,
+                last_transition_time: Time(since),
+            });
+        }
         statements.extend(self.statements.iter().cloned().map(|statement| Statement {
             message: cut(statement.message),
             ..statement
@@ -63,26 +85,45 @@ pub(super) fn restore(_: &ClusterDeployment) -> Restore {
     Restore::Nothing
 }
 
-pub(super) fn of(scene: &Scene<'_>, works: bool) -> Rebuild {
-    if let Some(since) = begun(scene.deployment) {
-        return forgetting::goes_on(scene, since, works);
+/// Decides. That a cluster is lost is seen, and its machines are forgotten, also while its lock is closed: dead machines
+/// cannot tell what would open it, and none of their tokens is of use to others.
+pub(super) fn of(scene: &Scene<'_>, may_work: bool, lock_is_open: bool) -> Rebuild {
+    if let Some(since) = begun(scene.deployment, scene.observed.machines) {
+        return forgetting::goes_on(scene, since, may_work);
     }
     match silent_since(scene) {
-        Some(since) if scene.installed.is_some() => loss::look(scene, since, works),
+        Some(since) if scene.installed.is_some() => loss::look(scene, since, may_work, lock_is_open),
         _ => Rebuild::default(),
     }
 }
 
-/// When the machines of a cluster that is being rebuilt began to be of the past.
-fn begun(deployment: &ClusterDeployment) -> Option<Timestamp> {
-    let status = deployment.status.as_ref()?;
-    let rebuilding = conditions::find(&status.conditions, condition::REBUILDING)?;
-    (rebuilding.status == "True").then_some(rebuilding.last_transition_time.0)
+/// When the machines of a cluster that is being rebuilt began to be of the past: as the cluster says, or one of them.
+fn begun(deployment: &ClusterDeployment, machines: &[&Machine]) -> Option<Timestamp> {
+    let conditions = deployment.status.as_ref().map(|status| &status.conditions);
+    let told = conditions.and_then(|conditions| conditions::find(conditions, condition::REBUILDING));
+    let told = told.filter(|told| told.status == "True");
+    let told = told.map(|told| told.last_transition_time.0);
+    told.or_else(|| machines.iter().filter_map(|machine| lost_since(machine)).max())
+}
+
+/// Since when a Machine counts as lost, as is written on it.
+fn lost_since(machine: &Machine) -> Option<Timestamp> {
+    let annotations = machine.metadata.annotations.as_ref()?;
+    annotations.get(annotation::LOST_SINCE)?.parse().ok()
+}
+
+/// Whether a Machine is one of those that a rebuild forgets.
+pub(super) fn is_of_the_past(
+    deployment: &ClusterDeployment,
+    machines: &[&Machine],
+    machine: &Machine,
+) -> bool {
+    begun(deployment, machines).is_some_and(|since| is_old(machine, since))
 }
 
 /// An install that is not younger than this is of the past: the machines that it was of are forgotten.
 pub(super) fn anew_since(deployment: &ClusterDeployment, machines: &[&Machine]) -> Option<Timestamp> {
-    let since = begun(deployment)?;
+    let since = begun(deployment, machines)?;
     machines
         .iter()
         .all(|machine| !is_old(machine, since))

@@ -10,6 +10,7 @@ mod lost_lock;
 mod pauses;
 mod pool;
 mod rebuild;
+mod rebuild_cut_off;
 mod world;
 
 use crds::cluster_deployment::{DeletionPolicy, LockMode};

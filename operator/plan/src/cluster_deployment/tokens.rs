@@ -9,14 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::names::{annotation, condition};
 use crds::step::Intent;
-use crds::{Host, PlaybookRun, conditions};
-use jiff::Timestamp;
+use crds::{Host, Machine, PlaybookRun, conditions};
 
-use super::Step;
 use super::deletion::until;
 use super::lock::HIGHEST;
 use super::runs::BATCH;
 use super::scene::Scene;
+use super::{Step, rebuild};
 use crate::{Next, attempts};
 use answers::{answer, probe, probes, silent};
 
@@ -168,9 +167,13 @@ fn known_to_runs(scene: &Scene<'_>) -> i64 {
     highest.unwrap_or_default() + i64::try_from(untold.count()).unwrap_or_default()
 }
 
-/// Hosts that the cluster's Machines hold, by name.
+/// Hosts that the cluster's Machines hold, by name; without those of machines that a rebuild forgets, on which no run will
+/// ever begin under their present claims.
 fn claimed<'a>(scene: &Scene<'a>) -> BTreeMap<&'a str, &'a Host> {
-    let machines = scene.observed.machines.iter();
+    let observed = scene.observed;
+    let goes_on =
+        |machine: &&&Machine| !rebuild::is_of_the_past(observed.deployment, observed.machines, machine);
+    let machines = observed.machines.iter().filter(goes_on);
     let uids: BTreeSet<&str> = machines
         .filter_map(|machine| machine.metadata.uid.as_deref())
         .collect();

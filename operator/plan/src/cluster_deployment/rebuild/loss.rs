@@ -19,7 +19,7 @@ use crate::sentence::count;
 const PERIOD_SECONDS: (i64, i64) = (30, 300);
 
 /// Asks the machines of a cluster whose API is silent, and counts how long nobody has answered.
-pub(super) fn look(scene: &Scene<'_>, api_since: Timestamp, works: bool) -> Rebuild {
+pub(super) fn look(scene: &Scene<'_>, api_since: Timestamp, may_work: bool, lock_is_open: bool) -> Rebuild {
     let recovery = &scene.deployment.spec.recovery;
     let after = SignedDuration::from_secs(recovery.lost_after_seconds.into());
     let held: BTreeSet<&str> = members(scene).filter_map(Member::host_name).collect();
@@ -48,7 +48,8 @@ pub(super) fn look(scene: &Scene<'_>, api_since: Timestamp, works: bool) -> Rebu
         .copied()
         .filter(|host| due_at(host) <= scene.observed.now)
         .collect();
-    if works && !asked.under_way {
+    // While the lock is closed, the machines are asked for what would open it: that is an answer, too.
+    if may_work && lock_is_open && !asked.under_way {
         match held.iter().map(due_at).min() {
             _ if !due.is_empty() => rebuild.steps.push(probe(scene, &due, api_since, asked.probes)),
             Some(next) => rebuild.next = Some(until(scene, next)),
@@ -60,7 +61,7 @@ pub(super) fn look(scene: &Scene<'_>, api_since: Timestamp, works: bool) -> Rebu
         count(held.len(), "machine")
     );
     if is_lost {
-        lost(scene, &mut rebuild, &who, works);
+        lost(scene, &mut rebuild, &who, may_work);
     } else if silent || (old.is_some() && !answered) {
         let at = since + after;
         let message = format!(
@@ -75,7 +76,7 @@ pub(super) fn look(scene: &Scene<'_>, api_since: Timestamp, works: bool) -> Rebu
     rebuild
 }
 
-fn lost(scene: &Scene<'_>, rebuild: &mut Rebuild, who: &str, works: bool) {
+fn lost(scene: &Scene<'_>, rebuild: &mut Rebuild, who: &str, may_work: bool) {
     let state = |message: &str| {
         Statement::new(
             condition::MACHINES_LOST,
@@ -85,7 +86,7 @@ fn lost(scene: &Scene<'_>, rebuild: &mut Rebuild, who: &str, works: bool) {
         )
     };
     match scene.deployment.spec.recovery.strategy {
-        RecoveryStrategy::Rebuild if works => {
+        RecoveryStrategy::Rebuild if may_work => {
             // Written down first; what is removed is told by it.
             let message =
                 format!("all machines are lost: {who}; the cluster is built anew, empty, on others");

@@ -3,6 +3,8 @@
 mod api;
 mod etcd;
 mod executor;
+mod mishap;
+mod passes;
 mod pods;
 mod promises;
 
@@ -15,7 +17,8 @@ use crds::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
-use crate::cluster::NodeSeen;
+pub use mishap::{Kind, Mishap};
+
 use crate::settles::settles;
 use crate::{cluster_deployment, machine, machine_set};
 
@@ -36,7 +39,7 @@ pub enum Fate {
     Canceled,
 }
 
-/// Anything that is written.
+/// Anything that is written; Machines by their UIDs.
 #[derive(Clone, Debug)]
 pub enum Write {
     Deployment(cluster_deployment::Step),
@@ -47,6 +50,7 @@ pub enum Write {
     MachineStatus(String, Box<crds::MachineStatus>),
 }
 
+#[derive(Clone)]
 pub struct World {
     now: Timestamp,
     made: u64,
@@ -80,12 +84,20 @@ pub struct World {
     pub deleted_nodes: Vec<String>,
     /// Hosts of etcd's members.
     pub voters: BTreeSet<String>,
-    /// How often a cluster was begun.
+    /// How often a cluster was begun; the last of them is the one that answers.
     pub inits: usize,
-    /// For want of a majority of etcd's members.
-    api_is_lost: bool,
-    /// How often it was begun anew.
-    pub rebuilds: usize,
+    /// Hosts on which one was begun, and which were not cleaned since.
+    pub begun_on: BTreeSet<String>,
+    /// The first control plane of each run, as it was when the run began.
+    first_of: BTreeMap<String, String>,
+    /// An API server has been made for the etcd that there is.
+    serves: bool,
+    /// Every run that began, with how many Hosts.
+    pub begun_runs: BTreeMap<String, (Intent, usize)>,
+    /// What the Jobs of runs remember of how they ended.
+    jobs: BTreeMap<String, crds::PlaybookRunStatus>,
+    /// How many writes there were.
+    pub written: usize,
     /// The cluster's API does not answer.
     pub api_lost: bool,
     /// Nodes whose kubelet is silent.
@@ -136,8 +148,12 @@ impl World {
             deleted_nodes: Vec::new(),
             voters: BTreeSet::new(),
             inits: 0,
-            api_is_lost: false,
-            rebuilds: 0,
+            begun_on: BTreeSet::new(),
+            first_of: BTreeMap::new(),
+            serves: false,
+            begun_runs: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            written: 0,
             api_lost: false,
             silent_nodes: BTreeSet::new(),
             cordoned: BTreeSet::new(),
@@ -268,76 +284,7 @@ impl World {
     }
 
     fn writes(&self) -> Vec<Write> {
-        let mut writes = Vec::new();
-        let (sets, machines): (Vec<_>, Vec<_>) = (self.sets.iter().collect(), self.machines.iter().collect());
-        let (hosts, runs): (Vec<_>, Vec<_>) = (self.hosts.iter().collect(), self.runs.iter().collect());
-        if !self.gone {
-            let plan = cluster_deployment::plan(&cluster_deployment::Observed {
-                now: self.now,
-                deployment: &self.deployment,
-                sets: &sets,
-                machines: &machines,
-                hosts: &hosts,
-                runs: &runs,
-                policies: &self.policies.iter().collect::<Vec<_>>(),
-                deployments: &self.others.iter().collect::<Vec<_>>(),
-                library: self.library.as_ref(),
-                cluster: self.cluster.as_ref(),
-                pki: self.pki,
-                kubeconfig: self.kubeconfig,
-            });
-            writes.extend(plan.steps.into_iter().map(Write::Deployment));
-            if self.deployment.status.as_ref() != Some(&plan.status) {
-                writes.push(Write::DeploymentStatus(Box::new(plan.status)));
-            }
-        }
-        let deployment = (!self.gone).then_some(&self.deployment);
-        for set in &self.sets {
-            let plan = machine_set::plan(&machine_set::Observed {
-                now: self.now,
-                set,
-                deployment,
-                machines: &machines,
-                hosts: &hosts,
-                runs: &runs,
-            });
-            writes.extend(plan.steps.into_iter().map(Write::Set));
-            if set.status.as_ref() != Some(&plan.status) {
-                writes.push(Write::SetStatus(
-                    set.metadata.name.clone().unwrap(),
-                    Box::new(plan.status),
-                ));
-            }
-        }
-        let installed = deployment.and_then(|deployment| deployment.status.as_ref()?.installed_at.as_ref());
-        let installed = installed.filter(|_| !self.api_lost);
-        let nodes: Option<Vec<NodeSeen>> = installed
-            .filter(|_| self.has_quorum())
-            .map(|_| self.nodes.iter().map(|name| self.node(name)).collect());
-        for machine in &self.machines {
-            let drain = self.drain_of(machine);
-            let plan = machine::plan(&machine::Observed {
-                now: self.now,
-                machine,
-                deployment,
-                machines: &machines,
-                hosts: &hosts,
-                runs: &runs,
-                nodes: nodes.as_deref(),
-                cluster: self.cluster.as_ref(),
-                drain: Some(&drain),
-            });
-            let name = machine.metadata.name.clone().unwrap();
-            writes.extend(
-                plan.steps
-                    .into_iter()
-                    .map(|step| Write::Machine(name.clone(), step)),
-            );
-            if machine.status.as_ref() != Some(&plan.status) {
-                writes.push(Write::MachineStatus(name, Box::new(plan.status)));
-            }
-        }
-        writes
+        self.passes(self).into_iter().flatten().collect()
     }
 }
 

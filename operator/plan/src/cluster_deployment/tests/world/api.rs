@@ -1,6 +1,6 @@
 //! What the API server and the garbage collector make of what is written.
 
-use crds::{Host, Machine, MachineSet};
+use crds::{Cluster, Host, Machine, MachineSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{World, Write, owned};
@@ -43,7 +43,7 @@ impl World {
                     machine.spec.kubernetes_version = version;
                 }
             }
-            Write::Machine(name, step) => self.apply_to_machine(&name, step),
+            Write::Machine(uid, step) => self.apply_to_machine(&uid, step),
             Write::DeploymentStatus(status) => self.deployment.status = Some(*status),
             Write::SetStatus(name, status) => {
                 if let Some(set) = self
@@ -54,8 +54,8 @@ impl World {
                     set.status = Some(*status);
                 }
             }
-            Write::MachineStatus(name, status) => {
-                if let Some(machine) = self.machine(&name) {
+            Write::MachineStatus(uid, status) => {
+                if let Some(machine) = self.machine_of(&uid) {
                     machine.status = Some(*status);
                 }
             }
@@ -66,6 +66,12 @@ impl World {
         self.machines
             .iter_mut()
             .find(|machine| machine.metadata.name.as_deref() == Some(name))
+    }
+
+    fn machine_of(&mut self, uid: &str) -> Option<&mut Machine> {
+        self.machines
+            .iter_mut()
+            .find(|machine| machine.metadata.uid.as_deref() == Some(uid))
     }
 
     pub(super) fn mark_deleted(&mut self, deleted: &Machine) {
@@ -94,15 +100,17 @@ impl World {
             }
             Step::ApplyCluster(cluster) => {
                 let mut cluster = *cluster;
-                self.stamp(&mut cluster.metadata);
-                self.cluster = Some(cluster);
+                match &mut self.cluster {
+                    Some(there) => there.spec = cluster.spec,
+                    None => {
+                        self.stamp(&mut cluster.metadata);
+                        self.cluster = Some(cluster);
+                    }
+                }
             }
-            Step::DeleteCluster(_) => {
-                self.cluster = None;
-                self.api_lost = false;
-                self.rebuilds += 1;
-                self.voters.clear();
-                self.nodes.clear();
+            Step::DeleteCluster(cluster) => {
+                let is_it = |there: &Cluster| there.metadata.uid == cluster.metadata.uid;
+                self.cluster = self.cluster.take().filter(|there| !is_it(there));
             }
             Step::ApplyMachineSet { name, object } => {
                 let found = self
@@ -145,6 +153,15 @@ impl World {
                     annotations.insert(crds::names::annotation::FORCE_REMOVE.into(), generation);
                 }
             }
+            Step::ForgetMachine { machine, since } => {
+                let uid = machine.metadata.uid.clone().unwrap_or_default();
+                if let Some(machine) = self.machine_of(&uid) {
+                    let generation = machine.metadata.generation.unwrap_or_default().to_string();
+                    let annotations = machine.metadata.annotations.get_or_insert_default();
+                    annotations.insert(crds::names::annotation::FORCE_REMOVE.into(), generation);
+                    annotations.insert(crds::names::annotation::LOST_SINCE.into(), since.to_string());
+                }
+            }
             Step::CreateRun(run) => {
                 let mut run = *run;
                 self.check_change(&run);
@@ -179,11 +196,11 @@ impl World {
         }
     }
 
-    pub(super) fn apply_to_machine(&mut self, name: &str, step: machine::Step) {
+    pub(super) fn apply_to_machine(&mut self, uid: &str, step: machine::Step) {
         use machine::Step;
         match step {
             Step::AddFinalizer => {
-                if let Some(machine) = self.machine(name) {
+                if let Some(machine) = self.machine_of(uid) {
                     machine.metadata.finalizers = Some(vec![crds::names::finalizer::MACHINE.into()]);
                 }
             }
@@ -202,14 +219,11 @@ impl World {
             }
             Step::SetHost(host) => {
                 // As in one pass: what follows a refused claim is not carried out.
-                let uid = self
-                    .machine(name)
-                    .and_then(|machine| machine.metadata.uid.clone());
                 let held = self.hosts.iter().any(|candidate| {
                     candidate.metadata.name.as_ref() == Some(&host.name)
-                        && candidate.spec.claim_ref.as_ref().map(|claim| claim.uid.clone()) == uid
+                        && candidate.spec.claim_ref.as_ref().map(|claim| claim.uid.as_str()) == Some(uid)
                 });
-                if let Some(machine) = self.machine(name).filter(|_| held) {
+                if let Some(machine) = self.machine_of(uid).filter(|_| held) {
                     machine.spec.host_ref.get_or_insert(host);
                 }
             }
@@ -237,7 +251,7 @@ impl World {
             }
             Step::RemoveFinalizer => self
                 .machines
-                .retain(|machine| machine.metadata.name.as_deref() != Some(name)),
+                .retain(|machine| machine.metadata.uid.as_deref() != Some(uid)),
         }
     }
 

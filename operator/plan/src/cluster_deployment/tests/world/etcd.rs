@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crds::PlaybookRun;
 use crds::cluster::ClusterStatus;
+use crds::conditions::{self, Statement};
 use crds::names::condition;
 use crds::step::{Intent, Role, Step as RunStep};
 
@@ -33,19 +34,46 @@ impl World {
         self.voters.is_empty() || alive > self.voters.len() / 2
     }
 
-    /// What the Cluster object says of the API.
+    /// Whether an API server of the newest cluster answers.
+    pub fn api_answers(&self) -> bool {
+        self.serves && self.has_quorum() && !self.api_lost
+    }
+
+    /// Which cluster it is that answers, or did.
+    pub(super) fn api_uid(&self) -> String {
+        format!("town-{}", self.inits)
+    }
+
+    /// What the Cluster object says of the API: it knows again which cluster it has seen.
     pub(super) fn look_at_api(&mut self) {
-        let (up, now) = (self.has_quorum(), self.time());
-        let was_lost = std::mem::replace(&mut self.api_is_lost, !up);
-        if let Some(cluster) = &mut self.cluster
-            && (was_lost || !up)
-        {
-            let status = cluster.status.get_or_insert_with(ClusterStatus::default);
-            status.unreachable_since = match up {
-                true => None,
-                false => status.unreachable_since.clone().or(Some(now)),
-            };
+        let (answers, uid, now) = (self.api_answers(), self.api_uid(), self.time());
+        let Some(cluster) = self.cluster.as_mut().filter(|_| self.kubeconfig) else {
+            return;
+        };
+        let status = cluster.status.get_or_insert_with(ClusterStatus::default);
+        let is_another = status.cluster_uid.as_ref().is_some_and(|known| *known != uid);
+        let (reached, reason) = match answers {
+            false => (Some(false), "ConnectionRefused"),
+            true if is_another => (None, "ClusterIdentityChanged"),
+            true => (Some(true), "ApiAnswers"),
+        };
+        if reached == Some(true) {
+            status.cluster_uid = Some(uid);
         }
+        status.unreachable_since = match answers {
+            true => None,
+            false => status.unreachable_since.clone().or(Some(now.clone())),
+        };
+        let reachable = Statement::new(condition::REACHABLE, reached, reason, "");
+        status.conditions = conditions::state(&status.conditions, &[reachable], None, &now);
+    }
+
+    /// The Host of the machine that begins a cluster, as its status says.
+    pub(super) fn first_host(&self) -> Option<String> {
+        let first = self.deployment.status.as_ref()?.first_control_plane.as_ref()?;
+        let machines = &mut self.machines.iter();
+        let first = machines.find(|machine| machine.metadata.name.as_ref() == Some(first))?;
+        Some(first.spec.host_ref.as_ref()?.name.clone())
     }
 
     fn etcd_hosts(&self, run: &PlaybookRun) -> BTreeSet<String> {
@@ -76,14 +104,16 @@ impl World {
             place.is_some_and(|place| place < done)
         };
         let members = self.etcd_hosts(run);
-        if did(RunStep::ControlPlane) && run.spec.intent == Intent::Install {
-            self.inits += 1;
-        }
         if did(RunStep::Etcd) {
             if run.spec.intent == Intent::Install {
+                // Without any of those that were there it is another etcd, which no API server knows.
+                self.serves &= members.iter().any(|host| self.voters.contains(host));
                 self.voters.clear();
             }
             self.voters.extend(members.iter().cloned());
+        }
+        if did(RunStep::ControlPlane) && run.spec.intent == Intent::Install {
+            self.begin_cluster(run);
         }
         if did(RunStep::RemoveEtcdMember) {
             assert!(self.has_quorum(), "a member is taken out without a majority");
@@ -109,6 +139,23 @@ impl World {
                     "{host} is cleaned and still a member"
                 );
             }
+        }
+    }
+
+    /// The first control plane begins a cluster, once: what was begun there is not begun again.
+    fn begin_cluster(&mut self, run: &PlaybookRun) {
+        let first = self.first_of.get(run.metadata.name.as_deref().unwrap()).cloned();
+        let first = first.unwrap_or_else(|| run.spec.hosts[0].clone());
+        let other = run.spec.hosts.iter().find(|host| self.begun_on.contains(*host));
+        assert!(
+            other.is_none_or(|other| *other == first),
+            "a cluster is begun on {first}, and was on {other:?}"
+        );
+        let is_new = self.begun_on.insert(first);
+        self.inits += usize::from(is_new);
+        if is_new || !self.serves {
+            (self.serves, self.api_lost) = (true, false);
+            self.nodes.clear();
         }
     }
 

@@ -15,6 +15,10 @@ impl World {
     /// Time passes, runs that hold the lock begin and end, probes answer, and spare Hosts are found clean.
     pub(super) fn environment(&mut self) {
         self.now += SignedDuration::from_secs(700);
+        // How a run ended is known to its Job.
+        for run in self.runs.iter_mut().filter(|run| run.status.is_none()) {
+            run.status = self.jobs.get(run.metadata.name.as_deref().unwrap()).cloned();
+        }
         for index in 0..self.runs.len() {
             let run = &self.runs[index];
             if attempts::is_over(run) {
@@ -35,6 +39,10 @@ impl World {
         self.look_at_api();
         for host in &mut self.hosts {
             let name = host.metadata.name.clone().unwrap();
+            if host.status.is_none() {
+                host.status = Some(found_ready());
+                written(&mut host.metadata);
+            }
             let status = host.status.as_mut().unwrap();
             if host.spec.claim_ref.is_none()
                 && !self.dirty.contains(&name)
@@ -64,6 +72,12 @@ impl World {
             return self.end(index, RunPhase::Failed, "HostNotInCluster", 0);
         }
         self.check_reset(run);
+        self.check_install(run);
+        self.check_held(run);
+        let first = self.first_host();
+        let work = (run.spec.intent, run.spec.hosts.len());
+        self.begun_runs.insert(name.clone(), work);
+        self.first_of.extend(first.map(|first| (name.clone(), first)));
         for host in &run.spec.hosts {
             let found = self
                 .hosts
@@ -104,7 +118,16 @@ impl World {
         };
         let results = hosts.iter().map(result).collect();
         self.end(index, RunPhase::Succeeded, "Complete", 1);
-        self.runs[index].status.as_mut().unwrap().hosts = results;
+        self.tell(index, |status| status.hosts = results);
+    }
+
+    /// The executor's own words, beside how it ended.
+    fn tell(&mut self, index: usize, say: impl FnOnce(&mut PlaybookRunStatus)) {
+        let run = &mut self.runs[index];
+        let status = run.status.as_mut().unwrap();
+        say(status);
+        let remembered = (run.metadata.name.clone().unwrap(), status.clone());
+        self.jobs.extend([remembered]);
     }
 
     /// Records how a run ended, with so many of its steps done.
@@ -137,6 +160,8 @@ impl World {
             None,
             &finished,
         );
+        let remembered = (run.metadata.name.clone().unwrap(), status.clone());
+        self.jobs.extend([remembered]);
     }
 
     pub(super) fn next_fate(&mut self, host: &str) -> Fate {
@@ -182,7 +207,7 @@ impl World {
             self.touch_hosts(&run, resets, done);
             self.end(index, RunPhase::Canceled, reason, done);
             let results = run.spec.hosts.iter().map(|host| failed(host, "", reason));
-            self.runs[index].status.as_mut().unwrap().hosts = results.collect();
+            self.tell(index, |status| status.hosts = results.collect());
             return;
         }
         let refuses = self.refuses(&run);
@@ -226,6 +251,7 @@ impl World {
             };
             if resets && *fate == Fate::Well {
                 self.dirty.remove(host);
+                self.begun_on.remove(host);
                 result.clean = Some(true);
             } else if !resets {
                 self.dirty.insert(host.clone());
@@ -244,6 +270,7 @@ impl World {
                 .max()
                 .unwrap_or_default(),
         };
+        self.etcd_after(&run, done);
         for result in &mut results {
             let well = result.failure.is_none();
             if well && !whole && !resets {
@@ -258,11 +285,11 @@ impl World {
         };
         self.done
             .extend(run.spec.hosts.iter().map(|host| (host.clone(), done)));
-        self.etcd_after(&run, done);
         self.end(index, phase, reason, done);
-        let status = self.runs[index].status.as_mut().unwrap();
-        status.retriable = (phase == RunPhase::Failed).then_some(true);
-        status.hosts = results;
+        self.tell(index, |status| {
+            status.retriable = (phase == RunPhase::Failed).then_some(true);
+            status.hosts = results;
+        });
     }
 
     pub(super) fn is_held(&self, host: &str) -> bool {
@@ -300,6 +327,12 @@ impl World {
         });
         machine.map(|machine| machine.spec.role)
     }
+}
+
+/// What a probe makes of a spare Host that is well, but for how clean it is.
+fn found_ready() -> crds::HostStatus {
+    let text = "{conditions: [{type: Ready, status: 'True', reason: Available, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}]}";
+    serde_yaml::from_str(text).unwrap()
 }
 
 fn failed(host: &str, step: &str, reason: &str) -> HostResult {

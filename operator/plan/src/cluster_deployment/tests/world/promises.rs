@@ -1,9 +1,11 @@
 //! What must be so at every turn.
 
+use std::collections::BTreeSet;
+
 use crds::cluster_deployment::{DeletionPolicy, LockMode};
 use crds::host::Quarantine;
 use crds::playbook_run::RunPhase;
-use crds::step::Intent;
+use crds::step::{Intent, Role, Step};
 use crds::{Host, PlaybookRun};
 
 use super::World;
@@ -34,6 +36,7 @@ impl World {
                 assert_eq!(both, None, "two runs for one host");
             }
         }
+        self.check_one_change();
         let operations = self
             .deployment
             .status
@@ -50,10 +53,10 @@ impl World {
             run.spec.intent == Intent::Install
                 && run.status.as_ref().and_then(|status| status.phase) == Some(RunPhase::Succeeded)
         });
-        assert!(
-            installs.count() <= 1 + self.rebuilds,
-            "a cluster is installed once"
-        );
+        let mut installed = BTreeSet::new();
+        for host in installs.flat_map(|run| attempts::marks(run).into_values()) {
+            assert!(installed.insert(host.uid), "a cluster is installed once");
+        }
         for host in self.hosts.iter().filter(|host| host.spec.claim_ref.is_some()) {
             assert!(
                 host.metadata
@@ -63,6 +66,28 @@ impl World {
             );
         }
     }
+
+    /// Of the machines of a cluster that stands, one control plane or etcd machine at most is changed at a time.
+    fn check_one_change(&self) {
+        let status = self.deployment.status.as_ref();
+        if status.is_none_or(|status| status.installed_at.is_none()) {
+            return;
+        }
+        let is_of_council = |host: &&String| self.role_of(host).is_some_and(|role| role != Role::Worker);
+        let changes = |run: &&PlaybookRun| {
+            let kind = matches!(run.spec.intent, Intent::Join | Intent::Remove | Intent::Repair);
+            let tells =
+                run.spec.steps.contains(&Step::EtcdEndpoints) || run.spec.steps.contains(&Step::LoadBalancer);
+            kind && !tells && !attempts::is_over(run) && !attempts::marks(run).is_empty()
+        };
+        let changed = self.runs.iter().filter(changes);
+        let changed: Vec<&String> = changed
+            .flat_map(|run| &run.spec.hosts)
+            .filter(is_of_council)
+            .collect();
+        assert!(changed.len() <= 1, "{changed:?} change at a time");
+    }
+
     /// A Host that is not clean is never given back as if it were, but for a cluster that leaves its machines as they are.
     pub(super) fn check_release(&self, host: &Host, quarantine: Option<&Quarantine>) {
         let name = host.metadata.name.as_deref().unwrap_or_default();
@@ -71,6 +96,31 @@ impl World {
         assert!(
             quarantine.is_some() || !self.dirty.contains(name) || detached || self.gone,
             "Host {name} is given back as if it were clean"
+        );
+    }
+
+    /// A run of ours works on machines that hold their Hosts, and on no others.
+    pub(super) fn check_held(&self, run: &PlaybookRun) {
+        for (name, mark) in attempts::marks(run) {
+            let mut hosts = self.hosts.iter();
+            let host = hosts.find(|host| host.metadata.name.as_ref() == Some(&name));
+            let claim = host.and_then(|host| host.spec.claim_ref.as_ref());
+            assert_eq!(
+                claim.map(|claim| &claim.uid),
+                Some(&mark.uid),
+                "{:?} works on {name}",
+                run.metadata.name
+            );
+        }
+    }
+
+    /// An install is for a cluster that does not stand: its machines would look for one to join.
+    pub(super) fn check_install(&self, run: &PlaybookRun) {
+        let status = self.deployment.status.as_ref();
+        let stands = status.is_some_and(|status| status.installed_at.is_some());
+        assert!(
+            run.spec.intent != Intent::Install || !stands,
+            "a cluster that stands is installed"
         );
     }
 
