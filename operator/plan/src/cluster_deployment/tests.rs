@@ -523,6 +523,30 @@ fn a_version_that_changes_before_the_install_is_followed_and_after_it_is_refused
 }
 
 #[test]
+fn a_control_plane_that_was_deleted_during_its_install_remembers_that_its_cluster_stands() {
+    let mut world = World::new("controlPlane: {replicas: 1, endpoint: {host: 10.0.0.9}}", 2);
+    while !world.works() {
+        world.run_for(1);
+    }
+    world.delete_machine(0);
+    world.run_for(2);
+    world.runs.retain(|run| !crate::attempts::is_over(run));
+    world.lose_status();
+    world.settle();
+    assert_eq!(
+        (world.inits, ready(&world).0.as_str()),
+        (1, "True"),
+        "{:?}",
+        ready(&world)
+    );
+    assert_eq!(
+        world.voters.iter().collect::<Vec<_>>(),
+        ["h2"],
+        "another one has come first"
+    );
+}
+
+#[test]
 fn a_machine_on_which_a_person_worked_is_cleaned_though_the_cluster_never_stood() {
     let spec = |workers: i32| {
         format!(

@@ -15,6 +15,7 @@ use crds::{Host, MachineStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{Observed, Step, active_run, name_of, status};
+use crate::attempts::Turn;
 use crate::{Next, Plan, claims, provisioning};
 use cleaning::Cleaning;
 use parting::Parting;
@@ -47,6 +48,7 @@ pub(super) fn plan(observed: &Observed<'_>) -> Plan<Step, MachineStatus> {
     let leaving = leave(observed);
     let machine = observed.machine;
     let old = machine.status.clone().unwrap_or_default();
+    let provisioned_at = old.provisioned_at.clone().or_else(|| provisioned_at(observed));
     let message = crate::sentence::cut(leaving.message.clone());
     let mut statements = vec![
         Statement::new(condition::READY, false, "Deleting", message.clone()),
@@ -57,6 +59,10 @@ pub(super) fn plan(observed: &Observed<'_>) -> Plan<Step, MachineStatus> {
         // What makes a reset due is not forgotten with the run.
         let message = "a run has worked on its Host";
         statements.push(Statement::new(condition::PROVISIONED, false, "Touched", message));
+    }
+    if provisioned_at.is_some() && has_ready_node(observed) {
+        // The cluster counts on it until it is out, also when it was deleted before its node was seen.
+        statements.push(Statement::new(condition::NODE_READY, true, "NodeReady", ""));
     }
     statements.extend(leaving.drained.map(|drained| Statement {
         message: crate::sentence::cut(drained.message),
@@ -70,6 +76,7 @@ pub(super) fn plan(observed: &Observed<'_>) -> Plan<Step, MachineStatus> {
         observed_generation: machine.metadata.generation,
         phase: Some(phase),
         message: Some(message),
+        provisioned_at,
         conditions: conditions::state(
             &old.conditions,
             &statements,
@@ -84,6 +91,23 @@ pub(super) fn plan(observed: &Observed<'_>) -> Plan<Step, MachineStatus> {
         next: leaving.next,
         waits_for: Some(leaving.message),
     }
+}
+
+/// When a run made it part of its cluster, although it was leaving by then: neither that nor that the cluster stands is
+/// forgotten with the run.
+fn provisioned_at(observed: &Observed<'_>) -> Option<Time> {
+    let (machine, host) = (observed.machine, held(observed));
+    let turn = provisioning::turn(machine, host, observed.deployment?, observed.runs, observed.now);
+    match turn {
+        Turn::Done { at, .. } => at.map(Time),
+        _ => None,
+    }
+}
+
+fn has_ready_node(observed: &Observed<'_>) -> bool {
+    let name = held(observed).map(name_of);
+    let mut nodes = observed.nodes.into_iter().flatten();
+    nodes.any(|node| Some(node.name.as_str()) == name && node.ready == Some(true))
 }
 
 /// Whether the planner wants to know which Pods are on the machine's node.
