@@ -11,6 +11,7 @@ mod pauses;
 mod pool;
 mod rebuild;
 mod rebuild_cut_off;
+mod turmoil;
 mod world;
 
 use crds::cluster_deployment::{DeletionPolicy, LockMode};
