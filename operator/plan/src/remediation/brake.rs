@@ -6,7 +6,8 @@ use crds::step::Role;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::{Patient, Rule, Spares, State, Verdict, Ward, clock, name};
+use super::words::{clock, name};
+use super::{Patient, Rule, Spares, State, Verdict, Ward};
 
 /// What is counted while a round is decided.
 pub(super) struct Brakes {

@@ -203,7 +203,7 @@ fn settles(last: &Effort, wait: SignedDuration, now: Timestamp) -> Option<Rung> 
         action: last.action,
         until,
         said: match last.result {
-            Result::Done => format!("run {} {}", last.run, super::done(last.action)),
+            Result::Done => format!("run {} {}", last.run, super::words::done(last.action)),
             _ => outcome(last),
         },
     })

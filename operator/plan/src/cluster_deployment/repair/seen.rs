@@ -1,0 +1,222 @@
+//! What is seen of the machines and of what goes on around them.
+
+use crds::cluster_deployment::EtcdTopology;
+use crds::machine_set::MachineSetMode;
+use crds::names::{annotation, condition};
+use crds::step::Role;
+use crds::{Machine, PlaybookRun, conditions};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::LOST;
+use super::told::{replaced, told};
+use super::tried::{efforts_of, is_effort};
+use crate::attempts::{self, Turn};
+use crate::claims::{self, Wish};
+use crate::cluster_deployment::part::component;
+use crate::cluster_deployment::scene::{Member, Scene};
+use crate::departure::is_out;
+use crate::remediation::{self, Patient, Spares, State, Ward};
+
+/// Reasons of a machine that is about to be seen for the first time.
+const NOT_SEEN_YET: [&str; 4] = [
+    "NodeStarting",
+    "NodeNotSeenYet",
+    "NodeNotThereYet",
+    "ClusterNotThereYet",
+];
+
+/// All machines of the cluster that stay, and what goes on around them.
+pub(super) fn ward(scene: &Scene<'_>, calm_since: Option<&Time>, lock_known: bool) -> Ward {
+    let observed = scene.observed;
+    let (unreachable, contact_since) = contact(scene);
+    let status = scene.deployment.status.as_ref();
+    let recorded = status.map(|status| status.repairs.as_slice()).unwrap_or_default();
+    let too_many = recorded.iter().any(|repair| repair.reason == "TooManyUnhealthy");
+    let patients: Vec<Patient> = scene
+        .live
+        .iter()
+        .map(|member| patient(scene, member, contact_since, unreachable.is_some()))
+        .collect();
+    let others = observed
+        .deployments
+        .iter()
+        .filter(|other| other.metadata.uid != scene.deployment.metadata.uid)
+        .filter_map(|other| other.status.as_ref())
+        .flat_map(|status| &status.repairs);
+    let under_repair = others
+        .chain(&replaced(scene))
+        .filter(|repair| repair.action.is_some())
+        .count();
+    let sets: Vec<_> = scene.sets().collect();
+    Ward {
+        now: observed.now,
+        unreachable,
+        etcd: component(scene, "etcd").and_then(|(well, message)| (!well).then_some(message)),
+        paused: scene.deployment.spec.paused,
+        lock_known,
+        change: change(scene),
+        stacked: scene.deployment.spec.etcd.topology == EtcdTopology::Stacked,
+        elsewhere: under_repair,
+        was_too_many: too_many,
+        calm_since: calm_since.map(|time| time.0),
+        spares: Spares::of(observed.hosts, observed.machines, &sets),
+        patients,
+    }
+}
+
+/// Why the API is out of reach; or since when it is in reach without a gap.
+fn contact(scene: &Scene<'_>) -> (Option<String>, Option<Timestamp>) {
+    let status = scene.observed.cluster.and_then(|cluster| cluster.status.as_ref());
+    let reachable = status.and_then(|status| conditions::find(&status.conditions, condition::REACHABLE));
+    match reachable {
+        Some(reachable) if reachable.status == "True" => (None, Some(reachable.last_transition_time.0)),
+        Some(reachable) => (Some(reachable.message.clone()), None),
+        None => (
+            Some(format!(
+                "the API of cluster {} has not been looked at yet",
+                scene.name
+            )),
+            None,
+        ),
+    }
+}
+
+fn patient(scene: &Scene<'_>, member: &Member<'_>, contact_since: Option<Timestamp>, lost: bool) -> Patient {
+    let machine = member.machine;
+    let status = machine.status.as_ref();
+    let host = member.host_name().unwrap_or_default();
+    let rule = remediation::holding(machine, scene.observed.policies, Some(scene.deployment));
+    let efforts = efforts_of(scene, member.uid());
+    let own = |run: &PlaybookRun| is_effort(run, member.uid()).is_some();
+    let busy = scene.active_on(host).filter(|run| !own(run));
+    let state = state(scene, member, contact_since, lost);
+    let fitting = match state {
+        State::Sick { .. } | State::NeverStarted { .. } => {
+            claims::offer(&Wish::of(machine), scene.observed.hosts).free
+        }
+        State::Well | State::NotJudged | State::Unknown => 0,
+    };
+    let annotations = machine.metadata.annotations.as_ref();
+    Patient {
+        name: member.name().to_owned(),
+        host: host.to_owned(),
+        role: machine.spec.role,
+        state,
+        joined: status.is_some_and(|status| status.provisioned_at.is_some()),
+        skipped: annotations.is_some_and(|all| all.contains_key(annotation::SKIP_REMEDIATION)),
+        busy: busy.and_then(|run| run.metadata.name.clone()),
+        efforts,
+        retry: attempts::asked_retry(annotations, machine.metadata.generation.unwrap_or_default()),
+        irreplaceable: irreplaceable(scene, machine),
+        fitting,
+        told: told(scene, member.name()).is_some(),
+        rule,
+    }
+}
+
+fn irreplaceable(scene: &Scene<'_>, machine: &Machine) -> Option<String> {
+    let Some(name) = claims::set_of(machine) else {
+        return Some("the Machine is of no MachineSet, so that none would be made in its place".into());
+    };
+    match scene.set(name) {
+        None => Some(format!("its MachineSet {name} is gone")),
+        Some(set) if set.spec.mode == MachineSetMode::Manual => Some(format!(
+            "its MachineSet {name} is in mode Manual: whoever makes its Machines replaces them"
+        )),
+        Some(_) => None,
+    }
+}
+
+fn state(scene: &Scene<'_>, member: &Member<'_>, contact_since: Option<Timestamp>, lost: bool) -> State {
+    let status = member.machine.status.as_ref();
+    let conditions = status
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default();
+    let joined = status.is_some_and(|status| status.provisioned_at.is_some());
+    if member.machine.spec.role == Role::Etcd {
+        return State::NotJudged;
+    }
+    if !joined {
+        return never_started(scene, member).unwrap_or(State::NotJudged);
+    }
+    let Some(node) = conditions::find(conditions, condition::NODE_READY) else {
+        return State::NotJudged;
+    };
+    match (node.status.as_str(), node.reason.as_str()) {
+        ("True", _) if !lost => State::Well,
+        (_, reason) if lost || reason == LOST => State::Unknown,
+        (_, reason) if NOT_SEEN_YET.contains(&reason) => State::NotJudged,
+        _ => State::Sick {
+            // What was before contact was lost says nothing of the time without it.
+            since: node
+                .last_transition_time
+                .0
+                .max(contact_since.unwrap_or(Timestamp::MIN)),
+            what: match node.message.as_str() {
+                "" => "its node is not Ready".into(),
+                said => said.trim_end_matches('.').to_owned(),
+            },
+        },
+    }
+}
+
+/// A machine that was tried in vain. One that waits for its turn, or whose runs do not begin, is not to blame.
+fn never_started(scene: &Scene<'_>, member: &Member<'_>) -> Option<State> {
+    let status = member.machine.status.as_ref()?;
+    let claimed = conditions::find(&status.conditions, condition::HOST_CLAIMED)?;
+    member.host.filter(|_| claimed.status == "True")?;
+    let what = match scene.turn(member) {
+        Turn::Later { cause, .. }
+        | Turn::Halted {
+            cause: Some(cause), ..
+        } if cause.has_begun() => {
+            format!(
+                "it has not become part of the cluster: {}: {}",
+                cause.reason, cause.message
+            )
+        }
+        _ => return None,
+    };
+    Some(State::NeverStarted {
+        since: claimed.last_transition_time.0,
+        what,
+    })
+}
+
+/// What else goes on with the control plane and etcd.
+fn change(scene: &Scene<'_>) -> Option<String> {
+    let of_control = |member: &&Member<'_>| member.machine.spec.role != Role::Worker;
+    let leaves = scene
+        .leaving
+        .iter()
+        .filter(of_control)
+        .find(|member| !member.deleting_reason().is_some_and(is_out));
+    if let Some(member) = leaves {
+        return Some(format!("{} leaves", member.title()));
+    }
+    let members = || scene.live.iter().chain(&scene.leaving).filter(of_control);
+    let run = scene.active.iter().find(|run| {
+        members().any(|member| {
+            let host = member.host_name();
+            let works = host.is_some_and(|host| run.spec.hosts.iter().any(|named| named == host));
+            works && is_effort(run, member.uid()).is_none()
+        })
+    });
+    if let Some(run) = run {
+        let name = run.metadata.name.as_deref().unwrap_or_default();
+        return Some(format!("run {name} works on {}", run.spec.hosts.join(", ")));
+    }
+    let joins = scene.live.iter().filter(of_control).find(|member| {
+        let joined = member
+            .machine
+            .status
+            .as_ref()
+            .is_some_and(|status| status.provisioned_at.is_some());
+        // One that cannot join is in nobody's way.
+        !joined
+            && member.host.is_some()
+            && !matches!(scene.turn(member), Turn::Later { .. } | Turn::Halted { .. })
+    })?;
+    Some(format!("{} joins", joins.title()))
+}

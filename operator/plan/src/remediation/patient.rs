@@ -1,0 +1,119 @@
+//! What is looked at: the machines of a cluster, and what goes on around them.
+
+use crds::remediation_policy::Remediation;
+use crds::step::Role;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Effort, Rule, Spares};
+
+/// How a machine is, as far as its repair is concerned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Its node is Ready.
+    Well,
+    /// It is on its way into the cluster, or has no node that says how it is.
+    NotJudged,
+    /// Its node was Ready, or should be, and is not.
+    Sick {
+        /// Since when that has been seen without a gap.
+        since: Timestamp,
+        /// What is wrong: `its kubelet is silent`.
+        what: String,
+    },
+    /// It has a Host, was tried, and is no part of the cluster yet.
+    NeverStarted {
+        /// When its Host was claimed.
+        since: Timestamp,
+        /// What is wrong.
+        what: String,
+    },
+    /// The API of the cluster is out of reach.
+    Unknown,
+}
+
+/// A machine that stays, as remediation sees it.
+#[derive(Clone, Debug)]
+pub struct Patient {
+    /// Name of the Machine.
+    pub name: String,
+    /// Its Host.
+    pub host: String,
+    /// What it is in its cluster.
+    pub role: Role,
+    /// How it is.
+    pub state: State,
+    /// It is part of the cluster.
+    pub joined: bool,
+    /// What is to be done about it; none: nothing ever.
+    pub rule: Option<Rule>,
+    /// A person asked to leave it alone.
+    pub skipped: bool,
+    /// Another run works on its Host.
+    pub busy: Option<String>,
+    /// What was tried, oldest first.
+    pub efforts: Vec<Effort>,
+    /// The retry that a person asks for now.
+    pub retry: Option<String>,
+    /// Why no other Machine would come in its place; none: its set makes one.
+    pub irreplaceable: Option<String>,
+    /// Spare Hosts that would do in its place.
+    pub fitting: usize,
+    /// Something was said of it before.
+    pub told: bool,
+}
+
+/// Everything that is looked at.
+#[derive(Clone, Debug)]
+pub struct Ward {
+    /// The time.
+    pub now: Timestamp,
+    /// The machines of the cluster that stay, the well ones too.
+    pub patients: Vec<Patient>,
+    /// Why nothing is known of the nodes: the API is out of reach.
+    pub unreachable: Option<String>,
+    /// Why etcd is not well.
+    pub etcd: Option<String>,
+    /// The cluster is paused.
+    pub paused: bool,
+    /// The cluster's last token is known, so that runs may begin.
+    pub lock_known: bool,
+    /// What else goes on with a control plane or etcd machine: one is made, leaves, or a run works there.
+    pub change: Option<String>,
+    /// Members of etcd stand on the control planes.
+    pub stacked: bool,
+    /// Machines of the namespace's other clusters, and replaced ones of this one, that something is being done about.
+    pub elsewhere: usize,
+    /// More than allowed were sick at once when last looked.
+    pub was_too_many: bool,
+    /// When it was last seen that too many are so no more.
+    pub calm_since: Option<Timestamp>,
+    /// The pool that replacements come from.
+    pub spares: Spares,
+}
+
+impl Patient {
+    /// Since when it is not well.
+    pub(super) fn since(&self) -> Option<Timestamp> {
+        match &self.state {
+            State::Sick { since, .. } | State::NeverStarted { since, .. } => Some(*since),
+            State::Well | State::NotJudged | State::Unknown => None,
+        }
+    }
+
+    /// What is wrong with it.
+    pub(super) fn what(&self) -> &str {
+        match &self.state {
+            State::Sick { what, .. } | State::NeverStarted { what, .. } => what,
+            State::Well | State::NotJudged | State::Unknown => "",
+        }
+    }
+
+    /// How long it must have been sick before anything is done.
+    pub(super) fn patience(&self, remediation: &Remediation) -> SignedDuration {
+        let seconds = match self.state {
+            State::NeverStarted { .. } => remediation.never_started_after_seconds,
+            _ => remediation.unhealthy_after_seconds,
+        };
+        SignedDuration::from_secs(i64::from(seconds))
+    }
+}

@@ -1,0 +1,42 @@
+//! The words for actions.
+
+use crds::remediation_policy::RemediationAction as Action;
+use jiff::Timestamp;
+
+/// The action's name, as in the API.
+pub fn name(action: Action) -> &'static str {
+    match action {
+        Action::RestartServices => "RestartServices",
+        Action::Reboot => "Reboot",
+        Action::Replace => "Replace",
+    }
+}
+
+pub(super) fn doing(action: Action) -> &'static str {
+    match action {
+        Action::RestartServices => "RestartingServices",
+        Action::Reboot => "Rebooting",
+        Action::Replace => "Replacing",
+    }
+}
+
+pub(super) fn verb(action: Action) -> &'static str {
+    match action {
+        Action::RestartServices => "kubelet and containerd are restarted",
+        Action::Reboot => "it is rebooted",
+        Action::Replace => "another machine takes its place, and it is removed",
+    }
+}
+
+pub(super) fn done(action: Action) -> &'static str {
+    match action {
+        Action::RestartServices => "restarted kubelet and containerd",
+        Action::Reboot => "rebooted it",
+        Action::Replace => "replaced it",
+    }
+}
+
+/// `12:05:09 UTC`.
+pub(super) fn clock(at: Timestamp) -> String {
+    at.strftime("%H:%M:%S UTC").to_string()
+}
