@@ -128,14 +128,18 @@ pub struct WorkerSet {
     #[schemars(length(max = 32))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["key".into(), "effect".into()]))]
     pub taints: Vec<Taint>,
-    /// How many machines of the set may be out of service at once for our own doing: a count (at least 1) or a
-    /// percentage (1 % to 99 %). Default `10%`, rounded down, at least 1.
+    /// How many machines of the set may be out of service at once for our own doing: a count (1 to 5000) or a
+    /// percentage of the set's `replicas` (1 % to 99 %), rounded down, at least 1. Default `10%`. Counted are machines
+    /// under repair (restart, reboot, replacement) until they are Ready again, or out of the cluster; those that never
+    /// joined and those that SSH does not reach serve nobody, and are not. A set that shrinks lets a Ready machine go only
+    /// while `replicas` less this many Ready ones stay; others go at once. Control planes and etcd: always 1.
     #[serde(default = "default_max_unavailable")]
     #[schemars(extend("minimum" = 1, "maximum" = 5000, "pattern" = r"^[1-9][0-9]?%$", "nullable" = false))]
     pub max_unavailable: IntOrString,
 }
 
-fn default_max_unavailable() -> IntOrString {
+/// What holds for a set of workers that does not say it.
+pub fn default_max_unavailable() -> IntOrString {
     IntOrString::String("10%".into())
 }
 

@@ -151,6 +151,12 @@ pub struct ClusterDeploymentStatus {
     /// done for `cooldownSeconds` from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calm_since: Option<Time>,
+    /// While more machines are sick at once than `maxUnhealthy` allows: the value of the annotation
+    /// `clusterwright.dev/approve` that lets repairs go on all the same, e.g. `7.repair`. A value that was there before
+    /// counts for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub repair_approval: Option<String>,
     /// A newer spec that waits for the current run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_generation: Option<i64>,

@@ -10,6 +10,7 @@ pub mod claims;
 pub mod cluster;
 pub mod cluster_deployment;
 pub mod departure;
+pub mod disruption;
 pub mod hooks;
 pub mod host;
 pub mod inputs;
@@ -26,3 +27,4 @@ pub mod remediation_policy;
 pub mod sentence;
 #[cfg(test)]
 pub mod settles;
+pub mod share;

@@ -13,7 +13,7 @@ use crds::step::Role;
 use jiff::Timestamp;
 
 pub use ladder::{Effort, Result as EffortResult};
-pub use patient::{Patient, State, Ward};
+pub use patient::{Patient, SetSeen, State, Ward};
 pub use policy::{Rule, holding, policy_of};
 pub use spares::Spares;
 pub use verdict::{Begin, Verdict};

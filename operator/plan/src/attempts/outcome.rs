@@ -62,6 +62,11 @@ impl Failure {
         self.interrupted && !self.was_stopped() && self.has_begun()
     }
 
+    /// SSH does not reach the machine. What else keeps SSH out is no fault of the machine.
+    pub fn is_silence(&self) -> bool {
+        self.reason == "Unreachable"
+    }
+
     /// False: its executor did not start, and no machine was touched.
     pub fn has_begun(&self) -> bool {
         self.reason != "NotStarted"

@@ -28,6 +28,7 @@ pub(super) fn deleting(
 ) -> ClusterDeploymentStatus {
     let mut status = base(scene, lock);
     status.repairs.clear();
+    status.repair_approval = None;
     status.phase = Some("Deleting".into());
     status.message = Some(cut(deletion.message.clone()));
     let message = cut(deletion.message.clone());

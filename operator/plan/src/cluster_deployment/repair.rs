@@ -1,6 +1,7 @@
 //! Repair: what is done about the cluster's sick machines. Looks at the scene for [`remediation`], makes the runs and
 //! deletions that it decides on, and tells every decision, also not to act.
 
+mod approval;
 mod seen;
 mod told;
 mod tried;
@@ -15,8 +16,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::Step;
 use super::scene::Scene;
 use crate::remediation;
+use approval::Approval;
 use told::{entry, replaced, summary, told};
 
+pub(super) use approval::is_for_repairs;
 pub(super) use tried::needed;
 
 /// Entries that the status takes.
@@ -34,6 +37,7 @@ pub(super) struct Repairs {
     entries: Vec<Repair>,
     statement: Option<Statement>,
     calm_since: Option<Time>,
+    approval: Option<String>,
     /// What is being done, as a clause; none: nothing.
     pub says: Option<String>,
 }
@@ -80,6 +84,7 @@ pub(super) fn of(scene: &Scene<'_>, lock_known: bool) -> Repairs {
         entries,
         statement: Some(statement),
         calm_since: round.calm_since.map(Time),
+        approval: round.too_many.then(|| Approval::of(scene).value),
         says,
     }
 }
@@ -89,6 +94,7 @@ impl Repairs {
     pub fn tell(&self, status: &mut ClusterDeploymentStatus, statements: &mut Vec<Statement>) {
         status.repairs = self.entries.clone();
         status.calm_since = self.calm_since.clone();
+        status.repair_approval = self.approval.clone();
         match &self.statement {
             Some(statement) => statements.push(statement.clone()),
             None => status

@@ -6,6 +6,7 @@ use crds::step::Role;
 use crds::{Machine, conditions};
 
 use super::{Observed, is_live, ordinal_of};
+use crate::disruption;
 use crate::sentence::count;
 
 /// Reasons of `Deleting` once the cluster has no part in a machine any more.
@@ -27,8 +28,11 @@ pub(super) fn of<'a>(observed: &Observed<'_>, own: &[&'a Machine], excess: usize
         .deployment
         .and_then(|deployment| deployment.status.as_ref())
         .is_some_and(|status| status.installed_at.is_some());
-    if observed.set.spec.role == Role::Worker || !installed {
+    if !installed {
         return Shrinking { go, waits: None };
+    }
+    if observed.set.spec.role == Role::Worker {
+        return in_service(observed, &live, go);
     }
     let Some(first) = go.first().copied() else {
         return Shrinking::default();
@@ -64,6 +68,32 @@ pub(super) fn of<'a>(observed: &Observed<'_>, own: &[&'a Machine], excess: usize
     }
     go.truncate(1);
     Shrinking { go, waits: None }
+}
+
+/// Of workers that would go, those that do: a Ready one stays while, of the count wanted, more than `maxUnavailable` would
+/// not be Ready without it.
+fn in_service<'a>(observed: &Observed<'_>, live: &[&Machine], mut go: Vec<&'a Machine>) -> Shrinking<'a> {
+    let wanted = usize::try_from(observed.set.spec.replicas).unwrap_or_default();
+    let most = disruption::most(observed.set, observed.deployment);
+    let ready = live.iter().filter(|machine| is_ready(machine)).count();
+    let mut may_go = ready.saturating_sub(wanted.saturating_sub(most));
+    let mut kept = None;
+    go.retain(|machine| {
+        if !is_ready(machine) {
+            return true;
+        }
+        let goes = may_go > 0;
+        may_go = may_go.saturating_sub(1);
+        kept = kept.or((!goes).then_some(*machine));
+        goes
+    });
+    let waits = kept.map(|machine| {
+        let name = machine.metadata.name.as_deref().unwrap_or_default();
+        format!(
+            "machine {name} cannot go: {ready} of the {wanted} wanted are Ready, and maxUnavailable comes to {most}"
+        )
+    });
+    Shrinking { go, waits }
 }
 
 /// Whether the machine leaves, and its cluster still has a part in it.

@@ -1,3 +1,5 @@
+mod in_service;
+
 use crds::{ClusterDeployment, Machine, MachineSet, conditions};
 use jiff::Timestamp;
 

@@ -1,13 +1,16 @@
 //! Brakes: what keeps an action from beginning. How many are sick, how many are being repaired, what else goes on with
 //! the control plane, and what the pool has left.
 
+use std::collections::BTreeMap;
+
 use crds::remediation_policy::{Remediation, RemediationAction as Action};
 use crds::step::Role;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::words::{clock, name};
 use super::{Patient, Rule, Spares, State, Verdict, Ward};
+use crate::sentence::count;
+use crate::share::{Rounded, share, written};
 
 /// What is counted while a round is decided.
 pub(super) struct Brakes {
@@ -18,6 +21,8 @@ pub(super) struct Brakes {
     /// A control plane that something is being done about.
     control_plane: Option<String>,
     spares: Spares,
+    /// By set: machines that are out of service for our own doing.
+    out_of_service: BTreeMap<String, usize>,
     /// When it was last seen that too many are so no more.
     pub calm_since: Option<Timestamp>,
 }
@@ -40,6 +45,11 @@ impl Brakes {
             under_repair: ward.elsewhere,
             control_plane: None,
             spares: ward.spares,
+            out_of_service: ward
+                .sets
+                .iter()
+                .map(|(name, set)| (name.clone(), set.replaced))
+                .collect(),
             calm_since: ward.calm_since,
         };
         let unknown = ward.unreachable.is_some();
@@ -61,12 +71,16 @@ impl Brakes {
     }
 
     fn most(&self, remediation: &Remediation) -> usize {
-        most_unhealthy(&remediation.max_unhealthy, self.judged)
+        // Of three machines one may always be sick, unless it says 0.
+        share(&remediation.max_unhealthy, self.judged, Rounded::Up)
     }
 
     /// From now on something is being done about it.
     pub fn count(&mut self, patient: &Patient) {
         self.under_repair += 1;
+        if let Some(set) = patient.set.as_ref().filter(|_| patient.may_serve()) {
+            *self.out_of_service.entry(set.clone()).or_default() += 1;
+        }
         if patient.role != Role::Worker {
             self.control_plane = Some(patient.name.clone());
         }
@@ -116,8 +130,13 @@ impl Brakes {
             );
         }
         let most = self.most(remediation);
-        if self.sick > most {
-            return stop("TooManyUnhealthy", self.too_many_message(remediation, most));
+        if self.sick > most && !ward.approved {
+            let message = self.too_many_message(remediation, most);
+            let message = format!(
+                "{message}; or let them be repaired all the same: {}",
+                ward.approve
+            );
+            return stop("TooManyUnhealthy", message);
         }
         let cooldown = SignedDuration::from_secs(i64::from(remediation.cooldown_seconds));
         let calm = self
@@ -132,11 +151,8 @@ impl Brakes {
         format!(
             "{} of {} are sick at once, more than maxUnhealthy {} ({most}): that is no trouble of single machines, and nothing is done until fewer are, or maxUnhealthy is raised",
             self.sick,
-            crate::sentence::count(self.judged, "machine"),
-            match &remediation.max_unhealthy {
-                IntOrString::Int(count) => count.to_string(),
-                IntOrString::String(percent) => percent.clone(),
-            }
+            count(self.judged, "machine"),
+            written(&remediation.max_unhealthy)
         )
     }
 
@@ -183,7 +199,22 @@ impl Brakes {
             );
             return stop("BudgetExhausted", message);
         }
-        None
+        self.out_of_service(ward, patient)
+            .and_then(|message| stop("MaxUnavailable", message))
+    }
+
+    /// Why no more machines of its set may be out of service: one that serves nobody is no more so for being repaired.
+    fn out_of_service(&self, ward: &Ward, patient: &Patient) -> Option<String> {
+        let name = patient.set.as_ref().filter(|_| patient.may_serve())?;
+        let most = ward.sets.get(name)?.most;
+        let out = self.out_of_service.get(name).copied().unwrap_or_default();
+        (out >= most).then(|| {
+            format!(
+                "{} of set {name} {} out of service for a repair, and its maxUnavailable comes to {most}",
+                count(out, "machine"),
+                if out == 1 { "is" } else { "are" }
+            )
+        })
     }
 }
 
@@ -225,30 +256,4 @@ fn quorum_risk(ward: &Ward, patient: &Patient, action: Action) -> Option<String>
             format!("of {members} control planes {well} would be left that are well, and {needed} are needed")
         }
     })
-}
-
-/// A percentage is rounded up: of three machines one may always be sick, unless it says 0.
-fn most_unhealthy(wanted: &IntOrString, of: usize) -> usize {
-    match wanted {
-        IntOrString::Int(count) => usize::try_from(*count).unwrap_or_default(),
-        IntOrString::String(percent) => {
-            let percent = percent.trim_end_matches('%').parse::<usize>().unwrap_or_default();
-            of.saturating_mul(percent.min(100)).div_ceil(100)
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{IntOrString, most_unhealthy};
-
-    #[test]
-    fn a_percentage_is_rounded_up() {
-        let percent = |percent: &str, of| most_unhealthy(&IntOrString::String(percent.into()), of);
-        assert_eq!(percent("30%", 3), 1);
-        assert_eq!(percent("30%", 10), 3);
-        assert_eq!(percent("30%", 11), 4);
-        assert_eq!(percent("0%", 100), 0);
-        assert_eq!(most_unhealthy(&IntOrString::Int(2), 100), 2);
-    }
 }

@@ -11,8 +11,6 @@ use crate::attempts::{Failure, backoff};
 const MEMORY: SignedDuration = SignedDuration::from_hours(1);
 /// How often an action that is interrupted is tried.
 const MOST_INTERRUPTIONS: usize = 3;
-/// Reason of a machine that SSH does not reach. Others that keep SSH out are no fault of the machine.
-const UNREACHABLE: &str = "Unreachable";
 
 /// Something that was tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,7 +163,7 @@ pub(super) fn next(patient: &Patient, remediation: &Remediation, since: Timestam
                     };
                 }
             }
-            Result::Failed(failure) => silent |= failure.reason == UNREACHABLE,
+            Result::Failed(failure) => silent |= failure.is_silence(),
             Result::Done => {}
         }
     }

@@ -1,10 +1,12 @@
 //! What is looked at: the machines of a cluster, and what goes on around them.
 
+use std::collections::BTreeMap;
+
 use crds::remediation_policy::Remediation;
 use crds::step::Role;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Effort, Rule, Spares};
+use super::{Effort, EffortResult, Rule, Spares};
 
 /// How a machine is, as far as its repair is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +44,8 @@ pub struct Patient {
     pub role: Role,
     /// How it is.
     pub state: State,
+    /// Its MachineSet.
+    pub set: Option<String>,
     /// It is part of the cluster.
     pub joined: bool,
     /// What is to be done about it; none: nothing ever.
@@ -89,9 +93,31 @@ pub struct Ward {
     pub calm_since: Option<Timestamp>,
     /// The pool that replacements come from.
     pub spares: Spares,
+    /// MachineSets of the cluster, by name.
+    pub sets: BTreeMap<String, SetSeen>,
+    /// A person's word: machines are repaired although too many are sick.
+    pub approved: bool,
+    /// How a person gives it: a command.
+    pub approve: String,
+}
+
+/// A MachineSet, as remediation sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetSeen {
+    /// How many of its machines may be out of service at once for our own doing.
+    pub most: usize,
+    /// Those that are being replaced, may have served until then, and are not out of the cluster yet.
+    pub replaced: usize,
 }
 
 impl Patient {
+    /// Whether anybody may still be served by it: a node that is not Ready may run its Pods on, but not one that never
+    /// joined, nor a machine that SSH does not reach either.
+    pub(super) fn may_serve(&self) -> bool {
+        let last = self.efforts.last().map(|last| &last.result);
+        self.joined && !matches!(last, Some(EffortResult::Failed(failure)) if failure.is_silence())
+    }
+
     /// Since when it is not well.
     pub(super) fn since(&self) -> Option<Timestamp> {
         match &self.state {

@@ -8,7 +8,7 @@ use crds::step::Role;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::{Effort, EffortResult, Patient, Rule, Spares, State, Verdict, Ward, decide};
+use super::{Effort, EffortResult, Patient, Rule, SetSeen, Spares, State, Verdict, Ward, decide};
 use crate::attempts::Failure;
 
 /// So many seconds after noon.
@@ -28,6 +28,7 @@ fn patient(name: &str, role: Role, state: State) -> Patient {
         name: name.into(),
         host: format!("host-{name}"),
         role,
+        set: Some(role.name().into()),
         joined: !matches!(state, State::NeverStarted { .. }),
         state,
         rule: Some(rule()),
@@ -68,6 +69,11 @@ fn ward(now: i64) -> Ward {
         was_too_many: false,
         calm_since: None,
         spares: Spares { free: 2, awaited: 0 },
+        sets: [("worker", 9), ("control-plane", 1)]
+            .map(|(name, most)| (name.to_owned(), SetSeen { most, replaced: 0 }))
+            .into(),
+        approved: false,
+        approve: "kubectl annotate".into(),
     }
 }
 
@@ -519,4 +525,64 @@ fn what_is_under_way_is_counted_before_anything_begins() {
     assert_eq!(short(&ward.verdict("w1")), "BudgetExhausted");
     ward.of("w2").efforts = vec![effort(Action::RestartServices, 700, 800, EffortResult::Done)];
     assert_eq!(short(&ward.verdict("w1")), "BudgetExhausted", "it is waited for");
+}
+
+#[test]
+fn of_a_set_no_more_machines_are_out_of_service_than_it_allows() {
+    let mut ward = ward(900);
+    ward.sicken(&["w1", "w2", "w3"], 0);
+    ward.sets.get_mut("worker").unwrap().most = 2;
+    for name in ["w1", "w2", "w3"] {
+        ward.of(name).rule.as_mut().unwrap().remediation.max_unhealthy = IntOrString::Int(9);
+    }
+    assert_eq!(
+        short(&ward.verdict("w1")),
+        "RestartingServices begins RestartServices"
+    );
+    assert_eq!(
+        short(&ward.verdict("w2")),
+        "RestartingServices begins RestartServices"
+    );
+    let waits = ward.verdict("w3");
+    assert_eq!(short(&waits), "MaxUnavailable");
+    assert!(
+        waits.message.contains(
+            "2 machines of set worker are out of service for a repair, and its maxUnavailable comes to 2"
+        ),
+        "{}",
+        waits.message
+    );
+    // One that is on its way out counts until it is.
+    ward.sets.get_mut("worker").unwrap().replaced = 1;
+    assert_eq!(short(&ward.verdict("w2")), "MaxUnavailable");
+    // One that SSH does not reach either serves nobody, and keeps nobody waiting.
+    ward.now = at(490);
+    ward.of("w2").efforts = vec![effort(Action::RestartServices, 300, 310, failed("Unreachable"))];
+    assert_eq!(short(&ward.verdict("w2")), "Replacing begins Replace");
+    assert_eq!(
+        short(&ward.verdict("w1")),
+        "RestartingServices begins RestartServices"
+    );
+}
+
+#[test]
+fn a_persons_word_lifts_the_brake_of_too_many_and_no_other() {
+    let mut ward = ward(900);
+    ward.sicken(&["w1", "w2", "w3", "w4"], 0);
+    let waits = ward.verdict("w1");
+    assert_eq!(short(&waits), "TooManyUnhealthy");
+    assert!(
+        waits.message.ends_with("repaired all the same: kubectl annotate"),
+        "{}",
+        waits.message
+    );
+    ward.approved = true;
+    ward.of("w1").rule.as_mut().unwrap().remediation.max_concurrent = 1;
+    assert_eq!(
+        short(&ward.verdict("w1")),
+        "RestartingServices begins RestartServices"
+    );
+    assert!(decide(&ward).too_many, "it is remembered");
+    ward.etcd = Some("no leader".into());
+    assert_eq!(short(&ward.verdict("w1")), "EtcdUnhealthy");
 }

@@ -4,6 +4,7 @@ use crds::names::{annotation, control_plane_set, etcd_set};
 use crds::step::Role;
 
 use crate::attempts;
+use crate::cluster_deployment::repair::is_for_repairs;
 use crate::cluster_deployment::scene::Scene;
 
 /// A count that is kept although fewer are wanted.
@@ -30,7 +31,13 @@ pub(in crate::cluster_deployment) fn held(scene: &Scene<'_>, role: Role) -> Opti
         ),
     };
     let replicas = scene.set(&set)?.spec.replicas;
-    let approved = attempts::names_generation(&scene.deployment.metadata, annotation::APPROVE);
+    let metadata = &scene.deployment.metadata;
+    let word = metadata
+        .annotations
+        .as_ref()
+        .and_then(|all| all.get(annotation::APPROVE));
+    let approved = attempts::names_generation(metadata, annotation::APPROVE)
+        && !word.is_some_and(|word| is_for_repairs(word));
     if wanted != 1 || replicas <= 1 || approved {
         return None;
     }

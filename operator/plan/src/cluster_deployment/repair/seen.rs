@@ -3,12 +3,14 @@
 use crds::cluster_deployment::EtcdTopology;
 use crds::machine_set::MachineSetMode;
 use crds::names::{annotation, condition};
+use crds::remediation_policy::RemediationAction as Action;
 use crds::step::Role;
-use crds::{Machine, PlaybookRun, conditions};
+use crds::{Machine, MachineSet, PlaybookRun, conditions};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::LOST;
+use super::approval::Approval;
 use super::told::{replaced, told};
 use super::tried::{efforts_of, is_effort};
 use crate::attempts::{self, Turn};
@@ -16,7 +18,8 @@ use crate::claims::{self, Wish};
 use crate::cluster_deployment::part::component;
 use crate::cluster_deployment::scene::{Member, Scene};
 use crate::departure::is_out;
-use crate::remediation::{self, Patient, Spares, State, Ward};
+use crate::disruption;
+use crate::remediation::{self, Effort, EffortResult, Patient, SetSeen, Spares, State, Ward};
 
 /// Reasons of a machine that is about to be seen for the first time.
 const NOT_SEEN_YET: [&str; 4] = [
@@ -32,7 +35,8 @@ pub(super) fn ward(scene: &Scene<'_>, calm_since: Option<&Time>, lock_known: boo
     let (unreachable, contact_since) = contact(scene);
     let status = scene.deployment.status.as_ref();
     let recorded = status.map(|status| status.repairs.as_slice()).unwrap_or_default();
-    let too_many = recorded.iter().any(|repair| repair.reason == "TooManyUnhealthy");
+    let approval = Approval::of(scene);
+    let too_many = approval.given || recorded.iter().any(|repair| repair.reason == "TooManyUnhealthy");
     let patients: Vec<Patient> = scene
         .live
         .iter()
@@ -61,8 +65,35 @@ pub(super) fn ward(scene: &Scene<'_>, calm_since: Option<&Time>, lock_known: boo
         was_too_many: too_many,
         calm_since: calm_since.map(|time| time.0),
         spares: Spares::of(observed.hosts, observed.machines, &sets),
+        sets: sets.iter().map(|set| set_seen(scene, set)).collect(),
+        approve: scene.approve(&approval.value),
+        approved: approval.given,
         patients,
     }
+}
+
+fn set_seen(scene: &Scene<'_>, set: &MachineSet) -> (String, SetSeen) {
+    let name = set.metadata.name.clone().unwrap_or_default();
+    let replaced = scene.leaving.iter().filter(|member| {
+        let told = told(scene, member.name());
+        claims::set_of(member.machine) == Some(&name)
+            && told.is_some_and(|told| told.action == Some(Action::Replace))
+            && !member.deleting_reason().is_some_and(is_out)
+            && may_have_served(scene, member)
+    });
+    let seen = SetSeen {
+        most: disruption::most(set, Some(scene.deployment)),
+        replaced: replaced.count(),
+    };
+    (name, seen)
+}
+
+/// Whether it was part of the cluster, and SSH reached it for all that is known.
+fn may_have_served(scene: &Scene<'_>, member: &Member<'_>) -> bool {
+    let efforts = efforts_of(scene, member.uid());
+    let silent =
+        |last: &Effort| matches!(&last.result, EffortResult::Failed(failure) if failure.is_silence());
+    member.is_provisioned() && !efforts.last().is_some_and(silent)
 }
 
 /// Why the API is out of reach; or since when it is in reach without a gap.
@@ -103,6 +134,7 @@ fn patient(scene: &Scene<'_>, member: &Member<'_>, contact_since: Option<Timesta
         host: host.to_owned(),
         role: machine.spec.role,
         state,
+        set: claims::set_of(machine).map(str::to_owned),
         joined: status.is_some_and(|status| status.provisioned_at.is_some()),
         skipped: annotations.is_some_and(|all| all.contains_key(annotation::SKIP_REMEDIATION)),
         busy: busy.and_then(|run| run.metadata.name.clone()),

@@ -8,7 +8,9 @@ use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use proptest::prelude::*;
 
-use super::{Effort, EffortResult, Patient, State, Ward, at, decide, failed, not_tried, patient, rule, ward};
+use super::{
+    Effort, EffortResult, Patient, State, Verdict, Ward, at, decide, failed, not_tried, patient, rule, ward,
+};
 
 /// What happens between two looks.
 #[derive(Clone, Debug)]
@@ -25,6 +27,9 @@ enum Happening {
     Change(bool),
     Elsewhere(usize),
     Spares(usize),
+    /// Machines of the workers' set are on their way out, to be replaced.
+    Replaced(usize),
+    Approved(bool),
     LosesStatus,
     Passes(i64),
 }
@@ -44,6 +49,8 @@ fn happening() -> impl Strategy<Value = Happening> {
         1 => any::<bool>().prop_map(Change),
         1 => (0usize..4).prop_map(Elsewhere),
         1 => (0usize..4).prop_map(Spares),
+        1 => (0usize..3).prop_map(Replaced),
+        1 => any::<bool>().prop_map(Approved),
         1 => Just(LosesStatus),
         8 => (1i64..900).prop_map(Passes),
     ]
@@ -101,6 +108,11 @@ impl World {
             Happening::Change(change) => self.ward.change = change.then(|| "c9 joins".into()),
             Happening::Elsewhere(number) => self.ward.elsewhere = *number,
             Happening::Spares(free) => self.ward.spares.free = *free,
+            Happening::Replaced(number) => {
+                let set = self.ward.sets.get_mut("worker").unwrap();
+                set.replaced = *number;
+            }
+            Happening::Approved(approved) => self.ward.approved = *approved,
             Happening::LosesStatus => (self.ward.was_too_many, self.ward.calm_since) = (false, None),
             Happening::Passes(seconds) => self.ward.now += SignedDuration::from_secs(*seconds),
         }
@@ -223,7 +235,16 @@ impl World {
             let IntOrString::Int(most) = remediation.max_unhealthy else {
                 unreachable!()
             };
-            assert!(sick <= usize::try_from(most).unwrap(), "maxUnhealthy");
+            let few = sick <= usize::try_from(most).unwrap();
+            assert!(few || ward.approved, "maxUnhealthy");
+            let set = patient.set.as_ref().unwrap();
+            let of_set = |verdict: &&&Verdict| {
+                let other = by_name[verdict.machine.as_str()];
+                other.set.as_ref() == Some(set) && other.may_serve()
+            };
+            let seen = ward.sets[set];
+            let out = seen.replaced + active.clone().filter(|verdict| of_set(&verdict)).count();
+            assert!(out <= seen.most || !patient.may_serve(), "maxUnavailable");
             let under_repair = ward.elsewhere + active.clone().count();
             assert!(
                 under_repair <= usize::try_from(remediation.max_concurrent).unwrap(),
@@ -289,6 +310,7 @@ proptest! {
         max_unhealthy in 0i32..5,
         max_concurrent in 1i32..4,
         keep in 0i32..3,
+        max_unavailable in 1usize..4,
         actions in prop_oneof![
             Just(vec![Action::RestartServices, Action::Reboot, Action::Replace]),
             Just(vec![Action::RestartServices, Action::Reboot]),
@@ -305,13 +327,14 @@ proptest! {
             rule.remediation.actions = actions.clone();
             patient.rule = Some(rule);
         }
+        ward.sets.get_mut("worker").unwrap().most = max_unavailable;
         let mut world = World { ward, made: 0, replaced: 0 };
         for happening in &happenings {
             world.happens(happening);
             world.turn();
         }
         // Everything is well but the machines; all that begins is carried out, and helps nothing.
-        for calm in [Happening::Contact(true), Happening::Etcd(true), Happening::Paused(false), Happening::Change(false), Happening::Elsewhere(0)] {
+        for calm in [Happening::Contact(true), Happening::Etcd(true), Happening::Paused(false), Happening::Change(false), Happening::Elsewhere(0), Happening::Replaced(0), Happening::Approved(false)] {
             world.happens(&calm);
         }
         for patient in &mut world.ward.patients {
