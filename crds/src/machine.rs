@@ -33,6 +33,7 @@ use crate::step::Role;
     printcolumn(name = "Version", type_ = "string", json_path = ".status.kubernetesVersion"),
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
+    printcolumn(name = "Etcd-Member", type_ = "string", json_path = ".status.etcdMemberID", priority = 1),
     printcolumn(name = "Status", type_ = "string", json_path = ".status.message"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63")
@@ -151,6 +152,11 @@ pub struct MachineStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub kubernetes_version: Option<String>,
+    /// ID of its member of etcd, hexadecimal as etcdctl shows it, as its machine has told; absent on machines without etcd,
+    /// and once the member is taken out.
+    #[serde(default, rename = "etcdMemberID", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16))]
+    pub etcd_member_id: Option<String>,
     /// When the run that made it a part of its cluster succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provisioned_at: Option<Time>,

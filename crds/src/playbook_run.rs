@@ -12,8 +12,8 @@ mod status;
 pub(crate) mod vars;
 
 pub use status::{
-    Fence, FrozenInputs, HostFailure, HostResult, PlaybookRunStatus, Progress, RunOutcome, RunPhase,
-    StepPhase, StepStatus,
+    EtcdSeen, Fence, FrozenInputs, HostFailure, HostResult, PlaybookRunStatus, Progress, RunOutcome,
+    RunPhase, StepPhase, StepStatus,
 };
 
 /// What is asked: steps, Hosts, variables.

@@ -46,13 +46,15 @@ pub enum Step {
     Reset,
     /// Looks at a spare Host: facts and cleanliness.
     ProbeHost,
+    /// Looks at the members of a dedicated etcd: each machine says how its own is, and which others answer it.
+    ProbeEtcd,
     /// A playbook of the user's: `custom-<name>`.
     Custom(CustomStep),
 }
 
 impl Step {
     /// All steps of ours, in the order in which they make sense.
-    pub const ALL: [Step; 18] = [
+    pub const ALL: [Step; 19] = [
         Step::BootstrapOs,
         Step::Preflight,
         Step::Prepare,
@@ -71,6 +73,7 @@ impl Step {
         Step::Reboot,
         Step::Reset,
         Step::ProbeHost,
+        Step::ProbeEtcd,
     ];
 
     /// The step's name, which is its playbook's file name without `.yml`.
@@ -94,6 +97,7 @@ impl Step {
             Step::Reboot => "reboot",
             Step::Reset => "reset",
             Step::ProbeHost => "probe-host",
+            Step::ProbeEtcd => "probe-etcd",
             Step::Custom(custom) => &custom.0,
         }
     }
@@ -197,7 +201,7 @@ pub enum Intent {
     Backup,
     /// etcd is restored.
     Restore,
-    /// Spare Hosts are looked at.
+    /// Spare Hosts are looked at, or machines of a cluster whose API does not tell how they are.
     Probe,
     /// A one-off of an administrator.
     Custom,

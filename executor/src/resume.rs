@@ -16,7 +16,12 @@ use crate::play::Audience;
 pub fn probed(model: &RunInputs) -> &[Step] {
     let own = |step: &Step| match step {
         Step::Custom(_) => !custom::has_probe(model, step),
-        Step::Reset | Step::ProbeHost | Step::PostInstall | Step::RestartServices | Step::Reboot => true,
+        Step::Reset
+        | Step::ProbeHost
+        | Step::ProbeEtcd
+        | Step::PostInstall
+        | Step::RestartServices
+        | Step::Reboot => true,
         _ => false,
     };
     model.steps.split(own).next().unwrap_or_default()

@@ -64,6 +64,11 @@ mod scripts {
     }
 
     #[test]
+    fn each_machine_says_how_its_member_is_and_which_others_answer() {
+        play("etcd_look.py");
+    }
+
+    #[test]
     fn etcd_goes_on_from_one_survivor_only_when_its_majority_is_lost() {
         play("etcd_recovery.py");
     }

@@ -130,6 +130,31 @@ pub struct Fence {
     pub token: i64,
 }
 
+/// What a machine says of its cluster's etcd.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EtcdSeen {
+    /// ID of its own member, hexadecimal as etcdctl shows it; absent: it is none, or does not say.
+    #[serde(default, rename = "memberID", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16))]
+    pub member_id: Option<String>,
+    /// Whether its own member answers and has a leader; absent: that was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub well: Option<bool>,
+    /// What is wrong with its own member; control characters stripped, cut to 256 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256))]
+    pub message: Option<String>,
+    /// Hosts of the other members that are well, as this machine finds; at most 16.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), inner(length(max = 63)))]
+    pub well_peers: Vec<String>,
+    /// Hosts of the other members that are not; at most 16.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), inner(length(max = 63)))]
+    pub sick_peers: Vec<String>,
+}
+
 /// What came out for one host.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -166,6 +191,9 @@ pub struct HostResult {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(max = 256)))]
     pub leftovers: Vec<String>,
+    /// What the machine says of its cluster's etcd, when a step looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etcd: Option<EtcdSeen>,
     /// The highest fence that the machine's guard knows, when it was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fence: Option<Fence>,

@@ -2,7 +2,7 @@
 
 use crds::host::HostFacts;
 use crds::inputs::{PreflightFinding, Severity};
-use crds::playbook_run::{HostFailure, HostResult};
+use crds::playbook_run::{EtcdSeen, HostFailure, HostResult};
 use serde_json::Value;
 
 use super::{MESSAGE_LIMIT, task_name};
@@ -13,6 +13,7 @@ use crate::unreachable::{self, AUTHENTICATION_FAILED, HOST_KEY_CHANGED, HOST_KEY
 
 const FINDINGS_LIMIT: usize = 32;
 const LEFTOVERS_LIMIT: usize = 16;
+const PEERS_LIMIT: usize = 16;
 
 /// One host.
 #[derive(Clone, Debug)]
@@ -144,6 +145,7 @@ impl Host {
         match finding.get("kind").and_then(Value::as_str) {
             Some("facts") => self.result.facts = Some(facts(finding)),
             Some("preflight") => self.add_findings(finding),
+            Some("etcd") => self.result.etcd = Some(etcd(finding)),
             Some("clean") => {
                 self.result.clean = finding.get("clean").and_then(Value::as_bool);
                 let leftovers = finding
@@ -187,6 +189,25 @@ impl Host {
                 findings.truncate(FINDINGS_LIMIT);
             }
         }
+    }
+}
+
+fn etcd(value: &Value) -> EtcdSeen {
+    let text = |key: &str, limit| {
+        let text = value.get(key).and_then(Value::as_str).unwrap_or_default();
+        Some(clean(text, limit)).filter(|text| !text.is_empty())
+    };
+    let hosts = |key: &str| {
+        let hosts = value.get(key).and_then(Value::as_array).into_iter().flatten();
+        let hosts = hosts.filter_map(Value::as_str).map(|host| clean(host, 63));
+        hosts.filter(|host| !host.is_empty()).take(PEERS_LIMIT).collect()
+    };
+    EtcdSeen {
+        member_id: text("memberID", 16).filter(|id| id.chars().all(|c| c.is_ascii_hexdigit())),
+        well: value.get("well").and_then(Value::as_bool),
+        message: text("message", 256),
+        well_peers: hosts("wellPeers"),
+        sick_peers: hosts("sickPeers"),
     }
 }
 

@@ -557,6 +557,23 @@ fn what_a_machine_tells_of_itself_is_kept_within_limits() {
         (host.clean, host.leftovers.len(), host.leftovers[0].as_str()),
         (Some(false), 16, "/etc/kubernetes")
     );
+    let host = tell(
+        json!({"kind": "etcd", "memberID": "8e9e05c52164694d", "well": false, "message": "no\u{1b}leader",
+        "wellPeers": ["e2", 7, ""], "sickPeers": vec!["e3\u{7}"; 40]}),
+    );
+    let etcd = host.etcd.unwrap();
+    assert_eq!(etcd.member_id.as_deref(), Some("8e9e05c52164694d"));
+    assert_eq!(
+        (etcd.well, etcd.message.as_deref()),
+        (Some(false), Some("noleader"))
+    );
+    assert_eq!(
+        (etcd.well_peers, etcd.sick_peers.len()),
+        (vec!["e2".to_owned()], 16)
+    );
+    let host = tell(json!({"kind": "etcd", "memberID": "no number", "well": "yes"}));
+    let etcd = host.etcd.unwrap();
+    assert_eq!((etcd.member_id, etcd.well), (None, None));
     tell(json!({"kind": "unknown"}));
     tell(json!([1]));
 }

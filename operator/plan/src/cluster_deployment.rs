@@ -197,15 +197,16 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
     }
     let rebuild = rebuild::of(&scene, may_work, known);
     let works = works && !rebuild.stops;
+    let growth = growth::of(&scene, works);
     let mut work = Work {
         lock,
         tokens,
         problem,
         install: install::of(&scene),
-        growth: growth::of(&scene, works),
         joins: join::of(&scene),
         resets: reset::of(&scene),
-        repairs: repair::of(&scene, known),
+        repairs: repair::of(&scene, known, growth.begins()),
+        growth,
         rebuild,
         put_back: sets::put_back(&scene),
     };

@@ -5,6 +5,7 @@ mod council;
 
 use crds::step::Role;
 use crds::{ClusterDeployment, Machine, PlaybookRun};
+use jiff::Timestamp;
 
 pub(crate) use council::{Council, is_healthy};
 
@@ -34,6 +35,17 @@ const OUT: [&str; 3] = ["WaitsForReset", "ReleasesHost", "HostReleased"];
 /// Whether the reason of `Deleting` says that the cluster has no part in the machine any more.
 pub fn is_out(reason: &str) -> bool {
     OUT.contains(&reason)
+}
+
+/// When a run took the machine's member out of etcd, or made another one the only member; none: it is in, or never was.
+pub fn out_of_etcd_at(
+    machine: &Machine,
+    machines: &[&Machine],
+    deployment: &ClusterDeployment,
+    runs: &[&PlaybookRun],
+) -> Option<Timestamp> {
+    let council = Council::of(&machine.spec.cluster_name, machines, deployment, runs);
+    council.left_at(machine)
 }
 
 /// Decides for a Machine that is being deleted, from the Machines and runs of its cluster (others are passed over).

@@ -11,6 +11,7 @@ pub mod cluster;
 pub mod cluster_deployment;
 pub mod departure;
 pub mod disruption;
+pub mod etcd;
 pub mod hooks;
 pub mod host;
 pub mod inputs;

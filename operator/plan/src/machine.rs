@@ -1,6 +1,7 @@
 //! Machine: takes a Host, follows its provisioning and its node, and gives the Host back in the end.
 
 pub mod leaving;
+mod member;
 mod remediation;
 mod status;
 

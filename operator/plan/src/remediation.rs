@@ -64,7 +64,7 @@ pub fn decide(ward: &Ward) -> Round {
     for (patient, rung) in rungs {
         let verdict = match rung {
             Some(rung) => verdict::of(ward, &mut brakes, patient, rung),
-            None => frozen(ward, patient),
+            None => frozen(ward, patient).or_else(|| unattended(ward, patient)),
         };
         round.verdicts.extend(verdict);
     }
@@ -88,6 +88,17 @@ fn rung(ward: &Ward, patient: &Patient) -> Option<Rung> {
         // What works on the machine goes on; nothing else does.
         State::Unknown => ladder::under_way(patient),
     }
+}
+
+/// A sick machine that nobody cares for, in a cluster where somebody cares for others.
+fn unattended(ward: &Ward, patient: &Patient) -> Option<Verdict> {
+    let others = ward.patients.iter().any(|other| other.rule.is_some());
+    let sick = matches!(patient.state, State::Sick { .. });
+    (sick && others && patient.rule.is_none()).then(|| {
+        let message =
+            "nothing is done: no RemediationPolicy selects it, and its cluster has no spec.remediation";
+        Verdict::none(patient, "NoPolicy", message.into())
+    })
 }
 
 fn frozen(ward: &Ward, patient: &Patient) -> Option<Verdict> {

@@ -116,6 +116,13 @@ class Etcd:
         said = self.etcdctl("member", "list")
         return said["header"]["cluster_id"], said["header"]["member_id"], said["members"]
 
+    def own_id(self) -> str:
+        """ID of the member that answers, hexadecimal; empty when it does not say."""
+        try:
+            return f"{self.list()[1]:x}"
+        except StepFailure:
+            return ""
+
     def members(self) -> list:
         return self.list()[2]
 

@@ -239,4 +239,5 @@ def work(call) -> dict:
             lambda: f"etcd member {params['name']} is not healthy: {local.said}{units.journal(UNIT)}",
         )
         membership.save(membership.ETCD, {"joined": True, "name": params["name"]})
-    return {"changed": bool(changed) or acted, "msg": f"member {params['name']} is healthy"}
+    report = {"kind": "etcd", "memberID": "" if check else local.own_id()}
+    return {"changed": bool(changed) or acted, "msg": f"member {params['name']} is healthy", "clusterwright": report}

@@ -8,7 +8,8 @@ mod removal;
 mod shrink;
 mod telling;
 
-use crds::step::{Role, Step as RunStep};
+use crds::PlaybookRun;
+use crds::step::{Intent, Role, Step as RunStep};
 
 use super::Step;
 use super::runs::describe;
@@ -29,6 +30,16 @@ pub(super) struct Growth {
     pub says: Option<Says>,
     /// etcd is lost: nothing else is begun.
     pub stops: bool,
+}
+
+impl Growth {
+    /// The change of the control plane or etcd that begins now.
+    pub fn begins(&self) -> Option<&PlaybookRun> {
+        self.steps.iter().find_map(|step| match step {
+            Step::CreateRun(run) if run.spec.intent != Intent::Probe => Some(&**run),
+            _ => None,
+        })
+    }
 }
 
 /// What goes on with the machines of a role.

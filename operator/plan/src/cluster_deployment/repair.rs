@@ -2,25 +2,26 @@
 //! deletions that it decides on, and tells every decision, also not to act.
 
 mod approval;
+mod looking;
 mod seen;
 mod told;
 mod tried;
 
-use crds::ClusterDeploymentStatus;
 use crds::cluster_deployment::Repair;
 use crds::conditions::Statement;
 use crds::names::condition;
+use crds::step::Role;
+use crds::{ClusterDeploymentStatus, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::Step;
 use super::scene::Scene;
-use crate::remediation;
+use crate::remediation::{self, Patient};
 use approval::Approval;
 use told::{entry, replaced, summary, told};
 
 pub(super) use approval::is_for_repairs;
-pub(super) use tried::needed;
 
 /// Entries that the status takes.
 const MOST_TOLD: usize = 100;
@@ -42,17 +43,23 @@ pub(super) struct Repairs {
     pub says: Option<String>,
 }
 
-/// Decides. Without the cluster's last token (`lock_known`) nothing begins.
-pub(super) fn of(scene: &Scene<'_>, lock_known: bool) -> Repairs {
+/// Decides. Without the cluster's last token (`lock_known`) nothing begins, and beside a run that `changes` the control
+/// plane or etcd and begins now, nothing there.
+pub(super) fn of(scene: &Scene<'_>, lock_known: bool, changes: Option<&PlaybookRun>) -> Repairs {
     let recorded = scene.deployment.status.as_ref();
     let calm_since = recorded.and_then(|status| status.calm_since.clone());
     if scene.installed.is_none() {
         return Repairs::default();
     }
-    let ward = seen::ward(scene, calm_since.as_ref(), lock_known);
+    let ward = seen::ward(scene, calm_since.as_ref(), lock_known, changes);
     if ward.patients.iter().all(|patient| patient.rule.is_none()) {
         return Repairs::default();
     }
+    let of_etcd = |patient: &Patient| patient.role == Role::Etcd && patient.rule.is_some();
+    let cared_for = ward.patients.iter().any(of_etcd);
+    // Others ask the machines while it is not known what is lost.
+    let known = lock_known && ward.unreachable.is_none() && ward.etcd.is_none();
+    let looking = looking::of(scene, cared_for && known);
     let round = remediation::decide(&ward);
     let begun = round.verdicts.iter().filter_map(|verdict| {
         let begin = verdict.begin.as_ref()?;
@@ -62,7 +69,7 @@ pub(super) fn of(scene: &Scene<'_>, lock_known: bool) -> Repairs {
             .find(|member| member.name() == verdict.machine)?;
         Some(tried::next(scene, member, begin))
     });
-    let steps = begun.collect();
+    let steps = begun.chain(looking.steps).collect();
     let replaced = replaced(scene);
     let (statement, says) = summary(scene, &ward, &round, &replaced);
     let mut entries: Vec<Repair> = round.verdicts.iter().map(entry).chain(replaced).collect();
@@ -80,13 +87,20 @@ pub(super) fn of(scene: &Scene<'_>, lock_known: bool) -> Repairs {
     }
     Repairs {
         steps,
-        look_again: round.look_again,
+        look_again: [round.look_again, looking.at].into_iter().flatten().min(),
         entries,
         statement: Some(statement),
         calm_since: round.calm_since.map(Time),
         approval: round.too_many.then(|| Approval::of(scene).value),
         says,
     }
+}
+
+/// Names of the runs that decide what comes next, for machines that live.
+pub(super) fn needed(scene: &Scene<'_>) -> Vec<String> {
+    let mut needed = tried::needed(scene);
+    needed.extend(looking::needed(scene));
+    needed
 }
 
 impl Repairs {

@@ -322,13 +322,16 @@ fn is_provisioned(machine: &Machine) -> bool {
     provisioned_at(machine).is_some()
 }
 
-/// Whether it is known to work: by its node, or, where there is none, for all that is known.
+/// Whether it is known to work: by its node, or, where there is none, by its member of etcd, for all that is known.
 pub(crate) fn is_healthy(machine: &Machine) -> bool {
     let Some(status) = &machine.status else {
         return false;
     };
     match machine.spec.role {
-        Role::Etcd => status.provisioned_at.is_some(),
+        Role::Etcd => {
+            let healthy = conditions::find(&status.conditions, condition::HEALTHY);
+            status.provisioned_at.is_some() && healthy.is_none_or(|healthy| healthy.status != "False")
+        }
         Role::ControlPlane | Role::Worker => conditions::is_true(&status.conditions, condition::NODE_READY),
     }
 }

@@ -14,8 +14,8 @@ use crds::names::{condition, finalizer};
 use crds::{Host, MachineStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{Observed, Step, active_run, name_of, status};
 use crate::attempts::Turn;
+use super::{Observed, Step, active_run, member, name_of, remediation, status};
 use crate::{Next, Plan, claims, provisioning};
 use cleaning::Cleaning;
 use parting::Parting;
@@ -68,6 +68,9 @@ pub(super) fn plan(observed: &Observed<'_>) -> Plan<Step, MachineStatus> {
         message: crate::sentence::cut(drained.message),
         ..drained
     }));
+    // That it is being replaced.
+    let not_ready = Statement::new(condition::READY, false, "Deleting", "");
+    statements.extend(remediation::statement(observed, &not_ready));
     let phase = match leaving.reason {
         "Draining" => MachinePhase::Draining,
         _ => MachinePhase::Deleting,
@@ -77,6 +80,7 @@ pub(super) fn plan(observed: &Observed<'_>) -> Plan<Step, MachineStatus> {
         phase: Some(phase),
         message: Some(message),
         provisioned_at,
+        etcd_member_id: member::id(observed),
         conditions: conditions::state(
             &old.conditions,
             &statements,

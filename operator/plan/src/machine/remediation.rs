@@ -3,13 +3,15 @@
 use crds::cluster_deployment::Repair;
 use crds::conditions::{self, Statement};
 use crds::names::condition;
+use crds::step::Role;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::Observed;
 use crate::sentence::cut;
 
-/// The condition `Remediation`; none for a machine that was never sick, and for one that nobody decides about.
-pub(super) fn statement(observed: &Observed<'_>, node_ready: &Statement) -> Option<Statement> {
+/// The condition `Remediation`, where `ready` says whether its node, or its member of etcd, is well; none for a machine
+/// that was never sick, and for one that nobody decides about.
+pub(super) fn statement(observed: &Observed<'_>, ready: &Statement) -> Option<Statement> {
     let of = |status: bool, reason: &str, message: String| {
         Some(Statement::new(condition::REMEDIATION, status, reason, message))
     };
@@ -17,7 +19,7 @@ pub(super) fn statement(observed: &Observed<'_>, node_ready: &Statement) -> Opti
         return of(repair.action.is_some(), &repair.reason, repair.message.clone());
     }
     let before = before(observed)?;
-    if node_ready.status != Some(true) {
+    if ready.status != Some(true) {
         return None;
     }
     if before.reason == "Recovered" {
@@ -26,7 +28,14 @@ pub(super) fn statement(observed: &Observed<'_>, node_ready: &Statement) -> Opti
     of(
         false,
         "Recovered",
-        cut(format!("its node is Ready again; before: {}", before.message)),
+        cut(format!(
+            "{}; before: {}",
+            match observed.machine.spec.role {
+                Role::Etcd => "its member of etcd is well again",
+                Role::ControlPlane | Role::Worker => "its node is Ready again",
+            },
+            before.message
+        )),
     )
 }
 

@@ -8,7 +8,7 @@ use crds::{Host, PlaybookRun};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{Hold, Observed, active_run, name_of, remediation};
+use super::{Hold, Observed, active_run, member, name_of, remediation};
 use crate::attempts::{self, Outcome, Turn};
 use crate::cluster::NodeSeen;
 use crate::sentence::{count, cut};
@@ -54,7 +54,8 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
             node_ready.message.clone(),
         )
     } else {
-        Statement::new(condition::READY, true, "Running", "running")
+        let well = || Statement::new(condition::READY, true, "Running", "running");
+        member::not_well(observed).unwrap_or_else(well)
     };
     let phase = match (hold, turn) {
         (Hold::Take(_), _) => MachinePhase::Claiming,
@@ -76,7 +77,7 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
         (false, _) => None,
     };
     let mut statements = vec![ready.clone(), claimed, provisioned];
-    let repair = remediation::statement(observed, &node_ready);
+    let repair = remediation::statement(observed, if has_node { &node_ready } else { &ready });
     let mut old_conditions = old.conditions.clone();
     if repair.is_none() {
         old_conditions.retain(|there| there.type_ != condition::REMEDIATION);
@@ -96,6 +97,7 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
         node_name: host.filter(|_| has_node).map(|host| name_of(host).to_owned()),
         addresses: node.map_or(old.addresses, |node| node.addresses.clone()),
         kubernetes_version: version,
+        etcd_member_id: member::id(observed),
         provisioned_at: match turn {
             Turn::Done { at, .. } => at.map(Time).or(old.provisioned_at),
             _ => None,

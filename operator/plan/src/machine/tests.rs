@@ -1,3 +1,5 @@
+mod member;
+
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun, conditions};
 use jiff::Timestamp;
 

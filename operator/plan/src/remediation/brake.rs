@@ -232,10 +232,11 @@ fn is_sick(patient: &Patient, now: Timestamp) -> bool {
 
 /// Why etcd, or the API, would be lost by it.
 fn quorum_risk(ward: &Ward, patient: &Patient, action: Action) -> Option<String> {
+    let of_etcd = ward.stacked || patient.role == Role::Etcd;
     let disturbs = match action {
-        // etcd is no service of kubelet's or containerd's.
-        Action::RestartServices => false,
-        Action::Reboot => ward.stacked,
+        // etcd is no service of kubelet's or containerd's; on a machine of its own it is what is restarted.
+        Action::RestartServices => patient.role == Role::Etcd,
+        Action::Reboot => of_etcd,
         Action::Replace => true,
     };
     let is_member = |other: &&Patient| other.role == patient.role && other.joined;
@@ -249,11 +250,13 @@ fn quorum_risk(ward: &Ward, patient: &Patient, action: Action) -> Option<String>
         .filter(is_member)
         .filter(|other| other.name != patient.name && other.state == State::Well)
         .count();
-    let needed = if ward.stacked { members / 2 + 1 } else { 1 };
+    let needed = if of_etcd { members / 2 + 1 } else { 1 };
+    let (kind, carries) = match patient.role {
+        Role::Etcd => ("etcd machine", "data"),
+        _ => ("control plane", "API"),
+    };
     (well < needed).then(|| match members {
-        1 => "it is the only control plane: without it there is no API".to_owned(),
-        _ => {
-            format!("of {members} control planes {well} would be left that are well, and {needed} are needed")
-        }
+        1 => format!("it is the only {kind}: without it there is no {carries}"),
+        _ => format!("of {members} {kind}s {well} would be left that are well, and {needed} are needed"),
     })
 }

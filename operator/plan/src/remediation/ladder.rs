@@ -167,7 +167,7 @@ pub(super) fn next(patient: &Patient, remediation: &Remediation, since: Timestam
             Result::Done => {}
         }
     }
-    exhausted(&efforts, remediation, silent, wait, now)
+    exhausted(patient, &efforts, remediation, silent, now)
 }
 
 fn begin(
@@ -184,7 +184,7 @@ fn begin(
             tried: None,
         };
     };
-    if let Some(settles) = settles(last, wait, now) {
+    if let Some(settles) = settles(patient, last, wait, now) {
         return settles;
     }
     Rung::Next {
@@ -194,14 +194,19 @@ fn begin(
     }
 }
 
-/// The node has time to become Ready after whatever was tried.
-fn settles(last: &Effort, wait: SignedDuration, now: Timestamp) -> Option<Rung> {
+/// The machine has time to become well after whatever was tried, until it is looked at again.
+fn settles(patient: &Patient, last: &Effort, wait: SignedDuration, now: Timestamp) -> Option<Rung> {
     let until = last.ended + wait;
-    (until > now).then(|| Rung::Settles {
+    let unseen = patient.seen_at.is_some_and(|at| at < until);
+    (until > now || unseen).then(|| Rung::Settles {
         action: last.action,
         until,
         said: match last.result {
-            Result::Done => format!("run {} {}", last.run, super::words::done(last.action)),
+            Result::Done => format!(
+                "run {} {}",
+                last.run,
+                super::words::done(last.action, patient.role)
+            ),
             _ => outcome(last),
         },
     })
@@ -224,14 +229,15 @@ fn later(at: Timestamp, action: Action, last: &Effort, failure: &Failure) -> Run
 }
 
 fn exhausted(
+    patient: &Patient,
     efforts: &[&Effort],
     remediation: &Remediation,
     silent: bool,
-    wait: SignedDuration,
     now: Timestamp,
 ) -> Rung {
+    let wait = SignedDuration::from_secs(i64::from(remediation.wait_seconds));
     let last = efforts.iter().max_by_key(|effort| effort.ended);
-    if let Some(settles) = last.and_then(|last| settles(last, wait, now)) {
+    if let Some(settles) = last.and_then(|last| settles(patient, last, wait, now)) {
         return settles;
     }
     let actions: Vec<&str> = remediation

@@ -11,11 +11,11 @@ use super::{Effort, EffortResult, Rule, Spares};
 /// How a machine is, as far as its repair is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Its node is Ready.
+    /// Its node is Ready, or its member of a dedicated etcd is well.
     Well,
-    /// It is on its way into the cluster, or has no node that says how it is.
+    /// It is on its way into the cluster, or nobody has said how it is.
     NotJudged,
-    /// Its node was Ready, or should be, and is not.
+    /// Its node, or member, was well, or should be, and is not.
     Sick {
         /// Since when that has been seen without a gap.
         since: Timestamp,
@@ -44,6 +44,8 @@ pub struct Patient {
     pub role: Role,
     /// How it is.
     pub state: State,
+    /// When that was seen; none: it is watched.
+    pub seen_at: Option<Timestamp>,
     /// Its MachineSet.
     pub set: Option<String>,
     /// It is part of the cluster.

@@ -31,6 +31,7 @@ fn patient(name: &str, role: Role, state: State) -> Patient {
         set: Some(role.name().into()),
         joined: !matches!(state, State::NeverStarted { .. }),
         state,
+        seen_at: None,
         rule: Some(rule()),
         skipped: false,
         busy: None,
@@ -528,6 +529,16 @@ fn what_is_under_way_is_counted_before_anything_begins() {
 }
 
 #[test]
+fn that_nobody_cares_for_a_sick_machine_is_said_where_somebody_cares_for_others() {
+    let mut ward = ward(900);
+    ward.sicken(&["w1"], 0);
+    ward.of("w1").rule = None;
+    assert_eq!(short(&ward.verdict("w1")), "NoPolicy");
+    ward.patients.iter_mut().for_each(|patient| patient.rule = None);
+    assert!(decide(&ward).verdicts.is_empty(), "nobody asked");
+}
+
+#[test]
 fn of_a_set_no_more_machines_are_out_of_service_than_it_allows() {
     let mut ward = ward(900);
     ward.sicken(&["w1", "w2", "w3"], 0);
@@ -585,4 +596,43 @@ fn a_persons_word_lifts_the_brake_of_too_many_and_no_other() {
     assert!(decide(&ward).too_many, "it is remembered");
     ward.etcd = Some("no leader".into());
     assert_eq!(short(&ward.verdict("w1")), "EtcdUnhealthy");
+}
+
+#[test]
+fn a_machine_of_a_dedicated_etcd_is_disturbed_only_while_a_majority_is_well_without_it() {
+    let mut ward = ward(900);
+    ward.stacked = false;
+    for number in 1..=3 {
+        ward.patients
+            .push(patient(&format!("e{number}"), Role::Etcd, State::Well));
+    }
+    ward.sets.insert("etcd".into(), SetSeen { most: 1, replaced: 0 });
+    ward.sicken(&["e1"], 0);
+    let verdict = ward.verdict("e1");
+    assert_eq!(short(&verdict), "RestartingServices begins RestartServices");
+    assert_eq!(verdict.message, "etcd is restarted");
+    ward.of("e2").state = State::NotJudged;
+    let waits = ward.verdict("e1");
+    assert_eq!(short(&waits), "QuorumRisk");
+    assert!(
+        waits
+            .message
+            .contains("of 3 etcd machines 1 would be left that are well, and 2 are needed"),
+        "{}",
+        waits.message
+    );
+}
+
+#[test]
+fn what_is_not_watched_is_looked_at_after_an_action_before_the_next() {
+    let check = |seen: i64, now: i64, expected: &str| {
+        let mut ward = ward(now);
+        ward.sicken(&["w1"], 0);
+        let patient = ward.of("w1");
+        patient.efforts = vec![effort(Action::RestartServices, 300, 310, EffortResult::Done)];
+        patient.seen_at = Some(at(seen));
+        assert_eq!(short(&ward.verdict("w1")), expected);
+    };
+    check(489, 600, "WaitsForNode RestartServices");
+    check(490, 490, "Rebooting begins Reboot");
 }

@@ -1,6 +1,7 @@
 //! The verdict: what is done about one machine, or why nothing is.
 
 use crds::remediation_policy::RemediationAction as Action;
+use crds::step::Role;
 use jiff::Timestamp;
 
 use super::brake::Brakes;
@@ -72,11 +73,21 @@ pub(super) fn of(ward: &Ward, brakes: &mut Brakes, patient: &Patient, rung: Rung
         Rung::UnderWay { action, run } => {
             return Some(Verdict {
                 action: Some(action),
-                ..Verdict::none(patient, doing(action), format!("{} (run {run})", verb(action)))
+                ..Verdict::none(
+                    patient,
+                    doing(action),
+                    format!("{} (run {run})", verb(action, patient.role)),
+                )
             });
         }
         Rung::Settles { action, until, said } => {
-            let message = format!("{said}; its node has until {} to be Ready", clock(until));
+            let clock = clock(until);
+            let message = match patient.role {
+                Role::Etcd => {
+                    format!("{said}; its member has until {clock} to be well, and is looked at then")
+                }
+                _ => format!("{said}; its node has until {clock} to be Ready"),
+            };
             return Some(
                 Verdict {
                     action: Some(action),
@@ -143,7 +154,7 @@ pub(super) fn of(ward: &Ward, brakes: &mut Brakes, patient: &Patient, rung: Rung
         begin: Some(Begin { action, retry }),
         reason: doing(action).into(),
         what: patient.what().to_owned(),
-        message: format!("{}{why}", verb(action)),
+        message: format!("{}{why}", verb(action, patient.role)),
         until: None,
     })
 }

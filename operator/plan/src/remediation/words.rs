@@ -1,6 +1,7 @@
 //! The words for actions.
 
 use crds::remediation_policy::RemediationAction as Action;
+use crds::step::Role;
 use jiff::Timestamp;
 
 /// The action's name, as in the API.
@@ -20,19 +21,21 @@ pub(super) fn doing(action: Action) -> &'static str {
     }
 }
 
-pub(super) fn verb(action: Action) -> &'static str {
-    match action {
-        Action::RestartServices => "kubelet and containerd are restarted",
-        Action::Reboot => "it is rebooted",
-        Action::Replace => "another machine takes its place, and it is removed",
+pub(super) fn verb(action: Action, role: Role) -> &'static str {
+    match (action, role) {
+        (Action::RestartServices, Role::Etcd) => "etcd is restarted",
+        (Action::RestartServices, _) => "kubelet and containerd are restarted",
+        (Action::Reboot, _) => "it is rebooted",
+        (Action::Replace, _) => "another machine takes its place, and it is removed",
     }
 }
 
-pub(super) fn done(action: Action) -> &'static str {
-    match action {
-        Action::RestartServices => "restarted kubelet and containerd",
-        Action::Reboot => "rebooted it",
-        Action::Replace => "replaced it",
+pub(super) fn done(action: Action, role: Role) -> &'static str {
+    match (action, role) {
+        (Action::RestartServices, Role::Etcd) => "restarted etcd",
+        (Action::RestartServices, _) => "restarted kubelet and containerd",
+        (Action::Reboot, _) => "rebooted it",
+        (Action::Replace, _) => "replaced it",
     }
 }
 

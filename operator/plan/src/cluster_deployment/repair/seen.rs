@@ -19,6 +19,7 @@ use crate::cluster_deployment::part::component;
 use crate::cluster_deployment::scene::{Member, Scene};
 use crate::departure::is_out;
 use crate::disruption;
+use crate::etcd::{self, Health};
 use crate::remediation::{self, Effort, EffortResult, Patient, SetSeen, Spares, State, Ward};
 
 /// Reasons of a machine that is about to be seen for the first time.
@@ -30,7 +31,12 @@ const NOT_SEEN_YET: [&str; 4] = [
 ];
 
 /// All machines of the cluster that stay, and what goes on around them.
-pub(super) fn ward(scene: &Scene<'_>, calm_since: Option<&Time>, lock_known: bool) -> Ward {
+pub(super) fn ward(
+    scene: &Scene<'_>,
+    calm_since: Option<&Time>,
+    lock_known: bool,
+    changes: Option<&PlaybookRun>,
+) -> Ward {
     let observed = scene.observed;
     let (unreachable, contact_since) = contact(scene);
     let status = scene.deployment.status.as_ref();
@@ -59,7 +65,7 @@ pub(super) fn ward(scene: &Scene<'_>, calm_since: Option<&Time>, lock_known: boo
         etcd: component(scene, "etcd").and_then(|(well, message)| (!well).then_some(message)),
         paused: scene.deployment.spec.paused,
         lock_known,
-        change: change(scene),
+        change: changes.map(works_on).or_else(|| change(scene)),
         stacked: scene.deployment.spec.etcd.topology == EtcdTopology::Stacked,
         elsewhere: under_repair,
         was_too_many: too_many,
@@ -134,6 +140,9 @@ fn patient(scene: &Scene<'_>, member: &Member<'_>, contact_since: Option<Timesta
         host: host.to_owned(),
         role: machine.spec.role,
         state,
+        seen_at: (machine.spec.role == Role::Etcd)
+            .then(|| etcd::look(machine, scene.observed.runs, scene.observed.now).at)
+            .flatten(),
         set: claims::set_of(machine).map(str::to_owned),
         joined: status.is_some_and(|status| status.provisioned_at.is_some()),
         skipped: annotations.is_some_and(|all| all.contains_key(annotation::SKIP_REMEDIATION)),
@@ -165,12 +174,11 @@ fn state(scene: &Scene<'_>, member: &Member<'_>, contact_since: Option<Timestamp
     let conditions = status
         .map(|status| status.conditions.as_slice())
         .unwrap_or_default();
-    let joined = status.is_some_and(|status| status.provisioned_at.is_some());
-    if member.machine.spec.role == Role::Etcd {
-        return State::NotJudged;
-    }
-    if !joined {
+    if !member.is_provisioned() {
         return never_started(scene, member).unwrap_or(State::NotJudged);
+    }
+    if member.machine.spec.role == Role::Etcd {
+        return state_of_member(scene, member, contact_since, lost);
     }
     let Some(node) = conditions::find(conditions, condition::NODE_READY) else {
         return State::NotJudged;
@@ -189,6 +197,30 @@ fn state(scene: &Scene<'_>, member: &Member<'_>, contact_since: Option<Timestamp
                 "" => "its node is not Ready".into(),
                 said => said.trim_end_matches('.').to_owned(),
             },
+        },
+    }
+}
+
+/// A machine of a dedicated etcd, which has no Node. While the API is out of reach it may be etcd as a whole that is lost.
+fn state_of_member(
+    scene: &Scene<'_>,
+    member: &Member<'_>,
+    contact_since: Option<Timestamp>,
+    lost: bool,
+) -> State {
+    let observed = scene.observed;
+    let status = member.machine.status.as_ref();
+    let healthy = status.and_then(|status| conditions::find(&status.conditions, condition::HEALTHY));
+    let sick = healthy.filter(|healthy| healthy.status == "False");
+    match etcd::look(member.machine, observed.runs, observed.now).health {
+        _ if lost => State::Unknown,
+        Health::Well => State::Well,
+        Health::Unknown => State::NotJudged,
+        Health::Sick(what) => State::Sick {
+            since: sick
+                .map_or(observed.now, |sick| sick.last_transition_time.0)
+                .max(contact_since.unwrap_or(Timestamp::MIN)),
+            what,
         },
     }
 }
@@ -216,6 +248,11 @@ fn never_started(scene: &Scene<'_>, member: &Member<'_>) -> Option<State> {
     })
 }
 
+fn works_on(run: &PlaybookRun) -> String {
+    let name = run.metadata.name.as_deref().unwrap_or_default();
+    format!("run {name} works on {}", run.spec.hosts.join(", "))
+}
+
 /// What else goes on with the control plane and etcd.
 fn change(scene: &Scene<'_>) -> Option<String> {
     let of_control = |member: &&Member<'_>| member.machine.spec.role != Role::Worker;
@@ -236,8 +273,7 @@ fn change(scene: &Scene<'_>) -> Option<String> {
         })
     });
     if let Some(run) = run {
-        let name = run.metadata.name.as_deref().unwrap_or_default();
-        return Some(format!("run {name} works on {}", run.spec.hosts.join(", ")));
+        return Some(works_on(run));
     }
     let joins = scene.live.iter().filter(of_control).find(|member| {
         let joined = member

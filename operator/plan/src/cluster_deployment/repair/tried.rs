@@ -51,7 +51,7 @@ pub(super) fn efforts_of(scene: &Scene<'_>, machine_uid: &str) -> Vec<Effort> {
 }
 
 /// Names of the repairs that decide what comes next for machines that live.
-pub(in crate::cluster_deployment) fn needed(scene: &Scene<'_>) -> Vec<String> {
+pub(super) fn needed(scene: &Scene<'_>) -> Vec<String> {
     let of_member = |member: &Member<'_>| {
         let efforts = efforts_of(scene, member.uid());
         efforts

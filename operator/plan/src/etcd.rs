@@ -1,0 +1,121 @@
+//! etcd: what the machines of a cluster have told of its members, in the runs that asked them.
+
+use std::collections::BTreeMap;
+
+use crds::playbook_run::EtcdSeen;
+use crds::step::{Intent, Step};
+use crds::{Machine, PlaybookRun};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::attempts;
+use crate::sentence::quote;
+
+/// What was told longer ago says nothing of now.
+const STALE: SignedDuration = SignedDuration::from_mins(30);
+
+/// How a member of a dedicated etcd is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// It answers, and has a leader.
+    Well,
+    /// It does not, while another member does. What is wrong, as a clause.
+    Sick(String),
+    /// Nobody has told, or nobody whose word counts.
+    Unknown,
+}
+
+/// The last word on a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// How it is.
+    pub health: Health,
+    /// When that was seen.
+    pub at: Option<Timestamp>,
+}
+
+/// Whether a run looks at the members of a dedicated etcd.
+pub fn is_probe(run: &PlaybookRun) -> bool {
+    run.spec.intent == Intent::Probe && run.spec.steps == [Step::ProbeEtcd]
+}
+
+/// The last word on the member of a machine: its own, or, where SSH does not reach it, that of other members. An etcd none
+/// of whose other members is well is no trouble of this one.
+pub fn look(machine: &Machine, runs: &[&PlaybookRun], now: Timestamp) -> Look {
+    let host = machine.spec.host_ref.as_ref().map(|host| host.name.as_str());
+    let status = machine.status.as_ref();
+    let since = status.and_then(|status| status.provisioned_at.as_ref());
+    let mut looks: Vec<(Timestamp, &PlaybookRun)> = runs
+        .iter()
+        .filter(|run| is_probe(run) && attempts::is_over(run))
+        .filter(|run| since.is_some() && run.metadata.creation_timestamp.as_ref() >= since)
+        .filter_map(|run| Some((attempts::ended_at(run)?, *run)))
+        .filter(|(at, _)| now.duration_since(*at) < STALE)
+        .collect();
+    looks.sort_by_key(|(at, run)| (std::cmp::Reverse(*at), run.metadata.name.clone()));
+    let mut words = looks
+        .into_iter()
+        .filter_map(|(at, run)| Some((at, word(run, host?)?)));
+    match words.next() {
+        Some((at, health)) => Look { health, at: Some(at) },
+        None => Look {
+            health: Health::Unknown,
+            at: None,
+        },
+    }
+}
+
+/// What one look says of the member on a Host; none: nothing.
+fn word(run: &PlaybookRun, host: &str) -> Option<Health> {
+    let results = &run.status.as_ref()?.hosts;
+    let said: BTreeMap<&str, &EtcdSeen> = results
+        .iter()
+        .filter_map(|result| Some((result.name.as_str(), result.etcd.as_ref()?)))
+        .collect();
+    let others = || said.iter().filter(|(name, _)| **name != host);
+    let well = || others().filter(|(_, seen)| seen.well == Some(true));
+    let named = |hosts: &[String]| hosts.iter().any(|name| name == host);
+    if let Some(own) = said.get(host).filter(|own| own.well.is_some()) {
+        return match own.well {
+            Some(true) => Some(Health::Well),
+            _ => well().next().map(|(other, _)| {
+                let message = own.message.clone().unwrap_or_else(|| "it does not answer".into());
+                Health::Sick(quote(format!(
+                    "its member of etcd is not well, and that of {other} is: {message}"
+                )))
+            }),
+        };
+    }
+    if well().any(|(_, seen)| named(&seen.well_peers)) {
+        return Some(Health::Well);
+    }
+    let silent = results
+        .iter()
+        .any(|result| result.name == host && result.unreachable);
+    let (other, _) = well().find(|(_, seen)| named(&seen.sick_peers))?;
+    let ssh = if silent { ", and SSH does not reach it" } else { "" };
+    Some(Health::Sick(format!(
+        "its member of etcd does not answer to that of {other}{ssh}"
+    )))
+}
+
+/// The ID of a machine's member, as it was told last, and when.
+pub fn member_id(machine: &Machine, host: &str, runs: &[&PlaybookRun]) -> Option<(Timestamp, String)> {
+    let uid = machine.metadata.uid.as_deref().unwrap_or_default();
+    let status = machine.status.as_ref();
+    let since = status.and_then(|status| status.provisioned_at.as_ref());
+    let about = |run: &PlaybookRun| match attempts::marks(run).get(host) {
+        Some(mark) => mark.uid == uid,
+        None => is_probe(run) && since.is_some() && run.metadata.creation_timestamp.as_ref() >= since,
+    };
+    let told = runs.iter().filter(|run| attempts::is_over(run) && about(run));
+    let told = told.filter_map(|run| {
+        let mut results = run.status.as_ref()?.hosts.iter();
+        let result = results.find(|result| result.name == host)?;
+        let id = result.etcd.as_ref()?.member_id.clone()?;
+        Some((attempts::ended_at(run)?, id))
+    });
+    told.max()
+}
+
+#[cfg(test)]
+mod tests;

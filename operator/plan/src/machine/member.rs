@@ -1,0 +1,39 @@
+//! The machine's member of etcd: its ID, and, on a machine of a dedicated etcd, which has no Node, how it is.
+
+use crds::conditions::Statement;
+use crds::names::condition;
+use crds::step::Role;
+
+use super::Observed;
+use crate::departure;
+use crate::etcd::{self, Health};
+
+/// The ID that was told last; none once the member is out of etcd.
+pub(super) fn id(observed: &Observed<'_>) -> Option<String> {
+    let machine = observed.machine;
+    let host = machine.spec.host_ref.as_ref();
+    let told = host.and_then(|host| etcd::member_id(machine, &host.name, observed.runs));
+    let out = observed.deployment.and_then(|deployment| {
+        departure::out_of_etcd_at(machine, observed.machines, deployment, observed.runs)
+    });
+    match out {
+        Some(out) => told.filter(|(at, _)| *at > out).map(|(_, id)| id),
+        None => {
+            let before = machine.status.as_ref();
+            let before = || before.and_then(|status| status.etcd_member_id.clone());
+            told.map(|(_, id)| id).or_else(before)
+        }
+    }
+}
+
+/// `Ready` of a machine of a dedicated etcd whose member is not well.
+pub(super) fn not_well(observed: &Observed<'_>) -> Option<Statement> {
+    if observed.machine.spec.role != Role::Etcd {
+        return None;
+    }
+    match etcd::look(observed.machine, observed.runs, observed.now).health {
+        Health::Sick(what) => Some(Statement::new(condition::READY, false, "EtcdMemberNotWell", what)),
+        // Not to know is not to be ill.
+        Health::Well | Health::Unknown => None,
+    }
+}
