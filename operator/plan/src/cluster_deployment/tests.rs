@@ -12,6 +12,7 @@ mod pool;
 mod rebuild;
 mod rebuild_cut_off;
 mod turmoil;
+mod repair;
 mod world;
 
 use crds::cluster_deployment::{DeletionPolicy, LockMode};

@@ -5,6 +5,7 @@ mod etcd;
 mod executor;
 mod mishap;
 mod passes;
+mod members;
 mod pods;
 mod promises;
 

@@ -114,6 +114,7 @@ impl World {
                 let (epoch, token) = highest.unwrap_or_default();
                 Fence { epoch, token }
             }),
+            etcd: self.etcd_seen(name),
             ..HostResult::default()
         };
         let results = hosts.iter().map(result).collect();
