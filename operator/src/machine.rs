@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crds::names::{condition, finalizer};
+use crds::step::Role;
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
 use futures::{StreamExt, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -280,15 +281,17 @@ async fn tell(ctx: &Context, machine: &Machine, conditions: &[Condition]) {
         .as_ref()
         .map(|status| status.conditions.as_slice())
         .unwrap_or_default();
+    let health = match machine.spec.role {
+        // It has no Node; how its member of etcd is stands here.
+        Role::Etcd => condition::HEALTHY,
+        Role::ControlPlane | Role::Worker => condition::NODE_READY,
+    };
     let types: &[&str] = match machine.metadata.deletion_timestamp {
         Some(_) => &[condition::DELETING, condition::DRAINED],
-        None => &[
-            condition::HOST_CLAIMED,
-            condition::PROVISIONED,
-            condition::NODE_READY,
-        ],
+        None => &[condition::HOST_CLAIMED, condition::PROVISIONED, health],
     };
     let fine = [
+        "Running",
         // The set tells what the pool lacks.
         "NoHost",
         "NodeStarting",

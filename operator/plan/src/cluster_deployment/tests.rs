@@ -11,8 +11,8 @@ mod pauses;
 mod pool;
 mod rebuild;
 mod rebuild_cut_off;
-mod turmoil;
 mod repair;
+mod turmoil;
 mod world;
 
 use crds::cluster_deployment::{DeletionPolicy, LockMode};

@@ -14,8 +14,8 @@ use crds::names::{condition, finalizer};
 use crds::{Host, MachineStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::attempts::Turn;
 use super::{Observed, Step, active_run, member, name_of, remediation, status};
+use crate::attempts::Turn;
 use crate::{Next, Plan, claims, provisioning};
 use cleaning::Cleaning;
 use parting::Parting;

@@ -3,9 +3,9 @@
 mod api;
 mod etcd;
 mod executor;
+mod members;
 mod mishap;
 mod passes;
-mod members;
 mod pods;
 mod promises;
 
