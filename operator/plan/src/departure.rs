@@ -2,12 +2,17 @@
 //! below a majority of etcd's members, and none while another is joining.
 
 mod council;
+mod past;
+mod quorum;
+mod standing;
+mod turn;
 
 use crds::step::Role;
 use crds::{ClusterDeployment, Machine, PlaybookRun};
 use jiff::Timestamp;
 
-pub(crate) use council::{Council, is_healthy};
+pub(crate) use council::Council;
+pub(crate) use standing::is_healthy;
 
 use crate::provisioning;
 

@@ -1,0 +1,106 @@
+//! The past: what runs have made of etcd's members, and which API servers were told.
+
+use crds::names::annotation;
+use crds::step::{Role, Step};
+use crds::{Machine, PlaybookRun};
+use jiff::Timestamp;
+
+use super::Council;
+use super::standing::{is_healthy, is_leaving, provisioned_at};
+use crate::attempts::{self, Outcome};
+
+impl<'a> Council<'a> {
+    /// The runs that take a machine's member out of etcd.
+    pub fn removals(&self, machine: &Machine) -> Vec<&'a PlaybookRun> {
+        let runs = self.runs.iter().copied();
+        runs.filter(|run| leaves(run).is_some() && leaves(run) == machine.metadata.uid.as_deref())
+            .collect()
+    }
+
+    pub fn removal_under_way(&self, machine: &Machine) -> Option<&'a PlaybookRun> {
+        let removals = self.removals(machine);
+        removals.into_iter().find(|run| !attempts::is_over(run))
+    }
+
+    /// When a run took it out of etcd, or made another member the only one.
+    pub fn left_at(&self, machine: &Machine) -> Option<Timestamp> {
+        let removed = self
+            .removals(machine)
+            .into_iter()
+            .filter(|run| has_succeeded(run));
+        let made = machine.metadata.creation_timestamp.as_ref();
+        let survivor = |run: &PlaybookRun| {
+            let survivors = attempts::marks(run);
+            survivors
+                .values()
+                .any(|mark| Some(&mark.uid) == machine.metadata.uid.as_ref())
+        };
+        let recovered = self
+            .recoveries()
+            .filter(|run| made < run.metadata.creation_timestamp.as_ref() && !survivor(run));
+        removed.chain(recovered).filter_map(attempts::ended_at).max()
+    }
+
+    /// Runs that made one member the only one.
+    pub fn recoveries(&self) -> impl Iterator<Item = &'a PlaybookRun> {
+        let recovers = |run: &&PlaybookRun| run.spec.steps.contains(&Step::RecoverEtcd) && has_succeeded(run);
+        self.runs.iter().copied().filter(recovers)
+    }
+
+    /// Whether it is out of etcd, and the API servers know.
+    pub fn has_left(&self, machine: &Machine) -> bool {
+        let left_at = self.left_at(machine);
+        left_at.is_some_and(|since| self.untold(since).is_empty())
+    }
+
+    /// When etcd's members changed last, for all that is known.
+    pub fn changed_at(&self) -> Option<Timestamp> {
+        let removed = self.runs.iter().copied().filter(|run| leaves(run).is_some());
+        let removed = removed.filter(|run| has_succeeded(run)).chain(self.recoveries());
+        let joined = self.machines.iter().filter(|machine| self.is_of_etcd(machine));
+        let joined = joined.filter_map(|machine| provisioned_at(machine));
+        removed.filter_map(attempts::ended_at).chain(joined).max()
+    }
+
+    /// Control planes that work and whose API servers know only the members of a dedicated etcd from before this time.
+    pub fn untold(&self, since: Timestamp) -> Vec<&'a Machine> {
+        if self.etcd_role() != Some(Role::Etcd) {
+            return Vec::new();
+        }
+        let knows = |machine: &Machine| {
+            provisioned_at(machine).is_some_and(|at| at >= since) || self.tellings(machine, since).is_some()
+        };
+        let works = |machine: &&Machine| {
+            machine.spec.role == Role::ControlPlane && is_healthy(machine) && !is_leaving(machine)
+        };
+        let machines = self.machines.iter().copied().filter(works);
+        machines.filter(|machine| !knows(machine)).collect()
+    }
+
+    /// A run that told this control plane of etcd's members, begun at this time or later.
+    fn tellings(&self, machine: &Machine, since: Timestamp) -> Option<&'a PlaybookRun> {
+        let host = &machine.spec.host_ref.as_ref()?.name;
+        self.runs.iter().copied().find(|run| {
+            let made = run.metadata.creation_timestamp.as_ref();
+            run.spec.steps.contains(&Step::EtcdEndpoints)
+                && made.is_some_and(|made| made.0 >= since)
+                && attempts::marks(run)
+                    .get(host)
+                    .is_some_and(|mark| Some(&mark.uid) == machine.metadata.uid.as_ref())
+                && attempts::outcome(run, host) == Outcome::Succeeded
+        })
+    }
+}
+
+/// The Machine that a run takes out of etcd.
+fn leaves(run: &PlaybookRun) -> Option<&str> {
+    let annotations = run.metadata.annotations.as_ref()?;
+    let leaves = annotations.get(annotation::LEAVES).map(String::as_str);
+    leaves.filter(|_| run.spec.steps.contains(&Step::RemoveEtcdMember))
+}
+
+fn has_succeeded(run: &PlaybookRun) -> bool {
+    let hosts = &run.spec.hosts;
+    let succeeded = |host: &String| attempts::outcome(run, host) == Outcome::Succeeded;
+    !hosts.is_empty() && hosts.iter().all(succeeded)
+}
