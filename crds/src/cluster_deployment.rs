@@ -15,7 +15,10 @@ mod status;
 
 pub use hooks::{Hook, Hooks, ReadinessGate};
 pub use leaving::{MachineRemoval, Recovery, RecoveryStrategy};
-pub use status::{ClusterDeploymentStatus, ControlPlaneEndpoint, LockMode, Operation, Repair, ReplicaCounts};
+pub use status::{
+    ClusterDeploymentStatus, ControlPlaneEndpoint, ForgottenMachine, LockMode, Operation, Repair,
+    ReplicaCounts,
+};
 
 /// CEL: no Host by name in two roles.
 const HOSTS_RULE: &str = "(!has(self.controlPlane.hosts) || (!has(self.workers) || self.workers.all(w, !has(w.hosts) || !w.hosts.exists(h, h in self.controlPlane.hosts)))) && (!has(self.etcd.hosts) || ((!has(self.workers) || self.workers.all(w, !has(w.hosts) || !w.hosts.exists(h, h in self.etcd.hosts))) && (!has(self.controlPlane.hosts) || !self.etcd.hosts.exists(h, h in self.controlPlane.hosts))))";

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::references::{ClaimRef, LocalRef};
+use crate::step::Role;
 
 /// CEL: an IP address that other machines can reach.
 macro_rules! machine_ip {
@@ -97,6 +98,17 @@ pub struct Quarantine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub machine_set: Option<String>,
+    /// UID of that Machine, where it is known.
+    #[serde(default, rename = "machineUID", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub machine_uid: Option<String>,
+    /// The cluster that it was a machine of, where that is known: a Node by which it comes back there is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub cluster_name: Option<String>,
+    /// What it was there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
     /// Since when.
     pub since: Time,
 }

@@ -136,6 +136,9 @@ pub mod condition {
     pub const SCALE_PUT_BACK: &str = "ScalePutBack";
     /// Neither the API nor any machine of the cluster has answered for long; only there while it says something.
     pub const MACHINES_LOST: &str = "MachinesLost";
+    /// Machines were removed without reaching them, and something in the cluster still stands for them; only there while it
+    /// says something.
+    pub const MACHINES_FORGOTTEN: &str = "MachinesForgotten";
     /// The cluster is installed anew in place of one whose machines were all lost; only there while that goes on.
     pub const REBUILDING: &str = "Rebuilding";
     /// The run has ended and its outcome is recorded.

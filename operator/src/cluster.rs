@@ -1,13 +1,15 @@
 //! Cluster: looks at a cluster through its API and says what it sees.
 
+mod around;
+mod writes;
+
 use std::sync::Arc;
 
-use crds::{Cluster, Machine, PlaybookRun};
+use crds::{Cluster, ClusterDeployment, Machine, PlaybookRun};
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{Node, Secret};
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::{Patch, PatchParams};
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Client, ResourceExt};
 use plan::cluster::{Access, Contact, Observed, Seen, Step};
@@ -21,6 +23,7 @@ use crate::execute;
 use crate::kubeconfig::{self, Checked};
 use crate::remote::Key;
 use crate::remote::probe::{Lost, probe};
+use around::Around;
 
 /// Changes of Machines and Nodes that come within this time do not look again: they use what was seen.
 const FRESH: SignedDuration = SignedDuration::from_secs(8);
@@ -45,7 +48,17 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     let of_change = |change: crate::remote::Change| {
         ObjectRef::new(&change.cluster.name).within(&change.cluster.namespace)
     };
+    // What it remembers of machines that were forgotten.
+    let of_deployment = |deployment: Arc<ClusterDeployment>| {
+        let namespace = deployment.namespace().unwrap_or_default();
+        let remembers = deployment
+            .status
+            .as_ref()
+            .is_some_and(|status| !status.forgotten.is_empty());
+        remembers.then(|| ObjectRef::new(&deployment.name_any()).within(&namespace))
+    };
     let controller = controller::of(ctx, &ctx.cache.clusters)
+        .watches_shared_stream(ctx.cache.cluster_deployments.changes(), of_deployment)
         .watches_shared_stream(ctx.cache.machines.changes(), of_machine)
         .watches_shared_stream(ctx.cache.runs.changes(), of_run)
         .reconcile_on(ctx.remote.changes().map(of_change));
@@ -73,39 +86,31 @@ async fn pass(ctx: Arc<Context>, cluster: Arc<Cluster>) -> Result<Pass, Error> {
         return Ok(Pass::settled());
     }
     let contact = observe(&ctx, &cluster, &key).await?;
-    let machines = ctx
-        .cache
-        .machines
-        .list(&key.namespace, |machine| machine.spec.cluster_name == key.name);
-    let plan = plan::cluster::plan(&Observed {
-        cluster: &cluster,
-        contact,
-        machines: &machines,
-        now: Time(Timestamp::now()),
-        chance: rand::rng().random(),
-    });
+    let decide = |around: &Around, contact: Contact| {
+        plan::cluster::plan(&Observed {
+            cluster: &cluster,
+            contact,
+            machines: &around.machines,
+            deployment: around.deployment.as_deref(),
+            hosts: &around.hosts,
+            now: Time(Timestamp::now()),
+            chance: rand::rng().random(),
+        })
+    };
+    let mut plan = decide(&around::cached(&ctx, &key), contact.clone());
+    if plan.steps.iter().any(cannot_be_taken_back) {
+        plan = decide(&around::live(&ctx, &key).await?, contact);
+    }
     // The status first: what a Node refuses must not hide what was seen.
     let written = execute::patch_status(&ctx, &*cluster, cluster.status.as_ref(), &plan.status).await?;
     for step in &plan.steps {
-        execute(&ctx, &key, step).await?;
+        writes::execute(&ctx, &cluster, &key, step).await?;
     }
     Ok(Pass::of(&plan, written))
 }
 
-async fn execute(ctx: &Context, key: &Key, step: &Step) -> Result<(), Error> {
-    let Step::PatchNode { name, patch } = step;
-    let Some(client) = ctx.remote.client(&key.namespace, &key.name) else {
-        return Ok(());
-    };
-    let api: Api<Node> = Api::all(client);
-    let params = PatchParams {
-        field_manager: Some(crds::names::FIELD_MANAGER.into()),
-        ..PatchParams::default()
-    };
-    let patched = api.patch(name, &params, &Patch::Merge(patch)).await;
-    patched
-        .map(drop)
-        .doing(|| format!("patch Node {name} of cluster {}", key.name))
+fn cannot_be_taken_back(step: &Step) -> bool {
+    matches!(step, Step::DeleteStray(_))
 }
 
 async fn observe(ctx: &Context, cluster: &Cluster, key: &Key) -> Result<Contact, Error> {

@@ -16,6 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
+use plan::cluster::NodeSeen;
 use plan::cluster_deployment::{Observed, Step};
 use plan::hooks::Library;
 use plan::news::news;
@@ -135,6 +136,7 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<ClusterDeployment>) -> R
     let deployments = ctx.cache.cluster_deployments.list(&namespace, |_| true);
     let policies = ctx.cache.policies.list(&namespace, |_| true);
     let library = library(&ctx, &deployment).await?;
+    let forgotten_nodes = forgotten_nodes(&ctx, &deployment);
     let decide = |belongings: &Belongings| {
         plan::cluster_deployment::plan(&Observed {
             now: now(),
@@ -147,6 +149,7 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<ClusterDeployment>) -> R
             policies: &refs(&policies),
             library: library.as_ref(),
             cluster: cluster.as_deref(),
+            forgotten_nodes: forgotten_nodes.as_deref(),
             pki,
             kubeconfig,
         })
@@ -175,6 +178,19 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<ClusterDeployment>) -> R
         tell_replacements(&ctx, &deployment, &plan.status).await;
     }
     Ok(Pass::of(&plan, written))
+}
+
+/// The Nodes of the machines that the status remembers as forgotten; `None` while nothing is known of the cluster's Nodes.
+fn forgotten_nodes(ctx: &Context, deployment: &ClusterDeployment) -> Option<Vec<NodeSeen>> {
+    let (namespace, cluster) = (deployment.namespace().unwrap_or_default(), deployment.name_any());
+    let forgotten = &deployment.status.as_ref()?.forgotten;
+    // Of whom nothing is remembered nothing is known.
+    forgotten.first()?;
+    let nodes: Option<Vec<Option<NodeSeen>>> = forgotten
+        .iter()
+        .map(|machine| ctx.remote.node(&namespace, &cluster, &machine.host))
+        .collect();
+    nodes.map(|nodes| nodes.into_iter().flatten().collect())
 }
 
 /// Whole seconds: what is written into a status has no finer ones.
@@ -372,6 +388,7 @@ async fn tell(ctx: &Context, deployment: &ClusterDeployment, conditions: &[Condi
             condition::READY,
             condition::SCALE_PUT_BACK,
             condition::REMEDIATION,
+            condition::MACHINES_FORGOTTEN,
         ],
     };
     let first_look = crds::conditions::find(old, condition::REMEDIATION).is_none();

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::references::LocalRef;
 use crate::remediation_policy::RemediationAction;
+use crate::step::Role;
 
 /// How many of one kind of machine there are.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
@@ -90,6 +91,34 @@ pub struct Repair {
     pub since: Time,
 }
 
+/// A machine that was removed without reaching it, while something in the cluster may still stand for it.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ForgottenMachine {
+    /// UID of its Machine.
+    #[schemars(length(max = 64))]
+    pub uid: String,
+    /// Name of its Machine.
+    #[schemars(length(max = 63))]
+    pub machine: String,
+    /// Name of its Host: its Node and its member of etcd have it, too.
+    #[schemars(length(max = 63))]
+    pub host: String,
+    /// What it was in the cluster.
+    pub role: Role,
+    /// Whether it had become part of the cluster.
+    #[serde(default)]
+    pub provisioned: bool,
+    /// Whether it may still be a member of etcd: it is taken out before another machine joins.
+    #[serde(default)]
+    pub etcd_member: bool,
+    /// Whether its Node was Ready when it was last looked at; false: it was not, or is not there, or is not known.
+    #[serde(default)]
+    pub node_ready: bool,
+    /// Since when it has been written down.
+    pub since: Time,
+}
+
 /// How far the cluster is.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -157,11 +186,16 @@ pub struct ClusterDeploymentStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub repair_approval: Option<String>,
+    /// Machines that were removed without reaching them (`force-remove`), until nothing in the cluster stands for them any
+    /// more: no member of etcd, no Node. At most 500.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 500), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uid"]))]
+    pub forgotten: Vec<ForgottenMachine>,
     /// A newer spec that waits for the current run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_generation: Option<i64>,
     /// `Ready`, `ControlPlaneReady`, `EtcdReady`, `WorkersReady`, `NetworkReady`, `AddonsReady`, `UpToDate`,
-    /// `Progressing`, `Paused`, `Deleting`; `LockOpen` and `ScalePutBack` only while they say something; `Remediation` where a
+    /// `Progressing`, `Paused`, `Deleting`; `LockOpen`, `ScalePutBack` and `MachinesForgotten` only while they say something; `Remediation` where a
     /// policy holds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 24), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]

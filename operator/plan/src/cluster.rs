@@ -7,12 +7,13 @@ mod contact;
 mod names;
 pub mod nodes;
 mod pace;
+mod strays;
 
 use std::sync::Arc;
 
 use crds::cluster::ComponentHealth;
 use crds::conditions::{Statement, state};
-use crds::{Cluster, ClusterStatus, Machine};
+use crds::{Cluster, ClusterDeployment, ClusterStatus, Host, Machine};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::Plan;
@@ -29,6 +30,10 @@ pub struct Observed<'a> {
     pub contact: Contact,
     /// The Machines of the cluster of this name.
     pub machines: &'a [Arc<Machine>],
+    /// The ClusterDeployment of this name; none: an administrator's cluster.
+    pub deployment: Option<&'a ClusterDeployment>,
+    /// Hosts of the namespace that are quarantined.
+    pub hosts: &'a [Arc<Host>],
     /// Now.
     pub now: Time,
     /// 0 to 1: spreads the probes of many clusters.
@@ -36,6 +41,7 @@ pub struct Observed<'a> {
 }
 
 /// What came of the kubeconfig and of the probe.
+#[derive(Clone)]
 pub enum Contact {
     /// The kubeconfig is missing or not to be used: `SecretNotFound`, `KubeconfigRejected`.
     Refused {
@@ -63,6 +69,7 @@ pub enum Contact {
 }
 
 /// What an accepted kubeconfig says.
+#[derive(Clone)]
 pub struct Access {
     /// Where the API is.
     pub server: String,
@@ -93,6 +100,23 @@ pub enum Step {
         /// A JSON merge patch.
         patch: serde_json::Value,
     },
+    /// Keep new Pods from the Node of a machine that was forgotten.
+    CordonStray(Stray),
+    /// Delete the Node of a machine that was forgotten.
+    DeleteStray(Stray),
+}
+
+/// The Node of a machine that was removed without reaching it, and that stands in the cluster all the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stray {
+    /// The Node.
+    pub name: String,
+    /// This very one.
+    pub uid: String,
+    /// The Host, if there still is one.
+    pub host: Option<Arc<Host>>,
+    /// What was seen, and is done, for people; none: another step tells it.
+    pub tells: Option<String>,
 }
 
 /// Decides.

@@ -5,6 +5,7 @@ mod conditions;
 mod deletion;
 mod drain_hooks;
 mod endpoint;
+mod forgotten;
 mod gates;
 mod growth;
 mod history;
@@ -39,8 +40,10 @@ use crds::{
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use crate::cluster::NodeSeen;
 use crate::hooks::Library;
 use crate::{Next, Plan};
+use forgotten::Forgotten;
 use growth::Growth;
 use install::Install;
 use join::Joins;
@@ -80,6 +83,8 @@ pub struct Observed<'a> {
     pub policies: &'a [&'a RemediationPolicy],
     /// The Cluster object of the same name.
     pub cluster: Option<&'a Cluster>,
+    /// The Nodes of the machines in `status.forgotten`, as far as there are any; `None`: the cluster's API is not reached.
+    pub forgotten_nodes: Option<&'a [NodeSeen]>,
     /// Whether the Secret with the cluster's authorities is there.
     pub pki: bool,
     /// Whether the Secret with the administrator's kubeconfig is there.
@@ -146,6 +151,7 @@ struct Work<'a> {
     problem: Option<Problem>,
     install: Install,
     growth: Growth,
+    forgotten: Forgotten,
     joins: Joins<'a>,
     resets: Resets<'a>,
     repairs: Repairs,
@@ -203,6 +209,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
         tokens,
         problem,
         install: install::of(&scene),
+        forgotten: forgotten::of(&scene),
         joins: join::of(&scene),
         resets: reset::of(&scene),
         repairs: repair::of(&scene, known, growth.begins()),
@@ -232,6 +239,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
     if !work.rebuild.stops {
         steps.append(&mut work.repairs.steps);
     }
+    next = next.or_sooner(work.forgotten.next);
     if let Some(at) = work.repairs.look_again {
         next = next.or_sooner(deletion::until(&scene, at));
     }

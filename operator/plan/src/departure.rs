@@ -2,6 +2,7 @@
 //! below a majority of etcd's members, and none while another is joining.
 
 mod council;
+mod forgotten;
 mod past;
 mod quorum;
 mod standing;
@@ -12,6 +13,7 @@ use crds::{ClusterDeployment, Machine, PlaybookRun};
 use jiff::Timestamp;
 
 pub(crate) use council::Council;
+pub(crate) use forgotten::title as title_of_forgotten;
 pub(crate) use standing::is_healthy;
 
 use crate::provisioning;

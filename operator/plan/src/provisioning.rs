@@ -115,11 +115,15 @@ pub fn asked_retries(machine: &Machine, deployment: &ClusterDeployment) -> Vec<S
         machine.metadata.annotations.as_ref(),
         machine.metadata.generation.unwrap_or_default(),
     );
-    let of_deployment = attempts::asked_retry(
+    let of_machine = of_machine.map(|value| format!("machine {value}"));
+    of_machine.into_iter().chain(retry_of_all(deployment)).collect()
+}
+
+/// The retry that people ask for on a ClusterDeployment, for all of its machines.
+pub fn retry_of_all(deployment: &ClusterDeployment) -> Option<String> {
+    let asked = attempts::asked_retry(
         deployment.metadata.annotations.as_ref(),
         deployment.metadata.generation.unwrap_or_default(),
     );
-    let of_machine = of_machine.map(|value| format!("machine {value}"));
-    let of_deployment = of_deployment.map(|value| format!("cluster {value}"));
-    of_machine.into_iter().chain(of_deployment).collect()
+    asked.map(|value| format!("cluster {value}"))
 }

@@ -24,6 +24,7 @@ mod story;
 mod stories {
     use super::namespace::Namespace;
     use super::story::{self, Event};
+    use crds::step::Role;
     use proptest::prelude::*;
 
     /// A cluster of its own in each story: enough Hosts for it, and some more.
@@ -71,6 +72,116 @@ mod stories {
             ],
         );
         assert_eq!(namespace.ready_nodes("a"), 2);
+    }
+
+    /// Machine and Host of those of a role.
+    fn of_role(namespace: &Namespace, role: Role) -> Vec<(String, String)> {
+        let machines = namespace.machines.iter();
+        machines
+            .filter(|machine| machine.spec.role == role)
+            .filter_map(|machine| {
+                let host = machine.spec.host_ref.as_ref()?.name.clone();
+                Some((machine.metadata.name.clone()?, host))
+            })
+            .collect()
+    }
+
+    fn forget(namespace: &mut Namespace, name: &str) {
+        let machine = namespace.machine(name).unwrap().clone();
+        namespace.delete_machine(&machine);
+        namespace.force_remove(name);
+    }
+
+    fn stands() -> (Namespace, Vec<(String, String)>) {
+        let mut namespace = Namespace::new(7);
+        namespace.found("a", 3, 1);
+        namespace.settle();
+        let planes = of_role(&namespace, Role::ControlPlane);
+        assert_eq!(planes.len(), 3);
+        (namespace, planes)
+    }
+
+    #[test]
+    fn a_control_plane_that_is_forgotten_while_the_api_is_away_leaves_etcd_when_it_answers() {
+        for dies in [false, true] {
+            let (mut namespace, planes) = stands();
+            let (machine, host) = &planes[0];
+            namespace.metal.get_mut(host).unwrap().alive = !dies;
+            namespace.town("a").cut = true;
+            namespace.run_for(4);
+            forget(&mut namespace, machine);
+            namespace.run_for(30);
+            assert!(namespace.machine(machine).is_none(), "it is forgotten");
+            assert!(namespace.town("a").members.contains(host) && namespace.town("a").nodes.contains(host));
+            namespace.town("a").cut = false;
+            namespace.settle();
+            let town = namespace.town("a").clone();
+            assert!(
+                !town.members.contains(host) && !town.nodes.contains(host),
+                "{town:?}"
+            );
+            namespace.check_end();
+            assert_eq!(namespace.ready_nodes("a"), 4);
+        }
+    }
+
+    #[test]
+    fn a_status_that_is_lost_is_made_up_for_by_the_hosts_of_those_that_were_forgotten() {
+        let (mut namespace, planes) = stands();
+        let (machine, host) = &planes[0];
+        namespace.metal.get_mut(host).unwrap().alive = false;
+        namespace.town("a").cut = true;
+        namespace.run_for(4);
+        forget(&mut namespace, machine);
+        namespace.run_for(30);
+        assert!(namespace.machine(machine).is_none(), "it is forgotten");
+        namespace.deployment("a").status = None;
+        namespace.town("a").cut = false;
+        namespace.settle();
+        namespace.check_end();
+        assert!(!namespace.town("a").members.contains(host));
+    }
+
+    #[test]
+    fn a_majority_that_is_forgotten_still_waits_for_a_persons_word() {
+        let (mut namespace, planes) = stands();
+        for (machine, host) in &planes[..2] {
+            namespace.metal.get_mut(host).unwrap().alive = false;
+            forget(&mut namespace, machine);
+        }
+        namespace.run_for(60);
+        assert_eq!(namespace.town("a").members.len(), 3, "nothing is done unasked");
+        namespace.tell("a", crds::names::annotation::APPROVE);
+        namespace.settle();
+        let left: Vec<&String> = planes[..2].iter().map(|(_, host)| host).collect();
+        let town = namespace.town("a").clone();
+        assert!(
+            left.iter()
+                .all(|host| !town.members.contains(*host) && !town.nodes.contains(*host)),
+            "{town:?}"
+        );
+        namespace.check_end();
+        assert_eq!(namespace.ready_nodes("a"), 4);
+    }
+
+    #[test]
+    fn a_forgotten_machine_that_gets_its_power_back_takes_no_pods() {
+        let (mut namespace, planes) = stands();
+        let (machine, host) = &planes[0];
+        namespace.metal.get_mut(host).unwrap().alive = false;
+        forget(&mut namespace, machine);
+        namespace.settle();
+        assert!(!namespace.town("a").nodes.contains(host));
+        namespace.metal.get_mut(host).unwrap().boot();
+        namespace.kubelets();
+        assert!(
+            namespace.town("a").nodes.contains(host),
+            "its kubelet registers it again"
+        );
+        namespace.run_for(1);
+        assert!(!namespace.town("a").nodes.contains(host));
+        namespace.settle();
+        namespace.check_end();
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crds::names::condition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::certificates::{certificates_valid, expiries};
-use super::{Access, Observed, Seen, Step, components, nodes};
+use super::{Access, Observed, Seen, Step, components, nodes, strays};
 
 /// Nothing of what was seen before is known now; who the cluster is stays.
 pub(super) fn forget(old: &ClusterStatus) -> ClusterStatus {
@@ -91,7 +91,8 @@ pub(super) fn made(
             patch,
         })
     });
-    (status, statements, steps.collect())
+    let strays = strays::of(observed, seen.nodes.as_deref().unwrap_or_default());
+    (status, statements, steps.chain(strays).collect())
 }
 
 fn unknown_behind(reachable: Statement, certificates: Option<Statement>) -> Vec<Statement> {

@@ -24,6 +24,8 @@ const LONGEST_TEXT: usize = 512;
 pub struct NodeSeen {
     /// Its name: the Host's.
     pub name: String,
+    /// Another one with each registration.
+    pub uid: String,
     /// Ready, not Ready, or unknown: its kubelet is silent.
     pub ready: Option<bool>,
     /// What its kubelet says when it is not Ready.
@@ -60,6 +62,7 @@ impl NodeSeen {
             .unwrap_or_default();
         Self {
             name: node.metadata.name.unwrap_or_default(),
+            uid: node.metadata.uid.unwrap_or_default(),
             ready: match ready.map(|ready| ready.status.as_str()) {
                 Some("True") => Some(true),
                 Some("False") => Some(false),

@@ -1,3 +1,5 @@
+mod strays;
+
 use std::sync::Arc;
 
 use crds::names::condition;
@@ -81,6 +83,8 @@ fn decide(
         cluster,
         contact,
         machines,
+        deployment: None,
+        hosts: &[],
         now: at(now),
         chance: 0.5,
     });

@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::Work;
 use super::deletion::Deletion;
+use super::forgotten;
 use super::gates;
 use super::install::Install;
 use super::lack::{Lack, not_installed, problem};
@@ -29,6 +30,7 @@ pub(super) fn deleting(
     let mut status = base(scene, lock);
     status.repairs.clear();
     status.repair_approval = None;
+    forgotten::cleared(&mut status);
     status.phase = Some("Deleting".into());
     status.message = Some(cut(deletion.message.clone()));
     let message = cut(deletion.message.clone());
@@ -126,6 +128,7 @@ pub(super) fn living(scene: &Scene<'_>, work: &Work<'_>) -> (ClusterDeploymentSt
     state_lock(&mut status, &mut statements, &work.tokens);
     work.repairs.tell(&mut status, &mut statements);
     work.rebuild.tell(&mut status, &mut statements);
+    work.forgotten.tell(&mut status, &mut statements);
     if let Some((set, theirs, ours)) = work.put_back.first() {
         statements.push(Statement::new(
             condition::SCALE_PUT_BACK,

@@ -18,6 +18,7 @@ use crate::Next;
 use crate::attempts;
 use crate::departure::Council;
 
+pub(super) use removal::why_it_stays;
 pub(super) use shrink::held;
 
 /// What is under way with the control plane and etcd.

@@ -99,7 +99,7 @@ fn needed(scene: &Scene<'_>, lock: &Lock) -> BTreeSet<String> {
     needed
 }
 
-/// Runs that say who is a member of etcd: those that took out a machine which is still there, that made one the only
+/// Runs that say who is a member of etcd: those that took out a machine which is still there or remembered, that made one the only
 /// member, and that told the API servers last.
 fn changes_of_etcd(scene: &Scene<'_>) -> Vec<String> {
     let council = scene.council();
@@ -107,6 +107,9 @@ fn changes_of_etcd(scene: &Scene<'_>) -> Vec<String> {
         .leaving
         .iter()
         .flat_map(|member| council.removals(member.machine));
+    let status = scene.deployment.status.as_ref();
+    let forgotten = status.into_iter().flat_map(|status| &status.forgotten);
+    let forgotten = forgotten.flat_map(|one| council.removals_of(&one.uid));
     let with = |step: crds::Step| {
         let mut runs: Vec<&PlaybookRun> = scene
             .observed
@@ -120,7 +123,7 @@ fn changes_of_etcd(scene: &Scene<'_>) -> Vec<String> {
     };
     let recoveries = with(crds::Step::RecoverEtcd).into_iter().take(ENDLESS);
     let told = with(crds::Step::EtcdEndpoints).into_iter().take(ENDLESS);
-    let needed = removals.chain(recoveries).chain(told);
+    let needed = removals.chain(forgotten).chain(recoveries).chain(told);
     needed.map(|run| name_of(run).to_owned()).collect()
 }
 

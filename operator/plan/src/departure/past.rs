@@ -12,9 +12,13 @@ use crate::attempts::{self, Outcome};
 impl<'a> Council<'a> {
     /// The runs that take a machine's member out of etcd.
     pub fn removals(&self, machine: &Machine) -> Vec<&'a PlaybookRun> {
+        self.removals_of(machine.metadata.uid.as_deref().unwrap_or_default())
+    }
+
+    /// The same, by the UID of a Machine that may be gone.
+    pub fn removals_of(&self, uid: &str) -> Vec<&'a PlaybookRun> {
         let runs = self.runs.iter().copied();
-        runs.filter(|run| leaves(run).is_some() && leaves(run) == machine.metadata.uid.as_deref())
-            .collect()
+        runs.filter(|run| leaves(run) == Some(uid)).collect()
     }
 
     pub fn removal_under_way(&self, machine: &Machine) -> Option<&'a PlaybookRun> {
@@ -93,13 +97,13 @@ impl<'a> Council<'a> {
 }
 
 /// The Machine that a run takes out of etcd.
-fn leaves(run: &PlaybookRun) -> Option<&str> {
+pub(super) fn leaves(run: &PlaybookRun) -> Option<&str> {
     let annotations = run.metadata.annotations.as_ref()?;
     let leaves = annotations.get(annotation::LEAVES).map(String::as_str);
     leaves.filter(|_| run.spec.steps.contains(&Step::RemoveEtcdMember))
 }
 
-fn has_succeeded(run: &PlaybookRun) -> bool {
+pub(super) fn has_succeeded(run: &PlaybookRun) -> bool {
     let hosts = &run.spec.hosts;
     let succeeded = |host: &String| attempts::outcome(run, host) == Outcome::Succeeded;
     !hosts.is_empty() && hosts.iter().all(succeeded)

@@ -1,9 +1,11 @@
 //! Quorum: whether the cluster can do without a control plane or etcd machine now.
 
 use crds::Machine;
+use crds::cluster_deployment::ForgottenMachine;
 use crds::step::Role;
 
 use super::Council;
+use super::forgotten::is_well;
 use super::standing::{is_healthy, is_provisioned, is_same};
 use crate::sentence;
 
@@ -51,16 +53,28 @@ impl Council<'_> {
                 "QuorumRisk: no other control plane is known to be well: it stays until one is".to_owned()
             });
         }
-        for (members, when) in [(&peers, "now"), (&others, "without it")] {
-            let (well, needed) = (well(members), members.len() / 2 + 1);
-            if well < needed {
-                return Some(format!(
-                    "QuorumRisk: {when} etcd has {} of which {well} are known to be well, and needs {needed}: it stays until more are",
-                    sentence::count(members.len(), "member")
-                ));
-            }
-        }
-        None
+        let gone = self.forgotten_members();
+        let now = self.quorum_risk(&peers, &gone, "now");
+        now.or_else(|| self.quorum_risk(&others, &gone, "without it"))
+    }
+
+    /// Why these members, machines and forgotten ones, would not decide anything.
+    pub(super) fn quorum_risk(
+        &self,
+        machines: &[&Machine],
+        gone: &[&ForgottenMachine],
+        when: &str,
+    ) -> Option<String> {
+        let well = machines.iter().filter(|machine| is_healthy(machine)).count();
+        let well = well + gone.iter().filter(|one| is_well(one)).count();
+        let members = machines.len() + gone.len();
+        let needed = members / 2 + 1;
+        (well < needed).then(|| {
+            format!(
+                "QuorumRisk: {when} etcd has {} of which {well} are known to be well, and needs {needed}: it stays until more are",
+                sentence::count(members, "member")
+            )
+        })
     }
 
     fn wants(&self, role: Role) -> usize {

@@ -48,6 +48,9 @@ pub(super) fn steps(observed: &HostObserved<'_>, status: &HostStatus) -> Vec<Ste
                 message: "its Machine was gone without giving it back".into(),
                 machine: claim.name.clone(),
                 machine_set: None,
+                machine_uid: Some(claim.uid.clone()),
+                cluster_name: None,
+                role: None,
                 since: Time(observed.now),
             },
         };

@@ -3,7 +3,7 @@
 use crds::names::{annotation, finalizer};
 use crds::{Host, Machine, MachineSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use plan::{cluster_deployment, host, machine, machine_set};
+use plan::{cluster, cluster_deployment, host, machine, machine_set};
 
 use super::namespace::{Namespace, Write, owned};
 
@@ -250,6 +250,22 @@ impl Namespace {
                 .machines
                 .retain(|machine| machine.metadata.name.as_deref() != Some(name)),
             other => panic!("this world does not know {other:?}"),
+        }
+    }
+
+    /// Through the API of the cluster.
+    pub fn apply_to_town(&mut self, name: &str, step: cluster::Step) -> bool {
+        match step {
+            // What labels a Node has nobody looks at.
+            cluster::Step::PatchNode { .. } => false,
+            cluster::Step::CordonStray(stray) => self.town(name).cordoned.insert(stray.name),
+            cluster::Step::DeleteStray(stray) => {
+                self.check_stray(name, &stray.name);
+                self.check_node_may_go(name, &stray.name);
+                let town = self.town(name);
+                town.cordoned.remove(&stray.name);
+                town.nodes.remove(&stray.name)
+            }
         }
     }
 

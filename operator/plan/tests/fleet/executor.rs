@@ -161,6 +161,7 @@ impl Namespace {
             let at = match fate {
                 Fate::Fails(done) if number == 0 => Some(done.max(before).min(all - 1)),
                 _ if machine.broken => Some(before),
+                _ if asks_etcd(&run) && self.refuses(&run) => Some(0),
                 _ => None,
             };
             results.push(match at {
@@ -237,7 +238,7 @@ impl Namespace {
             match step {
                 Step::Reset => {
                     self.check_reset(&cluster, host);
-                    self.metal.get_mut(host).unwrap().dirty = false;
+                    self.metal.get_mut(host).unwrap().wipe();
                 }
                 Step::RestartServices | Step::Reboot => self.metal.get_mut(host).unwrap().sick = false,
                 Step::Etcd => {
@@ -247,21 +248,18 @@ impl Namespace {
                         (EtcdTopology::Stacked, Some(Role::ControlPlane))
                             | (EtcdTopology::Dedicated, Some(Role::Etcd))
                     );
-                    if of_etcd && !self.towns[&cluster].members.contains(host) {
+                    let has_data = self.metal[host].data;
+                    if of_etcd && !(has_data && self.towns[&cluster].members.contains(host)) {
                         self.check_member_may_join(&cluster, host);
                         self.town(&cluster).members.insert(host.into());
+                        self.metal.get_mut(host).unwrap().data = true;
                     }
                 }
                 Step::ControlPlane => {
-                    self.metal.get_mut(host).unwrap().dirty = true;
-                    let town = self.town(&cluster);
-                    town.nodes.insert(host.into());
-                    town.planes.insert(host.into());
+                    self.kubelet_starts(&cluster, host);
+                    self.town(&cluster).planes.insert(host.into());
                 }
-                Step::Node => {
-                    self.metal.get_mut(host).unwrap().dirty = true;
-                    self.town(&cluster).nodes.insert(host.into());
-                }
+                Step::Node => self.kubelet_starts(&cluster, host),
                 Step::RemoveEtcdMember => {
                     let leaves = run.spec.vars.get("etcd_member_remove");
                     let leaves = leaves
@@ -284,6 +282,47 @@ impl Namespace {
             let town = self.town(&cluster);
             town.planes.remove(host);
         }
+    }
+
+    fn kubelet_starts(&mut self, cluster: &str, host: &str) {
+        let machine = self.metal.get_mut(host).unwrap();
+        (machine.dirty, machine.kubelet) = (true, Some(cluster.to_owned()));
+        let town = self.town(cluster);
+        town.nodes.insert(host.into());
+        town.cordoned.remove(host);
+    }
+
+    /// Machines that have got their power back register their Nodes again, whoever has forgotten them.
+    pub fn kubelets(&mut self) {
+        for (host, machine) in self.metal.clone() {
+            let Some(cluster) = machine.kubelet.filter(|_| machine.alive && machine.boots) else {
+                continue;
+            };
+            let metal = self.metal.clone();
+            let town = self.town(&cluster);
+            if town.works(&metal) {
+                let is_new = town.nodes.insert(host.clone());
+                let machine = self.metal.get_mut(&host).unwrap();
+                machine.boots = false;
+                machine.returned |= is_new;
+            }
+        }
+    }
+
+    /// What a step finds out for itself: a member without whom etcd would not decide is not taken out, and none goes on alone
+    /// while there is a majority.
+    fn refuses(&self, run: &PlaybookRun) -> bool {
+        let cluster = run.spec.cluster_name.as_deref().unwrap_or_default();
+        let Some(town) = self.towns.get(cluster) else {
+            return false;
+        };
+        let leaves = run.spec.vars.get("etcd_member_remove");
+        let leaves = leaves.and_then(|leaves| leaves["name"].as_str());
+        let Some(leaves) = leaves else {
+            return town.has_quorum(&self.metal);
+        };
+        let is_member = town.members.contains(leaves);
+        !town.has_quorum(&self.metal) || (is_member && !town.has_quorum_without(leaves, &self.metal))
     }
 
     /// Records how a run ended, with so many of its steps done.
@@ -321,6 +360,11 @@ impl Namespace {
         };
         self.machines.iter().find(on).map(|machine| machine.spec.role)
     }
+}
+
+fn asks_etcd(run: &PlaybookRun) -> bool {
+    let steps = [Step::RemoveEtcdMember, Step::RecoverEtcd];
+    run.spec.steps.iter().any(|step| steps.contains(step))
 }
 
 fn failure(step: &str, reason: &str) -> HostFailure {

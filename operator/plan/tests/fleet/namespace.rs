@@ -3,15 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crds::cluster::{ClusterStatus, ComponentHealth};
-use crds::conditions::{self, Statement};
-use crds::names::{annotation, condition, label};
+use crds::cluster::ComponentHealth;
+use crds::names::{annotation, label};
 use crds::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use plan::cluster::NodeSeen;
+use plan::cluster::{Access, Contact, NodeSeen, Seen};
 use plan::machine::leaving::drain::Drain;
-use plan::{cluster_deployment, host, machine, machine_set};
+use plan::{cluster, cluster_deployment, host, machine, machine_set};
 
 use super::executor::Fate;
 use super::metal::{Metal, Town};
@@ -161,7 +160,8 @@ impl Namespace {
     pub fn all_is_well(&mut self) {
         self.fates.clear();
         for machine in self.metal.values_mut() {
-            (machine.alive, machine.sick, machine.broken) = (true, false, false);
+            machine.boot();
+            (machine.sick, machine.broken) = (false, false);
         }
         for town in self.towns.values_mut() {
             town.cut = false;
@@ -226,7 +226,8 @@ impl Namespace {
     fn turn(&mut self) -> bool {
         self.now += TICK;
         self.executors();
-        self.see_clusters();
+        self.kubelets();
+        let acted = self.see_clusters();
         self.plan_hosts();
         let writes = self.writes();
         for write in &writes {
@@ -238,7 +239,7 @@ impl Namespace {
             self.apply(write);
             self.check();
         }
-        !writes.is_empty() || self.works()
+        acted || !writes.is_empty() || self.works()
     }
 
     fn works(&self) -> bool {
@@ -299,44 +300,75 @@ impl Namespace {
         text + &format!("towns {:?}\n", self.towns)
     }
 
-    /// Cluster objects show what their clusters' APIs say.
-    fn see_clusters(&mut self) {
+    /// Clusters are looked at; true if anything was done in one of them.
+    fn see_clusters(&mut self) -> bool {
         let now = self.time();
-        for cluster in &mut self.clusters {
-            let name = cluster.metadata.name.clone().unwrap_or_default();
-            let town = &self.towns[&name];
-            let stood = !town.members.is_empty();
-            let answers = stood && town.answers(&self.metal);
-            let old = cluster.status.clone().unwrap_or_default();
-            let reachable = Statement::new(
-                condition::REACHABLE,
-                answers,
-                if answers { "Reachable" } else { "Unreachable" },
-                "",
-            );
-            let healthy = Statement::new(condition::CONTROL_PLANE_HEALTHY, answers, "Seen", "");
-            let component = |name: &str| ComponentHealth {
-                name: name.into(),
-                healthy: answers,
-                message: None,
-            };
-            cluster.status = Some(ClusterStatus {
-                conditions: conditions::state(&old.conditions, &[reachable, healthy], None, &now),
-                components: [
-                    "kube-apiserver",
-                    "etcd",
-                    "kube-controller-manager",
-                    "kube-scheduler",
-                ]
-                .map(component)
-                .to_vec(),
-                unreachable_since: if answers {
-                    None
-                } else {
-                    Some(old.unreachable_since.clone().unwrap_or(now.clone()))
-                },
-                ..old
+        let machines: Vec<Arc<Machine>> = self.machines.iter().cloned().map(Arc::new).collect();
+        let hosts: Vec<Arc<Host>> = self.hosts.iter().cloned().map(Arc::new).collect();
+        let quarantined: Vec<Arc<Host>> = hosts
+            .into_iter()
+            .filter(|host| host.spec.quarantine.is_some())
+            .collect();
+        let mut acted = false;
+        for index in 0..self.clusters.len() {
+            let name = self.clusters[index].metadata.name.clone().unwrap_or_default();
+            let of_cluster: Vec<Arc<Machine>> = machines
+                .iter()
+                .filter(|machine| machine.spec.cluster_name == name)
+                .cloned()
+                .collect();
+            let plan = cluster::plan(&cluster::Observed {
+                cluster: &self.clusters[index],
+                contact: self.contact(&name),
+                machines: &of_cluster,
+                deployment: self.deployment_of(&name),
+                hosts: &quarantined,
+                now: now.clone(),
+                chance: 0.5,
             });
+            self.clusters[index].status = Some(plan.status);
+            for step in plan.steps {
+                let told = format!("{} {step:?}", self.now).chars().take(900).collect();
+                if self.apply_to_town(&name, step) {
+                    self.last.push(told);
+                    acted = true;
+                }
+            }
+        }
+        acted
+    }
+
+    fn contact(&self, name: &str) -> Contact {
+        let access = Access {
+            server: "https://10.0.1.1:6443".into(),
+            certificates: vec![("admin-kubeconfig", Time("2036-01-01T00:00:00Z".parse().unwrap()))],
+        };
+        let Some(nodes) = self.nodes_of(name) else {
+            return Contact::Lost {
+                access,
+                reason: "ConnectionRefused",
+                message: "connection refused".into(),
+            };
+        };
+        let component = |name: &str| ComponentHealth {
+            name: name.into(),
+            healthy: true,
+            message: None,
+        };
+        let components = [
+            "kube-apiserver",
+            "etcd",
+            "kube-controller-manager",
+            "kube-scheduler",
+        ];
+        Contact::Made {
+            access,
+            seen: Seen {
+                version: Some("1.35.4".into()),
+                cluster_uid: Some(name.to_owned()),
+                components: components.map(component).to_vec(),
+                nodes: Some(nodes),
+            },
         }
     }
 
@@ -348,6 +380,8 @@ impl Namespace {
         }
         let seen = |name: &String| NodeSeen {
             name: name.clone(),
+            uid: name.clone(),
+            addresses: vec![name.replace('h', "10.0.0.")],
             ready: match &self.metal[name] {
                 machine if !machine.alive => None,
                 machine => Some(!machine.sick),
@@ -395,6 +429,7 @@ impl Namespace {
             let name = deployment.metadata.name.clone().unwrap_or_default();
             let machines = of_cluster(&self.machines, &name);
             let runs = runs_of(&self.runs, &name);
+            let nodes = self.nodes_of(&name);
             let plan = cluster_deployment::plan(&cluster_deployment::Observed {
                 now: self.now,
                 deployment,
@@ -406,6 +441,7 @@ impl Namespace {
                 library: None,
                 deployments: &deployments,
                 cluster: self.cluster(&name),
+                forgotten_nodes: nodes.as_deref(),
                 pki: self.keys.contains(&name),
                 kubeconfig: self.keys.contains(&format!("{name}-kubeconfig")),
             });

@@ -170,6 +170,24 @@ impl Namespace {
         assert!(reachable, "{what}, with the cluster's API out of reach");
     }
 
+    /// A Node that nobody's Machine stands for goes only if a machine of this cluster was forgotten there.
+    pub fn check_stray(&self, cluster: &str, host: &str) {
+        let machines = of_cluster(&self.machines, cluster);
+        let stands = machines.iter().any(|machine| {
+            let named = machine.spec.host_ref.as_ref();
+            named.is_some_and(|named| named.name == host)
+        });
+        let is_held = self
+            .hosts
+            .iter()
+            .any(|there| there.metadata.name.as_deref() == Some(host) && there.spec.claim_ref.is_some());
+        assert!(
+            !stands && !is_held,
+            "the Node of {host}, which is a machine of {cluster}, is deleted\n{}",
+            self.told()
+        );
+    }
+
     /// A member joins an etcd only when those that are there can still decide with it being slow to come.
     pub fn check_member_may_join(&self, cluster: &str, host: &str) {
         let town = &self.towns[cluster];
@@ -184,7 +202,10 @@ impl Namespace {
         let dead: Vec<&String> = town
             .members
             .iter()
-            .filter(|member| !self.metal[*member].alive)
+            .filter(|member| {
+                let votes = self.metal[*member].alive && self.metal[*member].data;
+                !votes && *member != host
+            })
             .collect();
         let gone: Vec<&&String> = dead
             .iter()
@@ -207,13 +228,12 @@ impl Namespace {
     /// Without it etcd decides as before.
     pub fn check_member_may_leave(&self, cluster: &str, host: &str) {
         let town = &self.towns[cluster];
-        let mut after = town.clone();
-        after.members.remove(host);
-        assert!(!after.members.is_empty(), "{host} is the last member");
+        let last = town.members.len() == 1 && town.members.contains(host);
+        assert!(!last, "{host} is the last member");
         assert!(
-            !town.has_quorum(&self.metal) || after.has_quorum(&self.metal),
+            town.has_quorum_without(host, &self.metal),
             "without {host} etcd has no quorum: {:?}",
-            after.members
+            town.members
         );
     }
 
@@ -242,7 +262,7 @@ impl Namespace {
                 "{host} is cleaned as a member of etcd"
             );
             assert!(
-                !town.nodes.contains(host),
+                !town.nodes.contains(host) || self.metal[host].returned,
                 "{host} is cleaned, and its Node is there"
             );
         }
@@ -267,6 +287,12 @@ impl Namespace {
         );
     }
 
+    /// How many Hosts may be claimed.
+    fn free(&self) -> usize {
+        let hosts = self.hosts.iter();
+        hosts.filter(|host| plan::claims::why_not(host).is_none()).count()
+    }
+
     /// In the end every cluster is as wished, as far as the Hosts suffice.
     pub fn check_end(&self) {
         let mut lacks = 0;
@@ -289,19 +315,31 @@ impl Namespace {
                 town.nodes.len(),
                 self.told()
             );
-            assert_eq!(
+            let free = self.free();
+            assert!(
+                town.members.len() == planes || (free == 0 && town.members.len() < planes),
+                "{} members of etcd of {name}, {planes} are wanted\n{}",
                 town.members.len(),
-                planes,
-                "members of etcd of {name}\n{}",
+                self.told()
+            );
+            for host in &town.members {
+                let stands = self.role_of(host) == Some(Role::ControlPlane);
+                assert!(
+                    stands,
+                    "{host} is a member of etcd, and nobody's\n{}",
+                    self.told()
+                );
+            }
+            let status = deployment.status.clone().unwrap_or_default();
+            assert!(
+                status.forgotten.is_empty(),
+                "{name} still remembers {:?}\n{}",
+                status.forgotten,
                 self.told()
             );
             lacks += wanted - ready;
         }
-        let free = self
-            .hosts
-            .iter()
-            .filter(|host| plan::claims::why_not(host).is_none())
-            .count();
+        let free = self.free();
         assert!(
             lacks == 0 || free == 0,
             "{lacks} nodes are missing, and {free} Hosts are free\n{}",

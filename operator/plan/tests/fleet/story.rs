@@ -2,6 +2,7 @@
 
 use crds::Machine;
 use crds::names::annotation;
+use crds::step::Role;
 use proptest::prelude::*;
 
 use super::executor::Fate;
@@ -32,6 +33,8 @@ pub enum Event {
     Delete(usize),
     /// A person forgets a Machine.
     Forget(usize),
+    /// A person sets a machine up anew that is kept out of the pool.
+    SetUpAnew(usize),
     /// A person pauses the cluster, or lets it go on.
     Pause(bool),
     /// A person approves of what is asked.
@@ -52,7 +55,7 @@ impl Event {
                 let machine = metal(namespace, *index);
                 machine.alive = false;
             }
-            Self::Returns(index) => metal(namespace, *index).alive = true,
+            Self::Returns(index) => metal(namespace, *index).boot(),
             Self::Sickens(index) => metal(namespace, *index).sick = true,
             Self::Breaks(index) => metal(namespace, *index).broken = true,
             Self::Cut => namespace.town(&cluster).cut = true,
@@ -67,12 +70,23 @@ impl Event {
                     namespace.delete_machine(&machine);
                 }
             }
-            // What is forgotten while the API is away stays a member of etcd, and a Node, until a person looks.
-            Self::Forget(_) if !namespace.towns[&cluster].answers(&namespace.metal) => {}
             Self::Forget(index) => {
-                if let Some(machine) = nth(namespace, *index) {
+                // Who forgets the last control plane has no cluster any more.
+                let machine = nth(namespace, *index).filter(|machine| may_be_forgotten(namespace, machine));
+                if let Some(machine) = machine {
                     namespace.delete_machine(&machine);
                     namespace.force_remove(&machine.metadata.name.unwrap_or_default());
+                }
+            }
+            Self::SetUpAnew(index) => {
+                let count = namespace.hosts.len();
+                let host = namespace.hosts[index % count].clone();
+                let is_quarantined = host.spec.quarantine.is_some() && host.spec.claim_ref.is_none();
+                if is_quarantined {
+                    let machine = metal(namespace, *index);
+                    machine.wipe();
+                    machine.boot();
+                    machine.boots = false;
                 }
             }
             Self::Pause(paused) => namespace.wish(&cluster, |spec| spec.paused = *paused),
@@ -99,6 +113,19 @@ fn nth(namespace: &Namespace, index: usize) -> Option<Machine> {
         .map(|machine| (*machine).clone())
 }
 
+/// A worker, or a control plane beside which another one stays.
+fn may_be_forgotten(namespace: &Namespace, machine: &Machine) -> bool {
+    let machines = of_cluster(&namespace.machines, &machine.spec.cluster_name);
+    let stays = |other: &&Machine| {
+        let status = other.status.as_ref();
+        other.spec.role == Role::ControlPlane
+            && other.metadata.uid != machine.metadata.uid
+            && other.metadata.deletion_timestamp.is_none()
+            && status.is_some_and(|status| status.provisioned_at.is_some())
+    };
+    machine.spec.role != Role::ControlPlane || machines.into_iter().any(|other| stays(&other))
+}
+
 fn fate() -> impl Strategy<Value = Fate> {
     prop_oneof![
         (0usize..8).prop_map(Fate::Fails),
@@ -122,6 +149,8 @@ pub fn of_workers() -> impl Strategy<Value = Event> {
         1 => Just(Event::Healed),
         3 => (0i32..5).prop_map(Event::Workers),
         1 => (1usize..6).prop_map(Event::Delete),
+        1 => (1usize..6).prop_map(Event::Forget),
+        1 => machine.clone().prop_map(Event::SetUpAnew),
         1 => prop::bool::ANY.prop_map(Event::Pause),
         1 => machine.prop_map(Event::Unschedulable),
         2 => fate().prop_map(Event::Fate),
@@ -136,7 +165,8 @@ pub fn of_all() -> impl Strategy<Value = Event> {
         2 => (0usize..9).prop_map(Event::Returns),
         1 => (0usize..9).prop_map(Event::Sickens),
         1 => (0usize..8).prop_map(Event::Delete),
-        1 => (0usize..8).prop_map(Event::Forget),
+        2 => (0usize..8).prop_map(Event::Forget),
+        1 => (0usize..9).prop_map(Event::SetUpAnew),
         2 => prop_oneof![Just(1), Just(3), Just(5)].prop_map(Event::Planes),
         1 => Just(Event::Approve),
     ]

@@ -14,7 +14,7 @@ use crate::cluster_deployment::lack::{next_attempt, retry};
 use crate::cluster_deployment::part::component;
 use crate::cluster_deployment::runs::{self, Attempt, Order};
 use crate::cluster_deployment::scene::{Member, Scene};
-use crate::departure::{Council, is_healthy};
+use crate::departure::{self, Council, is_healthy};
 use crate::provisioning;
 use crate::sentence::count;
 
@@ -124,6 +124,10 @@ fn why_not(scene: &Scene<'_>, council: &Council<'_>) -> Option<String> {
             leaves.metadata.name.as_deref().unwrap_or_default()
         ));
     }
+    if let Some(forgotten) = council.forgotten().first() {
+        let title = departure::title_of_forgotten(forgotten);
+        return Some(format!("waits for {title} to be taken out of etcd first"));
+    }
     if let Some(run) = council.run_in_the_way(None) {
         return Some(run);
     }
@@ -146,7 +150,8 @@ fn why_not(scene: &Scene<'_>, council: &Council<'_>) -> Option<String> {
     api_is_gone(scene)
 }
 
-fn api_is_gone(scene: &Scene<'_>) -> Option<String> {
+/// That the API is known not to answer.
+pub(super) fn api_is_gone(scene: &Scene<'_>) -> Option<String> {
     let status = scene.observed.cluster?.status.as_ref()?;
     let reachable = conditions::find(&status.conditions, condition::REACHABLE)?;
     (reachable.status == "False").then(|| format!("waits for the API of the cluster: {}", reachable.message))

@@ -14,7 +14,7 @@ use crate::attempts;
 use crate::cluster_deployment::deletion::until;
 use crate::cluster_deployment::part::component;
 use crate::cluster_deployment::scene::{Member, Scene};
-use crate::departure::Council;
+use crate::departure::{self, Council};
 use crate::sentence::count;
 use approval::{given, offered};
 
@@ -36,7 +36,10 @@ pub(super) fn of(scene: &Scene<'_>, council: &Council<'_>) -> Found {
         .into_iter()
         .filter_map(|machine| scene.member(machine))
         .collect();
-    if members.is_empty() {
+    // Those that were forgotten cannot be asked, and count as silent.
+    let forgotten = council.forgotten_members();
+    let total = members.len() + forgotten.len();
+    if total == 0 {
         return Found::default();
     }
     if scene.observed.now < since + PATIENCE {
@@ -47,7 +50,7 @@ pub(super) fn of(scene: &Scene<'_>, council: &Council<'_>) -> Found {
         .iter()
         .copied()
         .partition(|member| asked.answers.get(member.host_name().unwrap_or_default()) == Some(&true));
-    let needed = members.len() / 2 + 1;
+    let needed = total / 2 + 1;
     if !asked.complete || alive.len() >= needed {
         // It is not known, or not etcd: others say what is wrong, and the machines are asked again.
         return Found {
@@ -56,12 +59,13 @@ pub(super) fn of(scene: &Scene<'_>, council: &Council<'_>) -> Found {
             says: None,
         };
     }
-    let names = |members: &[Member<'_>]| members.iter().map(Member::title).collect::<Vec<_>>().join(", ");
+    let forgotten = forgotten.into_iter().map(departure::title_of_forgotten);
+    let silent: Vec<String> = silent.iter().map(Member::title).chain(forgotten).collect();
     let lost = format!(
         "etcd has lost its majority: {} with its members, of which {} answer and {needed} are needed (silent: {})",
-        count(members.len(), "machine"),
+        count(total, "machine"),
         alive.len(),
-        names(&silent)
+        silent.join(", ")
     );
     let Some(survivor) = survivor(scene, &alive) else {
         let message = format!("{lost}; none is left to go on from: bring one back, or see spec.recovery");

@@ -1,7 +1,7 @@
 //! Force: a machine that is dead is forgotten without reaching it, on a person's word or after a time.
 
-use crds::Machine;
 use crds::names::annotation;
+use crds::{ClusterDeployment, Machine};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Observed, cleaning};
@@ -55,6 +55,13 @@ pub(super) fn is_asked(machine: &Machine) -> bool {
     let is_leaving = metadata.deletion_timestamp.is_some();
     attempts::names_generation(metadata, annotation::FORCE_REMOVE)
         || (is_leaving && attempts::names_generation(&before, annotation::FORCE_REMOVE))
+}
+
+/// Whether the cluster remembers the machine after it is forgotten: what stands for it there is taken away when its API answers.
+pub(super) fn is_written_down(machine: &Machine, deployment: &ClusterDeployment) -> bool {
+    let status = deployment.status.as_ref();
+    let mut forgotten = status.into_iter().flat_map(|status| &status.forgotten);
+    forgotten.any(|one| Some(&one.uid) == machine.metadata.uid.as_ref())
 }
 
 /// What a person types to have it forgotten.

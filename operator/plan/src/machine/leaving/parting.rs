@@ -35,8 +35,14 @@ pub(super) fn of(observed: &Observed<'_>, host: &str, force: Option<Force>) -> P
         };
     };
     if force == Some(Force::ByHand) && is_lost(observed) {
-        // Nobody is there who would have to be told.
-        return Parting::Over(None);
+        // Nobody is there who would have to be told: it is written down, and made up for later.
+        return match force::is_written_down(observed.machine, deployment) {
+            true => Parting::Over(None),
+            false => {
+                let message = "waits for its cluster to write down what stands for it there".to_owned();
+                Parting::Waits(Leaving::waits("ClusterUnreachable", message))
+            }
+        };
     }
     let departure = departure::of(observed.machine, observed.machines, deployment, observed.runs);
     if let Departure::WaitsForTurn(why) = departure {

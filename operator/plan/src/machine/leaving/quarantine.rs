@@ -36,6 +36,9 @@ pub(super) fn of(observed: &Observed<'_>, reason: QuarantineReason, message: Str
         message: cut(message),
         machine: metadata.name.clone().unwrap_or_default(),
         machine_set: claims::set_of(observed.machine).map(str::to_owned),
+        machine_uid: metadata.uid.clone(),
+        cluster_name: Some(observed.machine.spec.cluster_name.clone()),
+        role: Some(observed.machine.spec.role),
         since: Time(observed.now),
     }
 }

@@ -217,6 +217,12 @@ fn a_cluster_whose_api_is_silent_halts_the_removal_until_it_is_forced() {
     case.force(3);
     case.check("ClusterUnreachable", "Unknown ClusterUnreachable");
     case.cluster = None;
+    assert_eq!(case.quarantine(), None, "its cluster has not written it down");
+    case.check("ClusterUnreachable", "");
+    let status = case.deployment.status.get_or_insert_default();
+    status.forgotten = vec![of(
+        "{uid: m-uid, machine: m, host: h, role: worker, since: '2026-01-01T00:00:00Z'}",
+    )];
     assert_eq!(case.quarantine(), Some(QuarantineReason::ForceRemoved));
 }
 

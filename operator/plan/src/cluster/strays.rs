@@ -1,0 +1,117 @@
+//! Strays: Nodes of machines that were removed without reaching them. Such a machine may get its power back: its kubelet goes on,
+//! or registers its Node again. It is cordoned at once, and deleted once its member is out of etcd.
+//!
+//! A Node is taken for such a machine's by evidence alone: no Machine of the cluster stands for its name, and either the
+//! ClusterDeployment remembers a forgotten machine of that name, or the Host of that name is quarantined and was taken from a
+//! machine of this very cluster. Where there is the Host, the Node must have its address, too.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use crds::Host;
+use crds::step::Role;
+
+use super::nodes::NodeSeen;
+use super::{Observed, Step, Stray};
+use crate::inputs;
+
+/// Why a Node is a forgotten machine's.
+struct Evidence<'a> {
+    machine: &'a str,
+    host: Option<&'a Arc<Host>>,
+    /// It may still be a member of etcd.
+    etcd_member: bool,
+}
+
+pub(super) fn of(observed: &Observed<'_>, nodes: &[NodeSeen]) -> Vec<Step> {
+    let goes_on = observed
+        .deployment
+        .is_none_or(|deployment| deployment.metadata.deletion_timestamp.is_none());
+    let nodes = nodes.iter().filter(|_| goes_on);
+    nodes.flat_map(|node| steps(observed, node)).collect()
+}
+
+fn steps(observed: &Observed<'_>, node: &NodeSeen) -> Vec<Step> {
+    let Some(evidence) = evidence(observed, node) else {
+        return Vec::new();
+    };
+    let paused = observed
+        .deployment
+        .is_some_and(|deployment| deployment.spec.paused);
+    let stray = |tells: Option<&str>| {
+        Stray {
+        name: node.name.clone(),
+        uid: node.uid.clone(),
+        host: evidence.host.cloned(),
+        tells: tells.map(|what| {
+            format!(
+                "Node {} of cluster {} is that of Machine {}, which was removed without reaching it: {what}; clean the machine before it is used again",
+                node.name,
+                observed.cluster.metadata.name.as_deref().unwrap_or_default(),
+                evidence.machine
+            )
+        }),
+    }
+    };
+    let cordon = |tells| (!node.unschedulable).then(|| Step::CordonStray(stray(tells)));
+    if paused {
+        cordon(Some(
+            "it is cordoned, and deleted when the cluster is paused no more",
+        ))
+        .into_iter()
+        .collect()
+    } else if evidence.etcd_member {
+        cordon(Some("it is cordoned, and deleted when it is out of etcd"))
+            .into_iter()
+            .collect()
+    } else {
+        let delete = Step::DeleteStray(stray(Some("it is cordoned and deleted")));
+        cordon(None).into_iter().chain([delete]).collect()
+    }
+}
+
+fn evidence<'a>(observed: &Observed<'a>, node: &NodeSeen) -> Option<Evidence<'a>> {
+    let mut machines = observed.machines.iter();
+    let is_anyones = machines.any(|machine| {
+        let named = machine.spec.host_ref.as_ref();
+        named.is_some_and(|named| named.name == node.name)
+    });
+    if is_anyones {
+        return None;
+    }
+    let mut hosts = observed.hosts.iter();
+    let host = hosts.find(|host| host.metadata.name.as_ref() == Some(&node.name));
+    if host.is_some_and(|host| !may_be(host, node)) {
+        return None;
+    }
+    let status = observed
+        .deployment
+        .and_then(|deployment| deployment.status.as_ref());
+    let mut remembered = status.into_iter().flat_map(|status| &status.forgotten);
+    if let Some(one) = remembered.find(|one| one.host == node.name && one.role != Role::Etcd) {
+        return Some(Evidence {
+            machine: &one.machine,
+            host,
+            etcd_member: one.etcd_member,
+        });
+    }
+    let host = host?;
+    let quarantine = host.spec.quarantine.as_ref()?;
+    let was_here = quarantine.cluster_name == observed.cluster.metadata.name;
+    let was_node = quarantine.role.is_some_and(|role| role != Role::Etcd);
+    // A status that was lost has yet to say what its cluster owes.
+    let is_lost = observed
+        .deployment
+        .is_some_and(|_| status.is_none_or(|status| status.last_token.is_none()));
+    (was_here && was_node && host.spec.claim_ref.is_none()).then_some(Evidence {
+        machine: &quarantine.machine,
+        host: Some(host),
+        etcd_member: is_lost && quarantine.role != Some(Role::Worker),
+    })
+}
+
+/// Whether the Node may be this Host's: it has its address, or the Host is known by a name only.
+fn may_be(host: &Host, node: &NodeSeen) -> bool {
+    let address = inputs::address_in_cluster(host);
+    address.parse::<IpAddr>().is_err() || node.addresses.iter().any(|there| there == address)
+}

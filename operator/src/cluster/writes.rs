@@ -1,0 +1,73 @@
+//! Writes into a cluster: labels and taints of its Nodes, and what becomes of the Nodes of forgotten machines.
+
+use crds::Cluster;
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use plan::cluster::{Step, Stray};
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::error::{Doing, Error};
+use crate::remote::Key;
+
+/// Carries out one step through the cluster's API.
+pub(super) async fn execute(ctx: &Context, cluster: &Cluster, key: &Key, step: &Step) -> Result<(), Error> {
+    let Some(client) = ctx.remote.client(&key.namespace, &key.name) else {
+        return Ok(());
+    };
+    let api: Api<Node> = Api::all(client);
+    match step {
+        Step::PatchNode { name, patch } => {
+            let patched = patch_node(&api, name, patch).await;
+            patched.doing(|| format!("patch Node {name} of cluster {}", key.name))
+        }
+        Step::CordonStray(stray) => {
+            let patch = json!({ "metadata": { "uid": stray.uid }, "spec": { "unschedulable": true } });
+            let cordoned = patch_node(&api, &stray.name, &patch).await;
+            let cordoned = gone_is_well(cordoned);
+            cordoned.doing(|| format!("cordon Node {} of cluster {}", stray.name, key.name))?;
+            tell(ctx, cluster, stray).await;
+            Ok(())
+        }
+        Step::DeleteStray(stray) => {
+            let params = DeleteParams {
+                preconditions: Some(Preconditions {
+                    uid: Some(stray.uid.clone()),
+                    resource_version: None,
+                }),
+                ..DeleteParams::default()
+            };
+            let deleted = gone_is_well(api.delete(&stray.name, &params).await.map(drop));
+            deleted.doing(|| format!("delete Node {} of cluster {}", stray.name, key.name))?;
+            tell(ctx, cluster, stray).await;
+            Ok(())
+        }
+    }
+}
+
+async fn patch_node(api: &Api<Node>, name: &str, patch: &Value) -> Result<(), kube::Error> {
+    let params = PatchParams {
+        field_manager: Some(crds::names::FIELD_MANAGER.into()),
+        ..PatchParams::default()
+    };
+    api.patch(name, &params, &Patch::Merge(patch)).await.map(drop)
+}
+
+/// A Node that is gone, or another one by now, is looked at again in the next pass.
+fn gone_is_well(result: Result<(), kube::Error>) -> Result<(), kube::Error> {
+    match result {
+        Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => Ok(()),
+        other => other,
+    }
+}
+
+/// Of its Host, where there is one: whoever looks after the machine looks there.
+async fn tell(ctx: &Context, cluster: &Cluster, stray: &Stray) {
+    const REASON: &str = "ForgottenMachineIsBack";
+    match (&stray.tells, &stray.host) {
+        (Some(note), Some(host)) => ctx.events.warning(&**host, REASON, note).await,
+        (Some(note), None) => ctx.events.warning(cluster, REASON, note).await,
+        (None, _) => {}
+    }
+}
