@@ -139,6 +139,8 @@ pub mod condition {
     /// Machines were removed without reaching them, and something in the cluster still stands for them; only there while it
     /// says something.
     pub const MACHINES_FORGOTTEN: &str = "MachinesForgotten";
+    /// So many machines are sick at once that no healthy one is taken away; only there while it says something.
+    pub const REMOVALS_HELD: &str = "RemovalsHeld";
     /// The cluster is installed anew in place of one whose machines were all lost; only there while that goes on.
     pub const REBUILDING: &str = "Rebuilding";
     /// The run has ended and its outcome is recorded.

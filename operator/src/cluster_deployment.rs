@@ -389,6 +389,7 @@ async fn tell(ctx: &Context, deployment: &ClusterDeployment, conditions: &[Condi
             condition::SCALE_PUT_BACK,
             condition::REMEDIATION,
             condition::MACHINES_FORGOTTEN,
+            condition::REMOVALS_HELD,
         ],
     };
     let first_look = crds::conditions::find(old, condition::REMEDIATION).is_none();

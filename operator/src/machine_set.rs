@@ -71,17 +71,20 @@ fn references(
 
 pub(crate) async fn pass(ctx: Arc<Context>, set: Arc<MachineSet>) -> Result<Pass, Error> {
     let (namespace, name) = (set.namespace().unwrap_or_default(), set.name_any());
-    let deployment = ctx
+    let mut deployment = ctx
         .cache
         .cluster_deployments
         .get(&namespace, &set.spec.cluster_name);
     let hosts = ctx.cache.hosts.list(&namespace, |_| true);
     let cluster = set.spec.cluster_name.clone();
-    let decide = |set: &MachineSet, machines: &[Arc<Machine>], runs: &[Arc<PlaybookRun>]| {
+    let decide = |deployment: Option<&ClusterDeployment>,
+                  set: &MachineSet,
+                  machines: &[Arc<Machine>],
+                  runs: &[Arc<PlaybookRun>]| {
         plan::machine_set::plan(&Observed {
             now: now(),
             set,
-            deployment: deployment.as_deref(),
+            deployment,
             machines: &refs(machines),
             hosts: &refs(&hosts),
             runs: &refs(runs),
@@ -94,7 +97,7 @@ pub(crate) async fn pass(ctx: Arc<Context>, set: Arc<MachineSet>) -> Result<Pass
         .cache
         .machines
         .list(&namespace, |machine| machine.spec.cluster_name == cluster);
-    let mut plan = decide(&set, &machines, &runs);
+    let mut plan = decide(deployment.as_deref(), &set, &machines, &runs);
     if !plan.steps.is_empty() {
         // Neither the count nor the Machines are believed from a cache when something is made or deleted for them.
         let api: Api<MachineSet> = Api::namespaced(ctx.client.clone(), &namespace);
@@ -118,7 +121,19 @@ pub(crate) async fn pass(ctx: Arc<Context>, set: Arc<MachineSet>) -> Result<Pass
         {
             runs = live_runs(&ctx, &namespace, &cluster).await?;
         }
-        plan = decide(&set, &machines, &runs);
+        if plan
+            .steps
+            .iter()
+            .any(|step| matches!(step, Step::DeleteMachine(_)))
+        {
+            // Whether a healthy machine may go is told there.
+            let api: Api<ClusterDeployment> = Api::namespaced(ctx.client.clone(), &namespace);
+            let read = api.get_opt(&cluster).await;
+            deployment = read
+                .doing(|| format!("read ClusterDeployment {cluster}"))?
+                .map(Arc::new);
+        }
+        plan = decide(deployment.as_deref(), &set, &machines, &runs);
     }
     for step in &plan.steps {
         execute(&ctx, &set, step).await?;

@@ -18,6 +18,7 @@ mod part;
 mod pause;
 mod problem;
 mod rebuild;
+pub mod removals;
 mod repair;
 mod reset;
 mod runs;
@@ -219,7 +220,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
     };
     if works {
         steps.extend(access(&scene));
-        steps.extend(sets::steps(&scene));
+        steps.extend(sets::steps(&scene, &work.repairs.removals));
         if let Install::Begins(run) = &work.install {
             steps.push((**run).clone());
         }

@@ -74,13 +74,14 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, MachineSetStatus> {
     let wanted = usize::try_from(observed.set.spec.replicas).unwrap_or_default();
     let hold = hold(observed);
     let mut steps = Vec::new();
-    let (mut waits, mut next) = (None, Next::OnChange);
+    let (mut waits, mut held, mut next) = (None, None, Next::OnChange);
     if hold.is_none() {
         steps = gather(observed, &members, wanted.saturating_sub(live.len()));
         let unfit = unfit::of(observed, &members.own);
         let shrinking = shrinking::of(observed, &members.own, live.len().saturating_sub(wanted));
         next = unfit.next.unwrap_or(next);
         waits = shrinking.waits.or(unfit.message);
+        held = shrinking.held;
         let go = shrinking.go.into_iter();
         steps.extend(go.map(|machine| Step::DeleteMachine(Box::new(machine.clone()))));
         if live.len() <= wanted {
@@ -93,7 +94,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, MachineSetStatus> {
                 .filter_map(|machine| set_version(observed.set, machine)),
         );
     }
-    let (status, waits_for) = status::of(observed, &members, hold.as_ref(), waits);
+    let (status, waits_for) = status::of(observed, &members, hold.as_ref(), waits, held);
     Plan {
         steps,
         status,

@@ -185,6 +185,26 @@ mod stories {
     }
 
     #[test]
+    fn while_many_are_sick_a_set_that_is_not_wished_any_more_keeps_those_that_are_well() {
+        let mut namespace = Namespace::new(5);
+        namespace.found("a", 1, 4);
+        namespace.settle();
+        let workers = of_role(&namespace, Role::Worker);
+        for (_, host) in &workers[..3] {
+            namespace.metal.get_mut(host).unwrap().sick = true;
+        }
+        namespace.run_for(4);
+        namespace.wish("a", |spec| spec.workers.clear());
+        namespace.run_for(20);
+        let well = namespace.machine(&workers[3].0).unwrap();
+        assert_eq!(well.metadata.deletion_timestamp, None);
+        namespace.all_is_well();
+        namespace.settle();
+        namespace.check_end();
+        assert_eq!(namespace.ready_nodes("a"), 1, "it goes when the others are well");
+    }
+
+    #[test]
     fn two_clusters_share_a_pool_that_is_too_small() {
         let mut namespace = Namespace::new(5);
         namespace.found("a", 1, 2);

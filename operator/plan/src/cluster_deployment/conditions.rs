@@ -15,6 +15,7 @@ use super::lack::{Lack, not_installed, problem};
 use super::lock::Lock;
 use super::part::{component, etcd, members, workers};
 use super::pause;
+use super::removals;
 use super::runs::describe;
 use super::scene::Scene;
 use super::summary::base;
@@ -127,6 +128,7 @@ pub(super) fn living(scene: &Scene<'_>, work: &Work<'_>) -> (ClusterDeploymentSt
     ];
     state_lock(&mut status, &mut statements, &work.tokens);
     work.repairs.tell(&mut status, &mut statements);
+    removals::tell(&work.repairs.removals, &mut status, &mut statements);
     work.rebuild.tell(&mut status, &mut statements);
     work.forgotten.tell(&mut status, &mut statements);
     if let Some((set, theirs, ours)) = work.put_back.first() {

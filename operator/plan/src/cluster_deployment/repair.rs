@@ -17,7 +17,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::Step;
 use super::scene::Scene;
-use crate::remediation::{self, Patient};
+use crate::remediation::{self, Patient, Removals};
 use approval::Approval;
 use told::{entry, replaced, summary, told};
 
@@ -39,6 +39,8 @@ pub(super) struct Repairs {
     statement: Option<Statement>,
     calm_since: Option<Time>,
     approval: Option<String>,
+    /// Whether healthy machines may be taken away.
+    pub removals: Removals,
     /// What is being done, as a clause; none: nothing.
     pub says: Option<String>,
 }
@@ -52,8 +54,12 @@ pub(super) fn of(scene: &Scene<'_>, lock_known: bool, changes: Option<&PlaybookR
         return Repairs::default();
     }
     let ward = seen::ward(scene, calm_since.as_ref(), lock_known, changes);
+    let removals = Removals::of(&ward);
     if ward.patients.iter().all(|patient| patient.rule.is_none()) {
-        return Repairs::default();
+        return Repairs {
+            removals,
+            ..Repairs::default()
+        };
     }
     let of_etcd = |patient: &Patient| patient.role == Role::Etcd && patient.rule.is_some();
     let cared_for = ward.patients.iter().any(of_etcd);
@@ -92,6 +98,7 @@ pub(super) fn of(scene: &Scene<'_>, lock_known: bool, changes: Option<&PlaybookR
         statement: Some(statement),
         calm_since: round.calm_since.map(Time),
         approval: round.too_many.then(|| Approval::of(scene).value),
+        removals,
         says,
     }
 }

@@ -10,8 +10,11 @@ use crds::references::controller_ref;
 use crds::step::Role;
 use serde_json::{Value, json};
 
-use super::scene::Scene;
+use super::removals;
+use super::scene::{Member, Scene};
 use super::{Step, growth};
+use crate::claims;
+use crate::remediation::Removals;
 
 /// A set that is wanted; without replicas, its count is someone else's.
 struct Wanted {
@@ -21,7 +24,7 @@ struct Wanted {
     template: MachineTemplate,
 }
 
-pub(super) fn steps(scene: &Scene<'_>) -> Vec<Step> {
+pub(super) fn steps(scene: &Scene<'_>, removals: &Removals) -> Vec<Step> {
     let wanted = wanted(scene);
     let mut steps: Vec<Step> = wanted.iter().filter_map(|wanted| apply(scene, wanted)).collect();
     let leftover = scene.sets().filter(|set| {
@@ -31,6 +34,17 @@ pub(super) fn steps(scene: &Scene<'_>) -> Vec<Step> {
                 .iter()
                 .all(|wanted| set.metadata.name.as_deref() != Some(&wanted.name))
     });
+    let held = match removals {
+        Removals::Free => false,
+        Removals::Held(_) => true,
+        Removals::Unknown => removals::held(scene.deployment).is_some(),
+    };
+    let is_missed = |set: &&MachineSet| {
+        let of_set = |member: &&Member<'_>| claims::set_of(member.machine) == set.metadata.name.as_deref();
+        let mut members = scene.live.iter().filter(of_set);
+        members.any(|member| removals::is_in_service(member.machine))
+    };
+    let leftover = leftover.filter(|set| !held || !is_missed(set));
     steps.extend(leftover.map(|set| Step::DeleteMachineSet(Box::new(set.clone()))));
     steps
 }

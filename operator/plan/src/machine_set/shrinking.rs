@@ -6,6 +6,7 @@ use crds::step::Role;
 use crds::{Machine, conditions};
 
 use super::{Observed, is_live, ordinal_of};
+use crate::cluster_deployment::removals;
 use crate::disruption;
 use crate::sentence::count;
 
@@ -17,6 +18,8 @@ const OUT: [&str; 3] = ["WaitsForReset", "ReleasesHost", "HostReleased"];
 pub(super) struct Shrinking<'a> {
     pub go: Vec<&'a Machine>,
     pub waits: Option<String>,
+    /// Why healthy ones stay although they are too many.
+    pub held: Option<String>,
 }
 
 /// Of `excess` Machines too many, those that go now.
@@ -24,23 +27,36 @@ pub(super) fn of<'a>(observed: &Observed<'_>, own: &[&'a Machine], excess: usize
     let live: Vec<&Machine> = own.iter().copied().filter(|machine| is_live(machine)).collect();
     let mut go = in_order(observed, &live);
     go.truncate(excess);
+    let held = hold(observed, &mut go);
+    let (go, waits) = in_turn(observed, own, &live, go);
+    Shrinking {
+        go,
+        waits: waits.or_else(|| held.clone()),
+        held,
+    }
+}
+
+/// Of those that would go, the ones that go now, and why no others do.
+fn in_turn<'a>(
+    observed: &Observed<'_>,
+    own: &[&'a Machine],
+    live: &[&'a Machine],
+    mut go: Vec<&'a Machine>,
+) -> (Vec<&'a Machine>, Option<String>) {
     let installed = observed
         .deployment
         .and_then(|deployment| deployment.status.as_ref())
         .is_some_and(|status| status.installed_at.is_some());
     if !installed {
-        return Shrinking { go, waits: None };
+        return (go, None);
     }
     if observed.set.spec.role == Role::Worker {
-        return in_service(observed, &live, go);
+        return in_service(observed, live, go);
     }
     let Some(first) = go.first().copied() else {
-        return Shrinking::default();
+        return (go, None);
     };
-    let waits = |message: String| Shrinking {
-        go: Vec::new(),
-        waits: Some(message),
-    };
+    let waits = |message: String| (Vec::new(), Some(message));
     if let Some(other) = own.iter().find(|machine| is_on_its_way(machine)) {
         let other = other.metadata.name.as_deref().unwrap_or_default();
         return waits(format!("waits for machine {other} to leave: one goes at a time"));
@@ -67,12 +83,21 @@ pub(super) fn of<'a>(observed: &Observed<'_>, own: &[&'a Machine], excess: usize
         }
     }
     go.truncate(1);
-    Shrinking { go, waits: None }
+    (go, None)
+}
+
+/// While too many machines of the cluster are sick only those go that nobody would miss; says so if any stays for it.
+fn hold(observed: &Observed<'_>, go: &mut Vec<&Machine>) -> Option<String> {
+    let why = removals::held(observed.deployment?)?;
+    let all = go.len();
+    go.retain(|machine| !removals::is_in_service(machine));
+    let stay = all - go.len();
+    (stay > 0).then(|| format!("{} too many: {why}", count(stay, "healthy machine")))
 }
 
 /// Of workers that would go, those that do: a Ready one stays while, of the count wanted, more than `maxUnavailable` would
 /// not be Ready without it.
-fn in_service<'a>(observed: &Observed<'_>, live: &[&Machine], mut go: Vec<&'a Machine>) -> Shrinking<'a> {
+fn in_service<'a>(observed: &Observed<'_>, live: &[&Machine], mut go: Vec<&'a Machine>) -> (Vec<&'a Machine>, Option<String>) {
     let wanted = usize::try_from(observed.set.spec.replicas).unwrap_or_default();
     let most = disruption::most(observed.set, observed.deployment);
     let ready = live.iter().filter(|machine| is_ready(machine)).count();
@@ -93,7 +118,7 @@ fn in_service<'a>(observed: &Observed<'_>, live: &[&Machine], mut go: Vec<&'a Ma
             "machine {name} cannot go: {ready} of the {wanted} wanted are Ready, and maxUnavailable comes to {most}"
         )
     });
-    Shrinking { go, waits }
+    (go, waits)
 }
 
 /// Whether the machine leaves, and its cluster still has a part in it.

@@ -17,6 +17,7 @@ pub(super) fn of(
     members: &Members<'_>,
     hold: Option<&Hold>,
     waits: Option<String>,
+    held: Option<String>,
 ) -> (MachineSetStatus, Option<String>) {
     let set = observed.set;
     let live = &members.live();
@@ -45,7 +46,9 @@ pub(super) fn of(
     } else {
         "CountReached"
     };
-    let down = if scaling_down {
+    let down = if held.is_some() {
+        "TooManyUnhealthy"
+    } else if scaling_down {
         "MachinesLeaving"
     } else {
         "CountReached"
@@ -63,7 +66,12 @@ pub(super) fn of(
             hold.map_or(up, |hold| hold.reason),
             "",
         ),
-        Statement::new(condition::SCALING_DOWN, scaling_down, down, ""),
+        Statement::new(
+            condition::SCALING_DOWN,
+            scaling_down,
+            down,
+            crate::sentence::cut(held.unwrap_or_default()),
+        ),
         hosts,
     ];
     let old = set.status.as_ref();

@@ -476,3 +476,39 @@ mod joining {
         );
     }
 }
+
+#[test]
+fn while_many_are_sick_no_healthy_machine_goes_and_the_set_says_so() {
+    let mut deployment = deployment();
+    let held = "{conditions: [{type: RemovalsHeld, status: 'True', reason: TooManyUnhealthy, message: 2 of 5 machines are sick at once, lastTransitionTime: '2026-01-01T00:00:00Z'}]}";
+    deployment.status = Some(serde_yaml::from_str(held).unwrap());
+    let mut machines = [0, 1, 2, 3].map(|ordinal| machine(ordinal, HOST, true));
+    for machine in &mut machines {
+        let status = machine.status.get_or_insert_default();
+        status.provisioned_at = machine.metadata.creation_timestamp.clone();
+    }
+    condition(&mut machines[1], "Ready", "False");
+    condition(&mut machines[2], "Ready", "Unknown");
+    let set = set(1, "");
+    let plan = plan(&Observed {
+        now: Timestamp::UNIX_EPOCH,
+        set: &set,
+        deployment: Some(&deployment),
+        machines: &machines.iter().collect::<Vec<_>>(),
+        hosts: &[],
+        runs: &[],
+    });
+    let sick = Step::DeleteMachine(Box::new(machines[1].clone()));
+    assert_eq!(plan.steps, [sick], "one that is sick itself is not missed");
+    let status = plan.status;
+    let down = conditions::find(&status.conditions, "ScalingDown").unwrap();
+    assert_eq!(
+        (down.status.as_str(), down.reason.as_str(), down.message.as_str()),
+        (
+            "True",
+            "TooManyUnhealthy",
+            "2 healthy machines too many: 2 of 5 machines are sick at once"
+        )
+    );
+    assert_eq!(status.message.as_deref(), Some(down.message.as_str()));
+}

@@ -14,8 +14,8 @@ use crate::share::{Rounded, share, written};
 
 /// What is counted while a round is decided.
 pub(super) struct Brakes {
-    sick: usize,
-    judged: usize,
+    pub sick: usize,
+    pub judged: usize,
     /// Machines of the namespace that something is being done about.
     under_repair: usize,
     /// A control plane that something is being done about.
@@ -70,7 +70,7 @@ impl Brakes {
         most.any(|most| self.sick > most)
     }
 
-    fn most(&self, remediation: &Remediation) -> usize {
+    pub fn most(&self, remediation: &Remediation) -> usize {
         // Of three machines one may always be sick, unless it says 0.
         share(&remediation.max_unhealthy, self.judged, Rounded::Up)
     }

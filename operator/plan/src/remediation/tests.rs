@@ -51,7 +51,7 @@ fn sick(since: i64) -> State {
 }
 
 /// Three control planes and seven workers, all well, and two spare Hosts.
-fn ward(now: i64) -> Ward {
+pub(super) fn ward(now: i64) -> Ward {
     let control_planes = (1..=3).map(|number| (format!("c{number}"), Role::ControlPlane));
     let workers = (1..=7).map(|number| (format!("w{number}"), Role::Worker));
     Ward {
@@ -86,7 +86,7 @@ impl Ward {
             .unwrap()
     }
 
-    fn sicken(&mut self, names: &[&str], since: i64) {
+    pub(super) fn sicken(&mut self, names: &[&str], since: i64) {
         for name in names {
             self.of(name).state = sick(since);
         }

@@ -74,7 +74,10 @@ impl Namespace {
                     annotations.insert(annotation::QUARANTINE.into(), quarantine);
                 }
             }
-            Step::DeleteMachine(machine) => self.delete_machine(&machine),
+            Step::DeleteMachine(machine) => {
+                self.check_removal(&machine);
+                self.delete_machine(&machine);
+            }
             Step::SetVersion { machine, version } => {
                 let name = machine.metadata.name.unwrap_or_default();
                 if let Some(machine) = self.machine(&name) {

@@ -8,7 +8,7 @@ use crds::step::{Intent, Role, Step};
 use crds::{Host, Machine, PlaybookRun, conditions};
 use plan::attempts;
 
-use super::namespace::{Namespace, of_cluster};
+use super::namespace::{Namespace, TICK, of_cluster};
 
 impl Namespace {
     /// What must be so at every turn.
@@ -168,6 +168,48 @@ impl Namespace {
         let reachable =
             reachable.is_none_or(|status| conditions::is_true(&status.conditions, condition::REACHABLE));
         assert!(reachable, "{what}, with the cluster's API out of reach");
+    }
+
+    /// A set takes away a machine that is well only where few are sick, for all that could be known for some looks.
+    pub fn check_removal(&self, machine: &Machine) {
+        let known = self.now - TICK * 3;
+        let long = |machine: &Machine, type_: &str, status: &str| {
+            let conditions = machine.status.as_ref().map(|status| &status.conditions);
+            let found = conditions.and_then(|conditions| conditions::find(conditions, type_));
+            found.is_some_and(|found| found.status == status && found.last_transition_time.0 <= known)
+        };
+        let cluster = &machine.spec.cluster_name;
+        let goes_on = self
+            .deployment_of(cluster)
+            .is_some_and(|deployment| deployment.metadata.deletion_timestamp.is_none());
+        let reached = self.cluster(cluster).and_then(|cluster| cluster.status.as_ref());
+        let reached = reached
+            .and_then(|status| conditions::find(&status.conditions, condition::REACHABLE))
+            .is_some_and(|found| found.status == "True" && found.last_transition_time.0 <= known);
+        if !goes_on || !reached || !long(machine, condition::READY, "True") {
+            return;
+        }
+        let machines = of_cluster(&self.machines, cluster);
+        let stay: Vec<&&Machine> = machines
+            .iter()
+            .filter(|machine| machine.metadata.deletion_timestamp.is_none())
+            .filter(|machine| {
+                let status = machine.status.as_ref();
+                status.is_some_and(|status| status.provisioned_at.is_some())
+            })
+            .collect();
+        let sick = stay
+            .iter()
+            .filter(|machine| long(machine, condition::NODE_READY, "False"))
+            .count();
+        let allowed = (stay.len() * 40).div_ceil(100).max(1);
+        assert!(
+            sick <= allowed,
+            "{:?} is well and goes, with {sick} of {} sick\n{}",
+            machine.metadata.name,
+            stay.len(),
+            self.told()
+        );
     }
 
     /// A Node that nobody's Machine stands for goes only if a machine of this cluster was forgotten there.
