@@ -97,7 +97,11 @@ fn hold(observed: &Observed<'_>, go: &mut Vec<&Machine>) -> Option<String> {
 
 /// Of workers that would go, those that do: a Ready one stays while, of the count wanted, more than `maxUnavailable` would
 /// not be Ready without it.
-fn in_service<'a>(observed: &Observed<'_>, live: &[&Machine], mut go: Vec<&'a Machine>) -> (Vec<&'a Machine>, Option<String>) {
+fn in_service<'a>(
+    observed: &Observed<'_>,
+    live: &[&Machine],
+    mut go: Vec<&'a Machine>,
+) -> (Vec<&'a Machine>, Option<String>) {
     let wanted = usize::try_from(observed.set.spec.replicas).unwrap_or_default();
     let most = disruption::most(observed.set, observed.deployment);
     let ready = live.iter().filter(|machine| is_ready(machine)).count();
