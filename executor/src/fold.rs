@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::inputs::{Group, RunInputs};
 use crds::playbook_run::{Fence, HostResult, Progress, RunOutcome, StepPhase, StepStatus};
-use crds::step::{Intent, Step};
+use crds::step::{Role, Step};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
@@ -22,6 +22,7 @@ use crate::foreign_text::clean;
 use crate::scrub::Scrubber;
 use crate::unreachable::Unreachable;
 use host::Host;
+use sentence::Purpose;
 
 const TASK_LIMIT: usize = 256;
 const MESSAGE_LIMIT: usize = 1024;
@@ -57,7 +58,7 @@ pub enum Ending {
 /// The state of a run as far as its events tell.
 #[derive(Clone, Debug)]
 pub struct Fold {
-    intent: Intent,
+    purpose: Purpose,
     digest: String,
     steps: Vec<StepStatus>,
     /// Steps that have no probe: a user's own.
@@ -85,12 +86,14 @@ impl Fold {
             changed: 0,
         });
         let unproven = |step: &&Step| matches!(step, Step::Custom(_)) && !custom::has_probe(model, step);
+        let host =
+            |name: &str, groups: &[Group]| Host::new(name, role_of(groups), is_critical(model, groups));
         let hosts = model
             .hosts
             .iter()
-            .map(|(name, host)| (name.clone(), Host::new(name, is_critical(model, &host.groups))));
+            .map(|(name, inputs)| (name.clone(), host(name, &inputs.groups)));
         Self {
-            intent: model.intent,
+            purpose: Purpose::of(model.intent, &model.steps),
             digest: digest.to_owned(),
             steps: steps.collect(),
             unproven: model.steps.iter().filter(unproven).copied().collect(),
@@ -290,6 +293,14 @@ pub fn is_critical(model: &RunInputs, groups: &[Group]) -> bool {
     let each_for_itself = |step: &Step| matches!(step, Step::Reset | Step::ProbeHost | Step::ProbeEtcd);
     !model.steps.iter().any(each_for_itself)
         && (groups.contains(&Group::KubeControlPlane) || groups.contains(&Group::Etcd))
+}
+
+fn role_of(groups: &[Group]) -> Role {
+    match groups {
+        groups if groups.contains(&Group::KubeControlPlane) => Role::ControlPlane,
+        groups if groups.contains(&Group::Etcd) => Role::Etcd,
+        _ => Role::Worker,
+    }
 }
 
 /// A task's name as a person wrote it: Ansible puts `collection.role : ` before it.

@@ -79,8 +79,8 @@ impl Fold {
                     sentence::quiet(&hosts)
                 ),
             ),
-            (_, Some(failure)) => (failure.reason.as_str(), sentence::failed(self.intent, &hosts)),
-            (_, None) => ("Complete", sentence::succeeded(self.intent, hosts.len())),
+            (_, Some(failure)) => (failure.reason.as_str(), sentence::failed(self.purpose, &hosts)),
+            (_, None) => ("Complete", sentence::succeeded(self.purpose, &hosts)),
         };
         let retriable = match phase {
             RunPhase::Succeeded => false,

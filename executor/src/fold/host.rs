@@ -3,6 +3,7 @@
 use crds::host::HostFacts;
 use crds::inputs::{PreflightFinding, Severity};
 use crds::playbook_run::{EtcdSeen, HostFailure, HostResult};
+use crds::step::Role;
 use serde_json::Value;
 
 use super::{MESSAGE_LIMIT, task_name};
@@ -19,6 +20,8 @@ const PEERS_LIMIT: usize = 16;
 #[derive(Clone, Debug)]
 pub(super) struct Host {
     pub result: HostResult,
+    /// What it is in its cluster.
+    pub role: Role,
     /// A control plane or etcd member: nothing goes on without it.
     pub critical: bool,
     /// In which order the hosts failed; none: its failure is that others did.
@@ -30,13 +33,14 @@ pub(super) struct Host {
 }
 
 impl Host {
-    pub(super) fn new(name: &str, critical: bool) -> Self {
+    pub(super) fn new(name: &str, role: Role, critical: bool) -> Self {
         let result = HostResult {
             name: name.to_owned(),
             ..HostResult::default()
         };
         Self {
             result,
+            role,
             critical,
             failed_at: None,
             blocked: None,

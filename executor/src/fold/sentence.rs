@@ -1,6 +1,6 @@
 //! The sentence of an outcome: what came out, where it failed, why.
 
-use crds::step::Intent;
+use crds::step::{Intent, Role, Step};
 
 use super::host::Host;
 use crate::foreign_text::cut;
@@ -16,15 +16,35 @@ pub(super) fn first<'a>(hosts: impl Iterator<Item = &'a Host>) -> Option<&'a Hos
         .min_by_key(|host| (host.failed_at.is_none(), !host.critical, host.failed_at))
 }
 
-pub(super) fn succeeded(intent: Intent, hosts: usize) -> String {
-    let (one, many, done) = words(intent);
-    match hosts {
-        1 => format!("1 {one} {done}"),
-        _ => format!("{hosts} {many} {done}"),
+/// What a run is for, as far as its sentence needs to know.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Purpose {
+    pub intent: Intent,
+    /// It cleans machines.
+    pub resets: bool,
+}
+
+impl Purpose {
+    pub(super) fn of(intent: Intent, steps: &[Step]) -> Self {
+        Self {
+            intent,
+            resets: steps.contains(&Step::Reset),
+        }
     }
 }
 
-pub(super) fn failed(intent: Intent, hosts: &[&Host]) -> String {
+pub(super) fn succeeded(purpose: Purpose, hosts: &[&Host]) -> String {
+    let (one, many, done) = words(purpose, hosts);
+    if purpose.intent == Intent::Join {
+        return format!("{} {done}", by_role(hosts));
+    }
+    match hosts.len() {
+        1 => format!("1 {one} {done}"),
+        number => format!("{number} {many} {done}"),
+    }
+}
+
+pub(super) fn failed(purpose: Purpose, hosts: &[&Host]) -> String {
     let failed: Vec<&&Host> = hosts
         .iter()
         .filter(|host| host.result.failure.is_some())
@@ -33,7 +53,7 @@ pub(super) fn failed(intent: Intent, hosts: &[&Host]) -> String {
         let own = failed.iter().filter(|host| host.failed_at.is_some()).count();
         return format!("{}{}", one(host, true), others(own.saturating_sub(1)));
     }
-    let (_, many, done) = words(intent);
+    let (_, many, done) = words(purpose, hosts);
     let named: Vec<String> = failed.iter().take(NAMED).map(|host| one(host, false)).collect();
     let rest = others(failed.len().saturating_sub(NAMED));
     format!(
@@ -90,15 +110,53 @@ fn others(number: usize) -> String {
     }
 }
 
-fn words(intent: Intent) -> (&'static str, &'static str, &'static str) {
-    match intent {
-        Intent::Join => ("worker", "workers", "joined"),
-        Intent::Install => ("machine", "machines", "installed"),
-        Intent::Reset => ("machine", "machines", "clean"),
-        Intent::Remove => ("machine", "machines", "removed"),
-        Intent::Probe => ("host", "hosts", "answered"),
-        Intent::Upgrade => ("machine", "machines", "upgraded"),
-        Intent::Repair => ("machine", "machines", "repaired"),
-        Intent::Renew | Intent::Backup | Intent::Restore | Intent::Custom => ("host", "hosts", "done"),
+/// `2 workers and 1 control plane`.
+fn by_role(hosts: &[&Host]) -> String {
+    let number = |role: Role| hosts.iter().filter(|host| host.role == role).count();
+    let counted: Vec<String> = [Role::Worker, Role::ControlPlane, Role::Etcd]
+        .into_iter()
+        .filter_map(|role| {
+            let (one, many) = title(role);
+            match number(role) {
+                0 => None,
+                1 => Some(format!("1 {one}")),
+                number => Some(format!("{number} {many}")),
+            }
+        })
+        .collect();
+    match counted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+        None => "0 machines".to_owned(),
     }
+}
+
+fn title(role: Role) -> (&'static str, &'static str) {
+    match role {
+        Role::ControlPlane => ("control plane", "control planes"),
+        Role::Etcd => ("etcd member", "etcd members"),
+        Role::Worker => ("worker", "workers"),
+    }
+}
+
+fn words(purpose: Purpose, hosts: &[&Host]) -> (&'static str, &'static str, &'static str) {
+    let machines = ("machine", "machines");
+    let ((one, many), done) = match purpose.intent {
+        Intent::Join => {
+            let first = hosts.first().map(|host| host.role);
+            let alike = first.filter(|role| hosts.iter().all(|host| host.role == *role));
+            (alike.map_or(machines, title), "joined")
+        }
+        Intent::Install => (machines, "installed"),
+        Intent::Reset => (machines, "clean"),
+        Intent::Remove if purpose.resets => (machines, "removed"),
+        Intent::Probe => (("host", "hosts"), "answered"),
+        Intent::Upgrade => (machines, "upgraded"),
+        Intent::Repair => (machines, "repaired"),
+        // What comes before a machine is removed removes none.
+        Intent::Remove | Intent::Renew | Intent::Backup | Intent::Restore | Intent::Custom => {
+            (("host", "hosts"), "done")
+        }
+    };
+    (one, many, done)
 }

@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 use super::{Ending, Fold};
 use crate::scrub::Scrubber;
 
-/// A run of `steps` on hosts `name` (a worker) or `name+` (a control plane).
+/// A run of `steps` on hosts `name` (a worker), `name+` (a control plane) or `name#` (a member of a dedicated etcd).
 fn model(intent: &str, steps: &[&str], hosts: &[&str]) -> RunInputs {
     let host = |name: &&str| {
-        let groups = if name.ends_with('+') {
-            ["kube_control_plane"]
-        } else {
-            ["kube_node"]
+        let groups = match name.chars().last() {
+            Some('+') => ["kube_control_plane"],
+            Some('#') => ["etcd"],
+            _ => ["kube_node"],
         };
         let value = json!({"address": "10.0.0.1", "port": 22, "user": "root", "useSudo": false, "credential": "k",
             "credentialKind": "SshKey", "hostKeyPolicy": "Strict", "groups": groups});
-        (name.trim_end_matches('+').to_owned(), value)
+        (name.trim_end_matches(['+', '#']).to_owned(), value)
     };
     let hosts: serde_json::Map<_, _> = hosts.iter().map(host).collect();
     serde_json::from_value(
@@ -420,6 +420,55 @@ fn a_resumed_run_is_done_when_the_rest_is() {
     let mut fold = Fold::new(&model, "");
     fold.begin_at(2);
     assert_eq!(fold.end(DONE).phase, RunPhase::Succeeded);
+}
+
+#[test]
+fn what_joined_is_told_by_its_role() {
+    let check = |hosts: &[&str], expected: &str| {
+        let model = model("Join", &["prepare"], hosts);
+        let names: Vec<String> = model.hosts.keys().map(|name| format!("{name} ok")).collect();
+        let results = names.iter().map(String::as_str);
+        let script: Vec<&str> = ["prepare"]
+            .into_iter()
+            .chain(results.clone())
+            .chain(["prepare?"])
+            .chain(results)
+            .chain(["end"])
+            .collect();
+        let (text, _) = outcome(&model, &script, DONE);
+        assert_eq!(text, format!("Succeeded Complete: {expected}"));
+    };
+    check(&["w1"], "1 worker joined");
+    check(&["w1", "w2"], "2 workers joined");
+    check(&["c1+"], "1 control plane joined");
+    check(&["e1#"], "1 etcd member joined");
+    check(&["c1+", "w1", "w2"], "2 workers and 1 control plane joined");
+    check(
+        &["c1+", "c2+", "e1#", "w1"],
+        "1 worker, 2 control planes and 1 etcd member joined",
+    );
+}
+
+#[test]
+fn of_a_mixed_join_that_fails_machines_are_counted() {
+    let model = model("Join", &["prepare"], &["c1+", "w1"]);
+    let script = ["prepare", "c1 ok", "w1 failed no", "prepare?", "c1 ok", "end w1"];
+    assert_eq!(
+        outcome(&model, &script, FAILED).0,
+        "Failed TaskFailed: 1 of 2 machines joined; w1: prepare: TaskFailed: no"
+    );
+}
+
+#[test]
+fn what_only_comes_before_a_removal_removes_nothing() {
+    let check = |steps: &[&str], expected: &str| {
+        let model = model("Remove", steps, &["w1"]);
+        let probe = format!("{}?", steps[0]);
+        let script = [steps[0], "w1 ok", &probe, "w1 ok", "end"];
+        assert_eq!(outcome(&model, &script, DONE).0, expected);
+    };
+    check(&["remove-etcd-member"], "Succeeded Complete: 1 host done");
+    check(&["reset"], "Succeeded Complete: 1 machine removed");
 }
 
 #[test]
