@@ -158,6 +158,13 @@ impl<K: Kind> Watched<K> {
         objects
     }
 
+    /// All of every namespace that is watched, in the order of their namespaces and names.
+    pub fn everywhere(&self) -> Vec<Arc<K>> {
+        let mut objects = self.store.state();
+        objects.sort_by_key(|object| (object.namespace(), object.name_any()));
+        objects
+    }
+
     /// Every object that is made, changed or gone from now on, and all that are there when the watch (re)starts.
     /// The store is never behind what comes out here.
     pub fn changes(&self) -> impl Stream<Item = Arc<K>> + Send + use<K> {

@@ -133,7 +133,7 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<ClusterDeployment>) -> R
     let cluster = ctx.cache.clusters.get(&namespace, &name);
     let pki = there(&ctx, &namespace, &names::pki_secret(&name)).await?;
     let kubeconfig = there(&ctx, &namespace, &names::kubeconfig_secret(&name)).await?;
-    let deployments = ctx.cache.cluster_deployments.list(&namespace, |_| true);
+    let deployments = ctx.cache.cluster_deployments.everywhere();
     let policies = ctx.cache.policies.list(&namespace, |_| true);
     let library = library(&ctx, &deployment).await?;
     let forgotten_nodes = forgotten_nodes(&ctx, &deployment);

@@ -78,7 +78,7 @@ pub struct Observed<'a> {
     pub runs: &'a [&'a PlaybookRun],
     /// The ConfigMap of `executor.customPlaybooksRef`, where hooks name it.
     pub library: Option<&'a Library>,
-    /// ClusterDeployments of the namespace; this one may be among them.
+    /// ClusterDeployments of all namespaces that the operator watches; this one may be among them.
     pub deployments: &'a [&'a ClusterDeployment],
     /// RemediationPolicies of the namespace.
     pub policies: &'a [&'a RemediationPolicy],

@@ -1,9 +1,13 @@
 //! The cluster's endpoint: where the API servers behind it are, and whether its address can be held.
 
+mod rivals;
+
 use crds::cluster_deployment::ControlPlaneEndpoint;
 use crds::networking::{Endpoint, EndpointProvider};
 use crds::step::Role;
 use serde_json::Value;
+
+use rivals::Rival;
 
 use super::problem::Problem;
 use super::scene::{Member, Scene};
@@ -48,37 +52,43 @@ pub(super) fn backends(members: &[Member<'_>]) -> Value {
     crate::inputs::endpoint::backends(&addresses)
 }
 
-/// Why its address cannot be held.
+/// Why its address cannot be held, or is held by another cluster.
 pub(super) fn problem(scene: &Scene<'_>) -> Option<Problem> {
-    let address = &held(scene)?.host;
-    let says = |message: String| {
+    let address = &scene.deployment.spec.control_plane.endpoint.as_ref()?.host;
+    let says = |reason, message: String| {
         Some(Problem {
-            reason: "VIPInUse",
-            message: format!(
-                "spec.controlPlane.endpoint.host {address}: {message}; the endpoint of a cluster is fixed: make it anew with a free address of the machines' network"
-            ),
+            reason,
+            message,
             ends_unseen: true,
         })
+    };
+    let taken = |who: String| {
+        says(
+            "VIPInUse",
+            format!(
+                "spec.controlPlane.endpoint.host {address}: {who}; the endpoint of a cluster is fixed: make it anew with a free address of the machines' network"
+            ),
+        )
     };
     let is_of = |host: &&&crds::Host| {
         host.spec.address == *address || host.spec.internal_address.as_ref() == Some(address)
     };
-    if let Some(host) = scene.observed.hosts.iter().find(is_of) {
+    if let Some(host) = scene.observed.hosts.iter().find(is_of)
+        && held(scene).is_some()
+    {
         let name = host.metadata.name.as_deref().unwrap_or_default();
-        return says(format!("Host {name} has this address"));
+        return taken(format!("Host {name} has this address"));
     }
-    let age = |deployment: &crds::ClusterDeployment| {
-        (
-            deployment.metadata.creation_timestamp.clone(),
-            deployment.metadata.name.clone(),
-        )
-    };
-    let other = scene.observed.deployments.iter().find(|other| {
-        let endpoint = other.spec.control_plane.endpoint.as_ref();
-        other.metadata.uid != scene.deployment.metadata.uid
-            && age(other) < age(scene.deployment)
-            && endpoint.is_some_and(|endpoint| endpoint.host == *address)
-    })?;
-    let name = other.metadata.name.as_deref().unwrap_or_default();
-    says(format!("it is the endpoint of ClusterDeployment {name}"))
+    match rivals::find(scene.deployment, scene.observed.deployments)? {
+        Rival::Address(of) => taken(format!("it is the endpoint of ClusterDeployment {of}")),
+        Rival::RouterId { id, of, free } => {
+            let free = free.map_or("none is free there".into(), |free| format!("{free} is free"));
+            says(
+                "RouterIDInUse",
+                format!(
+                    "spec.controlPlane.endpoint.keepalived.virtualRouterID {id} is that of ClusterDeployment {of}, in the same network as far as its address tells: make this cluster anew with another one of 1 to 255 ({free})"
+                ),
+            )
+        }
+    }
 }

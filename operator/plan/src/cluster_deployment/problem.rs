@@ -148,6 +148,7 @@ fn pod_network_shared(scene: &Scene<'_>) -> Option<Problem> {
     let ours = &scene.deployment.spec.networking.pod_cidr;
     let other = scene.observed.deployments.iter().find(|other| {
         other.metadata.uid != scene.deployment.metadata.uid
+            && other.metadata.namespace == scene.deployment.metadata.namespace
             && bridge(other)
             && age(other) < age(scene.deployment)
             && overlap(ours, &other.spec.networking.pod_cidr)

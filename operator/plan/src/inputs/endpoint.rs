@@ -1,6 +1,7 @@
 //! The variables of an endpoint that the control planes hold themselves.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use crds::networking::{Endpoint, EndpointProvider};
 use serde_json::{Value, json};
@@ -16,10 +17,9 @@ pub fn of_endpoint(endpoint: Option<&Endpoint>, control_planes: &[&str]) -> BTre
         return BTreeMap::new();
     };
     let own = endpoint.keepalived.clone().unwrap_or_default();
-    let router_id = own.virtual_router_id.unwrap_or_else(|| router_id(&endpoint.host));
     BTreeMap::from([
         ("keepalived_virtual_ip".into(), json!(endpoint.host)),
-        ("keepalived_router_id".into(), json!(router_id)),
+        ("keepalived_router_id".into(), json!(router_id(endpoint))),
         (
             "keepalived_interface".into(),
             json!(own.interface.unwrap_or_default()),
@@ -39,10 +39,19 @@ pub fn backends(control_planes: &[&str]) -> Value {
         .collect()
 }
 
-/// 1 to 255, which follows from the address.
-fn router_id(address: &str) -> i32 {
-    let first = Sha256::digest(address).first().copied().unwrap_or_default();
-    i32::from(first % 255) + 1
+/// VRRP router ids.
+pub(crate) const ROUTER_IDS: RangeInclusive<i32> = 1..=255;
+
+/// The VRRP router id of an endpoint that control planes hold: the one given, or else it follows from the address, another
+/// one for each of 254 neighbouring addresses.
+pub(crate) fn router_id(endpoint: &Endpoint) -> i32 {
+    let given = endpoint.keepalived.as_ref().and_then(|own| own.virtual_router_id);
+    given.unwrap_or_else(|| {
+        let (network, last) = endpoint.host.rsplit_once('.').unwrap_or(("", &endpoint.host));
+        let first = Sha256::digest(network).first().copied().unwrap_or_default();
+        let last: u8 = last.parse().unwrap_or_default();
+        (i32::from(first) + i32::from(last)) % 255 + 1
+    })
 }
 
 #[cfg(test)]

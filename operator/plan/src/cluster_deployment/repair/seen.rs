@@ -52,6 +52,7 @@ pub(super) fn ward(
         .deployments
         .iter()
         .filter(|other| other.metadata.uid != scene.deployment.metadata.uid)
+        .filter(|other| other.metadata.namespace == scene.deployment.metadata.namespace)
         .filter_map(|other| other.status.as_ref())
         .flat_map(|status| &status.repairs);
     let under_repair = others
