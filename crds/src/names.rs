@@ -122,6 +122,8 @@ pub mod condition {
     pub const HEALTHY: &str = "Healthy";
     /// Pods have been moved away.
     pub const DRAINED: &str = "Drained";
+    /// Hooks were played on a machine that leaves; only there, and `False`, when it goes on without some.
+    pub const HOOKS_PLAYED: &str = "HooksPlayed";
     /// Every machine of the set is Ready.
     pub const MACHINES_READY: &str = "MachinesReady";
     /// Something is done about a sick machine; or why nothing is.

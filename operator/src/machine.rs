@@ -157,10 +157,12 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<Machine>) -> Result<Pass
         && let Some(drain) = &mut drain
     {
         drain.refusals = refusals;
-        plan.status = with(&machine, &hosts, &runs, Some(drain)).0.status;
+        let told = with(&machine, &hosts, &runs, Some(drain)).0;
+        (plan.status, plan.next) = (told.status, told.next);
     }
     if plan.steps.contains(&Step::RemoveFinalizer) {
         tell_quarantine(&ctx, &machine, &plan.steps).await;
+        tell(&ctx, &machine, &plan.status.conditions).await;
         return Ok(Pass::of(&plan, false));
     }
     let written = execute::patch_status(&ctx, &*machine, machine.status.as_ref(), &plan.status).await?;
@@ -287,7 +289,7 @@ async fn tell(ctx: &Context, machine: &Machine, conditions: &[Condition]) {
         Role::ControlPlane | Role::Worker => condition::NODE_READY,
     };
     let types: &[&str] = match machine.metadata.deletion_timestamp {
-        Some(_) => &[condition::DELETING, condition::DRAINED],
+        Some(_) => &[condition::DELETING, condition::DRAINED, condition::HOOKS_PLAYED],
         None => &[condition::HOST_CLAIMED, condition::PROVISIONED, health],
     };
     let fine = [

@@ -33,6 +33,8 @@ pub enum HookState {
     PassedOver(String),
     /// One failed: the removal waits. They are tried again, and a person may take the hook out of the spec.
     Failed(String),
+    /// Somebody stopped them: the removal waits for a person's word.
+    Stopped(String),
 }
 
 /// Whether the run has nothing but custom playbooks to play on a machine that leaves.
@@ -64,16 +66,53 @@ pub fn before_drain(machine: &Machine, deployment: &ClusterDeployment, runs: &[&
         Outcome::UnderWay => HookState::UnderWay(format!("run {} plays hooks.beforeDrain", last.run)),
         Outcome::Succeeded => HookState::Done,
         Outcome::Held => HookState::Wanted,
-        Outcome::Canceled => HookState::Failed(format!("run {} of hooks.beforeDrain was canceled", last.run)),
+        Outcome::Canceled => {
+            HookState::Stopped(format!("run {} of hooks.beforeDrain was canceled", last.run))
+        }
         Outcome::Failed(failure) if failure.unreachable => HookState::PassedOver(format!(
             "hooks.beforeDrain was not played, the machine cannot be reached: {}",
             failure.message
+        )),
+        Outcome::Failed(failure) if failure.was_stopped() => HookState::Stopped(format!(
+            "run {} of hooks.beforeDrain was stopped ({}): {}",
+            last.run, failure.reason, failure.message
         )),
         Outcome::Failed(failure) => HookState::Failed(format!(
             "hooks.beforeDrain failed in run {}: {}",
             last.run, failure.message
         )),
     }
+}
+
+/// The hooks that a machine which leaves goes without, and why. `forced` says why it is forgotten without being reached:
+/// then nothing is played on it any more.
+pub fn passed_over(
+    machine: &Machine,
+    deployment: &ClusterDeployment,
+    runs: &[&PlaybookRun],
+    forced: Option<&str>,
+) -> Option<String> {
+    let state = before_drain(machine, deployment, runs);
+    let Some(why) = forced else {
+        return match state {
+            HookState::PassedOver(message) => Some(message),
+            _ => None,
+        };
+    };
+    let hooks = hooks(deployment)?;
+    let drains = deployment.metadata.deletion_timestamp.is_none();
+    let unplayed = !matches!(state, HookState::None | HookState::Done);
+    let lists = [
+        ("hooks.beforeDrain", unplayed),
+        ("hooks.afterDrain", drains && !hooks.after_drain.is_empty()),
+        ("hooks.beforeRemove", !hooks.before_remove.is_empty()),
+        ("hooks.afterRemove", !hooks.after_remove.is_empty()),
+    ];
+    let names: Vec<&str> = lists
+        .into_iter()
+        .filter_map(|(name, missed)| missed.then_some(name))
+        .collect();
+    (!names.is_empty()).then(|| format!("not played: {}; the machine was {why}", names.join(", ")))
 }
 
 /// Puts the hooks of an install around its steps.

@@ -1,5 +1,5 @@
 //! Hooks before a drain: a run of their own on each machine that waits for them, tried again until it goes well, or the
-//! hook is taken out of the spec.
+//! hook is taken out of the spec. One that was stopped from outside waits for a person's word.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub(super) fn of(scene: &Scene<'_>) -> (Vec<Step>, Next) {
             wanted: provisioning::wanted(scene.deployment),
             host_generation: None,
             retries: asked_retries(member.machine, scene.deployment),
-            stopped_is_final: false,
+            stopped_is_final: true,
         };
         match attempts::turn(&tried, &policy, scene.observed.now) {
             Turn::Now { attempt, retry, .. } => {

@@ -6,7 +6,7 @@ use crds::playbook_run::PlaybookRunSpec;
 use crds::{ClusterDeployment, Machine, PlaybookRun};
 use serde_json::{Value, json};
 
-use super::{HookState, Library, before_drain, playbooks, refusal};
+use super::{HookState, Library, before_drain, passed_over, playbooks, refusal};
 
 const PLAY: &str = "- {hosts: all, tasks: [{name: Do, ansible.builtin.command: 'true'}]}";
 
@@ -326,6 +326,12 @@ fn a_drain_waits_for_its_hooks_and_passes_over_a_machine_that_cannot_be_reached(
         )),
         "PassedOver",
     );
+    check(hooks, Some(run("custom-x", "{phase: Canceled}")), "Stopped");
+    check(
+        hooks,
+        Some(run("custom-x", "{phase: DeadlineExceeded}")),
+        "Stopped",
+    );
     check(
         "{}",
         Some(run("custom-x", "{phase: Failed, message: no}")),
@@ -338,6 +344,47 @@ fn a_drain_waits_for_its_hooks_and_passes_over_a_machine_that_cannot_be_reached(
         HookState::None,
         "never part of the cluster"
     );
+}
+
+#[test]
+fn hooks_that_a_machine_goes_without_are_named_with_the_reason() {
+    let all = "{beforeDrain: [{name: x}], afterDrain: [{name: x}], beforeRemove: [{name: x}], afterRemove: [{name: x}]}";
+    let silent = "{phase: Failed, hosts: [{name: h, unreachable: true}]}";
+    let told = |hooks: &str, run: Option<PlaybookRun>, forced: Option<&str>| {
+        let runs: Vec<&PlaybookRun> = run.iter().collect();
+        passed_over(&machine(), &deployment(hooks), &runs, forced)
+    };
+    let check = |hooks: &str, run: Option<PlaybookRun>, forced: Option<&str>, expected: Option<&str>| {
+        assert_eq!(told(hooks, run, forced).as_deref(), expected);
+    };
+    check(all, None, None, None);
+    check(all, Some(run("custom-x", "{phase: Succeeded}")), None, None);
+    let said = told(all, Some(run("custom-x", silent)), None).unwrap();
+    assert!(
+        said.starts_with("hooks.beforeDrain was not played, the machine cannot be reached"),
+        "{said}"
+    );
+    check(
+        all,
+        Some(run("custom-x", silent)),
+        Some("forced"),
+        Some(
+            "not played: hooks.beforeDrain, hooks.afterDrain, hooks.beforeRemove, hooks.afterRemove; the machine was forced",
+        ),
+    );
+    check(
+        all,
+        Some(run("custom-x", "{phase: Succeeded}")),
+        Some("forced"),
+        Some("not played: hooks.afterDrain, hooks.beforeRemove, hooks.afterRemove; the machine was forced"),
+    );
+    check(
+        "{beforeDrain: [{name: x}]}",
+        Some(run("custom-x", "{phase: Succeeded}")),
+        Some("forced"),
+        None,
+    );
+    check("{}", None, Some("forced"), None);
 }
 
 #[test]

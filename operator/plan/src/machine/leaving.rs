@@ -16,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{Observed, Step, active_run, member, name_of, remediation, status};
 use crate::attempts::Turn;
-use crate::{Next, Plan, claims, provisioning};
+use crate::{Next, Plan, claims, hooks, provisioning};
 use cleaning::Cleaning;
 use parting::Parting;
 
@@ -64,6 +64,7 @@ pub(super) fn plan(observed: &Observed<'_>) -> Plan<Step, MachineStatus> {
         // The cluster counts on it until it is out, also when it was deleted before its node was seen.
         statements.push(Statement::new(condition::NODE_READY, true, "NodeReady", ""));
     }
+    statements.extend(hooks_passed_over(observed));
     statements.extend(leaving.drained.map(|drained| Statement {
         message: crate::sentence::cut(drained.message),
         ..drained
@@ -112,6 +113,29 @@ fn has_ready_node(observed: &Observed<'_>) -> bool {
     let name = held(observed).map(name_of);
     let mut nodes = observed.nodes.into_iter().flatten();
     nodes.any(|node| Some(node.name.as_str()) == name && node.ready == Some(true))
+}
+
+/// Hooks that it goes without: an administrator asked for them, and is told.
+fn hooks_passed_over(observed: &Observed<'_>) -> Option<Statement> {
+    let host = name_of(held(observed)?);
+    let touched = provisioning::was_touched(observed.machine, observed.runs);
+    if !touched || cleaning::is_clean(observed, host) {
+        return None;
+    }
+    let why = force::of(observed, host).map(force::Force::why);
+    let message = hooks::passed_over(
+        observed.machine,
+        observed.deployment?,
+        observed.runs,
+        why.as_deref(),
+    )?;
+    let message = crate::sentence::cut(message);
+    Some(Statement::new(
+        condition::HOOKS_PLAYED,
+        false,
+        "PassedOver",
+        message,
+    ))
 }
 
 /// Whether the planner wants to know which Pods are on the machine's node.

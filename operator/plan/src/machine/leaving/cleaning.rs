@@ -52,7 +52,7 @@ pub(super) fn of(observed: &Observed<'_>, host: &str, force: Option<Force>) -> C
 }
 
 /// Whether a run since the deletion has left the machine clean.
-fn is_clean(observed: &Observed<'_>, host: &str) -> bool {
+pub(super) fn is_clean(observed: &Observed<'_>, host: &str) -> bool {
     resets(observed, host).any(|run| attempts::outcome(run, host) == Outcome::Succeeded)
 }
 

@@ -8,13 +8,16 @@ use crds::step::Role;
 
 use super::drain::{self, Progress};
 use super::force::{self, Force};
-use super::{Leaving, Observed, Step};
+use super::{Leaving, Observed, Step, status};
 use crate::departure::{self, Departure, LEAVES_ETCD};
 use crate::hooks::{self, HookState};
 use crate::{Next, provisioning};
 
 /// How often a deleted Node is looked for again.
 const NODE_SECONDS: u64 = 5;
+
+/// What a person may do about hooks that fail.
+const WITHOUT_HOOKS: &str = "to go on without it take it out of spec.hooks.beforeDrain";
 
 /// How far the machine is from being no part of the cluster any more.
 pub(super) enum Parting {
@@ -159,6 +162,11 @@ fn hooks(observed: &Observed<'_>, deployment: &ClusterDeployment) -> Option<Leav
     match hooks::before_drain(observed.machine, deployment, observed.runs) {
         HookState::None | HookState::Done | HookState::PassedOver(_) => None,
         HookState::Wanted => waits("waits for the run of hooks.beforeDrain".to_owned()),
-        HookState::UnderWay(message) | HookState::Failed(message) => waits(message),
+        HookState::UnderWay(message) => waits(message),
+        HookState::Failed(message) => waits(format!("{message}; it is tried again; {WITHOUT_HOOKS}")),
+        HookState::Stopped(message) => waits(format!(
+            "{message}; to have it played again: {}; {WITHOUT_HOOKS}",
+            status::retry(observed)
+        )),
     }
 }
