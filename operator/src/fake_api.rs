@@ -24,7 +24,7 @@ pub(crate) enum Cut {
     After,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct State {
     /// By `<plural>/<namespace>/<name>`.
     objects: BTreeMap<String, Value>,
@@ -33,6 +33,10 @@ struct State {
     cut: Option<(usize, Cut)>,
     /// From which write on, and how many in a row, are answered with a conflict.
     conflicts: Option<(usize, usize)>,
+    /// Requests that are answered so without anything being done: how they begin, how often, and what is answered.
+    refusals: Vec<(String, usize, Value)>,
+    /// UIDs of Pods whose eviction was granted, in order.
+    evicted: Vec<String>,
     /// How often an object of a key was made.
     made: BTreeMap<String, usize>,
     version: u64,
@@ -42,7 +46,10 @@ struct State {
 #[derive(Clone, Default)]
 pub(crate) struct FakeApi {
     state: Arc<Mutex<State>>,
+    happenings: Arc<Mutex<Vec<(String, Happening)>>>,
 }
+
+type Happening = Box<dyn FnOnce(&FakeApi) + Send>;
 
 impl FakeApi {
     pub(crate) fn client(&self) -> Client {
@@ -78,6 +85,14 @@ impl FakeApi {
         Context::new(self.client(), settings, Metrics::new())
     }
 
+    /// Another server with the same objects: what is done to one is not done to the other.
+    pub(crate) fn copy(&self) -> Self {
+        Self {
+            state: Arc::new(Mutex::new(self.lock().clone())),
+            happenings: Arc::default(),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -87,7 +102,7 @@ impl FakeApi {
         let object: Value = serde_yaml::from_str(text).unwrap();
         let key = key(
             plural,
-            object["metadata"]["namespace"].as_str().unwrap(),
+            object["metadata"]["namespace"].as_str().unwrap_or_default(),
             object["metadata"]["name"].as_str().unwrap(),
         );
         self.lock().create(&key, object);
@@ -142,6 +157,28 @@ impl FakeApi {
         self.lock().conflicts = Some((at, times));
     }
 
+    /// So many requests that begin like this (`<METHOD> <plural>/<namespace>/<name>[/<subresource>]`) are answered with a
+    /// failure of this code, with these details.
+    pub(crate) fn refuse(&self, request: &str, times: usize, code: u16, details: Value) {
+        let (_, mut answer) = status(code, reason_of(code));
+        answer["details"] = details;
+        self.lock().refusals.push((request.to_owned(), times, answer));
+    }
+
+    /// Just before the next request that begins like this.
+    pub(crate) fn just_before(&self, request: &str, happens: impl FnOnce(&FakeApi) + Send + 'static) {
+        self.happenings().push((request.to_owned(), Box::new(happens)));
+    }
+
+    fn happenings(&self) -> MutexGuard<'_, Vec<(String, Happening)>> {
+        self.happenings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// UIDs of the Pods that were evicted, in order.
+    pub(crate) fn evicted(&self) -> Vec<String> {
+        self.lock().evicted.clone()
+    }
+
     /// Changes so far, whoever made them.
     pub(crate) fn changes(&self) -> u64 {
         self.lock().version
@@ -187,7 +224,17 @@ impl FakeApi {
         let Some(target) = Target::parse(path) else {
             return status(404, "NotFound");
         };
+        let name = target
+            .name
+            .or(body["metadata"]["name"].as_str())
+            .unwrap_or_default();
+        let sub = target.sub.map(|sub| format!("/{sub}")).unwrap_or_default();
+        let asked = format!("{method} {}/{}/{name}{sub}", target.plural, target.namespace);
+        self.let_happen(&asked);
         let mut state = self.lock();
+        if let Some(answer) = state.refuse(&asked) {
+            return answer;
+        }
         if *method == Method::GET {
             return state.read(&target, query);
         }
@@ -208,25 +255,28 @@ impl FakeApi {
             return status(409, "Conflict");
         }
         state.writes += 1;
-        let sub = target.sub.map(|sub| format!("/{sub}")).unwrap_or_default();
-        let name = target
-            .name
-            .or(body["metadata"]["name"].as_str())
-            .unwrap_or_default()
-            .to_owned();
-        state.requests.push(format!(
-            "{method} {}/{}/{name}{sub}",
-            target.plural, target.namespace
-        ));
+        state.requests.push(asked);
         let answer = state.write(method, &target, body);
         match state.cut {
             Some((at, Cut::After)) if number == at => status(503, "ServiceUnavailable"),
             _ => answer,
         }
     }
+
+    fn let_happen(&self, asked: &str) {
+        let mut happenings = self.happenings();
+        let place = happenings
+            .iter()
+            .position(|(request, _)| asked.starts_with(request.as_str()));
+        let due = place.map(|place| happenings.remove(place));
+        drop(happenings);
+        if let Some((_, happens)) = due {
+            happens(self);
+        }
+    }
 }
 
-/// What a path names.
+/// What a path names; what is of no namespace, or of all, has an empty one.
 struct Target<'a> {
     namespace: &'a str,
     plural: &'a str,
@@ -236,10 +286,17 @@ struct Target<'a> {
 
 impl<'a> Target<'a> {
     fn parse(path: &'a str) -> Option<Self> {
-        let (_, rest) = path.split_once("/namespaces/")?;
+        let (namespace, rest) = match path.split_once("/namespaces/") {
+            Some((_, rest)) => rest.split_once('/')?,
+            None => {
+                let of_group = path.strip_prefix("/apis/").and_then(|rest| rest.split_once('/'));
+                let rest = of_group.map_or_else(|| path.strip_prefix("/api/"), |(_, rest)| Some(rest))?;
+                ("", rest.split_once('/')?.1)
+            }
+        };
         let mut parts = rest.split('/');
         Some(Self {
-            namespace: parts.next()?,
+            namespace,
             plural: parts.next()?,
             name: parts.next(),
             sub: parts.next(),
@@ -256,7 +313,27 @@ fn status(code: u16, reason: &str) -> (StatusCode, Value) {
     (StatusCode::from_u16(code).unwrap(), answer)
 }
 
+fn reason_of(code: u16) -> &'static str {
+    match code {
+        404 => "NotFound",
+        409 => "Conflict",
+        429 => "TooManyRequests",
+        500 => "InternalError",
+        _ => "ServiceUnavailable",
+    }
+}
+
 impl State {
+    fn refuse(&mut self, asked: &str) -> Option<(StatusCode, Value)> {
+        let begins = |(request, times, _): &&mut (String, usize, Value)| {
+            *times > 0 && asked.starts_with(request.as_str())
+        };
+        let (_, times, answer) = self.refusals.iter_mut().find(begins)?;
+        *times -= 1;
+        let code = u16::try_from(answer["code"].as_u64().unwrap()).unwrap();
+        Some((StatusCode::from_u16(code).unwrap(), answer.clone()))
+    }
+
     fn read(&self, target: &Target<'_>, query: &str) -> (StatusCode, Value) {
         if let Some(name) = target.name {
             let object = self.objects.get(&key(target.plural, target.namespace, name));
@@ -269,7 +346,10 @@ impl State {
                 (None, _) => status(404, "NotFound"),
             };
         }
-        let prefix = key(target.plural, target.namespace, "");
+        let prefix = match target.namespace {
+            "" => format!("{}/", target.plural),
+            namespace => key(target.plural, namespace, ""),
+        };
         let items: Vec<&Value> = self
             .objects
             .iter()
@@ -290,6 +370,9 @@ impl State {
             .to_owned();
         let key = key(target.plural, target.namespace, &name);
         let old = self.objects.get(&key).cloned();
+        if target.sub == Some("eviction") {
+            return self.evict(&key, old, target.namespace, &body);
+        }
         match (method.as_str(), old) {
             ("POST", Some(_)) => status(409, "AlreadyExists"),
             ("POST", None) => (StatusCode::CREATED, self.create(&key, body)),
@@ -316,6 +399,53 @@ impl State {
                 (StatusCode::OK, self.store(&key, old))
             }
         }
+    }
+
+    /// As the API does it: not another Pod, and not against a budget. A Pod that is on its way may be asked again.
+    fn evict(&mut self, key: &str, pod: Option<Value>, namespace: &str, body: &Value) -> (StatusCode, Value) {
+        let Some(pod) = pod else {
+            return status(404, "NotFound");
+        };
+        let wanted = &body["deleteOptions"]["preconditions"]["uid"];
+        if wanted.is_string() && *wanted != pod["metadata"]["uid"] {
+            return status(409, "Conflict");
+        }
+        let prefix = format!("poddisruptionbudgets/{namespace}/");
+        let holds = |budget: &Value| {
+            let labels = budget["spec"]["selector"]["matchLabels"].as_object();
+            labels.is_some_and(|labels| {
+                labels
+                    .iter()
+                    .all(|(name, value)| pod["metadata"]["labels"][name] == *value)
+            })
+        };
+        let of_pod = |(key, budget): &(&String, &mut Value)| key.starts_with(&prefix) && holds(budget);
+        let mut budgets: Vec<(&String, &mut Value)> = self.objects.iter_mut().filter(of_pod).collect();
+        match budgets.as_mut_slice() {
+            [] => {}
+            [(_, budget)] => match budget["status"]["disruptionsAllowed"].as_i64() {
+                Some(allowed @ 1..) => budget["status"]["disruptionsAllowed"] = json!(allowed - 1),
+                _ => {
+                    let name = &budget["metadata"]["name"];
+                    let cause = json!({ "reason": "DisruptionBudget", "message": format!("The disruption budget {name} needs 1 healthy pods and has 1 currently") });
+                    let (code, mut answer) = status(429, "TooManyRequests");
+                    answer["message"] =
+                        json!("Cannot evict pod as it would violate the pod's disruption budget.");
+                    answer["details"] = json!({ "causes": [cause] });
+                    return (code, answer);
+                }
+            },
+            [..] => {
+                let (code, mut answer) = status(500, "InternalError");
+                answer["message"] = json!(
+                    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+                );
+                return (code, answer);
+            }
+        }
+        let uid = pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        self.evicted.push(uid);
+        (StatusCode::CREATED, self.delete(key, pod))
     }
 
     fn create(&mut self, key: &str, mut object: Value) -> Value {

@@ -191,6 +191,14 @@ impl Registry {
         lock(&self.entries).insert(cluster.clone(), entry);
     }
 
+    /// There is contact, and these are its Nodes.
+    #[cfg(test)]
+    pub(crate) fn show(&self, cluster: &Key, nodes: Vec<NodeSeen>) {
+        if let Some(entry) = lock(&self.entries).get_mut(cluster) {
+            entry.following = Some(Following::shown(nodes));
+        }
+    }
+
     fn tell(&self, cluster: &Key, node: Option<String>) {
         let change = Change {
             cluster: cluster.clone(),

@@ -72,16 +72,19 @@ pub async fn evict(client: &Client, pods: &[PodSeen]) -> Vec<Refusal> {
     let mut budgets: BTreeMap<String, Vec<Budget>> = BTreeMap::new();
     for (pod, answer) in &answers {
         let is_new = !budgets.contains_key(&pod.namespace) && budgets.len() < MOST_NAMESPACES;
-        if matches!(answer, Answer::TooSoon(_)) && is_new {
+        if matches!(answer, Answer::Refused { by_budget: true, .. }) && is_new {
             let found = budgets_of(client, &pod.namespace).await;
             budgets.insert(pod.namespace.clone(), found);
         }
     }
     let refusal = |(pod, answer): (PodSeen, Answer)| {
-        let (message, by_budget) = match answer {
-            Answer::Granted => return None,
-            Answer::TooSoon(message) => (message, true),
-            Answer::Failed(message) => (message, false),
+        let Answer::Refused {
+            message,
+            by_budget,
+            retry_after_seconds,
+        } = answer
+        else {
+            return None;
         };
         let of_namespace = budgets.get(&pod.namespace).filter(|_| by_budget);
         let hold = |budget: &&Budget| budget.selector.matches(&pod.labels);
@@ -90,6 +93,7 @@ pub async fn evict(client: &Client, pods: &[PodSeen]) -> Vec<Refusal> {
             uid: pod.uid.clone(),
             budgets: names.map(|budget| budget.name.clone()).collect(),
             message,
+            retry_after_seconds,
         })
     };
     answers.into_iter().filter_map(refusal).collect()
@@ -99,10 +103,25 @@ pub async fn evict(client: &Client, pods: &[PodSeen]) -> Vec<Refusal> {
 enum Answer {
     /// The Pod goes, or is gone.
     Granted,
-    /// Not now (429): a budget, as a rule.
-    TooSoon(String),
-    /// Something else is in the way.
-    Failed(String),
+    /// Not now.
+    Refused {
+        /// What was said.
+        message: String,
+        /// A PodDisruptionBudget holds the Pod.
+        by_budget: bool,
+        /// When to ask again at the soonest; 0: not said.
+        retry_after_seconds: u32,
+    },
+}
+
+impl Answer {
+    fn failed(message: String) -> Self {
+        Self::Refused {
+            message,
+            by_budget: false,
+            retry_after_seconds: 0,
+        }
+    }
 }
 
 /// Asks for one Pod. The library's own request would not carry the UID.
@@ -119,7 +138,7 @@ async fn ask(client: &Client, pod: &PodSeen) -> Answer {
         .body(body.to_string().into_bytes());
     let request = match request {
         Ok(request) => request,
-        Err(error) => return Answer::Failed(error.to_string()),
+        Err(error) => return Answer::failed(error.to_string()),
     };
     match within(client.request::<Value>(request)).await {
         Ok(_) => Answer::Granted,
@@ -128,9 +147,19 @@ async fn ask(client: &Client, pod: &PodSeen) -> Answer {
             Answer::Granted
         }
         Err(Failure::Api(kube::Error::Api(status))) if status.code == 429 => {
-            Answer::TooSoon(status.message.clone())
+            let details = status.details.as_ref();
+            // An API server that is busy says 429, too.
+            let by_budget = details.is_some_and(|details| {
+                let mut causes = details.causes.iter();
+                causes.any(|cause| cause.reason == "DisruptionBudget")
+            });
+            Answer::Refused {
+                message: status.message.clone(),
+                by_budget,
+                retry_after_seconds: details.map_or(0, |details| details.retry_after_seconds),
+            }
         }
-        Err(failure) => Answer::Failed(failure.to_string()),
+        Err(failure) => Answer::failed(failure.to_string()),
     }
 }
 
@@ -185,3 +214,6 @@ fn gone_is_well<T>(result: Result<T, Failure>, action: impl FnOnce() -> String) 
         }),
     }
 }
+
+#[cfg(test)]
+mod tests;

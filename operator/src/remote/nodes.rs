@@ -44,6 +44,16 @@ impl Following {
         }
     }
 
+    /// These are the Nodes, and nothing is watched.
+    #[cfg(test)]
+    pub(super) fn shown(nodes: Vec<NodeSeen>) -> Self {
+        let named = nodes.into_iter().map(|node| (node.name.clone(), node));
+        Self {
+            nodes: Arc::new(Mutex::new(Some(named.collect()))),
+            task: tokio::spawn(async {}).abort_handle(),
+        }
+    }
+
     /// All of them; `None` while they have not been listed once.
     pub(super) fn nodes(&self) -> Option<Vec<NodeSeen>> {
         lock(&self.nodes)

@@ -16,10 +16,14 @@ use crate::sentence::count;
 
 /// How often a node that is drained is looked at.
 const LOOK_SECONDS: u64 = 5;
+/// However long the API wants to be left alone.
+const LONGEST_SECONDS: u64 = 60;
 /// Pods that are evicted at once.
 const BATCH: usize = 40;
 /// Pods that are named in a message.
 const NAMED: usize = 5;
+/// What follows in a message on the Pods that are left.
+const GOES_ON: &str = "; goes on without them at ";
 /// Reasons of `Drained=False` with which the removal goes on.
 const GIVEN_UP: [&str; 2] = ["TimedOut", "NotMoved"];
 
@@ -56,6 +60,8 @@ pub struct Refusal {
     pub budgets: Vec<String>,
     /// What the API said, if it was no budget.
     pub message: String,
+    /// When it wants to be asked again at the soonest; 0: it did not say.
+    pub retry_after_seconds: u32,
 }
 
 impl PodSeen {
@@ -143,10 +149,12 @@ pub(super) fn of(observed: &Observed<'_>, host: &str) -> Progress {
     }
     let left = tell(pods, refusals);
     if is_late {
+        // Nobody is asked any more: what was in the way is what was said last.
+        let left = blocked(observed).unwrap_or(&left);
         return given_up(format!("after {seconds} s {left}"));
     }
-    let evicted = pods.iter().filter(|pod| !pod.goes).take(BATCH);
-    let evicted: Vec<PodSeen> = evicted.cloned().collect();
+    let evicted = batch(pods, observed.now);
+    let look = look_seconds(&evicted, refusals);
     if !evicted.is_empty() {
         steps.push(Step::Evict {
             namespace: namespace(observed),
@@ -159,11 +167,30 @@ pub(super) fn of(observed: &Observed<'_>, host: &str) -> Progress {
     } else {
         "PodsBlocked"
     };
-    let message = format!(
-        "{left}; goes on without them at {}",
-        until.strftime("%H:%M:%S UTC")
-    );
-    draining(reason, message, steps)
+    let message = format!("{left}{GOES_ON}{}", until.strftime("%H:%M:%S UTC"));
+    let mut leaving = under_way(reason, message, steps);
+    leaving.next = Next::after_seconds(look);
+    Progress::UnderWay(leaving)
+}
+
+/// The Pods that are asked to go now. Each look takes others: those that a budget holds keep nobody waiting.
+fn batch(pods: &[PodSeen], now: Timestamp) -> Vec<PodSeen> {
+    let stay: Vec<&PodSeen> = pods.iter().filter(|pod| !pod.goes).collect();
+    let look = usize::try_from(now.as_second()).unwrap_or_default() / (LOOK_SECONDS as usize);
+    let batches = stay.len().div_ceil(BATCH).max(1);
+    let from = look % batches * BATCH;
+    let most = stay.len().min(BATCH);
+    stay.into_iter().cycle().skip(from).take(most).cloned().collect()
+}
+
+/// When to look again: when all that were asked for have to wait, no sooner than the API wants to be asked.
+fn look_seconds(asked: &[PodSeen], refusals: &[Refusal]) -> u64 {
+    let wait = |pod: &PodSeen| {
+        let refusal = refusals.iter().find(|refusal| refusal.uid == pod.uid);
+        refusal.map_or(0, |refusal| u64::from(refusal.retry_after_seconds))
+    };
+    let longest = asked.iter().map(wait).min().unwrap_or_default();
+    longest.clamp(LOOK_SECONDS, LONGEST_SECONDS)
 }
 
 /// What is said of the Pods while the cluster's API does not answer; none once the drain is over.
@@ -173,12 +200,16 @@ pub(super) fn unknown(observed: &Observed<'_>) -> Option<Statement> {
 }
 
 fn draining(reason: &str, message: String, steps: Vec<Step>) -> Progress {
-    Progress::UnderWay(Leaving {
+    Progress::UnderWay(under_way(reason, message, steps))
+}
+
+fn under_way(reason: &str, message: String, steps: Vec<Step>) -> Leaving {
+    Leaving {
         steps,
         next: Next::after_seconds(LOOK_SECONDS),
         drained: Some(Statement::new(condition::DRAINED, false, reason, message.clone())),
         ..Leaving::waits("Draining", message)
-    })
+    }
 }
 
 fn given_up(left: String) -> Progress {
@@ -189,6 +220,12 @@ fn given_up(left: String) -> Progress {
         "TimedOut",
         message,
     )))
+}
+
+/// What was said to be in the way.
+fn blocked<'a>(observed: &Observed<'a>) -> Option<&'a str> {
+    let said = drained(observed).filter(|there| there.reason == "PodsBlocked")?;
+    said.message.split(GOES_ON).next()
 }
 
 /// Whether the removal goes on: no Pod was left, or they are not waited for.

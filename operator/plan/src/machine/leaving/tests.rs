@@ -68,6 +68,7 @@ fn pods(names: &[&str], held: &[&str]) -> Option<Drain> {
         uid: (*name).into(),
         budgets: vec!["web".into()],
         message: "not now".into(),
+        retry_after_seconds: 0,
     };
     Some(Drain {
         pods: Ok(names.iter().map(|name| pod(name)).collect()),

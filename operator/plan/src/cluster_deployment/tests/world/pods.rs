@@ -33,6 +33,7 @@ impl World {
             uid: pod.uid.clone(),
             budgets: vec!["budget".into()],
             message: String::new(),
+            retry_after_seconds: 0,
         };
         let refusals = match self.held_pods.contains(node) {
             true => pods.iter().map(refusal).collect(),
