@@ -1,6 +1,8 @@
 //! The controllers of ClusterDeployment, MachineSet and Machine through a whole life of a cluster, cut off and refused at
 //! every write.
 
+mod rows;
+
 use std::sync::Arc;
 
 use crds::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};

@@ -18,6 +18,7 @@ use crate::Next;
 use crate::attempts;
 use crate::departure::Council;
 
+pub(super) use joining::api_is_gone;
 pub(super) use removal::why_it_stays;
 pub(super) use shrink::held;
 

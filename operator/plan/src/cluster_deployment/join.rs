@@ -8,11 +8,14 @@ use crds::{conditions, names};
 use jiff::{SignedDuration, Timestamp};
 
 use super::Step;
+use super::growth;
+use super::part::component;
 use super::runs::{self, Attempt, BATCH, Target};
 use super::scene::{Member, Scene};
 use crate::Next;
 use crate::attempts::{Failure, Turn};
 use crate::claims::{Pool, Wish};
+use crate::sentence::count;
 
 /// How long a batch waits at most for machines that are about to have their Hosts.
 const GATHER: SignedDuration = SignedDuration::from_secs(5);
@@ -26,6 +29,8 @@ pub(super) struct Joins<'a> {
     pub later: Vec<(Member<'a>, usize, Timestamp, Failure)>,
     /// Workers for which a person must act.
     pub halted: Vec<(Member<'a>, usize, Option<Failure>)>,
+    /// Why those that are due do not begin.
+    pub held: Option<String>,
     /// When to look again.
     pub next: Option<Next>,
 }
@@ -65,6 +70,16 @@ pub(super) fn of<'a>(scene: &Scene<'a>) -> Joins<'a> {
         due.remove(&Attempt::FIRST);
         joins.next = Some(Next::after_seconds(1));
     }
+    // One that was never reached yet is in the making.
+    let status = scene.observed.cluster.and_then(|cluster| cluster.status.as_ref());
+    if !due.is_empty()
+        && status.is_some_and(|status| status.cluster_uid.is_some())
+        && let Some(why) = growth::api_is_gone(scene).or_else(|| etcd_is_unwell(scene))
+    {
+        let workers = count(due.values().map(Vec::len).sum(), "worker");
+        joins.held = Some(format!("{workers} to join; {why}"));
+        return joins;
+    }
     for (attempt, targets) in due {
         for batch in targets.chunks(BATCH) {
             joins
@@ -73,6 +88,12 @@ pub(super) fn of<'a>(scene: &Scene<'a>) -> Joins<'a> {
         }
     }
     joins
+}
+
+/// Without etcd the API answers, and takes nobody in.
+fn etcd_is_unwell(scene: &Scene<'_>) -> Option<String> {
+    let (well, message) = component(scene, "etcd")?;
+    (!well).then(|| format!("waits for etcd to be well: {message}"))
 }
 
 /// Whether more machines are about to have their Hosts, so that one run may take them all. A batch waits for them only

@@ -191,6 +191,9 @@ pub(super) fn workers(scene: &Scene<'_>, work: &Work<'_>) -> Part {
     if let Some(run) = scene.active.iter().find(|run| run.spec.intent == Intent::Join) {
         return Part::ill("Joining", describe(scene, run), false);
     }
+    if let Some(held) = &work.joins.held {
+        return Part::ill("WaitsToJoin", held.clone(), false);
+    }
     if let Some((member, failures, at, cause)) = work.joins.later.first() {
         let of_all = match work.joins.later.len() {
             1 => String::new(),

@@ -13,6 +13,7 @@ mod rebuild;
 mod rebuild_cut_off;
 mod repair;
 mod turmoil;
+mod rows;
 mod world;
 
 use crds::cluster_deployment::{DeletionPolicy, LockMode};

@@ -150,8 +150,8 @@ fn why_not(scene: &Scene<'_>, council: &Council<'_>) -> Option<String> {
     api_is_gone(scene)
 }
 
-/// That the API is known not to answer.
-pub(super) fn api_is_gone(scene: &Scene<'_>) -> Option<String> {
+/// Why nothing joins a cluster that is known not to answer: it would be refused, halfway through.
+pub(in crate::cluster_deployment) fn api_is_gone(scene: &Scene<'_>) -> Option<String> {
     let status = scene.observed.cluster?.status.as_ref()?;
     let reachable = conditions::find(&status.conditions, condition::REACHABLE)?;
     (reachable.status == "False").then(|| format!("waits for the API of the cluster: {}", reachable.message))

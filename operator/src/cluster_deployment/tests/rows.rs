@@ -1,0 +1,364 @@
+//! A worker that joins, one that leaves, and one that is replaced, through the controllers: whatever is cut off, refused,
+//! shown too late or never seen, the end is the same, and nothing is made or done twice.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crds::{Host, Machine, PlaybookRun};
+use k8s_openapi::api::core::v1::Node;
+use plan::cluster::NodeSeen;
+use serde_json::{Value, json};
+
+use super::{DEPLOYMENT, look, others_go_on, pass, turn};
+use crate::context::Context;
+use crate::fake_api::{Cut, FakeApi};
+use crate::remote::Key;
+
+/// What goes wrong comes within so many turns; in as many more all is well again.
+const TURNS: usize = 40;
+
+/// What is done to a cluster that stands.
+#[derive(Clone, Copy, Debug)]
+enum Deed {
+    Join,
+    Remove,
+    Replace,
+}
+
+const DEEDS: [Deed; 3] = [Deed::Join, Deed::Remove, Deed::Replace];
+
+/// What goes wrong meanwhile.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    None,
+    /// The operator dies at this write, and another one begins anew.
+    Dies(usize, Cut),
+    /// From this write on, so many are answered with a conflict.
+    Conflicts(usize, usize),
+    /// What the caches show is always so many turns old.
+    Lags(usize),
+    /// In this turn a new operator is shown what was so when the deed was asked for.
+    BackInTime(usize),
+    /// Each turn only one controller sees anything of what happens, and each time so much has happened meanwhile.
+    Misses(usize),
+}
+
+/// The metadata cluster and the cluster itself.
+struct World {
+    ours: FakeApi,
+    theirs: FakeApi,
+}
+
+fn key() -> Key {
+    Key {
+        namespace: "fleet".into(),
+        name: "a".into(),
+    }
+}
+
+impl World {
+    /// Three Hosts; a cluster of a control plane on h1 and a worker on h2 stands.
+    async fn standing() -> Self {
+        let (ours, theirs) = (super::world(), FakeApi::default());
+        ours.put("hosts", "{apiVersion: clusterwright.dev/v1alpha1, kind: Host, metadata: {name: h3, namespace: fleet}, spec: {address: 10.0.0.3, ssh: {credentialsRef: {name: k}}}, status: {cleanedEpoch: 0, conditions: [{type: Ready, status: 'True', reason: Available, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}]}}");
+        ours.edit(DEPLOYMENT, |deployment| {
+            deployment["spec"]["workers"] = json!([{ "name": "w", "replicas": 1, "hosts": ["h2", "h3"] }]);
+            deployment["spec"]["remediation"] = json!({
+                "unhealthyAfterSeconds": 0, "waitSeconds": 0, "cooldownSeconds": 0, "maxUnhealthy": "100%", "actions": ["Replace"],
+            });
+        });
+        let world = Self { ours, theirs };
+        let ctx = world.operator();
+        for _ in 0..TURNS {
+            world.turn(&ctx).await;
+        }
+        world.ours.edit("clusters/fleet/a", |cluster| {
+            let condition = |type_: &str| json!({ "type": type_, "status": "True", "reason": "Reachable", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" });
+            cluster["status"] = json!({ "clusterUID": "uid", "conditions": [condition("Reachable"), condition("Ready")] });
+        });
+        for _ in 0..3 {
+            world.turn(&ctx).await;
+        }
+        assert_eq!(world.workers(), ["h2"], "{:#?}", world.told());
+        world
+    }
+
+    fn copy(&self) -> Self {
+        Self {
+            ours: self.ours.copy(),
+            theirs: self.theirs.copy(),
+        }
+    }
+
+    fn operator(&self) -> Arc<Context> {
+        let ctx = self.ours.context();
+        ctx.remote.put(&key(), self.theirs.client());
+        ctx
+    }
+
+    fn show_nodes(&self, ctx: &Context) {
+        let nodes = self.theirs.list::<Node>("nodes").into_iter().map(NodeSeen::of);
+        ctx.remote.show(&key(), nodes.collect());
+    }
+
+    async fn turn(&self, ctx: &Arc<Context>) {
+        self.show_nodes(ctx);
+        turn(ctx, &self.ours).await;
+        self.time();
+    }
+
+    /// Everybody looks at what the caches show of an earlier state.
+    async fn stale_turn(&self, ctx: &Arc<Context>, shown: &FakeApi) {
+        self.show_nodes(ctx);
+        look(ctx, shown);
+        // What goes wrong is tried again.
+        for object in shown.list("clusterdeployments") {
+            let _ = pass(ctx.clone(), Arc::new(object)).await;
+        }
+        for object in shown.list("machinesets") {
+            let _ = crate::machine_set::pass(ctx.clone(), Arc::new(object)).await;
+        }
+        for object in shown.list("machines") {
+            let _ = crate::machine::pass(ctx.clone(), Arc::new(object)).await;
+        }
+        self.time();
+    }
+
+    /// Only one of the controllers is told of what happened.
+    async fn lonely_turn(&self, ctx: &Arc<Context>, number: usize, meanwhile: usize) {
+        self.show_nodes(ctx);
+        look(ctx, &self.ours);
+        match number % 3 {
+            0 => {
+                for object in self.ours.list("clusterdeployments") {
+                    let _ = pass(ctx.clone(), Arc::new(object)).await;
+                }
+            }
+            1 => {
+                for object in self.ours.list("machinesets") {
+                    let _ = crate::machine_set::pass(ctx.clone(), Arc::new(object)).await;
+                }
+            }
+            _ => {
+                for object in self.ours.list("machines") {
+                    let _ = crate::machine::pass(ctx.clone(), Arc::new(object)).await;
+                }
+            }
+        }
+        for _ in 0..meanwhile {
+            self.time();
+        }
+    }
+
+    /// Runs go on, and machines that joined are Nodes.
+    fn time(&self) {
+        others_go_on(&self.ours);
+        for machine in self.ours.list::<Machine>("machines") {
+            let joined = machine
+                .status
+                .as_ref()
+                .is_some_and(|status| status.provisioned_at.is_some());
+            let host = machine
+                .spec
+                .host_ref
+                .as_ref()
+                .map(|host| host.name.clone())
+                .unwrap_or_default();
+            let stays = machine.metadata.deletion_timestamp.is_none();
+            if joined && stays && self.theirs.get(&format!("nodes//{host}")).is_none() {
+                self.theirs.put("nodes", &format!("{{apiVersion: v1, kind: Node, metadata: {{name: {host}}}, spec: {{}}, status: {{conditions: [{{type: Ready, status: 'True'}}]}}}}"));
+            }
+        }
+    }
+
+    fn ask(&self, deed: Deed) {
+        let replicas = |count: i32| {
+            self.ours.edit(DEPLOYMENT, |deployment| {
+                deployment["spec"]["workers"][0]["replicas"] = json!(count);
+                deployment["metadata"]["generation"] = json!(2);
+            });
+        };
+        match deed {
+            Deed::Join => replicas(2),
+            Deed::Remove => replicas(0),
+            Deed::Replace => self.theirs.edit("nodes//h2", |node| {
+                node["status"]["conditions"][0]["status"] = json!("False");
+            }),
+        }
+    }
+
+    /// Hosts of the workers that are part of the cluster.
+    fn workers(&self) -> Vec<String> {
+        let machines = self.ours.list::<Machine>("machines").into_iter();
+        let joined = machines.filter(|machine| {
+            machine.spec.role == crds::step::Role::Worker
+                && machine.metadata.deletion_timestamp.is_none()
+                && machine
+                    .status
+                    .as_ref()
+                    .is_some_and(|status| status.provisioned_at.is_some())
+        });
+        let mut hosts: Vec<String> = joined
+            .filter_map(|machine| Some(machine.spec.host_ref?.name))
+            .collect();
+        hosts.sort();
+        hosts
+    }
+
+    /// What came of it, without what chance decides.
+    fn told(&self) -> Told {
+        let mut runs: BTreeMap<String, usize> = BTreeMap::new();
+        for run in self.ours.list::<PlaybookRun>("playbookruns") {
+            let title = format!("{:?} on {}", run.spec.intent, run.spec.hosts.join(" "));
+            *runs.entry(title).or_default() += 1;
+        }
+        let claims = self.ours.list::<Host>("hosts").into_iter().map(|host| {
+            let holder = host.spec.claim_ref.map(|_| "claimed");
+            (
+                host.metadata.name.unwrap_or_default(),
+                holder,
+                host.spec.claim_epoch,
+            )
+        });
+        let nodes = self.theirs.list::<Value>("nodes");
+        Told {
+            workers: self.workers(),
+            machines: self.ours.list::<Machine>("machines").len(),
+            claims: claims.collect(),
+            runs,
+            nodes: nodes
+                .iter()
+                .map(|node| node["metadata"]["name"].as_str().unwrap_or_default().to_owned())
+                .collect(),
+        }
+    }
+}
+
+#[derive(Debug, PartialEq)]
+struct Told {
+    workers: Vec<String>,
+    machines: usize,
+    /// Host, whether it is claimed, and how often it was.
+    claims: Vec<(String, Option<&'static str>, i64)>,
+    /// How often each was made.
+    runs: BTreeMap<String, usize>,
+    nodes: Vec<String>,
+}
+
+/// The deed is done to a copy of the world, with a fault; the copy, and how many writes it took.
+async fn live(standing: &World, deed: Deed, fault: Fault) -> (World, usize) {
+    let world = standing.copy();
+    world.ask(deed);
+    let asked = world.ours.copy();
+    let first = world.ours.writes();
+    match fault {
+        Fault::Dies(number, kind) => world.ours.cut(Some((first + number, kind))),
+        Fault::Conflicts(number, times) => world.ours.conflict(first + number, times),
+        _ => {}
+    }
+    let mut shown: Vec<FakeApi> = Vec::new();
+    let mut ctx = world.operator();
+    let mut still = 0;
+    for number in 0..2 * TURNS {
+        let well = number >= TURNS;
+        if number == TURNS {
+            world.ours.cut(None);
+            ctx = world.operator();
+        }
+        let before = (world.ours.changes(), world.theirs.changes());
+        match fault {
+            Fault::Lags(turns) if !well => {
+                shown.push(world.ours.copy());
+                let place = shown.len().saturating_sub(turns + 1);
+                world.stale_turn(&ctx, &shown[place]).await;
+            }
+            Fault::BackInTime(when) if number == when => {
+                ctx = world.operator();
+                world.stale_turn(&ctx, &asked).await;
+            }
+            Fault::Misses(meanwhile) if !well => world.lonely_turn(&ctx, number, meanwhile).await,
+            _ => world.turn(&ctx).await,
+        }
+        still = match before == (world.ours.changes(), world.theirs.changes()) {
+            true => still + 1,
+            false => 0,
+        };
+        let disturbed = matches!(fault, Fault::BackInTime(when) if number <= when)
+            || (!well && matches!(fault, Fault::Lags(_) | Fault::Misses(_) | Fault::Dies(..)))
+            || world.ours.is_disturbed();
+        if still >= 3 && !disturbed {
+            break;
+        }
+    }
+    let writes = world.ours.writes() - first;
+    (world, writes)
+}
+
+/// Every fault comes to the same end as none.
+async fn same_end(deed: Deed, faults: impl Fn(usize) -> Vec<Fault>) {
+    let standing = World::standing().await;
+    let (whole, writes) = live(&standing, deed, Fault::None).await;
+    let expected = whole.told();
+    assert_done(deed, &expected);
+    for fault in faults(writes) {
+        let (world, _) = live(&standing, deed, fault).await;
+        assert_eq!(
+            world.told(),
+            expected,
+            "{deed:?} with {fault:?}: {:#?}",
+            world.ours.requests()
+        );
+    }
+}
+
+fn assert_done(deed: Deed, told: &Told) {
+    let workers: &[&str] = match deed {
+        Deed::Join => &["h2", "h3"],
+        Deed::Remove => &[],
+        Deed::Replace => &["h3"],
+    };
+    assert_eq!(told.workers, workers, "{deed:?}: {told:#?}");
+    assert!(told.runs.values().all(|made| *made == 1), "{deed:?}: {told:#?}");
+    assert_eq!(told.machines, workers.len() + 1, "{deed:?}: {told:#?}");
+    assert_eq!(told.nodes.len(), workers.len() + 1, "{deed:?}: {told:#?}");
+}
+
+#[tokio::test]
+async fn an_operator_that_dies_at_any_write_is_followed_by_one_that_ends_it_the_same_rows_1_2_and_10() {
+    for deed in DEEDS {
+        same_end(deed, |writes| {
+            let at = |number| [Fault::Dies(number, Cut::Before), Fault::Dies(number, Cut::After)];
+            (0..writes).flat_map(at).collect()
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_lagging_api_server_shows_too_late_makes_nothing_twice_row_3() {
+    for deed in DEEDS {
+        same_end(deed, |_| {
+            let lags = (1..=4).map(Fault::Lags);
+            lags.chain((1..16).map(Fault::BackInTime)).collect()
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_never_seen_to_happen_is_found_to_be_so_row_4() {
+    for deed in DEEDS {
+        same_end(deed, |_| (1..=4).map(Fault::Misses).collect()).await;
+    }
+}
+
+#[tokio::test]
+async fn conflicts_at_any_write_one_or_twenty_are_tried_again_row_5() {
+    for deed in DEEDS {
+        same_end(deed, |writes| {
+            let at = |number| [Fault::Conflicts(number, 1), Fault::Conflicts(number, 20)];
+            (0..writes).flat_map(at).collect()
+        })
+        .await;
+    }
+}
