@@ -12,8 +12,8 @@ mod pool;
 mod rebuild;
 mod rebuild_cut_off;
 mod repair;
-mod turmoil;
 mod rows;
+mod turmoil;
 mod world;
 
 use crds::cluster_deployment::{DeletionPolicy, LockMode};
