@@ -98,7 +98,7 @@ pub struct Quarantine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub machine_set: Option<String>,
-    /// UID of that Machine, where it is known.
+    /// UID of that Machine; absent when its cluster was lost with it, so that none of its members of etcd is left.
     #[serde(default, rename = "machineUID", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub machine_uid: Option<String>,

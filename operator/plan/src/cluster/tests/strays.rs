@@ -95,7 +95,10 @@ fn what_a_lost_status_may_owe_to_etcd_is_waited_for() {
     );
     let known = deployment("", "lastToken: 4");
     let lost = deployment("", "");
-    assert_eq!(done(back(), &[plane.clone()], &[], Some(&lost)), ["cordon"]);
+    assert_eq!(
+        done(back(), std::slice::from_ref(&plane), &[], Some(&lost)),
+        ["cordon"]
+    );
     assert_eq!(done(back(), &[plane], &[], Some(&known)), ["cordon", "delete"]);
     assert_eq!(
         done(back(), &[forgotten("a")], &[], Some(&lost)),

@@ -38,11 +38,18 @@ fn standing(workers: usize, hosts: usize) -> World {
 /// Whether the cluster's API answers, and the Cluster object says so.
 fn reachable(world: &mut World, yes: bool) {
     let now = world.time();
+    let uid = world.api_uid();
     world.api_lost = !yes;
     let status = world.cluster.as_mut().unwrap().status.get_or_insert_default();
-    status.cluster_uid = Some("uid".into());
+    status.cluster_uid = Some(uid);
     let says = Statement::new(condition::REACHABLE, yes, "Looked", "nobody answers there");
     status.conditions = conditions::state(&status.conditions, &[says], None, &now);
+}
+
+/// How many runs were made that change a machine: silent ones are asked all the time.
+fn works(world: &World) -> usize {
+    let changes = |run: &&PlaybookRun| run.spec.intent != Intent::Probe;
+    world.runs.iter().filter(changes).count()
 }
 
 /// What machines of a cluster go through.

@@ -31,12 +31,15 @@ pub(super) fn by_set(observed: &Observed<'_>) -> Option<Quarantine> {
 
 pub(super) fn of(observed: &Observed<'_>, reason: QuarantineReason, message: String) -> Quarantine {
     let metadata = &observed.machine.metadata;
+    let annotations = metadata.annotations.as_ref();
+    let is_lost = annotations.is_some_and(|all| all.contains_key(annotation::LOST_SINCE));
     Quarantine {
         reason,
         message: cut(message),
         machine: metadata.name.clone().unwrap_or_default(),
         machine_set: claims::set_of(observed.machine).map(str::to_owned),
-        machine_uid: metadata.uid.clone(),
+        // In the cluster that is built anew it is no member of etcd.
+        machine_uid: metadata.uid.clone().filter(|_| !is_lost),
         cluster_name: Some(observed.machine.spec.cluster_name.clone()),
         role: Some(observed.machine.spec.role),
         since: Time(observed.now),

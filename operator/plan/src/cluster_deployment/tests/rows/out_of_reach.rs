@@ -7,7 +7,7 @@ use crds::step::Intent;
 
 use super::super::ready;
 use super::super::world::World;
-use super::{Deed, heal, holder, leaving, reachable, runs, spec, standing, worker_hosts, workers};
+use super::{Deed, heal, holder, leaving, reachable, runs, spec, standing, worker_hosts, workers, works};
 
 /// Both leave in one run; the one that answers does not wait for the other.
 #[test]
@@ -103,9 +103,9 @@ fn a_sick_machine_that_lets_nobody_in_stays_while_no_other_can_take_its_place_ro
             .any(|repair| repair.action.is_none() && repair.message.contains("Host")),
         "{repairs:?}"
     );
-    let before = world.runs.len();
+    let before = works(&world);
     world.run_for(20);
-    assert_eq!(world.runs.len(), before, "it is left alone");
+    assert_eq!(works(&world), before, "it is left alone");
     world.revive("h2");
     world.settle();
     assert_eq!(
@@ -118,27 +118,25 @@ fn a_sick_machine_that_lets_nobody_in_stays_while_no_other_can_take_its_place_ro
 fn workers_wait_for_an_api_that_does_not_answer_and_join_once_it_does_row_35() {
     let mut world = standing(2, 5);
     reachable(&mut world, false);
-    let before = world.runs.len();
+    let before = works(&world);
     world.respec(&spec(4));
     world.run_for(20);
-    assert_eq!(world.runs.len(), before, "no machine is touched");
+    assert_eq!(works(&world), before, "no machine is touched");
     let status = world.deployment.status.clone().unwrap();
     let workers = crds::conditions::find(&status.conditions, "WorkersReady").unwrap();
     assert_eq!(
         (workers.status.as_str(), workers.reason.as_str()),
         ("False", "WaitsToJoin")
     );
-    assert_eq!(
-        workers.message,
-        "2 workers to join; waits for the API of the cluster: nobody answers there"
-    );
+    let waits = "2 workers to join; waits for the API of the cluster: ";
+    assert!(workers.message.starts_with(waits), "{}", workers.message);
     reachable(&mut world, true);
     world.settle();
     assert_eq!(
         (worker_hosts(&world).len(), ready(&world).0.as_str()),
         (4, "True")
     );
-    assert_eq!(world.runs.len(), before + 1, "in one run");
+    assert_eq!(works(&world), before + 1, "in one run");
 }
 
 /// One that was never reached is in the making: its first workers wait for nobody.
@@ -161,10 +159,10 @@ fn workers_join_a_cluster_whose_api_was_never_reached_yet() {
 fn no_worker_leaves_a_cluster_whose_api_does_not_answer_row_35() {
     let mut world = standing(2, 3);
     reachable(&mut world, false);
-    let before = world.runs.len();
+    let before = works(&world);
     world.respec(&spec(1));
     world.run_for(20);
-    assert_eq!(world.runs.len(), before);
+    assert_eq!(works(&world), before);
     let (reason, message) = leaving(&world);
     assert_eq!(reason, "ClusterUnreachable");
     assert!(message.contains("clusterwright.dev/force-remove="), "{message}");
@@ -181,9 +179,9 @@ fn no_worker_leaves_a_cluster_whose_api_does_not_answer_row_35() {
 fn nothing_is_repaired_while_the_api_does_not_answer_and_all_of_it_afterwards_row_35() {
     let mut world = Deed::Repair.begun();
     reachable(&mut world, false);
-    let before = world.runs.len();
+    let before = works(&world);
     world.run_for(20);
-    assert_eq!(world.runs.len(), before);
+    assert_eq!(works(&world), before);
     reachable(&mut world, true);
     assert_eq!(Deed::Repair.settle(&mut world).len(), 1);
     assert_eq!(worker_hosts(&world), ["h2", "h3"]);
@@ -212,7 +210,7 @@ fn without_majority(workers: usize, wanted: usize) -> World {
     etcd_is_well(&mut world, false);
     world.run_for(2);
     world.respec(&with(wanted));
-    let (runs, machines) = (world.runs.len(), world.machines.len());
+    let (runs, machines) = (works(&world), world.machines.len());
     world.run_for(30);
     let works = |run: &&crds::PlaybookRun| run.spec.intent != Intent::Probe;
     let begun: Vec<_> = world.runs[runs..]

@@ -40,7 +40,7 @@ impl World {
     }
 
     /// Which cluster it is that answers, or did.
-    pub(super) fn api_uid(&self) -> String {
+    pub fn api_uid(&self) -> String {
         format!("town-{}", self.inits)
     }
 

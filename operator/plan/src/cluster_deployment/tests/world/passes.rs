@@ -82,7 +82,7 @@ impl World {
             .flat_map(|status| &status.operations);
         for held in held {
             let is_it = |run: &&PlaybookRun| run.metadata.name.as_ref() == Some(&held.run);
-            if !seen.runs.iter().any(|run| is_it(run)) {
+            if !seen.runs.iter().any(&is_it) {
                 seen.runs.extend(self.runs.iter().find(|run| is_it(run)));
             }
         }
