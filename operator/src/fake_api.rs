@@ -495,7 +495,7 @@ fn violates(old: &Value, body: &Value) -> bool {
 }
 
 fn without_preconditions(mut body: Value) -> Value {
-    if let Some(metadata) = body["metadata"].as_object_mut() {
+    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("uid");
         metadata.remove("resourceVersion");
     }

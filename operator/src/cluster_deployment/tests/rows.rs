@@ -266,6 +266,7 @@ async fn live(standing: &World, deed: Deed, fault: Fault) -> (World, usize) {
             ctx = world.operator();
         }
         let before = (world.ours.changes(), world.theirs.changes());
+        let refused = world.ours.is_disturbed();
         match fault {
             Fault::Lags(turns) if !well => {
                 shown.push(world.ours.copy());
@@ -280,8 +281,8 @@ async fn live(standing: &World, deed: Deed, fault: Fault) -> (World, usize) {
             _ => world.turn(&ctx).await,
         }
         still = match before == (world.ours.changes(), world.theirs.changes()) {
-            true => still + 1,
-            false => 0,
+            true if !refused => still + 1,
+            _ => 0,
         };
         let disturbed = matches!(fault, Fault::BackInTime(when) if number <= when)
             || (!well && matches!(fault, Fault::Lags(_) | Fault::Misses(_) | Fault::Dies(..)))
