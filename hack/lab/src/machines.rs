@@ -26,6 +26,8 @@ pub(crate) use filesystem::unmount_below;
 pub(crate) use power::lab_program;
 pub use supervisor::supervise;
 
+/// The machine's SSH host key, in its directory.
+const HOST_KEY: &str = "ssh_host_ed25519_key";
 /// How long a machine may take from its start to an answer over SSH.
 const START_DEADLINE: Duration = Duration::from_secs(60);
 
@@ -84,7 +86,7 @@ pub fn define(place: &Place, rootfs: PathBuf, options: MachineOptions) -> Result
     let address = address::choose(&taken, options.address)?;
     ssh::ensure_user_key(place)?;
     let comment = options.name.clone();
-    let host_key = ssh::ensure_key(&directory.join("ssh_host_ed25519_key"), &comment)?;
+    let host_key = ssh::ensure_key(&directory.join(HOST_KEY), &comment)?;
     let definition = Definition::new(options, address, rootfs);
     definition.save(&directory)?;
     Ok(Machine {
@@ -128,7 +130,7 @@ pub fn remove_all(place: &Place) -> Result<()> {
 fn load(place: &Place, name: &str) -> Result<Machine> {
     let directory = place.machine(name);
     let definition = Definition::load(&directory)?;
-    let host_key = ssh::ensure_key(&directory.join("ssh_host_ed25519_key"), name)?;
+    let host_key = ssh::public_key(&directory.join(HOST_KEY))?;
     Ok(Machine {
         place: place.clone(),
         definition,
@@ -282,5 +284,10 @@ pub(crate) fn remove_directory(place: &Place, name: &str) -> Result<()> {
     power::end_at_once(place, name)?;
     filesystem::unmount(&directory)?;
     Group::new(place, &process_name(name)).remove()?;
+    {
+        // From here on it is no machine for anybody who looks at all of them.
+        let _lock = place.lock("machines")?;
+        fs::remove_file(directory.join(definition::FILE)).ok();
+    }
     fs::remove_dir_all(&directory).with_context(|| format!("failed to remove {}", directory.display()))
 }

@@ -105,11 +105,7 @@ pub fn ensure_user_key(place: &Place) -> Result<String> {
 
 /// Makes an ed25519 key at `path` unless it is there, and gives its public part.
 pub fn ensure_key(path: &Path, comment: &str) -> Result<String> {
-    let public = path.with_file_name(format!(
-        "{}.pub",
-        path.file_name().unwrap_or_default().to_string_lossy()
-    ));
-    if !public.exists() {
+    if !public_path(path).exists() {
         write(path, "")?;
         fs::remove_file(path).with_context(|| format!("failed to replace {}", path.display()))?;
         let file = path.display().to_string();
@@ -129,8 +125,19 @@ pub fn ensure_key(path: &Path, comment: &str) -> Result<String> {
         )
         .with_context(|| format!("failed to make the SSH key {file}"))?;
     }
+    public_key(path)
+}
+
+/// The public part of the key at `path`: kind, key and comment.
+pub fn public_key(path: &Path) -> Result<String> {
+    let public = public_path(path);
     let text = fs::read_to_string(&public).with_context(|| format!("failed to read {}", public.display()))?;
     Ok(text.trim().to_owned())
+}
+
+fn public_path(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{name}.pub"))
 }
 
 /// The kind and the key of a public key, without its comment.
