@@ -18,19 +18,25 @@ mod tests {
     const ALONE: &str = "CLUSTERWRIGHT_TEST_ALONE";
 
     /// In a process of its own: other tests start children in this one, and share its memory with them for a moment.
-    #[test]
-    fn no_core_is_dumped_of_us_and_of_our_children() {
+    #[tokio::test]
+    async fn no_core_is_dumped_of_us_and_of_our_children() {
         if std::env::var_os(ALONE).is_none() {
-            let own = std::process::Command::new(std::env::current_exe().unwrap())
-                .args([
-                    "--exact",
-                    "core_dumps::tests::no_core_is_dumped_of_us_and_of_our_children",
-                ])
-                .env(ALONE, "yes")
-                .output()
+            let said = tempfile::NamedTempFile::new().unwrap();
+            let mut own = tokio::process::Command::new(std::env::current_exe().unwrap());
+            own.args([
+                "--exact",
+                "core_dumps::tests::no_core_is_dumped_of_us_and_of_our_children",
+            ]);
+            own.env(ALONE, "yes").stdout(said.reopen().unwrap());
+            // Another test's reaper takes what nobody has said that he waits for.
+            let ended = crate::children::spawn(&mut own)
+                .unwrap()
+                .child()
+                .wait()
+                .await
                 .unwrap();
-            let said = String::from_utf8_lossy(&own.stdout);
-            assert!(own.status.success() && said.contains("1 passed"), "{said}");
+            let said = std::fs::read_to_string(said.path()).unwrap();
+            assert!(ended.success() && said.contains("1 passed"), "{said}");
             return;
         }
         super::forbid().unwrap();
