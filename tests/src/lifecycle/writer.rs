@@ -29,6 +29,14 @@ pub struct Written {
     last: Instant,
 }
 
+impl Written {
+    /// For the table: `435 writes, longest gap 1.4 s`.
+    pub fn told(&self) -> String {
+        let gap = self.gap.as_secs_f64();
+        format!("{} writes, longest gap {gap:.1} s", self.count)
+    }
+}
+
 /// Writes until it is dropped.
 pub struct Writer {
     written: Arc<Mutex<Written>>,

@@ -38,35 +38,34 @@ fn steps(observed: &Observed<'_>, node: &NodeSeen) -> Vec<Step> {
     let paused = observed
         .deployment
         .is_some_and(|deployment| deployment.spec.paused);
-    let stray = |tells: Option<&str>| {
-        Stray {
-        name: node.name.clone(),
+    let waits = if paused {
+        Some("it is cordoned, and deleted when the cluster is paused no more")
+    } else if evidence.etcd_member {
+        Some("it is cordoned, and deleted when it is out of etcd")
+    } else {
+        None
+    };
+    let cordon = (!node.unschedulable).then(|| Step::CordonStray(stray(observed, node, &evidence, waits)));
+    let delete = waits.is_none().then(|| {
+        let done = Some("it is cordoned and deleted");
+        Step::DeleteStray(stray(observed, node, &evidence, done))
+    });
+    cordon.into_iter().chain(delete).collect()
+}
+
+fn stray(observed: &Observed<'_>, node: &NodeSeen, evidence: &Evidence<'_>, done: Option<&str>) -> Stray {
+    let cluster = observed.cluster.metadata.name.as_deref().unwrap_or_default();
+    let (name, machine) = (&node.name, evidence.machine);
+    let tells = |done: &str| {
+        format!(
+            "Node {name} of cluster {cluster} is that of Machine {machine}, which was removed without reaching it: {done}; clean the machine before it is used again"
+        )
+    };
+    Stray {
+        name: name.clone(),
         uid: node.uid.clone(),
         host: evidence.host.cloned(),
-        tells: tells.map(|what| {
-            format!(
-                "Node {} of cluster {} is that of Machine {}, which was removed without reaching it: {what}; clean the machine before it is used again",
-                node.name,
-                observed.cluster.metadata.name.as_deref().unwrap_or_default(),
-                evidence.machine
-            )
-        }),
-    }
-    };
-    let cordon = |tells| (!node.unschedulable).then(|| Step::CordonStray(stray(tells)));
-    if paused {
-        cordon(Some(
-            "it is cordoned, and deleted when the cluster is paused no more",
-        ))
-        .into_iter()
-        .collect()
-    } else if evidence.etcd_member {
-        cordon(Some("it is cordoned, and deleted when it is out of etcd"))
-            .into_iter()
-            .collect()
-    } else {
-        let delete = Step::DeleteStray(stray(Some("it is cordoned and deleted")));
-        cordon(None).into_iter().chain([delete]).collect()
+        tells: done.map(tells),
     }
 }
 

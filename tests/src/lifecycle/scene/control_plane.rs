@@ -29,13 +29,9 @@ pub async fn grow(stage: &mut Stage<'_>) -> Result<Seen> {
     whole(stage, 3).await?;
     no_longer_than_an_election(&written)?;
     guards::hold(&stage.machines)?;
-    let gap = written.gap.as_secs_f64();
     Ok(Seen {
         took,
-        text: format!(
-            "3 members; {} writes meanwhile, longest gap {gap:.1} s",
-            written.count
-        ),
+        text: format!("3 members; {} meanwhile", written.told()),
     })
 }
 
@@ -70,14 +66,9 @@ pub async fn replace_first(stage: &mut Stage<'_>) -> Result<Seen> {
     stage.apply().await?;
     quarantined_until_clean(stage, &machine).await?;
     guards::hold(&stage.machines)?;
-    let gap = written.gap.as_secs_f64();
     Ok(Seen {
         took,
-        text: format!(
-            "deleted after {:.0} s; {} writes, longest gap {gap:.1} s",
-            decided.as_secs_f64(),
-            written.count
-        ),
+        text: format!("deleted after {:.0} s; {}", decided.as_secs_f64(), written.told()),
     })
 }
 
@@ -103,13 +94,12 @@ pub async fn five_and_back(stage: &mut Stage<'_>) -> Result<Seen> {
     stage.available(free).await?;
     no_longer_than_an_election(&written)?;
     guards::hold(&stage.machines)?;
-    let gap = written.gap.as_secs_f64();
     Ok(Seen {
         took,
         text: format!(
-            "5 members after {:.0} s; {} writes, longest gap {gap:.1} s; both machines are clean in the pool",
+            "5 members after {:.0} s; {}; both machines are clean in the pool",
             grown.as_secs_f64(),
-            written.count
+            written.told()
         ),
     })
 }
@@ -154,12 +144,11 @@ pub async fn shrink(stage: &mut Stage<'_>) -> Result<Seen> {
     stage.available(free + 2).await?;
     no_longer_than_an_election(&written)?;
     guards::hold(&stage.machines)?;
-    let gap = written.gap.as_secs_f64();
     Ok(Seen {
         took,
         text: format!(
-            "waited for the approval; {} writes, longest gap {gap:.1} s; both machines are clean in the pool",
-            written.count
+            "waited for the approval; {}; both machines are clean in the pool",
+            written.told()
         ),
     })
 }

@@ -32,13 +32,9 @@ pub async fn grow(stage: &mut Stage<'_>) -> Result<Seen> {
     let written = writer.written();
     no_longer_than_an_election(&written)?;
     guards::hold(&stage.machines)?;
-    let gap = written.gap.as_secs_f64();
     Ok(Seen {
         took,
-        text: format!(
-            "3 members under {API_SERVERS} API servers; {} writes, longest gap {gap:.1} s",
-            written.count
-        ),
+        text: format!("3 members under {API_SERVERS} API servers; {}", written.told()),
     })
 }
 
@@ -68,13 +64,12 @@ pub async fn replace(stage: &mut Stage<'_>) -> Result<Seen> {
     no_longer_than_an_election(&written)?;
     quarantined_until_clean(stage, &machine).await?;
     guards::hold(&stage.machines)?;
-    let gap = written.gap.as_secs_f64();
     Ok(Seen {
         took,
         text: format!(
-            "forgotten {:.0} s after the kill; {} writes, longest gap {gap:.1} s",
+            "forgotten {:.0} s after the kill; {}",
             forgotten.as_secs_f64(),
-            written.count
+            written.told()
         ),
     })
 }
