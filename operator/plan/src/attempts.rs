@@ -13,7 +13,7 @@ use crds::step::Intent;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use outcome::{Failure, Outcome, outcome};
+pub use outcome::{Failure, Outcome, outcome, why_halted};
 pub use retry::{asked_retry, names_generation, next_retry, next_value};
 pub use turn::{Policy, Turn, backoff, turn};
 

@@ -41,6 +41,11 @@ pub struct Failure {
     pub interrupted: bool,
 }
 
+/// Why no further attempt is made: what failed last, or a person's word.
+pub fn why_halted(cause: Option<&Failure>) -> String {
+    cause.map_or("a person stopped it".to_owned(), Failure::told)
+}
+
 impl Failure {
     fn own(reason: &str, message: String, unreachable: bool) -> Self {
         Self {
@@ -50,6 +55,11 @@ impl Failure {
             unreachable,
             interrupted: false,
         }
+    }
+
+    /// Reason and message, as they stand in sentences.
+    pub fn told(&self) -> String {
+        format!("{}: {}", self.reason, self.message)
     }
 
     /// What is said of an attempt that a person stopped.
@@ -100,10 +110,20 @@ pub fn outcome(run: &PlaybookRun, host: &str) -> Outcome {
         RunPhase::Unknown if run.spec.cancel => Outcome::Canceled,
         _ if own.is_some() => own.map_or(Outcome::Canceled, Outcome::Failed),
         RunPhase::Succeeded => succeeded(status, result, host, resets),
+        RunPhase::Failed if is_done(status, result) => succeeded(status, result, host, resets),
         RunPhase::Unknown => Outcome::Failed(unknown(status)),
         RunPhase::DeadlineExceeded => Outcome::Failed(cut_short("DeadlineExceeded", said(status))),
         RunPhase::Failed | RunPhase::Pending | RunPhase::Running => Outcome::Failed(failed(status)),
     }
+}
+
+/// Whether the machine is done in a run that failed for others of its batch: the executor's last word gives every host
+/// that is not done a failure, and counts those that are.
+fn is_done(status: &PlaybookRunStatus, result: Option<&HostResult>) -> bool {
+    let done = |result: &&HostResult| result.failure.is_none();
+    let count = status.hosts.iter().filter(done).count();
+    let told = status.outcome.as_ref().map(|outcome| outcome.hosts_ok);
+    told.and_then(|told| usize::try_from(told).ok()) == Some(count) && result.as_ref().is_some_and(done)
 }
 
 fn said(status: &PlaybookRunStatus) -> String {
@@ -309,6 +329,26 @@ mod tests {
     fn a_host_that_was_not_reached_fares_as_the_one_that_failed() {
         check(
             "{phase: Failed, hosts: [{name: h, failure: {step: node, task: t, reason: NotReached, message: m}}, {name: i, unreachable: true}]}",
+            "Unreachable RU",
+        );
+    }
+
+    #[test]
+    fn a_machine_of_a_batch_is_done_though_another_one_failed() {
+        let hosts = "hosts: [{name: h, ok: 15}, {name: i, unreachable: true, failure: {step: prepare, task: t, reason: Unreachable, message: m}}]";
+        let outcome = |ok: i32| {
+            format!(
+                "outcome: {{phase: Failed, reason: Unreachable, message: m, digest: d, hostsOk: {ok}, hostsFailed: 1}}"
+            )
+        };
+        check(
+            &format!("{{phase: Failed, {}, {hosts}}}", outcome(1)),
+            "Succeeded",
+        );
+        // Only the last word tells: before it, nothing is said of a host that is not done yet.
+        check(&format!("{{phase: Failed, {hosts}}}"), "Unreachable RU");
+        check(
+            &format!("{{phase: Failed, {}, {hosts}}}", outcome(0)),
             "Unreachable RU",
         );
     }

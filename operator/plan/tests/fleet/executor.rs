@@ -3,7 +3,7 @@
 use crds::PlaybookRun;
 use crds::cluster_deployment::EtcdTopology;
 use crds::playbook_run::{
-    Fence, HostFailure, HostResult, PlaybookRunStatus, Progress, RunPhase, StepPhase, StepStatus,
+    Fence, HostFailure, HostResult, PlaybookRunStatus, Progress, RunOutcome, RunPhase, StepPhase, StepStatus,
 };
 use crds::step::{Intent, Role, Step};
 use plan::attempts;
@@ -200,13 +200,14 @@ impl Namespace {
                 *result = failed(&host, run.spec.steps[done].name(), "NotReached");
             }
         }
-        let (phase, reason) = match whole {
-            true => (RunPhase::Succeeded, "Complete"),
-            false => (RunPhase::Failed, "TaskFailed"),
+        let (phase, reason) = match count {
+            0 => (RunPhase::Succeeded, "Complete"),
+            _ => (RunPhase::Failed, "TaskFailed"),
         };
         self.end(index, phase, reason, done);
         let status = self.runs[index].status.as_mut().unwrap();
         status.retriable = (phase == RunPhase::Failed).then_some(true);
+        status.outcome = Some(last_word(phase, reason, &results));
         status.hosts = results;
     }
 
@@ -365,6 +366,22 @@ impl Namespace {
 fn asks_etcd(run: &PlaybookRun) -> bool {
     let steps = [Step::RemoveEtcdMember, Step::RecoverEtcd];
     run.spec.steps.iter().any(|step| steps.contains(step))
+}
+
+/// What the executor says last: every host that is not done has a failure.
+fn last_word(phase: RunPhase, reason: &str, results: &[HostResult]) -> RunOutcome {
+    let failed = results.iter().filter(|result| result.failure.is_some()).count();
+    let count = |count: usize| i32::try_from(count).unwrap();
+    RunOutcome {
+        phase,
+        retriable: phase == RunPhase::Failed,
+        reason: reason.into(),
+        message: String::new(),
+        step: None,
+        hosts_ok: count(results.len() - failed),
+        hosts_failed: count(failed),
+        digest: String::new(),
+    }
 }
 
 fn failure(step: &str, reason: &str) -> HostFailure {

@@ -7,7 +7,7 @@ use crds::networking::EndpointProvider;
 use crds::step::{Intent, Role, Step as RunStep};
 
 use super::{Found, under_way};
-use crate::attempts::Turn;
+use crate::attempts::{self, Turn};
 use crate::cluster_deployment::Step;
 use crate::cluster_deployment::deletion::until;
 use crate::cluster_deployment::lack::{next_attempt, retry};
@@ -80,9 +80,7 @@ pub(super) fn of(scene: &Scene<'_>, council: &Council<'_>) -> Option<Found> {
             Some(failed(message).later(until(scene, at)))
         }
         Turn::Halted { failures, cause } => {
-            let cause = cause.map_or("a person stopped it".to_owned(), |cause| {
-                format!("{}: {}", cause.reason, cause.message)
-            });
+            let cause = attempts::why_halted(cause.as_ref());
             let message = format!(
                 "{} could not join after {} ({cause}); correct it, then {}; or delete Machine {}, and another one is made",
                 next.title(),

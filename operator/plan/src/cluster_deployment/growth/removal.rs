@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::joining::api_is_gone;
 use super::{Found, doing};
-use crate::attempts::{self, Failure, Policy, Turn};
+use crate::attempts::{self, Policy, Turn};
 use crate::cluster_deployment::Step;
 use crate::cluster_deployment::deletion::until;
 use crate::cluster_deployment::part::component;
@@ -118,7 +118,6 @@ pub(in crate::cluster_deployment) fn why_it_stays(
 
 fn take_out(scene: &Scene<'_>, council: &Council<'_>, leaves: &Leaver<'_>, role: Role) -> Option<Found> {
     let failed = |message| Found::says(role, "RemovalFailed", message, true);
-    let told = |cause: &Failure| format!("{}: {}", cause.reason, cause.message);
     let title = &leaves.title;
     match turn(scene, council, leaves) {
         Turn::Now { attempt, retry, .. } => {
@@ -135,13 +134,13 @@ fn take_out(scene: &Scene<'_>, council: &Council<'_>, leaves: &Leaver<'_>, role:
         Turn::Later { at, cause, .. } => {
             let message = format!(
                 "{title} could not be taken out of etcd ({}); tried again at {}",
-                told(&cause),
+                cause.told(),
                 at.strftime("%H:%M:%S UTC")
             );
             Some(failed(message).later(until(scene, at)))
         }
         Turn::Halted { failures, cause } => {
-            let cause = cause.as_ref().map_or("a person stopped it".to_owned(), told);
+            let cause = attempts::why_halted(cause.as_ref());
             let message = format!(
                 "{title} could not be taken out of etcd after {} ({cause}); correct it, then {}",
                 count(failures, "attempt"),

@@ -60,9 +60,7 @@ pub(super) fn of(scene: &Scene<'_>, council: &Council<'_>) -> Option<Found> {
                 waits = Some(Found::says(ROLE, "TellingFailed", message, true).later(until(scene, at)));
             }
             Turn::Halted { failures, cause } => {
-                let cause = cause.map_or("a person stopped it".to_owned(), |cause| {
-                    format!("{}: {}", cause.reason, cause.message)
-                });
+                let cause = attempts::why_halted(cause.as_ref());
                 let message = format!(
                     "{} could not be told of etcd's members after {} ({cause}); correct it, then {}",
                     member.title(),

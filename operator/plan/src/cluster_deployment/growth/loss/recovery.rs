@@ -69,9 +69,7 @@ pub(super) fn of(scene: &Scene<'_>, role: Role, since: Timestamp) -> Option<Foun
             Some(failed(message).later(until(scene, at)))
         }
         Turn::Halted { failures, cause } => {
-            let cause = cause.map_or("a person stopped it".to_owned(), |cause| {
-                format!("{}: {}", cause.reason, cause.message)
-            });
+            let cause = attempts::why_halted(cause.as_ref());
             let message = format!(
                 "{} could not go on alone after {} ({cause}); correct it, then {}",
                 survivor.title(),

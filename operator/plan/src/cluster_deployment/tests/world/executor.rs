@@ -2,7 +2,7 @@
 
 use crds::PlaybookRun;
 use crds::playbook_run::{
-    Fence, HostFailure, HostResult, PlaybookRunStatus, Progress, RunPhase, StepPhase, StepStatus,
+    Fence, HostFailure, HostResult, PlaybookRunStatus, Progress, RunOutcome, RunPhase, StepPhase, StepStatus,
 };
 use crds::step::{Intent, Role, Step as RunStep};
 use jiff::SignedDuration;
@@ -280,15 +280,16 @@ impl World {
                 self.nodes.insert(result.name.clone());
             }
         }
-        let (phase, reason) = match whole {
-            true => (RunPhase::Succeeded, "Complete"),
-            false => (RunPhase::Failed, "TaskFailed"),
+        let (phase, reason) = match count {
+            0 => (RunPhase::Succeeded, "Complete"),
+            _ => (RunPhase::Failed, "TaskFailed"),
         };
         self.done
             .extend(run.spec.hosts.iter().map(|host| (host.clone(), done)));
         self.end(index, phase, reason, done);
         self.tell(index, |status| {
             status.retriable = (phase == RunPhase::Failed).then_some(true);
+            status.outcome = Some(last_word(phase, reason, &results));
             status.hosts = results;
         });
     }
@@ -327,6 +328,22 @@ impl World {
                 .is_some_and(|named| named.name == host)
         });
         machine.map(|machine| machine.spec.role)
+    }
+}
+
+/// What the executor says last: every host that is not done has a failure.
+fn last_word(phase: RunPhase, reason: &str, results: &[HostResult]) -> RunOutcome {
+    let failed = results.iter().filter(|result| result.failure.is_some()).count();
+    let count = |count: usize| i32::try_from(count).unwrap();
+    RunOutcome {
+        phase,
+        retriable: phase == RunPhase::Failed,
+        reason: reason.into(),
+        message: String::new(),
+        step: None,
+        hosts_ok: count(results.len() - failed),
+        hosts_failed: count(failed),
+        digest: String::new(),
     }
 }
 
