@@ -311,7 +311,7 @@ pub struct Executor {
     #[serde(default = "default_max_attempts")]
     #[schemars(range(min = 1, max = 100))]
     pub max_attempts: i32,
-    /// Ended runs that are kept, with their logs, 1 to 500; the oldest go first. Default 20.
+    /// Ended runs that are kept, with their logs, 1 to 500, and as many probes beside them; the oldest go first. Default 20.
     #[serde(default = "default_history_limit")]
     #[schemars(range(min = 1, max = 500))]
     pub history_limit: i32,

@@ -1,5 +1,6 @@
 //! The history of a cluster: ended runs beyond the limit go, oldest first, and their logs with them; never one that a
-//! decision still needs.
+//! decision still needs. Probes change nothing, and there may be many of them while an API is away: they are counted apart,
+//! so that they push nothing out.
 
 use std::collections::BTreeSet;
 
@@ -23,17 +24,20 @@ pub(super) fn steps(scene: &Scene<'_>, lock: &Lock) -> Vec<Step> {
     let limit = provisioning::executor(scene.deployment).history_limit;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let is_ended = |run: &&&PlaybookRun| attempts::is_over(run) && run.metadata.deletion_timestamp.is_none();
-    let mut ended: Vec<&PlaybookRun> = scene.observed.runs.iter().filter(is_ended).copied().collect();
-    if ended.len() <= limit {
+    let ended = scene.observed.runs.iter().filter(is_ended).copied();
+    let (probes, others): (Vec<&PlaybookRun>, Vec<&PlaybookRun>) =
+        ended.partition(|run| run.spec.intent == Intent::Probe);
+    if probes.len() <= limit && others.len() <= limit {
         return Vec::new();
     }
-    ended.sort_by_key(|run| (attempts::ended_at(run), run.metadata.name.clone()));
     let needed = needed(scene, lock);
-    let surplus = ended.len() - limit;
-    ended
-        .into_iter()
-        .filter(|run| !needed.contains(name_of(run)))
-        .take(surplus)
+    let surplus = [probes, others].into_iter().flat_map(|mut ended| {
+        ended.sort_by_key(|run| (attempts::ended_at(run), run.metadata.name.clone()));
+        let surplus = ended.len().saturating_sub(limit);
+        let free = ended.into_iter().filter(|run| !needed.contains(name_of(run)));
+        free.take(surplus)
+    });
+    surplus
         .map(|run| Step::DeleteRun(Box::new(run.clone())))
         .collect()
 }

@@ -57,3 +57,21 @@ fn a_reset_that_fails_for_ever_leaves_only_its_newest_attempts() {
     world.settle();
     assert!(world.dirty.len() == 1 && world.machines.len() == 1);
 }
+
+#[test]
+fn probes_push_no_other_run_out() {
+    let spec = "controlPlane: {replicas: 1}, executor: {historyLimit: 5}";
+    let mut world = World::new(spec, 1);
+    world.settle();
+    for number in 0..4 {
+        world.custom_run(&format!("by-hand-{number}"), &["h1"]);
+        world.settle();
+    }
+    world.silent.insert("h1".into());
+    world.lose_status();
+    world.run_for(60);
+    let probes = |run: &&crds::PlaybookRun| run.spec.intent == Intent::Probe;
+    let (probes, others): (Vec<_>, Vec<_>) = world.runs.iter().partition(probes);
+    assert!(probes.len() > 5, "{}", probes.len());
+    assert_eq!(others.len(), 5);
+}
