@@ -12,9 +12,11 @@ use crds::inputs::PlaybookInputs;
 use crds::playbook_run::PlaybookRunSpec;
 use crds::step::{CustomStep, Intent, Step};
 use crds::{ClusterDeployment, Machine, PlaybookRun};
+use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::attempts::{self, Outcome, Tried};
+use crate::attempts::{self, Outcome, Policy, Tried, Turn};
+use crate::provisioning;
 use library::{Asked, asked_by_run};
 pub use library::{Library, Refusal};
 
@@ -44,9 +46,27 @@ pub fn is_before_drain(run: &PlaybookRun) -> bool {
 }
 
 /// The attempts at a machine's playbooks before its drain, oldest first.
-pub fn tried_before_drain(machine_uid: &str, runs: &[&PlaybookRun]) -> Vec<Tried> {
+fn tried_before_drain(machine_uid: &str, runs: &[&PlaybookRun]) -> Vec<Tried> {
     let ours: Vec<&PlaybookRun> = runs.iter().copied().filter(|run| is_before_drain(run)).collect();
     attempts::tried(&ours, &[Intent::Remove], machine_uid)
+}
+
+/// Whether those playbooks are due (again): until they go well, but not against the word of who stopped them.
+pub fn turn_before_drain(
+    machine: &Machine,
+    deployment: &ClusterDeployment,
+    runs: &[&PlaybookRun],
+    now: Timestamp,
+) -> Turn {
+    let tried = tried_before_drain(machine.metadata.uid.as_deref().unwrap_or_default(), runs);
+    let policy = Policy {
+        limit: None,
+        wanted: provisioning::wanted(deployment),
+        host_generation: None,
+        retries: provisioning::asked_retries(machine, deployment),
+        stopped_is_final: true,
+    };
+    attempts::turn(&tried, &policy, now)
 }
 
 /// Where the playbooks of `hooks.beforeDrain` stand for a machine that leaves a cluster which goes on.

@@ -24,7 +24,7 @@ pub struct Policy {
     pub host_generation: Option<i64>,
     /// Retries that people ask for, already checked against the generations that they are meant for.
     pub retries: Vec<String>,
-    /// One that was stopped from outside (its deadline, its Job deleted) waits for a person.
+    /// One that was stopped from outside (canceled, its deadline, its Job deleted) waits for a person.
     pub stopped_is_final: bool,
 }
 
@@ -126,8 +126,8 @@ pub fn turn(tried: &[Tried], policy: &Policy, now: Timestamp) -> Turn {
     let (in_vain, in_vain_at_work) = (in_vain(&counted), in_vain(&begun));
     let halted = match (&cause, policy.limit) {
         (Some(cause), _) if policy.stopped_is_final && cause.was_stopped() => true,
-        (_, None) => false,
-        (None, Some(_)) => true,
+        (None, limit) => policy.stopped_is_final || limit.is_some(),
+        (Some(_), None) => false,
         (Some(cause), Some(_)) if cause.unreachable || !cause.has_begun() => false,
         (Some(cause), Some(limit)) => !cause.retriable || in_vain_at_work >= limit,
     };

@@ -8,8 +8,7 @@ use crds::step::Intent;
 use super::runs::{self, Attempt, Order};
 use super::scene::Scene;
 use super::{Step, deletion};
-use crate::attempts::{self, Policy, Turn};
-use crate::provisioning::{self, asked_retries};
+use crate::attempts::Turn;
 use crate::{Next, hooks};
 
 /// Reason of `Deleting` of a machine that waits for them.
@@ -27,15 +26,13 @@ pub(super) fn of(scene: &Scene<'_>) -> (Vec<Step>, Next) {
         if scene.active_on(host).is_some() {
             continue;
         }
-        let tried = hooks::tried_before_drain(member.uid(), scene.observed.runs);
-        let policy = Policy {
-            limit: None,
-            wanted: provisioning::wanted(scene.deployment),
-            host_generation: None,
-            retries: asked_retries(member.machine, scene.deployment),
-            stopped_is_final: true,
-        };
-        match attempts::turn(&tried, &policy, scene.observed.now) {
+        let turn = hooks::turn_before_drain(
+            member.machine,
+            scene.deployment,
+            scene.observed.runs,
+            scene.observed.now,
+        );
+        match turn {
             Turn::Now { attempt, retry, .. } => {
                 let order = Order {
                     intent: Intent::Remove,

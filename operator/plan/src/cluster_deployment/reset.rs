@@ -20,8 +20,6 @@ pub(super) struct Resets<'a> {
     pub steps: Vec<Step>,
     /// Machines that could not be cleaned, and when it is tried again.
     pub later: Vec<(Member<'a>, Timestamp, Failure)>,
-    /// Machines whose reset was stopped from outside: a person must say that it is to be tried again.
-    pub halted: Vec<(Member<'a>, Failure)>,
 }
 
 pub(super) fn of<'a>(scene: &Scene<'a>) -> Resets<'a> {
@@ -62,8 +60,8 @@ pub(super) fn of<'a>(scene: &Scene<'a>) -> Resets<'a> {
                 due.entry((attempt, silent)).or_default().push((member, retry));
             }
             Turn::Later { at, cause, .. } => resets.later.push((member, at, cause)),
-            Turn::Halted { cause, .. } => resets.halted.extend(cause.map(|cause| (member, cause))),
-            Turn::UnderWay { .. } | Turn::Done { .. } => {}
+            // The Machine says what a person must do.
+            Turn::Halted { .. } | Turn::UnderWay { .. } | Turn::Done { .. } => {}
         }
     }
     for ((attempt, _), targets) in due {

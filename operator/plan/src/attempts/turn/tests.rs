@@ -278,6 +278,7 @@ fn where_it_is_said_a_stop_from_outside_waits_for_a_person() {
     };
     check("DeadlineExceeded", true);
     check("JobDeleted", true);
+    check("Canceled", true);
     check("Unknown", false);
     check("TaskFailed", false);
 }

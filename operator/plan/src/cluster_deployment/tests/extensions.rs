@@ -2,13 +2,14 @@
 //! the control planes hold.
 
 use crds::conditions;
-use crds::names::condition;
+use crds::names::{annotation, condition};
 use crds::step::{Intent, Role};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::json;
 
 use super::ready;
-use super::world::World;
+use super::world::{Fate, World};
+use crate::attempts::next_retry;
 use crate::hooks::Library;
 
 fn playbooks(names: &[&str]) -> Option<Library> {
@@ -55,6 +56,32 @@ fn hooks_are_steps_of_the_runs_and_those_before_a_drain_have_their_own() {
     assert_eq!(steps(&world, Intent::Remove), ["custom-d"]);
     assert_eq!(steps(&world, Intent::Reset), ["custom-r reset"]);
     assert!(world.dirty.len() == 2 && world.machines.len() == 2);
+}
+
+#[test]
+fn a_hook_or_a_reset_that_a_person_canceled_is_not_played_again_until_asked_for() {
+    for (intent, fates) in [
+        (Intent::Remove, vec![Fate::Canceled]),
+        (Intent::Reset, vec![Fate::Well, Fate::Canceled]),
+    ] {
+        let mut world = World::new(&hooked(1), 2);
+        world.library = playbooks(&["i", "j", "d", "r"]);
+        world.settle();
+        world.respec(&hooked(0));
+        world.fates = fates;
+        world.run_for(20);
+        assert_eq!(steps(&world, intent).len(), 1, "{intent:?}");
+        let leaves = world.machines.last().unwrap().status.clone().unwrap();
+        let message = leaves.message.unwrap();
+        assert!(message.contains("was canceled; "), "{message}");
+        assert!(message.contains("clusterwright.dev/retry="), "{message}");
+        let meta = &mut world.deployment.metadata;
+        let value = next_retry(meta.annotations.as_ref(), meta.generation.unwrap_or_default());
+        let annotations = meta.annotations.get_or_insert_default();
+        annotations.insert(annotation::RETRY.into(), value);
+        world.settle();
+        assert_eq!((ready(&world).0.as_str(), world.machines.len()), ("True", 1));
+    }
 }
 
 #[test]

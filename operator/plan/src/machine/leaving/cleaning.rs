@@ -120,6 +120,10 @@ fn waits_for_reset(observed: &Observed<'_>, host: &str) -> String {
             }
             message
         }
+        Some(Outcome::Canceled) if goes_on => format!(
+            "the reset of Host {host} was canceled; look at the machine, then {}",
+            status::retry(observed)
+        ),
         Some(Outcome::Canceled) => format!("the reset of Host {host} was canceled; it is tried again"),
         Some(Outcome::Held) => format!("the reset of Host {host} waits for the end of the pause"),
         _ => format!("waits for the reset of Host {host}"),

@@ -9,6 +9,7 @@ use crds::step::Role;
 use super::drain::{self, Progress};
 use super::force::{self, Force};
 use super::{Leaving, Observed, Step, status};
+use crate::attempts::Turn;
 use crate::departure::{self, Departure, LEAVES_ETCD};
 use crate::hooks::{self, HookState};
 use crate::{Next, provisioning};
@@ -163,7 +164,14 @@ fn hooks(observed: &Observed<'_>, deployment: &ClusterDeployment) -> Option<Leav
         HookState::None | HookState::Done | HookState::PassedOver(_) => None,
         HookState::Wanted => waits("waits for the run of hooks.beforeDrain".to_owned()),
         HookState::UnderWay(message) => waits(message),
-        HookState::Failed(message) => waits(format!("{message}; it is tried again; {WITHOUT_HOOKS}")),
+        HookState::Failed(message) => {
+            let again =
+                match hooks::turn_before_drain(observed.machine, deployment, observed.runs, observed.now) {
+                    Turn::Later { at, .. } => format!("tried again at {}", at.strftime("%H:%M:%S UTC")),
+                    _ => "it is tried again".to_owned(),
+                };
+            waits(format!("{message}; {again}; {WITHOUT_HOOKS}"))
+        }
         HookState::Stopped(message) => waits(format!(
             "{message}; to have it played again: {}; {WITHOUT_HOOKS}",
             status::retry(observed)
