@@ -1,0 +1,99 @@
+//! What a changed status tells as Events.
+
+use crds::cluster_deployment::Repair;
+use crds::names::condition;
+use crds::remediation_policy::RemediationAction;
+use crds::{ClusterDeployment, ClusterDeploymentStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use plan::news::news;
+
+use crate::context::Context;
+
+/// Reasons that are on the way; all others need a look.
+const ON_THE_WAY: [&str; 23] = [
+    "AsksMachines",
+    "TellsLoadBalancers",
+    "WaitsForReadinessGate",
+    "TokensLost",
+    "NodeNotSeenYet",
+    "Running",
+    "WaitsForHosts",
+    "Installing",
+    "NotInstalled",
+    "Joining",
+    "WaitsToJoin",
+    "RemovesMember",
+    "TellsApiServers",
+    "RecoversEtcd",
+    "ScalingUp",
+    "ScalingDown",
+    "MachinesNotReady",
+    "Deleting",
+    "CancelsRuns",
+    "DeletesMachines",
+    "CleansMachines",
+    "WaitsForMachines",
+    "MachinesReleased",
+];
+
+const NOTHING_TO_REPAIR: &str = "NothingToRepair";
+/// The same of the condition `Remediation`.
+const REPAIR_ON_THE_WAY: [&str; 5] = [
+    NOTHING_TO_REPAIR,
+    "Repairing",
+    "Waiting",
+    "WaitsForNode",
+    "CoolingDown",
+];
+
+/// Tells what is new of the conditions.
+pub(super) async fn of_conditions(ctx: &Context, deployment: &ClusterDeployment, conditions: &[Condition]) {
+    let old = deployment
+        .status
+        .as_ref()
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default();
+    let types: &[&str] = match deployment.metadata.deletion_timestamp {
+        Some(_) => &[condition::DELETING],
+        None => &[
+            condition::READY,
+            condition::SCALE_PUT_BACK,
+            condition::REMEDIATION,
+            condition::MACHINES_FORGOTTEN,
+            condition::REMOVALS_HELD,
+        ],
+    };
+    let first_look = crds::conditions::find(old, condition::REMEDIATION).is_none();
+    for news in news(old, conditions, types, |condition| {
+        let reason = condition.reason.as_str();
+        !ON_THE_WAY.contains(&reason) && !REPAIR_ON_THE_WAY.contains(&reason)
+    }) {
+        if first_look && news.reason == NOTHING_TO_REPAIR {
+            continue;
+        }
+        match news.warning {
+            true => ctx.events.warning(deployment, &news.reason, &news.note).await,
+            false => ctx.events.normal(deployment, &news.reason, &news.note).await,
+        }
+    }
+}
+
+/// A Machine that is replaced goes with its status: that it is, is told of the cluster.
+pub(super) async fn of_replacements(
+    ctx: &Context,
+    deployment: &ClusterDeployment,
+    status: &ClusterDeploymentStatus,
+) {
+    let replaces = |repair: &&Repair| repair.action == Some(RemediationAction::Replace);
+    let before = deployment.status.iter().flat_map(|status| &status.repairs);
+    let before: Vec<&str> = before
+        .filter(replaces)
+        .map(|repair| repair.machine.as_str())
+        .collect();
+    for repair in status.repairs.iter().filter(replaces) {
+        if !before.contains(&repair.machine.as_str()) {
+            let note = format!("{}: {}", repair.machine, repair.message);
+            ctx.events.normal(deployment, &repair.reason, &note).await;
+        }
+    }
+}
