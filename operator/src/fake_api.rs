@@ -1,19 +1,24 @@
 //! An API server for tests, in memory: it keeps objects, records every request, and can be cut off after a write. It
 //! knows no schema and runs no controller; what a cluster would do, the test does by [`FakeApi::edit`].
 
-use std::collections::BTreeMap;
+mod eviction;
+mod state;
+mod target;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::{Args, FromArgMatches};
 use http::{Method, Request, Response, StatusCode};
 use kube::Client;
 use kube::client::Body;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tower::service_fn;
 
 use crate::context::Context;
 use crate::metrics::Metrics;
 use crate::settings::Settings;
+use state::State;
+use target::{Target, key, reason_of, status};
 
 /// How a server that is cut off treats the write at which it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,24 +27,6 @@ pub(crate) enum Cut {
     Before,
     /// It is done, and the answer is lost.
     After,
-}
-
-#[derive(Clone, Default)]
-struct State {
-    /// By `<plural>/<namespace>/<name>`.
-    objects: BTreeMap<String, Value>,
-    requests: Vec<String>,
-    writes: usize,
-    cut: Option<(usize, Cut)>,
-    /// From which write on, and how many in a row, are answered with a conflict.
-    conflicts: Option<(usize, usize)>,
-    /// Requests that are answered so without anything being done: how they begin, how often, and what is answered.
-    refusals: Vec<(String, usize, Value)>,
-    /// UIDs of Pods whose eviction was granted, in order.
-    evicted: Vec<String>,
-    /// How often an object of a key was made.
-    made: BTreeMap<String, usize>,
-    version: u64,
 }
 
 /// The server; clones are the same one.
@@ -274,270 +261,4 @@ impl FakeApi {
             happens(self);
         }
     }
-}
-
-/// What a path names; what is of no namespace, or of all, has an empty one.
-struct Target<'a> {
-    namespace: &'a str,
-    plural: &'a str,
-    name: Option<&'a str>,
-    sub: Option<&'a str>,
-}
-
-impl<'a> Target<'a> {
-    fn parse(path: &'a str) -> Option<Self> {
-        let (namespace, rest) = match path.split_once("/namespaces/") {
-            Some((_, rest)) => rest.split_once('/')?,
-            None => {
-                let of_group = path.strip_prefix("/apis/").and_then(|rest| rest.split_once('/'));
-                let rest = of_group.map_or_else(|| path.strip_prefix("/api/"), |(_, rest)| Some(rest))?;
-                ("", rest.split_once('/')?.1)
-            }
-        };
-        let mut parts = rest.split('/');
-        Some(Self {
-            namespace,
-            plural: parts.next()?,
-            name: parts.next(),
-            sub: parts.next(),
-        })
-    }
-}
-
-fn key(plural: &str, namespace: &str, name: &str) -> String {
-    format!("{plural}/{namespace}/{name}")
-}
-
-fn status(code: u16, reason: &str) -> (StatusCode, Value) {
-    let answer = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": reason });
-    (StatusCode::from_u16(code).unwrap(), answer)
-}
-
-fn reason_of(code: u16) -> &'static str {
-    match code {
-        404 => "NotFound",
-        409 => "Conflict",
-        429 => "TooManyRequests",
-        500 => "InternalError",
-        _ => "ServiceUnavailable",
-    }
-}
-
-impl State {
-    fn refuse(&mut self, asked: &str) -> Option<(StatusCode, Value)> {
-        let begins = |(request, times, _): &&mut (String, usize, Value)| {
-            *times > 0 && asked.starts_with(request.as_str())
-        };
-        let (_, times, answer) = self.refusals.iter_mut().find(begins)?;
-        *times -= 1;
-        let code = u16::try_from(answer["code"].as_u64().unwrap()).unwrap();
-        Some((StatusCode::from_u16(code).unwrap(), answer.clone()))
-    }
-
-    fn read(&self, target: &Target<'_>, query: &str) -> (StatusCode, Value) {
-        if let Some(name) = target.name {
-            let object = self.objects.get(&key(target.plural, target.namespace, name));
-            return match (object, target.sub) {
-                (Some(object), Some("log")) => (
-                    StatusCode::OK,
-                    Value::String(object["log"].as_str().unwrap_or("a log\n").to_owned()),
-                ),
-                (Some(object), _) => (StatusCode::OK, object.clone()),
-                (None, _) => status(404, "NotFound"),
-            };
-        }
-        let prefix = match target.namespace {
-            "" => format!("{}/", target.plural),
-            namespace => key(target.plural, namespace, ""),
-        };
-        let items: Vec<&Value> = self
-            .objects
-            .iter()
-            .filter(|(key, object)| key.starts_with(&prefix) && selected(object, query))
-            .map(|(_, object)| object)
-            .collect();
-        (
-            StatusCode::OK,
-            json!({ "kind": "List", "apiVersion": "v1", "metadata": {}, "items": items }),
-        )
-    }
-
-    fn write(&mut self, method: &Method, target: &Target<'_>, body: Value) -> (StatusCode, Value) {
-        let name = target
-            .name
-            .or(body["metadata"]["name"].as_str())
-            .unwrap_or_default()
-            .to_owned();
-        let key = key(target.plural, target.namespace, &name);
-        let old = self.objects.get(&key).cloned();
-        if target.sub == Some("eviction") {
-            return self.evict(&key, old, target.namespace, &body);
-        }
-        match (method.as_str(), old) {
-            ("POST", Some(_)) => status(409, "AlreadyExists"),
-            ("POST", None) => (StatusCode::CREATED, self.create(&key, body)),
-            ("PATCH", None) if body["apiVersion"].is_string() => {
-                (StatusCode::CREATED, self.create(&key, body))
-            }
-            (_, None) => status(404, "NotFound"),
-            (_, Some(old)) if violates(&old, &body) => status(409, "Conflict"),
-            ("DELETE", Some(mut old)) => {
-                if body["gracePeriodSeconds"].is_number() {
-                    old["metadata"]["deletionGracePeriodSeconds"] = body["gracePeriodSeconds"].clone();
-                }
-                (StatusCode::OK, self.delete(&key, old))
-            }
-            ("PUT", Some(mut old)) => {
-                old["status"] = body["status"].clone();
-                (StatusCode::OK, self.store(&key, old))
-            }
-            (_, Some(mut old)) => {
-                match target.sub {
-                    Some("status") => merge(&mut old["status"], body["status"].clone()),
-                    _ => merge(&mut old, without_preconditions(body)),
-                }
-                (StatusCode::OK, self.store(&key, old))
-            }
-        }
-    }
-
-    /// As the API does it: not another Pod, and not against a budget. A Pod that is on its way may be asked again.
-    fn evict(&mut self, key: &str, pod: Option<Value>, namespace: &str, body: &Value) -> (StatusCode, Value) {
-        let Some(pod) = pod else {
-            return status(404, "NotFound");
-        };
-        let wanted = &body["deleteOptions"]["preconditions"]["uid"];
-        if wanted.is_string() && *wanted != pod["metadata"]["uid"] {
-            return status(409, "Conflict");
-        }
-        let prefix = format!("poddisruptionbudgets/{namespace}/");
-        let holds = |budget: &Value| {
-            let labels = budget["spec"]["selector"]["matchLabels"].as_object();
-            labels.is_some_and(|labels| {
-                labels
-                    .iter()
-                    .all(|(name, value)| pod["metadata"]["labels"][name] == *value)
-            })
-        };
-        let of_pod = |(key, budget): &(&String, &mut Value)| key.starts_with(&prefix) && holds(budget);
-        let mut budgets: Vec<(&String, &mut Value)> = self.objects.iter_mut().filter(of_pod).collect();
-        match budgets.as_mut_slice() {
-            [] => {}
-            [(_, budget)] => match budget["status"]["disruptionsAllowed"].as_i64() {
-                Some(allowed @ 1..) => budget["status"]["disruptionsAllowed"] = json!(allowed - 1),
-                _ => {
-                    let name = &budget["metadata"]["name"];
-                    let cause = json!({ "reason": "DisruptionBudget", "message": format!("The disruption budget {name} needs 1 healthy pods and has 1 currently") });
-                    let (code, mut answer) = status(429, "TooManyRequests");
-                    answer["message"] =
-                        json!("Cannot evict pod as it would violate the pod's disruption budget.");
-                    answer["details"] = json!({ "causes": [cause] });
-                    return (code, answer);
-                }
-            },
-            [..] => {
-                let (code, mut answer) = status(500, "InternalError");
-                answer["message"] = json!(
-                    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-                );
-                return (code, answer);
-            }
-        }
-        let uid = pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-        self.evicted.push(uid);
-        (StatusCode::CREATED, self.delete(key, pod))
-    }
-
-    fn create(&mut self, key: &str, mut object: Value) -> Value {
-        self.version += 1;
-        // The same in every life of the same world: names follow from UIDs.
-        let times = self.made.entry(key.to_owned()).or_default();
-        *times += 1;
-        object["metadata"]["uid"] = json!(format!("{}-{times}", key.replace('/', "-")));
-        object["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
-        object["metadata"]["generation"] = json!(1);
-        self.store(key, object)
-    }
-
-    fn store(&mut self, key: &str, mut object: Value) -> Value {
-        self.version += 1;
-        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
-        let goes = object["metadata"]["deletionTimestamp"].is_string();
-        let held = object["metadata"]["finalizers"]
-            .as_array()
-            .is_some_and(|held| !held.is_empty());
-        match goes && !held {
-            true => drop(self.objects.remove(key)),
-            false => drop(self.objects.insert(key.to_owned(), object.clone())),
-        }
-        object
-    }
-
-    fn delete(&mut self, key: &str, mut old: Value) -> Value {
-        old["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-        self.store(key, old)
-    }
-}
-
-/// True when the body names another UID or another version than the object has.
-fn violates(old: &Value, body: &Value) -> bool {
-    let asked = |field: &str| {
-        let by_delete = &body["preconditions"][field];
-        if by_delete.is_string() {
-            by_delete.clone()
-        } else {
-            body["metadata"][field].clone()
-        }
-    };
-    ["uid", "resourceVersion"]
-        .iter()
-        .any(|field| asked(field).is_string() && asked(field) != old["metadata"][*field])
-}
-
-fn without_preconditions(mut body: Value) -> Value {
-    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("uid");
-        metadata.remove("resourceVersion");
-    }
-    body
-}
-
-/// A JSON merge patch.
-fn merge(old: &mut Value, patch: Value) {
-    let Value::Object(fields) = patch else {
-        *old = patch;
-        return;
-    };
-    if !old.is_object() {
-        *old = json!({});
-    }
-    for (name, value) in fields {
-        match value {
-            Value::Null => drop(old.as_object_mut().unwrap().remove(&name)),
-            value => merge(&mut old[&name], value),
-        }
-    }
-}
-
-/// `labelSelector=a%3Db` and `fieldSelector=spec.clusterName%3Da`; anything else selects all.
-fn selected(object: &Value, query: &str) -> bool {
-    query
-        .split('&')
-        .filter_map(|pair| pair.split_once('='))
-        .all(|(kind, selector)| {
-            let selector = selector
-                .replace("%3D", "=")
-                .replace("%2F", "/")
-                .replace("%2C", ",");
-            selector
-                .split(',')
-                .filter_map(|term| term.split_once('='))
-                .all(|(name, value)| match kind {
-                    "labelSelector" => object["metadata"]["labels"][name] == value,
-                    "fieldSelector" => {
-                        object.pointer(&format!("/{}", name.replace('.', "/"))) == Some(&json!(value))
-                    }
-                    _ => true,
-                })
-        })
 }

@@ -1,0 +1,200 @@
+//! What the server keeps, and what requests do to it.
+
+use std::collections::BTreeMap;
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::Cut;
+use super::target::{Target, key, status};
+
+/// All that the server keeps.
+#[derive(Clone, Default)]
+pub(super) struct State {
+    /// By `<plural>/<namespace>/<name>`.
+    pub objects: BTreeMap<String, Value>,
+    pub requests: Vec<String>,
+    pub writes: usize,
+    pub cut: Option<(usize, Cut)>,
+    /// From which write on, and how many in a row, are answered with a conflict.
+    pub conflicts: Option<(usize, usize)>,
+    /// Requests that are answered so without anything being done: how they begin, how often, and what is answered.
+    pub refusals: Vec<(String, usize, Value)>,
+    /// UIDs of Pods whose eviction was granted, in order.
+    pub evicted: Vec<String>,
+    /// How often an object of a key was made.
+    pub made: BTreeMap<String, usize>,
+    pub version: u64,
+}
+
+impl State {
+    pub fn refuse(&mut self, asked: &str) -> Option<(StatusCode, Value)> {
+        let begins = |(request, times, _): &&mut (String, usize, Value)| {
+            *times > 0 && asked.starts_with(request.as_str())
+        };
+        let (_, times, answer) = self.refusals.iter_mut().find(begins)?;
+        *times -= 1;
+        let code = u16::try_from(answer["code"].as_u64().unwrap()).unwrap();
+        Some((StatusCode::from_u16(code).unwrap(), answer.clone()))
+    }
+
+    pub fn read(&self, target: &Target<'_>, query: &str) -> (StatusCode, Value) {
+        if let Some(name) = target.name {
+            let object = self.objects.get(&key(target.plural, target.namespace, name));
+            return match (object, target.sub) {
+                (Some(object), Some("log")) => (
+                    StatusCode::OK,
+                    Value::String(object["log"].as_str().unwrap_or("a log\n").to_owned()),
+                ),
+                (Some(object), _) => (StatusCode::OK, object.clone()),
+                (None, _) => status(404, "NotFound"),
+            };
+        }
+        let prefix = match target.namespace {
+            "" => format!("{}/", target.plural),
+            namespace => key(target.plural, namespace, ""),
+        };
+        let items: Vec<&Value> = self
+            .objects
+            .iter()
+            .filter(|(key, object)| key.starts_with(&prefix) && selected(object, query))
+            .map(|(_, object)| object)
+            .collect();
+        (
+            StatusCode::OK,
+            json!({ "kind": "List", "apiVersion": "v1", "metadata": {}, "items": items }),
+        )
+    }
+
+    pub fn write(&mut self, method: &Method, target: &Target<'_>, body: Value) -> (StatusCode, Value) {
+        let name = target
+            .name
+            .or(body["metadata"]["name"].as_str())
+            .unwrap_or_default()
+            .to_owned();
+        let key = key(target.plural, target.namespace, &name);
+        let old = self.objects.get(&key).cloned();
+        if target.sub == Some("eviction") {
+            return self.evict(&key, old, target.namespace, &body);
+        }
+        match (method.as_str(), old) {
+            ("POST", Some(_)) => status(409, "AlreadyExists"),
+            ("POST", None) => (StatusCode::CREATED, self.create(&key, body)),
+            ("PATCH", None) if body["apiVersion"].is_string() => {
+                (StatusCode::CREATED, self.create(&key, body))
+            }
+            (_, None) => status(404, "NotFound"),
+            (_, Some(old)) if violates(&old, &body) => status(409, "Conflict"),
+            ("DELETE", Some(mut old)) => {
+                if body["gracePeriodSeconds"].is_number() {
+                    old["metadata"]["deletionGracePeriodSeconds"] = body["gracePeriodSeconds"].clone();
+                }
+                (StatusCode::OK, self.delete(&key, old))
+            }
+            ("PUT", Some(mut old)) => {
+                old["status"] = body["status"].clone();
+                (StatusCode::OK, self.store(&key, old))
+            }
+            (_, Some(mut old)) => {
+                match target.sub {
+                    Some("status") => merge(&mut old["status"], body["status"].clone()),
+                    _ => merge(&mut old, without_preconditions(body)),
+                }
+                (StatusCode::OK, self.store(&key, old))
+            }
+        }
+    }
+
+    pub fn create(&mut self, key: &str, mut object: Value) -> Value {
+        self.version += 1;
+        // The same in every life of the same world: names follow from UIDs.
+        let times = self.made.entry(key.to_owned()).or_default();
+        *times += 1;
+        object["metadata"]["uid"] = json!(format!("{}-{times}", key.replace('/', "-")));
+        object["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
+        object["metadata"]["generation"] = json!(1);
+        self.store(key, object)
+    }
+
+    pub fn store(&mut self, key: &str, mut object: Value) -> Value {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        let goes = object["metadata"]["deletionTimestamp"].is_string();
+        let held = object["metadata"]["finalizers"]
+            .as_array()
+            .is_some_and(|held| !held.is_empty());
+        match goes && !held {
+            true => drop(self.objects.remove(key)),
+            false => drop(self.objects.insert(key.to_owned(), object.clone())),
+        }
+        object
+    }
+
+    pub fn delete(&mut self, key: &str, mut old: Value) -> Value {
+        old["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        self.store(key, old)
+    }
+}
+
+/// True when the body names another UID or another version than the object has.
+fn violates(old: &Value, body: &Value) -> bool {
+    let asked = |field: &str| {
+        let by_delete = &body["preconditions"][field];
+        if by_delete.is_string() {
+            by_delete.clone()
+        } else {
+            body["metadata"][field].clone()
+        }
+    };
+    ["uid", "resourceVersion"]
+        .iter()
+        .any(|field| asked(field).is_string() && asked(field) != old["metadata"][*field])
+}
+
+fn without_preconditions(mut body: Value) -> Value {
+    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("uid");
+        metadata.remove("resourceVersion");
+    }
+    body
+}
+
+/// A JSON merge patch.
+fn merge(old: &mut Value, patch: Value) {
+    let Value::Object(fields) = patch else {
+        *old = patch;
+        return;
+    };
+    if !old.is_object() {
+        *old = json!({});
+    }
+    for (name, value) in fields {
+        match value {
+            Value::Null => drop(old.as_object_mut().unwrap().remove(&name)),
+            value => merge(&mut old[&name], value),
+        }
+    }
+}
+
+/// `labelSelector=a%3Db` and `fieldSelector=spec.clusterName%3Da`; anything else selects all.
+fn selected(object: &Value, query: &str) -> bool {
+    query
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .all(|(kind, selector)| {
+            let selector = selector
+                .replace("%3D", "=")
+                .replace("%2F", "/")
+                .replace("%2C", ",");
+            selector
+                .split(',')
+                .filter_map(|term| term.split_once('='))
+                .all(|(name, value)| match kind {
+                    "labelSelector" => object["metadata"]["labels"][name] == value,
+                    "fieldSelector" => {
+                        object.pointer(&format!("/{}", name.replace('.', "/"))) == Some(&json!(value))
+                    }
+                    _ => true,
+                })
+        })
+}
