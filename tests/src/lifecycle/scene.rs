@@ -1,5 +1,6 @@
 //! What is played: each scene is one promise, on the cluster of its course.
 
+mod comeback;
 mod control_plane;
 mod dedicated;
 mod ends;

@@ -9,7 +9,8 @@ use kube::ResourceExt;
 use serde_json::json;
 
 use super::Seen;
-use super::losses::{FORGOTTEN_AFTER, quarantined_until_clean, remediate, replacement};
+use super::comeback::quarantined_until_clean;
+use super::losses::{FORGOTTEN_AFTER, remediate, replacement};
 use crate::eventually::{Look, eventually};
 use crate::lifecycle::guards;
 use crate::lifecycle::stage::{CLUSTER, READY, Stage};

@@ -3,15 +3,14 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use crds::Machine;
-use crds::names::annotation;
 use crds::step::Role;
 use kube::ResourceExt;
 use serde_json::json;
 
 use super::Seen;
+use super::comeback::quarantined_without_node;
 use super::control_plane::no_longer_than_an_election;
-use super::losses::quarantined_until_clean;
+use super::losses::{FORGOTTEN_AFTER, remediate, replacement};
 use crate::eventually::{Look, eventually};
 use crate::lifecycle::guards;
 use crate::lifecycle::stage::{CLUSTER, READY, Stage};
@@ -38,7 +37,8 @@ pub async fn grow(stage: &mut Stage<'_>) -> Result<Seen> {
     })
 }
 
-/// One of three members is killed and forgotten by a person's word: another machine takes its place.
+/// One of three members is killed: by the cluster's remediation another machine takes its place. The remediation is wished
+/// after the kill, and looks at once; one that stands looks every ten minutes.
 pub async fn replace(stage: &mut Stage<'_>) -> Result<Seen> {
     if stage.members(Role::Etcd).await?.len() < 3 {
         grow(stage).await?;
@@ -49,25 +49,26 @@ pub async fn replace(stage: &mut Stage<'_>) -> Result<Seen> {
     let writer = Writer::to(stage.scenario, CLUSTER).await?;
     let began = Instant::now();
     stage.kill(&machine)?;
-    stage.delete(lost).await?;
-    let api = stage.scenario.api::<Machine>();
-    let leaving = api.get(&lost.name_any()).await?;
-    let generation = leaving.metadata.generation.unwrap_or_default().to_string();
+    remediate(stage);
+    stage.apply().await?;
+    let new = replacement(stage, Role::Etcd, &before, lost).await?;
+    let decided = began.elapsed();
+    stage.scenario.say(&format!("{} takes its place", new.name_any()));
     stage
-        .annotate(&leaving, annotation::FORCE_REMOVE, &generation)
+        .gone(lost, Duration::from_secs(FORGOTTEN_AFTER + 180))
         .await?;
-    stage.gone(&leaving, Duration::from_secs(240)).await?;
     let forgotten = began.elapsed();
     three_members(stage).await?;
     let took = began.elapsed();
     let written = writer.written();
     no_longer_than_an_election(&written)?;
-    quarantined_until_clean(stage, &machine).await?;
+    quarantined_without_node(stage, &machine).await?;
     guards::hold(&stage.machines)?;
     Ok(Seen {
         took,
         text: format!(
-            "forgotten {:.0} s after the kill; {}",
+            "deleted after {:.0} s, forgotten after {:.0} s; {}",
+            decided.as_secs_f64(),
             forgotten.as_secs_f64(),
             written.told()
         ),

@@ -3,22 +3,18 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use crds::host::HostPhase;
+use crds::Machine;
 use crds::names::annotation;
 use crds::step::Role;
-use crds::{Host, Machine};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use kube::api::Api;
-use lab::Lab;
-use lab::machines::{self, MachineOptions};
 use serde_json::json;
-use tokio::task::block_in_place;
 
-use super::Seen;
+use super::{Seen, comeback};
 use crate::eventually::{Look, eventually};
 use crate::lifecycle::guards;
-use crate::lifecycle::stage::{POOL, READY, Stage, host_of, newcomer};
+use crate::lifecycle::stage::{READY, Stage, host_of, newcomer};
 
 /// How long a node is not Ready before its machine is replaced.
 pub const UNHEALTHY_AFTER: u64 = 30;
@@ -71,7 +67,7 @@ pub async fn replace_worker(stage: &mut Stage<'_>) -> Result<Seen> {
     );
     let seen = Seen { took: replaced, text };
     guards::untouched(&rest, &guards_before)?;
-    quarantined_until_clean(stage, &machine).await?;
+    comeback::quarantined_until_clean(stage, &machine).await?;
     stop_remediating(stage).await?;
     Ok(seen)
 }
@@ -111,7 +107,7 @@ pub async fn force_remove(stage: &mut Stage<'_>) -> Result<Seen> {
         machine.name()
     );
     stage.ready(1 + before.len()).await?;
-    quarantined_until_clean(stage, &machine).await?;
+    comeback::quarantined_until_clean(stage, &machine).await?;
     let text = format!(
         "forgotten {:.0} s after the word, replaced, quarantined until it was clean",
         forgotten.as_secs_f64()
@@ -162,35 +158,4 @@ pub async fn replacement(
         Ok(Look::Done(newcomer(&now, before)?.clone()))
     })
     .await
-}
-
-/// The Host of a machine that was forgotten is no spare one until the machine, set up anew, proves clean.
-pub async fn quarantined_until_clean(stage: &mut Stage<'_>, machine: &machines::Machine) -> Result<()> {
-    let name = machine.name().to_owned();
-    stage
-        .host_is(&name, HostPhase::Quarantined, Duration::from_secs(60))
-        .await?;
-    block_in_place(|| machine.start())?;
-    stage
-        .scenario
-        .say(&format!("{name} is there again, with all that was on it"));
-    tokio::time::sleep(Duration::from_secs(20)).await;
-    let host = stage.scenario.api::<Host>().get(&name).await?;
-    let phase = host.status.and_then(|status| status.phase);
-    ensure!(
-        phase == Some(HostPhase::Quarantined),
-        "{name} is {phase:?} with a cluster's leftovers on it"
-    );
-    let new = block_in_place(|| {
-        machine.clone().remove()?;
-        stage.scenario.lab().add_machine(MachineOptions::named(&name))
-    })?;
-    stage
-        .scenario
-        .apply(&Lab::host_manifest(&new, &stage.scenario.name))
-        .await?;
-    stage.machines.retain(|old| old.name() != name);
-    stage.machines.push(new);
-    stage.host_is(&name, HostPhase::Available, POOL).await?;
-    Ok(())
 }
