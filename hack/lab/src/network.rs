@@ -12,6 +12,9 @@ use crate::command::{Invocation, run};
 pub const BRIDGE: &str = "cwlab0";
 /// The host's address on the bridge.
 pub const HOST_ADDRESS: Ipv4Addr = Ipv4Addr::new(172, 30, 0, 1);
+/// The bridge's hardware address. One that is not given is the lowest of the machines': it changes when they come and go,
+/// and everybody's ways to the host are wrong until they ask anew, which takes half a minute.
+const HARDWARE_ADDRESS: &str = "02:00:ac:1e:00:01";
 /// Length of the network's prefix.
 pub const PREFIX_LENGTH: u8 = 24;
 /// The network that machines live in.
@@ -42,6 +45,8 @@ pub fn up() -> Result<()> {
                 "link",
                 "add",
                 BRIDGE,
+                "address",
+                HARDWARE_ADDRESS,
                 "type",
                 "bridge",
                 "stp_state",
