@@ -4,7 +4,7 @@ use crds::PlaybookRun;
 use crds::conditions;
 use crds::names::condition;
 use crds::playbook_run::{HostFailure, HostResult, PlaybookRunStatus, RunPhase};
-use crds::step::Step;
+use crds::step::{Intent, Step};
 
 use crate::sentence::quote;
 
@@ -110,7 +110,7 @@ pub fn outcome(run: &PlaybookRun, host: &str) -> Outcome {
         RunPhase::Unknown if run.spec.cancel => Outcome::Canceled,
         _ if own.is_some() => own.map_or(Outcome::Canceled, Outcome::Failed),
         RunPhase::Succeeded => succeeded(status, result, host, resets),
-        RunPhase::Failed if is_done(status, result) => succeeded(status, result, host, resets),
+        RunPhase::Failed if is_done(run, status, result) => succeeded(status, result, host, resets),
         RunPhase::Unknown => Outcome::Failed(unknown(status)),
         RunPhase::DeadlineExceeded => Outcome::Failed(cut_short("DeadlineExceeded", said(status))),
         RunPhase::Failed | RunPhase::Pending | RunPhase::Running => Outcome::Failed(failed(status)),
@@ -118,12 +118,14 @@ pub fn outcome(run: &PlaybookRun, host: &str) -> Outcome {
 }
 
 /// Whether the machine is done in a run that failed for others of its batch: the executor's last word gives every host
-/// that is not done a failure, and counts those that are.
-fn is_done(status: &PlaybookRunStatus, result: Option<&HostResult>) -> bool {
+/// that is not done a failure, and counts those that are. An install is done by all or by none.
+fn is_done(run: &PlaybookRun, status: &PlaybookRunStatus, result: Option<&HostResult>) -> bool {
     let done = |result: &&HostResult| result.failure.is_none();
     let count = status.hosts.iter().filter(done).count();
     let told = status.outcome.as_ref().map(|outcome| outcome.hosts_ok);
-    told.and_then(|told| usize::try_from(told).ok()) == Some(count) && result.as_ref().is_some_and(done)
+    run.spec.intent != Intent::Install
+        && told.and_then(|told| usize::try_from(told).ok()) == Some(count)
+        && result.as_ref().is_some_and(done)
 }
 
 fn said(status: &PlaybookRunStatus) -> String {
@@ -235,6 +237,7 @@ fn place(failure: &HostFailure) -> String {
 mod tests {
     use super::{Outcome, outcome};
     use crds::PlaybookRun;
+    use crds::step::Intent;
 
     fn run(steps: &str, status: &str) -> PlaybookRun {
         let yaml = format!(
@@ -351,6 +354,9 @@ mod tests {
             &format!("{{phase: Failed, {}, {hosts}}}", outcome(0)),
             "Unreachable RU",
         );
+        let mut install = run("prepare", &format!("{{phase: Failed, {}, {hosts}}}", outcome(1)));
+        install.spec.intent = Intent::Install;
+        assert!(matches!(super::outcome(&install, "h"), Outcome::Failed(_)));
     }
 
     #[test]
