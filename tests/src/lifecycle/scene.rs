@@ -94,11 +94,10 @@ impl Scene {
     ];
 
     /// Those that every run of all tests has.
-    pub const SAMPLE: [Scene; 5] = [
+    pub const SAMPLE: [Scene; 4] = [
         Scene::Expand,
         Scene::ShrinkWithBudget,
         Scene::ReplaceWorker,
-        Scene::Race,
         Scene::Grow,
     ];
 
