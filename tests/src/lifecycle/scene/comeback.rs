@@ -43,10 +43,14 @@ pub async fn quarantined_until_clean(stage: &mut Stage<'_>, machine: &machines::
     set_up_anew(stage, machine).await
 }
 
-/// The same of a machine that has no Node.
+/// The same of a machine that reaches no API server: one of a dedicated etcd has no kubelet, and a control plane's asks
+/// its own server, whose etcd is no member any more.
 pub async fn quarantined_without_node(stage: &mut Stage<'_>, machine: &machines::Machine) -> Result<()> {
     returns(stage, machine).await?;
     tokio::time::sleep(Duration::from_secs(20)).await;
+    let nodes: Api<Node> = Api::all(stage.client().await?);
+    let node = nodes.get_opt(machine.name()).await?;
+    ensure!(node.is_none(), "the Node of {} is back", machine.name());
     set_up_anew(stage, machine).await
 }
 

@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use serde_json::json;
 
 use super::Seen;
-use super::comeback::quarantined_until_clean;
+use super::comeback::quarantined_without_node;
 use super::losses::{FORGOTTEN_AFTER, remediate, replacement};
 use crate::eventually::{Look, eventually};
 use crate::lifecycle::guards;
@@ -65,7 +65,7 @@ pub async fn replace_first(stage: &mut Stage<'_>) -> Result<Seen> {
         spec.remove("remediation");
     }
     stage.apply().await?;
-    quarantined_until_clean(stage, &machine).await?;
+    quarantined_without_node(stage, &machine).await?;
     guards::hold(&stage.machines)?;
     Ok(Seen {
         took,
