@@ -112,7 +112,7 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<ClusterDeployment>) -> R
     let mut plan = decide(&belongings);
     let known = |status: Option<&ClusterDeploymentStatus>| status.is_some_and(|s| s.last_token.is_some());
     let opens = known(Some(&plan.status)) && !known(deployment.status.as_ref());
-    if opens || plan.steps.iter().any(steps::cannot_be_taken_back) {
+    if opens || plan.steps.iter().any(Step::cannot_be_taken_back) {
         belongings = belongings::live(&ctx, &namespace, &name).await?;
         plan = decide(&belongings);
     }

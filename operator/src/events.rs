@@ -2,6 +2,7 @@
 
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Client, Resource};
+use plan::news::News;
 
 use crate::error::chain;
 
@@ -31,6 +32,15 @@ impl Events {
     /// Tells that something needs a look.
     pub async fn warning<K: Resource<DynamicType = ()>>(&self, about: &K, reason: &str, note: &str) {
         self.tell(about, EventType::Warning, reason, note).await;
+    }
+
+    /// Tells a piece of news, as what it is.
+    pub async fn news<K: Resource<DynamicType = ()>>(&self, about: &K, news: &News) {
+        let type_ = match news.warning {
+            true => EventType::Warning,
+            false => EventType::Normal,
+        };
+        self.tell(about, type_, &news.reason, &news.note).await;
     }
 
     async fn tell<K: Resource<DynamicType = ()>>(

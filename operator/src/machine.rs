@@ -119,7 +119,7 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<Machine>) -> Result<Pass
         drain = Some(drain::look(client, &host_of(&machine)).await);
         plan = with(&machine, &hosts, &runs, drain.as_ref()).0;
     }
-    if plan.steps.iter().any(steps::cannot_be_taken_back) {
+    if plan.steps.iter().any(Step::cannot_be_taken_back) {
         // A Machine never holds two Hosts and never lets go of one that is in use: caches are not believed here.
         let api: Api<Machine> = Api::namespaced(ctx.client.clone(), &namespace);
         let Some(live) = api

@@ -150,7 +150,7 @@ pub(crate) async fn pass(ctx: Arc<Context>, set: Arc<MachineSet>) -> Result<Pass
             condition.status == "False"
         }) {
             if news.warning {
-                ctx.events.warning(&*set, &news.reason, &news.note).await;
+                ctx.events.news(&*set, &news).await;
             }
         }
     }

@@ -73,10 +73,7 @@ pub(crate) async fn pass(ctx: Arc<Context>, policy: Arc<RemediationPolicy>) -> R
             |ready| is_bad(&ready.reason),
         );
         for news in told {
-            match news.warning {
-                true => ctx.events.warning(&*policy, &news.reason, &news.note).await,
-                false => ctx.events.normal(&*policy, &news.reason, &news.note).await,
-            }
+            ctx.events.news(&*policy, &news).await;
         }
     }
     Ok(Pass::of(&plan, written))

@@ -145,6 +145,23 @@ pub enum Step {
     RemoveFinalizer,
 }
 
+impl Step {
+    /// Whether the step is only right if nothing has changed since what it was decided on was read: caches are not believed.
+    pub fn cannot_be_taken_back(&self) -> bool {
+        matches!(
+            self,
+            Step::CreateRun(_)
+                | Step::DeleteRun(_)
+                | Step::DeleteMachineSet(_)
+                | Step::DeleteMachine(_)
+                | Step::DeleteCluster(_)
+                | Step::ForceRemoveMachine(_)
+                | Step::ForgetMachine { .. }
+                | Step::RemoveFinalizer
+        )
+    }
+}
+
 /// What is under way, as far as it was planned; the status is told from it.
 struct Work<'a> {
     lock: Lock,

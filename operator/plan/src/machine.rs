@@ -98,6 +98,18 @@ pub enum Step {
     RemoveFinalizer,
 }
 
+impl Step {
+    /// Whether the step is only right if nothing has changed since what it was decided on was read: caches are not believed.
+    pub fn cannot_be_taken_back(&self) -> bool {
+        match self {
+            Step::AddFinalizer | Step::SetHost(_) | Step::Cordon { .. } | Step::Evict { .. } => false,
+            Step::Claim { .. } | Step::DeleteNode { .. } | Step::Release { .. } | Step::RemoveFinalizer => {
+                true
+            }
+        }
+    }
+}
+
 /// Decides.
 pub fn plan(observed: &Observed<'_>) -> Plan<Step, MachineStatus> {
     if observed.machine.metadata.deletion_timestamp.is_some() {

@@ -13,21 +13,6 @@ use crate::error::{Doing, Error};
 use crate::execute::{self, Creation};
 use crate::{kubeconfig, pki};
 
-/// Whether the step is only right if nothing has changed since the cache was filled.
-pub(super) fn cannot_be_taken_back(step: &Step) -> bool {
-    matches!(
-        step,
-        Step::CreateRun(_)
-            | Step::DeleteRun(_)
-            | Step::DeleteMachineSet(_)
-            | Step::DeleteMachine(_)
-            | Step::DeleteCluster(_)
-            | Step::ForceRemoveMachine(_)
-            | Step::ForgetMachine { .. }
-            | Step::RemoveFinalizer
-    )
-}
-
 pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, step: &Step) -> Result<(), Error> {
     match step {
         Step::AddFinalizer => execute::add_finalizer(ctx, deployment, finalizer::CLUSTER_DEPLOYMENT).await,

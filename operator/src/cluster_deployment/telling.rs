@@ -71,10 +71,7 @@ pub(super) async fn of_conditions(ctx: &Context, deployment: &ClusterDeployment,
         if first_look && news.reason == NOTHING_TO_REPAIR {
             continue;
         }
-        match news.warning {
-            true => ctx.events.warning(deployment, &news.reason, &news.note).await,
-            false => ctx.events.normal(deployment, &news.reason, &news.note).await,
-        }
+        ctx.events.news(deployment, &news).await;
     }
 }
 

@@ -11,14 +11,6 @@ use crate::error::Error;
 use crate::execute;
 use crate::remote::drain;
 
-/// Whether the step is only right if nothing has changed since the cache was filled.
-pub(super) fn cannot_be_taken_back(step: &Step) -> bool {
-    match step {
-        Step::AddFinalizer | Step::SetHost(_) | Step::Cordon { .. } | Step::Evict { .. } => false,
-        Step::Claim { .. } | Step::DeleteNode { .. } | Step::Release { .. } | Step::RemoveFinalizer => true,
-    }
-}
-
 /// Carries out the evictions of a plan; none: there are none. What is refused is no error.
 pub(super) async fn evict(ctx: &Context, steps: &[Step]) -> Option<Vec<Refusal>> {
     let (client, pods) = steps.iter().find_map(|step| match step {

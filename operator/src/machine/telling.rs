@@ -82,12 +82,8 @@ pub(super) async fn of_conditions(ctx: &Context, machine: &Machine, conditions: 
     for news in news(old, conditions, types, |condition| {
         !fine.contains(&condition.reason.as_str())
     }) {
-        match news.warning {
-            true => ctx.events.warning(machine, &news.reason, &news.note).await,
-            false if told.contains(&news.reason.as_str()) => {
-                ctx.events.normal(machine, &news.reason, &news.note).await
-            }
-            false => {}
+        if news.warning || told.contains(&news.reason.as_str()) {
+            ctx.events.news(machine, &news).await;
         }
     }
 }
@@ -102,9 +98,6 @@ pub(super) async fn of_repair(ctx: &Context, machine: &Machine, conditions: &[Co
     for news in news(old.unwrap_or_default(), conditions, &types, |repair| {
         !on_the_way(repair)
     }) {
-        match news.warning {
-            true => ctx.events.warning(machine, &news.reason, &news.note).await,
-            false => ctx.events.normal(machine, &news.reason, &news.note).await,
-        }
+        ctx.events.news(machine, &news).await;
     }
 }

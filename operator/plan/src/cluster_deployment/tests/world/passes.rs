@@ -60,19 +60,6 @@ impl World {
                 kubeconfig: self.kubeconfig,
             })
         };
-        let cannot_be_taken_back = |step: &Step| {
-            matches!(
-                step,
-                Step::CreateRun(_)
-                    | Step::DeleteRun(_)
-                    | Step::DeleteMachineSet(_)
-                    | Step::DeleteMachine(_)
-                    | Step::DeleteCluster(_)
-                    | Step::ForceRemoveMachine(_)
-                    | Step::ForgetMachine { .. }
-                    | Step::RemoveFinalizer
-            )
-        };
         let mut seen = Seen::of(cache);
         // Runs that hold the lock are read where a cache does not show them.
         let held = self
@@ -89,7 +76,7 @@ impl World {
         let mut plan = decide(&seen);
         let token = |status: &crds::ClusterDeploymentStatus| status.last_token.is_some();
         let opens = token(&plan.status) && !self.deployment.status.as_ref().is_some_and(token);
-        if opens || plan.steps.iter().any(cannot_be_taken_back) {
+        if opens || plan.steps.iter().any(Step::cannot_be_taken_back) {
             plan = decide(&Seen {
                 cluster: seen.cluster,
                 ..Seen::of(self)
@@ -149,14 +136,8 @@ impl World {
                 drain: Some(&drain),
             })
         };
-        let cannot_be_taken_back = |step: &Step| {
-            !matches!(
-                step,
-                Step::AddFinalizer | Step::SetHost(_) | Step::Cordon { .. } | Step::Evict { .. }
-            )
-        };
         let (mut machine, mut plan) = (machine, decide(machine, cache, cache));
-        if plan.steps.iter().any(cannot_be_taken_back) {
+        if plan.steps.iter().any(Step::cannot_be_taken_back) {
             let is_it = |live: &&Machine| live.metadata.uid == machine.metadata.uid;
             let Some(live) = self.machines.iter().find(is_it) else {
                 return Vec::new();
