@@ -1,20 +1,18 @@
 //! The Job of a run: one Pod, one attempt, held until its outcome is recorded, and nothing that Pod Security's
 //! `restricted` refuses.
 
+mod volumes;
+
 use std::collections::BTreeMap;
 
-use crds::inputs::MODEL_FILE;
 use crds::names::{finalizer, label};
 use crds::playbook_run::FrozenInputs;
 use crds::references::controller_ref;
 use crds::{Intent, PlaybookRun};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{
-    Capabilities, ConfigMapProjection, ConfigMapVolumeSource, Container, DownwardAPIProjection,
-    DownwardAPIVolumeFile, EmptyDirVolumeSource, EnvVar, KeyToPath, ObjectFieldSelector, PodSecurityContext,
-    PodSpec, PodTemplateSpec, ProjectedVolumeSource, ResourceRequirements, SeccompProfile,
-    SecretVolumeSource, SecurityContext, ServiceAccountTokenProjection, Toleration, Volume, VolumeMount,
-    VolumeProjection,
+    Capabilities, Container, EnvVar, PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements,
+    SeccompProfile, SecurityContext, Toleration, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -29,8 +27,6 @@ pub const GRACE_SECONDS: i64 = 120;
 const USER: i64 = 65532;
 /// Where clients look for the way to the API, and for their token.
 const API_ACCESS: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// Life of a token; the kubelet has it renewed. One that Kubernetes mounts by itself lives for a year.
-const TOKEN_SECONDS: i64 = 1800;
 
 /// What a Job is made from.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,7 +129,7 @@ fn pod(wanted: &JobWanted<'_>) -> PodSpec {
         }),
         tolerations: Some(vec![lost_node("not-ready"), lost_node("unreachable")]),
         containers: vec![container(wanted)],
-        volumes: Some(volumes(wanted)),
+        volumes: Some(volumes::of(wanted.inputs)),
         ..PodSpec::default()
     }
 }
@@ -227,92 +223,6 @@ fn resources(run: &PlaybookRun) -> ResourceRequirements {
         requests: quantities(&[("cpu", "100m".into()), ("memory", "256Mi".into())]),
         limits: quantities(&[("memory", limit.into()), ("ephemeral-storage", "1Gi".into())]),
         claims: None,
-    }
-}
-
-fn volumes(wanted: &JobWanted<'_>) -> Vec<Volume> {
-    let volume = |name: &str| Volume {
-        name: name.into(),
-        ..Volume::default()
-    };
-    vec![
-        Volume {
-            empty_dir: Some(EmptyDirVolumeSource {
-                medium: Some("Memory".into()),
-                size_limit: Some(Quantity("512Mi".into())),
-            }),
-            ..volume("work")
-        },
-        Volume {
-            config_map: Some(ConfigMapVolumeSource {
-                name: wanted.inputs.config_map.clone(),
-                items: Some(vec![KeyToPath {
-                    key: MODEL_FILE.into(),
-                    path: MODEL_FILE.into(),
-                    mode: None,
-                }]),
-                ..ConfigMapVolumeSource::default()
-            }),
-            ..volume("model")
-        },
-        Volume {
-            secret: Some(SecretVolumeSource {
-                secret_name: Some(wanted.inputs.secret.clone()),
-                default_mode: Some(0o440),
-                ..SecretVolumeSource::default()
-            }),
-            ..volume("secrets")
-        },
-        Volume {
-            projected: Some(api_access()),
-            ..volume("api-access")
-        },
-    ]
-}
-
-/// What Kubernetes mounts by itself, but for the life of the token.
-fn api_access() -> ProjectedVolumeSource {
-    let path = |key: &str| KeyToPath {
-        key: key.into(),
-        path: key.into(),
-        mode: None,
-    };
-    let token = ServiceAccountTokenProjection {
-        path: "token".into(),
-        expiration_seconds: Some(TOKEN_SECONDS),
-        audience: None,
-    };
-    let authority = ConfigMapProjection {
-        name: "kube-root-ca.crt".into(),
-        items: Some(vec![path("ca.crt")]),
-        optional: None,
-    };
-    let namespace = DownwardAPIProjection {
-        items: Some(vec![DownwardAPIVolumeFile {
-            path: "namespace".into(),
-            field_ref: Some(ObjectFieldSelector {
-                api_version: None,
-                field_path: "metadata.namespace".into(),
-            }),
-            ..DownwardAPIVolumeFile::default()
-        }]),
-    };
-    ProjectedVolumeSource {
-        default_mode: Some(0o440),
-        sources: Some(vec![
-            VolumeProjection {
-                service_account_token: Some(token),
-                ..VolumeProjection::default()
-            },
-            VolumeProjection {
-                config_map: Some(authority),
-                ..VolumeProjection::default()
-            },
-            VolumeProjection {
-                downward_api: Some(namespace),
-                ..VolumeProjection::default()
-            },
-        ]),
     }
 }
 

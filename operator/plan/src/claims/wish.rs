@@ -1,0 +1,69 @@
+//! What a Machine, or a set of them, wishes of a Host.
+
+use crds::placement::HostSelector;
+use crds::{Host, Machine};
+
+use super::name_of;
+
+/// Which Hosts may be taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish<'a> {
+    /// Labels that a Host must carry.
+    pub selector: Option<&'a HostSelector>,
+    /// Names, in the order of preference.
+    pub hosts: Option<&'a [String]>,
+    /// Keys of labels over whose values machines are spread.
+    pub spread_by: &'a [String],
+}
+
+impl<'a> Wish<'a> {
+    /// What a Machine wishes. One that names its Host wishes that one.
+    pub fn of(machine: &'a Machine) -> Self {
+        Self {
+            selector: machine.spec.host_selector.as_ref(),
+            hosts: machine.spec.hosts.as_deref(),
+            spread_by: &machine.spec.spread_by,
+        }
+    }
+
+    /// Whether the Host is one of those wished for, and large enough; says nothing about whether it is free.
+    pub fn matches(&self, host: &Host) -> bool {
+        self.selects(host) && self.too_small(host).is_none()
+    }
+
+    /// Whether the Host has a name and the labels that are wished for.
+    pub(super) fn selects(&self, host: &Host) -> bool {
+        let name = name_of(host);
+        let named = self
+            .hosts
+            .is_none_or(|hosts| hosts.iter().any(|wished| wished == name));
+        let labels = host.metadata.labels.as_ref();
+        let labelled = self.selector.is_none_or(|selector| {
+            selector
+                .match_labels
+                .iter()
+                .all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(&value.0))
+        });
+        named && labelled
+    }
+
+    /// What the Host has too little of, as far as its facts are known.
+    pub(super) fn too_small(&self, host: &Host) -> Option<String> {
+        let selector = self.selector?;
+        let (cpus, memory) = (selector.min_cpus, selector.min_memory_mib);
+        if cpus.is_none() && memory.is_none() {
+            return None;
+        }
+        let Some(facts) = host.status.as_ref().and_then(|status| status.facts.as_ref()) else {
+            return Some("its size is not known yet".into());
+        };
+        let cpus = cpus
+            .filter(|least| facts.cpus < *least)
+            .map(|least| format!("fewer than {least} CPUs"));
+        let memory = memory
+            .filter(|least| facts.memory_mib < *least)
+            .map(|least| format!("less than {least} MiB of memory"));
+        let lacks: Vec<String> = cpus.into_iter().chain(memory).collect();
+        (!lacks.is_empty()).then(|| lacks.join(" and "))
+    }
+}

@@ -1,0 +1,48 @@
+//! The run that a Machine tells of.
+
+use crds::machine::LastRun;
+use crds::names::condition;
+use crds::step::Intent;
+use crds::{Host, PlaybookRun, conditions};
+
+use super::Observed;
+use crate::attempts::{self, Outcome};
+use crate::machine::name_of;
+use crate::sentence::cut;
+
+/// The newest run that is over and was about this Machine, or worked on its Host since it was claimed.
+pub(super) fn newest(observed: &Observed<'_>, host: &Host) -> Option<LastRun> {
+    let uid = observed.machine.metadata.uid.as_deref().unwrap_or_default();
+    let name = name_of(host);
+    let status = observed.machine.status.as_ref();
+    let claimed = status.and_then(|status| conditions::find(&status.conditions, condition::HOST_CLAIMED));
+    let claimed = claimed
+        .filter(|claimed| claimed.status == "True")
+        .map(|claimed| &claimed.last_transition_time);
+    let about = |run: &PlaybookRun| match attempts::marks(run).get(name) {
+        Some(mark) => mark.uid == uid,
+        None => {
+            run.spec.intent != Intent::Probe
+                && run.spec.hosts.iter().any(|named| named == name)
+                && claimed.is_some_and(|claimed| run.metadata.creation_timestamp.as_ref() >= Some(claimed))
+        }
+    };
+    let run = observed
+        .runs
+        .iter()
+        .filter(|run| attempts::is_over(run) && about(run))
+        .max_by_key(|run| (attempts::ended_at(run), run.metadata.name.clone()))?;
+    let (outcome, message) = match attempts::outcome(run, name) {
+        Outcome::Succeeded => ("Succeeded", None),
+        Outcome::Canceled => ("Canceled", None),
+        Outcome::Held => ("Paused", None),
+        Outcome::Failed(failure) if failure.unreachable => ("Unreachable", Some(failure)),
+        Outcome::Failed(failure) => ("Failed", Some(failure)),
+        Outcome::UnderWay => return None,
+    };
+    Some(LastRun {
+        name: run.metadata.name.clone().unwrap_or_default(),
+        outcome: outcome.into(),
+        message: message.map(|failure| cut(format!("{}: {}", failure.reason, failure.message))),
+    })
+}

@@ -1,0 +1,104 @@
+//! What a Machine's node says of it.
+
+use crds::Host;
+use crds::conditions::Statement;
+use crds::names::condition;
+use crds::step::Role;
+use jiff::SignedDuration;
+
+use super::Observed;
+use crate::attempts::Turn;
+use crate::cluster::NodeSeen;
+use crate::machine::name_of;
+
+/// Reason of a machine whose kubelet does not speak to its API server any more: nobody lost sight of the cluster.
+pub(super) const SILENT: &str = "NodeSilent";
+/// How long a node may take to be seen before that is spoken of.
+pub(in crate::machine) const FRESH: SignedDuration = SignedDuration::from_secs(60);
+
+pub(super) fn find<'a>(observed: &Observed<'a>, host: &Host) -> Option<&'a NodeSeen> {
+    observed.nodes?.iter().find(|node| node.name == name_of(host))
+}
+
+/// Whether the machine became part of its cluster only just now, so that its node may not have been seen yet.
+fn is_fresh(observed: &Observed<'_>, turn: &Turn) -> bool {
+    let at = match turn {
+        Turn::Done { at, .. } => *at,
+        _ => None,
+    };
+    at.is_some_and(|at| observed.now.duration_since(at) < FRESH)
+}
+
+pub(super) fn ready(observed: &Observed<'_>, node: Option<&NodeSeen>, turn: &Turn) -> Statement {
+    let done = matches!(turn, Turn::Done { .. });
+    let of = |status: Option<bool>, reason: &str, message: String| {
+        Statement::new(condition::NODE_READY, status, reason, message)
+    };
+    match (node, observed.nodes) {
+        (Some(node), _) => match node.ready {
+            Some(true) => of(Some(true), "NodeReady", String::new()),
+            Some(false) if !done => of(Some(false), "NodeStarting", node.message.clone()),
+            Some(false) => of(
+                Some(false),
+                "NodeNotReady",
+                format!("its node is not Ready: {}", node.message),
+            ),
+            None => of(None, SILENT, format!("its kubelet is silent: {}", node.message)),
+        },
+        (None, _) if is_fresh(observed, turn) => of(
+            None,
+            "NodeNotSeenYet",
+            "provisioned; waits for its node to be seen".into(),
+        ),
+        (None, Some(_)) if done => of(
+            Some(false),
+            "NodeNotFound",
+            "the cluster has no Node of this machine".into(),
+        ),
+        (None, Some(_)) => of(Some(false), "NodeNotThereYet", String::new()),
+        (None, None) if done => of(
+            None,
+            "ClusterUnreachable",
+            format!(
+                "the API of cluster {} does not answer",
+                observed.machine.spec.cluster_name
+            ),
+        ),
+        (None, None) => of(None, "ClusterNotThereYet", String::new()),
+    }
+}
+
+pub(super) fn up_to_date(observed: &Observed<'_>, version: Option<&str>, done: bool) -> Statement {
+    let wanted = observed.machine.spec.kubernetes_version.as_str();
+    let of = |status: Option<bool>, reason: &str, message: String| {
+        Statement::new(condition::UP_TO_DATE, status, reason, message)
+    };
+    match (observed.machine.spec.role, version) {
+        (Role::Etcd, _) if done => of(Some(true), "UpToDate", String::new()),
+        (_, Some(version)) if version == wanted => of(Some(true), "UpToDate", String::new()),
+        (_, Some(version)) => of(
+            Some(false),
+            "OtherVersion",
+            format!("has {version}, {wanted} is wanted"),
+        ),
+        (_, None) => of(None, "NotSeenYet", String::new()),
+    }
+}
+
+pub(super) fn healthy(ready: &Statement, node: Option<&NodeSeen>) -> Statement {
+    let pressures = node.map(|node| node.pressures.join(", ")).unwrap_or_default();
+    if ready.status == Some(true) && !pressures.is_empty() {
+        return Statement::new(
+            condition::HEALTHY,
+            false,
+            "NodePressure",
+            format!("its node has {pressures}"),
+        );
+    }
+    let message = if ready.status == Some(true) {
+        ""
+    } else {
+        &ready.message
+    };
+    Statement::new(condition::HEALTHY, ready.status, ready.reason.clone(), message)
+}

@@ -1,0 +1,100 @@
+//! How far a Machine is on its way into the cluster.
+
+use crds::Host;
+use crds::conditions::Statement;
+use crds::names::{annotation, condition};
+use crds::step::Role;
+
+use super::{Hold, Observed};
+use crate::attempts::{self, Turn};
+use crate::machine::{active_run, name_of};
+use crate::sentence::count;
+
+pub(super) fn claimed(hold: &Hold<'_>) -> Statement {
+    let of = |status, reason: &str, message: String| {
+        Statement::new(condition::HOST_CLAIMED, status, reason, message)
+    };
+    match hold {
+        Hold::Held(host) => of(true, "Claimed", format!("Host {}", name_of(host))),
+        Hold::Take(host) => of(false, "Claiming", format!("claims Host {}", name_of(host))),
+        Hold::Nothing { reason, message } => of(false, reason, message.clone()),
+    }
+}
+
+pub(super) fn statement(observed: &Observed<'_>, host: Option<&Host>, turn: &Turn) -> Statement {
+    let of = |status, reason: &str, message: String| {
+        Statement::new(condition::PROVISIONED, status, reason, message)
+    };
+    let Some(host) = host else {
+        return of(false, "WaitsForHost", "has no Host yet".into());
+    };
+    match turn {
+        Turn::Done { run, .. } => of(true, "Provisioned", format!("run {run}")),
+        Turn::UnderWay { run } => of(false, "Provisioning", under_way(observed, name_of(host), run)),
+        Turn::Now { .. } => of(false, "WaitsForRun", waits_for_run(observed)),
+        Turn::Later { at, cause, .. } => of(
+            false,
+            &cause.reason,
+            format!(
+                "{} (tried again at {})",
+                cause.message,
+                at.strftime("%H:%M:%S UTC")
+            ),
+        ),
+        Turn::Halted { failures, cause } => match cause {
+            Some(cause) => of(
+                false,
+                &cause.reason,
+                format!(
+                    "{} (gave up after {}: correct it, then {})",
+                    cause.message,
+                    count(*failures, "attempt"),
+                    retry(observed)
+                ),
+            ),
+            None => of(
+                false,
+                "Canceled",
+                format!("the run was canceled (to go on: {})", retry(observed)),
+            ),
+        },
+    }
+}
+
+/// What a person types to have another attempt.
+pub(in crate::machine) fn retry(observed: &Observed<'_>) -> String {
+    let metadata = &observed.machine.metadata;
+    let value = attempts::next_retry(
+        metadata.annotations.as_ref(),
+        metadata.generation.unwrap_or_default(),
+    );
+    format!(
+        "kubectl annotate --overwrite machine {} {}={value}",
+        metadata.name.as_deref().unwrap_or_default(),
+        annotation::RETRY
+    )
+}
+
+fn under_way(observed: &Observed<'_>, host: &str, run: &str) -> String {
+    // The step, and not the task: a task a second would be a write a second for each Machine.
+    let found = active_run(observed.runs, host).and_then(|run| run.status.as_ref());
+    match found.and_then(|status| status.progress.as_ref()) {
+        Some(progress) if !progress.step.is_empty() => format!("run {run}: {}", progress.step),
+        _ => format!("run {run} begins"),
+    }
+}
+
+fn waits_for_run(observed: &Observed<'_>) -> String {
+    let deployment = observed
+        .deployment
+        .and_then(|deployment| deployment.status.as_ref());
+    let installed = deployment.is_some_and(|status| status.installed_at.is_some());
+    match (observed.machine.spec.role, installed) {
+        (Role::Worker, false) => "joins once the control plane is installed".into(),
+        (Role::Worker, true) => "waits for its run to begin".into(),
+        (Role::ControlPlane | Role::Etcd, false) => "waits for the install to begin".into(),
+        (Role::ControlPlane | Role::Etcd, true) => {
+            "waits for its turn to join: control planes and etcd machines change one at a time".into()
+        }
+    }
+}
