@@ -115,7 +115,7 @@ impl FakeApi {
             .iter()
             .filter(|(key, _)| key.starts_with(&format!("{plural}/")));
         of_kind
-            .map(|(_, object)| serde_json::from_value(object.clone()).unwrap())
+            .map(|(_, object)| K::deserialize(object).unwrap())
             .collect()
     }
 

@@ -26,7 +26,8 @@ fn world() -> FakeApi {
     api
 }
 
-fn look(ctx: &Context, api: &FakeApi) {
+/// Shows all that is there; the number of changes that led to it.
+fn look(ctx: &Context, api: &FakeApi) -> u64 {
     ctx.cache
         .cluster_deployments
         .fill(api.list::<ClusterDeployment>("clusterdeployments"));
@@ -35,19 +36,28 @@ fn look(ctx: &Context, api: &FakeApi) {
     ctx.cache.machines.fill(api.list::<Machine>("machines"));
     ctx.cache.hosts.fill(api.list::<Host>("hosts"));
     ctx.cache.runs.fill(api.list::<PlaybookRun>("playbookruns"));
+    api.changes()
+}
+
+/// Looks again if something has changed since so many changes.
+fn look_again(ctx: &Context, api: &FakeApi, seen: u64) -> u64 {
+    match api.changes() == seen {
+        true => seen,
+        false => look(ctx, api),
+    }
 }
 
 /// One look at what is there, and one pass of every object. What goes wrong is tried again by the next one.
 async fn turn(ctx: &Arc<Context>, api: &FakeApi) {
-    look(ctx, api);
+    let seen = look(ctx, api);
     for deployment in api.list("clusterdeployments") {
         let _ = pass(ctx.clone(), Arc::new(deployment)).await;
     }
-    look(ctx, api);
+    let seen = look_again(ctx, api, seen);
     for set in api.list("machinesets") {
         let _ = crate::machine_set::pass(ctx.clone(), Arc::new(set)).await;
     }
-    look(ctx, api);
+    look_again(ctx, api, seen);
     for machine in api.list("machines") {
         let _ = crate::machine::pass(ctx.clone(), Arc::new(machine)).await;
     }

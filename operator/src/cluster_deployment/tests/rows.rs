@@ -258,12 +258,14 @@ async fn live(standing: &World, deed: Deed, fault: Fault) -> (World, usize) {
     }
     let mut shown: Vec<FakeApi> = Vec::new();
     let mut ctx = world.operator();
-    let mut still = 0;
+    let (mut still, mut well) = (0, false);
     for number in 0..2 * TURNS {
-        let well = number >= TURNS;
-        if number == TURNS {
+        // One that was cut off and does nothing any more will not do better in the turns that are left.
+        let is_dead = matches!(fault, Fault::Dies(..)) && still >= 3;
+        if !well && (number >= TURNS || is_dead) {
             world.ours.cut(None);
             ctx = world.operator();
+            (still, well) = (0, true);
         }
         let before = (world.ours.changes(), world.theirs.changes());
         let refused = world.ours.is_disturbed();
