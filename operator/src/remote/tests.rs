@@ -253,25 +253,24 @@ async fn a_change_of_a_node_is_in_its_machines_status_within_five_seconds() {
     );
 }
 
-/// However often one looks, and however much changes.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_costs_one_watch_and_a_few_connections_for_its_probes() {
+/// However often one looks, and however much changes. On one thread: a connection that is given back is there before a
+/// request after the next asks for it, however busy the machine is.
+#[tokio::test]
+async fn a_cluster_costs_one_watch_and_a_connection_or_two_for_its_probes() {
     let (server, api) = (Server::start().await, FakeApi::default());
     let (ctx, client) = (api.context(), server.client());
     ctx.remote.put(&key(), client.clone());
     look(&ctx.remote, &client).await;
     until("the watch", || server.watches() == 1).await;
-    let looks = 10;
-    for _ in 0..looks {
+    for _ in 0..10 {
         look(&ctx.remote, &client).await;
     }
     for number in 2..200 {
         server.tell(&node(number, "True", "False"));
     }
     look(&ctx.remote, &client).await;
-    // One that is just given back is not always found by the next request, which opens another: seldom, and not each of
-    // the many that a look is made of.
-    assert!(server.connections() < looks, "{}", server.connections());
+    // One that is just given back is not always found by the next request: a third may be idle.
+    assert!(server.connections() <= 3, "{}", server.connections());
     assert_eq!(server.watches(), 1);
     assert_eq!(
         server.seen.lists.load(Ordering::SeqCst),
