@@ -84,8 +84,15 @@ impl Turn {
 /// Decides about the next attempt.
 pub fn turn(tried: &[Tried], policy: &Policy, now: Timestamp) -> Turn {
     let Some(last) = tried.last() else {
-        return Turn::first();
+        // What asked before anything was tried is answered by that, and asks for nothing more.
+        return Turn::Now {
+            attempt: 0,
+            retry: policy.retries.first().cloned(),
+            goes_on: None,
+        };
     };
+    let fresh = |retry: &&String| tried.iter().all(|tried| tried.retry.as_ref() != Some(*retry));
+    let retry = last.asked.iter().chain(&policy.retries).find(fresh).cloned();
     let again = |retry: Option<String>| Turn::Now {
         attempt: last.attempt.saturating_add(1),
         retry,
@@ -104,14 +111,12 @@ pub fn turn(tried: &[Tried], policy: &Policy, now: Timestamp) -> Turn {
             };
         }
         // The pause is over, or nobody would ask.
-        Outcome::Held => return again(None),
+        Outcome::Held => return again(retry),
         Outcome::Failed(failure) => Some(failure.clone()),
         Outcome::Canceled => None,
     };
-    let fresh = |retry: &&String| tried.iter().all(|tried| tried.retry.as_ref() != Some(*retry));
-    let retries = last.asked.iter().chain(&policy.retries);
-    if let Some(retry) = retries.into_iter().find(fresh) {
-        return again(Some(retry.clone()));
+    if retry.is_some() {
+        return again(retry);
     }
     let counted: Vec<&Tried> = tried.iter().filter(|tried| counts(tried, policy)).collect();
     if counted.is_empty() {

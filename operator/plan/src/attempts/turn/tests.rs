@@ -177,6 +177,27 @@ fn what_a_pause_held_counts_for_nothing_and_goes_on_at_once() {
 }
 
 #[test]
+fn a_retry_that_stood_before_the_first_attempt_or_the_end_of_a_pause_asks_for_no_second_one() {
+    let answers = |tried: &[Tried]| match turn(tried, &asked("1"), at(0)) {
+        Turn::Now { retry, .. } => retry,
+        other => panic!("{other:?}"),
+    };
+    for before in [attempts(&[]), attempts(&[("Held", 0)])] {
+        let number = i32::try_from(before.len()).unwrap();
+        let first = Tried {
+            retry: answers(&before),
+            ..tried(number, 0, Outcome::Canceled)
+        };
+        assert_eq!(first.retry.as_deref(), Some("1"));
+        let all = [before, vec![first]].concat();
+        assert!(matches!(
+            turn(&all, &asked("1"), at(9999)),
+            Turn::Halted { cause: None, .. }
+        ));
+    }
+}
+
+#[test]
 fn after_the_last_attempt_nothing_is_tried_until_a_person_asks_or_something_changes() {
     let three = attempts(&[("TaskFailed", 0); 3]);
     assert!(matches!(
