@@ -1,7 +1,7 @@
 //! An operator of a test's own: a process beside the test, on an API server of its own.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -126,7 +126,7 @@ fn program() -> Result<PathBuf> {
             "json",
             "--manifest-path",
         ])
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml"))
+        .arg(lab::project::path("Cargo.toml"))
         .stderr(Stdio::inherit())
         .output()
         .context("failed to run cargo")?;

@@ -1,16 +1,14 @@
-//! Where the project's own files are: this crate is always run from a checkout.
+//! Where the project's own files are: this crate is always run in a checkout.
 
 use std::path::{Path, PathBuf};
 
-/// A path inside the checkout.
+/// A path inside the checkout that the process works in.
 pub fn path(of: impl AsRef<Path>) -> PathBuf {
     let here = std::env::current_dir().unwrap_or_default();
-    root(&here)
-        .unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
-        .join(of)
+    root(&here).unwrap_or(here).join(of)
 }
 
-/// The checkout that a directory is in. Checkouts share a target directory, so what was compiled in may name another one.
+/// The checkout that a directory is in. Checkouts share builds, so none can be compiled in.
 fn root(directory: &Path) -> Option<PathBuf> {
     directory
         .ancestors()
