@@ -27,12 +27,12 @@ async fn two_clusters_rise_side_by_side_and_an_unreachable_worker_fails_alone() 
         let machines = scenario.machines(&["a1", "a2", "b1", "b2", "b3"]).await?;
         hosts_available(scenario, 5).await?;
         machines[4].kill()?;
-        scenario
-            .apply(&objects::cluster("pair", "a", &["pair-a1"], &["pair-a2"]))
-            .await?;
+        let mut a = objects::cluster("pair", "a", &["pair-a1"], &["pair-a2"]);
         let mut b = objects::cluster("pair", "b", &["pair-b1"], &["pair-b2", "pair-b3"]);
         // On one L2 network the bridge plugin needs a Pod network of its own for each cluster.
+        a["spec"]["networking"] = json!({"podCIDR": "10.241.0.0/16"});
         b["spec"]["networking"] = json!({"podCIDR": "10.245.0.0/16"});
+        scenario.apply(&a).await?;
         scenario.apply(&b).await?;
         scenario.ready("a", INSTALL).await?;
 

@@ -62,9 +62,9 @@ async fn no_object_event_or_log_holds_a_secret_after_an_install_that_succeeds_an
         host["spec"]["ssh"]["credentialsRef"]["name"] = json!("login");
         scenario.apply(&host).await?;
 
-        scenario
-            .apply(&objects::cluster(&scenario.name, "good", &["canary-good"], &[]))
-            .await?;
+        let mut cluster = objects::cluster(&scenario.name, "good", &["canary-good"], &[]);
+        cluster["spec"]["networking"] = json!({"podCIDR": "10.242.0.0/16"});
+        scenario.apply(&cluster).await?;
         let mut cluster = objects::cluster(&scenario.name, "bad", &["canary-bad"], &[]);
         cluster["spec"]["networking"] = json!({"podCIDR": "10.243.0.0/16"});
         // Nobody listens there.

@@ -16,6 +16,12 @@ struct Arguments {
     /// A few instead of all
     #[arg(long)]
     sample: bool,
+    /// Only those that other clusters may be beside
+    #[arg(long, conflicts_with = "alone")]
+    beside: bool,
+    /// Only those that are measured alone
+    #[arg(long)]
+    alone: bool,
     /// Says what there is
     #[arg(long)]
     list: bool,
@@ -40,6 +46,15 @@ fn main() -> Result<ExitCode> {
 
 impl Arguments {
     fn scenes(&self) -> Result<Vec<Scene>> {
+        let mut scenes = self.named()?;
+        scenes.retain(|scene| match scene.course().goes_alone() {
+            true => !self.beside,
+            false => !self.alone,
+        });
+        Ok(scenes)
+    }
+
+    fn named(&self) -> Result<Vec<Scene>> {
         let all: &[Scene] = if self.sample { &Scene::SAMPLE } else { &Scene::ALL };
         if self.scenes.is_empty() {
             return Ok(all.to_vec());
