@@ -319,7 +319,8 @@ fn a_run_that_is_to_pause_holds_after_its_current_step() {
     // Somebody pauses while the first step runs.
     let (port, _, times) = api_server(|patch| patch["status"]["steps"][0]["phase"] == "Running");
     machine.reports_to(port);
-    machine.inputs(&["prepare", "node"], seconds(3), &["w1", "w2"]);
+    // Long enough for its report to come to the API server, and the answer back, on a busy machine.
+    machine.inputs(&["prepare", "node"], seconds(10), &["w1", "w2"]);
     let ran = machine.run(1);
     assert_eq!(ran.code, 30, "{}", ran.text);
     let outcome = &ran.result["outcome"];
