@@ -7,8 +7,15 @@ pub const BUNDLE: &str = "http://172.30.0.1:8080";
 /// The Kubernetes version that the lab's bundle holds.
 pub const VERSION: &str = "1.35.4";
 
-/// A ClusterDeployment of one control plane and one set of workers, each on Hosts named.
-pub fn cluster(namespace: &str, name: &str, control_planes: &[&str], workers: &[&str]) -> Value {
+/// A ClusterDeployment of one control plane and one set of workers, each on Hosts named. The lab is one network, so the
+/// Pods of each cluster that may be there with another have addresses of their own: `pod_cidr`, as in `10.240.0.0/16`.
+pub fn cluster(
+    namespace: &str,
+    name: &str,
+    pod_cidr: &str,
+    control_planes: &[&str],
+    workers: &[&str],
+) -> Value {
     json!({
         "apiVersion": "clusterwright.dev/v1alpha1",
         "kind": "ClusterDeployment",
@@ -17,6 +24,7 @@ pub fn cluster(namespace: &str, name: &str, control_planes: &[&str], workers: &[
             "kubernetesVersion": VERSION,
             "controlPlane": {"replicas": control_planes.len(), "hosts": control_planes},
             "workers": [{"name": "general", "replicas": workers.len(), "hosts": workers}],
+            "networking": {"podCIDR": pod_cidr},
             "artifacts": {"url": BUNDLE},
         },
     })

@@ -27,11 +27,9 @@ async fn two_clusters_rise_side_by_side_and_an_unreachable_worker_fails_alone() 
         let machines = scenario.machines(&["a1", "a2", "b1", "b2", "b3"]).await?;
         hosts_available(scenario, 5).await?;
         machines[4].kill()?;
-        let mut a = objects::cluster("pair", "a", &["pair-a1"], &["pair-a2"]);
-        let mut b = objects::cluster("pair", "b", &["pair-b1"], &["pair-b2", "pair-b3"]);
-        // On one L2 network the bridge plugin needs a Pod network of its own for each cluster.
-        a["spec"]["networking"] = json!({"podCIDR": "10.241.0.0/16"});
-        b["spec"]["networking"] = json!({"podCIDR": "10.245.0.0/16"});
+        let a = objects::cluster("pair", "a", "10.241.0.0/16", &["pair-a1"], &["pair-a2"]);
+        let b_workers = ["pair-b2", "pair-b3"];
+        let b = objects::cluster("pair", "b", "10.245.0.0/16", &["pair-b1"], &b_workers);
         scenario.apply(&a).await?;
         scenario.apply(&b).await?;
         scenario.ready("a", INSTALL).await?;
@@ -107,7 +105,7 @@ async fn an_artifact_with_a_wrong_digest_is_never_installed() {
             listen: "172.30.0.1:7080".parse()?,
             directory: Some(directory),
         }));
-        let mut cluster = objects::cluster("digest", "tampered", &["digest-cp"], &[]);
+        let mut cluster = objects::cluster("digest", "tampered", "10.240.0.0/16", &["digest-cp"], &[]);
         cluster["spec"]["artifacts"]["url"] = json!("http://172.30.0.1:7080");
         scenario.apply(&cluster).await?;
 

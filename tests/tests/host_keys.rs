@@ -73,7 +73,7 @@ async fn a_machine_that_shows_another_key_than_the_pinned_one_gets_nothing() {
             )?;
         }
         // Nobody has looked since: its Host is Available, and is claimed.
-        let cluster = objects::cluster(&scenario.name, "c", &[claimed.name()], &[]);
+        let cluster = objects::cluster(&scenario.name, "c", "10.239.0.0/16", &[claimed.name()], &[]);
         scenario.apply(&cluster).await?;
         for machine in [strict, first, spare] {
             let change = Patch::Merge(json!({"spec": {"unschedulable": true}}));

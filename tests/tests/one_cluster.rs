@@ -11,6 +11,7 @@ use e2e::objects;
 use e2e::scenario::{Scenario, scenario};
 use e2e::workload;
 
+const POD_CIDR: &str = "10.244.0.0/16";
 const INSTALL: Duration = Duration::from_secs(300);
 const RUN: Duration = Duration::from_secs(180);
 
@@ -20,7 +21,7 @@ async fn one_deployment_becomes_a_cluster_runs_its_steps_again_and_gives_its_mac
         scenario.machines(&["cp", "w1", "w2"]).await?;
         let (cp, w1, w2) = ("one-cp", "one-w1", "one-w2");
         scenario
-            .apply(&objects::cluster("one", "first", &[cp], &[w1, w2]))
+            .apply(&objects::cluster("one", "first", POD_CIDR, &[cp], &[w1, w2]))
             .await?;
         scenario.ready("first", INSTALL).await?;
 
@@ -136,7 +137,7 @@ async fn the_machines_come_back_and_serve_again(
     }
     scenario.say("every machine is clean and back in the pool");
     scenario
-        .apply(&objects::cluster("one", "second", &[w1], &[cp]))
+        .apply(&objects::cluster("one", "second", POD_CIDR, &[w1], &[cp]))
         .await?;
     scenario.ready("second", INSTALL).await?;
     let client = scenario.cluster_client("second").await?;

@@ -62,11 +62,9 @@ async fn no_object_event_or_log_holds_a_secret_after_an_install_that_succeeds_an
         host["spec"]["ssh"]["credentialsRef"]["name"] = json!("login");
         scenario.apply(&host).await?;
 
-        let mut cluster = objects::cluster(&scenario.name, "good", &["canary-good"], &[]);
-        cluster["spec"]["networking"] = json!({"podCIDR": "10.242.0.0/16"});
+        let cluster = objects::cluster("canary", "good", "10.242.0.0/16", &["canary-good"], &[]);
         scenario.apply(&cluster).await?;
-        let mut cluster = objects::cluster(&scenario.name, "bad", &["canary-bad"], &[]);
-        cluster["spec"]["networking"] = json!({"podCIDR": "10.243.0.0/16"});
+        let mut cluster = objects::cluster("canary", "bad", "10.243.0.0/16", &["canary-bad"], &[]);
         // Nobody listens there.
         cluster["spec"]["artifacts"]["url"] = json!("http://172.30.0.1:7999");
         scenario.apply(&cluster).await?;

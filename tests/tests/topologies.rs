@@ -26,8 +26,7 @@ async fn three_control_planes_stand_behind_one_endpoint_with_stacked_etcd() {
             .collect();
         let _balancer = Lab::endpoint(listen, backends)?;
         let names: Vec<&str> = machines.iter().map(|machine| machine.name()).collect();
-        let mut cluster = objects::cluster("three", "stacked", &names, &[]);
-        cluster["spec"]["networking"] = json!({"podCIDR": POD_CIDR});
+        let mut cluster = objects::cluster("three", "stacked", POD_CIDR, &names, &[]);
         cluster["spec"]["controlPlane"]["endpoint"] = json!({"host": "172.30.0.1", "port": 7001});
         scenario.apply(&cluster).await?;
         scenario.ready("stacked", INSTALL).await?;
@@ -48,8 +47,7 @@ async fn three_control_planes_stand_behind_one_endpoint_with_stacked_etcd() {
 async fn etcd_on_a_machine_of_its_own_serves_the_control_plane() {
     scenario("apart", async |scenario: &Scenario| {
         let machines = scenario.machines(&["etcd", "cp"]).await?;
-        let mut cluster = objects::cluster("apart", "dedicated", &["apart-cp"], &[]);
-        cluster["spec"]["networking"] = json!({"podCIDR": POD_CIDR});
+        let mut cluster = objects::cluster("apart", "dedicated", POD_CIDR, &["apart-cp"], &[]);
         cluster["spec"]["etcd"] = json!({"topology": "Dedicated", "replicas": 1, "hosts": ["apart-etcd"]});
         scenario.apply(&cluster).await?;
         scenario.ready("dedicated", INSTALL).await?;

@@ -10,7 +10,6 @@ use anyhow::{Context, Result};
 use crds::PlaybookRun;
 use jiff::Timestamp;
 use lab::machines::Machine;
-use serde_json::json;
 
 use super::fault::{Fault, Place};
 use super::inject::{self, Aim, Node};
@@ -91,13 +90,13 @@ pub async fn install(
     for fault in faults {
         inject::prepare(scenario, fault, &machines).await?;
     }
-    let mut cluster = objects::cluster(
+    let cluster = objects::cluster(
         &scenario.name,
         CLUSTER,
+        &ground.pod_cidr,
         &[machines[0].name()],
         &[machines[1].name()],
     );
-    cluster["spec"]["networking"] = json!({"podCIDR": ground.pod_cidr});
     let mut course = Course {
         scenario,
         schedule,

@@ -41,10 +41,9 @@ impl<'a> Stage<'a> {
     /// whatever Hosts there are.
     pub async fn set(scenario: &'a Scenario, machines: &[&str], pod_cidr: &str) -> Result<Self> {
         let machines = scenario.machines(machines).await?;
-        let mut wish = objects::cluster(&scenario.name, CLUSTER, &[], &[]);
+        let mut wish = objects::cluster(&scenario.name, CLUSTER, pod_cidr, &[], &[]);
         wish["spec"]["controlPlane"] = json!({"replicas": 1});
         wish["spec"]["workers"] = json!([{"name": WORKERS, "replicas": 0}]);
-        wish["spec"]["networking"] = json!({"podCIDR": pod_cidr});
         let stage = Self {
             scenario,
             machines,

@@ -25,10 +25,10 @@ pub async fn two_for_three(stage: &mut Stage<'_>) -> Result<Seen> {
     let second = second_octet(&stage.wish)?;
     let began = Instant::now();
     for (number, name) in NAMES.iter().enumerate() {
-        let mut wish = objects::cluster(&scenario.name, name, &[], &[]);
+        let pod_cidr = format!("10.{}.0.0/16", second + 10 * (number + 1));
+        let mut wish = objects::cluster(&scenario.name, name, &pod_cidr, &[], &[]);
         wish["spec"]["controlPlane"] = json!({"replicas": 1});
         wish["spec"]["workers"] = json!([{"name": WORKERS, "replicas": 1}]);
-        wish["spec"]["networking"] = json!({"podCIDR": format!("10.{}.0.0/16", second + 10 * (number + 1))});
         scenario.apply(&wish).await?;
     }
     let winner = eventually("one of the two clusters Ready", READY, async || {
