@@ -142,9 +142,10 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, MachineStatus> {
         Hold::Held(host) => Some(*host),
         Hold::Take(_) | Hold::Nothing { .. } => None,
     };
-    let turn = observed.deployment.map_or_else(Turn::first, |deployment| {
-        provisioning::turn(observed.machine, host, deployment, observed.runs, observed.now)
-    });
+    let turn = observed.deployment.map_or_else(
+        || Turn::first(None),
+        |deployment| provisioning::turn(observed.machine, host, deployment, observed.runs, observed.now),
+    );
     let (status, waits_for) = status::of(observed, &hold, &turn);
     // Time alone makes a node that is not seen a missing one.
     let fresh =

@@ -71,11 +71,11 @@ pub enum Turn {
 }
 
 impl Turn {
-    /// The first attempt.
-    pub fn first() -> Self {
+    /// The first attempt. A retry that asked before anything was tried is answered by it.
+    pub fn first(retry: Option<String>) -> Self {
         Turn::Now {
             attempt: 0,
-            retry: None,
+            retry,
             goes_on: None,
         }
     }
@@ -84,15 +84,12 @@ impl Turn {
 /// Decides about the next attempt.
 pub fn turn(tried: &[Tried], policy: &Policy, now: Timestamp) -> Turn {
     let Some(last) = tried.last() else {
-        // What asked before anything was tried is answered by that, and asks for nothing more.
-        return Turn::Now {
-            attempt: 0,
-            retry: policy.retries.first().cloned(),
-            goes_on: None,
-        };
+        return Turn::first(policy.retries.first().cloned());
     };
-    let fresh = |retry: &&String| tried.iter().all(|tried| tried.retry.as_ref() != Some(*retry));
-    let retry = last.asked.iter().chain(&policy.retries).find(fresh).cloned();
+    let unanswered = || {
+        let fresh = |retry: &&String| tried.iter().all(|tried| tried.retry.as_ref() != Some(*retry));
+        last.asked.iter().chain(&policy.retries).find(fresh).cloned()
+    };
     let again = |retry: Option<String>| Turn::Now {
         attempt: last.attempt.saturating_add(1),
         retry,
@@ -111,12 +108,12 @@ pub fn turn(tried: &[Tried], policy: &Policy, now: Timestamp) -> Turn {
             };
         }
         // The pause is over, or nobody would ask.
-        Outcome::Held => return again(retry),
+        Outcome::Held => return again(unanswered()),
         Outcome::Failed(failure) => Some(failure.clone()),
         Outcome::Canceled => None,
     };
-    if retry.is_some() {
-        return again(retry);
+    if let Some(retry) = unanswered() {
+        return again(Some(retry));
     }
     let counted: Vec<&Tried> = tried.iter().filter(|tried| counts(tried, policy)).collect();
     if counted.is_empty() {
