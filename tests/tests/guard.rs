@@ -177,7 +177,7 @@ fn on_a_machine(name: &str, body: impl FnOnce(&Machine) -> Result<()>) -> Result
 }
 
 fn installed(machine: &Machine) -> Result<()> {
-    let program = Invocation::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../hack/guard"))
+    let program = Invocation::new(lab::project::path("hack/guard"))
         .within(Duration::from_secs(300))
         .run()?;
     let place = guard::DIRECTORY;

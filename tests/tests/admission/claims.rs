@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{host, with};
 
-const POLICIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests/admission/host.yaml");
+const POLICIES: &str = "manifests/admission/host.yaml";
 
 struct Hosts {
     api: Api<crds::Host>,
@@ -64,7 +64,8 @@ fn claimed(name: &str) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claimed_host_is_not_deleted_and_the_message_says_how_to_go_on() -> Result<()> {
     let server = ApiServer::shared().await?;
-    server.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", POLICIES])?;
+    let policies = lab::project::path(POLICIES).display().to_string();
+    server.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &policies])?;
     let hosts = Hosts::of(&server, "default");
     hosts.create(claimed("kept")).await?;
     hosts.create(host("spare")).await?;
@@ -108,7 +109,8 @@ async fn a_claimed_host_is_not_deleted_and_the_message_says_how_to_go_on() -> Re
 #[tokio::test(flavor = "multi_thread")]
 async fn a_namespace_that_is_deleted_takes_its_claimed_hosts_with_it() -> Result<()> {
     let server = ApiServer::shared().await?;
-    server.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", POLICIES])?;
+    let policies = lab::project::path(POLICIES).display().to_string();
+    server.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &policies])?;
     let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(server.client());
     let namespace = serde_json::from_value(json!({ "metadata": { "name": "goes" } }))?;
     namespaces.create(&PostParams::default(), &namespace).await?;

@@ -92,7 +92,7 @@ async fn sets_are_scaled_through_the_subresource_and_names_are_short() -> Result
 #[tokio::test(flavor = "multi_thread")]
 async fn the_samples_are_admitted() -> Result<()> {
     let server = ApiServer::shared().await?;
-    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests/samples");
+    let directory = lab::project::path("manifests/samples");
     let mut seen = 0;
     for file in std::fs::read_dir(directory)? {
         let text = std::fs::read_to_string(file?.path())?;
@@ -114,8 +114,8 @@ async fn the_samples_are_admitted() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_is_installed_with_one_command_and_no_right_is_a_wildcard() -> Result<()> {
     let server = ApiServer::shared().await?;
-    let manifests = concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests");
-    let apply = ["apply", "--server-side", "--force-conflicts", "-k", manifests];
+    let manifests = lab::project::path("manifests").display().to_string();
+    let apply = ["apply", "--server-side", "--force-conflicts", "-k", &manifests];
     server.kubectl(&apply)?;
     let again = server.kubectl(&apply)?;
     ensure!(

@@ -1,6 +1,5 @@
 //! What the policies in manifests/admission refuse: installed as an administrator does it.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -14,7 +13,7 @@ use super::{deployment, with};
 /// The API server with the policies; they take hold a moment after they are there.
 async fn guarded() -> Result<(ApiServer, Api<ClusterDeployment>)> {
     let server = ApiServer::shared().await?;
-    let policies = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests/admission");
+    let policies = lab::project::path("manifests/admission");
     server.kubectl(&[
         "apply",
         "--server-side",
