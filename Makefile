@@ -32,6 +32,11 @@ faults: ## Hit installs with every fault in every step: make faults SEED=n (over
 lifecycle: ## Grow, shrink, break and repair real clusters: make lifecycle ARGS='--scenario grow' (under an hour)
 	@hack/lifecycle $(ARGS)
 
+MINUTES ?= 10
+.PHONY: chaos
+chaos: ## Hit and change a cluster at random for some minutes, then heal all: make chaos MINUTES=10 SEED=n
+	@hack/chaos --seed $(SEED) --minutes $(MINUTES) $(ARGS)
+
 .PHONY: lab-up
 lab-up: ## Start the lab: metadata cluster, artifact bundle, operator
 	@$(LAB) up

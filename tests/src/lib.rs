@@ -2,6 +2,7 @@
 
 pub mod api_server;
 pub mod audit;
+pub mod chaos;
 pub mod client;
 pub mod eventually;
 pub mod faults;
@@ -9,6 +10,7 @@ pub mod lifecycle;
 pub mod objects;
 pub mod operator;
 pub mod operator_process;
+pub mod pod_network;
 pub mod report;
 pub mod rights;
 pub mod scenario;

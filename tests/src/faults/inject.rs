@@ -11,8 +11,8 @@ use crds::step::Intent;
 use crds::{ClusterDeployment, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
-use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::{Client, ResourceExt};
 use lab::machines::Machine;
 use lab::processes::Identity;
 use nix::sys::signal::Signal;
@@ -23,7 +23,8 @@ use super::fault::{Fault, Place};
 use super::schedule::Schedule;
 use crate::scenario::Scenario;
 
-pub use metadata::{Node, administrator, keep_operators, keep_to, start_node};
+pub use machine::{cable, pull};
+pub use metadata::{Node, administrator, delete_operator, delete_pod, keep_operators, keep_to, start_node};
 
 /// What will be hit.
 pub struct Aim {
@@ -96,24 +97,17 @@ pub async fn prepare(scenario: &Scenario, fault: Fault, machines: &[Machine]) ->
 /// Looks up what the fault hits.
 pub async fn aim(scenario: &Scenario, fault: Fault, run: &str, machine: &Machine) -> Result<Aim> {
     let target = match fault {
-        Fault::PodKilled => {
-            let pod = pod_of(scenario, run).await?;
-            let processes = lab::processes::of_pod(&pod.uid().unwrap_or_default(), "executor");
-            if processes.is_empty() {
-                bail!("the Pod of run {run} has no process of the executor");
-            }
-            Target::Processes(processes)
-        }
+        Fault::PodKilled => Target::Processes(executor(scenario, run).await?),
         Fault::PodDeleted => Target::Pod(pod_of(scenario, run).await?.name_any()),
         Fault::NodeLost => Target::Node(Node::LOSSY),
         Fault::OperatorKilled | Fault::OperatorStopped => {
-            let (pod, holder) = metadata::leader(&scenario.client).await?;
-            let processes = lab::processes::of_pod(&pod.uid().unwrap_or_default(), "operator");
-            if processes.is_empty() {
-                bail!("Pod {} has no process of the operator", pod.name_any());
-            }
+            let Leader {
+                pod,
+                holder,
+                processes,
+            } = Leader::find(&scenario.client).await?;
             Target::Leader {
-                pod: pod.name_any(),
+                pod,
                 holder,
                 processes,
             }
@@ -283,7 +277,43 @@ pub fn machine_of(machines: &[Machine], intent: Intent) -> Option<&Machine> {
     machines.get(usize::from(intent == Intent::Join))
 }
 
-async fn pod_of(scenario: &Scenario, run: &str) -> Result<Pod> {
+/// The operator that leads.
+pub struct Leader {
+    /// Its Pod.
+    pub pod: String,
+    /// The name that it leads under.
+    pub holder: String,
+    /// Its processes.
+    pub processes: Vec<Identity>,
+}
+
+impl Leader {
+    /// The one that leads now.
+    pub async fn find(client: &Client) -> Result<Self> {
+        let (pod, holder) = metadata::leader(client).await?;
+        Ok(Self {
+            processes: processes(&pod, "operator")?,
+            pod: pod.name_any(),
+            holder,
+        })
+    }
+}
+
+/// The processes of the executor of a run under way.
+pub async fn executor(scenario: &Scenario, run: &str) -> Result<Vec<Identity>> {
+    processes(&pod_of(scenario, run).await?, "executor")
+}
+
+fn processes(pod: &Pod, program: &str) -> Result<Vec<Identity>> {
+    let processes = lab::processes::of_pod(&pod.uid().unwrap_or_default(), program);
+    if processes.is_empty() {
+        bail!("Pod {} has no process of the {program}", pod.name_any());
+    }
+    Ok(processes)
+}
+
+/// The Pod of a run under way.
+pub async fn pod_of(scenario: &Scenario, run: &str) -> Result<Pod> {
     let of_run = kube::api::ListParams::default().labels(&format!("{}={run}", crds::names::label::RUN));
     let pods = scenario.api::<Pod>().list(&of_run).await?;
     let running = pods
@@ -293,6 +323,7 @@ async fn pod_of(scenario: &Scenario, run: &str) -> Result<Pod> {
     running.with_context(|| format!("run {run} has no Pod"))
 }
 
-fn all(processes: &[Identity], signal: Signal) -> Result<()> {
+/// Sends a signal to all of them.
+pub fn all(processes: &[Identity], signal: Signal) -> Result<()> {
     processes.iter().try_for_each(|process| process.signal(signal))
 }

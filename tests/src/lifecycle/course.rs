@@ -134,7 +134,7 @@ impl Course {
                         return Err(error);
                     }
                 }
-                Ok(())
+                stage.connected().await
             })
             .await;
             let Err(error) = ended else {

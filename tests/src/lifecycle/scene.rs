@@ -11,6 +11,8 @@ mod losses;
 mod race;
 mod workers;
 
+pub use losses::remediate;
+
 use std::time::{Duration, Instant};
 
 use anyhow::Result;

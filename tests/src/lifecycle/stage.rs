@@ -15,7 +15,7 @@ use tokio::task::block_in_place;
 
 use crate::eventually::{Look, eventually};
 use crate::scenario::Scenario;
-use crate::{objects, workload};
+use crate::{objects, pod_network, workload};
 
 /// The cluster's name.
 pub const CLUSTER: &str = "c";
@@ -25,6 +25,9 @@ pub const WORKERS: &str = "general";
 pub const READY: Duration = Duration::from_secs(420);
 /// A Host is cleaned, probed, and back in the pool.
 pub const POOL: Duration = Duration::from_secs(180);
+
+/// Also of a node whose DNS server has just been lost.
+const POD_NETWORK: Duration = Duration::from_secs(120);
 
 /// A cluster in a scenario.
 pub struct Stage<'a> {
@@ -78,6 +81,14 @@ impl<'a> Stage<'a> {
         let nodes = workload::nodes_ready(&client, nodes, READY).await?;
         self.scenario.ready(CLUSTER, READY).await?;
         Ok(nodes)
+    }
+
+    /// Waits until the Pods of every Ready node reach each other and DNS, if the cluster is still there.
+    pub async fn connected(&self) -> Result<()> {
+        match self.scenario.api::<ClusterDeployment>().get_opt(CLUSTER).await? {
+            Some(_) => pod_network::connected(&self.client().await?, None, POD_NETWORK).await,
+            None => Ok(()),
+        }
     }
 
     /// A client of the cluster.

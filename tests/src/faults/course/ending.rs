@@ -18,10 +18,11 @@ use crate::faults::grip::Grip;
 use crate::faults::sight::{Trail, View};
 use crate::faults::verdict::{self, Hit, Install, Verdict};
 use crate::scenario::Scenario;
-use crate::workload;
+use crate::{pod_network, workload};
 
 const READY: Duration = Duration::from_secs(300);
 const POOL: Duration = Duration::from_secs(120);
+const POD_NETWORK: Duration = Duration::from_secs(120);
 /// How old a status may be: an executor writes one a second.
 const LAG: Duration = Duration::from_millis(1500);
 /// Hosts are quiet this long after a cancel.
@@ -74,7 +75,7 @@ impl Course<'_> {
         self.scenario.ready(CLUSTER, READY).await?;
         let client = self.scenario.cluster_client(CLUSTER).await?;
         workload::nodes_ready(&client, self.machines.len(), Duration::from_secs(60)).await?;
-        Ok(())
+        pod_network::connected(&client, None, POD_NETWORK).await
     }
 
     async fn pool_is_whole(&self) -> Result<()> {
