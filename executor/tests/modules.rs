@@ -49,6 +49,11 @@ mod scripts {
     }
 
     #[test]
+    fn a_service_or_pod_address_without_an_endpoint_is_rejected_on_the_node() {
+        play("bridge_rejects.py");
+    }
+
+    #[test]
     fn kubeadms_error_stands_before_all_else_that_it_says() {
         play("kubeadm_complaint.py");
     }
