@@ -12,6 +12,7 @@ description:
   - The bridge plugin gives Pods addresses of the node's own range. The whole Pod range is routed on-link over the machine's
     interface, and each machine answers ARP for its own Pods, so that a node that joins changes nothing on the others.
   - A systemd unit makes route, ARP settings and masquerading again at each boot.
+  - Another one, the guard's, puts back within seconds what is taken away while the machine runs. Not where no guard is.
 options:
   node_name:
     description: Name of this machine's Node.
@@ -37,7 +38,7 @@ import ipaddress
 import json
 import os
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import api, files, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import api, files, networkd, pod_network, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import run
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
@@ -147,9 +148,12 @@ def work(call) -> dict:
     ):
         if files.write(file, content, mode, check):
             changed.append(file)
+    changed += networkd.restart_if_older(NETWORKD_FILE, check)
     if units.ensure(UNIT, restart=bool(changed), check=check):
         changed.append(UNIT)
     # Last: with this file the node becomes Ready.
     if files.write(CONFIGURATION, conflist(own), 0o644, check):
         changed.append(CONFIGURATION)
+    kept = {CONFIGURATION: conflist(own)}
+    changed += pod_network.keep(pod_network.wanted(interface, params["pod_cidr"], own, SCRIPT, kept), check)
     return {"changed": bool(changed), "written": changed, "pod_cidr": own, "interface": interface}
