@@ -7,8 +7,8 @@ mod scripts {
     use std::process::Command;
     use std::{env, fs};
 
-    /// Plays one script of `modules/`; it ends well or says what is wrong.
-    fn play(script: &str) {
+    /// Plays one script of `modules/`; it ends well or says what is wrong. Gives the directory that it was given.
+    fn play(script: &str) -> tempfile::TempDir {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let place = tempfile::tempdir().unwrap();
         let output = Command::new("python3")
@@ -26,6 +26,7 @@ mod scripts {
         );
         println!("{said}");
         assert!(output.status.success(), "{script}: {said}");
+        place
     }
 
     /// Where etcd's programs are: of the newest version that was built.
@@ -61,6 +62,16 @@ mod scripts {
     #[test]
     fn an_import_that_fails_leaves_no_lock_in_containerd() {
         play("images_import.py");
+    }
+
+    #[test]
+    fn networkd_learns_what_was_written_and_the_guard_is_told_what_to_keep_until_a_reset_begins() {
+        let place = play("pod_network.py");
+        let text = fs::read(place.path().join("wanted.json")).unwrap();
+        let wanted: guard::network::Wanted = serde_json::from_slice(&text).unwrap();
+        assert_eq!(wanted.pods.to_string(), "10.220.0.0/16");
+        assert_eq!(wanted.gateway.to_string(), "10.220.3.1/24");
+        assert_eq!((wanted.protocol, wanted.sysctl.len(), wanted.files.len()), (77, 4, 1));
     }
 
     #[test]

@@ -1,18 +1,20 @@
-//! The command line of `begin`, `end` and `read`.
+//! The command line of `begin`, `end`, `read` and `watch`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use guard::Fence;
 use guard::fence::Standing;
+use guard::network::WANTED;
 use guard::patience::Patience;
 
 use crate::failure::Failure;
 
 const USAGE: &str = "guard begin --epoch E --token T --cluster C --host H --run NAMESPACE/NAME --attempt N \
     --steps A,B,C [--wait-seconds 45] [--kill-after-seconds 10] | guard end --epoch E --token T \
-    [--wait-seconds 20] [--kill-after-seconds 10] | guard read";
+    [--wait-seconds 20] [--kill-after-seconds 10] | guard read | guard watch [--wanted FILE]";
 
 /// What is asked.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,6 +22,7 @@ pub enum Verb {
     Begin(Begin),
     End(End),
     Read,
+    Watch(Watch),
 }
 
 /// A run that wants the machine.
@@ -35,6 +38,13 @@ pub struct Begin {
 pub struct End {
     pub fence: Fence,
     pub patience: Patience,
+}
+
+/// A machine's Pod network that is kept as it was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Watch {
+    /// The file that says what is wanted.
+    pub wanted: PathBuf,
 }
 
 /// Reads the arguments after the program's name.
@@ -62,6 +72,9 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Verb, Failure> {
             patience: options.patience(20)?,
         }),
         "read" => Verb::Read,
+        "watch" => Verb::Watch(Watch {
+            wanted: options.path("--wanted", WANTED)?,
+        }),
         other => return Err(wrong(&format!("there is no {other:?}"))),
     };
     match options.0.first_key_value() {
@@ -120,6 +133,15 @@ impl Options {
             return Err(wrong(&format!("{name} is not a name")));
         }
         Ok(text)
+    }
+
+    fn path(&mut self, name: &str, default: &str) -> Result<PathBuf, Failure> {
+        let path = PathBuf::from(self.0.remove(name).unwrap_or_else(|| default.to_owned()));
+        if path.is_absolute() {
+            Ok(path)
+        } else {
+            Err(wrong(&format!("{name} is not a path from the root")))
+        }
     }
 
     fn number(&mut self, name: &str, default: Option<i64>) -> Result<i64, Failure> {
@@ -195,12 +217,24 @@ mod tests {
     }
 
     #[test]
+    fn a_watch_knows_where_the_step_writes_what_is_wanted() {
+        let wanted = |line| match parsed(line) {
+            Ok(Verb::Watch(watch)) => watch.wanted,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(wanted("watch"), PathBuf::from("/etc/clusterwright/network.json"));
+        assert_eq!(wanted("watch --wanted /tmp/w.json"), PathBuf::from("/tmp/w.json"));
+    }
+
+    #[test]
     fn what_is_not_meant_is_refused() {
         for line in [
             "",
             "start",
             "read --epoch",
             "read --epoch 1",
+            "watch --wanted network.json",
+            "watch --epoch 1",
             "end --epoch 1",
             "end --epoch -1 --token 1",
             "end --epoch 1 --token x",

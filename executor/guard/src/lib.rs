@@ -6,7 +6,9 @@
 
 pub mod at_work;
 pub mod fence;
+pub mod network;
 pub mod oracle;
+pub mod pace;
 pub mod patience;
 pub mod record;
 pub mod unclear;

@@ -1,4 +1,5 @@
-//! The guard on a machine. Called by the name of a step's link it is a shell; by its own name it begins and ends runs.
+//! The guard on a machine. Called by the name of a step's link it is a shell; by its own name it begins and ends runs,
+//! and keeps the Pod network.
 
 mod arguments;
 mod begin;
@@ -11,6 +12,7 @@ mod processes;
 mod scope;
 mod shell;
 mod state;
+mod watch;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -48,6 +50,7 @@ fn work(name: &Path, arguments: Vec<OsString>) -> Result<u8, Failure> {
             || Ok("{}".to_owned()),
             |highest| serde_json::to_string(&highest).map_err(Failure::json),
         )?,
+        Verb::Watch(asked) => return watch::watch(&directory, &asked),
     };
     // The work is done, whether or not anybody waits for the answer.
     let _ = writeln!(std::io::stdout(), "{answer}");

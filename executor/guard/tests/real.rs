@@ -22,3 +22,6 @@ mod races;
 #[cfg(test)]
 #[path = "real/state.rs"]
 mod state;
+#[cfg(test)]
+#[path = "real/watching.rs"]
+mod watching;

@@ -17,6 +17,8 @@ KUBEADM = f"{HOME}/kubeadm.json"
 ETCD = f"{HOME}/etcd.json"
 LOAD_BALANCER = f"{HOME}/load-balancer/balancer.json"
 REBOOT = f"{HOME}/reboot.json"
+# What the guard keeps of the Pod network.
+NETWORK = f"{HOME}/network.json"
 
 
 def read(path: str) -> dict:

@@ -13,6 +13,7 @@ description:
     interface, and each machine answers ARP for its own Pods, so that a node that joins changes nothing on the others.
   - What is addressed to Services or Pods and leads to no endpoint is rejected on this node; it never leaves by the default route.
   - A systemd unit makes the route, ARP settings and packet rules again at each boot.
+  - Another one, the guard's, puts back within seconds what is taken away while the machine runs. Not where no guard is.
 options:
   node_name:
     description: Name of this machine's Node.
@@ -42,7 +43,7 @@ import ipaddress
 import json
 import os
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import api, files, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import api, files, networkd, pod_network, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, run
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
@@ -206,11 +207,14 @@ def work(call) -> dict:
     ):
         if files.write(file, content, mode, check):
             changed.append(file)
+    changed += networkd.restart_if_older(NETWORKD_FILE, check)
     changed += drift(interface, params["pod_cidr"], own, services)
     if units.ensure(UNIT, restart=bool(changed), check=check):
         changed.append(UNIT)
     # Last: with this file the node becomes Ready.
     if files.write(CONFIGURATION, conflist(own), 0o644, check):
         changed.append(CONFIGURATION)
+    kept = {CONFIGURATION: conflist(own)}
+    changed += pod_network.keep(pod_network.wanted(interface, params["pod_cidr"], own, SCRIPT, kept), check)
     said = f"differs from what is wanted: {', '.join(changed)}" if check and changed else ""
     return {"changed": bool(changed), "written": changed, "pod_cidr": own, "interface": interface, "msg": said}

@@ -20,7 +20,7 @@ import os
 import signal
 import time
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import files, host_file, leftovers, membership, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import files, host_file, leftovers, membership, pod_network, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
@@ -187,6 +187,7 @@ def work(call) -> dict:
     if call.check_mode:
         return {"changed": bool(before), "msg": f"would remove: {', '.join(before)}"}
     if before:
+        pod_network.stop()
         stop_services()
         kill_processes()
         unmount()
