@@ -74,6 +74,11 @@ mod scripts {
     }
 
     #[test]
+    fn preflight_finds_what_would_undo_the_steps_and_reservations_follow_the_machines_size() {
+        play("preflight_host.py");
+    }
+
+    #[test]
     fn etcd_grows_from_one_to_three_and_back_under_a_writer_and_takes_up_what_was_cut_short() {
         play("etcd_members.py");
     }

@@ -15,6 +15,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle impor
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import find
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import error, warning
+from ansible_collections.clusterwright.cluster.plugins.module_utils.host_findings import drop_ins, firewall, sysctl, zram
 from ansible_collections.clusterwright.cluster.plugins.module_utils.network_findings import endpoint, neighbours, networks
 
 TESTED = {("debian", "12")}
@@ -155,7 +156,7 @@ def artifacts(params: dict) -> list:
     return []
 
 
-CHECKS = (distribution, hardware, kernel, clock, remains, container_runtime, networks, neighbours, endpoint, artifacts)
+CHECKS = (distribution, hardware, kernel, clock, remains, container_runtime, drop_ins, sysctl, zram, firewall, networks, neighbours, endpoint, artifacts)
 
 
 def all_findings(params: dict) -> list:
