@@ -75,6 +75,26 @@ mod scripts {
     }
 
     #[test]
+    fn a_reset_deletes_nothing_below_a_mount_or_behind_a_link_that_was_not_recorded() {
+        play("reset_mounts.py");
+    }
+
+    #[test]
+    fn another_container_runtime_is_refused_and_kept_and_a_machine_whose_pods_run_is_not_clean() {
+        play("foreign_runtime.py");
+    }
+
+    #[test]
+    fn a_reset_leaves_nothing_of_a_network_plugin_and_preflight_accepts_its_own_clusters_routes() {
+        play("network_remains.py");
+    }
+
+    #[test]
+    fn preflight_finds_what_would_undo_the_steps_and_reservations_follow_the_machines_size() {
+        play("preflight_host.py");
+    }
+
+    #[test]
     fn etcd_grows_from_one_to_three_and_back_under_a_writer_and_takes_up_what_was_cut_short() {
         play("etcd_members.py");
     }

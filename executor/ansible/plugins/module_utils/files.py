@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
@@ -56,14 +55,11 @@ def write_all(wanted: list, check: bool = False, mode: int = 0o644) -> list:
 
 
 def remove(path: str, check: bool = False) -> bool:
-    """Removes a file, a link or a whole directory. True when there was one."""
+    """Removes a file or a link. True when there was one."""
     if not os.path.lexists(path):
         return False
     if not check:
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            os.unlink(path)
+        os.unlink(path)
     return True
 
 

@@ -10,11 +10,12 @@ import re
 import shutil
 import time
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import leftovers, machine, membership
+from ansible_collections.clusterwright.cluster.plugins.module_utils import leftovers, machine, membership, runtime
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import find
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import error, warning
+from ansible_collections.clusterwright.cluster.plugins.module_utils.host_findings import drop_ins, firewall, sysctl, zram
 from ansible_collections.clusterwright.cluster.plugins.module_utils.network_findings import endpoint, neighbours, networks
 
 TESTED = {("debian", "12")}
@@ -123,6 +124,17 @@ def remains(params: dict) -> list:
     return found
 
 
+def container_runtime(params: dict) -> list:
+    """Docker or a distribution's containerd: its containers would lose their runtime to ours."""
+    if not {"control-plane", "worker"}.intersection(params["roles"]):
+        return []
+    found = runtime.foreign()
+    if not found:
+        return []
+    kind = warning if runtime.taken_over() else error
+    return [kind("container-runtime", runtime.what_to_do(found))]
+
+
 def listening() -> set:
     """TCP ports that something listens on."""
     ports = set()
@@ -144,7 +156,7 @@ def artifacts(params: dict) -> list:
     return []
 
 
-CHECKS = (distribution, hardware, kernel, clock, remains, networks, neighbours, endpoint, artifacts)
+CHECKS = (distribution, hardware, kernel, clock, remains, container_runtime, drop_ins, sysctl, zram, firewall, networks, neighbours, endpoint, artifacts)
 
 
 def all_findings(params: dict) -> list:

@@ -6,24 +6,22 @@ from __future__ import annotations
 
 import os
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import membership
+from ansible_collections.clusterwright.cluster.plugins.module_utils import (
+    bpf,
+    links,
+    membership,
+    mounts,
+    packet_filter,
+    processes,
+    roots,
+    routing,
+    runtime,
+)
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, find
 from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import text
 
-# Ours and kubeadm's. They may be mount points, so a directory that is there but empty is clean.
-STATE_DIRECTORIES = (
-    "/etc/kubernetes",
-    "/var/lib/kubelet",
-    "/var/lib/etcd",
-    "/etc/etcd",
-    "/etc/cni/net.d",
-    "/var/lib/cni",
-    "/var/log/pods",
-    "/var/log/containers",
-    "/run/kubernetes",
-    "/var/cache/clusterwright",
-)
-RUNTIME_DIRECTORIES = ("/var/lib/containerd", "/run/containerd", "/etc/containerd", "/opt/cni/bin")
+# For the modules that make such routes.
+ROUTE_PROTOCOL = routing.ROUTE_PROTOCOL
 UNITS = (
     "kubelet.service",
     "etcd.service",
@@ -34,8 +32,9 @@ UNITS = (
     "clusterwright-haproxy.service",
 )
 UNIT_DIRECTORY = "/etc/systemd/system"
+# What tells whose the machine is, and so what a reset may remove: the last that goes.
+MEMORY = (membership.CLUSTER, membership.ROOTS)
 FILES = (
-    membership.CLUSTER,
     membership.ARTIFACTS,
     membership.KUBEADM,
     membership.ETCD,
@@ -46,101 +45,45 @@ FILES = (
     "/etc/systemd/networkd.conf.d/90-clusterwright.conf",
     "/usr/local/sbin/clusterwright-network",
     "/usr/local/sbin/clusterwright-check-endpoint",
+    # Cilium's.
+    "/etc/sysctl.d/99-zzz-override_cilium.conf",
 )
-INTERFACES = ("cni0", "flannel.1", "flannel-v6.1", "kube-ipvs0", "nodelocaldns", "vxlan.calico", "cilium_host", "cilium_net")
-PROCESSES = (
-    "kubelet",
-    "kube-apiserver",
-    "kube-controller",
-    "kube-scheduler",
-    "kube-proxy",
-    "etcd",
-    "containerd-shim",
-)
-NFT_TABLES = (("ip", "kube-proxy"), ("ip6", "kube-proxy"), ("ip", "clusterwright"))
-# Routes of ours carry a protocol number of their own, so that they are found again.
-ROUTE_PROTOCOL = "77"
 HOSTS_BEGIN = "# clusterwright: begin"
 HOSTS_END = "# clusterwright: end"
-MOUNT_PREFIXES = ("/var/lib/kubelet/", "/run/containerd/", "/var/lib/containerd/", "/run/netns/cni-")
-
-
-def own_runtime() -> bool:
-    """Whether a container runtime here is ours, and not one that the distribution or an administrator installed."""
-    return not os.path.exists("/usr/bin/containerd")
-
-
-def filled(directory: str) -> bool:
-    """Whether anything is in the directory."""
-    try:
-        with os.scandir(directory) as entries:
-            return any(entry.name != "lost+found" for entry in entries)
-    except OSError:
-        return False
+# Of a runtime that has other users, only what is Kubernetes'.
+SHARED_RUNTIME = ("/run/containerd/io.containerd.runtime.v2.task/k8s.io", "/run/containerd/io.containerd.grpc.v1.cri")
+NAMESPACES = "/run/netns/cni-"
 
 
 def directories() -> list:
-    wanted = STATE_DIRECTORIES + (RUNTIME_DIRECTORIES if own_runtime() else ())
-    return [directory for directory in wanted if filled(directory)]
+    """The roots with anything in them."""
+    wanted = roots.STATE + (roots.RUNTIME if runtime.own() else ())
+    return [root for root in map(roots.Root, wanted) if root.filled()]
 
 
 def units() -> list:
-    known = [unit for unit in UNITS if unit != "containerd.service" or own_runtime()]
+    """Units that a cluster put here; a runtime's only when we wrote it."""
+    known = [unit for unit in UNITS if unit != runtime.UNIT or runtime.ours(runtime.UNIT_FILE)]
     return [unit for unit in known if os.path.lexists(f"{UNIT_DIRECTORY}/{unit}")]
 
 
-def processes() -> dict:
-    """Pids by the name of programs that only a cluster runs."""
-    found: dict = {}
-    programs = PROCESSES if own_runtime() else tuple(name for name in PROCESSES if name != "containerd-shim")
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        name = text(f"/proc/{pid}/comm")
-        for wanted in programs:
-            # The kernel cuts names at 15 characters.
-            if name and name == wanted[:15]:
-                found.setdefault(wanted, []).append(int(pid))
-    return found
+def mounted() -> list:
+    """Mounts below our directories, in the order in which they can be unmounted."""
+    shared = () if runtime.own() else SHARED_RUNTIME
+    wanted = [root.real for root in map(roots.Root, roots.STATE + (() if shared else roots.RUNTIME)) if root.ours]
+    found = {mount: None for place in [*wanted, *shared] for mount in mounts.below(place)}
+    return [*found, *(mount for mount in mounts.table() if mount.point.startswith(NAMESPACES))]
 
 
-def interfaces() -> list:
-    names = os.listdir("/sys/class/net")
-    return [name for name in names if name in INTERFACES or name.startswith(("cali", "lxc_"))]
-
-
-def mounts() -> list:
-    """Mounts below our directories, innermost first."""
-    points = [line.split()[1] for line in text("/proc/self/mounts").splitlines() if len(line.split()) > 1]
-    return sorted((point for point in points if point.startswith(MOUNT_PREFIXES)), key=len, reverse=True)
-
-
-def nft_tables() -> list:
-    """(family, name) of tables of kube-proxy's and ours."""
-    if not find("nft"):
-        return []
-    lines = attempt("nft", "list", "tables").out.splitlines()
-    return [(family, name) for family, name in NFT_TABLES if f"table {family} {name}" in lines]
-
-
-def iptables_chains() -> list:
-    """(command, table, chain) of kube-proxy's and the kubelet's chains."""
+def loops() -> list:
+    """(device, file) of block devices made of files in our directories, which block volumes are."""
+    places = tuple(f"{root.real}/" for root in map(roots.Root, roots.STATE) if root.ours)
     found = []
-    for command in ("iptables", "ip6tables"):
-        if not find(f"{command}-save"):
-            continue
-        table = ""
-        for line in attempt(f"{command}-save").out.splitlines():
-            if line.startswith("*"):
-                table = line[1:].strip()
-            elif line.startswith((":KUBE-", ":CNI-")):
-                found.append((command, table, line[1:].split()[0]))
+    for name in sorted(os.listdir("/sys/block")) if os.path.isdir("/sys/block") else []:
+        file = text(f"/sys/block/{name}/loop/backing_file")
+        if file.startswith(places):
+            found.append((f"/dev/{name}", file))
     return found
-
-
-def routes() -> list:
-    """Routes that the network step added."""
-    if not find("ip"):
-        return []
-    return [line.split()[0] for line in attempt("ip", "-4", "route", "show", "proto", ROUTE_PROTOCOL).out.splitlines() if line]
 
 
 def virtual_addresses() -> list:
@@ -161,19 +104,15 @@ def pod_namespaces() -> list:
         return []
 
 
-def find_all() -> list:
-    """Every leftover, as sentences' parts: what it is and its name."""
-    found = [f"directory {path}" for path in directories()]
-    found += [f"file {path}" for path in FILES if os.path.lexists(path)]
+def find_all(memory: bool = True) -> list:
+    """Every leftover, as sentences' parts: what it is and its name. Mounts come first: they are why a directory could not be removed."""
+    found = [f"mount {mount.point} ({mount.kind})" for mount in mounted()[:8]]
+    found += [root.describe() for root in directories()]
+    found += [f"file {path}" for path in (MEMORY if memory else ()) + FILES if os.path.lexists(path)]
     found += [f"unit {unit}" for unit in units()]
-    found += [f"process {name} ({', '.join(map(str, pids[:4]))})" for name, pids in sorted(processes().items())]
-    found += [f"interface {name}" for name in interfaces()]
-    found += [f"mount {point}" for point in mounts()[:8]]
-    found += [f"nft table {family} {name}" for family, name in nft_tables()]
-    chains = iptables_chains()
-    if chains:
-        found.append(f"iptables chains KUBE-* ({len(chains)})")
-    found += [f"route {route}" for route in routes()]
+    found += [f"process {name} ({', '.join(map(str, pids[:4]))})" for name, pids in sorted(processes.find().items())]
+    found += [f"loop device {device} ({file})" for device, file in loops()[:8]]
+    found += links.find() + routing.find() + packet_filter.find() + bpf.find()
     found += [f"address {address}" for address, _interface in virtual_addresses()]
     found += [f"network namespace {name}" for name in pod_namespaces()[:8]]
     if HOSTS_BEGIN in text("/etc/hosts"):

@@ -8,6 +8,7 @@ import os
 import platform
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
+from ansible_collections.clusterwright.cluster.plugins.module_utils.reservations import reserved
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 CAP_SYS_RESOURCE = 24
@@ -53,6 +54,22 @@ def has_capability(bit: int) -> bool:
     for line in text("/proc/self/status").splitlines():
         if line.startswith("CapBnd:"):
             return bool(int(line.split()[1], 16) >> bit & 1)
+    return True
+
+
+def may_lower_oom_score() -> bool:
+    """Whether a service here may be made less likely to be killed for memory; a unit that asks for it in vain does not start. The
+    capability alone does not say it: in a container's own user namespace it counts for nothing."""
+    if not has_capability(CAP_SYS_RESOURCE):
+        return False
+    own = "/proc/self/oom_score_adj"
+    before = text(own, "0")
+    try:
+        for value in ("-999", before):
+            with open(own, "w", encoding="ascii") as target:
+                target.write(value)
+    except OSError:
+        return False
     return True
 
 
@@ -109,13 +126,15 @@ def relaxations() -> dict:
         "container": kind,
         "cgroup_version": version,
         "cgroup_driver": "cgroupfs" if kind and version == 1 else "systemd",
-        "may_lower_oom_score": has_capability(CAP_SYS_RESOURCE),
+        "may_lower_oom_score": may_lower_oom_score(),
         "may_set_conntrack": os.access(CONNTRACK_MAX, os.W_OK) if os.path.exists(CONNTRACK_MAX) else not kind,
         # Looked at before the prepare step may load the module, so it only tells something of a container.
         "bridge_netfilter": not kind or os.path.exists(BRIDGE_NETFILTER),
         # Of a container it is the host's, and only the host can turn it off.
         "swap": bool(kind and swaps()),
         "architecture": architecture(),
+        "reserved": reserved(memory_mib(), os.cpu_count() or 1, etcd=False),
+        "reserved_beside_etcd": reserved(memory_mib(), os.cpu_count() or 1, etcd=True),
     }
 
 

@@ -12,6 +12,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.failure impo
 
 HOME = "/etc/clusterwright"
 CLUSTER = f"{HOME}/cluster.json"
+ROOTS = f"{HOME}/roots.json"
 ARTIFACTS = f"{HOME}/artifacts.json"
 KUBEADM = f"{HOME}/kubeadm.json"
 ETCD = f"{HOME}/etcd.json"

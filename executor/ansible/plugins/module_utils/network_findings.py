@@ -7,7 +7,7 @@ from __future__ import annotations
 import ipaddress
 import json
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import arp, leftovers, membership
+from ansible_collections.clusterwright.cluster.plugins.module_utils import arp, links, membership, routing
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import error
 
@@ -23,14 +23,16 @@ def networks(params: dict) -> list:
             found.append(error("cidr-invalid", f"{name} {params[name]}: {problem}"))
             return found
     labels = {"pod_cidr": "the Pods' range", "service_cidr": "the Services' range"}
+    own = [network for networks_ in wanted.values() for network in networks_] if membership.belongs_to(params["identity"]) else []
+    present = present_networks(own)
     pairs = [(labels[name], network) for name, networks_ in wanted.items() for network in networks_]
     for number, (label, network) in enumerate(pairs):
         for other_label, other in pairs[number + 1:]:
             if network.version == other.version and network.overlaps(other):
                 found.append(error("cidr-overlap", f"{label} {network} overlaps {other_label} {other}"))
-        for where, present in present_networks():
-            if network.version == present.version and network.overlaps(present):
-                found.append(error("cidr-overlap", f"{label} {network} overlaps {present} ({where}): choose another range"))
+        for where, other in present:
+            if network.version == other.version and network.overlaps(other):
+                found.append(error("cidr-overlap", f"{label} {network} overlaps {other} ({where}): choose another range"))
     if params["ip"] and params["ip"] not in addresses():
         found.append(error("address", f"no interface has the address {params['ip']}: correct internalAddress of the Host"))
     return found
@@ -111,29 +113,22 @@ def addresses() -> set:
     return {info["local"] for link in interfaces() for info in link.get("addr_info", []) if "local" in info}
 
 
-def present_networks() -> list:
-    """(where, network) this machine reaches directly or by a route, other than the default and what is ours."""
+def present_networks(own: list) -> list:
+    """(where, network) this machine reaches directly or by a route, other than the default and what a cluster's network added. `own`:
+    the ranges of the cluster that the machine belongs to already, into which its plugin adds routes over whatever interface."""
     found = []
     for link in interfaces():
-        if link.get("ifname") in leftovers.INTERFACES:
+        if links.of_cluster(link.get("ifname", "")):
             continue
         for info in link.get("addr_info", []):
             if info.get("scope") == "global" and "local" in info:
                 network = ipaddress.ip_interface(f"{info['local']}/{info['prefixlen']}").network
                 found.append((f"interface {link['ifname']}", network))
     known = {network for _where, network in found}
-    output = attempt("ip", "-json", "-4", "route", "show")
-    try:
-        routes = json.loads(output.out) if output.ok else []
-    except ValueError:
-        routes = []
-    for route in routes:
-        destination = route.get("dst", "default")
-        if destination == "default" or route.get("dev") in leftovers.INTERFACES:
+    for route in routing.shown("-4", "route", "show"):
+        network = routing.destination(route)
+        if network is None or network in known or routing.of_cluster(route, own):
             continue
-        if str(route.get("protocol")) == leftovers.ROUTE_PROTOCOL:
-            continue
-        network = ipaddress.ip_network(destination, strict=False)
-        if network not in known:
-            found.append((f"route by {route.get('dev')}", network))
+        where = f"route by {route['dev']}" if "dev" in route else f"{route.get('type', '')} route".strip()
+        found.append((where, network))
     return found

@@ -32,7 +32,7 @@ author:
 
 import re
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import api, files, healthz, kubeadm_config, leftovers, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import api, files, healthz, kubeadm_config, processes, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
@@ -42,7 +42,7 @@ FLAG = re.compile(r"--etcd-servers=(\S+)")
 
 def running_with(endpoints: str) -> bool:
     """Whether the API server that runs here was started with these endpoints."""
-    pids = leftovers.processes().get("kube-apiserver", [])
+    pids = processes.find().get("kube-apiserver", [])
     wanted = f"--etcd-servers={endpoints}"
     for pid in pids:
         try:

@@ -63,6 +63,10 @@ options:
     type: list
     elements: dict
     default: []
+  sysctl:
+    description: Kernel values that the prepare step will set, by name.
+    type: dict
+    default: {}
   controller_time:
     description: Unix time on the controller, to compare clocks with.
     type: float

@@ -40,7 +40,7 @@ author:
 import os
 import re
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import files, host_file, machine, membership
+from ansible_collections.clusterwright.cluster.plugins.module_utils import files, host_file, machine, membership, roots
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
@@ -132,6 +132,8 @@ def work(call) -> dict:
     changed = []
     if membership.save(membership.CLUSTER, params["cluster"], check):
         changed.append(membership.CLUSTER)
+    if roots.record(params["cluster"]["identity"], check):
+        changed.append(membership.ROOTS)
     changed += load_modules(params["modules"], check)
     changed += set_sysctl(params["sysctl"], check)
     if params["swap_off"]:

@@ -16,115 +16,83 @@ author:
 """
 
 import base64
-import os
-import signal
 import time
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import files, host_file, leftovers, membership, pod_network, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import (
+    bpf,
+    files,
+    host_file,
+    leftovers,
+    links,
+    membership,
+    mounts,
+    packet_filter,
+    pod_network,
+    processes,
+    removal,
+    roots,
+    routing,
+    runtime,
+    units,
+)
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 
 # Made by the steps, or by kubectl on the machine; of no importance if they stay.
-OTHER_DIRECTORIES = ("/opt/cni", "/etc/cni", "/run/clusterwright", "/root/.kube/cache")
-SHIM = "containerd-shim"
-# What runs in containers; etcd and the kubelet are services of their own.
-CONTAINERS = (SHIM, "kube-apiserver", "kube-controller", "kube-scheduler", "kube-proxy")
+OTHER_DIRECTORIES = ("/run/clusterwright", "/root/.kube/cache")
+CNI_DIRECTORIES = ("/opt/cni", "/etc/cni")
 
 
 def stop_services() -> None:
     """The kubelet first, or it starts its Pods again. Not by `kubeadm reset`: it stops containers one after the other, waits for an
     etcd that is not its own, and needs a runtime that answers, while here all of it goes."""
-    present = [unit for unit in leftovers.UNITS if unit in leftovers.units()]
+    present = leftovers.units()
     if "kubelet.service" in present:
         attempt("systemctl", "stop", "kubelet.service", timeout=60)
-    kill_processes(CONTAINERS)
+    kill_processes(processes.CONTAINERS)
     if present:
         attempt("systemctl", "disable", "--now", *present, timeout=120)
 
 
-def kill_processes(only: tuple = leftovers.PROCESSES) -> None:
-    """Ends the processes of these names, containers' with their shims, until none is left."""
+def kill_processes(only: tuple = ()) -> None:
+    """Ends the processes of these names, or of all of a cluster, containers' with their shims, until none is left."""
     for _round in range(50):
-        left = {name: pids for name, pids in leftovers.processes().items() if name in only}
+        left = {name: pids for name, pids in processes.find().items() if not only or name in only}
         if not left:
             return
-        for shim in left.get(SHIM, []):
-            for pid in descendants(shim):
-                kill(pid)
+        for shim in left.get(processes.SHIM, []):
+            for pid in processes.descendants(shim):
+                processes.kill(pid)
         for pids in left.values():
             for pid in pids:
-                kill(pid)
+                processes.kill(pid)
         time.sleep(0.05)
 
 
-def descendants(parent: int) -> list:
-    """Pids below the process, from /proc."""
-    children: dict = {}
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as source:
-                children.setdefault(int(source.read().rpartition(")")[2].split()[1]), []).append(int(pid))
-        except (OSError, ValueError):
-            continue
-    found, queue = [], [parent]
-    while queue:
-        for child in children.get(queue.pop(), []):
-            found.append(child)
-            queue.append(child)
-    return found
-
-
-def kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-
-
 def unmount() -> None:
-    for point in leftovers.mounts():
-        attempt("umount", "--lazy", point)
+    """Takes volumes off the machine before anything is deleted: what cannot be unmounted keeps all that is around it."""
+    for mount in leftovers.mounted():
+        mounts.unmount(mount)
+    for device, _file in leftovers.loops():
+        attempt("losetup", "--detach", device)
     for name in leftovers.pod_namespaces():
         attempt("ip", "netns", "delete", name)
 
 
 def remove_network() -> None:
-    for interface in leftovers.interfaces():
-        attempt("ip", "link", "delete", interface)
+    bpf.remove()
+    links.remove()
     for address, interface in leftovers.virtual_addresses():
         attempt("ip", "address", "delete", f"{address}/32", "dev", interface)
-    for route in leftovers.routes():
-        attempt("ip", "route", "delete", route, "proto", leftovers.ROUTE_PROTOCOL)
-    for family, name in leftovers.nft_tables():
-        attempt("nft", "delete", "table", family, name)
-    remove_chains(leftovers.iptables_chains())
+    routing.remove()
+    packet_filter.remove()
     for setting in proxied():
         try:
             with open(setting, "w", encoding="ascii") as target:
                 target.write("0\n")
         except OSError:
             continue
-
-
-def remove_chains(chains: list) -> None:
-    """Removes chains and the rules that jump to them: in one restore for each table, so no rule refers to nothing."""
-    for command in {command for command, _table, _chain in chains}:
-        text, table, ours = [], "", set()
-        for line in attempt(f"{command}-save").out.splitlines():
-            if line.startswith("*"):
-                table = line[1:].strip()
-                ours = {chain for known, where, chain in chains if known == command and where == table}
-                text.append(line)
-            elif line.startswith(":"):
-                if line[1:].split()[0] not in ours:
-                    text.append(line)
-            elif line.startswith("-A"):
-                if not ours.intersection(line.split()):
-                    text.append(line)
-            elif line == "COMMIT":
-                text.append(line)
-        attempt(f"{command}-restore", stdin="\n".join(text) + "\n")
 
 
 def proxied() -> list:
@@ -155,31 +123,21 @@ def remove_files() -> None:
     forget_kubeconfig()
     for record in membership.read(membership.ARTIFACTS).values():
         for path in record.get("files", {}):
-            files.remove(path)
+            removal.remove(path)
+    own_runtime = runtime.own()
+    if runtime.ours(runtime.CONFIGURATION):
+        files.remove(runtime.CONFIGURATION)
     for unit in leftovers.units():
         files.remove(f"{leftovers.UNIT_DIRECTORY}/{unit}")
-    wanted = leftovers.STATE_DIRECTORIES + (leftovers.RUNTIME_DIRECTORIES if leftovers.own_runtime() else ())
-    for directory in wanted:
-        empty(directory)
-    for path in leftovers.FILES + (*OTHER_DIRECTORIES, membership.HOME):
-        files.remove(path)
+    for root in map(roots.Root, roots.STATE + (roots.RUNTIME if own_runtime else ())):
+        if root.ours:
+            # A link that an administrator made keeps what it leads to.
+            removal.empty(root.real, keep=root.real != root.path)
+    for path in leftovers.FILES + OTHER_DIRECTORIES + (CNI_DIRECTORIES if own_runtime else ()):
+        removal.remove(path)
     host_file.set_lines([])
     units.reload()
     attempt("systemctl", "reset-failed")
-
-
-def empty(directory: str) -> None:
-    """Removes the directory, or at least all in it where it is a mount point."""
-    try:
-        names = os.listdir(directory)
-    except OSError:
-        return
-    for name in names:
-        files.remove(os.path.join(directory, name))
-    try:
-        os.rmdir(directory)
-    except OSError:
-        pass
 
 
 def work(call) -> dict:
@@ -193,7 +151,11 @@ def work(call) -> dict:
         unmount()
         remove_network()
         remove_files()
-    left = leftovers.find_all()
+    left = leftovers.find_all(memory=False)
+    if not left:
+        # Last: as long as anything is left, the next attempt needs to know whose it is.
+        removal.remove(membership.HOME)
+        left = leftovers.find_all()
     report = {"kind": "clean", "clean": not left, "leftovers": left}
     if left:
         raise StepFailure("NotClean", f"left on the machine after the reset: {', '.join(left)}", clusterwright=report)

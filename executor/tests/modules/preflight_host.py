@@ -1,0 +1,117 @@
+"""What a distribution or an administrator configured, and what would undo our steps, is found with what to do about it; and a machine's
+reservations follow its size."""
+
+import os
+import re
+
+from machine_world import enter, play, program, sh, write
+
+enter()
+
+from ansible_collections.clusterwright.cluster.plugins.module_utils import findings, host_findings, machine  # noqa: E402
+from ansible_collections.clusterwright.cluster.plugins.module_utils.reservations import reserved  # noqa: E402
+from ansible_collections.clusterwright.cluster.plugins.modules import probe_host  # noqa: E402
+
+SYSCTL = {"net.ipv4.ip_forward": 1, "fs.inotify.max_user_instances": 8192}
+PARAMS = {"identity": "a", "sysctl": SYSCTL, "roles": ["worker"]}
+CHECKS = (host_findings.drop_ins, host_findings.sysctl, host_findings.zram, host_findings.firewall)
+
+
+def found() -> list:
+    """(name, severity) of all findings of the host."""
+    assert all(check in findings.CHECKS for check in CHECKS), "preflight asks for it"
+    return [(one["name"], one["severity"]) for check in CHECKS for one in check(PARAMS)]
+
+
+def with_file(path: str, content: str, wanted: list, *mentions: str) -> None:
+    """The findings while the file is there."""
+    write(path, content)
+    seen = [one for check in CHECKS for one in check(PARAMS)]
+    assert [(one["name"], one["severity"]) for one in seen] == wanted, (path, content, seen)
+    for word in mentions:
+        assert any(word in one["message"] for one in seen), (word, seen)
+    os.unlink(path)
+
+
+def a_packaged_drop_in_is_found() -> None:
+    packaged = "[Service]\nEnvironment=A=b\nExecStart=\nExecStart=/usr/bin/kubelet $KUBELET_EXTRA_ARGS\n"
+    path = "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf"
+    with_file(path, packaged, [("unit-drop-in", "error")], path, "dpkg -S")
+    with_file(path, "# Written by clusterwright.\n" + packaged, [])
+    proxy = "/run/systemd/system/containerd.service.d/proxy.conf"
+    with_file(proxy, "[Service]\nEnvironment=HTTPS_PROXY=x\n", [("unit-drop-in", "warning")], proxy)
+
+
+def a_sysctl_that_comes_after_ours_is_found() -> None:
+    late = "/etc/sysctl.d/99-hardening.conf"
+    with_file(late, "net.ipv4.ip_forward = 0\n", [("sysctl-overridden", "error")], late, "remove that line")
+    with_file(late, "-net/ipv4/ip_forward=0\n", [("sysctl-overridden", "error")])
+    with_file(late, "# net.ipv4.ip_forward = 0\nnet.ipv4.ip_forward=1\nfs.inotify.max_user_instances = 9000\n", [])
+    with_file(late, "fs.inotify.max_user_*=128\n", [("sysctl-overridden", "error")])
+    with_file("/etc/sysctl.d/10-early.conf", "net.ipv4.ip_forward=0\n", [])
+    with_file("/etc/sysctl.conf", "net.ipv4.ip_forward=0\n", [("sysctl-overridden", "error")], "/etc/sysctl.conf")
+    # A file of the same name in /etc stands for it.
+    write("/etc/sysctl.d/99-x.conf", "")
+    with_file("/run/sysctl.d/99-x.conf", "net.ipv4.ip_forward=0\n", [])
+
+
+def swap_that_comes_back_is_found() -> None:
+    with_file("/etc/systemd/zram-generator.conf", "[zram0]\nzram-size = ram / 2\n", [("zram-swap", "error")], "zramswap.service")
+    with_file("/etc/systemd/zram-generator.conf", "# nothing\n", [])
+    write("/run/systemd/container", "systemd-nspawn")
+    with_file("/etc/systemd/zram-generator.conf", "[zram0]\n", [])
+    os.unlink("/run/systemd/container")
+
+
+def an_active_firewall_is_found() -> None:
+    with_file("/etc/ufw/ufw.conf", "ENABLED=yes\n", [("firewall", "error")], "ufw disable")
+    with_file("/etc/ufw/ufw.conf", "ENABLED=no\n", [])
+    program("systemctl", 'if [[ "$*" == "is-active firewalld.service" ]]; then echo active; fi')
+    assert found() == [("firewall", "error")]
+    program("systemctl", "exit 0")
+    sh("nft", "add", "table", "inet", "strict")
+    sh("nft", "add", "chain", "inet", "strict", "in", "{ type filter hook input priority 0; policy drop; }")
+    assert found() == [("firewall", "error")]
+    assert "chain inet strict in" in host_findings.firewall(PARAMS)[0]["message"]
+    # What the cluster's own nodes have, an administrator has thought of.
+    write("/etc/clusterwright/cluster.json", '{"identity": "a"}')
+    assert found() == [("firewall", "warning")]
+    sh("nft", "delete", "table", "inet", "strict")
+
+
+def reservations_follow_the_size() -> None:
+    def numbers(size_mib: int, cpus: int, etcd: bool = False) -> tuple:
+        """(MiB, thousandths of a CPU) together."""
+        parts = reserved(size_mib, cpus, etcd).values()
+        return tuple(sum(int(re.fullmatch(r"(\d+)(Mi|m)", part[key]).group(1)) for part in parts) for key in ("memory", "cpu"))
+
+    assert numbers(1024, 1) == (256, 60)
+    assert numbers(4096, 2) == (1024, 70)
+    assert numbers(16384, 4) == (2663, 80), numbers(16384, 4)
+    assert reserved(8192, 4, False) == {
+        "kubeReserved": {"cpu": "60m", "memory": "1382Mi"},
+        "systemReserved": {"cpu": "20m", "memory": "461Mi"},
+    }, reserved(8192, 4, False)
+    assert numbers(2048, 2, etcd=True) == (512 + 205, 170), numbers(2048, 2, etcd=True)
+    assert numbers(262144, 64, etcd=True)[0] - numbers(262144, 64)[0] == 2048
+    for size in (512, 1024, 2048, 4096, 65536, 1 << 20):
+        assert numbers(size, 1, etcd=True)[0] < size * 0.4, size
+
+
+def the_machine_says_what_it_permits() -> None:
+    said = play(probe_host, report="facts", must_be_clean=False)[0]["ansible_facts"]["clusterwright_machine"]
+    assert said["reserved"] == reserved(machine.memory_mib(), os.cpu_count(), False)
+    before = machine.text("/proc/self/oom_score_adj")
+    # As root of this machine would: some machines refuse it, whatever their capabilities say.
+    permitted = "denied" not in sh("bash", "-c", "echo -999 2>&1 > /proc/self/oom_score_adj || echo denied", ok=False)
+    assert said["may_lower_oom_score"] == permitted, (said, permitted)
+    assert machine.text("/proc/self/oom_score_adj") == before
+
+
+assert found() == [], found()
+a_packaged_drop_in_is_found()
+a_sysctl_that_comes_after_ours_is_found()
+swap_that_comes_back_is_found()
+an_active_firewall_is_found()
+reservations_follow_the_size()
+the_machine_says_what_it_permits()
