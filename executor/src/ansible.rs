@@ -75,7 +75,7 @@ impl Ansible {
         command.arg(format!("ControlPath={}", route.control.display()));
         for option in [
             "ControlMaster=auto",
-            "ControlPersist=120s",
+            "ControlPersist=30m",
             "ServerAliveInterval=10",
             "ServerAliveCountMax=3",
             "PreferredAuthentications=publickey,password",

@@ -39,11 +39,12 @@ pub fn line(bytes: &[u8]) -> String {
 }
 
 /// Reasons that are the executor's to give, or that decide what becomes of a run: no machine's word counts for them.
-const OWN_REASONS: [&str; 18] = [
+const OWN_REASONS: [&str; 20] = [
     "AnsibleFailed",
     "AnsibleKilled",
     "AuthenticationFailed",
     "Canceled",
+    "CommandRunning",
     "Complete",
     "DeadlineExceeded",
     "Fenced",
@@ -54,6 +55,7 @@ const OWN_REASONS: [&str; 18] = [
     "InputsInvalid",
     "Internal",
     "InventoryMismatch",
+    "MachineIsAnother",
     "NotDone",
     "NotReached",
     "Paused",

@@ -13,15 +13,20 @@ use crds::playbook_run::Fence;
 pub const FENCED: &str = "Fenced";
 /// The reason of a host whose guard could not be installed, or cannot do its work.
 pub const GUARD_FAILED: &str = "GuardFailed";
+/// The reason of a host on which an earlier command of the same run does not end.
+pub const COMMAND_RUNNING: &str = "CommandRunning";
 /// The variable of a host that says where its shells are, one for each step.
 pub const RUN_VARIABLE: &str = "clusterwright_guard_run";
 
-/// What the guard said in a text, without its mark: which of the two reasons, and its words.
+/// What the guard said in a text, without its mark: which of the three reasons, and its words.
 pub fn said(text: &str) -> Option<(&'static str, String)> {
     let words = text.split_once(guard::MARKER)?.1;
     let words = words.lines().next().unwrap_or_default();
     if let Some(words) = words.strip_prefix("refused:") {
         return Some((FENCED, fenced(words)));
+    }
+    if let Some(words) = words.strip_prefix("busy:") {
+        return Some((COMMAND_RUNNING, crate::foreign_text::clean(words, 512)));
     }
     let words = words.strip_prefix("failed:").unwrap_or(words);
     let words = crate::foreign_text::clean(words, 512);
@@ -51,7 +56,7 @@ pub fn run_directory(directory: &str, fence: Fence) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{FENCED, GUARD_FAILED, said};
+    use super::{COMMAND_RUNNING, FENCED, GUARD_FAILED, said};
 
     #[test]
     fn the_guards_words_are_found_in_what_ansible_makes_of_them() {
@@ -69,6 +74,11 @@ mod tests {
             "Premature end of stream >>> clusterwright-guard: failed: No space left on device",
             GUARD_FAILED,
             "No space left on device",
+        );
+        check(
+            "clusterwright-guard: busy: an earlier command of this run (process 7) is still at work",
+            COMMAND_RUNNING,
+            "an earlier command of this run (process 7) is still at work",
         );
         assert_eq!(said("refused: by somebody else"), None);
     }

@@ -148,6 +148,8 @@ impl Ssh {
         line("IdentitiesOnly yes");
         line("ForwardAgent no");
         line("ConnectTimeout 15");
+        // Only this is tried again: a connection that breaks later may have brought its command to the machine.
+        line("ConnectionAttempts 2");
         match host.credential_kind {
             CredentialKind::SshKey => {
                 let key = PathBuf::from("ssh/keys").join(&host.credential);

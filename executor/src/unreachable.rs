@@ -5,7 +5,8 @@ use crate::{foreign_text, guard};
 /// A reason and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreachable {
-    /// `HostKeyChanged`, `HostKeyUnknown`, `AuthenticationFailed`, `Fenced`, `GuardFailed` or `Unreachable`.
+    /// `HostKeyChanged`, `HostKeyUnknown`, `MachineIsAnother`, `AuthenticationFailed`, `Fenced`, `CommandRunning`,
+    /// `GuardFailed` or `Unreachable`.
     pub reason: &'static str,
     /// What was seen and what to do.
     pub message: String,
@@ -32,6 +33,12 @@ pub fn explain(message: &str) -> Unreachable {
         return Unreachable {
             reason: guard::FENCED,
             message: guard::fenced(""),
+        };
+    }
+    if has(&format!("exited with result {}", ::guard::BUSY)) {
+        return Unreachable {
+            reason: guard::COMMAND_RUNNING,
+            message: "an earlier command of this run is still at work on the machine".to_owned(),
         };
     }
     if has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
@@ -122,6 +129,11 @@ mod tests {
             "Failed to create temporary directory. Failed command was: ( umask 77 && mkdir ...), exited with result 79",
             "Fenced",
             "a newer run works on this host",
+        );
+        check(
+            "Failed to create temporary directory. Failed command was: ( umask 77 && mkdir ...), exited with result 75",
+            "CommandRunning",
+            "still at work",
         );
         check(
             "Premature end of stream waiting for become success.\n>>> clusterwright-guard: refused: fence 1-1 is lower than 1-2",

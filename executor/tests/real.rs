@@ -17,6 +17,9 @@ mod kills;
 #[cfg(test)]
 #[path = "real/machine.rs"]
 mod machine;
+#[cfg(test)]
+#[path = "real/wire.rs"]
+mod wire;
 
 use std::time::{Duration, Instant};
 

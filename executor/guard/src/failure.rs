@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use guard::{MARKER, REFUSED, STATE_FAILED};
+use guard::{BUSY, MARKER, REFUSED, STATE_FAILED};
 use thiserror::Error;
 
 /// Wrong arguments, as sysexits.h has it.
@@ -15,6 +15,9 @@ pub enum Failure {
     /// A newer run has the machine.
     #[error("{MARKER}refused: {0}")]
     Refused(String),
+    /// An earlier command of the same run is at work.
+    #[error("{MARKER}busy: {0}")]
+    Busy(String),
     /// The guard cannot keep its promise.
     #[error("{MARKER}failed: {0}")]
     State(String),
@@ -27,6 +30,7 @@ impl Failure {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Refused(_) => REFUSED,
+            Self::Busy(_) => BUSY,
             Self::State(_) => STATE_FAILED,
             Self::Usage(_) => USAGE,
         }

@@ -5,6 +5,7 @@
 //! This library decides and describes: no input or output, no clock. The program beside it does the work.
 
 pub mod at_work;
+pub mod beside;
 pub mod fence;
 pub mod network;
 pub mod oracle;
@@ -21,7 +22,9 @@ pub const DIRECTORY: &str = "/var/lib/clusterwright/guard";
 pub const REFUSED: u8 = 79;
 /// Exit code when the guard cannot keep its own promise (state unreadable, disk full); nothing was run.
 pub const STATE_FAILED: u8 = 78;
-/// What the guard's own words on standard error begin with; the reason follows: `refused: ...` or `failed: ...`.
+/// Exit code of a command beside an unfinished one of the same run that did not end in time; nothing was run.
+pub const BUSY: u8 = 75;
+/// What the guard's own words on standard error begin with; the reason follows: `refused: ...`, `busy: ...` or `failed: ...`.
 pub const MARKER: &str = "clusterwright-guard: ";
 /// The variable in the environment of each command of a run: its fence. Whatever a command starts inherits it.
 pub const MARK: &str = "CLUSTERWRIGHT_FENCE";

@@ -4,6 +4,7 @@
 mod arguments;
 mod begin;
 mod clock;
+mod command_lock;
 mod drain;
 mod end;
 mod failure;

@@ -116,7 +116,8 @@ fn is_contained(place: &Path) -> bool {
     }
 }
 
-fn lineage() -> Vec<i32> {
+/// This process, its parent, and so on.
+pub fn lineage() -> Vec<i32> {
     let own = i32::try_from(std::process::id()).unwrap_or_default();
     let mut lineage = vec![own];
     let mut pid = own;

@@ -13,6 +13,7 @@ use nix::unistd::{Pid, geteuid};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::command_lock::{self, Turn};
 use crate::failure::Failure;
 use crate::journal::record;
 use crate::scope;
@@ -49,6 +50,12 @@ fn guarded(directory: &Directory, fence: Fence, step: &str, mut shell: Command) 
     // From here on, a signal is the command's: this process stays to write the end.
     let mut signals = Signals::new(taken()).map_err(Failure::on("watch signals of", SHELL.as_ref()))?;
 
+    // Held until the end is written.
+    let signaled = || signals.pending().find(|signal| *signal != SIGCHLD);
+    let _turn = match command_lock::wait(directory, fence, step, signaled)? {
+        Turn::Signaled(signal) => return Ok(u8::try_from(128 + signal).unwrap_or(u8::MAX)),
+        turn @ (Turn::Alone { .. } | Turn::Nested | Turn::NotAdmitted) => turn,
+    };
     scope::join(fence);
 
     let held = directory.hold()?;

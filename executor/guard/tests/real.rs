@@ -5,6 +5,9 @@
 #[path = "real/becoming.rs"]
 mod becoming;
 #[cfg(test)]
+#[path = "real/beside.rs"]
+mod beside;
+#[cfg(test)]
 #[path = "real/ending.rs"]
 mod ending;
 #[cfg(test)]

@@ -25,8 +25,8 @@ const AT_ONCE: usize = 50;
 const BEGIN: Duration = Duration::from_secs(120);
 /// To end what this run left.
 const END: Duration = Duration::from_secs(55);
-/// To read a file.
-const READ: Duration = Duration::from_secs(30);
+/// To connect, twice if need be, and to read a file.
+const READ: Duration = Duration::from_secs(45);
 
 /// Who is called, how, and for which run.
 pub struct Machines<'a> {

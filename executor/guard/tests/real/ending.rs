@@ -46,12 +46,13 @@ fn what_goes_on_for_too_long_is_ended_whatever_it_does() {
     let Some(place) = Place::new() else { return };
     place.begun(1, 1);
     fs::write(place.file("daemon"), DAEMON).unwrap();
-    let mut running: Vec<_> = LEFT
-        .iter()
-        .map(|command| started(place.shell(1, 1, command).current_dir(place.file(""))))
-        .collect();
     let pids = || fs::read_to_string(place.file("pids")).unwrap_or_default();
-    eventually("all are at work", || pids().lines().count() == LEFT.len());
+    let mut running = Vec::new();
+    for command in LEFT {
+        running.push(started(place.shell(1, 1, command).current_dir(place.file(""))));
+        eventually("it is at work", || pids().lines().count() == running.len());
+        place.unlock(1, 1);
+    }
     let mut begin = place.begin(1, 2);
     let answer = answer(begin.args(["--wait-seconds", "1", "--kill-after-seconds", "1"]));
     let waited = answer["waitedMilliseconds"].as_u64().unwrap();

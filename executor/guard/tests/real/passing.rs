@@ -145,6 +145,8 @@ fn what_a_command_says_is_in_no_record() {
     let Some(place) = Place::new() else { return };
     place.begun(1, 1);
     let mut shell = started(&mut place.shell(1, 1, "exec sleep 60 # canary-secret"));
+    eventually("one runs", || place.report().open.len() == 1);
+    place.unlock(1, 1);
     let mut other = started(
         place
             .shell(1, 1, "sh -c 'sleep 60; true' canary-secret")

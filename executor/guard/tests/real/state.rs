@@ -45,6 +45,7 @@ fn on_a_full_disk_what_could_begin_can_write_its_end() {
     let wait = format!("while [ -e {} ]; do sleep 0.05; done", hold.display());
     let mut running = started(&mut place.shell(1, 1, &wait));
     eventually("the command runs", || place.has(Event::Begin));
+    place.unlock(1, 1);
     fill(&place);
     // Commands are let through as long as there is room for their end.
     let refused = (0..1000)
@@ -101,6 +102,7 @@ fn the_log_is_turned_over_without_losing_what_must_be_known() {
     place.begun(1, 1);
     let mut running = started(&mut place.shell(1, 1, "sleep 2"));
     eventually("the command runs", || place.has(Event::Begin));
+    place.unlock(1, 1);
     let grow = || {
         let text = fs::read_to_string(place.file("log")).unwrap();
         let refused = text.lines().next().unwrap().replace("\"raised\"", "\"refused\"") + "\n";
