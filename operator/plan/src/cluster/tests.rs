@@ -1,3 +1,4 @@
+mod dns;
 mod strays;
 
 use std::sync::Arc;
@@ -61,6 +62,7 @@ fn seen(nodes: Option<Vec<NodeSeen>>) -> Contact {
             cluster_uid: Some("uid-1".into()),
             components,
             nodes,
+            dns: None,
         },
     }
 }
