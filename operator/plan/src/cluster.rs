@@ -6,6 +6,7 @@ pub mod components;
 mod contact;
 pub mod dns;
 mod names;
+mod network_probe;
 pub mod nodes;
 mod pace;
 mod strays;
@@ -22,7 +23,7 @@ use crate::machine::leaving::drain::PodSeen;
 use contact::{forget, lost, made, refused, summary};
 pub use dns::DnsSeen;
 use names::names;
-pub use nodes::NodeSeen;
+pub use nodes::{NetworkSeen, NodeSeen};
 use pace::next;
 
 /// Everything that the decision looks at.
