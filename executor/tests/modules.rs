@@ -55,6 +55,11 @@ mod scripts {
     }
 
     #[test]
+    fn a_join_proves_the_machine_that_joins_and_reports_what_is_sick_elsewhere() {
+        play("smoke_join.py");
+    }
+
+    #[test]
     fn kubeadms_error_stands_before_all_else_that_it_says() {
         play("kubeadm_complaint.py");
     }

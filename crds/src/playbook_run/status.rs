@@ -177,7 +177,7 @@ pub struct HostResult {
     /// What went wrong first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<HostFailure>,
-    /// Preflight's findings, errors first; at most 32.
+    /// What preflight found, and what later steps warn of; errors first, at most 32.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub findings: Vec<PreflightFinding>,

@@ -148,7 +148,7 @@ impl Host {
     fn find(&mut self, finding: &Value) {
         match finding.get("kind").and_then(Value::as_str) {
             Some("facts") => self.result.facts = Some(facts(finding)),
-            Some("preflight") => self.add_findings(finding),
+            Some("preflight" | "findings") => self.add_findings(finding),
             Some("etcd") => self.result.etcd = Some(etcd(finding)),
             Some("clean") => {
                 self.result.clean = finding.get("clean").and_then(Value::as_bool);

@@ -591,6 +591,11 @@ fn what_a_machine_tells_of_itself_is_kept_within_limits() {
         .map(|finding| finding.name.as_str())
         .collect();
     assert_eq!(names, ["Unnamed", "swap-on"]);
+    // A step that succeeded may have warnings, too.
+    let warned = tell(
+        json!({"kind": "findings", "findings": [{"name": "smoke-test-elsewhere", "severity": "warning", "message": "w"}]}),
+    );
+    assert_eq!(warned.findings.len(), 1);
     let many: Vec<_> = (0..100)
         .map(|n| json!({"name": format!("F{n}"), "severity": "error", "message": ""}))
         .collect();

@@ -4,7 +4,9 @@
 mod certificates;
 pub mod components;
 mod contact;
+pub mod dns;
 mod names;
+mod network_probe;
 pub mod nodes;
 mod pace;
 mod strays;
@@ -17,9 +19,11 @@ use crds::{Cluster, ClusterDeployment, ClusterStatus, Host, Machine};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::Plan;
+use crate::machine::leaving::drain::PodSeen;
 use contact::{forget, lost, made, refused, summary};
+pub use dns::DnsSeen;
 use names::names;
-pub use nodes::NodeSeen;
+pub use nodes::{NetworkSeen, NodeSeen};
 use pace::next;
 
 /// Everything that the decision looks at.
@@ -88,6 +92,8 @@ pub struct Seen {
     pub components: Vec<ComponentHealth>,
     /// The Nodes; `None`: not read yet.
     pub nodes: Option<Vec<NodeSeen>>,
+    /// Its DNS; `None`: not read, or not kubeadm's.
+    pub dns: Option<DnsSeen>,
 }
 
 /// What to do.
@@ -99,6 +105,18 @@ pub enum Step {
         name: String,
         /// A JSON merge patch.
         patch: serde_json::Value,
+    },
+    /// Have the Pods of the cluster's DNS scheduled onto different machines.
+    SpreadDns {
+        /// A JSON merge patch of its Deployment.
+        patch: serde_json::Value,
+    },
+    /// Evict a Pod of the cluster's DNS from a machine that has more of them than others.
+    MoveDnsPod {
+        /// The Pod.
+        pod: PodSeen,
+        /// What is done, for people.
+        tells: String,
     },
     /// Keep new Pods from the Node of a machine that was forgotten.
     CordonStray(Stray),

@@ -1,23 +1,51 @@
-//! Writes into a cluster: labels and taints of its Nodes, and what becomes of the Nodes of forgotten machines.
+//! Writes into a cluster: labels and taints of its Nodes, where its DNS runs, and what becomes of the Nodes of forgotten machines.
 
 use crds::Cluster;
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use plan::cluster::dns::DEPLOYMENT;
 use plan::cluster::{Step, Stray};
 use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::error::{Doing, Error};
-use crate::remote::Key;
+use crate::remote::{Key, drain};
 
 /// Carries out one step through the cluster's API.
 pub(super) async fn execute(ctx: &Context, cluster: &Cluster, key: &Key, step: &Step) -> Result<(), Error> {
     let Some(client) = ctx.remote.client(&key.namespace, &key.name) else {
         return Ok(());
     };
-    let api: Api<Node> = Api::all(client);
+    let api: Api<Node> = Api::all(client.clone());
     match step {
+        Step::SpreadDns { patch } => {
+            let deployments: Api<Deployment> = Api::namespaced(client, "kube-system");
+            let patched = deployments
+                .patch(DEPLOYMENT, &params(), &Patch::Merge(patch))
+                .await;
+            let patched = gone_is_well(patched.map(drop));
+            patched.doing(|| format!("patch Deployment {DEPLOYMENT} of cluster {}", key.name))
+        }
+        Step::MoveDnsPod { pod, tells } => {
+            let refusals = drain::evict(&client, std::slice::from_ref(pod)).await;
+            match refusals.first() {
+                Some(refusal) => {
+                    // It is asked again in the next pass.
+                    let budgets = refusal.budgets.join(", ");
+                    tracing::info!(
+                        cluster = key.name,
+                        pod = pod.name,
+                        budgets,
+                        message = refusal.message,
+                        "eviction refused"
+                    );
+                }
+                None => ctx.events.normal(cluster, "DNSPodMoved", tells).await,
+            }
+            Ok(())
+        }
         Step::PatchNode { name, patch } => {
             let patched = patch_node(&api, name, patch).await;
             patched.doing(|| format!("patch Node {name} of cluster {}", key.name))
@@ -47,11 +75,14 @@ pub(super) async fn execute(ctx: &Context, cluster: &Cluster, key: &Key, step: &
 }
 
 async fn patch_node(api: &Api<Node>, name: &str, patch: &Value) -> Result<(), kube::Error> {
-    let params = PatchParams {
+    api.patch(name, &params(), &Patch::Merge(patch)).await.map(drop)
+}
+
+fn params() -> PatchParams {
+    PatchParams {
         field_manager: Some(crds::names::FIELD_MANAGER.into()),
         ..PatchParams::default()
-    };
-    api.patch(name, &params, &Patch::Merge(patch)).await.map(drop)
+    }
 }
 
 /// A Node that is gone, or another one by now, is looked at again in the next pass.

@@ -8,16 +8,18 @@ use crds::cluster::ComponentHealth;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::api::ListParams;
 use kube::{Api, Client};
 use plan::cluster::Seen;
 use plan::cluster::components::{LeaseSeen, from_lease, from_readyz, from_rollout, not_read};
+use plan::cluster::dns::{self, DnsSeen};
 
 use crate::error::chain;
 
 const DEADLINE: Duration = Duration::from_secs(10);
 const NAMESPACE: &str = "kube-system";
+const MOST_DNS_PODS: u32 = 100;
 
 /// The API does not answer, or lets nobody in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +76,8 @@ pub async fn probe(
         components.push(health);
         leases.extend(lease.map(|lease| (component, lease)));
     }
-    components.extend(dns);
+    let (dns_health, dns) = dns;
+    components.extend(dns_health);
     components.extend(proxy);
     let seen = Seen {
         version: version.ok().map(|info| {
@@ -87,6 +90,7 @@ pub async fn probe(
         cluster_uid: identity.ok().and_then(|namespace| namespace.metadata.uid),
         components,
         nodes: None,
+        dns,
     };
     Ok((seen, leases))
 }
@@ -195,23 +199,29 @@ async fn lease(
 }
 
 /// CoreDNS, or what stands in its place; a cluster without is not judged.
-async fn deployments(client: &Client) -> Option<ComponentHealth> {
+async fn deployments(client: &Client) -> (Option<ComponentHealth>, Option<DnsSeen>) {
     let api: Api<Deployment> = Api::namespaced(client.clone(), NAMESPACE);
-    match api
-        .list(&ListParams::default().labels("k8s-app=kube-dns").limit(5))
-        .await
-    {
-        Ok(list) => {
-            let deployment = list.items.into_iter().next()?;
-            let wanted = deployment.spec.and_then(|spec| spec.replicas).unwrap_or(1);
-            let available = deployment
-                .status
-                .and_then(|status| status.available_replicas)
-                .unwrap_or(0);
-            Some(from_rollout("coredns", wanted, available))
-        }
-        Err(error) => Some(not_read("coredns", &why(&error))),
-    }
+    let (key, value) = dns::LABEL;
+    let ours = ListParams::default().labels(&format!("{key}={value}"));
+    let deployment = match api.list(&ours.clone().limit(5)).await {
+        Ok(list) => list.items.into_iter().next(),
+        Err(error) => return (Some(not_read("coredns", &why(&error))), None),
+    };
+    let Some(deployment) = deployment else {
+        return (None, None);
+    };
+    let wanted = deployment
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.replicas)
+        .unwrap_or(1);
+    let status = deployment.status.as_ref();
+    let available = status.and_then(|status| status.available_replicas).unwrap_or(0);
+    let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
+    // Where they are is looked at again in the next probe.
+    let pods = pods.list(&ours.limit(MOST_DNS_PODS)).await.map(|list| list.items);
+    let health = from_rollout("coredns", wanted, available);
+    (Some(health), DnsSeen::of(deployment, pods.unwrap_or_default()))
 }
 
 /// kube-proxy; a cluster without (its network plugin does the work) is not judged.
@@ -298,6 +308,7 @@ mod tests {
             ("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler", 200, r#"{"metadata":{"name":"kube-scheduler"},"spec":{"renewTime":"2026-11-21T11:59:58.000000Z"}}"#),
             ("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager", 200, r#"{"metadata":{"name":"kube-controller-manager"},"spec":{"renewTime":"2026-11-21T10:00:00.000000Z"}}"#),
             ("/apis/apps/v1/namespaces/kube-system/deployments", 200, r#"{"metadata":{},"items":[{"metadata":{"name":"coredns"},"spec":{"replicas":2,"selector":{},"template":{}},"status":{"availableReplicas":1}}]}"#),
+            ("/api/v1/namespaces/kube-system/pods", 200, r#"{"metadata":{},"items":[{"metadata":{"name":"coredns-1","uid":"u"},"spec":{"nodeName":"m1","containers":[]},"status":{"conditions":[{"type":"Ready","status":"True"}]}}]}"#),
             ("/apis/apps/v1/namespaces/kube-system/daemonsets/kube-proxy", 200, r#"{"metadata":{"name":"kube-proxy"},"status":{"currentNumberScheduled":3,"desiredNumberScheduled":3,"numberAvailable":3,"numberMisscheduled":0,"numberReady":3}}"#),
         ])
         .await
@@ -316,6 +327,15 @@ mod tests {
                 "coredns false 1 of 2 Pods are available",
                 "kube-proxy true 3 of 3 Pods are available",
             ]
+        );
+        let dns = seen.dns.unwrap();
+        let pods = dns
+            .pods
+            .iter()
+            .map(|pod| (pod.pod.name.as_str(), pod.node.as_str(), pod.ready));
+        assert_eq!(
+            (dns.replicas, pods.collect()),
+            (2, vec![("coredns-1", "m1", true)])
         );
     }
 

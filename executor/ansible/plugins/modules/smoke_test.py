@@ -8,7 +8,22 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: smoke_test
 short_description: A Pod asks another one through a Service's DNS name, in a namespace that is removed afterwards
+description:
+  - With O(node), both Pods run on that Node and the API is asked through this machine's own server, so that the test proves this
+    machine. A fault elsewhere (the cluster's DNS, its controllers) is reported as a warning in C(clusterwright.findings).
 options:
+  node:
+    description: This machine's Node, where the machine joins a cluster that runs. Empty - the scheduler decides, and every fault fails.
+    type: str
+    default: ""
+  address:
+    description: Address of this machine's API server, with O(node).
+    type: str
+    default: ""
+  port:
+    description: Port of this machine's API server.
+    type: int
+    default: 6443
   url:
     description: Address of the bundle, whose index tells the image's newest tag.
     type: str
@@ -26,7 +41,7 @@ options:
     type: str
     default: cluster.local
   timeout_seconds:
-    description: How long the answer may take.
+    description: How long the Pods may take to start; the asking one has half of that for its answer.
     type: int
     default: 120
 author:
@@ -39,35 +54,75 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import api
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, Refused, wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import warning
 
 LABEL = "clusterwright.dev/smoke-test"
 NAME = "smoke-test"
 ANSWER = "clusterwright-answers"
 SERVER = f"echo {ANSWER} > /www/index.html && exec /bin/busybox httpd -f -p 8080 -h /www"
+# How the asking Pods end without an answer.
+NO_SERVICE, NO_NAME = 10, 11
 # Debian's static busybox crashes in wget; nslookup and nc do not.
-CLIENT = """\
+RESOLVE = """\
 say() { echo "$1" > /dev/termination-log; }
+resolve() { /bin/busybox nslookup NAME "$@" 2>/dev/null | /bin/busybox awk '/^Name:/ {n = 1} n && /^Address/ {print $NF; exit}'; }
+end=$(($(/bin/busybox date +%s) + SECONDS))
+"""
+CLIENT = (
+    RESOLVE
+    + """\
 while true; do
-  address=$(/bin/busybox nslookup NAME 2>/dev/null | /bin/busybox awk '/^Name:/ {n = 1} n && /^Address/ {print $NF; exit}')
-  if [ -z "$address" ]; then
+  if ! printf 'GET / HTTP/1.0\\r\\n\\r\\n' | /bin/busybox nc -w 2 ADDRESS 80 2>/dev/null | /bin/busybox grep -q ANSWER; then
+    say "the Service's address ADDRESS does not answer"
+    code=NO_SERVICE
+  elif [ "$(resolve)" != ADDRESS ]; then
     say "the name NAME does not resolve"
-  elif printf 'GET / HTTP/1.0\\r\\n\\r\\n' | /bin/busybox nc -w 2 "$address" 80 2>/dev/null | /bin/busybox grep -q ANSWER; then
+    code=NO_NAME
+  else
     say "answered"
     exit 0
-  else
-    say "the Service's address $address does not answer"
   fi
+  [ "$(/bin/busybox date +%s)" -lt "$end" ] || exit $code
   /bin/busybox sleep 0.3
 done
 """
+)
+# Asks the DNS's Pods one by one, not their Service.
+WITNESS = (
+    RESOLVE
+    + """\
+while true; do
+  for server in SERVERS; do
+    [ "$(resolve $server)" = ADDRESS ] && exit 0
+  done
+  say "the DNS's Pods SERVERS do not answer"
+  [ "$(/bin/busybox date +%s)" -lt "$end" ] || exit NO_NAME
+  /bin/busybox sleep 0.3
+done
+"""
+)
+WITNESS_SECONDS = 20
 
 
-def pod(name: str, role: str, image: str, script: str) -> dict:
-    """A Pod that meets Pod Security's restricted level, and that may run on a tainted control plane."""
-    return {
+class Elsewhere(Exception):
+    """What fails is not this machine's fault, or not known to be."""
+
+
+def filled(script: str, **values: object) -> str:
+    """The script with its words in capitals replaced."""
+    constants = {"NO_SERVICE": NO_SERVICE, "NO_NAME": NO_NAME, "ANSWER": ANSWER}
+    for word, value in {**constants, **values}.items():
+        script = script.replace(word, str(value))
+    return script
+
+
+def pod(role: str, image: str, script: str, node: str = "") -> dict:
+    """A Pod that meets Pod Security's restricted level, and that may run on a tainted control plane; on a certain node, no scheduler
+    has a part in it."""
+    wanted = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "labels": {LABEL: role}},
+        "metadata": {"name": role, "labels": {LABEL: role}},
         "spec": {
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
@@ -107,6 +162,9 @@ def pod(name: str, role: str, image: str, script: str) -> dict:
             "volumes": [{"name": "www", "emptyDir": {}}],
         },
     }
+    if node:
+        wanted["spec"]["nodeName"] = node
+    return wanted
 
 
 def create(client: Api, path: str, body: dict, timeout: float = 20) -> dict:
@@ -160,45 +218,140 @@ def remove_namespaces(client: Api) -> None:
             pass
 
 
+def exit_code(thing: dict | None) -> int | None:
+    """How the container ended; None: it did not."""
+    for container in ((thing or {}).get("status") or {}).get("containerStatuses") or []:
+        ended = (container.get("state") or {}).get("terminated") or {}
+        return ended.get("exitCode")
+    return None
+
+
+def phase(thing: dict | None) -> str:
+    return ((thing or {}).get("status") or {}).get("phase", "")
+
+
+def endpoints(client: Api, namespace: str, service: str) -> list:
+    """(address, node) of the Service's endpoints that are ready."""
+    path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices?labelSelector=kubernetes.io/service-name={service}"
+    found = []
+    for piece in (client.ask(path) or {}).get("items", []):
+        for endpoint in piece.get("endpoints") or []:
+            if (endpoint.get("conditions") or {}).get("ready", True):
+                found += [(address, endpoint.get("nodeName", "")) for address in endpoint.get("addresses") or []]
+    return found
+
+
+def witness_of(client: Api, node: str, servers: list) -> tuple:
+    """A Ready node, and the DNS's Pods on others that it can be asked about; one without a Pod of the DNS first."""
+    nodes = (client.ask("/api/v1/nodes") or {}).get("items", [])
+    others = [other["metadata"]["name"] for other in nodes if api.is_ready(other) and other["metadata"]["name"] != node]
+    holders = {where for _address, where in servers}
+    for other in sorted(others, key=lambda name: (name in holders, name)):
+        remote = [address for address, where in servers if where != other]
+        if remote:
+            return other, remote
+    return "", []
+
+
+def judge_dns(client: Api, base: str, node: str, image: str, asked: dict) -> str:
+    """What shows that this machine does not reach the cluster's DNS, while another one does. Raises Elsewhere when nothing does."""
+    servers = endpoints(client, "kube-system", "kube-dns")
+    if not servers:
+        raise Elsewhere("no Pod of the cluster's DNS is ready")
+    here = [address for address, where in servers if where == node]
+    if here:
+        return f"a Pod of the cluster's DNS runs on this very node ({here[0]})"
+    other, remote = witness_of(client, node, servers)
+    if not other:
+        holders = ", ".join(sorted({where for _address, where in servers}))
+        raise Elsewhere(f"the cluster's DNS runs on {holders} alone, and there is no further Ready node to ask it from")
+    script = filled(WITNESS, SERVERS=" ".join(remote), SECONDS=WITNESS_SECONDS, **asked)
+    try:
+        create(client, f"{base}/pods", pod("witness", image, script, other))
+        ended = lambda: phase(client.ask(f"{base}/pods/witness")) in ("Succeeded", "Failed")  # noqa: E731
+        wait(ended, 3 * WITNESS_SECONDS, "SmokeTestFailed", lambda: "no end")
+    except StepFailure as failure:
+        raise Elsewhere(f"a Pod on node {other}, which should ask as well, does not start") from failure
+    if phase(client.ask(f"{base}/pods/witness")) == "Failed":
+        raise Elsewhere(f"a Pod on node {other} gets no answer from the cluster's DNS ({', '.join(remote)}) either")
+    return f"a Pod on node {other} gets an answer from the cluster's DNS ({', '.join(remote)})"
+
+
+def judge(client: Api, base: str, node: str, image: str, asked: dict) -> None:
+    """Raises Elsewhere when what failed is not this machine's fault, or not known to be."""
+    asking, answering = (client.ask(f"{base}/pods/{name}") for name in ("client", "server"))
+    told = f"asking Pod: {state_of(asking)}; answering Pod: {state_of(answering)}"
+    failed = exit_code(asking)
+    if failed == NO_SERVICE and api.is_ready(answering) and not endpoints(client, base.rpartition("/")[2], NAME):
+        raise Elsewhere("kube-controller-manager gave the Service of the smoke test no endpoint")
+    if failed == NO_NAME:
+        told = f"{told}; {judge_dns(client, base, node, image, asked)}"
+    raise StepFailure("SmokeTestFailed", f"no answer through a Service to a Pod on node {node}: {told}")
+
+
+def make_namespace(client: Api, joins: bool) -> str:
+    labels = {LABEL: "true", "pod-security.kubernetes.io/enforce": "restricted"}
+    metadata = {"generateName": f"clusterwright-{NAME}-", "labels": labels}
+    space = create(client, "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    base = f"/api/v1/namespaces/{space['metadata']['name']}"
+    if joins:
+        try:
+            wait(lambda: client.ask(f"{base}/serviceaccounts/default"), 20, "SmokeTestFailed", lambda: "none")
+        except StepFailure as failure:
+            raise Elsewhere("kube-controller-manager gave the namespace of the smoke test no service account") from failure
+    return base
+
+
+def prove(client: Api, params: dict, image: str) -> str:
+    """How long the answer took. Raises Elsewhere, where the machine joins, or StepFailure."""
+    node, timeout = params["node"], params["timeout_seconds"]
+    base = make_namespace(client, bool(node))
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": NAME},
+        "spec": {"selector": {LABEL: "server"}, "ports": [{"port": 80, "targetPort": 8080}]},
+    }
+    made = create(client, f"{base}/services", service)
+    name = f"{NAME}.{base.rpartition('/')[2]}.svc.{params['dns_domain']}"
+    asked = {"NAME": name, "ADDRESS": made["spec"]["clusterIP"]}
+    create(client, f"{base}/pods", pod("server", image, SERVER, node))
+    create(client, f"{base}/pods", pod("client", image, filled(CLIENT, SECONDS=max(timeout // 2, 1), **asked), node))
+    started = time.monotonic()
+    seen: dict = {}
+
+    def ended() -> bool:
+        seen["client"] = client.ask(f"{base}/pods/client") or seen.get("client")
+        return phase(seen["client"]) in ("Succeeded", "Failed")
+
+    def missing() -> str:
+        server = client.ask(f"{base}/pods/server")
+        return f"no answer through Service {name}: asking Pod: {state_of(seen.get('client'))}; answering Pod: {state_of(server)}"
+
+    wait(ended, timeout + timeout // 2, "SmokeTestFailed", missing)
+    if phase(seen["client"]) == "Failed":
+        if node:
+            judge(client, base, node, image, asked)
+        raise StepFailure("SmokeTestFailed", missing())
+    elapsed = time.monotonic() - started
+    return f"a Pod answered through the name {name} after {elapsed:.1f} s, {asking_time(seen['client'])}"
+
+
 def work(call) -> dict:
     params = call.params
     client = Api(api.ADMIN)
+    if params["node"]:
+        # Behind the endpoint may be the API server of a machine that is sick.
+        host = f"[{params['address']}]" if ":" in params["address"] else params["address"]
+        client.server = f"https://{host}:{params['port']}"
     tag = params["version"] or Bundle(params["url"]).resolve([{"name": params["image"]}])[0]["version"]
-    image = f"{params['image']}:{tag}"
     remove_namespaces(client)
-    metadata = {"generateName": f"clusterwright-{NAME}-", "labels": {LABEL: "true", "pod-security.kubernetes.io/enforce": "restricted"}}
     try:
-        space = create(client, "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
-        namespace = space["metadata"]["name"]
-        base = f"/api/v1/namespaces/{namespace}"
-        service = {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {"name": NAME},
-            "spec": {"selector": {LABEL: "server"}, "ports": [{"port": 80, "targetPort": 8080}]},
-        }
-        create(client, f"{base}/services", service)
-        create(client, f"{base}/pods", pod("server", "server", image, SERVER))
-        name = f"{NAME}.{namespace}.svc.{params['dns_domain']}"
-        script = CLIENT.replace("NAME", name).replace("ANSWER", ANSWER)
-        create(client, f"{base}/pods", pod("client", "client", image, script))
-        started = time.monotonic()
-        seen: dict = {}
-
-        def answered() -> bool:
-            seen["client"] = client.ask(f"{base}/pods/client")
-            phase = ((seen["client"] or {}).get("status") or {}).get("phase")
-            if phase == "Failed":
-                raise StepFailure("SmokeTestFailed", f"the asking Pod failed: {state_of(seen['client'])}")
-            return phase == "Succeeded"
-
-        def missing() -> str:
-            server = client.ask(f"{base}/pods/server")
-            return f"no answer through Service {name}: asking Pod: {state_of(seen.get('client'))}; answering Pod: {state_of(server)}"
-
-        wait(answered, params["timeout_seconds"], "SmokeTestFailed", missing)
-        elapsed = time.monotonic() - started
-        asked = asking_time(seen["client"])
+        said = prove(client, params, f"{params['image']}:{tag}")
+    except Elsewhere as fault:
+        message = f"the smoke test on node {params['node']} was cut short by a fault elsewhere: {fault}"
+        report = {"kind": "findings", "findings": [warning("smoke-test-elsewhere", message)]}
+        return {"changed": False, "clusterwright": report, "msg": message}
     finally:
         remove_namespaces(client)
-    return {"changed": False, "msg": f"a Pod answered through the name {name} after {elapsed:.1f} s, {asked}"}
+    return {"changed": False, "msg": said}

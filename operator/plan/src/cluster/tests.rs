@@ -1,3 +1,5 @@
+mod dns;
+mod network_probe;
 mod strays;
 
 use std::sync::Arc;
@@ -61,6 +63,7 @@ fn seen(nodes: Option<Vec<NodeSeen>>) -> Contact {
             cluster_uid: Some("uid-1".into()),
             components,
             nodes,
+            dns: None,
         },
     }
 }
