@@ -13,15 +13,24 @@ use crds::playbook_run::Fence;
 pub const FENCED: &str = "Fenced";
 /// The reason of a host whose guard could not be installed, or cannot do its work.
 pub const GUARD_FAILED: &str = "GuardFailed";
+/// The reason of a machine that is not as the run was told that it is: of another claim, or another cluster.
+pub const EPOCH_DIFFERS: &str = "EpochDiffers";
 /// The variable of a host that says where its shells are, one for each step.
 pub const RUN_VARIABLE: &str = "clusterwright_guard_run";
 
-/// What the guard said in a text, without its mark: which of the two reasons, and its words.
+/// What the guard said in a text, without its mark: which of the three reasons, and its words.
 pub fn said(text: &str) -> Option<(&'static str, String)> {
     let words = text.split_once(guard::MARKER)?.1;
     let words = words.lines().next().unwrap_or_default();
     if let Some(words) = words.strip_prefix("refused:") {
         return Some((FENCED, fenced(words)));
+    }
+    if let Some(words) = words.strip_prefix("differs:") {
+        let words = crate::foreign_text::clean(words, 512);
+        return Some((
+            EPOCH_DIFFERS,
+            format!("nothing was touched on this machine: {words}"),
+        ));
     }
     let words = words.strip_prefix("failed:").unwrap_or(words);
     let words = crate::foreign_text::clean(words, 512);
@@ -41,7 +50,7 @@ pub fn fenced(words: &str) -> String {
 
 /// True for the reasons of a host that SSH let us in to.
 pub fn answers(reason: &str) -> bool {
-    matches!(reason, FENCED | GUARD_FAILED)
+    matches!(reason, FENCED | GUARD_FAILED | EPOCH_DIFFERS)
 }
 
 /// Where the shells of a run are on a machine.
@@ -51,7 +60,7 @@ pub fn run_directory(directory: &str, fence: Fence) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{FENCED, GUARD_FAILED, said};
+    use super::{EPOCH_DIFFERS, FENCED, GUARD_FAILED, said};
 
     #[test]
     fn the_guards_words_are_found_in_what_ansible_makes_of_them() {
@@ -64,6 +73,11 @@ mod tests {
             "non-zero return code: clusterwright-guard: refused: fence 1-2 is lower than 1-3\nmore",
             FENCED,
             "a newer run works on this host, so this one may not: fence 1-2 is lower than 1-3",
+        );
+        check(
+            "clusterwright-guard: differs: claim epoch 3 was expected",
+            EPOCH_DIFFERS,
+            "nothing was touched on this machine: claim epoch 3 was expected",
         );
         check(
             "Premature end of stream >>> clusterwright-guard: failed: No space left on device",

@@ -5,7 +5,8 @@ use crate::{foreign_text, guard};
 /// A reason and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreachable {
-    /// `HostKeyChanged`, `HostKeyUnknown`, `AuthenticationFailed`, `Fenced`, `GuardFailed` or `Unreachable`.
+    /// `HostKeyChanged`, `HostKeyUnknown`, `AuthenticationFailed`, `Fenced`, `EpochDiffers`, `GuardFailed` or
+    /// `Unreachable`.
     pub reason: &'static str,
     /// What was seen and what to do.
     pub message: String,

@@ -15,6 +15,9 @@ pub enum Failure {
     /// A newer run has the machine.
     #[error("{MARKER}refused: {0}")]
     Refused(String),
+    /// The machine is not as the run was told that it is.
+    #[error("{MARKER}differs: {0}")]
+    Differs(String),
     /// The guard cannot keep its promise.
     #[error("{MARKER}failed: {0}")]
     State(String),
@@ -26,7 +29,7 @@ pub enum Failure {
 impl Failure {
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Refused(_) => REFUSED,
+            Self::Refused(_) | Self::Differs(_) => REFUSED,
             Self::State(_) => STATE_FAILED,
             Self::Usage(_) => USAGE,
         }

@@ -21,7 +21,8 @@ pub const DIRECTORY: &str = "/var/lib/clusterwright/guard";
 pub const REFUSED: u8 = 79;
 /// Exit code when the guard cannot keep its own promise (state unreadable, disk full); nothing was run.
 pub const STATE_FAILED: u8 = 78;
-/// What the guard's own words on standard error begin with; the reason follows: `refused: ...` or `failed: ...`.
+/// What the guard's own words on standard error begin with; the reason follows: `refused: ...`,
+/// `differs: ...` or `failed: ...`.
 pub const MARKER: &str = "clusterwright-guard: ";
 /// The variable in the environment of each command of a run: its fence. Whatever a command starts inherits it.
 pub const MARK: &str = "CLUSTERWRIGHT_FENCE";
