@@ -12,6 +12,9 @@ use crate::step::{Intent, Step};
 /// Key of the ConfigMap, and name of the file below `model/`.
 pub const MODEL_FILE: &str = "inputs.json";
 
+/// Variable of the step `fence`: the claim epoch that the machine's guard must know.
+pub const FENCE_CLAIM_EPOCH: &str = "fence_claim_epoch";
+
 /// The model of one run.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -290,7 +290,12 @@ impl Fold {
 
 /// Whether the others cannot go on without a host of these groups. Cleaning a machine, or looking at it, needs no other.
 pub fn is_critical(model: &RunInputs, groups: &[Group]) -> bool {
-    let each_for_itself = |step: &Step| matches!(step, Step::Reset | Step::ProbeHost | Step::ProbeEtcd);
+    let each_for_itself = |step: &Step| {
+        matches!(
+            step,
+            Step::Reset | Step::Fence | Step::ProbeHost | Step::ProbeEtcd
+        )
+    };
     !model.steps.iter().any(each_for_itself)
         && (groups.contains(&Group::KubeControlPlane) || groups.contains(&Group::Etcd))
 }

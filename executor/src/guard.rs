@@ -15,6 +15,8 @@ pub const FENCED: &str = "Fenced";
 pub const GUARD_FAILED: &str = "GuardFailed";
 /// The reason of a host on which an earlier command of the same run does not end.
 pub const COMMAND_RUNNING: &str = "CommandRunning";
+/// The reason of a machine that is not as the run was told that it is: of another claim, or another cluster.
+pub const EPOCH_DIFFERS: &str = "EpochDiffers";
 /// The variable of a host that says where its shells are, one for each step.
 pub const RUN_VARIABLE: &str = "clusterwright_guard_run";
 
@@ -27,6 +29,13 @@ pub fn said(text: &str) -> Option<(&'static str, String)> {
     }
     if let Some(words) = words.strip_prefix("busy:") {
         return Some((COMMAND_RUNNING, crate::foreign_text::clean(words, 512)));
+    }
+    if let Some(words) = words.strip_prefix("differs:") {
+        let words = crate::foreign_text::clean(words, 512);
+        return Some((
+            EPOCH_DIFFERS,
+            format!("nothing was touched on this machine: {words}"),
+        ));
     }
     let words = words.strip_prefix("failed:").unwrap_or(words);
     let words = crate::foreign_text::clean(words, 512);
@@ -46,7 +55,7 @@ pub fn fenced(words: &str) -> String {
 
 /// True for the reasons of a host that SSH let us in to.
 pub fn answers(reason: &str) -> bool {
-    matches!(reason, FENCED | GUARD_FAILED)
+    matches!(reason, FENCED | GUARD_FAILED | EPOCH_DIFFERS)
 }
 
 /// Where the shells of a run are on a machine.
@@ -56,7 +65,7 @@ pub fn run_directory(directory: &str, fence: Fence) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{COMMAND_RUNNING, FENCED, GUARD_FAILED, said};
+    use super::{COMMAND_RUNNING, EPOCH_DIFFERS, FENCED, GUARD_FAILED, said};
 
     #[test]
     fn the_guards_words_are_found_in_what_ansible_makes_of_them() {
@@ -69,6 +78,11 @@ mod tests {
             "non-zero return code: clusterwright-guard: refused: fence 1-2 is lower than 1-3\nmore",
             FENCED,
             "a newer run works on this host, so this one may not: fence 1-2 is lower than 1-3",
+        );
+        check(
+            "clusterwright-guard: differs: claim epoch 3 was expected",
+            EPOCH_DIFFERS,
+            "nothing was touched on this machine: claim epoch 3 was expected",
         );
         check(
             "Premature end of stream >>> clusterwright-guard: failed: No space left on device",

@@ -5,8 +5,8 @@ use crate::{foreign_text, guard};
 /// A reason and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreachable {
-    /// `HostKeyChanged`, `HostKeyUnknown`, `MachineIsAnother`, `AuthenticationFailed`, `Fenced`, `CommandRunning`,
-    /// `GuardFailed` or `Unreachable`.
+    /// `HostKeyChanged`, `HostKeyUnknown`, `MachineIsAnother`, `AuthenticationFailed`, `Fenced`, `EpochDiffers`,
+    /// `CommandRunning`, `GuardFailed` or `Unreachable`.
     pub reason: &'static str,
     /// What was seen and what to do.
     pub message: String,

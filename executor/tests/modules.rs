@@ -70,13 +70,21 @@ mod scripts {
     }
 
     #[test]
+    fn a_machine_that_was_given_up_and_is_back_serves_nothing_and_keeps_its_data() {
+        play("fence.py");
+    }
+
+    #[test]
     fn networkd_learns_what_was_written_and_the_guard_is_told_what_to_keep_until_a_reset_begins() {
         let place = play("pod_network.py");
         let text = fs::read(place.path().join("wanted.json")).unwrap();
         let wanted: guard::network::Wanted = serde_json::from_slice(&text).unwrap();
         assert_eq!(wanted.pods.to_string(), "10.220.0.0/16");
         assert_eq!(wanted.gateway.to_string(), "10.220.3.1/24");
-        assert_eq!((wanted.protocol, wanted.sysctl.len(), wanted.files.len()), (77, 4, 1));
+        assert_eq!(
+            (wanted.protocol, wanted.sysctl.len(), wanted.files.len()),
+            (77, 4, 1)
+        );
     }
 
     #[test]

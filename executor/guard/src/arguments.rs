@@ -13,7 +13,7 @@ use guard::patience::Patience;
 use crate::failure::Failure;
 
 const USAGE: &str = "guard begin --epoch E --token T --cluster C --host H --run NAMESPACE/NAME --attempt N \
-    --steps A,B,C [--wait-seconds 45] [--kill-after-seconds 10] | guard end --epoch E --token T \
+    --steps A,B,C [--expect-epoch E] [--wait-seconds 45] [--kill-after-seconds 10] | guard end --epoch E --token T \
     [--wait-seconds 20] [--kill-after-seconds 10] | guard read | guard watch [--wanted FILE]";
 
 /// What is asked.
@@ -30,6 +30,8 @@ pub enum Verb {
 pub struct Begin {
     pub standing: Standing,
     pub steps: Vec<String>,
+    /// The machine must have been left by exactly this claim, or nothing is touched.
+    pub expected_epoch: Option<i64>,
     pub patience: Patience,
 }
 
@@ -99,6 +101,7 @@ fn begin(options: &mut Options) -> Result<Begin, Failure> {
             .filter(|step| !step.is_empty())
             .map(step)
             .collect::<Result<_, _>>()?,
+        expected_epoch: options.optional("--expect-epoch")?,
         patience: options.patience(45)?,
     })
 }
@@ -156,6 +159,14 @@ impl Options {
         }
     }
 
+    fn optional(&mut self, name: &str) -> Result<Option<i64>, Failure> {
+        if self.0.contains_key(name) {
+            self.number(name, None).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
     fn fence(&mut self) -> Result<Fence, Failure> {
         Ok(Fence {
             epoch: self.number("--epoch", None)?,
@@ -203,6 +214,11 @@ mod tests {
         assert_eq!(begin.steps, ["etcd", "node"]);
         assert_eq!(begin.patience.wait, Duration::from_secs(45));
         assert!(!begin.standing.open);
+        assert_eq!(begin.expected_epoch, None);
+        let Ok(Verb::Begin(begin)) = parsed(&format!("{BEGIN} --expect-epoch 3")) else {
+            panic!("refused")
+        };
+        assert_eq!(begin.expected_epoch, Some(3));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use guard::Fence;
 use guard::at_work::Worker;
-use guard::fence::{Admission, Standing, may_begin};
+use guard::fence::{Admission, Standing, is_as_left, may_begin};
 use guard::record::{Event, Of, Record};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::geteuid;
@@ -45,8 +45,10 @@ pub fn begin(directory: &Directory, asked: &Begin) -> Result<String, Failure> {
         Whose::Below(standing.fence),
         asked.patience,
         || {
+            is_expected(directory, asked)?;
             admit(directory, standing)?;
             if !raised && let Some(held) = directory.try_hold()? {
+                is_expected(directory, asked)?;
                 raise(&held, standing)?;
                 raised = true;
             }
@@ -81,6 +83,14 @@ pub fn only_root() -> Result<(), Failure> {
     } else {
         Err(Failure::State("only root begins and ends runs".to_owned()))
     }
+}
+
+/// Before anything else: nothing is ended or raised on a machine that is not the one that was meant.
+fn is_expected(directory: &Directory, asked: &Begin) -> Result<(), Failure> {
+    let Some(epoch) = asked.expected_epoch else {
+        return Ok(());
+    };
+    is_as_left(directory.highest()?.as_ref(), &asked.standing, epoch).map_err(Failure::Differs)
 }
 
 /// Looks without the mutex, since what has to be ended may hold it: an overtaken run goes as soon as it sees that.

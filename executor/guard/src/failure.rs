@@ -18,6 +18,9 @@ pub enum Failure {
     /// An earlier command of the same run is at work.
     #[error("{MARKER}busy: {0}")]
     Busy(String),
+    /// The machine is not as the run was told that it is.
+    #[error("{MARKER}differs: {0}")]
+    Differs(String),
     /// The guard cannot keep its promise.
     #[error("{MARKER}failed: {0}")]
     State(String),
@@ -29,7 +32,7 @@ pub enum Failure {
 impl Failure {
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Refused(_) => REFUSED,
+            Self::Refused(_) | Self::Differs(_) => REFUSED,
             Self::Busy(_) => BUSY,
             Self::State(_) => STATE_FAILED,
             Self::Usage(_) => USAGE,

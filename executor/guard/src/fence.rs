@@ -83,6 +83,30 @@ pub fn may_begin(highest: Option<&Standing>, fence: Fence) -> Admission {
     }
 }
 
+/// Whether this machine is the one that a run means which only takes it as it was left: the highest fence is of exactly that
+/// claim, and of the same cluster. What it knows instead is the error.
+pub fn is_as_left(highest: Option<&Standing>, asked: &Standing, epoch: i64) -> Result<(), String> {
+    let namespace = |run: &str| run.split_once('/').map(|(namespace, _)| namespace.to_owned());
+    let Some(highest) = highest else {
+        return Err(format!(
+            "this machine knows of no run, claim epoch {epoch} was expected: it was installed anew, or is another one"
+        ));
+    };
+    if asked.fence.epoch != epoch || highest.fence.epoch != epoch {
+        return Err(format!(
+            "claim epoch {epoch} was expected, this machine knows {} and the run comes with {}: the Host was claimed since, or is another machine",
+            highest.fence.epoch, asked.fence.epoch
+        ));
+    }
+    if highest.cluster != asked.cluster || namespace(&highest.run) != namespace(&asked.run) {
+        return Err(format!(
+            "cluster {} was expected, this machine was last of cluster {} (run {})",
+            asked.cluster, highest.cluster, highest.run
+        ));
+    }
+    Ok(())
+}
+
 /// Whether a command of a run may be started here. Only `begin` raises a fence: a command that comes with a higher one
 /// than the machine has seen shows that the machine forgot.
 pub fn may_run(highest: Option<&Standing>, fence: Fence) -> Admission {
@@ -167,6 +191,30 @@ mod tests {
             may_run(Some(&standing(1, 1, false)), fence(1, 1)),
             Admission::Refused(_)
         ));
+    }
+
+    #[test]
+    fn only_the_very_claim_of_the_very_cluster_is_as_it_was_left() {
+        let left = |epoch, cluster: &str, run: &str| Standing {
+            cluster: cluster.into(),
+            run: run.into(),
+            ..standing(epoch, 41, false)
+        };
+        let asked = left(3, "a", "fleet/fence");
+        let is = |highest: Option<&Standing>| is_as_left(highest, &asked, 3);
+        assert_eq!(is(Some(&left(3, "a", "fleet/install"))), Ok(()));
+        for (highest, part) in [
+            (None, "knows of no run"),
+            (Some(left(2, "a", "fleet/install")), "knows 2"),
+            (Some(left(4, "a", "fleet/install")), "knows 4"),
+            (Some(left(3, "b", "fleet/install")), "was last of cluster b"),
+            (Some(left(3, "a", "other/install")), "(run other/install)"),
+        ] {
+            let why = is(highest.as_ref()).unwrap_err();
+            assert!(why.contains(part), "{why}");
+        }
+        // A run of a later claim may not come with the expectation of an earlier one.
+        assert!(is_as_left(Some(&left(3, "a", "fleet/r")), &left(4, "a", "fleet/f"), 3).is_err());
     }
 
     #[test]

@@ -24,7 +24,8 @@ pub const REFUSED: u8 = 79;
 pub const STATE_FAILED: u8 = 78;
 /// Exit code of a command beside an unfinished one of the same run that did not end in time; nothing was run.
 pub const BUSY: u8 = 75;
-/// What the guard's own words on standard error begin with; the reason follows: `refused: ...`, `busy: ...` or `failed: ...`.
+/// What the guard's own words on standard error begin with; the reason follows: `refused: ...`, `differs: ...`,
+/// `busy: ...` or `failed: ...`.
 pub const MARKER: &str = "clusterwright-guard: ";
 /// The variable in the environment of each command of a run: its fence. Whatever a command starts inherits it.
 pub const MARK: &str = "CLUSTERWRIGHT_FENCE";

@@ -46,6 +46,8 @@ pub struct Begin {
     pub attempt: i32,
     /// The steps' names.
     pub steps: Vec<String>,
+    /// The machine must have been left by exactly this claim.
+    pub expected_epoch: Option<i64>,
 }
 
 impl Begin {
@@ -59,8 +61,12 @@ impl Begin {
             ("--attempt", self.attempt.to_string()),
             ("--steps", self.steps.join(",")),
         ];
+        let expected = self
+            .expected_epoch
+            .map(|epoch| ("--expect-epoch", epoch.to_string()));
         words
             .iter()
+            .chain(&expected)
             .fold(String::from("begin"), |mut text, (name, value)| {
                 // Writing to a String cannot fail.
                 let _ = write!(text, " {name} {}", quoted(value));
@@ -188,6 +194,7 @@ mod tests {
             run: "n/r".into(),
             attempt: 0,
             steps: vec!["prepare".into(), "node".into()],
+            expected_epoch: None,
         }
     }
 
@@ -232,6 +239,18 @@ mod tests {
             machine.path(),
         );
         assert_eq!(text(&again), (Some(0), format!("{BEGUN}\n{said}"), String::new()));
+    }
+
+    #[test]
+    fn a_run_that_fences_says_which_claim_must_have_left_the_machine() {
+        let mut asked = asked();
+        assert!(!asked.arguments().contains("--expect-epoch"));
+        asked.expected_epoch = Some(3);
+        assert!(
+            asked.arguments().ends_with(" --expect-epoch '3'"),
+            "{}",
+            asked.arguments()
+        );
     }
 
     #[test]

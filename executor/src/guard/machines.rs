@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crds::inputs::RunInputs;
+use crds::inputs::{FENCE_CLAIM_EPOCH, RunInputs};
 use crds::playbook_run::Fence;
+use crds::step::Step;
 use futures::StreamExt;
+use serde_json::Value;
 use tracing::{info, warn};
 
 use super::GUARD_FAILED;
@@ -50,6 +52,16 @@ pub struct Machines<'a> {
 pub fn fence(model: &RunInputs, host: &str, token: i64) -> Fence {
     let epoch = model.hosts.get(host).map_or(0, |host| host.claim_epoch);
     Fence { epoch, token }
+}
+
+/// The claim that must have left each machine, for a run that fences. No claim has the epoch 0: without the variable,
+/// no machine is the one that was meant.
+pub fn expected_epoch(model: &RunInputs) -> Option<i64> {
+    let epoch = || model.vars.get(FENCE_CLAIM_EPOCH).and_then(Value::as_i64);
+    model
+        .steps
+        .contains(&Step::Fence)
+        .then(|| epoch().unwrap_or_default())
 }
 
 impl Machines<'_> {
@@ -133,6 +145,7 @@ impl Machines<'_> {
             run: format!("{}/{}", model.namespace, model.run),
             attempt: self.attempt,
             steps: model.steps.iter().map(|step| step.name().to_owned()).collect(),
+            expected_epoch: expected_epoch(model),
         }
     }
 
@@ -165,5 +178,28 @@ impl Machines<'_> {
             .buffer_unordered(AT_ONCE)
             .collect()
             .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crds::inputs::FENCE_CLAIM_EPOCH;
+    use crds::step::Step;
+    use serde_json::json;
+
+    use super::expected_epoch;
+
+    #[test]
+    fn a_run_that_fences_expects_the_claim_that_it_was_given_and_without_one_none() {
+        let mut model = crate::example::model();
+        assert_eq!(expected_epoch(&model), None);
+        model.vars.insert(FENCE_CLAIM_EPOCH.to_owned(), json!(3));
+        assert_eq!(expected_epoch(&model), None);
+        model.steps = vec![Step::Fence];
+        assert_eq!(expected_epoch(&model), Some(3));
+        for none in [json!("3"), json!(null), json!(2.5)] {
+            model.vars.insert(FENCE_CLAIM_EPOCH.to_owned(), none);
+            assert_eq!(expected_epoch(&model), Some(0));
+        }
     }
 }

@@ -68,6 +68,11 @@ def check_networkd():
     os.utime(file, (ahead, ahead))
     assert networkd.restart_if_older(file) == [networkd.UNIT], "written under a clock that went ahead"
     assert networkd.restart_if_older(file) == [] and daemon.restarts == 2, "once, too"
+    os.unlink(file)
+    networkd.FILE = file
+    assert networkd.leave_routes(check=True) == [file] and not os.path.exists(file), "a probe writes nothing"
+    time.sleep(0.05)
+    assert networkd.leave_routes() == [file, networkd.UNIT] and networkd.leave_routes() == [], "written, told, and that is all"
     daemon.stop()
 
 

@@ -7,11 +7,17 @@ from __future__ import annotations
 import os
 import time
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import files, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import text
 
 UNIT = "systemd-networkd.service"
+FILE = "/etc/systemd/networkd.conf.d/90-clusterwright.conf"
+TEXT = """\
+# Written by clusterwright: a restart of systemd-networkd must not drop the route to the Pods.
+[Network]
+ManageForeignRoutes=no
+"""
 # The kernel counts a process's start in ticks of 10 ms: one that was started right after the file was written has read it.
 TICK = 0.02
 
@@ -28,6 +34,12 @@ def running() -> int:
     """The pid of the networkd that runs, or 0."""
     output = attempt("systemctl", "show", UNIT, "--property=MainPID", "--value")
     return int(output.out) if output.ok and output.out.strip().isdigit() else 0
+
+
+def leave_routes(check: bool = False) -> list:
+    """Lets networkd leave alone what it did not make, now and from its next start on. What changed."""
+    written = [FILE] if files.write(FILE, TEXT, 0o644, check) else []
+    return written + restart_if_older(FILE, check)
 
 
 def restart_if_older(path: str, check: bool = False) -> list:

@@ -60,16 +60,19 @@ def find() -> dict:
     return found
 
 
-def descendants(parent: int) -> list:
-    """Pids below the process, from /proc."""
+def parent(pid: int) -> int:
+    """The process that started this one; 0 for one that has ended, also where nobody has collected it yet."""
+    # The name, in brackets, may hold anything; the state and the parent follow it.
+    fields = text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return int(fields[1]) if len(fields) > 1 and fields[0] not in "ZX" else 0
+
+
+def descendants(*parents: int) -> list:
+    """Pids below these processes."""
     children: dict = {}
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as source:
-                children.setdefault(int(source.read().rpartition(")")[2].split()[1]), []).append(int(pid))
-        except (OSError, ValueError):
-            continue
-    found, queue = [], [parent]
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        children.setdefault(parent(pid), []).append(pid)
+    found, queue = [], list(parents)
     while queue:
         for child in children.get(queue.pop(), []):
             found.append(child)
@@ -77,8 +80,8 @@ def descendants(parent: int) -> list:
     return found
 
 
-def kill(pid: int) -> None:
+def kill(pid: int, number: int = signal.SIGKILL) -> None:
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
     except ProcessLookupError:
         pass

@@ -54,7 +54,6 @@ CONFIGURATION = "/etc/cni/net.d/10-clusterwright.conflist"
 SCRIPT = "/usr/local/sbin/clusterwright-network"
 UNIT = "clusterwright-network.service"
 UNIT_FILE = f"/etc/systemd/system/{UNIT}"
-NETWORKD_FILE = "/etc/systemd/networkd.conf.d/90-clusterwright.conf"
 
 UNIT_TEXT = f"""\
 # Written by clusterwright.
@@ -71,12 +70,6 @@ ExecStart={SCRIPT}
 
 [Install]
 WantedBy=multi-user.target
-"""
-
-NETWORKD_TEXT = """\
-# Written by clusterwright: a restart of systemd-networkd must not drop the route to the Pods.
-[Network]
-ManageForeignRoutes=no
 """
 
 
@@ -199,15 +192,14 @@ def work(call) -> dict:
         raise StepFailure("NetworkUnsupported", f"the bridge network is for IPv4, node {params['node_name']} has {own}")
     interface = interface_of(params["address"])
     services = ipv4_ranges(params["service_cidr"])
-    changed = []
+    # The prepare step's as well, before anything is here that a restart of networkd could take away.
+    changed = networkd.leave_routes(check)
     for file, content, mode in (
-        (NETWORKD_FILE, NETWORKD_TEXT, 0o644),
         (SCRIPT, script(interface, params["pod_cidr"], own, services), 0o755),
         (UNIT_FILE, UNIT_TEXT, 0o644),
     ):
         if files.write(file, content, mode, check):
             changed.append(file)
-    changed += networkd.restart_if_older(NETWORKD_FILE, check)
     changed += drift(interface, params["pod_cidr"], own, services)
     if units.ensure(UNIT, restart=bool(changed), check=check):
         changed.append(UNIT)

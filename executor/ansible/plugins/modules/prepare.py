@@ -28,6 +28,10 @@ options:
     description: Turn swap off, now and for the next boot.
     type: bool
     default: true
+  leave_routes:
+    description: Let systemd-networkd leave routes alone that it did not make; it is restarted if it runs since before it was told.
+    type: bool
+    default: false
   hosts:
     description: Lines for /etc/hosts.
     type: list
@@ -40,7 +44,7 @@ author:
 import os
 import re
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import files, host_file, machine, membership, roots
+from ansible_collections.clusterwright.cluster.plugins.module_utils import files, host_file, machine, membership, networkd, roots
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
@@ -138,6 +142,9 @@ def work(call) -> dict:
     changed += set_sysctl(params["sysctl"], check)
     if params["swap_off"]:
         changed += turn_swap_off(check)
+    if params["leave_routes"]:
+        # Now, while nothing is here that its restart could take away, such as the endpoint's address.
+        changed += networkd.leave_routes(check)
     if host_file.set_lines(params["hosts"], check):
         changed.append(host_file.PATH)
     return {"changed": bool(changed), "differences": changed, "msg": f"set: {', '.join(changed)}" if changed else "nothing to do"}

@@ -200,3 +200,42 @@ fn sudo(place: &Place) -> std::path::PathBuf {
     );
     sudo
 }
+
+#[test]
+fn a_machine_that_another_claim_left_is_not_touched_by_a_run_that_expects_one() {
+    let Some(place) = Place::new() else { return };
+    let expects = |epoch: i64, token: i64, expected: &str| {
+        let output = place
+            .begin(epoch, token)
+            .args(["--expect-epoch", expected])
+            .output()
+            .unwrap();
+        (output.status.code(), err(&output))
+    };
+    let (code, said) = expects(3, 50, "3");
+    assert_eq!(code, Some(79));
+    assert!(
+        said.starts_with("clusterwright-guard: differs: this machine knows of no run"),
+        "{said}"
+    );
+    assert_eq!(place.highest(), serde_json::json!({}));
+
+    place.begun(2, 41);
+    for (epoch, expected) in [(3, "3"), (3, "2")] {
+        let (code, said) = expects(epoch, 50, expected);
+        assert_eq!(code, Some(79));
+        assert!(said.contains("differs: claim epoch"), "{said}");
+    }
+    assert_eq!(
+        (
+            place.highest()["epoch"].as_i64(),
+            place.highest()["token"].as_i64()
+        ),
+        (Some(2), Some(41))
+    );
+    // The very claim, twice: an attempt that was cut short is followed by another.
+    for token in [50, 51] {
+        assert_eq!(expects(2, token, "2").0, Some(0));
+    }
+    place.report();
+}
