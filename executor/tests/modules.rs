@@ -108,6 +108,11 @@ mod scripts {
     }
 
     #[test]
+    fn a_restart_that_a_run_was_cut_short_before_is_made_by_the_next_one() {
+        play("restarts_owed.py");
+    }
+
+    #[test]
     fn etcd_grows_from_one_to_three_and_back_under_a_writer_and_takes_up_what_was_cut_short() {
         play("etcd_members.py");
     }

@@ -66,7 +66,7 @@ class Machine:
         return f"{self.home}/data"
 
     # What of module_utils/units.py the modules use.
-    def ensure(self, _unit, restart=False, start=True, check=False, block=True):
+    def ensure(self, _unit, restart=False, start=True, check=False, block=True, reads=()):
         if restart:
             self.kill()
         if self.process and self.process.poll() is None:
@@ -92,6 +92,9 @@ class Machine:
             self.kill()
         if verb in ("start", "restart"):
             self.ensure("")
+
+    def state(self, _unit):
+        return {}
 
     def journal(self, _unit, lines=8):
         with open(f"{self.home}/log", encoding="utf-8", errors="replace") as log:
@@ -132,7 +135,7 @@ class Machine:
         params = {"catch_up_seconds": 60, "token": "t", **more}
         return self.play(
             etcd_member, name=self.name, members=[machine.member() for machine in members], state=state,
-            data_directory=self.data(), pki_directory=PKI, files=[], secrets=[], restart=False, timeout_seconds=60, **params)
+            data_directory=self.data(), pki_directory=PKI, files=[], secrets=[], program=f"{PROGRAMS}/etcd", timeout_seconds=60, **params)
 
     def remove(self, other, check=False):
         return self.play(etcd_remove_member, check, name=other.name, peer_urls=[other.peer], pki_directory=PKI, timeout_seconds=30)

@@ -8,14 +8,18 @@ import os
 import socket
 import time
 
+from ansible_collections.clusterwright.cluster.plugins.module_utils import restarts
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 
 def state(unit: str) -> dict:
-    """ActiveState, UnitFileState, LoadState and NeedDaemonReload of a unit, in one call."""
+    """ActiveState, UnitFileState, LoadState, NeedDaemonReload and when it was started, of a unit, in one call."""
     output = attempt(
-        "systemctl", "show", unit, "--property=ActiveState,UnitFileState,LoadState,NeedDaemonReload,SubState"
+        "systemctl",
+        "show",
+        unit,
+        f"--property=ActiveState,UnitFileState,LoadState,NeedDaemonReload,SubState,{restarts.PROPERTIES}",
     )
     if not output.ok:
         raise StepFailure("SystemdUnavailable", f"failed to ask systemd about {unit}: {output.said}")
@@ -40,8 +44,11 @@ def journal(unit: str, lines: int = 8) -> str:
     return f"\nlast lines of {unit}:\n{output.out.strip()}" if output.ok and output.out.strip() else ""
 
 
-def ensure(unit: str, restart: bool = False, start: bool = True, check: bool = False, block: bool = True) -> bool:
-    """Makes the unit enabled and, unless `start` is false, running; restarts it when asked. True when it acted."""
+def ensure(
+    unit: str, restart: bool = False, start: bool = True, check: bool = False, block: bool = True, reads: tuple = ()
+) -> bool:
+    """Makes the unit enabled and, unless `start` is false, running; restarts it when asked, or when it runs with other content of the
+    files that it `reads` at its start than is in them now. True when it acted."""
     now = state(unit)
     if now.get("NeedDaemonReload") == "yes" or now.get("LoadState") == "not-found":
         if not check:
@@ -53,17 +60,21 @@ def ensure(unit: str, restart: bool = False, start: bool = True, check: bool = F
         changed = True
         if not check:
             systemctl("enable", unit, what=f"enable {unit}")
+    if not start:
+        return changed
     active = now.get("ActiveState") in ("active", "activating", "reloading")
-    if start and not active:
-        changed = True
-        if not check:
-            attempt("systemctl", "reset-failed", unit)
-            systemctl("start", *wait, unit, what=f"start {unit}")
-    elif start and restart:
-        changed = True
-        if not check:
-            systemctl("restart", *wait, unit, what=f"restart {unit}")
-    return changed
+    again = active and (restart or restarts.due(unit, now, list(reads)))
+    if check:
+        return changed or not active or again
+    if not active:
+        attempt("systemctl", "reset-failed", unit)
+        systemctl("start", *wait, unit, what=f"start {unit}")
+    elif again:
+        systemctl("restart", *wait, unit, what=f"restart {unit}")
+    if block:
+        # Of a start that nobody waited for it is not known yet which one it will be.
+        restarts.remember(unit, state(unit) if not active or again else now, list(reads))
+    return changed or not active or again
 
 
 def wait_for_socket(path: str, unit: str, timeout: float = 60) -> None:

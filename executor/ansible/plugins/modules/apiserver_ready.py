@@ -17,6 +17,10 @@ options:
     description: Port of the API server.
     type: int
     default: 6443
+  version:
+    description: Of the API server that must be at work, with v. Empty - any.
+    type: str
+    default: ""
   identity:
     description: The cluster's identity; kubeadm must have ended well on this machine for this cluster. Empty - not looked at.
     type: str
@@ -50,6 +54,9 @@ def work(call) -> dict:
     def ready() -> bool:
         nonlocal said
         well, said = healthz.answer(target, context)
+        if well and call.params["version"]:
+            _well, said = healthz.answer((*target[:3], "/version"), context)
+            return f'"gitVersion": "{call.params["version"]}"' in said
         return well
 
     wait(ready, call.params["timeout_seconds"], "ApiserverNotReady", lambda: f"the API server is not ready: {said}")

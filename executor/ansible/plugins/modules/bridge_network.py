@@ -201,7 +201,7 @@ def work(call) -> dict:
         if files.write(file, content, mode, check):
             changed.append(file)
     changed += drift(interface, params["pod_cidr"], own, services)
-    if units.ensure(UNIT, restart=bool(changed), check=check):
+    if units.ensure(UNIT, restart=bool(changed), check=check, reads=(SCRIPT, UNIT_FILE)):
         changed.append(UNIT)
     # Last: with this file the node becomes Ready.
     if files.write(CONFIGURATION, conflist(own), 0o644, check):

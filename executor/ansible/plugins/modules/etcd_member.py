@@ -77,10 +77,10 @@ options:
         description: Octal mode.
         type: str
         default: "0600"
-  restart:
-    description: etcd's program changed.
-    type: bool
-    default: false
+  program:
+    description: etcd's program.
+    type: path
+    required: true
   timeout_seconds:
     description: Until the member is healthy.
     type: int
@@ -95,7 +95,7 @@ author:
 
 import os
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import etcd_data, files, membership, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import etcd_data, files, membership, restarts, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.etcd import LOCAL, Etcd, label
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
@@ -223,8 +223,9 @@ def work(call) -> dict:
         if fresh and files.write(INITIAL, initial_cluster(params, pairs), 0o600):
             changed.append(INITIAL)
     # Not waiting for systemd: a new cluster's members become ready together.
-    restart = params["restart"] or (bool(changed) and not fresh)
-    acted = units.ensure(UNIT, restart, check=check, block=False)
+    read = [params["program"], *(entry["path"] for entry in (params["files"] or []) + (params["secrets"] or []))]
+    before = units.state(UNIT).get("InvocationID")
+    started = acted = units.ensure(UNIT, bool(changed) and not fresh, check=check, block=False, reads=() if fresh else tuple(read))
     if not check:
         # The only member is no learner, and has no other to ask.
         alive = others.at([])
@@ -238,6 +239,10 @@ def work(call) -> dict:
             "EtcdUnhealthy",
             lambda: f"etcd member {params['name']} is not healthy: {local.said}{units.journal(UNIT)}",
         )
+        now = units.state(UNIT)
+        # A restart that nobody waited for may not have come to its turn yet.
+        if not started or now.get("InvocationID") != before:
+            restarts.remember(UNIT, now, read)
         membership.save(membership.ETCD, {"joined": True, "name": params["name"]})
     report = {"kind": "etcd", "memberID": "" if check else local.own_id()}
     return {"changed": bool(changed) or acted, "msg": f"member {params['name']} is healthy", "clusterwright": report}

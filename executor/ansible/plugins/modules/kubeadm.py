@@ -85,10 +85,10 @@ options:
         description: Octal mode.
         type: str
         default: "0600"
-  restart_kubelet:
-    description: The kubelet's program changed.
-    type: bool
-    default: false
+  kubelet:
+    description: The kubelet's program.
+    type: path
+    default: /usr/local/bin/kubelet
   timeout_seconds:
     description: For kubeadm, and again for the components to become healthy.
     type: int
@@ -111,6 +111,8 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.failure impo
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 RUN_DIRECTORY = "/run/clusterwright"
 KUBELET_UNIT = "kubelet.service"
+# What the kubelet reads at its start, beside its program.
+KUBELET_READS = ("/etc/systemd/system/kubelet.service", "/var/lib/kubelet/config.yaml", "/var/lib/kubelet/kubeadm-flags.env")
 CA = "/etc/kubernetes/pki/ca.crt"
 STILL_READY = 'and status "Ready" already exists in the cluster'
 # What tells that an earlier attempt got far enough to be in the way.
@@ -224,9 +226,8 @@ def work(call) -> dict:
         changed = True
     else:
         written = write_files(params, call.check_mode)
-        # Certificates and kubeadm's own configuration are read when they are used; the kubelet reads its unit's files at start.
-        restart = params["restart_kubelet"] or any("kubelet" in path for path in written)
-        acted = units.ensure(KUBELET_UNIT, restart, check=call.check_mode)
+        # Certificates and kubeadm's own configuration are read when they are used.
+        acted = units.ensure(KUBELET_UNIT, check=call.check_mode, reads=(params["kubelet"], *KUBELET_READS))
         changed = bool(written) or acted
     if not call.check_mode:
         wait_until_healthy(params)

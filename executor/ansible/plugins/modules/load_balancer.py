@@ -61,7 +61,7 @@ import json
 import os
 import ssl
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import arp, files, healthz, membership, units, vrrp
+from ansible_collections.clusterwright.cluster.plugins.module_utils import arp, files, healthz, membership, restarts, units, vrrp
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, find
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
@@ -282,13 +282,18 @@ def check_peers(params: dict, interface: str) -> None:
         )
 
 
-def run(unit: str, changed: bool, check: bool) -> bool:
-    """Starts the unit, or lets it read its configuration again: connections stay."""
-    running = units.state(unit).get("ActiveState") == "active"
+def run(unit: str, changed: bool, check: bool, reads: list) -> bool:
+    """Starts the unit, or lets it read its configuration again, where it has not read what is there: connections stay."""
+    before = units.state(unit)
+    running = before.get("ActiveState") == "active"
+    due = running and (changed or restarts.due(unit, before, reads, since="StateChangeTimestampMonotonic"))
     acted = units.ensure(unit, check=check)
-    if running and changed and not check:
+    if check:
+        return acted or changed or due
+    if due:
         units.systemctl("reload", unit, what=f"reload {unit}")
-    return acted or changed
+    restarts.remember(unit, units.state(unit), reads)
+    return acted or changed or due
 
 
 def wait_for_holder(params: dict, interface: str) -> None:
@@ -342,9 +347,10 @@ def work(call) -> dict:
         tried = attempt("haproxy", "-c", "-q", "-f", HAPROXY)
         if not tried.ok:
             raise StepFailure("InvalidVariables", f"haproxy refuses its configuration: {tried.said}")
-    ours = {entry["path"] for entry in balancer}
-    acted = run(HAPROXY_UNIT, any(path in ours for path in written), check)
-    acted = run(KEEPALIVED_UNIT, any(path not in ours for path in written), check) or acted
+    ours = [entry["path"] for entry in balancer]
+    others = [entry["path"] for entry in address]
+    acted = run(HAPROXY_UNIT, any(path in ours for path in written), check, ours)
+    acted = run(KEEPALIVED_UNIT, any(path in others for path in written), check, others) or acted
     if not check:
         wait_for_holder(params, interface)
     if membership.read(membership.KUBEADM):

@@ -17,6 +17,10 @@ options:
     description: Wait until the Node is Ready, not only until it exists.
     type: bool
     default: true
+  version:
+    description: Of the kubelet that must be at work, with v. Empty - any.
+    type: str
+    default: ""
   identity:
     description: The cluster's identity; kubeadm must have ended well on this machine for this cluster. Empty - not looked at.
     type: str
@@ -34,6 +38,11 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.api import A
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 
+def version(node: dict) -> str:
+    """Of the kubelet that reports the Node."""
+    return ((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion", "")
+
+
 def work(call) -> dict:
     params = call.params
     name = params["node_name"]
@@ -47,11 +56,13 @@ def work(call) -> dict:
     def arrived() -> bool:
         node = client.ask(f"/api/v1/nodes/{name}")
         seen["node"] = node
-        return node is not None and (api.is_ready(node) or not params["ready"])
+        return node is not None and (api.is_ready(node) or not params["ready"]) and params["version"] in ("", version(node))
 
     def missing() -> str:
         if seen.get("node") is None:
             return f"node {name} does not exist, or {client.server} does not answer"
+        if params["version"] not in ("", version(seen["node"])):
+            return f"node {name} runs kubelet {version(seen['node']) or 'of no version'}, and {params['version']} is wanted"
         return f"node {name} is not Ready: {api.condition(seen['node'], 'Ready').get('message', 'no condition yet')}"
 
     wait(arrived, params["timeout_seconds"], "NodeNotReady", missing)

@@ -59,10 +59,11 @@ options:
     type: list
     elements: path
     default: []
-  restart:
-    description: Restart in any case, since its program changed.
-    type: bool
-    default: false
+  reads:
+    description: Further files that it reads at its start, its program among them.
+    type: list
+    elements: path
+    default: []
   start:
     description: Keep it running; false only enables it.
     type: bool
@@ -81,8 +82,17 @@ def work(call) -> dict:
     params, check = call.params, call.check_mode
     changed = files.write_all(params["files"], check) + files.write_all(params["secrets"], check, files.SECRET)
     changed += [path for path in params["remove"] if files.remove(path, check)]
-    restart = params["restart"] or any(not path.startswith(tuple(params["no_restart_for"])) for path in changed)
-    acted = units.ensure(params["name"], restart, params["start"], check)
+
+    def counts(path: str) -> bool:
+        return not path.startswith(tuple(params["no_restart_for"]))
+
+    known = [entry["path"] for entry in (params["files"] or []) + (params["secrets"] or [])] + params["reads"] + params["remove"]
+    restart = any(map(counts, changed))
+    acted = units.ensure(params["name"], restart, params["start"], check, reads=tuple(filter(counts, known)))
     if params["socket"] and not check:
         units.wait_for_socket(params["socket"], params["name"])
-    return {"changed": bool(changed) or acted, "files_changed": changed}
+    due = bool(changed) or acted
+    said = "nothing to do"
+    if due:
+        said = f"differing: {', '.join(changed)}" if changed else "it did not run, or not with what is in its files"
+    return {"changed": due, "due": due, "files_changed": changed, "msg": f"{params['name']}: {said}"}
