@@ -3,7 +3,7 @@
 """Runs the collection's modules on a machine in one exchange.
 
 Ansible's own wrapper builds 600 KB for each module and the machine compiles most of ansible.module_utils again for each task:
-together some 0.4 s of CPU. Our modules need only the standard library, so this sends their source (about 20 KB) to one
+together some 0.4 s of CPU. Our modules need only the standard library, so this sends their source (about 50 KB) to one
 `python3`, over the connection's standard input: nothing is written on the machine, and secrets are in no argument and no file.
 
 meta/runtime.yml routes the action of each module here. The options are those of the module's DOCUMENTATION, checked on this side.

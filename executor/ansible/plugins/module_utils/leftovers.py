@@ -18,7 +18,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     runtime,
 )
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, find
-from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import text
+from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import container, text
 
 # For the modules that make such routes.
 ROUTE_PROTOCOL = routing.ROUTE_PROTOCOL
@@ -76,7 +76,10 @@ def mounted() -> list:
 
 
 def loops() -> list:
-    """(device, file) of block devices made of files in our directories, which block volumes are."""
+    """(device, file) of block devices made of files in our directories, which block volumes are. None in a container: it sees those of
+    its host and of others there, whose files have the same paths."""
+    if container():
+        return []
     places = tuple(f"{root.real}/" for root in map(roots.Root, roots.STATE) if root.ours)
     found = []
     for name in sorted(os.listdir("/sys/block")) if os.path.isdir("/sys/block") else []:
