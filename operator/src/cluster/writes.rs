@@ -38,7 +38,7 @@ pub(super) async fn execute(ctx: &Context, cluster: &Cluster, key: &Key, step: &
                         cluster = key.name,
                         pod = pod.name,
                         budgets,
-                        message = refusal.message,
+                        answer = refusal.message,
                         "eviction refused"
                     );
                 }

@@ -334,7 +334,7 @@ mod tests {
             .iter()
             .map(|pod| (pod.pod.name.as_str(), pod.node.as_str(), pod.ready));
         assert_eq!(
-            (dns.replicas, pods.collect()),
+            (dns.replicas, pods.collect::<Vec<_>>()),
             (2, vec![("coredns-1", "m1", true)])
         );
     }

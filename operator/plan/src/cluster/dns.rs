@@ -152,7 +152,7 @@ fn misplaced<'a>(dns: &'a DnsSeen, nodes: &[NodeSeen]) -> Option<&'a DnsPod> {
         .map(|node| on(&node.name))
         .min()?;
     let crowded = dns.pods.iter().filter(|pod| on(&pod.node) >= fewest + 2);
-    crowded.min_by_key(|pod| &pod.pod.name)
+    crowded.min_by(|a, b| a.pod.name.cmp(&b.pod.name))
 }
 
 fn takes_pods(node: &NodeSeen) -> bool {
