@@ -54,6 +54,11 @@ mod scripts {
     }
 
     #[test]
+    fn a_machine_that_takes_sixteen_minutes_to_boot_is_rebooted_once() {
+        play("reboot_mark.py");
+    }
+
+    #[test]
     fn an_import_that_fails_leaves_no_lock_in_containerd() {
         play("images_import.py");
     }

@@ -13,6 +13,12 @@ options:
     description: Address of the bundle, whose index tells the image's newest tag.
     type: str
     required: true
+  source:
+    description: >-
+      Whom to trust there and who we are: C(index_sha256), C(ca), C(username) and C(password), or C(token). Kept out of arguments,
+      files and messages.
+    type: dict
+    default: {}
   image:
     description: Name of an image with busybox, without tag.
     type: str
@@ -38,6 +44,7 @@ import time
 from ansible_collections.clusterwright.cluster.plugins.module_utils import api
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, Refused, wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
+from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle_source import Source
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 LABEL = "clusterwright.dev/smoke-test"
@@ -163,7 +170,7 @@ def remove_namespaces(client: Api) -> None:
 def work(call) -> dict:
     params = call.params
     client = Api(api.ADMIN)
-    tag = params["version"] or Bundle(params["url"]).resolve([{"name": params["image"]}])[0]["version"]
+    tag = params["version"] or Bundle(Source(params["url"], params["source"])).resolve([{"name": params["image"]}])[0]["version"]
     image = f"{params['image']}:{tag}"
     remove_namespaces(client)
     metadata = {"generateName": f"clusterwright-{NAME}-", "labels": {LABEL: "true", "pod-security.kubernetes.io/enforce": "restricted"}}
