@@ -59,6 +59,16 @@ mod scripts {
     }
 
     #[test]
+    fn the_bundle_comes_over_https_with_a_private_ca_and_logins_and_its_index_is_held_to_its_digest() {
+        play("bundle_https.py");
+    }
+
+    #[test]
+    fn a_file_of_others_is_replaced_whole_or_not_at_all() {
+        play("hosts_file.py");
+    }
+
+    #[test]
     fn an_import_that_fails_leaves_no_lock_in_containerd() {
         play("images_import.py");
     }

@@ -71,6 +71,10 @@ fn build_with(
         deployment,
         machines,
         ca_cert_hash: Some("sha256:00".into()),
+        artifacts: artifacts::ArtifactsSeen {
+            ca: None,
+            login: Some(artifacts::Login::Bearer),
+        },
         addon_manifests: [("b".to_owned(), "B".to_owned()), ("a".to_owned(), "A".to_owned())].into(),
         network_manifests: BTreeMap::new(),
     };

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::endpoint::of_endpoint;
 use super::host::address_in_cluster;
-use super::{ClusterSeen, InputsProblem};
+use super::{ClusterSeen, InputsProblem, artifacts};
 
 pub(super) fn of_cluster(
     cluster: &ClusterSeen<'_>,
@@ -107,6 +107,8 @@ pub(super) fn of_cluster(
     if let Some(artifacts) = &spec.artifacts {
         set("artifacts_url", json!(artifacts.url.trim_end_matches('/')));
     }
+    let index = spec.artifacts.as_ref().and_then(|artifacts| artifacts.index_sha256.as_deref());
+    let of_source = artifacts::variables(index, &cluster.artifacts);
     set("addon_manifests", manifests(&cluster.addon_manifests));
     set("network_manifests", manifests(&cluster.network_manifests));
     let preflight = spec.preflight.clone().unwrap_or_default();
@@ -115,6 +117,7 @@ pub(super) fn of_cluster(
         "allow_unsupported_distribution_setup",
         json!(preflight.allow_unsupported_distribution),
     );
+    vars.extend(of_source);
     vars.extend(etcd_variables(&etcd));
     let addresses: Vec<&str> = control_planes.iter().map(|seat| seat.address).collect();
     vars.extend(of_endpoint(spec.control_plane.endpoint.as_ref(), &addresses));
