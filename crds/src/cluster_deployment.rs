@@ -9,10 +9,12 @@ use crate::placement::{HostSelector, WorkerSet};
 use crate::references::LocalRef;
 use crate::remediation_policy::Remediation;
 
+mod executor;
 mod hooks;
 mod leaving;
 mod status;
 
+pub use executor::{ExecutorPod, PodToleration, TolerationOperator};
 pub use hooks::{Hook, Hooks, ReadinessGate};
 pub use leaving::{MachineRemoval, Recovery, RecoveryStrategy};
 pub use status::{
@@ -335,6 +337,9 @@ pub struct Executor {
     /// whether it is done) and `<name>.schema.json` (JSON Schema of its variables).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_playbooks_ref: Option<LocalRef>,
+    /// How its Pods are scheduled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<ExecutorPod>,
 }
 
 impl Default for Executor {
@@ -344,6 +349,7 @@ impl Default for Executor {
             max_attempts: default_max_attempts(),
             history_limit: default_history_limit(),
             custom_playbooks_ref: None,
+            pod: None,
         }
     }
 }

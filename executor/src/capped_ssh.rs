@@ -95,7 +95,9 @@ fn conclude(heard: &Receiver<News>, kill: impl Fn()) -> u8 {
 }
 
 fn code_of(status: ExitStatus) -> u8 {
-    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
+    let code = status
+        .code()
+        .unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
     u8::try_from(code).unwrap_or(u8::MAX)
 }
 

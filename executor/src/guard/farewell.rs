@@ -51,8 +51,14 @@ mod tests {
                 let left = Duration::from_secs(left);
                 let each = farewell(machines, left);
                 let rounds = u32::try_from(machines.div_ceil(AT_ONCE)).unwrap();
-                assert!(each.patience * rounds <= left.max(each.patience), "{machines}: {each:?}");
-                assert!(each.wait + each.kill_after <= each.patience, "{machines}: {each:?}");
+                assert!(
+                    each.patience * rounds <= left.max(each.patience),
+                    "{machines}: {each:?}"
+                );
+                assert!(
+                    each.wait + each.kill_after <= each.patience,
+                    "{machines}: {each:?}"
+                );
             }
         }
     }
@@ -60,7 +66,10 @@ mod tests {
     #[test]
     fn few_machines_have_as_long_as_their_commands_need() {
         let each = farewell(50, Duration::from_secs(70));
-        assert_eq!((each.wait, each.kill_after, each.patience), (WAIT, KILL_AFTER, LONGEST));
+        assert_eq!(
+            (each.wait, each.kill_after, each.patience),
+            (WAIT, KILL_AFTER, LONGEST)
+        );
         let each = farewell(500, Duration::from_secs(70));
         assert!(each.wait >= Duration::from_secs(8), "{each:?}");
     }

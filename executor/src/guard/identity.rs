@@ -16,7 +16,12 @@ pub fn check(identity: Option<&HostIdentity>) -> String {
     // It becomes a part of a script.
     let known = identity
         .and_then(|identity| identity.machine_id.as_deref())
-        .filter(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'));
+        .filter(|id| {
+            !id.is_empty()
+                && id
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        });
     known.map_or(String::new(), |id| {
         format!(
             "m=; IFS= read -r m 2>/dev/null </etc/machine-id; \
@@ -28,12 +33,18 @@ pub fn check(identity: Option<&HostIdentity>) -> String {
 /// The host keys that ssh may believe: of a machine that was claimed, only that one's, and only if it is pinned where keys
 /// are.
 pub fn believed(host: &HostInputs) -> Vec<&str> {
-    let key = |text: &'_ str| text.split_ascii_whitespace().take(2).map(str::to_owned).collect::<Vec<_>>();
+    let key = |text: &'_ str| {
+        text.split_ascii_whitespace()
+            .take(2)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
     match &host.identity {
         None => host.host_keys.iter().map(String::as_str).collect(),
         Some(identity) => {
             let own = identity.host_key.as_str();
-            let pinned = host.host_keys.is_empty() || host.host_keys.iter().any(|pinned| key(pinned) == key(own));
+            let pinned =
+                host.host_keys.is_empty() || host.host_keys.iter().any(|pinned| key(pinned) == key(own));
             pinned.then_some(own).into_iter().collect()
         }
     }
@@ -51,8 +62,13 @@ pub fn seen(stderr: &str) -> Option<Unreachable> {
 pub fn explain(identity: Option<&HostIdentity>, why: Unreachable) -> Unreachable {
     match identity {
         Some(identity) if matches!(why.reason, HOST_KEY_CHANGED | HOST_KEY_UNKNOWN) => {
-            let shown = why.message.split_once("(seen: ").and_then(|(_, rest)| rest.split_once(')'));
-            let shown = shown.map(|(key, _)| format!(", it shows {key}")).unwrap_or_default();
+            let shown = why
+                .message
+                .split_once("(seen: ")
+                .and_then(|(_, rest)| rest.split_once(')'));
+            let shown = shown
+                .map(|(key, _)| format!(", it shows {key}"))
+                .unwrap_or_default();
             let kind = identity.host_key.split(' ').next().unwrap_or_default();
             another(&format!(
                 "its host key is not the one in the Host's spec.identity.hostKey ({}{shown})",
@@ -99,7 +115,10 @@ mod tests {
         let own = || Some(identity(None));
         assert_eq!(believed_of(&["ssh-rsa B"], None), ["ssh-rsa B"]);
         assert_eq!(believed_of(&[], own()), ["ssh-ed25519 AAAA"]);
-        assert_eq!(believed_of(&["ssh-rsa B", "ssh-ed25519 AAAA host"], own()), ["ssh-ed25519 AAAA"]);
+        assert_eq!(
+            believed_of(&["ssh-rsa B", "ssh-ed25519 AAAA host"], own()),
+            ["ssh-ed25519 AAAA"]
+        );
         // Somebody pinned the keys of another machine.
         assert!(believed_of(&["ssh-rsa B"], own()).is_empty());
     }

@@ -15,8 +15,8 @@ use super::answer::{self, Answer};
 use super::binary::Binary;
 use super::call::{self, Begin, Call};
 use super::exchange::exchange;
-use super::identity;
 use super::farewell::{AT_ONCE as AT_ONCE_AT_THE_END, farewell};
+use super::identity;
 use crate::ansible::Ansible;
 use crate::inputs::Inputs;
 use crate::place::Place;
@@ -221,7 +221,12 @@ mod tests {
         // Each needs all of its time, and one in ten is dead: only its patience ends that.
         let calls = (0..500u64).map(|number| async move {
             let dead = number % 10 == 0;
-            sleep(if dead { each.patience } else { each.wait + each.kill_after }).await;
+            sleep(if dead {
+                each.patience
+            } else {
+                each.wait + each.kill_after
+            })
+            .await;
             (format!("h{number}"), !dead)
         });
         let heard = heard_until(calls, AT_ONCE_AT_THE_END, begun + left).await;

@@ -132,7 +132,11 @@ fn check_host(
              spec.ssh.hostKeys",
         );
     }
-    if let Some(identity) = host.identity.as_ref().filter(|identity| !is_host_key(&identity.host_key)) {
+    if let Some(identity) = host
+        .identity
+        .as_ref()
+        .filter(|identity| !is_host_key(&identity.host_key))
+    {
         return refused(
             &format!("{at}.identity.hostKey"),
             &identity.host_key,

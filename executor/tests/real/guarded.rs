@@ -106,19 +106,38 @@ fn a_machine_that_is_not_the_one_that_was_claimed_is_not_touched() {
             return;
         };
         assert_eq!(host["failure"]["reason"], "MachineIsAnother", "{}", ran.text);
-        assert_eq!((ran.code, &ran.result["outcome"]["retriable"]), (11, &json!(false)));
+        assert_eq!(
+            (ran.code, &ran.result["outcome"]["retriable"]),
+            (11, &json!(false))
+        );
         let message = host["failure"]["message"].as_str().unwrap();
-        assert!(message.contains(part) && message.contains("nothing was changed"), "{message}");
+        assert!(
+            message.contains(part) && message.contains("nothing was changed"),
+            "{message}"
+        );
     };
     // By its host key, also where somebody has pinned that of the other machine.
     let key = Some("spec.identity.hostKey");
     check(&mut machine, 1, json!({"identity": {"hostKey": other}}), key);
-    check(&mut machine, 2, json!({"hostKeys": [], "identity": {"hostKey": other}}), key);
-    check(&mut machine, 3, json!({"hostKeys": [other], "identity": {"hostKey": own}}), key);
+    check(
+        &mut machine,
+        2,
+        json!({"hostKeys": [], "identity": {"hostKey": other}}),
+        key,
+    );
+    check(
+        &mut machine,
+        3,
+        json!({"hostKeys": [other], "identity": {"hostKey": own}}),
+        key,
+    );
     // By its machine-id, where the host key came with the image.
     let changed = json!({"identity": {"hostKey": own, "machineID": "0123456789abcdef0123456789abcdef"}});
     check(&mut machine, 4, changed, Some("its machine-id is"));
-    assert!(!machine.bench.path().join("machine").exists(), "the guard was put there");
+    assert!(
+        !machine.bench.path().join("machine").exists(),
+        "the guard was put there"
+    );
     assert_eq!(machine.read("seen"), "");
 
     let mut identity = json!({"hostKey": own});

@@ -73,7 +73,14 @@ fn pass(mut from: TcpStream, mut to: TcpStream, state: &AtomicU8) {
                     break;
                 }
             }
-            Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => (),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+                ) =>
+            {
+                ()
+            }
             Err(_) => break,
         }
     }
@@ -106,9 +113,7 @@ fn executions(breaks: impl FnOnce(&Wire)) -> (String, Value, String) {
     breaks(&wire);
     let code = run.wait().unwrap().code();
     std::fs::write(machine.bench.path().join("over"), "").unwrap();
-    let ran = machine
-        .bench
-        .ran(code, std::fs::read_to_string(&log).unwrap());
+    let ran = machine.bench.ran(code, std::fs::read_to_string(&log).unwrap());
     let host = ran.host("w1").clone();
     // The next run waits for what is still at work, so this is all there is.
     machine.bench.playbook("prepare", LOOK);

@@ -134,7 +134,10 @@ mod tests {
 
     #[test]
     fn a_secret_logs_in_by_what_it_holds() {
-        assert_eq!(login(&[("username", "fleet"), ("password", "x\n")]), Ok(Login::Basic));
+        assert_eq!(
+            login(&[("username", "fleet"), ("password", "x\n")]),
+            Ok(Login::Basic)
+        );
         assert_eq!(login(&[("token", "x")]), Ok(Login::Bearer));
         for wrong in [
             &[][..],
