@@ -69,6 +69,11 @@ mod scripts {
     }
 
     #[test]
+    fn a_manifest_is_applied_whatever_an_autoscaler_does_with_the_fields_that_it_took_over() {
+        play("manifest_ownership.py");
+    }
+
+    #[test]
     fn an_import_that_fails_leaves_no_lock_in_containerd() {
         play("images_import.py");
     }
