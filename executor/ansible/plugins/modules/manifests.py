@@ -92,9 +92,8 @@ def differs(manifest: dict) -> list:
     content = manifest["content"]
     shown = ("-o", "json", "--show-managed-fields")
     live = attempt(*KUBECTL, "get", "-f", "-", "--ignore-not-found", *shown, stdin=content, timeout=120)
-    dry = attempt(
-        *KUBECTL, "apply", "--server-side", "--force-conflicts", MANAGER, "--dry-run=server", *shown, "-f", "-", stdin=content, timeout=120
-    )
+    apply_dry = ("apply", "--server-side", "--force-conflicts", MANAGER, "--dry-run=server", "-f", "-")
+    dry = attempt(*KUBECTL, *apply_dry, *shown, stdin=content, timeout=120)
     if not (live.ok and dry.ok):
         return [f"manifest {manifest['name']}"]
     known = documents(live.out)
