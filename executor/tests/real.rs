@@ -255,7 +255,7 @@ fn a_host_that_hangs_in_one_task_does_not_hold_its_batch() {
     let settings = std::fs::read_to_string(&config).unwrap();
     let ours = "task_timeout = 300\n";
     assert!(settings.contains(ours), "{settings}");
-    std::fs::write(&config, settings.replace(ours, "task_timeout = 5\n")).unwrap();
+    std::fs::write(&config, settings.replace(ours, "task_timeout = 45\n")).unwrap();
     let over = bench.path().join("over");
     bench.playbook(
         "prepare",
