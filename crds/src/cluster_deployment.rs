@@ -9,10 +9,12 @@ use crate::placement::{HostSelector, WorkerSet};
 use crate::references::LocalRef;
 use crate::remediation_policy::Remediation;
 
+mod executor;
 mod hooks;
 mod leaving;
 mod status;
 
+pub use executor::{ExecutorPod, PodToleration, TolerationOperator};
 pub use hooks::{Hook, Hooks, ReadinessGate};
 pub use leaving::{MachineRemoval, Recovery, RecoveryStrategy};
 pub use status::{
@@ -277,6 +279,9 @@ pub struct RegistryMirror {
 /// Where programs and images come from.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("self.url.startsWith('https://') || (!has(self.caRef) && !has(self.credentialsRef))")
+    .message("caRef and credentialsRef need an https URL: a login is never sent, and a server never known, over plain HTTP")
+    .field_path(".url"))]
 pub struct Artifacts {
     /// URL of the artifact bundle: the directory that holds `index.json`. http or https, no user or password in it.
     #[schemars(
@@ -284,6 +289,19 @@ pub struct Artifacts {
         regex(pattern = r"^https?://[A-Za-z0-9\[][-A-Za-z0-9.:\[\]]*(/[-A-Za-z0-9._~/]*)?$")
     )]
     pub url: String,
+    /// SHA-256 of the bundle's `index.json` as 64 lower-case hexadecimal digits (`sha256sum index.json`): with it every
+    /// program and image is what the bundle's maker meant, whoever is on the way. Another index is `DigestMismatch`. Absent
+    /// with an http URL, preflight warns (`artifacts-unverified`).
+    #[serde(default, rename = "indexSHA256", skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[0-9a-f]{64}$"))]
+    pub index_sha256: Option<String>,
+    /// A ConfigMap with the server's certificate authority in key `ca.crt` (PEM). It alone is believed then. Absent: the
+    /// machines' own authorities. Only with an https URL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_ref: Option<LocalRef>,
+    /// A Secret with `username` and `password` (Basic), or with `token` (Bearer). Only with an https URL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credentials_ref: Option<LocalRef>,
 }
 
 /// Manifests to apply.
@@ -319,6 +337,9 @@ pub struct Executor {
     /// whether it is done) and `<name>.schema.json` (JSON Schema of its variables).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_playbooks_ref: Option<LocalRef>,
+    /// How its Pods are scheduled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<ExecutorPod>,
 }
 
 impl Default for Executor {
@@ -328,6 +349,7 @@ impl Default for Executor {
             max_attempts: default_max_attempts(),
             history_limit: default_history_limit(),
             custom_playbooks_ref: None,
+            pod: None,
         }
     }
 }

@@ -115,11 +115,14 @@ pub struct Keepalived {
 #[x_kube(validation = Rule::new("!has(self.provider) || self.provider != 'Keepalived' || (isIP(self.host) && ip(self.host).family() == 4)")
     .message("controlPlane.endpoint.host: with provider Keepalived it is a free IPv4 address of the machines' network, which the control planes hold")
     .field_path(".host"))]
+#[x_kube(validation = Rule::new("!isIP(self.host) || ip(self.host).family() == 4")
+    .message("controlPlane.endpoint.host: a cluster's machines and networks are IPv4, so its endpoint is an IPv4 address or a DNS name")
+    .field_path(".host"))]
 #[x_kube(validation = Rule::new("!has(self.keepalived) || (has(self.provider) && self.provider == 'Keepalived')")
     .message("controlPlane.endpoint.keepalived goes with provider Keepalived")
     .field_path(".keepalived"))]
 pub struct Endpoint {
-    /// IP address or DNS name.
+    /// IPv4 address or DNS name.
     #[schemars(length(min = 1, max = 253))]
     #[x_kube(validation = Rule::new(crate::host::ADDRESS_RULE).message(crate::host::ADDRESS_MESSAGE))]
     pub host: String,

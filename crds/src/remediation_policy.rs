@@ -92,6 +92,11 @@ pub struct Remediation {
     #[serde(default = "default_wait")]
     #[schemars(range(min = 30, max = 86400))]
     pub wait_seconds: i32,
+    /// How long a machine may take to boot, in seconds, 60 to 3000: until SSH lets us in again after a reboot. One that takes
+    /// longer counts as not rebooted, and the next action follows. Default 600.
+    #[serde(default = "default_reboot_timeout")]
+    #[schemars(range(min = 60, max = 3000))]
+    pub reboot_timeout_seconds: i32,
     /// With more sick machines of the cluster than this (a count, or a percentage, rounded up), nothing is done. Default
     /// `30%`.
     #[serde(default = "default_max_unhealthy")]
@@ -122,6 +127,7 @@ impl Default for Remediation {
             never_started_after_seconds: default_never_started_after(),
             actions: default_actions(),
             wait_seconds: default_wait(),
+            reboot_timeout_seconds: default_reboot_timeout(),
             max_unhealthy: default_max_unhealthy(),
             max_concurrent: default_budget(),
             keep_spare_hosts: 0,
@@ -176,6 +182,10 @@ fn default_actions() -> Vec<RemediationAction> {
 
 fn default_wait() -> i32 {
     180
+}
+
+fn default_reboot_timeout() -> i32 {
+    600
 }
 
 fn default_max_unhealthy() -> IntOrString {

@@ -7,6 +7,7 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
+use crate::capped_ssh;
 use crate::place::Place;
 use crate::ssh::{Bastion, Route};
 
@@ -39,6 +40,7 @@ impl Ansible {
             .arg(playbook)
             .env("CLUSTERWRIGHT_EVENTS", events)
             .env("CLUSTERWRIGHT_GATE", gate)
+            .env("ANSIBLE_SSH_EXECUTABLE", place.path().join(capped_ssh::NAME))
             .envs(self.settings.iter().copied());
         command
     }

@@ -13,8 +13,8 @@ use crate::place::Place;
 use crate::ssh::{Bastion, Ssh};
 use crate::unreachable::{self, Unreachable};
 
-/// More than ssh's own limit for the connection.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// More than ssh's own limits for the connection, which it tries twice.
+const PATIENCE: Duration = Duration::from_secs(45);
 
 /// Why hosts cannot be reached: by the first bastion on the way that does not let us in.
 pub async fn open(ansible: &Ansible, place: &Place, ssh: &Ssh) -> BTreeMap<String, Unreachable> {

@@ -59,10 +59,14 @@ pub fn settings(model: &RunInputs) -> Vec<(&'static str, &'static str)> {
     if model.playbooks.is_empty() {
         return Vec::new();
     }
-    let mut settings = vec![(
-        "ANSIBLE_CALLBACKS_ENABLED",
-        "clusterwright.cluster.events,clusterwright.cluster.fence",
-    )];
+    let mut settings = vec![
+        (
+            "ANSIBLE_CALLBACKS_ENABLED",
+            "clusterwright.cluster.events,clusterwright.cluster.fence",
+        ),
+        // A task of theirs that takes longer says so itself (`timeout`).
+        ("ANSIBLE_TASK_TIMEOUT", "900"),
+    ];
     // Control planes and etcd members stop together: ours say so in their plays.
     if model
         .hosts

@@ -5,6 +5,8 @@ pub mod answer;
 pub mod binary;
 pub mod call;
 pub mod exchange;
+pub mod farewell;
+pub mod identity;
 pub mod machines;
 
 use crds::playbook_run::Fence;

@@ -3,6 +3,7 @@
 
 pub mod ansible;
 pub mod bastions;
+pub mod capped_ssh;
 pub mod children;
 pub mod cli;
 pub mod core_dumps;

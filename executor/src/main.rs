@@ -1,13 +1,24 @@
-//! The executor's process: PID 1 of a run's Job, or a command in a shell.
+//! The executor's process: PID 1 of a run's Job, or a command in a shell. By the name of a link it is Ansible's ssh.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
+use executor::capped_ssh;
 use executor::cli::{Cli, Command};
 use tracing_subscriber::EnvFilter;
 
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os();
+    let name = arguments.next().map(PathBuf::from).unwrap_or_default();
+    if name.file_name() == Some(capped_ssh::NAME.as_ref()) {
+        return capped_ssh::run(arguments).into();
+    }
+    execute()
+}
+
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
-async fn main() -> ExitCode {
+async fn execute() -> ExitCode {
     match Cli::parse().command {
         Command::Run(run) => {
             // At a terminal, progress says the rest.

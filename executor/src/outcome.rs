@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | 0 | every step is done on every host | |
 //! | 10 | the inputs are refused | no |
-//! | 11 | a host key is not the pinned one | no |
+//! | 11 | a host key is not the pinned one, or a machine is another than was claimed | no |
 //! | 12 | SSH refuses the credentials | no |
 //! | 20 | a step failed | yes |
 //! | 21 | hosts could not be reached | yes |
@@ -20,7 +20,9 @@ use serde_json::{Value, json};
 
 use crate::foreign_text::cut;
 use crate::stop::Stop;
-use crate::unreachable::{AUTHENTICATION_FAILED, HOST_KEY_CHANGED, HOST_KEY_UNKNOWN, UNREACHABLE};
+use crate::unreachable::{
+    AUTHENTICATION_FAILED, HOST_KEY_CHANGED, HOST_KEY_UNKNOWN, MACHINE_IS_ANOTHER, UNREACHABLE,
+};
 
 /// The inputs are refused.
 pub const INPUTS_REFUSED: u8 = 10;
@@ -58,7 +60,7 @@ pub fn exit_code(outcome: &RunOutcome, hosts: &[HostResult], stop: Option<Stop>)
 
 fn kind(reason: &str) -> u8 {
     match reason {
-        HOST_KEY_CHANGED | HOST_KEY_UNKNOWN => HOST_KEY,
+        HOST_KEY_CHANGED | HOST_KEY_UNKNOWN | MACHINE_IS_ANOTHER => HOST_KEY,
         AUTHENTICATION_FAILED => AUTHENTICATION,
         UNREACHABLE => HOSTS_UNREACHABLE,
         _ => STEP_FAILED,
@@ -145,6 +147,7 @@ mod tests {
         };
         check(&["HostKeyChanged"], 11);
         check(&["HostKeyUnknown", "HostKeyChanged"], 11);
+        check(&["MachineIsAnother"], 11);
         check(&["HostKeyChanged", "AuthenticationFailed"], 12);
         check(&["AuthenticationFailed", "Unreachable"], 21);
         check(&["Unreachable", "DigestMismatch"], 20);

@@ -6,16 +6,19 @@ mod last_word;
 mod work;
 
 use std::io;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crds::playbook_run::{HostFailure, Progress, RunOutcome, StepPhase};
 use tokio::sync::watch;
+use tokio::time::timeout;
 use tracing::{error, info, warn};
 
 use crate::ansible::{self, Ansible};
 use crate::bastions;
+use crate::capped_ssh;
 use crate::children;
 use crate::cli::Run;
 use crate::core_dumps;
@@ -36,8 +39,11 @@ use crate::ssh::{self, Ssh};
 use crate::stop::{Stop, Stops};
 use crate::terminal::Terminal;
 use error::{RunError, system};
-use last_word::{reporter, say};
+use last_word::{reporter, say, write_termination_message};
 use work::{Guarding, Heard, Work};
+
+/// What ssh's masters have to end, together.
+const MASTERS: Duration = Duration::from_secs(5);
 
 /// What is known once a run has ended.
 struct Ended {
@@ -87,6 +93,7 @@ pub async fn run(args: &Run) -> u8 {
         Ok(inputs) => {
             let mut heard = Heard {
                 stops: &mut stops,
+                first_word: &|outcome| write_termination_message(args, outcome),
                 shown: &shown,
                 pauses: reporter.as_ref().map(Reporter::pauses).unwrap_or_default(),
             };
@@ -192,7 +199,8 @@ async fn played(
         playbooks: &playbooks,
     };
     let ended = work.whole(fold, heard).await;
-    stage.end_masters().await;
+    // What does not end in time goes with the process namespace.
+    let _ = timeout(MASTERS, stage.end_masters()).await;
     let (ending, stop) = ended.map_err(system("run ansible-playbook"))?;
     for (host, file) in &ssh.first_use {
         if let Some(key) = std::fs::read_to_string(file)
@@ -213,6 +221,7 @@ struct Furnished {
 
 fn furnish(place: &Place, inputs: &Inputs, ssh: &Ssh) -> io::Result<Furnished> {
     ssh.write(place)?;
+    symlink(std::env::current_exe()?, place.path().join(capped_ssh::NAME))?;
     let secrets_dir = place.directory("secrets")?;
     for (name, content) in inputs.secrets.of_roles() {
         place.write(Path::new("secrets").join(name), content)?;

@@ -11,6 +11,7 @@ use crds::inputs::{CredentialKind, HostInputs, RunInputs, secret_key};
 use serde_json::{Value, json};
 
 use crate::guard::call::Root;
+use crate::guard::identity;
 use crate::place::Place;
 use crate::secrets::{Secrets, without_newline};
 
@@ -99,7 +100,7 @@ pub fn plan(model: &RunInputs, secrets: &Secrets, root: &Path) -> Ssh {
             },
         };
         ssh.routes.insert(name.clone(), route);
-        if host.host_key_policy == HostKeyPolicy::TrustOnFirstUse && host.host_keys.is_empty() {
+        if believes_the_first_key(host) {
             ssh.first_use.insert(name.clone(), root.join(known_hosts(name)));
         }
         ssh.variables.insert(name.clone(), variables);
@@ -138,9 +139,9 @@ impl Ssh {
             root.join(known_hosts(name)).display()
         ));
         line("GlobalKnownHostsFile none");
-        line(match host.host_key_policy {
-            HostKeyPolicy::TrustOnFirstUse if host.host_keys.is_empty() => "StrictHostKeyChecking accept-new",
-            _ => "StrictHostKeyChecking yes",
+        line(match believes_the_first_key(host) {
+            true => "StrictHostKeyChecking accept-new",
+            false => "StrictHostKeyChecking yes",
         });
         line("UpdateHostKeys no");
         line("HashKnownHosts no");
@@ -234,6 +235,13 @@ fn known_hosts(name: &str) -> PathBuf {
     PathBuf::from("ssh/known_hosts").join(name)
 }
 
+/// Nobody has seen a key of this machine yet.
+fn believes_the_first_key(host: &HostInputs) -> bool {
+    host.host_key_policy == HostKeyPolicy::TrustOnFirstUse
+        && host.host_keys.is_empty()
+        && host.identity.is_none()
+}
+
 /// The lines of `known_hosts`, by the name under which ssh looks.
 fn known_keys(host: &HostInputs) -> String {
     let name = if host.port == 22 {
@@ -241,7 +249,7 @@ fn known_keys(host: &HostInputs) -> String {
     } else {
         format!("[{}]:{}", host.address, host.port)
     };
-    host.host_keys
+    identity::believed(host)
         .iter()
         .map(|key| format!("{name} {key}\n"))
         .collect()

@@ -16,6 +16,8 @@ pub struct Unreachable {
 pub const HOST_KEY_CHANGED: &str = "HostKeyChanged";
 /// The reason of a host key that nobody pinned.
 pub const HOST_KEY_UNKNOWN: &str = "HostKeyUnknown";
+/// The reason of a machine that is not the one that was claimed.
+pub const MACHINE_IS_ANOTHER: &str = "MachineIsAnother";
 /// The reason of refused credentials.
 pub const AUTHENTICATION_FAILED: &str = "AuthenticationFailed";
 /// The reason of everything else.

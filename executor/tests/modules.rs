@@ -65,6 +65,26 @@ mod scripts {
     }
 
     #[test]
+    fn a_machine_that_takes_sixteen_minutes_to_boot_is_rebooted_once() {
+        play("reboot_mark.py");
+    }
+
+    #[test]
+    fn the_bundle_comes_over_https_with_a_private_ca_and_logins_and_its_index_is_held_to_its_digest() {
+        play("bundle_https.py");
+    }
+
+    #[test]
+    fn a_file_of_others_is_replaced_whole_or_not_at_all() {
+        play("hosts_file.py");
+    }
+
+    #[test]
+    fn a_manifest_is_applied_whatever_an_autoscaler_does_with_the_fields_that_it_took_over() {
+        play("manifest_ownership.py");
+    }
+
+    #[test]
     fn an_import_that_fails_leaves_no_lock_in_containerd() {
         play("images_import.py");
     }

@@ -248,6 +248,50 @@ fn one_bad_host_does_not_stop_the_others() {
 }
 
 #[test]
+fn a_host_that_hangs_in_one_task_does_not_hold_its_batch() {
+    let sshd = Sshd::start();
+    let mut bench = Bench::new();
+    let config = bench.path().join("ansible/ansible.cfg");
+    let settings = std::fs::read_to_string(&config).unwrap();
+    let ours = "task_timeout = 300\n";
+    assert!(settings.contains(ours), "{settings}");
+    std::fs::write(&config, settings.replace(ours, "task_timeout = 45\n")).unwrap();
+    let over = bench.path().join("over");
+    bench.playbook(
+        "prepare",
+        "
+- hosts: all
+  gather_facts: false
+  tasks:
+  - name: Hang
+    ansible.builtin.shell: until [ -e {{ over }} ]; do sleep 0.2; done
+    when: inventory_hostname == 'w2'
+  - name: Go on
+    ansible.builtin.command: 'true'
+",
+    );
+    bench.playbook("probe/prepare", LOOK);
+    let host = bench.host(&sshd);
+    bench.inputs(
+        "Join",
+        &["prepare"],
+        json!({"over": over}),
+        json!({"w1": host, "w2": host, "w3": host}),
+    );
+    let ran = bench.run(&["--deadline-seconds", "300"]);
+    std::fs::write(over, "").unwrap();
+    assert_eq!(ran.code, 20, "{}", ran.text);
+    let failure = &ran.host("w2")["failure"];
+    assert_eq!(
+        (&failure["reason"], &failure["task"]),
+        (&json!("TaskTimedOut"), &json!("Hang")),
+        "{failure:#}"
+    );
+    assert_eq!(ran.result["outcome"]["hostsOk"], 2, "{}", ran.text);
+    bench.assert_nothing_left();
+}
+
+#[test]
 fn a_run_is_stopped_by_its_signal_or_its_deadline_and_leaves_nothing() {
     let sshd = Sshd::start();
     let mut bench = Bench::new();

@@ -10,7 +10,9 @@ use super::{MESSAGE_LIMIT, task_name};
 use crate::event::{HostStats, TaskResult, TaskStatus};
 use crate::foreign_text::{clean, name, reason};
 use crate::guard;
-use crate::unreachable::{self, AUTHENTICATION_FAILED, HOST_KEY_CHANGED, HOST_KEY_UNKNOWN, Unreachable};
+use crate::unreachable::{
+    self, AUTHENTICATION_FAILED, HOST_KEY_CHANGED, HOST_KEY_UNKNOWN, MACHINE_IS_ANOTHER, Unreachable,
+};
 
 const FINDINGS_LIMIT: usize = 32;
 const LEFTOVERS_LIMIT: usize = 16;
@@ -127,7 +129,12 @@ impl Host {
 
     /// True when another attempt may go better without anyone doing something.
     pub(super) fn may_heal(&self) -> bool {
-        const STAYING: [&str; 3] = [AUTHENTICATION_FAILED, HOST_KEY_CHANGED, HOST_KEY_UNKNOWN];
+        const STAYING: [&str; 4] = [
+            AUTHENTICATION_FAILED,
+            HOST_KEY_CHANGED,
+            HOST_KEY_UNKNOWN,
+            MACHINE_IS_ANOTHER,
+        ];
         self.result
             .failure
             .as_ref()

@@ -4,7 +4,7 @@ use crds::playbook_run::Fence;
 use serde_json::Value;
 
 use super::call::{BEGUN, MISSING};
-use super::{GUARD_FAILED, said};
+use super::{GUARD_FAILED, identity, said};
 use crate::foreign_text::clean;
 use crate::unreachable::{self, AUTHENTICATION_FAILED, UNREACHABLE, Unreachable};
 
@@ -48,6 +48,9 @@ pub fn understand(output: &Output) -> Result<Answer, Unreachable> {
         code => {
             if let Some((reason, message)) = said(&stderr) {
                 return Err(Unreachable { reason, message });
+            }
+            if let Some(why) = identity::seen(&stderr).filter(|_| code == Some(identity::CODE)) {
+                return Err(why);
             }
             if code == Some(255) {
                 return Err(unreachable::explain(&stderr));

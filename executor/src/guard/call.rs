@@ -6,6 +6,11 @@
 
 use std::fmt::Write as _;
 
+use crds::inputs::HostIdentity;
+
+use super::farewell::Farewell;
+use super::identity;
+
 /// Ends what is for sudo on the standard input; on the standard output it says that the script runs.
 pub const BEGUN: &str = "clusterwright-begun";
 /// The machine has no guard, or another.
@@ -48,6 +53,8 @@ pub struct Begin {
     pub steps: Vec<String>,
     /// The machine must have been left by exactly this claim.
     pub expected_epoch: Option<i64>,
+    /// Which machine it must be.
+    pub identity: Option<HostIdentity>,
 }
 
 impl Begin {
@@ -78,8 +85,9 @@ impl Begin {
 /// Lets the guard begin, if it is the one of this digest.
 pub fn begin(root: &Root, directory: &str, sha256: &str, begin: &Begin) -> Call {
     let script = format!(
-        "d={directory}; if [ \"$(sha256sum 2>/dev/null <\"$d/guard\")\" = \"{sha256}  -\" ]; then exec \"$d/guard\" {}; fi; \
+        "{}d={directory}; if [ \"$(sha256sum 2>/dev/null <\"$d/guard\")\" = \"{sha256}  -\" ]; then exec \"$d/guard\" {}; fi; \
          echo {MISSING}",
+        identity::check(begin.identity.as_ref()),
         begin.arguments(),
         directory = quoted(directory),
     );
@@ -90,10 +98,11 @@ pub fn begin(root: &Root, directory: &str, sha256: &str, begin: &Begin) -> Call 
 /// overtaken does not put its own, older one there. What was left of an upload long ago is removed.
 pub fn install(root: &Root, directory: &str, sha256: &str, program: &[u8], begin: &Begin) -> Call {
     let script = format!(
-        "umask 022; d={directory}; mkdir -p \"$d\" && find \"$d\" -maxdepth 1 -name \".guard.*\" -mmin +60 -delete && \
+        "{}umask 022; d={directory}; mkdir -p \"$d\" && find \"$d\" -maxdepth 1 -name \".guard.*\" -mmin +60 -delete && \
          t=$(mktemp \"$d/.guard.XXXXXXXX\") || exit 1; \
          cat >\"$t\" && [ \"$(sha256sum <\"$t\")\" = \"{sha256}  -\" ] && chmod 755 \"$t\" && sync \"$t\" && \
          \"$t\" {} </dev/null && mv -f \"$t\" \"$d/guard\" && sync \"$d\"; c=$?; rm -f \"$t\"; exit $c",
+        identity::check(begin.identity.as_ref()),
         begin.arguments(),
         directory = quoted(directory),
     );
@@ -102,19 +111,22 @@ pub fn install(root: &Root, directory: &str, sha256: &str, program: &[u8], begin
 
 /// Asks the guard to end what this run left, and whether the machine is quiet. Where no guard is, the run was stopped
 /// before its first command.
-pub fn end(root: &Root, directory: &str, epoch: i64, token: i64) -> Call {
+pub fn end(root: &Root, directory: &str, epoch: i64, token: i64, each: &Farewell) -> Call {
     let script = format!(
-        "g={}/guard; if [ -x \"$g\" ]; then exec \"$g\" end --epoch {epoch} --token {token} --wait-seconds 15 \
-         --kill-after-seconds 8; fi; echo \"{{\\\"quiet\\\":true}}\"",
-        quoted(directory)
+        "g={}/guard; if [ -x \"$g\" ]; then exec \"$g\" end --epoch {epoch} --token {token} --wait-seconds {} \
+         --kill-after-seconds {}; fi; echo \"{{\\\"quiet\\\":true}}\"",
+        quoted(directory),
+        each.wait.as_secs(),
+        each.kill_after.as_secs()
     );
     call(root, &script, &[])
 }
 
 /// Reads the highest fence, as any user; nothing where no guard is.
-pub fn read(directory: &str) -> Call {
+pub fn read(directory: &str, identity: Option<&HostIdentity>) -> Call {
     let script = format!(
-        "g={}/guard; if [ -x \"$g\" ]; then exec \"$g\" read; fi; echo \"{{}}\"",
+        "{}g={}/guard; if [ -x \"$g\" ]; then exec \"$g\" read; fi; echo \"{{}}\"",
+        identity::check(identity),
         quoted(directory)
     );
     call(&Root::Already, &script, &[])
@@ -157,6 +169,9 @@ mod tests {
 
     use sha2::{Digest, Sha256};
 
+    use std::time::Duration;
+
+    use super::super::farewell::farewell;
     use super::{BEGUN, Begin, Call, MISSING, Root, begin, end, install, read};
 
     fn run(call: &Call, path: &Path) -> Output {
@@ -195,6 +210,7 @@ mod tests {
             attempt: 0,
             steps: vec!["prepare".into(), "node".into()],
             expected_epoch: None,
+            identity: None,
         }
     }
 
@@ -305,7 +321,7 @@ mod tests {
         for sudo in [asks, not] {
             program(&machine.path().join("sudo"), sudo);
             let root = Root::Sudo(Some(b"a b\\".to_vec()));
-            let call = end(&root, directory, 3, 41);
+            let call = end(&root, directory, 3, 41, &farewell(1, Duration::from_secs(70)));
             assert!(!call.command.contains("a b"), "{}", call.command);
             let (code, stdout, _) = text(&run(&call, machine.path()));
             let expected = format!(
@@ -318,7 +334,13 @@ mod tests {
     #[test]
     fn a_machine_that_the_guard_never_came_to_is_quiet() {
         let machine = tempfile::tempdir().unwrap();
-        let call = end(&Root::Already, machine.path().to_str().unwrap(), 3, 41);
+        let call = end(
+            &Root::Already,
+            machine.path().to_str().unwrap(),
+            3,
+            41,
+            &farewell(1, Duration::from_secs(70)),
+        );
         assert_eq!(
             text(&run(&call, machine.path())).1,
             format!("{BEGUN}\n{{\"quiet\":true}}\n")

@@ -1,13 +1,15 @@
 //! The calls to all machines of a run, side by side.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 
-use crds::inputs::{FENCE_CLAIM_EPOCH, RunInputs};
+use crds::inputs::{FENCE_CLAIM_EPOCH, HostIdentity, RunInputs};
 use crds::playbook_run::Fence;
 use crds::step::Step;
 use futures::StreamExt;
 use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
 use tracing::{info, warn};
 
 use super::GUARD_FAILED;
@@ -15,6 +17,8 @@ use super::answer::{self, Answer};
 use super::binary::Binary;
 use super::call::{self, Begin, Call};
 use super::exchange::exchange;
+use super::farewell::{AT_ONCE as AT_ONCE_AT_THE_END, farewell};
+use super::identity;
 use crate::ansible::Ansible;
 use crate::inputs::Inputs;
 use crate::place::Place;
@@ -25,8 +29,6 @@ use crate::unreachable::Unreachable;
 const AT_ONCE: usize = 50;
 /// To connect, and to wait until what an earlier run left has ended or was ended.
 const BEGIN: Duration = Duration::from_secs(120);
-/// To end what this run left.
-const END: Duration = Duration::from_secs(55);
 /// To connect, twice if need be, and to read a file.
 const READ: Duration = Duration::from_secs(45);
 
@@ -107,26 +109,28 @@ impl Machines<'_> {
         }
     }
 
-    /// Ends what this run left on the machines; well where the guard says that nothing is at work any more.
-    pub async fn end(&self, hosts: Vec<String>) -> BTreeMap<String, Result<(), Unreachable>> {
-        self.each(hosts, async |host, route| {
+    /// Ends what this run left on the machines, until this moment; well where the guard says that nothing is at work any
+    /// more. Machines that were not heard by then are not among the answers.
+    pub async fn end(&self, hosts: Vec<String>, until: Instant) -> BTreeMap<String, Result<(), Unreachable>> {
+        let each = farewell(hosts.len(), until.saturating_duration_since(Instant::now()));
+        let calls = self.calls(hosts, async |host, route| {
             let fence = self.fence(host);
-            let end = call::end(&route.root, self.directory, fence.epoch, fence.token);
-            match self.call(route, &end, END).await? {
+            let end = call::end(&route.root, self.directory, fence.epoch, fence.token, &each);
+            match self.call(route, &end, each.patience).await? {
                 Answer::Done(said) if said.get("quiet") == Some(&true.into()) => Ok(()),
                 _ => Err(Unreachable {
                     reason: GUARD_FAILED,
                     message: "something of this run is still at work".to_owned(),
                 }),
             }
-        })
-        .await
+        });
+        heard_until(calls, AT_ONCE_AT_THE_END, until).await
     }
 
     /// Reads the highest fence that each machine knows; the lowest where there is no guard.
     pub async fn read(&self, hosts: Vec<String>) -> BTreeMap<String, Result<Fence, Unreachable>> {
-        let read = call::read(self.directory);
-        self.each(hosts, async |_, route| {
+        self.each(hosts, async |host, route| {
+            let read = call::read(self.directory, self.identity(host));
             match self.call(route, &read, READ).await? {
                 Answer::Done(said) => Ok(answer::fence(&said)),
                 Answer::Missing => Ok(Fence::default()),
@@ -146,7 +150,13 @@ impl Machines<'_> {
             attempt: self.attempt,
             steps: model.steps.iter().map(|step| step.name().to_owned()).collect(),
             expected_epoch: expected_epoch(model),
+            identity: self.identity(host).cloned(),
         }
+    }
+
+    /// Which machine it must be.
+    fn identity(&self, host: &str) -> Option<&HostIdentity> {
+        self.inputs.model.hosts.get(host)?.identity.as_ref()
     }
 
     async fn call(&self, route: &Route, call: &Call, patience: Duration) -> Result<Answer, Unreachable> {
@@ -158,11 +168,26 @@ impl Machines<'_> {
         hosts: Vec<String>,
         one: impl AsyncFn(&str, &Route) -> Result<T, Unreachable>,
     ) -> BTreeMap<String, Result<T, Unreachable>> {
-        let one = &one;
-        let calls = hosts.into_iter().filter_map(|host| {
+        let calls = self.calls(hosts, one);
+        futures::stream::iter(calls)
+            .buffer_unordered(AT_ONCE)
+            .collect()
+            .await
+    }
+
+    /// A call to each of the machines, not begun yet.
+    fn calls<T>(
+        &self,
+        hosts: Vec<String>,
+        one: impl AsyncFn(&str, &Route) -> Result<T, Unreachable>,
+    ) -> impl Iterator<Item = impl Future<Output = (String, Result<T, Unreachable>)>> {
+        let one = Rc::new(one);
+        hosts.into_iter().filter_map(move |host| {
             let route = self.ssh.routes.get(&host)?;
+            let one = Rc::clone(&one);
             Some(async move {
                 let result = one(&host, route).await;
+                let result = result.map_err(|why| identity::explain(self.identity(&host), why));
                 if let Err(why) = &result {
                     warn!(
                         host,
@@ -173,21 +198,71 @@ impl Machines<'_> {
                 }
                 (host, result)
             })
-        });
-        futures::stream::iter(calls)
-            .buffer_unordered(AT_ONCE)
-            .collect()
-            .await
+        })
     }
+}
+
+/// The answers that come until this moment.
+async fn heard_until<T>(
+    calls: impl Iterator<Item = impl Future<Output = (String, T)>>,
+    at_once: usize,
+    until: Instant,
+) -> BTreeMap<String, T> {
+    let mut heard = BTreeMap::new();
+    let answers = futures::stream::iter(calls).buffer_unordered(at_once);
+    let all = answers.for_each(|(host, answer)| {
+        heard.insert(host, answer);
+        std::future::ready(())
+    });
+    // Whoever is late was not heard.
+    let _ = timeout_at(until, all).await;
+    heard
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use crds::inputs::FENCE_CLAIM_EPOCH;
     use crds::step::Step;
     use serde_json::json;
+    use tokio::time::{Instant, sleep};
 
-    use super::expected_epoch;
+    use super::{AT_ONCE_AT_THE_END, expected_epoch, farewell, heard_until};
+
+    #[tokio::test(start_paused = true)]
+    async fn stopping_five_hundred_hosts_fits_what_their_pod_has_left() {
+        let (begun, left) = (Instant::now(), Duration::from_secs(70));
+        let each = farewell(500, left);
+        // Each needs all of its time, and one in ten is dead: only its patience ends that.
+        let calls = (0..500u64).map(|number| async move {
+            let dead = number % 10 == 0;
+            sleep(if dead {
+                each.patience
+            } else {
+                each.wait + each.kill_after
+            })
+            .await;
+            (format!("h{number}"), !dead)
+        });
+        let heard = heard_until(calls, AT_ONCE_AT_THE_END, begun + left).await;
+        assert!(begun.elapsed() <= left, "{:?}", begun.elapsed());
+        assert_eq!(heard.values().filter(|quiet| **quiet).count(), 450);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn machines_that_never_answer_are_not_waited_for() {
+        let begun = Instant::now();
+        let calls = (0..3u64).map(|number| async move {
+            if number > 0 {
+                std::future::pending::<()>().await;
+            }
+            (format!("h{number}"), ())
+        });
+        let heard = heard_until(calls, 1, begun + Duration::from_secs(9)).await;
+        assert_eq!(heard.len(), 1);
+        assert_eq!(begun.elapsed(), Duration::from_secs(9));
+    }
 
     #[test]
     fn a_run_that_fences_expects_the_claim_that_it_was_given_and_without_one_none() {

@@ -132,6 +132,18 @@ fn check_host(
              spec.ssh.hostKeys",
         );
     }
+    if let Some(identity) = host
+        .identity
+        .as_ref()
+        .filter(|identity| !is_host_key(&identity.host_key))
+    {
+        return refused(
+            &format!("{at}.identity.hostKey"),
+            &identity.host_key,
+            "TYPE BASE64 as in known_hosts is needed, without a name: correct the Host's spec.identity.hostKey, or remove \
+             spec.identity",
+        );
+    }
     let Some(bastion) = &host.bastion else {
         return Ok(());
     };

@@ -10,6 +10,9 @@ use crate::event::{Event, What};
 use crate::lines::Lines;
 use crate::scrub::Scrubber;
 
+/// Buffers that are read before anything else has its turn.
+const AT_ONCE: usize = 16;
+
 /// Reads the plugin's lines.
 pub(super) struct EventReader<'a> {
     pub events: pipe::Receiver,
@@ -20,10 +23,10 @@ pub(super) struct EventReader<'a> {
 }
 
 impl EventReader<'_> {
-    /// Reads what is there now.
+    /// Reads what is there now, up to a limit: whoever writes faster than we read holds up no signal.
     pub fn read(&mut self, audience: &mut impl Audience) -> io::Result<()> {
         let mut buffer = vec![0; 64 * 1024];
-        loop {
+        for _ in 0..AT_ONCE {
             match self.events.try_read(&mut buffer) {
                 Ok(0) => return Ok(()),
                 Ok(length) => {
@@ -35,6 +38,7 @@ impl EventReader<'_> {
                 Err(error) => return Err(error),
             }
         }
+        Ok(())
     }
 
     /// Takes what is left without a newline.

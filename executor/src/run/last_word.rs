@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crds::playbook_run::RunOutcome;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{error, info, warn};
@@ -42,17 +43,22 @@ async fn client() -> kube::Result<kube::Client> {
     kube::Client::try_from(config)
 }
 
-/// The last word: first where it cannot fail, then in the status.
-pub(super) async fn say(args: &Run, ended: &Ended, reporter: Option<Reporter>, stops: &Stops) {
+/// Writes the termination message, if there is to be one.
+pub(super) fn write_termination_message(args: &Run, outcome: &RunOutcome) {
     let file = args
         .termination_message
         .clone()
         .or(args.run.as_ref().map(|_| PathBuf::from(TERMINATION_LOG)));
     if let Some(file) = file
-        && let Err(error) = outcome::write_termination_message(&file, &ended.outcome)
+        && let Err(error) = outcome::write_termination_message(&file, outcome)
     {
         warn!(%error, file = %file.display(), "failed to write the termination message");
     }
+}
+
+/// The last word: first where it cannot fail, then in the status.
+pub(super) async fn say(args: &Run, ended: &Ended, reporter: Option<Reporter>, stops: &Stops) {
+    write_termination_message(args, &ended.outcome);
     if let Some(file) = &args.result {
         let text = serde_json::to_vec_pretty(&ended.snapshot).unwrap_or_default();
         if let Err(error) = std::fs::write(file, text) {

@@ -1,12 +1,16 @@
 //! What is done on the machines: the guards take them over, an interrupted run finds where it stood, Ansible plays, and
 //! after a stop the guards end what is left.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use crds::playbook_run::RunOutcome;
 use crds::step::Intent;
 use serde_json::{Map, json};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::error::RunError;
@@ -25,10 +29,15 @@ use crate::unreachable::Unreachable;
 
 /// A probe that only finds out where things stand does not wait long for what is not there.
 const PROBE_SECONDS: u64 = 5;
+/// After so long all machines of a stopped run have been called for the last time. Its Pod is killed 120 s after it was asked
+/// to end, and the last report needs the rest.
+const FAREWELL: Duration = Duration::from_secs(95);
 
 /// What the run hears while it works, and who watches it.
 pub(super) struct Heard<'a> {
     pub stops: &'a mut Stops,
+    /// Takes what is known of the outcome when the run is stopped, before the machines are called for the last time.
+    pub first_word: &'a dyn Fn(&RunOutcome),
     pub shown: &'a watch::Sender<Snapshot>,
     pub pauses: Pauses,
 }
@@ -82,8 +91,11 @@ impl Work<'_> {
             Some(stop) => (stop.ending(), Some(stop)),
             None => self.play(fold, heard).await?,
         };
-        if stop.is_some() && ending != Ending::Exited(Some(0)) && self.guarding.guards() {
-            self.quieten(fold, heard).await;
+        if stop.is_some() && ending != Ending::Exited(Some(0)) {
+            (heard.first_word)(&fold.clone().end(ending));
+            if self.guarding.guards() {
+                self.quieten(fold, heard).await;
+            }
         }
         Ok((ending, stop))
     }
@@ -186,12 +198,14 @@ impl Work<'_> {
     /// After a stop: the guards end what this run left. A further signal leaves it to the next run.
     async fn quieten(&self, fold: &mut Fold, heard: &mut Heard<'_>) {
         let hosts = self.reachable(fold);
+        let until = heard.stops.stopped().unwrap_or_else(Instant::now) + FAREWELL;
         let ends = tokio::select! {
-            ends = self.machines.end(hosts.clone()) => ends,
-            () = heard.stops.again() => hosts.into_iter().map(|host| (host, Err(unheard()))).collect(),
+            ends = self.machines.end(hosts.clone(), until) => ends,
+            () = heard.stops.again() => BTreeMap::new(),
         };
-        for (host, quiet) in ends {
-            fold.quiet(&host, quiet.is_ok());
+        for host in hosts {
+            let quiet = ends.get(&host).is_some_and(Result::is_ok);
+            fold.quiet(&host, quiet);
         }
     }
 
@@ -209,12 +223,5 @@ impl Work<'_> {
         self.stage
             .place
             .write(Path::new("playbook").join(name), text.as_bytes())
-    }
-}
-
-fn unheard() -> Unreachable {
-    Unreachable {
-        reason: crate::unreachable::UNREACHABLE,
-        message: "nobody waited for its answer".to_owned(),
     }
 }

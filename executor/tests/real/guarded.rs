@@ -82,6 +82,73 @@ fn a_run_with_a_lower_fence_is_refused_and_nothing_runs() {
 }
 
 #[test]
+fn a_machine_that_is_not_the_one_that_was_claimed_is_not_touched() {
+    let mut machine = Machine::new();
+    machine.bench.playbook("prepare", SLOW);
+    machine.bench.playbook("probe/prepare", LOOK);
+    let own = machine.sshd.host_key.clone();
+    let other = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJcxqLTtzqkmAhSLrOWaEv6tnLCfzpA54ZJZFoUR1tHe";
+    let id = fs::read_to_string("/etc/machine-id").unwrap_or_default();
+    let check = |machine: &mut Machine, token: i64, change: Value, another: Option<&str>| {
+        machine.inputs(
+            &["prepare"],
+            |model| {
+                seconds(0)(model);
+                let host = model["hosts"]["w1"].as_object_mut().unwrap();
+                host.extend(change.as_object().unwrap().clone());
+            },
+            &["w1"],
+        );
+        let ran = machine.run(token);
+        let host = ran.host("w1");
+        let Some(part) = another else {
+            assert_eq!(ran.code, 0, "{}", ran.text);
+            return;
+        };
+        assert_eq!(host["failure"]["reason"], "MachineIsAnother", "{}", ran.text);
+        assert_eq!(
+            (ran.code, &ran.result["outcome"]["retriable"]),
+            (11, &json!(false))
+        );
+        let message = host["failure"]["message"].as_str().unwrap();
+        assert!(
+            message.contains(part) && message.contains("nothing was changed"),
+            "{message}"
+        );
+    };
+    // By its host key, also where somebody has pinned that of the other machine.
+    let key = Some("spec.identity.hostKey");
+    check(&mut machine, 1, json!({"identity": {"hostKey": other}}), key);
+    check(
+        &mut machine,
+        2,
+        json!({"hostKeys": [], "identity": {"hostKey": other}}),
+        key,
+    );
+    check(
+        &mut machine,
+        3,
+        json!({"hostKeys": [other], "identity": {"hostKey": own}}),
+        key,
+    );
+    // By its machine-id, where the host key came with the image.
+    let changed = json!({"identity": {"hostKey": own, "machineID": "0123456789abcdef0123456789abcdef"}});
+    check(&mut machine, 4, changed, Some("its machine-id is"));
+    assert!(
+        !machine.bench.path().join("machine").exists(),
+        "the guard was put there"
+    );
+    assert_eq!(machine.read("seen"), "");
+
+    let mut identity = json!({"hostKey": own});
+    if !id.trim().is_empty() {
+        identity["machineID"] = json!(id.trim());
+    }
+    check(&mut machine, 5, json!({"identity": identity}), None);
+    assert!(machine.read("seen").contains("0-5 begin"));
+}
+
+#[test]
 fn a_run_that_is_overtaken_is_refused_at_its_next_command() {
     let mut machine = Machine::new();
     machine.bench.playbook("prepare", SLOW);

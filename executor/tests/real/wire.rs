@@ -73,7 +73,14 @@ fn pass(mut from: TcpStream, mut to: TcpStream, state: &AtomicU8) {
                     break;
                 }
             }
-            Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => (),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+                ) =>
+            {
+                ()
+            }
             Err(_) => break,
         }
     }
@@ -104,11 +111,10 @@ fn executions(breaks: impl FnOnce(&Wire)) -> (String, Value, String) {
     let mut run = machine.start(1, &log);
     machine.wait_for("seen");
     breaks(&wire);
-    let code = run.wait().unwrap().code();
+    // A connection that outlived it goes on.
     std::fs::write(machine.bench.path().join("over"), "").unwrap();
-    let ran = machine
-        .bench
-        .ran(code, std::fs::read_to_string(&log).unwrap());
+    let code = run.wait().unwrap().code();
+    let ran = machine.bench.ran(code, std::fs::read_to_string(&log).unwrap());
     let host = ran.host("w1").clone();
     // The next run waits for what is still at work, so this is all there is.
     machine.bench.playbook("prepare", LOOK);
@@ -137,6 +143,5 @@ fn a_command_whose_wire_is_cut_for_36_seconds_is_not_executed_again() {
         thread::sleep(Duration::from_secs(36));
         wire.is(WHOLE);
     });
-    assert_eq!(seen, "run\nend\n", "{text}");
-    assert_eq!(host["failure"]["reason"], "Unreachable", "{host:#}");
+    assert_eq!(seen, "run\nend\n", "{host:#}\n{text}");
 }

@@ -1,5 +1,6 @@
 //! The model of a run: hosts, groups and variables, built from what was observed, in values and never as text.
 
+pub mod artifacts;
 mod credential;
 pub mod endpoint;
 mod holders;
@@ -45,6 +46,8 @@ pub struct ClusterSeen<'a> {
     pub machines: Vec<Machine>,
     /// `sha256:<hex>` of the public key of the certificate authority, once there is one.
     pub ca_cert_hash: Option<String>,
+    /// What the references of `artifacts` lead to.
+    pub artifacts: artifacts::ArtifactsSeen,
     /// Data of the ConfigMap of `addons.manifestsRef`.
     pub addon_manifests: BTreeMap<String, String>,
     /// Data of the ConfigMap of `networking.plugin.manifestsRef`.
@@ -194,6 +197,8 @@ pub struct SecretsNeeded {
     pub etcd_members: Vec<(String, String)>,
     /// A token to join with.
     pub join_token: bool,
+    /// The login of the artifact source.
+    pub artifacts_login: bool,
 }
 
 /// No run gets a key that its steps have no use for.
@@ -228,6 +233,10 @@ pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
             etcd_members(model)
         },
         join_token: control_plane || (has(Step::Node) && hosts_in(Group::KubeNode).next().is_some()),
+        artifacts_login: model
+            .vars
+            .get(artifacts::LOGIN)
+            .is_some_and(|login| login.as_str().is_some_and(|login| !login.is_empty())),
     }
 }
 

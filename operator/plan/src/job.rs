@@ -1,10 +1,12 @@
 //! The Job of a run: one Pod, one attempt, held until its outcome is recorded, and nothing that Pod Security's
 //! `restricted` refuses.
 
+mod scheduling;
 mod volumes;
 
 use std::collections::BTreeMap;
 
+use crds::cluster_deployment::ExecutorPod;
 use crds::names::{finalizer, label};
 use crds::playbook_run::FrozenInputs;
 use crds::references::controller_ref;
@@ -12,7 +14,7 @@ use crds::{Intent, PlaybookRun};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{
     Capabilities, Container, EnvVar, PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements,
-    SeccompProfile, SecurityContext, Toleration, VolumeMount,
+    SeccompProfile, SecurityContext, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -41,6 +43,8 @@ pub struct JobWanted<'a> {
     pub attempt: i32,
     /// The frozen inputs.
     pub inputs: &'a FrozenInputs,
+    /// What its Pod is given beside.
+    pub pod: Option<&'a ExecutorPod>,
 }
 
 /// Labels of everything that belongs to a run.
@@ -127,21 +131,13 @@ fn pod(wanted: &JobWanted<'_>) -> PodSpec {
             }),
             ..PodSecurityContext::default()
         }),
-        tolerations: Some(vec![lost_node("not-ready"), lost_node("unreachable")]),
+        tolerations: Some(scheduling::tolerations(wanted.pod)),
+        image_pull_secrets: scheduling::pull_secrets(wanted.pod),
+        node_selector: scheduling::node_selector(wanted.pod),
+        priority_class_name: wanted.pod.and_then(|pod| pod.priority_class_name.clone()),
         containers: vec![container(wanted)],
         volumes: Some(volumes::of(wanted.inputs)),
         ..PodSpec::default()
-    }
-}
-
-/// A node that is gone for half a minute keeps the Pod no longer.
-fn lost_node(taint: &str) -> Toleration {
-    Toleration {
-        key: Some(format!("node.kubernetes.io/{taint}")),
-        operator: Some("Exists".into()),
-        effect: Some("NoExecute".into()),
-        toleration_seconds: Some(30),
-        value: None,
     }
 }
 
@@ -249,6 +245,7 @@ mod tests {
             token: 7,
             attempt: 1,
             inputs: &inputs,
+            pod: None,
         };
         let job = serde_json::to_value(job(&wanted)).unwrap();
         let check = |pointer: &str, expected: serde_json::Value| {

@@ -11,6 +11,7 @@ mod preparing;
 mod trouble;
 mod working;
 
+use crds::cluster_deployment::ExecutorPod;
 use crds::conditions::{self, Statement};
 use crds::inputs::RunInputs;
 use crds::names::{annotation, condition, finalizer};
@@ -103,6 +104,8 @@ pub struct RunObserved<'a> {
     pub now: Timestamp,
     /// Image of the executor that is wanted now.
     pub image: &'a str,
+    /// What the executor's Pod is given beside.
+    pub pod: Option<&'a ExecutorPod>,
     /// While preparing: whether the cluster's lock lets it start.
     pub grant: Grant,
     /// While preparing and allowed to start: the inputs.

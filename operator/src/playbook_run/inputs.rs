@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crds::cluster_deployment::Artifacts;
 use crds::inputs::MODEL_FILE;
 use crds::references::LocalRef;
 use crds::step::Intent;
@@ -11,6 +12,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use plan::hooks::Library;
+use plan::inputs::artifacts::{self, ArtifactsSeen};
 use plan::inputs::{
     ClusterSeen, Credentials, InputsObserved, InputsProblem, build, classify, hosts_to_observe,
     secrets_needed,
@@ -158,8 +160,14 @@ async fn cluster_seen<'a>(
         None => Ok(Ok(BTreeMap::new())),
     };
     let (addons, network) = (manifests(addons).await?, manifests(network).await?);
+    let source = deployment.spec.artifacts.as_ref().filter(|_| !cleans);
+    let artifacts = match source {
+        Some(source) => artifacts_seen(ctx, &namespace, source).await?,
+        None => Ok(ArtifactsSeen::default()),
+    };
     Ok(addons.and_then(|addon_manifests| {
         Ok(ClusterSeen {
+            artifacts: artifacts?,
             deployment,
             machines,
             ca_cert_hash,
@@ -167,6 +175,35 @@ async fn cluster_seen<'a>(
             network_manifests: network?,
         })
     }))
+}
+
+/// What the references of the artifact source lead to.
+async fn artifacts_seen(
+    ctx: &Context,
+    namespace: &str,
+    source: &Artifacts,
+) -> Result<Result<ArtifactsSeen, InputsProblem>, Error> {
+    let mut seen = ArtifactsSeen::default();
+    if let Some(LocalRef { name }) = &source.ca_ref {
+        let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), namespace);
+        let map = api
+            .get_opt(name)
+            .await
+            .doing(|| format!("read ConfigMap {name}"))?;
+        match artifacts::ca_of(name, map.as_ref()) {
+            Ok(ca) => seen.ca = Some(ca),
+            Err(problem) => return Ok(Err(problem)),
+        }
+    }
+    if let Some(LocalRef { name }) = &source.credentials_ref {
+        let api: Api<Secret> = Api::namespaced(ctx.client.clone(), namespace);
+        let secret = api.get_opt(name).await.doing(|| format!("read Secret {name}"))?;
+        match artifacts::login_of(name, secret.as_ref()) {
+            Ok(login) => seen.login = Some(login),
+            Err(problem) => return Ok(Err(problem)),
+        }
+    }
+    Ok(Ok(seen))
 }
 
 async fn manifests(

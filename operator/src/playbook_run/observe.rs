@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crds::cluster_deployment::ExecutorPod;
 use crds::names::label;
 use crds::{ClusterDeployment, PlaybookRun};
 use jiff::Timestamp;
@@ -26,6 +27,7 @@ pub(super) struct Seen {
     pub run: Arc<PlaybookRun>,
     now: Timestamp,
     image: String,
+    pod: Option<ExecutorPod>,
     grant: Grant,
     inputs: InputsSeen,
     job: Option<Job>,
@@ -40,6 +42,7 @@ impl Seen {
             run: &self.run,
             now: self.now,
             image: &self.image,
+            pod: self.pod.as_ref(),
             grant: self.grant.clone(),
             inputs: self.inputs.clone(),
             job: self.job.as_ref(),
@@ -69,6 +72,7 @@ pub(super) async fn observe(
         run,
         now,
         image: ctx.settings.executor_image.clone(),
+        pod: None,
         grant: Grant::NotLookedAt,
         inputs: InputsSeen::NotLookedAt,
         trouble: None,
@@ -159,6 +163,10 @@ async fn preparing(ctx: &Context, seen: &mut Seen) -> Result<(), Error> {
         None => None,
     };
     seen.image = image(ctx, deployment.as_ref());
+    let executor = deployment
+        .as_ref()
+        .and_then(|deployment| deployment.spec.executor.as_ref());
+    seen.pod = executor.and_then(|executor| executor.pod.clone());
     seen.grant = grant(&run, deployment.as_ref());
     if matches!(seen.grant, Grant::Given { .. }) && seen.inputs == InputsSeen::NotLookedAt {
         seen.inputs = inputs::look(ctx, &run, deployment.as_ref(), seen.now).await?;

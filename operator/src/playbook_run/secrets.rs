@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt};
-use plan::inputs::SecretsNeeded;
+use plan::inputs::{SecretsNeeded, artifacts};
 use plan::job::metadata;
 
 use super::inputs::is_installed;
@@ -113,11 +113,33 @@ async fn keys(ctx: &Context, deployment: &ClusterDeployment, needs: &SecretsNeed
             data.extend(certificates.files_of(needs.etcd_hosts.iter().map(String::as_str)));
         }
     }
+    if needs.artifacts_login {
+        data.extend(artifacts_login(ctx, deployment).await?);
+    }
     if needs.join_token {
         let token = token(ctx, deployment, now).await?;
         data.insert("join.token".into(), ByteString(token.text().into_bytes()));
     }
     Ok(data)
+}
+
+/// The login of the artifact source, under names of its own.
+async fn artifacts_login(ctx: &Context, deployment: &ClusterDeployment) -> Result<Data, Error> {
+    let source = deployment.spec.artifacts.as_ref();
+    let Some(reference) = source.and_then(|source| source.credentials_ref.as_ref()) else {
+        return Ok(Data::new());
+    };
+    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), &deployment.namespace().unwrap_or_default());
+    let name = &reference.name;
+    let secret = api.get(name).await.doing(|| format!("read Secret {name}"))?;
+    let login = artifacts::login_of(name, Some(&secret))
+        .map_err(|problem| std::io::Error::other(problem.message))
+        .doing(|| format!("log in with Secret {name}"))?;
+    let mut values = secret.data.unwrap_or_default();
+    let keys = login.keys().iter();
+    Ok(keys
+        .filter_map(|key| Some((format!("artifacts.{key}"), values.remove(*key)?)))
+        .collect())
 }
 
 /// `kubeadm init` writes the first one itself.

@@ -28,6 +28,8 @@ from ansible.plugins.callback import CallbackBase
 MESSAGE_LIMIT = 4096
 # What the guard's own words begin with.
 GUARD = "clusterwright-guard: "
+# What ssh's own words begin with where a machine said too much.
+TOO_MUCH = "clusterwright-executor: too much output: "
 FINDING_LIMIT = 64 * 1024
 # Messages that say nothing: the error output does.
 BARE = ("non-zero return code", "MODULE FAILURE", "Module result deserialization failed")
@@ -55,12 +57,12 @@ def cleaned(value: object) -> object:
     return capped(value)
 
 
-def guards_words(result: dict) -> str:
-    """What the guard on the machine said, if it is why the task did not run: nothing secret, also where the task's own words are."""
+def words_after(mark: str, result: dict) -> str:
+    """The line that begins with the mark in what a task says, if there is one: nothing secret, also where the task's own words are."""
     for key in ("module_stderr", "stderr", "msg"):
-        _before, mark, words = str(result.get(key) or "").partition(GUARD)
-        if mark:
-            return mark + words.partition("\n")[0]
+        _before, found, words = str(result.get(key) or "").partition(mark)
+        if found:
+            return found + words.partition("\n")[0]
     return ""
 
 
@@ -175,7 +177,9 @@ class CallbackModule(CallbackBase):
         result = dict(outcome.result)
         hidden = bool(outcome.task.no_log or result.get("_ansible_no_log"))
         reason = result.get("reason")
-        if status == "failed" and not reason:
+        if result.get("timedout"):
+            reason = "TaskTimedOut"
+        elif status == "failed" and not reason:
             reason = (outcome.task.vars or {}).get("failure_reason")
         finding = result.get("clusterwright")
         if finding is not None:
@@ -183,7 +187,10 @@ class CallbackModule(CallbackBase):
             if len(json.dumps(finding, default=str)) > FINDING_LIMIT:
                 finding = None
         bad = status in ("failed", "unreachable")
-        words = guards_words(result) if bad else ""
+        words = words_after(GUARD, result) if bad else ""
+        if bad and not words and words_after(TOO_MUCH, result):
+            words = words_after(TOO_MUCH, result).removeprefix(TOO_MUCH)
+            reason = "TooMuchOutput"
         item = result.get("item")
         self._emit(
             "result",

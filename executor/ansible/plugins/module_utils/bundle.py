@@ -9,11 +9,12 @@ import http.client
 import json
 import os
 import re
+import ssl
 import time
 import urllib.error
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
+from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle_source import Source
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import architecture
 
@@ -31,13 +32,15 @@ def rank(version: str) -> tuple:
     return numbers, not pre, pre
 
 
-def get(url: str, timeout: float = 30):
-    """Opens the URL; the answer is a stream with a status of 200."""
-    return urllib.request.urlopen(urllib.request.Request(url), timeout=timeout)
-
-
 def explain(error: BaseException) -> str:
-    return f"HTTP {error.code}" if isinstance(error, urllib.error.HTTPError) else str(getattr(error, "reason", error))
+    if not isinstance(error, urllib.error.HTTPError):
+        reason = getattr(error, "reason", error)
+        if isinstance(reason, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted ({reason.verify_message}): give its CA in spec.artifacts.caRef"
+        return str(reason)
+    if error.code in (401, 403):
+        return f"HTTP {error.code}: the server refuses the login: correct the Secret of spec.artifacts.credentialsRef"
+    return f"HTTP {error.code} {error.reason}" if 300 <= error.code < 400 else f"HTTP {error.code}"
 
 
 def retried(action, url: str):
@@ -61,16 +64,19 @@ def retried(action, url: str):
 class Bundle:
     """One bundle, its index read once."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url.rstrip("/")
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.url = source.url
         index_url = f"{self.url}/index.json"
 
         def fetch():
-            with get(index_url) as answer:
-                return json.load(answer)
+            with source.open(index_url) as answer:
+                return answer.read()
 
+        content = retried(fetch, index_url)
+        source.check_index(content)
         try:
-            index = retried(fetch, index_url)
+            index = json.loads(content)
         except ValueError as error:
             raise StepFailure("ArtifactIndexInvalid", f"{index_url} is not JSON: {error}") from error
         if not isinstance(index, dict) or index.get("formatVersion") != FORMAT:
@@ -114,7 +120,7 @@ class Bundle:
         def download():
             digest = hashlib.sha256()
             size = 0
-            with get(url) as answer, open(target, "wb") as out:
+            with self._source.open(url) as answer, open(target, "wb") as out:
                 while chunk := answer.read(CHUNK):
                     digest.update(chunk)
                     out.write(chunk)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 
@@ -63,7 +64,40 @@ def remove(path: str, check: bool = False) -> bool:
     return True
 
 
-def overwrite(path: str, content: str) -> None:
-    """Writes into the existing file, for the few that may be mount points."""
-    with open(path, "w", encoding="utf-8") as out:
-        out.write(content)
+def replace_foreign(path: str, content: str) -> None:
+    """Replaces a file of others whole: its owner, mode and labels stay. A mount point cannot be replaced, and is written into."""
+    path = os.path.realpath(path)
+    data = content.encode("utf-8")
+    descriptor, temporary = tempfile.mkstemp(prefix=".cw-", dir=os.path.dirname(path))
+    try:
+        with os.fdopen(descriptor, "wb") as new:
+            new.write(data)
+            new.flush()
+            resemble(new.fileno(), path)
+            os.fsync(new.fileno())
+        os.replace(temporary, path)
+    except BaseException as problem:
+        os.unlink(temporary)
+        if not (isinstance(problem, OSError) and problem.errno == errno.EBUSY):
+            raise
+        with open(path, "r+b") as out:
+            out.write(data)
+            out.truncate()
+            os.fsync(out.fileno())
+
+
+def resemble(descriptor: int, path: str) -> None:
+    """Gives the new file what the old one has beside its content."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        os.fchmod(descriptor, 0o644)
+        return
+    os.fchown(descriptor, status.st_uid, status.st_gid)
+    os.fchmod(descriptor, status.st_mode & 0o7777)
+    for name in os.listxattr(path):
+        try:
+            os.setxattr(descriptor, name, os.getxattr(path, name))
+        except OSError:
+            # A label that this file system keeps for itself.
+            pass

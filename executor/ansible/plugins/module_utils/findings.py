@@ -12,6 +12,7 @@ import time
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import leftovers, machine, membership, runtime
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
+from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle_source import Source
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import find
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import error, warning
@@ -148,12 +149,22 @@ def listening() -> set:
 
 def artifacts(params: dict) -> list:
     """Whether the bundle answers from here and has all that the later steps take from it."""
+    found = []
     try:
-        Bundle(params["artifacts_url"]).resolve(params["artifacts"])
+        source = Source(params["artifacts_url"], params["artifacts_source"])
+        if source.is_unverified():
+            found.append(
+                warning(
+                    "artifacts-unverified",
+                    "programs and their digests come over plain HTTP: whoever is on the way can change both; give"
+                    " spec.artifacts.indexSHA256 (sha256sum index.json), or an https URL",
+                )
+            )
+        Bundle(source).resolve(params["artifacts"])
     except StepFailure as failure:
         name = "artifacts-missing" if failure.reason == "ArtifactNotFound" else "artifact-source"
-        return [error(name, failure.message)]
-    return []
+        found.append(error(name, failure.message))
+    return found
 
 
 CHECKS = (distribution, hardware, kernel, clock, remains, container_runtime, drop_ins, sysctl, zram, firewall, networks, neighbours, endpoint, artifacts)

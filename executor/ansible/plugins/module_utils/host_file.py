@@ -37,6 +37,5 @@ def set_lines(lines: list, check: bool = False) -> bool:
     if text.rstrip("\n") == content.rstrip("\n"):
         return False
     if not check:
-        # In place, not by rename: in containers this file may be a mount of its own.
-        files.overwrite(PATH, text)
+        files.replace_foreign(PATH, text)
     return True

@@ -17,6 +17,12 @@ options:
     description: Address of the bundle, where index.json is.
     type: str
     required: true
+  source:
+    description: >-
+      Whom to trust there and who we are: C(index_sha256), C(ca), C(username) and C(password), or C(token). Kept out of arguments,
+      files and messages.
+    type: dict
+    default: {}
   wanted:
     description: The programs, each by name, with the version (default the newest in the index) and where it goes.
     type: list
@@ -51,6 +57,7 @@ import tarfile
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import membership
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
+from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle_source import Source
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 
@@ -103,7 +110,7 @@ def unpack(archive: str, name: str, directory: str, strip: int, only: list) -> l
 
 def work(call) -> dict:
     wanted = call.params["wanted"]
-    bundle = Bundle(call.params["url"])
+    bundle = Bundle(Source(call.params["url"], call.params["source"]))
     resolved = bundle.resolve(wanted)
     records = membership.read(membership.ARTIFACTS)
     due = []

@@ -16,6 +16,12 @@ options:
     description: Address of the bundle, where index.json is.
     type: str
     required: true
+  source:
+    description: >-
+      Whom to trust there and who we are: C(index_sha256), C(ca), C(username) and C(password), or C(token). Kept out of arguments,
+      files and messages.
+    type: dict
+    default: {}
   wanted:
     description: The images, each by name without tag, with the tag (default the newest in the index).
     type: list
@@ -41,6 +47,7 @@ import threading
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import membership
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
+from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle_source import Source
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import Output, attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
@@ -78,7 +85,7 @@ def chosen(bundle: Bundle, params: dict) -> list:
 
 
 def work(call) -> dict:
-    bundle = Bundle(call.params["url"])
+    bundle = Bundle(Source(call.params["url"], call.params["source"]))
     artifacts = chosen(bundle, call.params)
     present = set(ctr("images", "ls", "-q").split())
     records = membership.read(membership.ARTIFACTS)

@@ -57,6 +57,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import api
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+from ansible_collections.clusterwright.cluster.plugins.module_utils.ownership import would_change
 
 KUBECTL = ("kubectl", f"--kubeconfig={api.ADMIN}", "--cache-dir=/run/clusterwright/kubectl")
 MANAGER = "--field-manager=clusterwright"
@@ -64,8 +65,8 @@ MANAGER = "--field-manager=clusterwright"
 ATTEMPTS = 4
 
 
-def versions(text: str) -> dict:
-    """resourceVersion by object, of a `kubectl -o json` answer: one object, a List, or one document after another."""
+def documents(text: str) -> dict:
+    """The objects of a `kubectl -o json` answer by kind, namespace and name: one object, a List, or one document after another."""
     found = {}
     decoder = json.JSONDecoder()
     position = 0
@@ -77,16 +78,30 @@ def versions(text: str) -> dict:
         position += len(text[position:]) - len(rest) + length
         for thing in value.get("items", [value]):
             metadata = thing.get("metadata", {})
-            key = (thing.get("kind"), metadata.get("namespace", ""), metadata.get("name"))
-            found[key] = metadata.get("resourceVersion")
+            found[(thing.get("kind"), metadata.get("namespace", ""), metadata.get("name"))] = thing
     return found
 
 
+def versions(text: str) -> dict:
+    """resourceVersion by object."""
+    return {key: thing.get("metadata", {}).get("resourceVersion") for key, thing in documents(text).items()}
+
+
 def differs(manifest: dict) -> list:
-    """The manifest's name, unless applying it would change nothing: a dry run does not tell, its answer has the old version."""
-    arguments = ("diff", "--server-side", "--force-conflicts", MANAGER, "-f", "-")
-    output = attempt(*KUBECTL, *arguments, stdin=manifest["content"], timeout=120)
-    return [] if output.ok else [f"manifest {manifest['name']}"]
+    """The objects of the manifest that applying it would change in what is ours; the manifest's name where that cannot be told."""
+    content = manifest["content"]
+    shown = ("-o", "json", "--show-managed-fields")
+    live = attempt(*KUBECTL, "get", "-f", "-", "--ignore-not-found", *shown, stdin=content, timeout=120)
+    apply_dry = ("apply", "--server-side", "--force-conflicts", MANAGER, "--dry-run=server", "-f", "-")
+    dry = attempt(*KUBECTL, *apply_dry, *shown, stdin=content, timeout=120)
+    if not (live.ok and dry.ok):
+        return [f"manifest {manifest['name']}"]
+    known = documents(live.out)
+    return [
+        f"{key[0]} {key[2]}"
+        for key, applied in documents(dry.out).items()
+        if key not in known or would_change(known[key], applied)
+    ]
 
 
 def apply(manifest: dict, check: bool) -> list:

@@ -58,6 +58,12 @@ options:
     description: Address of the bundle.
     type: str
     required: true
+  artifacts_source:
+    description: >-
+      Whom to trust there and who we are: C(index_sha256), C(ca), C(username) and C(password), or C(token). Kept out of arguments,
+      files and messages.
+    type: dict
+    default: {}
   artifacts:
     description: What the bundle must have, name and version.
     type: list

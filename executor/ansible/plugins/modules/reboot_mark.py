@@ -9,13 +9,18 @@ DOCUMENTATION = r"""
 module: reboot_mark
 short_description: Notes before a reboot which boot it ends, and tells afterwards whether it came and the machine's services are up
 description:
-  - C(due) in the result says whether the reboot is still to be made. An attempt that was cut short after it finds it done.
+  - C(due) in the result says whether the reboot is still to be made. An attempt that was cut short after it finds it done,
+    however long the machine took to boot.
 options:
   moment:
     description: Before the reboot, or after it.
     type: str
     choices: [before, after]
     required: true
+  request:
+    description: What the reboot is for; attempts at the same have the same. Empty, each order is one of its own.
+    type: str
+    default: ""
   timeout_seconds:
     description: After it, until the services are up.
     type: int
@@ -24,20 +29,17 @@ author:
   - Clusterwright developers
 """
 
-import time
-
 from ansible_collections.clusterwright.cluster.plugins.module_utils import healthz, machine, membership, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 BOOT = "/proc/sys/kernel/random/boot_id"
-YOUNG_SECONDS = 900
 
 
-def came(mark: dict) -> bool:
-    """Whether the machine was booted since the mark was made, a short while ago."""
-    young = abs(time.time() - float(mark.get("at") or 0)) < YOUNG_SECONDS
-    return young and bool(mark.get("boot")) and mark["boot"] != machine.text(BOOT)
+def came(mark: dict, request: str) -> bool:
+    """Whether the machine was booted since the mark was made for this request. Boots are compared, no times: one may take long,
+    and the machine's clock may jump in it."""
+    return mark.get("request") == request and bool(mark.get("boot")) and mark["boot"] != machine.text(BOOT)
 
 
 def wait_for_services(timeout: float) -> None:
@@ -61,13 +63,14 @@ def wait_for_services(timeout: float) -> None:
 
 def work(call) -> dict:
     mark = membership.read(membership.REBOOT)
+    request = call.params["request"]
     if call.params["moment"] == "before":
-        due = mark.get("done") is True or not came(mark)
+        due = not request or mark.get("done") is True or not came(mark, request)
         if due and not call.check_mode:
-            membership.save(membership.REBOOT, {"boot": machine.text(BOOT), "at": time.time(), "done": False})
+            membership.save(membership.REBOOT, {"boot": machine.text(BOOT), "request": request, "done": False})
         return {"changed": False, "due": due, "msg": "the reboot is due" if due else "the machine was rebooted already"}
-    if not came(mark):
-        raise StepFailure("NotRebooted", "the machine was not rebooted in the last minutes: the step runs again")
+    if not came(mark, request):
+        raise StepFailure("NotRebooted", "the machine was not rebooted since this was asked for: the step runs again")
     wait_for_services(call.params["timeout_seconds"])
     if not call.check_mode:
         membership.save(membership.REBOOT, {**mark, "done": True})

@@ -28,6 +28,12 @@ options:
     description: Address of the bundle, whose index tells the image's newest tag.
     type: str
     required: true
+  source:
+    description: >-
+      Whom to trust there and who we are: C(index_sha256), C(ca), C(username) and C(password), or C(token). Kept out of arguments,
+      files and messages.
+    type: dict
+    default: {}
   image:
     description: Name of an image with busybox, without tag.
     type: str
@@ -53,6 +59,7 @@ import time
 from ansible_collections.clusterwright.cluster.plugins.module_utils import api
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, Refused, wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
+from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle_source import Source
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import warning
 
@@ -344,7 +351,7 @@ def work(call) -> dict:
         # Behind the endpoint may be the API server of a machine that is sick.
         host = f"[{params['address']}]" if ":" in params["address"] else params["address"]
         client.server = f"https://{host}:{params['port']}"
-    tag = params["version"] or Bundle(params["url"]).resolve([{"name": params["image"]}])[0]["version"]
+    tag = params["version"] or Bundle(Source(params["url"], params["source"])).resolve([{"name": params["image"]}])[0]["version"]
     remove_namespaces(client)
     try:
         said = prove(client, params, f"{params['image']}:{tag}")

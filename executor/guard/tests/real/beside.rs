@@ -47,7 +47,11 @@ fn a_command_that_waits_hears_its_signal_and_runs_nothing() {
     eventually("the first is at work", || !seen(&place).is_empty());
     let mut second = started(&mut place.hearing_shell(1, 1, &slow(&place, "second")));
     eventually("the second waits", || place.has(Event::Waits));
-    kill(Pid::from_raw(i32::try_from(second.id()).unwrap()), Signal::SIGTERM).unwrap();
+    kill(
+        Pid::from_raw(i32::try_from(second.id()).unwrap()),
+        Signal::SIGTERM,
+    )
+    .unwrap();
     assert_eq!(second.wait().unwrap().code(), Some(143));
     std::fs::write(place.file("over"), "").unwrap();
     assert!(first.wait().unwrap().success());
@@ -86,13 +90,7 @@ fn what_a_command_left_in_the_background_holds_up_no_other() {
     let Some(place) = Place::new() else { return };
     place.begun(1, 1);
     let background = "setsid sleep 60 >/dev/null 2>&1 </dev/null & echo started";
-    assert_eq!(
-        out(&place.shell(1, 1, background).output().unwrap()),
-        "started\n"
-    );
-    assert_eq!(
-        out(&place.shell(1, 1, "echo next").output().unwrap()),
-        "next\n"
-    );
+    assert_eq!(out(&place.shell(1, 1, background).output().unwrap()), "started\n");
+    assert_eq!(out(&place.shell(1, 1, "echo next").output().unwrap()), "next\n");
     assert!(!place.has(Event::Waits));
 }

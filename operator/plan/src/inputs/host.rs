@@ -129,6 +129,7 @@ fn reach(
         bastion,
         groups: Vec::new(),
         claim_epoch: host.spec.claim_epoch,
+        identity: None,
         vars: BTreeMap::new(),
     })
 }

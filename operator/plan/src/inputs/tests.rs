@@ -6,7 +6,7 @@ use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{ClusterSeen, InputsObserved, InputsProblem, build, secrets_needed};
+use super::{ClusterSeen, InputsObserved, InputsProblem, artifacts, build, secrets_needed};
 
 fn object<K: DeserializeOwned>(text: &str) -> K {
     serde_yaml::from_str(text).unwrap()
@@ -71,6 +71,10 @@ fn build_with(
         deployment,
         machines,
         ca_cert_hash: Some("sha256:00".into()),
+        artifacts: artifacts::ArtifactsSeen {
+            ca: None,
+            login: Some(artifacts::Login::Bearer),
+        },
         addon_manifests: [("b".to_owned(), "B".to_owned()), ("a".to_owned(), "A".to_owned())].into(),
         network_manifests: BTreeMap::new(),
     };
@@ -219,6 +223,30 @@ fn what_cannot_be_built_says_why() {
         "HostNotFound",
         false,
     );
+}
+
+#[test]
+fn a_machine_whose_address_is_ipv6_waits_for_another_and_is_cleaned_all_the_same() {
+    let deployment = deployment("", "");
+    let at_ipv6 = |hosts: &mut BTreeMap<String, Host>| {
+        hosts.get_mut("w1").unwrap().spec.internal_address = Some("2001:db8::1".into());
+    };
+    let problem = build_with(&deployment, &run("Join", "node", "w1", ""), at_ipv6).unwrap_err();
+    assert_eq!((problem.reason, problem.permanent), ("AddressNotIPv4", false));
+    assert!(problem.message.contains("Host w1") && problem.message.contains("internalAddress"));
+    assert!(build_with(&deployment, &run("Reset", "reset", "w1", ""), at_ipv6).is_ok());
+}
+
+#[test]
+fn a_run_knows_how_to_log_in_to_the_artifact_source_and_gets_the_secret_for_it() {
+    let mut deployment = deployment("", "");
+    deployment.spec.artifacts.as_mut().unwrap().index_sha256 = Some("ab".repeat(32));
+    let model = build_in(&deployment, &run("Join", "node", "w1", "")).unwrap();
+    assert_eq!(model.vars["artifacts_login"], "Bearer");
+    assert_eq!(model.vars["artifacts_index_sha256"], "ab".repeat(32));
+    assert!(secrets_needed(&model).artifacts_login);
+    let reset = build_in(&deployment, &run("Reset", "reset", "w1", "")).unwrap();
+    assert!(!secrets_needed(&reset).artifacts_login);
 }
 
 #[test]

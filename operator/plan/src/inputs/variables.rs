@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::endpoint::of_endpoint;
 use super::host::address_in_cluster;
-use super::{ClusterSeen, InputsProblem};
+use super::{ClusterSeen, InputsProblem, artifacts};
 
 pub(super) fn of_cluster(
     cluster: &ClusterSeen<'_>,
@@ -29,6 +29,19 @@ pub(super) fn of_cluster(
             "ClusterDeployment {name}: artifacts.url is missing: give the URL of the artifact bundle"
         );
         return Err(InputsProblem::waits("ArtifactSourceMissing", message));
+    }
+    let of_run = run.spec.hosts.iter().filter_map(|name| hosts.get(name));
+    if let Some(host) = of_run
+        .filter(|_| !needs_none)
+        .find(|host| is_ipv6(address_in_cluster(host)))
+    {
+        let message = format!(
+            "Host {}: address {} is IPv6, and the machines of a cluster know each other by IPv4: give the Host an IPv4 \
+             internalAddress (SSH may go on using IPv6)",
+            host.metadata.name.as_deref().unwrap_or_default(),
+            address_in_cluster(host)
+        );
+        return Err(InputsProblem::waits("AddressNotIPv4", message));
     }
     let initialized = status.installed_at.is_some();
     // Of a cluster that stands: who is part of it and stays, and who is about to be.
@@ -107,6 +120,11 @@ pub(super) fn of_cluster(
     if let Some(artifacts) = &spec.artifacts {
         set("artifacts_url", json!(artifacts.url.trim_end_matches('/')));
     }
+    let index = spec
+        .artifacts
+        .as_ref()
+        .and_then(|artifacts| artifacts.index_sha256.as_deref());
+    let of_source = artifacts::variables(index, &cluster.artifacts);
     set("addon_manifests", manifests(&cluster.addon_manifests));
     set("network_manifests", manifests(&cluster.network_manifests));
     let preflight = spec.preflight.clone().unwrap_or_default();
@@ -115,10 +133,15 @@ pub(super) fn of_cluster(
         "allow_unsupported_distribution_setup",
         json!(preflight.allow_unsupported_distribution),
     );
+    vars.extend(of_source);
     vars.extend(etcd_variables(&etcd));
     let addresses: Vec<&str> = control_planes.iter().map(|seat| seat.address).collect();
     vars.extend(of_endpoint(spec.control_plane.endpoint.as_ref(), &addresses));
     Ok(vars)
+}
+
+fn is_ipv6(address: &str) -> bool {
+    address.parse::<std::net::Ipv6Addr>().is_ok()
 }
 
 /// What a run must know of etcd, with these members: Host and address of each.

@@ -138,6 +138,7 @@ fn start(
             token,
             attempt,
             inputs: &inputs,
+            pod: observed.pod,
         }))),
     ];
     let mut status = under_way(

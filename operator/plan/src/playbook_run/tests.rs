@@ -53,6 +53,7 @@ fn observed<'a>(run: &'a PlaybookRun, job: Option<&'a Job>, pods: &'a [Pod]) -> 
         run,
         now: now(),
         image: "img",
+        pod: None,
         grant: Grant::NotLookedAt,
         inputs: InputsSeen::NotLookedAt,
         job,

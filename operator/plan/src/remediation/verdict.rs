@@ -16,6 +16,10 @@ pub struct Begin {
     pub action: Action,
     /// The retry that it answers.
     pub retry: Option<String>,
+    /// Since when the machine is sick: attempts since then are at the same.
+    pub since: Option<Timestamp>,
+    /// How long a reboot may take.
+    pub reboot_timeout_seconds: i32,
 }
 
 /// What is done about one machine, or why nothing is.
@@ -151,7 +155,12 @@ pub(super) fn of(ward: &Ward, brakes: &mut Brakes, patient: &Patient, rung: Rung
     Some(Verdict {
         machine: patient.name.clone(),
         action: Some(action),
-        begin: Some(Begin { action, retry }),
+        begin: Some(Begin {
+            action,
+            retry,
+            since: patient.since(),
+            reboot_timeout_seconds: rule.remediation.reboot_timeout_seconds,
+        }),
         reason: doing(action).into(),
         what: patient.what().to_owned(),
         message: format!("{}{why}", verb(action, patient.role)),

@@ -6,6 +6,7 @@ use crds::PlaybookRun;
 use crds::playbook_run::RunPhase;
 use crds::remediation_policy::RemediationAction as Action;
 use crds::step::{Intent, Step as RunStep};
+use serde_json::Value;
 
 use crate::attempts::{self, Outcome};
 use crate::cluster_deployment::Step;
@@ -118,7 +119,24 @@ fn create(scene: &Scene<'_>, member: &Member<'_>, begin: &Begin, step: RunStep) 
             member.uid().to_owned(),
             remediation::name(begin.action).to_owned(),
         ]),
-        vars: BTreeMap::new(),
+        vars: match begin.action {
+            Action::Reboot => reboot_vars(member, begin),
+            Action::RestartServices | Action::Replace => BTreeMap::new(),
+        },
     };
     Step::CreateRun(Box::new(runs::order(scene, order)))
+}
+
+/// How long the reboot may take, and what it is for: an attempt at the same finds a reboot that an earlier one made.
+fn reboot_vars(member: &Member<'_>, begin: &Begin) -> BTreeMap<String, Value> {
+    let since = begin.since.map(|since| since.to_string()).unwrap_or_default();
+    let retry = begin.retry.as_deref().unwrap_or_default();
+    let request = format!("{} {since} {retry}", member.uid());
+    BTreeMap::from([
+        (
+            "reboot_timeout_seconds".to_owned(),
+            begin.reboot_timeout_seconds.into(),
+        ),
+        ("reboot_request".to_owned(), request.trim_end().into()),
+    ])
 }

@@ -1,0 +1,85 @@
+# -*- coding: utf-8 -*-
+# SPDX-License-Identifier: Apache-2.0
+"""Where the artifact bundle comes from: its address, whom to trust there, and who we are."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+
+
+def origin(url: str) -> tuple:
+    parts = urllib.parse.urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+class Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows a redirect, but takes our login to no other server, and leaves no HTTPS."""
+
+    def redirect_request(self, req, fp, code, msg, headers, newurl):
+        if req.type == "https" and not newurl.startswith("https://"):
+            raise urllib.error.HTTPError(req.full_url, code, f"it leads away from HTTPS, to {newurl}", headers, fp)
+        request = super().redirect_request(req, fp, code, msg, headers, newurl)
+        if request is not None and origin(newurl) != origin(req.full_url):
+            request.remove_header("Authorization")
+        return request
+
+
+class Source:
+    """Opens URLs of the bundle as the module's parameters say."""
+
+    def __init__(self, url: str, options: dict | None = None) -> None:
+        options = options or {}
+        self.url = url.rstrip("/")
+        self.index_sha256 = (options.get("index_sha256") or "").lower()
+        self._authorization = authorization(options, self.url)
+        self._opener = urllib.request.build_opener(
+            Redirects(), urllib.request.HTTPSHandler(context=trust(options.get("ca") or ""))
+        )
+
+    def open(self, url: str, timeout: float = 30):
+        """The answer is a stream with a status of 200."""
+        request = urllib.request.Request(url)
+        if self._authorization:
+            request.add_header("Authorization", self._authorization)
+        return self._opener.open(request, timeout=timeout)
+
+    def check_index(self, content: bytes) -> None:
+        """Refuses another index than the one that was promised: the digests of everything else are in it."""
+        got = hashlib.sha256(content).hexdigest()
+        if self.index_sha256 and got != self.index_sha256:
+            raise StepFailure(
+                "DigestMismatch",
+                f"{self.url}/index.json: expected sha256 {self.index_sha256} (spec.artifacts.indexSHA256), got {got}; nothing of"
+                " the bundle was used: compare the two with the place where the bundle was made",
+            )
+
+    def is_unverified(self) -> bool:
+        """Whether programs and their digests come over the same open wire."""
+        return self.url.startswith("http://") and not self.index_sha256
+
+
+def trust(ca: str) -> ssl.SSLContext:
+    """The private CA alone where there is one, else those of the machine."""
+    try:
+        return ssl.create_default_context(cadata=ca or None)
+    except (ssl.SSLError, ValueError) as error:
+        raise StepFailure("InvalidCA", f"the CA of spec.artifacts.caRef is no PEM certificate: {error}") from error
+
+
+def authorization(options: dict, url: str) -> str:
+    token, username = options.get("token") or "", options.get("username") or ""
+    if not token and not username:
+        return ""
+    if not url.startswith("https://"):
+        raise StepFailure("InvalidVariables", f"{url}: a login is sent over HTTPS only")
+    if token:
+        return f"Bearer {token}"
+    login = f"{username}:{options.get('password') or ''}".encode("utf-8")
+    return "Basic " + base64.b64encode(login).decode("ascii")

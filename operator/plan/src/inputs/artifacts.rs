@@ -1,0 +1,166 @@
+//! Whom runs trust where programs and images come from, and how they log in there; secrets are looked at, never repeated.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+
+use super::InputsProblem;
+
+/// Key of the ConfigMap of `artifacts.caRef`.
+const CA_KEY: &str = "ca.crt";
+/// The variable that says how a run logs in; empty: it does not.
+pub(super) const LOGIN: &str = "artifacts_login";
+
+/// What is found of the artifact source's references.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ArtifactsSeen {
+    /// Certificates in PEM.
+    pub ca: Option<String>,
+    /// How runs log in.
+    pub login: Option<Login>,
+}
+
+/// How runs log in to the artifact source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Login {
+    /// With `username` and `password`.
+    Basic,
+    /// With `token`.
+    Bearer,
+}
+
+impl Login {
+    /// As the variable says it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Login::Basic => "Basic",
+            Login::Bearer => "Bearer",
+        }
+    }
+
+    /// The keys of the Secret that it takes.
+    pub fn keys(self) -> &'static [&'static str] {
+        match self {
+            Login::Basic => &["username", "password"],
+            Login::Bearer => &["token"],
+        }
+    }
+}
+
+/// The certificates in the ConfigMap of this name; `None`: it is not there.
+pub fn ca_of(name: &str, map: Option<&ConfigMap>) -> Result<String, InputsProblem> {
+    let Some(map) = map else {
+        let message = format!(
+            "ConfigMap {name} of spec.artifacts.caRef is not there: make it, with the certificate in key {CA_KEY}"
+        );
+        return Err(InputsProblem::waits("ConfigMapNotFound", message));
+    };
+    let pem = map.data.as_ref().and_then(|data| data.get(CA_KEY));
+    match pem.filter(|pem| pem.contains("-----BEGIN CERTIFICATE-----")) {
+        Some(pem) => Ok(pem.clone()),
+        None => Err(InputsProblem::waits(
+            "InvalidCA",
+            format!(
+                "ConfigMap {name} of spec.artifacts.caRef has no certificate in key {CA_KEY}: give one or more in PEM"
+            ),
+        )),
+    }
+}
+
+/// How the Secret of this name logs in; `None`: it is not there.
+pub fn login_of(name: &str, secret: Option<&Secret>) -> Result<Login, InputsProblem> {
+    let Some(secret) = secret else {
+        let message = format!(
+            "Secret {name} of spec.artifacts.credentialsRef is not there: make it, with username and password, or with token"
+        );
+        return Err(InputsProblem::waits("SecretNotFound", message));
+    };
+    let has = |key: &&str| {
+        let value = secret.data.as_ref().and_then(|data| data.get(*key));
+        value.is_some_and(|value| is_one_line(&value.0))
+    };
+    [Login::Bearer, Login::Basic]
+        .into_iter()
+        .find(|login| login.keys().iter().all(has))
+        .ok_or_else(|| {
+            let message = format!(
+                "Secret {name} of spec.artifacts.credentialsRef holds neither username and password nor token, each one line \
+                 of text: give one of them"
+            );
+            InputsProblem::waits("SecretNotFound", message)
+        })
+}
+
+/// What an HTTP header can carry; an editor's newline at its end is not part of it.
+fn is_one_line(value: &[u8]) -> bool {
+    let value = value.trim_ascii_end();
+    !value.is_empty() && std::str::from_utf8(value).is_ok_and(|text| !text.chars().any(char::is_control))
+}
+
+/// The variables of roles that use the bundle.
+pub(super) fn variables(
+    index_sha256: Option<&str>,
+    seen: &ArtifactsSeen,
+) -> BTreeMap<String, serde_json::Value> {
+    BTreeMap::from([
+        (
+            "artifacts_index_sha256".to_owned(),
+            index_sha256.unwrap_or_default().into(),
+        ),
+        (
+            "artifacts_ca".to_owned(),
+            seen.ca.as_deref().unwrap_or_default().into(),
+        ),
+        (LOGIN.to_owned(), seen.login.map_or("", Login::name).into()),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::ByteString;
+
+    use super::*;
+
+    fn login(data: &[(&str, &str)]) -> Result<Login, InputsProblem> {
+        let data = data
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), ByteString(value.as_bytes().to_vec())));
+        let secret = Secret {
+            data: Some(data.collect()),
+            ..Secret::default()
+        };
+        login_of("bundle", Some(&secret))
+    }
+
+    #[test]
+    fn a_secret_logs_in_by_what_it_holds() {
+        assert_eq!(
+            login(&[("username", "fleet"), ("password", "x\n")]),
+            Ok(Login::Basic)
+        );
+        assert_eq!(login(&[("token", "x")]), Ok(Login::Bearer));
+        for wrong in [
+            &[][..],
+            &[("username", "fleet")],
+            &[("token", " \n")],
+            &[("token", "canary\r\nHost: other")],
+        ] {
+            let problem = login(wrong).unwrap_err();
+            assert_eq!(problem.reason, "SecretNotFound");
+            assert!(problem.message.contains("Secret bundle") && !problem.message.contains("canary"));
+        }
+        assert_eq!(login_of("bundle", None).unwrap_err().reason, "SecretNotFound");
+    }
+
+    #[test]
+    fn a_ca_is_a_certificate_in_pem() {
+        let map = |text: &str| ConfigMap {
+            data: Some([("ca.crt".to_owned(), text.to_owned())].into()),
+            ..ConfigMap::default()
+        };
+        let pem = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
+        assert_eq!(ca_of("ca", Some(&map(pem))).as_deref(), Ok(pem));
+        assert_eq!(ca_of("ca", Some(&map("text"))).unwrap_err().reason, "InvalidCA");
+        assert_eq!(ca_of("ca", None).unwrap_err().reason, "ConfigMapNotFound");
+    }
+}
