@@ -42,7 +42,7 @@ pub fn watch(directory: &Directory, asked: &Watch) -> Result<u8, Failure> {
         if was_replaced() {
             become_the_new_one(directory, asked);
         }
-        keeper.look(look % RULES_EVERY == 0);
+        keeper.look(look.is_multiple_of(RULES_EVERY));
         thread::sleep(INTERVAL);
     }
     Ok(0)
