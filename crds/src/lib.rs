@@ -6,6 +6,7 @@
 
 pub mod cluster;
 pub mod cluster_deployment;
+pub mod commands;
 pub mod conditions;
 pub mod host;
 pub mod inputs;

@@ -33,6 +33,8 @@ use crate::step::Role;
     printcolumn(name = "Version", type_ = "string", json_path = ".status.kubernetesVersion"),
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
+    printcolumn(name = "Node", type_ = "string", json_path = ".status.nodeName", priority = 1),
+    printcolumn(name = "Address", type_ = "string", json_path = ".status.addresses[0]", priority = 1),
     printcolumn(name = "Etcd-Member", type_ = "string", json_path = ".status.etcdMemberID", priority = 1),
     printcolumn(name = "Status", type_ = "string", json_path = ".status.message"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),

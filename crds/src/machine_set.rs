@@ -161,7 +161,7 @@ pub struct MachineSetStatus {
     /// Machines at the template's version.
     #[serde(default)]
     pub updated_replicas: i32,
-    /// `MachinesReady`, `ScalingUp`, `ScalingDown`, `HostsAvailable`.
+    /// `Ready`, `MachinesReady`, `ScalingUp`, `ScalingDown`, `HostsAvailable`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

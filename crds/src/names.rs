@@ -155,8 +155,10 @@ pub mod condition {
     pub const REMOVALS_HELD: &str = "RemovalsHeld";
     /// The cluster is installed anew in place of one whose machines were all lost; only there while that goes on.
     pub const REBUILDING: &str = "Rebuilding";
-    /// The run has ended and its outcome is recorded.
+    /// The run has succeeded and its outcome is recorded.
     pub const COMPLETE: &str = "Complete";
+    /// The run has ended without success and its outcome is recorded; only there once it has.
+    pub const FAILED: &str = "Failed";
     /// The run's log can be read.
     pub const LOG_KEPT: &str = "LogKept";
     /// The control plane's components work.

@@ -24,6 +24,10 @@ pub struct HostSelector {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     pub match_labels: BTreeMap<String, LabelValue>,
+    /// Requirements of a Host's labels, all of them, beside `matchLabels`; at most 16.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub match_expressions: Vec<LabelRequirement>,
     /// CPUs that a Host must have at least, as its facts say, 1 to 4096. Default: any.
     #[serde(default, rename = "minCPUs", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 4096))]
@@ -32,6 +36,56 @@ pub struct HostSelector {
     #[serde(default, rename = "minMemoryMiB", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub min_memory_mib: Option<i64>,
+}
+
+/// A requirement of a label, as Kubernetes' label selectors have it.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)")
+    .message("values go with operator In and NotIn, at least one, and not with Exists and DoesNotExist"))]
+pub struct LabelRequirement {
+    /// The label's key.
+    #[schemars(
+        length(min = 1, max = 317),
+        regex(
+            pattern = r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+        )
+    )]
+    pub key: String,
+    /// How the label is compared with the values.
+    pub operator: LabelOperator,
+    /// The values of `In` and `NotIn`; at most 32.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub values: Vec<LabelValue>,
+}
+
+impl LabelRequirement {
+    /// Whether a Host with these labels meets it.
+    pub fn is_met(&self, labels: Option<&BTreeMap<String, String>>) -> bool {
+        let value = labels.and_then(|labels| labels.get(&self.key));
+        let listed = value.is_some_and(|value| self.values.iter().any(|listed| listed.0 == *value));
+        match self.operator {
+            LabelOperator::In => listed,
+            LabelOperator::NotIn => !listed,
+            LabelOperator::Exists => value.is_some(),
+            LabelOperator::DoesNotExist => value.is_none(),
+        }
+    }
+}
+
+/// How a label is compared.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+pub enum LabelOperator {
+    /// The label is there, with one of the values.
+    In,
+    /// The label has none of the values, or is not there.
+    NotIn,
+    /// The label is there, whatever its value.
+    Exists,
+    /// The label is not there.
+    DoesNotExist,
 }
 
 /// A value of a label: at most 63 characters of `A-Za-z0-9-_.`, or empty.

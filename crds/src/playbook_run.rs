@@ -9,12 +9,14 @@ use crate::references::LocalRef;
 use crate::step::{Intent, Step};
 
 mod status;
+mod steps;
 pub(crate) mod vars;
 
 pub use status::{
     EtcdSeen, Fence, FrozenInputs, HostFailure, HostResult, PlaybookRunStatus, Progress, RunOutcome,
     RunPhase, StepPhase, StepStatus,
 };
+pub use steps::{StepNotAllowed, check_steps};
 
 /// What is asked: steps, Hosts, variables.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
@@ -43,6 +45,7 @@ pub use status::{
     .message("clusterName is required for every intent but Probe"))]
 #[x_kube(validation = Rule::new("self.intent == oldSelf.intent && self.steps == oldSelf.steps && self.hosts == oldSelf.hosts && has(self.vars) == has(oldSelf.vars) && (!has(self.vars) || self.vars == oldSelf.vars) && has(self.playbooksRef) == has(oldSelf.playbooksRef) && (!has(self.playbooksRef) || self.playbooksRef == oldSelf.playbooksRef) && has(self.playbookVars) == has(oldSelf.playbookVars) && (!has(self.playbookVars) || self.playbookVars == oldSelf.playbookVars) && self.timeoutSeconds == oldSelf.timeoutSeconds && self.resume == oldSelf.resume && has(self.clusterName) == has(oldSelf.clusterName) && (!has(self.clusterName) || self.clusterName == oldSelf.clusterName)")
     .message("Forbidden: a PlaybookRun is immutable but for cancel and paused; make a new one"))]
+#[x_kube(validation = steps::rule())]
 #[x_kube(validation = Rule::new("has(self.playbooksRef) || !self.steps.exists(s, s.startsWith('custom-'))")
     .message("playbooksRef is required with a step custom-<name>: name the ConfigMap that holds <name>.yml"))]
 #[x_kube(validation = Rule::new("!oldSelf.cancel || self.cancel").message("Forbidden: a canceled run cannot be taken up again; make a new one"))]
@@ -53,7 +56,8 @@ pub struct PlaybookRunSpec {
     pub cluster_name: Option<String>,
     /// What it is for. An administrator writes `Custom`, or `Probe`.
     pub intent: Intent,
-    /// The steps, in this order; at most 32.
+    /// The steps, in this order; at most 32. Which ones a run may have follows from its intent; a `Probe` has only steps
+    /// that change nothing.
     #[schemars(length(min = 1, max = 32))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub steps: Vec<Step>,

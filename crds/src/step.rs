@@ -7,6 +7,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+mod spec;
+
+pub use spec::{Effect, IntentSpec, LockUse, StepSpec};
+
 /// One step of a run: a playbook and its read-only probe, both of this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Step {
@@ -106,6 +110,14 @@ impl Step {
         }
     }
 
+    /// The playbook of the user's that the step is; none for a step of ours.
+    pub fn custom(&self) -> Option<&CustomStep> {
+        if let Step::Custom(custom) = self {
+            return Some(custom);
+        }
+        None
+    }
+
     /// The step of this name.
     pub fn from_name(name: &str) -> Option<Step> {
         match name.strip_prefix(CustomStep::PREFIX) {
@@ -197,13 +209,17 @@ pub enum Intent {
     Reset,
     /// Something is done to a sick machine, or to an etcd without a majority.
     Repair,
-    /// A newer Kubernetes version.
+    /// A newer Kubernetes version. It does nothing yet, and is not admitted.
+    #[schemars(skip)]
     Upgrade,
-    /// Certificates are renewed.
+    /// Certificates are renewed. It does nothing yet, and is not admitted.
+    #[schemars(skip)]
     Renew,
-    /// An etcd snapshot is taken.
+    /// An etcd snapshot is taken. It does nothing yet, and is not admitted.
+    #[schemars(skip)]
     Backup,
-    /// etcd is restored.
+    /// etcd is restored. It does nothing yet, and is not admitted.
+    #[schemars(skip)]
     Restore,
     /// Spare Hosts are looked at, or machines of a cluster whose API does not tell how they are.
     Probe,

@@ -79,10 +79,7 @@ pub fn settings(model: &RunInputs) -> Vec<(&'static str, &'static str)> {
 }
 
 fn of_step<'a>(model: &'a RunInputs, step: &Step) -> Option<&'a crds::inputs::PlaybookInputs> {
-    match step {
-        Step::Custom(custom) => model.playbooks.get(custom.playbook()),
-        _ => None,
-    }
+    model.playbooks.get(step.custom()?.playbook())
 }
 
 /// Writes a playbook; with variables, another one that imports it with them. They are data, marked as a whole: a text

@@ -85,7 +85,7 @@ impl Fold {
             finished_at: None,
             changed: 0,
         });
-        let unproven = |step: &&Step| matches!(step, Step::Custom(_)) && !custom::has_probe(model, step);
+        let unproven = |step: &&Step| step.custom().is_some() && !custom::has_probe(model, step);
         let host =
             |name: &str, groups: &[Group]| Host::new(name, role_of(groups), is_critical(model, groups));
         let hosts = model
@@ -290,13 +290,7 @@ impl Fold {
 
 /// Whether the others cannot go on without a host of these groups. Cleaning a machine, or looking at it, needs no other.
 pub fn is_critical(model: &RunInputs, groups: &[Group]) -> bool {
-    let each_for_itself = |step: &Step| {
-        matches!(
-            step,
-            Step::Reset | Step::Fence | Step::ProbeHost | Step::ProbeEtcd
-        )
-    };
-    !model.steps.iter().any(each_for_itself)
+    !model.steps.iter().any(|step| step.spec().each_for_itself)
         && (groups.contains(&Group::KubeControlPlane) || groups.contains(&Group::Etcd))
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use crds::inputs::{MODEL_FILE, RunInputs};
+use crds::playbook_run::StepNotAllowed;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
@@ -67,6 +68,9 @@ pub enum InputsError {
         /// What is wrong, and what is allowed.
         problem: String,
     },
+    /// A step that changes what its intent may not.
+    #[error(transparent)]
+    StepNotAllowed(#[from] StepNotAllowed),
     /// A variable of a name that Ansible gives a meaning to.
     #[error("{at}: the name is reserved (ansible_* and Ansible's own variables are): choose another")]
     ReservedVariable {
@@ -92,6 +96,7 @@ impl InputsError {
             InputsError::Parse(_) | InputsError::OtherRun { .. } | InputsError::Invalid { .. } => {
                 "InputsInvalid"
             }
+            InputsError::StepNotAllowed(_) => "StepNotAllowed",
             InputsError::ReservedVariable { .. } => "ReservedVariable",
             InputsError::SecretMissing { .. } => "SecretMissing",
         }

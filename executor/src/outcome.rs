@@ -48,7 +48,7 @@ pub fn exit_code(outcome: &RunOutcome, hosts: &[HostResult], stop: Option<Stop>)
         RunPhase::Canceled if stop == Some(Stop::Terminated) => TERMINATED,
         RunPhase::Canceled => CANCELED,
         RunPhase::DeadlineExceeded => DEADLINE,
-        _ => {
+        RunPhase::Pending | RunPhase::Running | RunPhase::Failed | RunPhase::Unknown => {
             let kinds = hosts
                 .iter()
                 .filter_map(|host| host.failure.as_ref())

@@ -35,9 +35,9 @@ pub fn order(ansible: &Path, custom: &Custom, steps: &[Step]) -> Result<Vec<Play
     let ours = ansible.join("playbooks");
     let files = steps.iter().flat_map(|step| {
         let file = format!("{step}.yml");
-        let (path, probe) = match step {
-            Step::Custom(_) => custom.files(step),
-            _ => (ours.join(&file), Some(ours.join("probe").join(&file))),
+        let (path, probe) = match step.custom() {
+            Some(_) => custom.files(step),
+            None => (ours.join(&file), Some(ours.join("probe").join(&file))),
         };
         [
             Some((path, *step, false)),

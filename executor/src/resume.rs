@@ -14,17 +14,9 @@ use crate::play::Audience;
 /// The steps that a probe can tell of: up to the first whose probe is no proof by itself (a reset, a look at a spare
 /// machine, a restart), is not free of effects (the smoke test), or that has none (a user's own).
 pub fn probed(model: &RunInputs) -> &[Step] {
-    let own = |step: &Step| match step {
-        Step::Custom(_) => !custom::has_probe(model, step),
-        Step::Reset
-        | Step::ProbeHost
-        | Step::ProbeEtcd
-        | Step::PostInstall
-        | Step::RestartServices
-        | Step::Reboot => true,
-        _ => false,
-    };
-    model.steps.split(own).next().unwrap_or_default()
+    let unseen = |step: &Step| step.custom().is_some() && !custom::has_probe(model, step);
+    let always_played = |step: &Step| step.spec().always_played || unseen(step);
+    model.steps.split(always_played).next().unwrap_or_default()
 }
 
 /// Hears the probes.

@@ -54,9 +54,10 @@ impl<W: Write> Terminal<W> {
             }
         }
         if let Some(outcome) = &snapshot.outcome {
-            let word = match outcome.phase {
-                RunPhase::Succeeded => "done",
-                _ => &outcome.reason,
+            let word = if outcome.phase == RunPhase::Succeeded {
+                "done"
+            } else {
+                &outcome.reason
             };
             self.line(&format!("{word}: {}", outcome.message));
         }

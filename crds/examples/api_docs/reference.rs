@@ -247,6 +247,15 @@ fn collect_rules(rules: &mut Vec<String>, path: &str, schema: &Value, deep: bool
 
 /// `'a ' + self.x + ' b'` becomes `a … b`.
 fn readable(expression: &str) -> String {
+    // What each case refuses says more than how the cases are told apart.
+    let literals = expression.split('\'').skip(1).step_by(2);
+    let refusals = literals.filter(|literal| literal.starts_with(" is not allowed "));
+    let refusals: Vec<String> = refusals
+        .map(|refusal| format!("any other step{refusal}"))
+        .collect();
+    if !refusals.is_empty() {
+        return refusals.join(". ");
+    }
     let mut text = String::new();
     for (index, part) in expression.split('\'').enumerate() {
         match index % 2 {

@@ -62,10 +62,11 @@ fn default_lost_after() -> i32 {
 /// What is done when all machines are lost.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
 pub enum RecoveryStrategy {
-    /// Nothing but to say so.
+    /// Nothing but to say so: a person restores the machines, or deletes the cluster.
     #[default]
     None,
-    /// Spare Hosts are claimed, and the cluster is installed anew, empty, under the same name and with the same
-    /// authorities and keys.
+    /// Spare Hosts are claimed, and the cluster is installed anew and empty under the same name, with the same authorities
+    /// and keys. All that it held is lost: etcd's data, so every object, Secret and claim in it, and what its old machines
+    /// stored. Those are forgotten, their Hosts quarantined, and never taken back.
     Rebuild,
 }

@@ -30,7 +30,14 @@ pub enum RunPhase {
 impl RunPhase {
     /// True once nothing more comes of the run.
     pub fn is_final(self) -> bool {
-        !matches!(self, RunPhase::Pending | RunPhase::Running)
+        match self {
+            RunPhase::Pending | RunPhase::Running => false,
+            RunPhase::Succeeded
+            | RunPhase::Failed
+            | RunPhase::Canceled
+            | RunPhase::DeadlineExceeded
+            | RunPhase::Unknown => true,
+        }
     }
 }
 
@@ -211,6 +218,9 @@ pub struct HostResult {
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlaybookRunStatus {
+    /// The `metadata.generation` that this status speaks of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
     /// Where it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<RunPhase>,
@@ -257,7 +267,8 @@ pub struct PlaybookRunStatus {
     /// The executor's last word; its presence says that `steps` and `hosts` are whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<RunOutcome>,
-    /// `Complete`; of an ended run that had a Job also `LogKept`.
+    /// As a Job has them: `Complete` is True once the run has succeeded, `Failed` once it has ended otherwise (failed, was
+    /// canceled, met its deadline, or was lost); the reason says why. Of an ended run that had a Job also `LogKept`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

@@ -85,7 +85,11 @@ impl Fold {
         let retriable = match phase {
             RunPhase::Succeeded => false,
             RunPhase::Failed => hosts.iter().any(|host| host.may_heal()),
-            _ => true,
+            RunPhase::Pending
+            | RunPhase::Running
+            | RunPhase::Canceled
+            | RunPhase::DeadlineExceeded
+            | RunPhase::Unknown => true,
         };
         let step = match ending {
             Ending::Paused(step) => Some(step),

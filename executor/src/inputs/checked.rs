@@ -8,7 +8,8 @@ use crds::inputs::{
     CredentialKind, HostInputs, RunInputs, VARIABLE_DEPTH_LIMIT, depth, is_reserved_variable,
     is_variable_name, secret_key,
 };
-use crds::step::Step;
+use crds::playbook_run::check_steps;
+use crds::step::{CustomStep, Step};
 use serde_json::Value;
 
 use super::InputsError;
@@ -34,6 +35,7 @@ pub(super) fn check(model: &RunInputs, secrets: &Secrets) -> Result<(), InputsEr
     if distinct.len() != model.steps.len() {
         return invalid("steps", "each step may stand once");
     }
+    check_steps(model.intent, &model.steps)?;
     check_vars("vars", &model.vars)?;
     check_playbooks(model)?;
     for (name, host) in &model.hosts {
@@ -54,11 +56,8 @@ pub(super) fn check(model: &RunInputs, secrets: &Secrets) -> Result<(), InputsEr
 
 /// Each step of the user's has its playbook, and each playbook its step.
 fn check_playbooks(model: &RunInputs) -> Result<(), InputsError> {
-    let custom = model.steps.iter().filter_map(|step| match step {
-        Step::Custom(custom) => Some(custom.playbook()),
-        _ => None,
-    });
-    let named: BTreeSet<&str> = custom.collect();
+    let custom = model.steps.iter().filter_map(Step::custom);
+    let named: BTreeSet<&str> = custom.map(CustomStep::playbook).collect();
     if let Some(name) = named.iter().find(|name| !model.playbooks.contains_key(**name)) {
         return invalid(
             &format!("playbooks.{name}"),
@@ -411,6 +410,28 @@ mod tests {
         }
         let deep = (0..40).fold(json!(1), |inner, _| json!([inner]));
         check("/vars/deep", deep, "InputsInvalid vars.deep");
+    }
+
+    #[test]
+    fn steps_that_the_intent_does_not_have_are_refused_whoever_wrote_the_model() {
+        let refusal = |intent: &str, step: &str| {
+            let mut model = model();
+            model["intent"] = json!(intent);
+            model["steps"] = json!([step]);
+            let secrets = [("ssh-privatekey.fleet".to_owned(), b"key".to_vec())];
+            let secrets: Secrets = secrets.into_iter().collect();
+            let error = check(&serde_json::from_value(model).unwrap(), &secrets).unwrap_err();
+            assert_eq!(error.reason(), "StepNotAllowed", "{intent} {step}");
+            error.to_string()
+        };
+        assert_eq!(
+            refusal("Probe", "reset"),
+            "steps: step reset is not allowed in a run of intent Probe; allowed are: probe-host, probe-etcd"
+        );
+        refusal("Probe", "prepare");
+        refusal("Custom", "reset");
+        refusal("Custom", "recover-etcd");
+        refusal("Upgrade", "prepare");
     }
 
     #[test]

@@ -26,6 +26,14 @@ pub enum RunError {
     /// No playbook.
     #[error("failed to find the playbooks")]
     Playbooks(#[from] PlaybookMissing),
+    /// It would change machines, and holds no lock.
+    #[error(
+        "run {run} changes machines and holds no lock (it needs a clusterName, and a token of that cluster's lock): only a Probe of steps that change nothing needs none"
+    )]
+    NotLocked {
+        /// Namespace and name.
+        run: String,
+    },
     /// No guard.
     #[error("failed to read the guard {}", file.display())]
     Guard {
@@ -51,6 +59,7 @@ impl RunError {
         match self {
             RunError::Inputs(error) => error.reason(),
             RunError::Inventory(_) => "InventoryMismatch",
+            RunError::NotLocked { .. } => "NotLocked",
             RunError::Playbooks(_) => "PlaybookMissing",
             RunError::Place(_) | RunError::Guard { .. } | RunError::System { .. } => "Internal",
         }
@@ -58,8 +67,13 @@ impl RunError {
 
     pub fn exit_code(&self) -> u8 {
         match self {
-            RunError::Inputs(_) | RunError::Inventory(_) => outcome::INPUTS_REFUSED,
-            _ => outcome::INTERNAL,
+            RunError::Inputs(_) | RunError::Inventory(_) | RunError::NotLocked { .. } => {
+                outcome::INPUTS_REFUSED
+            }
+            RunError::Place(_)
+            | RunError::Playbooks(_)
+            | RunError::Guard { .. }
+            | RunError::System { .. } => outcome::INTERNAL,
         }
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crds::playbook_run::RunOutcome;
-use crds::step::Intent;
+use crds::step::Effect;
 use serde_json::{Map, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -54,11 +54,14 @@ pub(super) enum Guarding {
 
 impl Guarding {
     pub(super) fn of(args: &Run, inputs: &Inputs) -> Result<Self, RunError> {
-        if inputs.model.intent == Intent::Probe {
+        if only_looks(&inputs.model) {
             return Ok(Guarding::Read);
         }
-        if args.run.is_none() {
+        let Some(run) = &args.run else {
             return Ok(Guarding::Nothing);
+        };
+        if args.token < 1 || inputs.model.cluster_name.is_none() {
+            return Err(RunError::NotLocked { run: run.clone() });
         }
         let binary = Binary::read(&args.guard).map_err(|source| RunError::Guard {
             file: args.guard.clone(),
@@ -71,6 +74,13 @@ impl Guarding {
     pub(super) fn guards(&self) -> bool {
         matches!(self, Guarding::Take(_))
     }
+}
+
+/// Whether the run changes nothing, so that it passes by the fence. What its intent says is not enough: each step must be
+/// read-only, too.
+fn only_looks(model: &RunInputs) -> bool {
+    let looks = model.intent.spec().effect == Effect::Looks;
+    looks && model.steps.iter().all(|step| step.spec().read_only)
 }
 
 /// What working needs.
@@ -223,5 +233,68 @@ impl Work<'_> {
         self.stage
             .place
             .write(Path::new("playbook").join(name), text.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use crds::step::{CustomStep, Intent, Step};
+
+    use super::{Guarding, RunError};
+    use crate::cli::{Cli, Command};
+    use crate::inputs::Inputs;
+    use crate::secrets::Secrets;
+
+    /// How a run of these steps is guarded.
+    fn guarding(
+        intent: Intent,
+        steps: &[Step],
+        token: &str,
+        cluster: Option<&str>,
+    ) -> Result<Guarding, RunError> {
+        let guard = tempfile::NamedTempFile::new().unwrap();
+        let path = guard.path().to_str().unwrap();
+        let Command::Run(args) = Cli::parse_from([
+            "executor", "run", "--inputs", "x", "--run", "n/r", "--token", token, "--guard", path,
+        ])
+        .command
+        else {
+            panic!("no run");
+        };
+        let mut model = crate::example::model();
+        (model.intent, model.steps) = (intent, steps.to_vec());
+        model.cluster_name = cluster.map(str::to_owned);
+        let inputs = Inputs {
+            model,
+            digest: String::new(),
+            secrets: Secrets::default(),
+        };
+        Guarding::of(&args, &inputs)
+    }
+
+    #[test]
+    fn whatever_is_not_read_only_is_guarded_whatever_the_intent() {
+        let custom = CustomStep::new("x").map(Step::Custom);
+        for step in Step::ALL.into_iter().chain(custom) {
+            for intent in Intent::ALL {
+                let guarded = guarding(intent, &[Step::ProbeHost, step], "7", Some("a"))
+                    .unwrap()
+                    .guards();
+                assert!(guarded || step.spec().read_only, "{intent:?} {step}");
+            }
+        }
+        let looks = guarding(Intent::Probe, &[Step::ProbeHost], "0", None).unwrap();
+        assert!(matches!(looks, Guarding::Read));
+    }
+
+    #[test]
+    fn nothing_is_changed_without_the_lock_of_a_cluster() {
+        for (token, cluster) in [("0", Some("a")), ("7", None)] {
+            for intent in [Intent::Probe, Intent::Custom] {
+                let refused = guarding(intent, &[Step::Reset], token, cluster).err().unwrap();
+                assert_eq!(refused.reason(), "NotLocked", "{intent:?} {token} {cluster:?}");
+            }
+        }
     }
 }

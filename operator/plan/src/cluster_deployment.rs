@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use crds::cluster::ClusterSpec;
 use crds::names::{self, finalizer, label};
 use crds::references::{LocalRef, controller_ref};
-use crds::step::Intent;
+use crds::step::{Effect, LockUse};
 use crds::{
     Cluster, ClusterDeployment, ClusterDeploymentStatus, Host, Machine, MachineSet, PlaybookRun,
     RemediationPolicy,
@@ -293,9 +293,9 @@ fn grant(scene: &Scene<'_>, tokens: &Tokens) -> Lock {
         .observed
         .runs
         .iter()
-        .filter(|run| run.spec.intent != Intent::Probe)
+        .filter(|run| run.spec.intent.spec().lock != LockUse::None)
         .map(|run| {
-            let cleans = matches!(run.spec.intent, Intent::Reset | Intent::Remove);
+            let cleans = run.spec.intent.spec().effect == Effect::Removes;
             // What is cleaned, or about to be, is not worked on any more.
             let goes = || run.spec.hosts.iter().any(|host| scene.is_leaving(host));
             let may_start = !deployment.spec.paused && (cleans || !(deleting || goes()));

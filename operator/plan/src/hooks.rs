@@ -41,8 +41,7 @@ pub enum HookState {
 
 /// Whether the run has nothing but custom playbooks to play on a machine that leaves.
 pub fn is_before_drain(run: &PlaybookRun) -> bool {
-    let custom = |step: &Step| matches!(step, Step::Custom(_));
-    run.spec.intent == Intent::Remove && run.spec.steps.iter().all(custom)
+    run.spec.intent == Intent::Remove && run.spec.steps.iter().all(|step| step.custom().is_some())
 }
 
 /// The attempts at a machine's playbooks before its drain, oldest first.

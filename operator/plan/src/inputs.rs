@@ -6,12 +6,14 @@ pub mod endpoint;
 mod holders;
 mod host;
 mod private_key;
+mod resets;
 mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::inputs::{RunInputs, VARIABLE_DEPTH_LIMIT, depth, is_reserved_variable, is_variable_name};
-use crds::step::{Intent, Step};
+use crds::playbook_run::check_steps;
+use crds::step::{Effect, Step};
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
 
 use crate::hooks::{self, Library, Refusal};
@@ -111,6 +113,18 @@ impl From<Refusal> for InputsProblem {
 
 /// What the run's own text may not say; nothing else needs to be observed to know it.
 pub fn refused(run: &PlaybookRun) -> Option<InputsProblem> {
+    // The schema says the same; a run may be older than it.
+    if let Err(refused) = check_steps(run.spec.intent, &run.spec.steps) {
+        let message = format!("{refused}: make a new run");
+        return Some(InputsProblem::refused("StepNotAllowed", message));
+    }
+    if run.spec.cluster_name.is_none() && run.spec.intent.spec().effect != Effect::Looks {
+        let message = format!(
+            "clusterName is required for every intent but Probe, this is {:?}: make a new run that names the cluster of its Hosts",
+            run.spec.intent
+        );
+        return Some(InputsProblem::refused("ClusterNameMissing", message));
+    }
     run.spec.vars.iter().find_map(|(name, value)| {
         if is_reserved_variable(name) {
             let message = format!(
@@ -149,10 +163,11 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
         }
     };
     holders::check(run, &machines, observed.hosts)?;
+    resets::check(run, &machines)?;
     // What only looks may meet a machine for the first time; what changes it may not.
-    let first_key = match run.spec.intent {
-        Intent::Probe => FirstKey::Believed,
-        _ => FirstKey::Refused,
+    let first_key = match run.spec.intent.spec().effect {
+        Effect::Looks => FirstKey::Believed,
+        Effect::Provisions | Effect::Removes => FirstKey::Refused,
     };
     let mut hosts = BTreeMap::new();
     for name in &run.spec.hosts {
@@ -204,8 +219,7 @@ pub struct SecretsNeeded {
 /// No run gets a key that its steps have no use for.
 pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
     use crds::inputs::Group;
-    if model.cluster_name.is_none() || matches!(model.intent, Intent::Reset | Intent::Remove | Intent::Probe)
-    {
+    if model.cluster_name.is_none() || model.intent.spec().effect != Effect::Provisions {
         return SecretsNeeded::default();
     }
     let has = |step: Step| model.steps.contains(&step);

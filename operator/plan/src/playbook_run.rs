@@ -267,7 +267,7 @@ fn under_way(
     status.phase = Some(phase);
     status.message = Some(cut(message));
     let statement = Statement::new(condition::COMPLETE, false, reason, cut(condition_message));
-    state(observed, &mut status, statement);
+    state(observed, &mut status, &[statement]);
     status
 }
 
@@ -284,17 +284,21 @@ fn over(
     status.retriable = (phase == RunPhase::Failed).then_some(retriable);
     status.message = Some(cut(message));
     status.finished_at = Some(Time(observed.now));
-    state(
-        observed,
-        &mut status,
-        Statement::new(condition::COMPLETE, true, reason, cut(message)),
-    );
+    // As a Job has them: one of the two is True, and tools wait for both.
+    let has_succeeded = phase == RunPhase::Succeeded;
+    let complete = Statement::new(condition::COMPLETE, has_succeeded, reason, cut(message));
+    let failed = Statement::new(condition::FAILED, true, reason, cut(message));
+    match has_succeeded {
+        true => state(observed, &mut status, &[complete]),
+        false => state(observed, &mut status, &[complete, failed]),
+    }
     status
 }
 
-fn state(observed: &RunObserved<'_>, status: &mut PlaybookRunStatus, statement: Statement) {
+fn state(observed: &RunObserved<'_>, status: &mut PlaybookRunStatus, statements: &[Statement]) {
     let generation = observed.run.metadata.generation;
-    status.conditions = conditions::state(&status.conditions, &[statement], generation, &Time(observed.now));
+    status.observed_generation = generation;
+    status.conditions = conditions::state(&status.conditions, statements, generation, &Time(observed.now));
 }
 
 /// Within what the schema allows, and without what would disturb a terminal: part of it comes from machines.

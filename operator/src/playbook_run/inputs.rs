@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crds::cluster_deployment::Artifacts;
 use crds::inputs::MODEL_FILE;
 use crds::references::LocalRef;
-use crds::step::Intent;
+use crds::step::Effect;
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -138,10 +138,10 @@ async fn cluster_seen<'a>(
         .await
         .doing(|| format!("list the Machines of cluster {name}"))?
         .items;
-    let cleans = matches!(run.spec.intent, Intent::Reset | Intent::Remove | Intent::Probe);
-    let ca_cert_hash = match cleans {
-        true => None,
-        false => {
+    let needs_cluster = run.spec.intent.spec().effect == Effect::Provisions;
+    let ca_cert_hash = match needs_cluster {
+        false => None,
+        true => {
             let pki = pki::ensure(ctx, deployment, now).await?;
             Some(
                 pki.ca_cert_hash()
@@ -155,7 +155,7 @@ async fn cluster_seen<'a>(
         .as_ref()
         .and_then(|addons| addons.manifests_ref.as_ref());
     let network = deployment.spec.networking.plugin.manifests_ref.as_ref();
-    let manifests = async |reference: Option<&LocalRef>| match reference.filter(|_| !cleans) {
+    let manifests = async |reference: Option<&LocalRef>| match reference.filter(|_| needs_cluster) {
         Some(reference) => manifests(ctx, &namespace, &reference.name).await,
         None => Ok(Ok(BTreeMap::new())),
     };

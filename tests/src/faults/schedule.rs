@@ -78,7 +78,16 @@ fn typical_length(step: Step) -> Duration {
         Step::Network => 800,
         Step::Addons => 2500,
         Step::PostInstall => 3000,
-        _ => 500,
+        Step::LoadBalancer
+        | Step::RemoveEtcdMember
+        | Step::EtcdEndpoints
+        | Step::RecoverEtcd
+        | Step::RestartServices
+        | Step::Reboot
+        | Step::Reset
+        | Step::ProbeHost
+        | Step::ProbeEtcd
+        | Step::Custom(_) => 500,
     };
     Duration::from_millis(milliseconds)
 }

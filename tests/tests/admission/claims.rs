@@ -82,8 +82,8 @@ async fn a_claimed_host_is_not_deleted_and_the_message_says_how_to_go_on() -> Re
     ensure!(refused.code == 403, "{}: {message}", refused.code);
     for words in [
         "HostClaimed: Host kept is claimed by Machine demo-general-x7k2m9",
-        "kubectl delete --namespace default machine demo-general-x7k2m9",
-        "annotate --overwrite --namespace default host kept clusterwright.dev/release=1",
+        "kubectl -n default delete machines.clusterwright.dev demo-general-x7k2m9",
+        "kubectl -n default annotate --overwrite hosts.clusterwright.dev kept clusterwright.dev/release=1",
     ] {
         ensure!(
             message.contains(words),

@@ -3,6 +3,7 @@
 
 mod claims;
 mod cluster_deployments;
+mod commands;
 mod every_kind;
 mod hosts;
 mod installed;

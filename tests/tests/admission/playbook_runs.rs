@@ -67,7 +67,7 @@ async fn what_is_too_large_is_refused_row_20() -> Result<()> {
 #[rustfmt::skip]
 async fn runs_are_asked_for_within_limits() -> Result<()> {
     let server = ApiServer::shared().await?;
-    let probe = with(r(), "spec.intent", json!("Probe"));
+    let probe = with(with(r(), "spec.intent", json!("Probe")), "spec.steps", json!(["probe-host"]));
     check(&server, [
         (0, "a step", r(), "spec.steps[0]", json!(["dance"]), refused("should match")),
         (0, "no step", r(), "spec.steps", json!([[]]), refused("at least 1")),
@@ -85,6 +85,22 @@ async fn runs_are_asked_for_within_limits() -> Result<()> {
     let kept = admitted(&server, with(r(), "spec.vars", vars.clone())).await?;
     ensure!(kept["spec"]["vars"] == vars, "variables are kept as they are: {}", kept["spec"]["vars"]);
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn a_run_has_the_steps_of_its_intent_and_no_others() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let of = |intent: &str| with(r(), "spec.intent", json!(intent));
+    let wipes = "step reset is not allowed in a run of intent Probe; allowed are: probe-host, probe-etcd";
+    check(&server, [
+        (0, "a probe that wipes", of("Probe"), "spec.steps", json!([["reset"], ["probe-host", "reset"]]), refused_at("spec", wipes)),
+        (0, "a probe that looks", of("Probe"), "spec.steps", json!([["probe-host"], ["probe-etcd"]]), Admitted),
+        (0, "a reset of one's own", r(), "spec.steps", json!([["reset"], ["recover-etcd"], ["remove-etcd-member"]]),
+            refused_at("spec", "is not allowed in a run of intent Custom; allowed are: bootstrap-os, ")),
+        (0, "a reset", of("Reset"), "spec.steps", json!([["reset"]]), Admitted),
+        (0, "intents that do nothing yet", r(), "spec.intent", json!(["Upgrade", "Renew", "Backup", "Restore"]), refused("Unsupported value")),
+    ]).await
 }
 
 /// What is nested so deep that readers of JSON give up would blind everyone who lists runs; it is refused when it is

@@ -64,7 +64,7 @@ async fn a_protected_cluster_is_not_deleted_and_the_message_says_how_to_go_on_ro
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     let said = refusal(&api, "guarded").await?;
-    let command = "kubectl annotate --overwrite --namespace default clusterdeployment guarded clusterwright.dev/delete-confirmed=1";
+    let command = "kubectl -n default annotate --overwrite clusterdeployments.clusterwright.dev guarded clusterwright.dev/delete-confirmed=1";
     for words in ["DeletionProtected", "spec.deletionProtection", command] {
         ensure!(said.contains(words), "the message does not say `{words}`: {said}");
     }

@@ -39,10 +39,13 @@ impl<'a> Wish<'a> {
             .is_none_or(|hosts| hosts.iter().any(|wished| wished == name));
         let labels = host.metadata.labels.as_ref();
         let labelled = self.selector.is_none_or(|selector| {
-            selector
-                .match_labels
-                .iter()
-                .all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(&value.0))
+            let has = |key: &String, value: &str| {
+                labels.and_then(|labels| labels.get(key)).map(String::as_str) == Some(value)
+            };
+            let mut wanted = selector.match_labels.iter();
+            let mut requirements = selector.match_expressions.iter();
+            wanted.all(|(key, value)| has(key, &value.0))
+                && requirements.all(|requirement| requirement.is_met(labels))
         });
         named && labelled
     }
@@ -65,5 +68,42 @@ impl<'a> Wish<'a> {
             .map(|least| format!("less than {least} MiB of memory"));
         let lacks: Vec<String> = cpus.into_iter().chain(memory).collect();
         (!lacks.is_empty()).then(|| lacks.join(" and "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crds::Machine;
+
+    use super::{Host, Wish};
+
+    #[test]
+    fn a_host_is_selected_by_expressions_as_kubernetes_selects() {
+        let host = |labels: &str| -> Host {
+            serde_yaml::from_str(&format!("{{apiVersion: clusterwright.dev/v1alpha1, kind: Host, metadata: {{name: h, labels: {{{labels}}}}}, spec: {{address: 10.0.0.1, ssh: {{credentialsRef: {{name: k}}}}}}}}")).unwrap()
+        };
+        let check = |expression: &str, labels: &str, expected: bool| {
+            let machine: Machine = serde_yaml::from_str(&format!("{{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {{name: m}}, spec: {{clusterName: a, role: worker, hostSelector: {{matchLabels: {{size: large}}, matchExpressions: [{expression}]}}}}}}")).unwrap();
+            let labels = format!("size: large, {labels}");
+            assert_eq!(
+                Wish::of(&machine).matches(&host(&labels)),
+                expected,
+                "{expression} {labels}"
+            );
+        };
+        check("{key: rack, operator: In, values: [r1, r2]}", "rack: r2", true);
+        check("{key: rack, operator: In, values: [r1, r2]}", "rack: r3", false);
+        check("{key: rack, operator: In, values: [r1]}", "", false);
+        check("{key: rack, operator: NotIn, values: [r1]}", "rack: r1", false);
+        check("{key: rack, operator: NotIn, values: [r1]}", "", true);
+        check("{key: gpu, operator: Exists}", "gpu: ''", true);
+        check("{key: gpu, operator: Exists}", "", false);
+        check("{key: gpu, operator: DoesNotExist}", "", true);
+        check("{key: gpu, operator: DoesNotExist}", "gpu: a", false);
+        check(
+            "{key: gpu, operator: Exists}, {key: rack, operator: NotIn, values: [r1]}",
+            "gpu: a, rack: r1",
+            false,
+        );
     }
 }

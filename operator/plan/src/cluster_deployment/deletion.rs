@@ -186,11 +186,9 @@ fn confirmation(deployment: &ClusterDeployment) -> Option<&str> {
 /// What a person types to confirm it.
 fn confirm(scene: &Scene<'_>, word: &str) -> String {
     let dot = if word.is_empty() { "" } else { "." };
-    format!(
-        "kubectl annotate --overwrite cd {} {}={}{dot}{word}",
-        scene.name,
+    scene.annotate(
         annotation::DELETE_CONFIRMED,
-        scene.generation()
+        &format!("{}{dot}{word}", scene.generation()),
     )
 }
 

@@ -128,11 +128,7 @@ pub(super) fn next_attempt(scene: &Scene<'_>, failures: usize, cause: &Failure) 
 /// What a person types to have another attempt.
 pub(super) fn retry(scene: &Scene<'_>) -> String {
     let value = attempts::next_retry(scene.deployment.metadata.annotations.as_ref(), scene.generation());
-    format!(
-        "kubectl annotate --overwrite cd {} {}={value}",
-        scene.name,
-        names::annotation::RETRY
-    )
+    scene.annotate(names::annotation::RETRY, &value)
 }
 
 /// `waits for Hosts: workers general needs 3, 2 free match`.

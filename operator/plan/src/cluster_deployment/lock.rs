@@ -2,7 +2,7 @@
 //! side by side when they work on different Hosts. Nobody overtakes a run that was made before and is in its way.
 
 use crds::cluster_deployment::{LockMode, Operation};
-use crds::step::{Intent, Role};
+use crds::step::{LockUse, Role};
 use crds::{Machine, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -67,19 +67,14 @@ impl Claimant {
                         .is_some_and(|named| named.name == *host)
             })
         };
-        let stays = matches!(
-            run.spec.intent,
-            Intent::Join | Intent::Custom | Intent::Reset | Intent::Remove | Intent::Repair
-        );
-        let shared = stays && run.spec.hosts.iter().all(is_worker);
+        let mode = match run.spec.intent.spec().lock {
+            LockUse::SharedOnWorkers if run.spec.hosts.iter().all(is_worker) => LockMode::Shared,
+            LockUse::SharedOnWorkers | LockUse::Exclusive | LockUse::None => LockMode::Exclusive,
+        };
         let status = run.status.as_ref();
         Self {
             run: run.metadata.name.clone().unwrap_or_default(),
-            mode: if shared {
-                LockMode::Shared
-            } else {
-                LockMode::Exclusive
-            },
+            mode,
             hosts: run.spec.hosts.clone(),
             over: attempts::is_over(run),
             token: status

@@ -99,11 +99,11 @@ pub(super) fn members(scene: &Scene<'_>, role: Role, work: &Work<'_>) -> Part {
     }
     let held = growth::held(scene, role);
     let spec = &scene.deployment.spec;
-    let wanted = match (&held, role) {
-        (Some(held), _) => held.replicas,
-        (None, Role::Etcd) => spec.etcd.replicas.unwrap_or_default(),
-        (None, _) => spec.control_plane.replicas,
+    let own = match role {
+        Role::Etcd => spec.etcd.replicas.unwrap_or_default(),
+        Role::ControlPlane | Role::Worker => spec.control_plane.replicas,
     };
+    let wanted = held.as_ref().map_or(own, |held| held.replicas);
     let wanted = usize::try_from(wanted).unwrap_or_default();
     let summary = format!("{ready} of {wanted} ready");
     if ready < wanted {

@@ -45,7 +45,16 @@ pub(super) fn steps_of(intent: Intent) -> Vec<RunStep> {
             RunStep::Network,
             RunStep::PostInstall,
         ],
-        _ => vec![RunStep::Reset],
+        Intent::Reset => vec![RunStep::Reset],
+        // Who asks for these names their steps; the API refuses a run without any.
+        Intent::Remove
+        | Intent::Repair
+        | Intent::Upgrade
+        | Intent::Renew
+        | Intent::Backup
+        | Intent::Restore
+        | Intent::Probe
+        | Intent::Custom => Vec::new(),
     }
 }
 
@@ -129,7 +138,14 @@ pub(super) fn order(scene: &Scene<'_>, order: Order<'_, '_>) -> PlaybookRun {
         Intent::Install => hooks::around_install(&mut run.spec, scene.deployment),
         Intent::Join => hooks::around_join(&mut run.spec, scene.deployment),
         Intent::Reset => hooks::around_reset(&mut run.spec, scene.deployment),
-        _ => {}
+        Intent::Remove
+        | Intent::Repair
+        | Intent::Upgrade
+        | Intent::Renew
+        | Intent::Backup
+        | Intent::Restore
+        | Intent::Probe
+        | Intent::Custom => {}
     }
     run.spec.resume = attempt.resume;
     if run.spec.steps.contains(&RunStep::LoadBalancer) {
@@ -228,4 +244,25 @@ pub(super) fn describe(scene: &Scene<'_>, run: &PlaybookRun) -> String {
         },
     };
     format!("{verb} {what}: {place}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Intent, RunStep, steps_of};
+
+    #[test]
+    fn no_intent_but_reset_resets_machines_unasked() {
+        for intent in Intent::ALL {
+            let steps = steps_of(intent);
+            assert_eq!(
+                steps.contains(&RunStep::Reset),
+                intent == Intent::Reset,
+                "{intent:?}"
+            );
+            assert!(
+                crds::playbook_run::check_steps(intent, &steps).is_ok(),
+                "{intent:?}"
+            );
+        }
+    }
 }

@@ -5,6 +5,7 @@ mod sets;
 
 use std::collections::BTreeMap;
 
+use crds::commands::{self, Target};
 use crds::step::{Intent, Role};
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun, names};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -130,11 +131,12 @@ impl<'a> Scene<'a> {
 
     /// What a person types to approve what waits for it.
     pub fn approve(&self, value: &str) -> String {
-        format!(
-            "kubectl annotate --overwrite cd {} {}={value}",
-            self.name,
-            names::annotation::APPROVE
-        )
+        self.annotate(names::annotation::APPROVE, value)
+    }
+
+    /// What a person types to annotate the cluster.
+    pub fn annotate(&self, key: &str, value: &str) -> String {
+        commands::annotate(Target::ClusterDeployment, &self.deployment.metadata, key, value)
     }
 
     pub fn of_role(&self, role: Role) -> impl Iterator<Item = Member<'a>> + '_ {

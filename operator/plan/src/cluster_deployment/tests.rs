@@ -78,7 +78,7 @@ fn an_install_is_tried_three_times_and_then_a_person_is_told_what_to_do() {
     assert_eq!(reason, "InstallFailed");
     assert!(message.contains("after 3 attempts (TaskFailed)"), "{message}");
     assert!(
-        message.contains("kubectl annotate --overwrite cd a clusterwright.dev/retry=1"),
+        message.contains("kubectl -n fleet annotate --overwrite clusterdeployments.clusterwright.dev a clusterwright.dev/retry=1"),
         "{message}"
     );
 

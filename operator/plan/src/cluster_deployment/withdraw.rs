@@ -1,7 +1,7 @@
 //! Runs in the way of machines that leave: what has not begun never does, and a join that works for nobody else ends.
 
 use crds::PlaybookRun;
-use crds::step::Intent;
+use crds::step::{Effect, Intent};
 
 use super::Step;
 use super::scene::Scene;
@@ -16,7 +16,7 @@ pub(super) fn steps(scene: &Scene<'_>) -> Vec<Step> {
 
 /// Whether it does something to machines that is of no use to one that leaves.
 fn makes_machines(run: &PlaybookRun) -> bool {
-    !matches!(run.spec.intent, Intent::Reset | Intent::Remove | Intent::Probe)
+    run.spec.intent.spec().effect == Effect::Provisions
 }
 
 fn withdraw(scene: &Scene<'_>, run: &PlaybookRun) -> Option<Step> {

@@ -180,10 +180,7 @@ pub(super) fn asked_by_run<'a>(
 }
 
 fn playbook_of_step(step: &Step) -> Option<&str> {
-    match step {
-        Step::Custom(custom) => Some(custom.playbook()),
-        _ => None,
-    }
+    step.custom().map(CustomStep::playbook)
 }
 
 fn check_vars(asked: &Asked<'_>) -> Result<(), Refusal> {

@@ -1,12 +1,13 @@
 //! Quarantine: what keeps a Host out of the pool, and what ends it. And claims whose Machine is gone, which end in one.
 
+use crds::commands::{self, Target};
 use crds::conditions;
 use crds::host::{Quarantine, QuarantineReason};
 use crds::names::{annotation, condition, finalizer};
 use crds::{Host, HostStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{HostObserved, Step, name_of};
+use super::{HostObserved, Step};
 use crate::attempts::{names_generation, next_value};
 
 /// The release that a person asks for, when it is meant for the Host as it is.
@@ -20,8 +21,7 @@ fn release(host: &Host) -> String {
     let annotations = host.metadata.annotations.as_ref();
     let generation = host.metadata.generation.unwrap_or_default();
     let value = next_value(annotations, annotation::RELEASE, generation);
-    let (name, key) = (name_of(host), annotation::RELEASE);
-    format!("kubectl annotate --overwrite host {name} {key}={value}")
+    commands::annotate(Target::Host, &host.metadata, annotation::RELEASE, value)
 }
 
 /// Whether a release is asked for that no probe has looked for yet.

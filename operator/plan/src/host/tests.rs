@@ -384,7 +384,7 @@ fn a_quarantine_ends_by_a_release_and_a_later_probe_that_finds_the_machine_clean
         assert_eq!((phase, ready), (HostPhase::Quarantined, "False"), "clean or not");
         assert_eq!(
             message,
-            "quarantined since it was Machine m: could not join; correct it, then kubectl annotate --overwrite host a clusterwright.dev/release=2"
+            "quarantined since it was Machine m: could not join; correct it, then kubectl -n fleet annotate --overwrite hosts.clusterwright.dev a clusterwright.dev/release=2"
         );
         let why_not = crate::claims::why_not(&world.hosts["a"]).unwrap();
         assert_eq!(why_not, format!("quarantined: {reason}"));

@@ -20,7 +20,7 @@ fn host(name: &str, address: &str) -> Host {
 
 fn machine(name: &str, role: &str, host: &str, ordinal: u32) -> Machine {
     object(&format!(
-        "{{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {{name: {name}, uid: machine-of-{host}, annotations: {{clusterwright.dev/ordinal: '{ordinal}'}}}}, spec: {{clusterName: a, role: {role}, hostRef: {{name: {host}}}, kubernetesVersion: 1.35.4, labels: {{pool: general}}, taints: [{{key: x, value: y, effect: NoSchedule}}, {{key: z, effect: NoExecute}}]}}, status: {{provisionedAt: '2026-01-01T00:00:00Z'}}}}"
+        "{{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {{name: {name}, namespace: fleet, uid: machine-of-{host}, annotations: {{clusterwright.dev/ordinal: '{ordinal}'}}}}, spec: {{clusterName: a, role: {role}, hostRef: {{name: {host}}}, kubernetesVersion: 1.35.4, labels: {{pool: general}}, taints: [{{key: x, value: y, effect: NoSchedule}}, {{key: z, effect: NoExecute}}]}}, status: {{provisionedAt: '2026-01-01T00:00:00Z'}}}}"
     ))
 }
 
@@ -52,6 +52,7 @@ fn build_with(
         host("c2", "10.0.0.2"),
         host("e1", "10.0.0.5"),
         host("w1", "w1.example"),
+        host("leaving", "10.0.0.7"),
     ];
     let mut hosts: BTreeMap<String, Host> = hosts
         .into_iter()
@@ -60,7 +61,10 @@ fn build_with(
     hosts.get_mut("w1").unwrap().spec.internal_address = Some("10.0.0.9".into());
     hosts.insert("named".into(), host("named", "named.example"));
     change(&mut hosts);
+    let mut leaving = machine("m-l", "worker", "leaving", 2);
+    leaving.metadata.deletion_timestamp = Some(object("2026-01-02T00:00:00Z"));
     let machines = vec![
+        leaving,
         machine("m-b", "control-plane", "c2", 1),
         machine("m-z", "control-plane", "c1", 0),
         machine("m-e", "etcd", "e1", 0),
@@ -162,7 +166,7 @@ fn a_join_works_on_its_own_host_and_knows_the_rest_from_status() {
 fn a_probe_or_a_reset_gets_no_keys_of_a_cluster() {
     let deployment = deployment("", "");
     let check = |intent: &str, steps: &str| {
-        let model = build_in(&deployment, &run(intent, steps, "c1", "")).unwrap();
+        let model = build_in(&deployment, &run(intent, steps, "leaving", "")).unwrap();
         assert_eq!(
             secrets_needed(&model),
             super::SecretsNeeded::default(),
@@ -229,12 +233,14 @@ fn what_cannot_be_built_says_why() {
 fn a_machine_whose_address_is_ipv6_waits_for_another_and_is_cleaned_all_the_same() {
     let deployment = deployment("", "");
     let at_ipv6 = |hosts: &mut BTreeMap<String, Host>| {
-        hosts.get_mut("w1").unwrap().spec.internal_address = Some("2001:db8::1".into());
+        for name in ["w1", "leaving"] {
+            hosts.get_mut(name).unwrap().spec.internal_address = Some("2001:db8::1".into());
+        }
     };
     let problem = build_with(&deployment, &run("Join", "node", "w1", ""), at_ipv6).unwrap_err();
     assert_eq!((problem.reason, problem.permanent), ("AddressNotIPv4", false));
     assert!(problem.message.contains("Host w1") && problem.message.contains("internalAddress"));
-    assert!(build_with(&deployment, &run("Reset", "reset", "w1", ""), at_ipv6).is_ok());
+    assert!(build_with(&deployment, &run("Reset", "reset", "leaving", ""), at_ipv6).is_ok());
 }
 
 #[test]
@@ -245,8 +251,50 @@ fn a_run_knows_how_to_log_in_to_the_artifact_source_and_gets_the_secret_for_it()
     assert_eq!(model.vars["artifacts_login"], "Bearer");
     assert_eq!(model.vars["artifacts_index_sha256"], "ab".repeat(32));
     assert!(secrets_needed(&model).artifacts_login);
-    let reset = build_in(&deployment, &run("Reset", "reset", "w1", "")).unwrap();
+    let reset = build_in(&deployment, &run("Reset", "reset", "leaving", "")).unwrap();
     assert!(!secrets_needed(&reset).artifacts_login);
+}
+
+#[test]
+fn a_run_that_the_schema_should_have_refused_is_refused_before_anything_is_begun() {
+    let refused = |run: &PlaybookRun, reason: &str, words: &str| {
+        let problem = super::refused(run).unwrap();
+        let found = (problem.reason, problem.permanent, problem.retriable);
+        assert_eq!(found, (reason, true, false), "{}", problem.message);
+        assert!(problem.message.contains(words), "{}", problem.message);
+        assert_eq!(build_in(&deployment("", ""), run), Err(problem));
+    };
+    let words = "step reset is not allowed in a run of intent Probe; allowed are: probe-host, probe-etcd";
+    refused(&run("Probe", "reset", "w1", ""), "StepNotAllowed", words);
+    let words = "step recover-etcd is not allowed in a run of intent Custom";
+    refused(
+        &run("Custom", "prepare, recover-etcd", "c1", ""),
+        "StepNotAllowed",
+        words,
+    );
+    let words = "Upgrade does nothing yet";
+    refused(&run("Upgrade", "prepare", "c1", ""), "StepNotAllowed", words);
+    let mut homeless = run("Custom", "prepare", "w1", "");
+    homeless.spec.cluster_name = None;
+    refused(&homeless, "ClusterNameMissing", "names the cluster of its Hosts");
+}
+
+#[test]
+fn only_a_machine_that_leaves_its_cluster_is_reset() {
+    let deployment = deployment("", "");
+    for intent in ["Reset", "Remove"] {
+        assert!(build_in(&deployment, &run(intent, "reset", "leaving", "")).is_ok());
+        let problem = build_in(&deployment, &run(intent, "reset", "leaving, w1", "")).unwrap_err();
+        let found = (problem.reason, problem.permanent, problem.retriable);
+        assert_eq!(found, ("MachineStays", true, false), "{}", problem.message);
+        let command = "kubectl -n fleet delete machines.clusterwright.dev m-w";
+        assert!(problem.message.ends_with(command), "{}", problem.message);
+    }
+    // Neither is a machine of another cluster, nor a spare one.
+    for host in ["of-another", "spare"] {
+        let problem = build_in(&deployment, &run("Reset", "reset", host, "")).unwrap_err();
+        assert_eq!(problem.reason, "HostNotInCluster", "{host}");
+    }
 }
 
 #[test]
@@ -321,8 +369,8 @@ fn no_run_but_a_probe_believes_the_first_key_it_sees() {
 #[test]
 fn strict_without_keys_is_refused_before_anything_is_sent() {
     let deployment = deployment("", "");
-    for intent in ["Probe", "Custom"] {
-        let problem = build_with(&deployment, &run(intent, "prepare", "c1", ""), |hosts| {
+    for (intent, step) in [("Probe", "probe-host"), ("Custom", "prepare")] {
+        let problem = build_with(&deployment, &run(intent, step, "c1", ""), |hosts| {
             let host = hosts.get_mut("c1").unwrap();
             host.spec.ssh.host_keys.clear();
             // What was pinned under another policy counts for nothing.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crds::cluster_deployment::EtcdTopology;
 use crds::names::annotation;
 use crds::networking::NetworkPluginName;
-use crds::step::{Intent, Role};
+use crds::step::{Effect, Role};
 use crds::{Host, Machine, PlaybookRun};
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub(super) fn of_cluster(
     let status = deployment.status.clone().unwrap_or_default();
     let name = deployment.metadata.name.clone().unwrap_or_default();
     // Cleaning or probing a machine needs nothing from there.
-    let needs_none = matches!(run.spec.intent, Intent::Reset | Intent::Remove | Intent::Probe);
+    let needs_none = run.spec.intent.spec().effect != Effect::Provisions;
     if spec.artifacts.is_none() && !needs_none {
         let message = format!(
             "ClusterDeployment {name}: artifacts.url is missing: give the URL of the artifact bundle"

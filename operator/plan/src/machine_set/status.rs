@@ -53,7 +53,20 @@ pub(super) fn of(
     } else {
         "CountReached"
     };
+    let is_ready = all_ready && !scaling_down;
+    let why = match (scaling_up, scaling_down) {
+        (true, _) => hold.map_or(up, |hold| hold.reason),
+        (false, true) => down,
+        (false, false) if all_ready => "AllReady",
+        (false, false) => "MachinesNotReady",
+    };
     let statements = [
+        Statement::new(
+            condition::READY,
+            is_ready,
+            why,
+            crate::sentence::cut(message.clone()),
+        ),
         Statement::new(
             condition::MACHINES_READY,
             all_ready,

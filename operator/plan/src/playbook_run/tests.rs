@@ -71,9 +71,33 @@ fn started(more_status: &str) -> PlaybookRun {
     run
 }
 
+/// Whether it has ended, with the reason: as a Job, it is then either Complete or Failed.
 fn complete(status: &PlaybookRunStatus) -> (&str, &str) {
-    let condition = conditions::find(&status.conditions, condition::COMPLETE).unwrap();
-    (condition.status.as_str(), condition.reason.as_str())
+    let complete = conditions::find(&status.conditions, condition::COMPLETE).unwrap();
+    let failed = conditions::find(&status.conditions, condition::FAILED);
+    let has_succeeded = status.phase == Some(RunPhase::Succeeded);
+    let has_ended = status.phase.is_some_and(RunPhase::is_final);
+    assert_eq!(complete.status == "True", has_succeeded, "{status:?}");
+    assert_eq!(failed.is_some(), has_ended && !has_succeeded, "{status:?}");
+    match failed {
+        Some(failed) => (failed.status.as_str(), failed.reason.as_str()),
+        None => (complete.status.as_str(), complete.reason.as_str()),
+    }
+}
+
+#[test]
+fn an_ended_run_is_complete_or_failed_as_a_job_is_and_says_which_generation_it_speaks_of() {
+    let waits = |run: &PlaybookRun| playbook_run(&observed(run, None, &[])).status;
+    let mut run = run("");
+    run.metadata.generation = Some(3);
+    let status = waits(&run);
+    assert_eq!(complete(&status), ("False", "WaitsForLock"));
+    assert_eq!(status.observed_generation, Some(3));
+    run.spec.cancel = true;
+    let status = waits(&run);
+    assert_eq!(complete(&status), ("True", "Canceled"));
+    let is_true = |type_: &str| conditions::is_true(&status.conditions, type_);
+    assert!(is_true(condition::FAILED) && !is_true(condition::COMPLETE));
 }
 
 #[test]
@@ -115,6 +139,30 @@ fn a_reserved_variable_is_refused_before_the_lock_is_looked_at() {
     );
     assert_eq!(complete(&plan.status), ("True", "ReservedVariable"));
     assert!(plan.steps.is_empty());
+}
+
+#[test]
+fn a_probe_that_would_change_a_machine_is_refused_and_never_gets_a_job() {
+    let mut run = run("");
+    run.spec.intent = crds::Intent::Probe;
+    run.spec.steps = vec![crds::Step::Reset];
+    for cluster in [None, Some("a".to_owned())] {
+        run.spec.cluster_name = cluster;
+        assert!(
+            matches!(grant(&run, None), Grant::Waits { .. }),
+            "it needs a lock"
+        );
+        // Also with a lock that somebody gave it.
+        let plan = playbook_run(&RunObserved {
+            grant: Grant::Given { token: 7 },
+            inputs: model(),
+            ..observed(&run, None, &[])
+        });
+        assert!(plan.steps.is_empty());
+        assert_eq!(complete(&plan.status), ("True", "StepNotAllowed"));
+        assert_eq!(plan.status.phase, Some(RunPhase::Failed));
+        assert_eq!(plan.status.retriable, Some(false));
+    }
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> 
                 .filter_map(|part| part.metadata.name.clone())
                 .map(LocalRef::new)
                 .collect();
-            state(observed, &mut status, log::kept(observed));
+            state(observed, &mut status, &[log::kept(observed)]);
             let mut steps = stop(observed);
             if !parts.is_empty() {
                 steps.push(Step::KeepLog(parts));

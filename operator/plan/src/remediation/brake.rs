@@ -253,7 +253,7 @@ fn quorum_risk(ward: &Ward, patient: &Patient, action: Action) -> Option<String>
     let needed = if of_etcd { members / 2 + 1 } else { 1 };
     let (kind, carries) = match patient.role {
         Role::Etcd => ("etcd machine", "data"),
-        _ => ("control plane", "API"),
+        Role::ControlPlane | Role::Worker => ("control plane", "API"),
     };
     (well < needed).then(|| match members {
         1 => format!("it is the only {kind}: without it there is no {carries}"),

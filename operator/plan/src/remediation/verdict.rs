@@ -90,7 +90,9 @@ pub(super) fn of(ward: &Ward, brakes: &mut Brakes, patient: &Patient, rung: Rung
                 Role::Etcd => {
                     format!("{said}; its member has until {clock} to be well, and is looked at then")
                 }
-                _ => format!("{said}; its node has until {clock} to be Ready"),
+                Role::ControlPlane | Role::Worker => {
+                    format!("{said}; its node has until {clock} to be Ready")
+                }
             };
             return Some(
                 Verdict {

@@ -24,18 +24,22 @@ pub(super) fn doing(action: Action) -> &'static str {
 pub(super) fn verb(action: Action, role: Role) -> &'static str {
     match (action, role) {
         (Action::RestartServices, Role::Etcd) => "etcd is restarted",
-        (Action::RestartServices, _) => "kubelet and containerd are restarted",
-        (Action::Reboot, _) => "it is rebooted",
-        (Action::Replace, _) => "another machine takes its place, and it is removed",
+        (Action::RestartServices, Role::ControlPlane | Role::Worker) => {
+            "kubelet and containerd are restarted"
+        }
+        (Action::Reboot, Role::ControlPlane | Role::Etcd | Role::Worker) => "it is rebooted",
+        (Action::Replace, Role::ControlPlane | Role::Etcd | Role::Worker) => {
+            "another machine takes its place, and it is removed"
+        }
     }
 }
 
 pub(super) fn done(action: Action, role: Role) -> &'static str {
     match (action, role) {
         (Action::RestartServices, Role::Etcd) => "restarted etcd",
-        (Action::RestartServices, _) => "restarted kubelet and containerd",
-        (Action::Reboot, _) => "rebooted it",
-        (Action::Replace, _) => "replaced it",
+        (Action::RestartServices, Role::ControlPlane | Role::Worker) => "restarted kubelet and containerd",
+        (Action::Reboot, Role::ControlPlane | Role::Etcd | Role::Worker) => "rebooted it",
+        (Action::Replace, Role::ControlPlane | Role::Etcd | Role::Worker) => "replaced it",
     }
 }
 

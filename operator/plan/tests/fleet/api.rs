@@ -147,6 +147,7 @@ impl Namespace {
                 self.force_remove(&name);
             }
             Step::CreateRun(run) => {
+                crds::playbook_run::check_steps(run.spec.intent, &run.spec.steps).unwrap();
                 let mut run = *run;
                 let same = |other: &crds::PlaybookRun| other.metadata.name == run.metadata.name;
                 if !self.runs.iter().any(same) {

@@ -223,7 +223,7 @@ impl Namespace {
     fn touch_one(&mut self, run: &PlaybookRun, host: &str, done: usize) {
         let machine = self.metal.get_mut(host).unwrap();
         machine.done = done;
-        if matches!(run.spec.intent, Intent::Install | Intent::Join) {
+        if [Intent::Install, Intent::Join].contains(&run.spec.intent) {
             machine.dirty = true;
         }
     }
@@ -244,11 +244,11 @@ impl Namespace {
                 Step::RestartServices | Step::Reboot => self.metal.get_mut(host).unwrap().sick = false,
                 Step::Etcd => {
                     self.metal.get_mut(host).unwrap().dirty = true;
-                    let of_etcd = matches!(
-                        (topology, role),
-                        (EtcdTopology::Stacked, Some(Role::ControlPlane))
-                            | (EtcdTopology::Dedicated, Some(Role::Etcd))
-                    );
+                    let of_etcd = match topology {
+                        EtcdTopology::Stacked => role == Some(Role::ControlPlane),
+                        EtcdTopology::Dedicated => role == Some(Role::Etcd),
+                        EtcdTopology::External => false,
+                    };
                     let has_data = self.metal[host].data;
                     if of_etcd && !(has_data && self.towns[&cluster].members.contains(host)) {
                         self.check_member_may_join(&cluster, host);
@@ -276,7 +276,18 @@ impl Namespace {
                     self.check_recovery(&cluster);
                     self.town(&cluster).members = [host.to_owned()].into();
                 }
-                _ => {}
+                Step::BootstrapOs
+                | Step::Preflight
+                | Step::Prepare
+                | Step::ContainerRuntime
+                | Step::Network
+                | Step::Addons
+                | Step::LoadBalancer
+                | Step::PostInstall
+                | Step::EtcdEndpoints
+                | Step::ProbeHost
+                | Step::ProbeEtcd
+                | Step::Custom(_) => {}
             }
         }
         if run.spec.steps.contains(&Step::Reset) {

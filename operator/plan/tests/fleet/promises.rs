@@ -71,7 +71,7 @@ impl Namespace {
             return;
         }
         let changes = |run: &&PlaybookRun| {
-            matches!(run.spec.intent, Intent::Join | Intent::Remove | Intent::Repair)
+            [Intent::Join, Intent::Remove, Intent::Repair].contains(&run.spec.intent)
                 && run.spec.cluster_name.as_deref() == Some(cluster)
                 && !attempts::is_over(run)
                 && self.token_of(run) > 0

@@ -141,9 +141,11 @@ impl Struck {
             under_way: at_work || trail.goes_on(run, self.at),
             run: match phase {
                 Some(RunPhase::Succeeded) => Run::Succeeded,
-                Some(phase) if phase.is_final() => Run::Interrupted,
-                _ if gone => Run::Interrupted,
-                _ => Run::Going,
+                Some(
+                    RunPhase::Failed | RunPhase::Canceled | RunPhase::DeadlineExceeded | RunPhase::Unknown,
+                ) => Run::Interrupted,
+                Some(RunPhase::Pending | RunPhase::Running) | None if gone => Run::Interrupted,
+                Some(RunPhase::Pending | RunPhase::Running) | None => Run::Going,
             },
             back: back.is_some(),
             resumed: back.is_some_and(|back| trail.goes_on(run, back)),

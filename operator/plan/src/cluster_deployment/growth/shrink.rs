@@ -24,7 +24,7 @@ pub(in crate::cluster_deployment) fn held(scene: &Scene<'_>, role: Role) -> Opti
     let spec = &scene.deployment.spec;
     let (field, wanted, set) = match role {
         Role::Etcd => ("spec.etcd.replicas", spec.etcd.replicas?, etcd_set(&scene.name)),
-        _ => (
+        Role::ControlPlane | Role::Worker => (
             "spec.controlPlane.replicas",
             spec.control_plane.replicas,
             control_plane_set(&scene.name),

@@ -51,7 +51,7 @@ fn a_protected_cluster_is_not_touched_until_its_deletion_is_confirmed() {
     let (reason, message) = deleting(&world);
     assert_eq!(reason, "DeletionProtected");
     let command = format!(
-        "kubectl annotate --overwrite cd a clusterwright.dev/delete-confirmed={}",
+        "kubectl -n fleet annotate --overwrite clusterdeployments.clusterwright.dev a clusterwright.dev/delete-confirmed={}",
         generation(&world)
     );
     assert!(

@@ -38,7 +38,7 @@ fn an_interrupted_install_that_comes_no_further_waits_for_a_person() {
         message.contains("after 2 attempts (DeadlineExceeded)"),
         "{message}"
     );
-    let command = "kubectl annotate --overwrite cd a clusterwright.dev/retry=1";
+    let command = "kubectl -n fleet annotate --overwrite clusterdeployments.clusterwright.dev a clusterwright.dev/retry=1";
     assert!(message.ends_with(command), "{message}");
 }
 
@@ -137,7 +137,10 @@ fn the_message_says_how_many_workers_of_how_many_could_not_join() {
     });
     let said = failed.unwrap().status.clone().unwrap().message.unwrap();
     assert!(said.contains("gave up after 3 attempts"), "{said}");
-    assert!(said.contains("kubectl annotate --overwrite machine"), "{said}");
+    assert!(
+        said.contains("kubectl -n fleet annotate --overwrite machines.clusterwright.dev"),
+        "{said}"
+    );
     assert_eq!(world.deployment.status.unwrap().workers.unwrap().summary, "2/4");
 }
 

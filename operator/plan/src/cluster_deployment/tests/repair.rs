@@ -62,11 +62,11 @@ fn tried(world: &World, host: &str) -> Vec<String> {
 
 /// What was done to a machine does to its node what it can.
 fn cure(world: &mut World, host: &str, cure: Cure) {
-    let helps = |run: &&PlaybookRun| match (run.spec.steps[0], cure) {
-        (RunStep::RestartServices, Cure::Restart) | (RunStep::Reboot, Cure::Restart | Cure::Reboot) => {
-            attempts::outcome(run, host) == attempts::Outcome::Succeeded
-        }
-        _ => false,
+    let helps = |run: &&PlaybookRun| {
+        let step = run.spec.steps[0];
+        let cures = (step == RunStep::RestartServices && cure == Cure::Restart)
+            || (step == RunStep::Reboot && [Cure::Restart, Cure::Reboot].contains(&cure));
+        cures && attempts::outcome(run, host) == attempts::Outcome::Succeeded
     };
     if efforts(world, host).iter().any(helps) {
         world.silent_nodes.remove(host);
@@ -257,7 +257,7 @@ fn with_too_many_sick_at_once_nothing_is_done_without_a_persons_word_row_42() {
     assert_eq!(world.machines.len(), 7);
     let (reason, message) = remediation(machine_on(&world, "h2").unwrap());
     assert_eq!(reason, "TooManyUnhealthy");
-    let command = "kubectl annotate --overwrite cd a clusterwright.dev/approve=1.repair";
+    let command = "kubectl -n fleet annotate --overwrite clusterdeployments.clusterwright.dev a clusterwright.dev/approve=1.repair";
     assert!(message.ends_with(command), "{message}");
     let of_cluster = world.deployment.status.as_ref().unwrap();
     let of_cluster = conditions::find(&of_cluster.conditions, condition::REMEDIATION).unwrap();

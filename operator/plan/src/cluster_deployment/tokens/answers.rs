@@ -89,11 +89,9 @@ pub(super) fn silent(scene: &Scene<'_>, answers: &BTreeMap<&str, Result<i64, Str
         more => format!(" and {more} more"),
     };
     format!(
-        "no answer from {}{more}: mend that, or open it without them: kubectl annotate --overwrite cd {} {}={}",
+        "no answer from {}{more}: mend that, or open it without them: {}",
         silent[..silent.len().min(NAMED)].join(", "),
-        scene.name,
-        annotation::UNLOCK,
-        scene.generation()
+        scene.annotate(annotation::UNLOCK, &scene.generation().to_string())
     )
 }
 

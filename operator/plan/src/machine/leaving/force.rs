@@ -1,5 +1,6 @@
 //! Force: a machine that is dead is forgotten without reaching it, on a person's word or after a time.
 
+use crds::commands::{self, Target};
 use crds::names::annotation;
 use crds::{ClusterDeployment, Machine};
 use jiff::{SignedDuration, Timestamp};
@@ -67,12 +68,8 @@ pub(super) fn is_written_down(machine: &Machine, deployment: &ClusterDeployment)
 /// What a person types to have it forgotten.
 pub(super) fn command(observed: &Observed<'_>) -> String {
     let metadata = &observed.machine.metadata;
-    format!(
-        "kubectl annotate --overwrite machine {} {}={}",
-        metadata.name.as_deref().unwrap_or_default(),
-        annotation::FORCE_REMOVE,
-        metadata.generation.unwrap_or_default()
-    )
+    let generation = metadata.generation.unwrap_or_default();
+    commands::annotate(Target::Machine, metadata, annotation::FORCE_REMOVE, generation)
 }
 
 /// Since when the machine has not answered to what was to clean it, and when that has been long enough.

@@ -75,13 +75,15 @@ pub(super) fn up_to_date(observed: &Observed<'_>, version: Option<&str>, done: b
     };
     match (observed.machine.spec.role, version) {
         (Role::Etcd, _) if done => of(Some(true), "UpToDate", String::new()),
-        (_, Some(version)) if version == wanted => of(Some(true), "UpToDate", String::new()),
-        (_, Some(version)) => of(
+        (Role::ControlPlane | Role::Etcd | Role::Worker, Some(version)) if version == wanted => {
+            of(Some(true), "UpToDate", String::new())
+        }
+        (Role::ControlPlane | Role::Etcd | Role::Worker, Some(version)) => of(
             Some(false),
             "OtherVersion",
             format!("has {version}, {wanted} is wanted"),
         ),
-        (_, None) => of(None, "NotSeenYet", String::new()),
+        (Role::ControlPlane | Role::Etcd | Role::Worker, None) => of(None, "NotSeenYet", String::new()),
     }
 }
 

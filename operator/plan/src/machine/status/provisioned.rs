@@ -1,6 +1,7 @@
 //! How far a Machine is on its way into the cluster.
 
 use crds::Host;
+use crds::commands::{self, Target};
 use crds::conditions::Statement;
 use crds::names::{annotation, condition};
 use crds::step::Role;
@@ -68,11 +69,7 @@ pub(in crate::machine) fn retry(observed: &Observed<'_>) -> String {
         metadata.annotations.as_ref(),
         metadata.generation.unwrap_or_default(),
     );
-    format!(
-        "kubectl annotate --overwrite machine {} {}={value}",
-        metadata.name.as_deref().unwrap_or_default(),
-        annotation::RETRY
-    )
+    commands::annotate(Target::Machine, metadata, annotation::RETRY, value)
 }
 
 fn under_way(observed: &Observed<'_>, host: &str, run: &str) -> String {

@@ -49,7 +49,10 @@ fn check(
             complete.reason.as_str(),
         );
         assert_eq!(found, expected, "{intent:?}: {message}");
-        assert_eq!(complete.status, "True");
+        let succeeded = expected.0 == RunPhase::Succeeded;
+        assert_eq!(complete.status == "True", succeeded);
+        let failed = conditions::is_true(&plan.status.conditions, condition::FAILED);
+        assert_eq!(failed, !succeeded);
         for words in said {
             assert!(message.contains(words), "{words:?} in {message:?}");
         }

@@ -165,6 +165,7 @@ impl World {
             Step::CreateRun(run) => {
                 let mut run = *run;
                 self.check_change(&run);
+                crds::playbook_run::check_steps(run.spec.intent, &run.spec.steps).unwrap();
                 if self
                     .runs
                     .iter()

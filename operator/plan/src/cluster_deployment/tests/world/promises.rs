@@ -75,7 +75,7 @@ impl World {
         }
         let is_of_council = |host: &&String| self.role_of(host).is_some_and(|role| role != Role::Worker);
         let changes = |run: &&PlaybookRun| {
-            let kind = matches!(run.spec.intent, Intent::Join | Intent::Remove | Intent::Repair);
+            let kind = [Intent::Join, Intent::Remove, Intent::Repair].contains(&run.spec.intent);
             let tells =
                 run.spec.steps.contains(&Step::EtcdEndpoints) || run.spec.steps.contains(&Step::LoadBalancer);
             kind && !tells && !attempts::is_over(run) && !attempts::marks(run).is_empty()

@@ -1,0 +1,88 @@
+//! Commands that messages print. They run as printed, wherever the reader's kubectl points: each names the namespace, and
+//! the resource with its group, since other projects have `machines` and `clusterdeployments`, too.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::names::GROUP;
+
+/// What a command works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A ClusterDeployment.
+    ClusterDeployment,
+    /// A Host.
+    Host,
+    /// A Machine.
+    Machine,
+}
+
+impl Target {
+    /// All targets.
+    pub const ALL: [Target; 3] = [Target::ClusterDeployment, Target::Host, Target::Machine];
+
+    /// `<plural>.<group>`.
+    pub fn resource(self) -> String {
+        let plural = match self {
+            Target::ClusterDeployment => "clusterdeployments",
+            Target::Host => "hosts",
+            Target::Machine => "machines",
+        };
+        format!("{plural}.{GROUP}")
+    }
+}
+
+/// Sets an annotation of an object, also where it has another value.
+pub fn annotate(target: Target, object: &ObjectMeta, key: &str, value: impl std::fmt::Display) -> String {
+    let (namespace, name) = place(object);
+    format!(
+        "kubectl -n {namespace} annotate --overwrite {} {name} {key}={value}",
+        target.resource()
+    )
+}
+
+/// Deletes an object.
+pub fn delete(target: Target, object: &ObjectMeta) -> String {
+    let (namespace, name) = place(object);
+    format!("kubectl -n {namespace} delete {} {name}", target.resource())
+}
+
+fn place(object: &ObjectMeta) -> (&str, &str) {
+    let namespace = object.namespace.as_deref().unwrap_or("default");
+    (namespace, object.name.as_deref().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+    use super::{Target, annotate, delete};
+
+    #[test]
+    fn a_command_names_the_namespace_and_the_resource_with_its_group() {
+        let object = ObjectMeta {
+            namespace: Some("fleet".into()),
+            name: Some("a".into()),
+            ..ObjectMeta::default()
+        };
+        assert_eq!(
+            annotate(Target::ClusterDeployment, &object, "clusterwright.dev/retry", 7),
+            "kubectl -n fleet annotate --overwrite clusterdeployments.clusterwright.dev a clusterwright.dev/retry=7"
+        );
+        assert_eq!(
+            delete(Target::Machine, &object),
+            "kubectl -n fleet delete machines.clusterwright.dev a"
+        );
+    }
+
+    #[test]
+    fn every_resource_that_a_command_names_is_defined() {
+        let definitions = crate::manifests::all();
+        for target in Target::ALL {
+            let defined = |name: &Option<String>| name.as_deref() == Some(target.resource().as_str());
+            assert!(
+                definitions.iter().any(|one| defined(&one.metadata.name)),
+                "{target:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What each value of an enum means, said where `kubectl explain` shows it: in the field's description. The schema of a
+//! definition has no other place for it.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use schemars::{JsonSchema, Schema, schema_for};
+use serde_json::Value;
+
+use crate::cluster_deployment::{
+    ContainerRuntimeName, DeletionPolicy, EtcdTopology, LockMode, RecoveryStrategy,
+};
+use crate::host::{HostKeyPolicy, HostPhase, QuarantineReason};
+use crate::inputs::Severity;
+use crate::machine::MachinePhase;
+use crate::machine_set::{DeletionOrder, MachineSetMode};
+use crate::networking::{EndpointProvider, NetworkPluginName};
+use crate::placement::{LabelOperator, TaintEffect};
+use crate::playbook_run::{RunPhase, StepPhase};
+use crate::remediation_policy::RemediationAction;
+use crate::step::{Intent, Role};
+
+/// The values of an enum, each with its meaning.
+pub(super) type Meanings = Vec<(String, String)>;
+
+/// The enums of the API.
+pub(super) fn all() -> Vec<Meanings> {
+    vec![
+        of::<ContainerRuntimeName>(),
+        of::<DeletionOrder>(),
+        of::<DeletionPolicy>(),
+        of::<EndpointProvider>(),
+        of::<EtcdTopology>(),
+        of::<HostKeyPolicy>(),
+        of::<HostPhase>(),
+        of::<Intent>(),
+        of::<LabelOperator>(),
+        of::<LockMode>(),
+        of::<MachinePhase>(),
+        of::<MachineSetMode>(),
+        of::<NetworkPluginName>(),
+        of::<QuarantineReason>(),
+        of::<RecoveryStrategy>(),
+        of::<RemediationAction>(),
+        of::<Role>(),
+        of::<RunPhase>(),
+        of::<Severity>(),
+        of::<StepPhase>(),
+        of::<TaintEffect>(),
+    ]
+}
+
+fn of<T: JsonSchema>() -> Meanings {
+    values(&schema_for!(T))
+}
+
+fn values(schema: &Schema) -> Meanings {
+    let variants = schema.get("oneOf").and_then(Value::as_array);
+    let text = |variant: &Value, key: &str| variant.get(key).and_then(Value::as_str).map(str::to_owned);
+    let value = |variant: &Value| Some((text(variant, "const")?, text(variant, "description")?));
+    variants.into_iter().flatten().filter_map(value).collect()
+}
+
+/// Puts the meanings into the descriptions of a schema and of all that is in it.
+pub(super) fn explain(schema: &mut JSONSchemaProps, meanings: &[Meanings]) {
+    let values: Vec<&str> = schema
+        .enum_
+        .iter()
+        .flatten()
+        .filter_map(|value| value.0.as_str())
+        .collect();
+    let found = meanings.iter().find(|meanings| {
+        meanings
+            .iter()
+            .map(|(value, _)| value.as_str())
+            .eq(values.iter().copied())
+    });
+    if let Some(found) = found.filter(|found| !found.is_empty()) {
+        let lines = found.iter().map(|(value, meaning)| {
+            let meaning: Vec<&str> = meaning.split_whitespace().collect();
+            format!("- `{value}`: {}", meaning.join(" "))
+        });
+        let own = schema.description.take();
+        schema.description = Some(own.into_iter().chain(lines).collect::<Vec<_>>().join("\n"));
+    }
+    for property in schema
+        .properties
+        .iter_mut()
+        .flat_map(|properties| properties.values_mut())
+    {
+        explain(property, meanings);
+    }
+    match &mut schema.items {
+        Some(JSONSchemaPropsOrArray::Schema(items)) => explain(items, meanings),
+        Some(JSONSchemaPropsOrArray::Schemas(items)) => {
+            items.iter_mut().for_each(|items| explain(items, meanings));
+        }
+        None => {}
+    }
+    match &mut schema.additional_properties {
+        Some(JSONSchemaPropsOrBool::Schema(values)) => explain(values, meanings),
+        Some(JSONSchemaPropsOrBool::Bool(_)) | None => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    /// Paths of enums whose description does not say what a value means.
+    fn unexplained(schema: &Value, path: &str, found: &mut Vec<String>) {
+        let description = schema["description"].as_str().unwrap_or_default();
+        for value in schema["enum"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+        {
+            if !description.contains(&format!("- `{value}`: ")) {
+                found.push(format!("{path}: {value}"));
+            }
+        }
+        let fields = schema["properties"].as_object().into_iter().flatten();
+        let fields = fields.map(|(name, field)| (format!("{path}.{name}"), field));
+        let inner = ["items", "additionalProperties"].map(|key| (format!("{path}[]"), &schema[key]));
+        for (path, schema) in fields.chain(inner) {
+            unexplained(schema, &path, found);
+        }
+    }
+
+    #[test]
+    fn kubectl_explain_says_what_each_value_of_an_enum_means() {
+        let mut found = Vec::new();
+        for definition in crate::manifests::all() {
+            let definition = serde_json::to_value(&definition).unwrap();
+            let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+            let kind = definition["spec"]["names"]["kind"].as_str().unwrap_or_default();
+            unexplained(schema, kind, &mut found);
+        }
+        assert!(found.is_empty(), "{}", found.join("\n"));
+    }
+}

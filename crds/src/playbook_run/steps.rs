@@ -1,0 +1,183 @@
+//! Which steps a run may have: refused by the schema, and again by whoever reads a run that passed it by.
+
+use std::fmt;
+
+use kube::core::{Message, Rule};
+
+use crate::step::{CustomStep, Intent, Step};
+
+/// A step that runs of this intent may not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepNotAllowed {
+    /// What the run is for.
+    pub intent: Intent,
+    /// The step.
+    pub step: Step,
+}
+
+impl fmt::Display for StepNotAllowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match allowed(self.intent) {
+            Some(allowed) => write!(
+                f,
+                "steps: step {} is not allowed in a run of intent {:?}; allowed are: {allowed}",
+                self.step, self.intent
+            ),
+            None => write!(
+                f,
+                "intent: {:?} does nothing yet; allowed are: {}",
+                self.intent,
+                available()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for StepNotAllowed {}
+
+/// Refuses the first step that a run of this intent may not have.
+pub fn check_steps(intent: Intent, steps: &[Step]) -> Result<(), StepNotAllowed> {
+    match steps.iter().find(|step| !step.is_allowed_in(intent)) {
+        Some(step) => Err(StepNotAllowed { intent, step: *step }),
+        None => Ok(()),
+    }
+}
+
+/// The steps of an intent, as a message lists them; none where it does nothing yet.
+fn allowed(intent: Intent) -> Option<String> {
+    let mut names = intent.step_names();
+    if names.is_empty() {
+        return None;
+    }
+    if intent.allows_custom() {
+        names.push("custom-<name>");
+    }
+    Some(names.join(", "))
+}
+
+fn available() -> String {
+    let names: Vec<String> = Intent::available().map(|intent| format!("{intent:?}")).collect();
+    names.join(", ")
+}
+
+/// The same for the API server.
+pub(super) fn rule() -> Rule {
+    let all_allowed = by_intent("false", |intent| {
+        format!("self.steps.all(s, {})", condition(intent))
+    });
+    let nothing_yet = format!(
+        "'intent: ' + self.intent + ' does nothing yet; allowed are: {}'",
+        available()
+    );
+    let message = by_intent(&nothing_yet, |intent| {
+        format!(
+            "'steps: step ' + self.steps.filter(s, !({}))[0] + ' is not allowed in a run of intent {intent:?}; allowed are: {}'",
+            condition(intent),
+            allowed(intent).unwrap_or_default()
+        )
+    });
+    let mut rule = Rule::new(all_allowed);
+    rule.message = Some(Message::Expression(message));
+    rule
+}
+
+/// Whether the step `s` is allowed in runs of an intent.
+fn condition(intent: Intent) -> String {
+    let ours = format!("s in ['{}']", intent.step_names().join("', '"));
+    match intent.allows_custom() {
+        true => format!("{ours} || s.startsWith('{}')", CustomStep::PREFIX),
+        false => ours,
+    }
+}
+
+/// An expression that depends on the intent; the other one holds for intents that do nothing yet.
+fn by_intent(otherwise: &str, expression: impl Fn(Intent) -> String) -> String {
+    let mut all = String::new();
+    for intent in Intent::available() {
+        all.push_str(&format!(
+            "self.intent == '{intent:?}' ? {} : ",
+            expression(intent)
+        ));
+    }
+    all + otherwise
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::CustomResourceExt;
+    use kube::core::cel::validate;
+    use serde_json::json;
+
+    use super::{check_steps, rule};
+    use crate::step::{CustomStep, Effect, Intent, Step};
+
+    /// What the API server says to a run of this intent.
+    fn said(intent: Intent, steps: &[Step]) -> String {
+        let schema = json!({"type": "object", "x-kubernetes-validations": [rule()]});
+        match validate(&schema, &json!({"intent": intent, "steps": steps}), None) {
+            Ok(()) => String::new(),
+            Err(errors) => errors.to_string(),
+        }
+    }
+
+    fn steps() -> Vec<Step> {
+        let custom = CustomStep::new("x").map(Step::Custom);
+        Step::ALL.into_iter().chain(custom).collect()
+    }
+
+    #[test]
+    fn a_probe_has_no_step_that_changes_a_machine() {
+        for intent in Intent::ALL
+            .into_iter()
+            .filter(|intent| intent.spec().effect == Effect::Looks)
+        {
+            for step in steps().into_iter().filter(|step| step.is_allowed_in(intent)) {
+                assert!(step.spec().read_only, "{intent:?} {step}");
+            }
+        }
+        let message =
+            "steps: step reset is not allowed in a run of intent Probe; allowed are: probe-host, probe-etcd";
+        let refused = check_steps(Intent::Probe, &[Step::ProbeHost, Step::Reset]).unwrap_err();
+        assert_eq!(refused.to_string(), message);
+        let said = said(Intent::Probe, &[Step::ProbeHost, Step::Reset]);
+        assert!(said.contains(message), "{said}");
+    }
+
+    #[test]
+    fn nobody_resets_a_machine_or_takes_etcd_apart_by_a_run_of_their_own() {
+        for step in [Step::Reset, Step::RecoverEtcd, Step::RemoveEtcdMember] {
+            let message = format!("step {step} is not allowed in a run of intent Custom");
+            let refused = check_steps(Intent::Custom, &[step]).unwrap_err().to_string();
+            assert!(refused.contains(&message), "{refused}");
+        }
+    }
+
+    #[test]
+    fn the_schema_refuses_the_very_steps_that_the_table_does() {
+        for intent in Intent::ALL {
+            for step in steps() {
+                let allowed = check_steps(intent, &[step]);
+                let said = said(intent, &[step]);
+                match allowed {
+                    Ok(()) => assert_eq!(said, "", "{intent:?} {step}"),
+                    Err(refused) => assert!(said.contains(&refused.to_string()), "{intent:?} {step}: {said}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_intent_that_does_nothing_yet_is_not_admitted() {
+        let crd = serde_json::to_value(crate::PlaybookRun::crd()).unwrap();
+        let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        let admitted = &schema["properties"]["spec"]["properties"]["intent"]["enum"];
+        assert_eq!(admitted, &json!(Intent::available().collect::<Vec<_>>()));
+        for intent in [Intent::Upgrade, Intent::Renew, Intent::Backup, Intent::Restore] {
+            let message = format!(
+                "intent: {intent:?} does nothing yet; allowed are: Install, Join, Remove, Reset, Repair, Probe, Custom"
+            );
+            let said = said(intent, &[Step::Prepare]);
+            assert!(said.contains(&message), "{said}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What a step and an intent may do: one table, read by the schema, the planners and the executor alike.
+
+use super::{CustomStep, Intent, Step};
+use Intent::{Custom, Install, Join, Probe, Remove, Repair, Reset};
+
+/// What a step does, and in which runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepSpec {
+    /// The intents whose runs may have it.
+    pub intents: &'static [Intent],
+    /// It changes nothing on the machines, so it needs neither the cluster's lock nor a fence.
+    pub read_only: bool,
+    /// A machine that fails stops no other one, whatever its role.
+    pub each_for_itself: bool,
+    /// A run that resumes another plays it in any case: its probe does not prove that it is done.
+    pub always_played: bool,
+}
+
+/// What the runs of an intent are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// They bring machines to what their cluster wants, with its keys, artifacts and manifests.
+    Provisions,
+    /// They take machines out of a cluster, also while it is being deleted.
+    Removes,
+    /// They change nothing.
+    Looks,
+}
+
+/// How the runs of an intent hold their cluster's lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockUse {
+    /// Not at all.
+    None,
+    /// Beside others where all their Hosts are workers', and alone elsewhere.
+    SharedOnWorkers,
+    /// Alone.
+    Exclusive,
+}
+
+/// What the runs of an intent do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IntentSpec {
+    /// What they are for.
+    pub effect: Effect,
+    /// How they hold the lock.
+    pub lock: LockUse,
+}
+
+impl Step {
+    /// What the step does, and in which runs.
+    pub const fn spec(&self) -> StepSpec {
+        const CHANGES: StepSpec = StepSpec {
+            intents: &[],
+            read_only: false,
+            each_for_itself: false,
+            always_played: false,
+        };
+        const LOOKS: StepSpec = StepSpec {
+            intents: &[Probe, Custom],
+            read_only: true,
+            each_for_itself: true,
+            always_played: true,
+        };
+        match self {
+            Step::BootstrapOs
+            | Step::Prepare
+            | Step::ContainerRuntime
+            | Step::Etcd
+            | Step::ControlPlane
+            | Step::Network => StepSpec {
+                intents: &[Install, Join, Custom],
+                ..CHANGES
+            },
+            Step::Preflight => StepSpec {
+                intents: &[Install, Join, Custom],
+                read_only: true,
+                ..CHANGES
+            },
+            Step::Node => StepSpec {
+                intents: &[Join, Custom],
+                ..CHANGES
+            },
+            Step::Addons => StepSpec {
+                intents: &[Install, Custom],
+                ..CHANGES
+            },
+            Step::LoadBalancer => StepSpec {
+                intents: &[Install, Join, Repair, Custom],
+                ..CHANGES
+            },
+            Step::PostInstall => StepSpec {
+                intents: &[Install, Join, Custom],
+                always_played: true,
+                ..CHANGES
+            },
+            // These destroy data, or a member's vote: only a planner knows when that is right.
+            Step::RemoveEtcdMember => StepSpec {
+                intents: &[Remove],
+                ..CHANGES
+            },
+            Step::RecoverEtcd => StepSpec {
+                intents: &[Repair],
+                ..CHANGES
+            },
+            Step::Reset => StepSpec {
+                intents: &[Remove, Reset],
+                each_for_itself: true,
+                always_played: true,
+                ..CHANGES
+            },
+            Step::Fence => StepSpec {
+                intents: &[Remove],
+                each_for_itself: true,
+                ..CHANGES
+            },
+            Step::EtcdEndpoints => StepSpec {
+                intents: &[Repair, Custom],
+                ..CHANGES
+            },
+            Step::RestartServices | Step::Reboot => StepSpec {
+                intents: &[Repair, Custom],
+                always_played: true,
+                ..CHANGES
+            },
+            Step::ProbeHost | Step::ProbeEtcd => LOOKS,
+            Step::Custom(_) => StepSpec {
+                intents: &[Install, Join, Remove, Reset, Custom],
+                ..CHANGES
+            },
+        }
+    }
+
+    /// Whether a run of this intent may have the step.
+    pub fn is_allowed_in(&self, intent: Intent) -> bool {
+        self.spec().intents.contains(&intent)
+    }
+}
+
+impl Intent {
+    /// All intents.
+    pub const ALL: [Intent; 11] = [
+        Intent::Install,
+        Intent::Join,
+        Intent::Remove,
+        Intent::Reset,
+        Intent::Repair,
+        Intent::Upgrade,
+        Intent::Renew,
+        Intent::Backup,
+        Intent::Restore,
+        Intent::Probe,
+        Intent::Custom,
+    ];
+
+    /// What the runs of the intent do.
+    pub const fn spec(self) -> IntentSpec {
+        let (effect, lock) = match self {
+            Intent::Install | Intent::Upgrade | Intent::Renew | Intent::Backup | Intent::Restore => {
+                (Effect::Provisions, LockUse::Exclusive)
+            }
+            Intent::Join | Intent::Repair | Intent::Custom => (Effect::Provisions, LockUse::SharedOnWorkers),
+            Intent::Remove | Intent::Reset => (Effect::Removes, LockUse::SharedOnWorkers),
+            Intent::Probe => (Effect::Looks, LockUse::None),
+        };
+        IntentSpec { effect, lock }
+    }
+
+    /// The names of our steps that a run of the intent may have; empty: the intent does nothing yet.
+    pub fn step_names(self) -> Vec<&'static str> {
+        let ours = Step::ALL.iter().filter(|step| step.is_allowed_in(self));
+        ours.map(Step::name).collect()
+    }
+
+    /// The intents whose runs do something.
+    pub fn available() -> impl Iterator<Item = Intent> {
+        Intent::ALL
+            .into_iter()
+            .filter(|intent| !intent.step_names().is_empty())
+    }
+
+    /// Whether its runs may have playbooks of the user's.
+    pub fn allows_custom(self) -> bool {
+        CustomStep::new("x").is_some_and(|step| Step::Custom(step).is_allowed_in(self))
+    }
+}

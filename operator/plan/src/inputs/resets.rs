@@ -1,0 +1,31 @@
+//! What may be reset: a machine that leaves its cluster, and no other. Its Machine is deleted by then, which is never taken
+//! back; a run that is older than its Machine, or made by hand, wipes nothing that serves.
+
+use std::collections::BTreeMap;
+
+use crds::commands::{self, Target};
+use crds::step::Step;
+use crds::{Machine, PlaybookRun};
+
+use super::InputsProblem;
+
+/// Refuses to reset a machine that stays.
+pub(super) fn check(run: &PlaybookRun, machines: &BTreeMap<&str, &Machine>) -> Result<(), InputsProblem> {
+    if !run.spec.steps.contains(&Step::Reset) {
+        return Ok(());
+    }
+    for name in &run.spec.hosts {
+        let Some(machine) = machines.get(name.as_str()) else {
+            continue;
+        };
+        if machine.metadata.deletion_timestamp.is_none() {
+            let message = format!(
+                "Host {name} is not reset: its Machine {} is part of the cluster and is not being deleted. To take it out, which resets the Host: {}",
+                machine.metadata.name.as_deref().unwrap_or_default(),
+                commands::delete(Target::Machine, &machine.metadata)
+            );
+            return Err(InputsProblem::refused("MachineStays", message));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! The commands that messages print, through kubectl's own parser and against a real API server.
+
+use anyhow::{Context, Result, ensure};
+use crds::commands::{Target, annotate, delete};
+use crds::names::annotation;
+use e2e::api_server::ApiServer;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
+
+use super::{created, deployment, host, machine};
+
+/// Runs a command as it is printed; its words are what a shell makes of it, since none is quoted.
+fn typed(server: &ApiServer, command: &str) -> Result<String> {
+    let quoted = |c: char| !(c.is_ascii_alphanumeric() || " -_./=,:".contains(c));
+    ensure!(!command.contains(quoted), "a shell would change `{command}`");
+    let words = command
+        .strip_prefix("kubectl ")
+        .context("not a command of kubectl")?;
+    let words: Vec<&str> = words.split(' ').collect();
+    server.kubectl(&words).with_context(|| format!("`{command}`"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_run_as_messages_print_them() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    for target in Target::ALL {
+        let object = match target {
+            Target::ClusterDeployment => deployment("typed"),
+            Target::Host => host("typed"),
+            Target::Machine => machine("typed-general-x7k2m9"),
+        };
+        let object = created(&server, object).await?;
+        let metadata: ObjectMeta = serde_json::from_value(object["metadata"].clone())?;
+        let name = metadata.name.clone().unwrap_or_default();
+        for (key, value) in [
+            (annotation::RETRY, "1"),
+            (annotation::RETRY, "1.2"),
+            (annotation::APPROVE, "1.quorum-loss"),
+            (annotation::DELETE_CONFIRMED, "1.force"),
+            (annotation::FORCE_REMOVE, "1"),
+            (annotation::RELEASE, "1"),
+            (annotation::UNLOCK, "1"),
+        ] {
+            typed(&server, &annotate(target, &metadata, key, value))?;
+            let resource = target.resource();
+            let seen = server.kubectl(&["-n", "default", "get", &resource, &name, "-o", "json"])?;
+            let seen: Value = serde_json::from_str(&seen)?;
+            ensure!(seen["metadata"]["annotations"][key] == value, "{target:?} {key}");
+        }
+        typed(&server, &delete(target, &metadata))?;
+    }
+    Ok(())
+}
