@@ -14,7 +14,7 @@ mod leaving;
 mod status;
 
 pub use hooks::{Hook, Hooks, ReadinessGate};
-pub use leaving::{MachineRemoval, Recovery, RecoveryStrategy};
+pub use leaving::{FenceReturned, MachineRemoval, Recovery, RecoveryStrategy};
 pub use status::{
     ClusterDeploymentStatus, ControlPlaneEndpoint, ForgottenMachine, LockMode, Operation, Repair,
     ReplicaCounts,

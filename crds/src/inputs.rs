@@ -12,6 +12,9 @@ use crate::step::{Intent, Step};
 /// Key of the ConfigMap, and name of the file below `model/`.
 pub const MODEL_FILE: &str = "inputs.json";
 
+/// Variable of the step `fence`: the claim epoch that the machine's guard must know.
+pub const FENCE_CLAIM_EPOCH: &str = "fence_claim_epoch";
+
 /// The model of one run.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -107,9 +110,25 @@ pub struct HostInputs {
     /// The Host's claim epoch: the first half of the fence.
     #[serde(default)]
     pub claim_epoch: i64,
+    /// Which machine it must be; another one is not touched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<HostIdentity>,
     /// Its variables: data, never templates.
     #[serde(default)]
     pub vars: BTreeMap<String, serde_json::Value>,
+}
+
+/// What tells a machine from others, whatever its address is.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HostIdentity {
+    /// Its host key, `TYPE BASE64`.
+    #[schemars(length(min = 1, max = 1400))]
+    pub host_key: String,
+    /// `/etc/machine-id`, when it has been seen. Machines made from one image may share it.
+    #[serde(default, rename = "machineID", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub machine_id: Option<String>,
 }
 
 /// Kinds of SSH credential.

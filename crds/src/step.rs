@@ -44,6 +44,8 @@ pub enum Step {
     Reboot,
     /// Undoes all of the above and verifies that the machine is clean.
     Reset,
+    /// On a machine that was given up and came back: what serves or speaks for the cluster is stopped and disabled.
+    Fence,
     /// Looks at a spare Host: facts and cleanliness.
     ProbeHost,
     /// Looks at the members of a dedicated etcd: each machine says how its own is, and which others answer it.
@@ -54,7 +56,7 @@ pub enum Step {
 
 impl Step {
     /// All steps of ours, in the order in which they make sense.
-    pub const ALL: [Step; 19] = [
+    pub const ALL: [Step; 20] = [
         Step::BootstrapOs,
         Step::Preflight,
         Step::Prepare,
@@ -72,6 +74,7 @@ impl Step {
         Step::RestartServices,
         Step::Reboot,
         Step::Reset,
+        Step::Fence,
         Step::ProbeHost,
         Step::ProbeEtcd,
     ];
@@ -96,6 +99,7 @@ impl Step {
             Step::RestartServices => "restart-services",
             Step::Reboot => "reboot",
             Step::Reset => "reset",
+            Step::Fence => "fence",
             Step::ProbeHost => "probe-host",
             Step::ProbeEtcd => "probe-etcd",
             Step::Custom(custom) => &custom.0,

@@ -161,7 +161,7 @@ async fn preparing(ctx: &Context, seen: &mut Seen) -> Result<(), Error> {
     seen.image = image(ctx, deployment.as_ref());
     seen.grant = grant(&run, deployment.as_ref());
     if matches!(seen.grant, Grant::Given { .. }) && seen.inputs == InputsSeen::NotLookedAt {
-        seen.inputs = inputs::look(ctx, &run, deployment.as_ref(), seen.now).await?;
+        seen.inputs = inputs::look(ctx, &run, deployment.as_ref()).await?;
     }
     Ok(())
 }

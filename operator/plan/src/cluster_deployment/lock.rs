@@ -7,6 +7,7 @@ use crds::{Machine, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::fencing;
 use crate::attempts;
 
 /// Runs that hold the lock at once: fewer than the status takes.
@@ -42,6 +43,8 @@ pub struct Claimant {
     pub run: String,
     /// Alone, or beside others.
     pub mode: LockMode,
+    /// Its Hosts are no part of the cluster any more: only a run on the same ones is in its way.
+    pub beside: bool,
     /// Its Hosts.
     pub hosts: Vec<String>,
     /// Nothing more comes of it.
@@ -71,7 +74,8 @@ impl Claimant {
             run.spec.intent,
             Intent::Join | Intent::Custom | Intent::Reset | Intent::Remove | Intent::Repair
         );
-        let shared = stays && run.spec.hosts.iter().all(is_worker);
+        let beside = fencing::is_fence(run);
+        let shared = beside || stays && run.spec.hosts.iter().all(is_worker);
         let status = run.status.as_ref();
         Self {
             run: run.metadata.name.clone().unwrap_or_default(),
@@ -80,6 +84,7 @@ impl Claimant {
             } else {
                 LockMode::Exclusive
             },
+            beside,
             hosts: run.spec.hosts.clone(),
             over: attempts::is_over(run),
             token: status
@@ -97,8 +102,7 @@ impl Claimant {
     }
 
     fn conflicts(&self, mode: LockMode, hosts: &[String]) -> bool {
-        self.mode == LockMode::Exclusive
-            || mode == LockMode::Exclusive
+        (!self.beside && (self.mode == LockMode::Exclusive || mode == LockMode::Exclusive))
             || self.hosts.iter().any(|host| hosts.contains(host))
     }
 
@@ -185,6 +189,7 @@ mod tests {
         Claimant {
             run: run.into(),
             mode,
+            beside: false,
             hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
             over: false,
             token: 0,

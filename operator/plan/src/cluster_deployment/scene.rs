@@ -12,6 +12,7 @@ use serde_json::Value;
 
 pub(super) use super::member::Member;
 use super::{Observed, rebuild};
+use crate::approval;
 use crate::attempts::{self, Turn};
 use crate::departure::Council;
 use crate::{claims, inputs, machine_set, provisioning};
@@ -85,7 +86,7 @@ impl<'a> Scene<'a> {
             .status
             .as_ref()
             .and_then(|status| status.installed_at.clone());
-        let since = rebuild::anew_since(deployment, observed.machines);
+        let since = rebuild::anew_since(observed);
         let is_new = |at: &Time| since.is_none_or(|since| at.0 > since);
         scene.installed = recorded.filter(is_new).or_else(|| scene.seen_installed(since));
         scene
@@ -130,10 +131,13 @@ impl<'a> Scene<'a> {
 
     /// What a person types to approve what waits for it.
     pub fn approve(&self, value: &str) -> String {
+        let metadata = &self.deployment.metadata;
         format!(
-            "kubectl annotate --overwrite cd {} {}={value}",
+            "kubectl annotate --overwrite --namespace {} clusterdeployments.clusterwright.dev {} {}={}",
+            metadata.namespace.as_deref().unwrap_or_default(),
             self.name,
-            names::annotation::APPROVE
+            names::annotation::APPROVE,
+            approval::to_write(metadata, value)
         )
     }
 
