@@ -119,7 +119,10 @@ pub(crate) async fn pass(ctx: Arc<Context>, mut seen: Arc<Host>) -> Result<Pass,
     let probes = ctx.cache.runs.list(&namespace, is_probe);
     let name = seen.name_any();
     let runs = match seen.spec.claim_ref {
-        Some(_) => ctx.cache.runs.list(&namespace, |run| run.spec.hosts.contains(&name)),
+        Some(_) => ctx
+            .cache
+            .runs
+            .list(&namespace, |run| run.spec.hosts.contains(&name)),
         None => Vec::new(),
     };
     let due = due_soon(&hosts, now, interval_seconds);
@@ -193,7 +196,9 @@ async fn problems(
 /// Tells that a Host has become, or is no longer, ready; and that it shares its machine-id.
 async fn tell(ctx: &Context, host: &Host, status: &HostStatus) {
     let clones = |status: Option<&HostStatus>| {
-        let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
+        let conditions = status
+            .map(|status| status.conditions.as_slice())
+            .unwrap_or_default();
         let found = conditions::find(conditions, condition::MACHINE_ID_UNIQUE);
         found.map(|found| (found.reason.clone(), found.message.clone()))
     };

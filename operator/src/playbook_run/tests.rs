@@ -39,7 +39,12 @@ fn world() -> FakeApi {
 fn pki(api: &FakeApi) {
     let made = Pki::generate(jiff::Timestamp::now()).unwrap();
     let data = serde_json::to_string(&made.data()).unwrap();
-    api.put("secrets", &format!("{{apiVersion: v1, kind: Secret, metadata: {{name: a-pki, namespace: fleet}}, data: {data}}}"));
+    api.put(
+        "secrets",
+        &format!(
+            "{{apiVersion: v1, kind: Secret, metadata: {{name: a-pki, namespace: fleet}}, data: {data}}}"
+        ),
+    );
 }
 
 fn secret(api: &FakeApi) {

@@ -97,7 +97,11 @@ fn is_back(host: &Host, fence: &QuarantineFence) -> bool {
     let answers = reachable.is_some_and(|reachable| {
         reachable.status == "True" && reachable.observed_generation == host.metadata.generation
     });
-    answers && status.fence.as_ref().is_some_and(|seen| seen.epoch == fence.claim_epoch)
+    answers
+        && status
+            .fence
+            .as_ref()
+            .is_some_and(|seen| seen.epoch == fence.claim_epoch)
 }
 
 /// The claim that a run fences.

@@ -16,8 +16,15 @@ const NAMED: usize = 3;
 /// may have made it first; one that a set made is never older than the cluster, and its set is the cluster's.
 pub fn is_former(machine: &Machine, deployment: &ClusterDeployment, sets: &[&MachineSet]) -> bool {
     let metadata = &machine.metadata;
-    let owner = metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
-    let ordinal = metadata.annotations.as_ref().is_some_and(|all| all.contains_key(annotation::ORDINAL));
+    let owner = metadata
+        .owner_references
+        .iter()
+        .flatten()
+        .find(|owner| owner.controller == Some(true));
+    let ordinal = metadata
+        .annotations
+        .as_ref()
+        .is_some_and(|all| all.contains_key(annotation::ORDINAL));
     if owner.is_none() && !ordinal {
         return false;
     }
@@ -30,8 +37,14 @@ pub fn is_former(machine: &Machine, deployment: &ClusterDeployment, sets: &[&Mac
         let owner = owners.find(|owner| owner.controller == Some(true));
         owner.is_some_and(|owner| Some(&owner.uid) != deployment.metadata.uid.as_ref())
     });
-    let (made, since) = (&metadata.creation_timestamp, &deployment.metadata.creation_timestamp);
-    let is_older = made.as_ref().zip(since.as_ref()).is_some_and(|(made, since)| made < since);
+    let (made, since) = (
+        &metadata.creation_timestamp,
+        &deployment.metadata.creation_timestamp,
+    );
+    let is_older = made
+        .as_ref()
+        .zip(since.as_ref())
+        .is_some_and(|(made, since)| made < since);
     of_another || is_older
 }
 
@@ -60,7 +73,12 @@ pub(super) fn tell(observed: &Observed<'_>, former: &[&Machine], status: &mut Cl
         first.metadata.namespace.as_deref().unwrap_or_default(),
         names.join(" ")
     );
-    let statement = Statement::new(condition::FORMER_MACHINES, true, "MachinesOfFormerCluster", cut(message));
+    let statement = Statement::new(
+        condition::FORMER_MACHINES,
+        true,
+        "MachinesOfFormerCluster",
+        cut(message),
+    );
     status.conditions = conditions::state(
         &status.conditions,
         &[statement],

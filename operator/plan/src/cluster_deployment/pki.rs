@@ -45,10 +45,17 @@ pub fn missing(deployment: &ClusterDeployment) -> String {
     let name = metadata.name.as_deref().unwrap_or_default();
     let namespace = metadata.namespace.as_deref().unwrap_or_default();
     let secret = pki_secret(name);
-    let installed = deployment.status.as_ref().is_some_and(|status| status.installed_at.is_some());
+    let installed = deployment
+        .status
+        .as_ref()
+        .is_some_and(|status| status.installed_at.is_some());
     let otherwise = match installed {
-        true => "without a backup the cluster goes on running, but nothing can be changed in it: move to a new one",
-        false => "if it was never installed and there is no backup, delete the ClusterDeployment and make it again",
+        true => {
+            "without a backup the cluster goes on running, but nothing can be changed in it: move to a new one"
+        }
+        false => {
+            "if it was never installed and there is no backup, delete the ClusterDeployment and make it again"
+        }
     };
     format!(
         "Secret {secret} with the cluster's certificate authorities and keys is gone. It is never made anew once machines may trust it: restore it from a backup (keys {KEYS}): kubectl --namespace {namespace} create secret generic {secret} --from-file=DIRECTORY; {otherwise}"

@@ -17,9 +17,9 @@ use crds::{ClusterDeployment, ClusterDeploymentStatus, Machine};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::{Observed, Step};
 use super::lack::Lack;
 use super::scene::{Member, Scene};
+use super::{Observed, Step};
 use crate::Next;
 use crate::sentence::cut;
 
@@ -112,7 +112,11 @@ fn begun(observed: &Observed<'_>) -> Option<Timestamp> {
 /// The time that is written on the Machines of a rebuild that has begun: where one is wanted, on all that were there then,
 /// and while the API of the old cluster is not known to answer, or once they are being deleted.
 fn marked(observed: &Observed<'_>) -> Option<Timestamp> {
-    let since = observed.machines.iter().filter_map(|machine| lost_since(machine)).max()?;
+    let since = observed
+        .machines
+        .iter()
+        .filter_map(|machine| lost_since(machine))
+        .max()?;
     let mut old = observed.machines.iter().filter(|machine| is_old(machine, since));
     let all = old.clone().all(|machine| lost_since(machine).is_some());
     let deletes = old.any(|machine| machine.metadata.deletion_timestamp.is_some());

@@ -27,7 +27,8 @@ pub(super) fn to_write(host: &Host, status: &HostStatus) -> Option<HostIdentity>
 pub(super) fn wants_probe(host: &Host, status: Option<&HostStatus>) -> bool {
     let pinned = status.is_some_and(|status| !status.host_keys.is_empty());
     let ssh = &host.spec.ssh;
-    let known = !ssh.host_keys.is_empty() || (ssh.host_key_policy == HostKeyPolicy::TrustOnFirstUse && pinned);
+    let known =
+        !ssh.host_keys.is_empty() || (ssh.host_key_policy == HostKeyPolicy::TrustOnFirstUse && pinned);
     let misses = host.spec.claim_ref.is_some() && host.spec.identity.is_none();
     misses && known && host.metadata.deletion_timestamp.is_none()
 }
@@ -44,7 +45,12 @@ pub(super) fn state(observed: &HostObserved<'_>, status: &mut HostStatus) {
     status.conditions.retain(stays);
     let Some(verdict) = verdict else { return };
     let statement = match verdict {
-        None => Statement::new(condition::IDENTITY_VERIFIED, true, "Same", "it is the machine that was claimed"),
+        None => Statement::new(
+            condition::IDENTITY_VERIFIED,
+            true,
+            "Same",
+            "it is the machine that was claimed",
+        ),
         Some(message) => Statement::new(condition::IDENTITY_VERIFIED, false, MACHINE_IS_ANOTHER, message),
     };
     status.conditions = conditions::state(&status.conditions, &[statement], generation, &Time(observed.now));
@@ -58,7 +64,8 @@ fn newest<'a>(observed: &HostObserved<'a>) -> Option<&'a PlaybookRun> {
     let ours = |run: &&PlaybookRun| {
         let mark = marks(run).remove(name_of(host));
         is_over(run)
-            && mark.is_some_and(|mark| mark.uid == claim.uid && mark.host_generation == host.metadata.generation)
+            && mark
+                .is_some_and(|mark| mark.uid == claim.uid && mark.host_generation == host.metadata.generation)
     };
     let runs = observed.runs.iter().map(|run| &**run).filter(ours);
     runs.max_by_key(|run| ended_at(run))

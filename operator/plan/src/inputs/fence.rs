@@ -19,7 +19,9 @@ pub(super) fn check(
     let refused = |message: String| Err(InputsProblem::refused("NotToBeFenced", message));
     if !is_fence(run) {
         return match run.spec.steps.contains(&Step::Fence) {
-            true => refused("step fence stands alone in a run of intent Remove: make a run with nothing else".into()),
+            true => refused(
+                "step fence stands alone in a run of intent Remove: make a run with nothing else".into(),
+            ),
             false => Ok(false),
         };
     }

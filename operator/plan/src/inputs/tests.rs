@@ -352,7 +352,11 @@ fn a_run_is_told_which_machine_a_claimed_host_is() {
         json!({"hostKey": "ssh-ed25519 AAAAAAAAAAAAAAAA", "machineID": "0123"})
     );
     let without = build_in(&deployment, &run).unwrap();
-    assert!(serde_json::to_value(&without).unwrap()["hosts"]["w1"].get("identity").is_none());
+    assert!(
+        serde_json::to_value(&without).unwrap()["hosts"]["w1"]
+            .get("identity")
+            .is_none()
+    );
 }
 
 #[test]
@@ -364,12 +368,21 @@ fn a_fence_works_on_a_host_that_this_cluster_gave_up_and_on_no_other() {
         let built = build_with(deployment, run, |hosts| {
             let mut host = host("back", "10.0.0.7");
             host.spec.claim_ref = None;
-            host.spec.quarantine = Some(object("{reason: ForceRemoved, message: m, machine: m, since: '2026-01-01T00:00:00Z', fence: {claimEpoch: 2, clusterUID: '0123456789'}}"));
+            host.spec.quarantine = Some(object(
+                "{reason: ForceRemoved, message: m, machine: m, since: '2026-01-01T00:00:00Z', fence: {claimEpoch: 2, clusterUID: '0123456789'}}",
+            ));
             change(&mut host);
             hosts.insert("back".into(), host);
             expected = Some(identity(hosts, "back"));
         });
-        built.map(|model| (model.hosts["back"].identity == expected, model.hosts["back"].claim_epoch)).map_err(|problem| problem.reason)
+        built
+            .map(|model| {
+                (
+                    model.hosts["back"].identity == expected,
+                    model.hosts["back"].claim_epoch,
+                )
+            })
+            .map_err(|problem| problem.reason)
     };
     assert_eq!(check(&cluster, &fence, &|_| {}), Ok((true, 2)));
     let refused = Err("NotToBeFenced");
@@ -377,8 +390,14 @@ fn a_fence_works_on_a_host_that_this_cluster_gave_up_and_on_no_other() {
         host.spec.claim_ref = Some(object("{kind: Machine, name: m, uid: u}"));
     };
     assert_eq!(check(&cluster, &fence, &claimed), refused);
-    assert_eq!(check(&cluster, &fence, &|host| host.spec.claim_epoch = 3), refused);
-    assert_eq!(check(&cluster, &fence, &|host| host.spec.quarantine = None), refused);
+    assert_eq!(
+        check(&cluster, &fence, &|host| host.spec.claim_epoch = 3),
+        refused
+    );
+    assert_eq!(
+        check(&cluster, &fence, &|host| host.spec.quarantine = None),
+        refused
+    );
     let other = run("Remove", "fence", "back", ", vars: {fence_claim_epoch: 1}");
     assert_eq!(check(&cluster, &other, &|_| {}), refused);
     let beside = run("Remove", "fence, reset", "back", ", vars: {fence_claim_epoch: 2}");

@@ -98,7 +98,11 @@ impl Namespace {
             }
             Step::MarkFenced(host) => {
                 if let Some(live) = self.unchanged(&host) {
-                    let fence = live.spec.quarantine.as_mut().and_then(|there| there.fence.as_mut());
+                    let fence = live
+                        .spec
+                        .quarantine
+                        .as_mut()
+                        .and_then(|there| there.fence.as_mut());
                     fence.unwrap().fenced = true;
                     changed(&mut live.metadata);
                 }

@@ -166,7 +166,11 @@ impl Namespace {
     /// A person gives the approval that a cluster asks for, once.
     fn approve(&mut self) {
         for name in self.approving.clone() {
-            let Some(deployment) = self.deployments.iter_mut().find(|there| there.metadata.name.as_ref() == Some(&name)) else {
+            let Some(deployment) = self
+                .deployments
+                .iter_mut()
+                .find(|there| there.metadata.name.as_ref() == Some(&name))
+            else {
                 continue;
             };
             let status = deployment.status.clone().unwrap_or_default();

@@ -88,12 +88,7 @@ pub(super) fn of(scene: &Scene<'_>, council: &Council<'_>) -> Found {
 }
 
 /// The approval of this loss: who goes on alone, and which machines' data is given up.
-fn approval_of(
-    scene: &Scene<'_>,
-    survivor: &Member<'_>,
-    members: &[Member<'_>],
-    since: Timestamp,
-) -> String {
+fn approval_of(scene: &Scene<'_>, survivor: &Member<'_>, members: &[Member<'_>], since: Timestamp) -> String {
     let since = since.to_string();
     let mut uids: Vec<&str> = members.iter().map(Member::uid).collect();
     uids.sort_unstable();

@@ -19,7 +19,13 @@ fn given_up() -> World {
     let index = world
         .machines
         .iter()
-        .position(|machine| machine.spec.host_ref.as_ref().is_some_and(|host| host.name == "h2"))
+        .position(|machine| {
+            machine
+                .spec
+                .host_ref
+                .as_ref()
+                .is_some_and(|host| host.name == "h2")
+        })
         .unwrap();
     let machine = &mut world.machines[index];
     let generation = machine.metadata.generation.unwrap_or_default().to_string();
@@ -73,7 +79,16 @@ fn a_machine_that_was_removed_by_force_is_fenced_once_when_it_answers_again() {
         (Intent::Remove, &[RunStep::Fence][..], &["h2".to_owned()][..])
     );
     assert_eq!(run.spec.vars[FENCE_CLAIM_EPOCH], epoch);
-    assert!(h2(&mut world).spec.quarantine.clone().unwrap().fence.unwrap().fenced);
+    assert!(
+        h2(&mut world)
+            .spec
+            .quarantine
+            .clone()
+            .unwrap()
+            .fence
+            .unwrap()
+            .fenced
+    );
     world.runs.clear();
     world.run_for(5);
     assert!(fences(&world).is_empty(), "it is remembered without its run");
@@ -106,7 +121,16 @@ fn a_fence_that_fails_is_tried_again() {
     assert!(fences(&world).len() > 3, "{}", fences(&world).len());
     world.always_fails.clear();
     world.settle();
-    assert!(h2(&mut world).spec.quarantine.clone().unwrap().fence.unwrap().fenced);
+    assert!(
+        h2(&mut world)
+            .spec
+            .quarantine
+            .clone()
+            .unwrap()
+            .fence
+            .unwrap()
+            .fenced
+    );
 }
 
 #[test]
@@ -156,6 +180,11 @@ fn a_detached_machine_has_nothing_to_be_fenced_for() {
     world.delete();
     world.settle();
     assert!(world.gone);
-    let fence = |host: &Host| host.spec.quarantine.as_ref().is_some_and(|there| there.fence.is_some());
+    let fence = |host: &Host| {
+        host.spec
+            .quarantine
+            .as_ref()
+            .is_some_and(|there| there.fence.is_some())
+    };
     assert!(!world.hosts.iter().any(fence));
 }

@@ -46,7 +46,10 @@ fn approve_asked(world: &mut World) {
     let status = world.deployment.status.clone().unwrap_or_default();
     let messages = status.conditions.iter().map(|there| there.message.clone());
     let found = messages.chain(status.message.clone());
-    if let Some(message) = found.into_iter().find(|text| text.contains("clusterwright.dev/approve=")) {
+    if let Some(message) = found
+        .into_iter()
+        .find(|text| text.contains("clusterwright.dev/approve="))
+    {
         approve(world, &asked(&message));
     }
 }

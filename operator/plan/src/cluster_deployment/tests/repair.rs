@@ -264,7 +264,11 @@ fn with_too_many_sick_at_once_nothing_is_done_without_a_persons_word_row_42() {
     assert!(tried(&world, "h5").is_empty(), "the old word counts for nothing");
     let (_, message) = remediation(machine_on(&world, "h5").unwrap());
     let second = asked(&message);
-    assert_eq!(second.split(',').next(), Some(first.as_str()), "those that are there stay");
+    assert_eq!(
+        second.split(',').next(),
+        Some(first.as_str()),
+        "those that are there stay"
+    );
     assert!(second.contains(",repair."), "{message}");
 }
 

@@ -112,7 +112,10 @@ fn hosts_with_one_machine_id_are_reported_and_not_refused() {
     assert_eq!(told("c"), None);
     let (status, message) = told("a").unwrap();
     assert_eq!(status, "False");
-    assert!(message.starts_with("Host b has the same /etc/machine-id"), "{message}");
+    assert!(
+        message.starts_with("Host b has the same /etc/machine-id"),
+        "{message}"
+    );
     assert!(told("b").unwrap().1.starts_with("Host a has"));
     assert_eq!(world.shown("a").0, HostPhase::Available);
 }

@@ -1,9 +1,9 @@
 //! The cleaning of a machine that leaves: a Reset run, again and again until it is clean, or until that is given up.
 
-use crds::{Host, PlaybookRun};
 use crds::cluster_deployment::DeletionPolicy;
 use crds::host::{Quarantine, QuarantineReason};
 use crds::step::{Intent, Step as RunStep};
+use crds::{Host, PlaybookRun};
 use jiff::Timestamp;
 
 use super::force::{self, Force};

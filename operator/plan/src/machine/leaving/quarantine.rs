@@ -50,7 +50,9 @@ pub(super) fn of(observed: &Observed<'_>, reason: QuarantineReason, message: Str
 
 /// The same, of a machine that was given up without being cleaned: it is fenced when it comes back.
 pub(super) fn given_up(observed: &Observed<'_>, host: &Host, quarantine: Quarantine) -> Quarantine {
-    let cluster = observed.deployment.and_then(|deployment| deployment.metadata.uid.clone());
+    let cluster = observed
+        .deployment
+        .and_then(|deployment| deployment.metadata.uid.clone());
     Quarantine {
         fence: cluster.map(|cluster_uid| QuarantineFence {
             claim_epoch: host.spec.claim_epoch,
