@@ -16,7 +16,7 @@ mod status;
 
 pub use executor::{ExecutorPod, PodToleration, TolerationOperator};
 pub use hooks::{Hook, Hooks, ReadinessGate};
-pub use leaving::{MachineRemoval, Recovery, RecoveryStrategy};
+pub use leaving::{FenceReturned, MachineRemoval, Recovery, RecoveryStrategy};
 pub use status::{
     ClusterDeploymentStatus, ControlPlaneEndpoint, ForgottenMachine, LockMode, Operation, Repair,
     ReplicaCounts,

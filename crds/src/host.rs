@@ -5,6 +5,8 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::inputs::HostIdentity;
+use crate::playbook_run::Fence;
 use crate::references::{ClaimRef, LocalRef};
 use crate::step::Role;
 
@@ -22,6 +24,9 @@ pub(crate) const ADDRESS_RULE: &str = concat!(
     machine_ip!(),
     ") : (self.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$') && !self.matches('^[0-9.]+$') && self != 'localhost')"
 );
+/// CEL, on the parent since it must also hold where `internalAddress` appears or goes: what the cluster uses stays. A name
+/// is no address of a cluster's machine yet.
+const CLUSTER_ADDRESS_RULE: &str = "!has(oldSelf.claimRef) || (!has(oldSelf.internalAddress) && !isIP(oldSelf.address)) || (has(self.internalAddress) ? self.internalAddress : self.address) == (has(oldSelf.internalAddress) ? oldSelf.internalAddress : oldSelf.address)";
 /// What a wrong address gets.
 pub(crate) const ADDRESS_MESSAGE: &str = "must be an IPv4 or IPv6 address in canonical form (not unspecified, loopback, link-local or multicast) or a lowercase DNS name other than localhost, without a port";
 
@@ -54,12 +59,17 @@ pub(crate) const ADDRESS_MESSAGE: &str = "must be an IPv4 or IPv6 address in can
 #[x_kube(validation = Rule::new("self.claimEpoch >= oldSelf.claimEpoch")
     .message("Forbidden: claimEpoch never goes down: a run's fence rests on it")
     .field_path(".claimEpoch"))]
+#[x_kube(validation = Rule::new(CLUSTER_ADDRESS_RULE)
+    .message("Forbidden: the address that the cluster uses (internalAddress, or address where there is none) does not change while a Machine has claimed the Host: the cluster, its certificates and etcd know the machine by it. If SSH reaches the same machine elsewhere now, change address and give internalAddress the value that the cluster uses. For another machine, delete the Machine that has claimed the Host (spec.claimRef.name), and then change the Host or make another one")
+    .field_path(".internalAddress"))]
 pub struct HostSpec {
-    /// Where SSH answers: IPv4, IPv6 or DNS name, without a port.
+    /// Where SSH answers: IPv4, IPv6 or DNS name, without a port. While a Machine has claimed the Host it does not change
+    /// where it is what the cluster uses (without `internalAddress`).
     #[schemars(length(min = 1, max = 253))]
     #[x_kube(validation = Rule::new(ADDRESS_RULE).message(ADDRESS_MESSAGE))]
     pub address: String,
-    /// The IP address that the cluster should use for this machine. Default: `address`.
+    /// The IP address that the cluster should use for this machine; it does not change while a Machine has claimed the
+    /// Host. Default: `address`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 2, max = 45))]
     #[x_kube(validation = Rule::new(IP_RULE).message("must be an IP address in canonical form that other machines can reach"))]
@@ -76,6 +86,11 @@ pub struct HostSpec {
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub claim_epoch: i64,
+    /// Which machine it is, since it was claimed: a run that meets another one changes nothing there (`MachineIsAnother`).
+    /// Written by the operator, and kept by backups. If the machine is the right one and has new keys, take the field off:
+    /// it is written again from what is found then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<HostIdentity>,
     /// Why it is not to be claimed; written by the operator when a machine could not join or could not be cleaned, and
     /// kept by backups. Ends by the annotation `release`, once a probe has found the machine clean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,8 +124,29 @@ pub struct Quarantine {
     /// What it was there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
+    /// What it still is when it comes back: its machine was given up without being cleaned. Absent where nobody is to
+    /// touch it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence: Option<QuarantineFence>,
     /// Since when.
     pub since: Time,
+}
+
+/// The claim under which a machine was given up. When it answers again, and its guard knows exactly this claim and none
+/// after it, what serves or speaks for the cluster there is stopped and disabled; no data is deleted.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuarantineFence {
+    /// The Host's `claimEpoch` then.
+    #[schemars(range(min = 0))]
+    pub claim_epoch: i64,
+    /// UID of the ClusterDeployment that gave it up: no other cluster touches it.
+    #[serde(rename = "clusterUID")]
+    #[schemars(length(min = 1, max = 64))]
+    pub cluster_uid: String,
+    /// True once that was done.
+    #[serde(default)]
+    pub fenced: bool,
 }
 
 /// What leads to a quarantine.
@@ -227,11 +263,15 @@ pub struct HostStatus {
     /// The `claimEpoch` that the machine was last seen clean in: a claim makes it dirty again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleaned_epoch: Option<i64>,
+    /// The highest fence that the machine's guard knew at the last probe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence: Option<Fence>,
     /// The value of the annotation `release` that the last probe was made for: it has looked since that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub probed_for_release: Option<String>,
-    /// `Ready` (can be claimed, or is claimed and reachable), `Reachable`, `HostKeyVerified`, `Clean`.
+    /// `Ready` (can be claimed, or is claimed and reachable), `Reachable`, `HostKeyVerified`, `IdentityVerified`, `Clean`,
+    /// `MachineIDUnique`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

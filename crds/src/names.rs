@@ -44,14 +44,15 @@ pub mod annotation {
     /// `{"reason": "JoinFailed", "message": "..."}`.
     pub const QUARANTINE: &str = "clusterwright.dev/quarantine";
     /// On a Machine, written by the operator: since when it counts as lost, as a time (RFC 3339). Its cluster is built anew
-    /// without it, and without all Machines that were made before this time.
+    /// without it, and without all Machines that were made before this time. On one Machine alone, or without
+    /// `recovery.strategy: Rebuild`, it begins nothing.
     pub const LOST_SINCE: &str = "clusterwright.dev/lost-since";
     /// On a Machine: it is not repaired; any value.
     pub const SKIP_REMEDIATION: &str = "clusterwright.dev/skip-remediation";
     /// On a Host: ends its quarantine after a probe; its value is the generation it is meant for.
     pub const RELEASE: &str = "clusterwright.dev/release";
-    /// On a ClusterDeployment or PlaybookRun: go on with what its Ready message says needs approval; its value is the
-    /// generation it is meant for.
+    /// On a ClusterDeployment or PlaybookRun: go on with what its message says needs approval: `<what>.<digest>`, several
+    /// separated by commas. Each is for one thing; the message has the whole command.
     pub const APPROVE: &str = "clusterwright.dev/approve";
     /// On a ClusterDeployment: delete it in spite of `deletionProtection`; its value is the generation it is meant for.
     pub const DELETE_CONFIRMED: &str = "clusterwright.dev/delete-confirmed";
@@ -120,6 +121,10 @@ pub mod condition {
     pub const REACHABLE: &str = "Reachable";
     /// The host key is the pinned one.
     pub const HOST_KEY_VERIFIED: &str = "HostKeyVerified";
+    /// A claimed Host is the machine that was claimed; only there once a run has looked.
+    pub const IDENTITY_VERIFIED: &str = "IdentityVerified";
+    /// No other Host says the same machine-id; only there, and `False`, while one does.
+    pub const MACHINE_ID_UNIQUE: &str = "MachineIDUnique";
     /// Nothing of a cluster is on the machine.
     pub const CLEAN: &str = "Clean";
     /// A Host is claimed.
@@ -151,6 +156,8 @@ pub mod condition {
     /// Machines were removed without reaching them, and something in the cluster still stands for them; only there while it
     /// says something.
     pub const MACHINES_FORGOTTEN: &str = "MachinesForgotten";
+    /// Machines name the cluster that were made for a former ClusterDeployment of its name; only there while there are any.
+    pub const FORMER_MACHINES: &str = "FormerMachines";
     /// So many machines are sick at once that no healthy one is taken away; only there while it says something.
     pub const REMOVALS_HELD: &str = "RemovalsHeld";
     /// The cluster is installed anew in place of one whose machines were all lost; only there while that goes on.

@@ -33,7 +33,11 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     let (holder, of_policy) = (ctx.clone(), ctx.clone());
     let of_host = move |host: Arc<Host>| {
         let namespace = host.namespace().unwrap_or_default();
-        let claim = host.spec.claim_ref.as_ref()?;
+        let Some(claim) = host.spec.claim_ref.as_ref() else {
+            // One that was given up may be back.
+            let cluster = host.spec.quarantine.as_ref()?.cluster_name.as_ref()?;
+            return Some(reference(cluster, &namespace));
+        };
         let machine = holder.cache.machines.get(&namespace, &claim.name)?;
         Some(reference(&machine.spec.cluster_name, &namespace))
     };

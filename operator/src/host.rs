@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Api, ResourceExt};
 use plan::claims::{self, is_one_machine};
-use plan::host::{HostObserved, Step, due_soon, host, is_probe};
+use plan::host::{HostObserved, Step, due_soon, have_one_machine_id, host, is_probe};
 use plan::inputs::{FirstKey, InputsProblem, host_inputs};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -35,16 +35,17 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     tasks.spawn(controller::run(ctx.clone(), controller, pass));
 }
 
-/// The Hosts that a change of a probe is news for. Its end is for all spare ones: the next one may begin.
+/// The Hosts that a change of a run is news for. The end of a probe is for all spare ones: the next one may begin.
 fn concerned(run: &PlaybookRun, hosts: &Store<Host>) -> Vec<ObjectRef<Host>> {
     let phase = run.status.as_ref().and_then(|status| status.phase);
-    if !is_probe(run) || phase == Some(RunPhase::Running) {
+    let ended = phase.is_some_and(RunPhase::is_final);
+    let is_probe = is_probe(run);
+    if phase == Some(RunPhase::Running) || !(is_probe || ended) {
         return Vec::new();
     }
-    let ended = phase.is_some_and(RunPhase::is_final);
-    let is_concerned = |host: &Host| match ended {
-        true => host.spec.claim_ref.is_none(),
-        false => run.spec.hosts.contains(&host.name_any()),
+    let is_concerned = |host: &Host| {
+        let spare = is_probe && ended && host.spec.claim_ref.is_none();
+        spare || run.spec.hosts.contains(&host.name_any())
     };
     let hosts = hosts.state_filter(|host| host.namespace() == run.namespace() && is_concerned(host));
     hosts.iter().map(|host| ObjectRef::from_obj(&**host)).collect()
@@ -59,7 +60,8 @@ fn doubles(ctx: &Context, changed: &Host) -> Vec<ObjectRef<Host>> {
         ready.is_some_and(|ready| ready.reason.starts_with("Same"))
     };
     let concerned = |host: &Host| {
-        host.name_any() != changed.name_any() && (was_double(host) || is_one_machine(host, changed))
+        let same = was_double(host) || is_one_machine(host, changed) || have_one_machine_id(host, changed);
+        host.name_any() != changed.name_any() && same
     };
     let hosts = ctx.cache.hosts.list(&namespace, concerned);
     hosts.iter().map(|host| ObjectRef::from_obj(&**host)).collect()
@@ -115,6 +117,14 @@ pub(crate) async fn pass(ctx: Arc<Context>, mut seen: Arc<Host>) -> Result<Pass,
     let holder_is_gone = holder_is_gone(&ctx, &namespace, &mut seen).await?;
     let hosts = ctx.cache.hosts.list(&namespace, |_| true);
     let probes = ctx.cache.runs.list(&namespace, is_probe);
+    let name = seen.name_any();
+    let runs = match seen.spec.claim_ref {
+        Some(_) => ctx
+            .cache
+            .runs
+            .list(&namespace, |run| run.spec.hosts.contains(&name)),
+        None => Vec::new(),
+    };
     let due = due_soon(&hosts, now, interval_seconds);
     let problems = match due.iter().any(|host| host.uid() == seen.uid()) {
         true => problems(&ctx, &namespace, &hosts, &due).await?,
@@ -126,6 +136,7 @@ pub(crate) async fn pass(ctx: Arc<Context>, mut seen: Arc<Host>) -> Result<Pass,
         interval_seconds,
         hosts: &hosts,
         probes: &probes,
+        runs: &runs,
         problems: &problems,
         holder_is_gone,
     });
@@ -134,7 +145,11 @@ pub(crate) async fn pass(ctx: Arc<Context>, mut seen: Arc<Host>) -> Result<Pass,
             Step::Probe(run) => drop(execute::create_once(&ctx, &**run).await?),
             Step::Forget(run) => execute::delete(&ctx, &**run, None).await?,
             Step::EndQuarantine(host) => {
-                let patch = json!({ "spec": { "quarantine": null } });
+                let patch = json!({ "spec": { "quarantine": null, "identity": null } });
+                drop(execute::patch_if_unchanged(&ctx, &**host, patch).await?);
+            }
+            Step::SetIdentity { host, identity } => {
+                let patch = json!({ "spec": { "identity": identity } });
                 drop(execute::patch_if_unchanged(&ctx, &**host, patch).await?);
             }
             Step::ReleaseClaim {
@@ -144,7 +159,7 @@ pub(crate) async fn pass(ctx: Arc<Context>, mut seen: Arc<Host>) -> Result<Pass,
             } => {
                 let patch = json!({
                     "metadata": { "finalizers": finalizers },
-                    "spec": { "claimRef": null, "quarantine": quarantine },
+                    "spec": { "claimRef": null, "identity": null, "quarantine": quarantine },
                 });
                 drop(execute::patch_if_unchanged(&ctx, &**host, patch).await?);
             }
@@ -178,8 +193,19 @@ async fn problems(
     Ok(due.iter().filter_map(problem).collect())
 }
 
-/// Tells that a Host has become, or is no longer, ready.
+/// Tells that a Host has become, or is no longer, ready; and that it shares its machine-id.
 async fn tell(ctx: &Context, host: &Host, status: &HostStatus) {
+    let clones = |status: Option<&HostStatus>| {
+        let conditions = status
+            .map(|status| status.conditions.as_slice())
+            .unwrap_or_default();
+        let found = conditions::find(conditions, condition::MACHINE_ID_UNIQUE);
+        found.map(|found| (found.reason.clone(), found.message.clone()))
+    };
+    let told = clones(host.status.as_ref());
+    if let Some((reason, message)) = clones(Some(status)).filter(|now| told.as_ref() != Some(now)) {
+        ctx.events.warning(host, &reason, &message).await;
+    }
     let ready = |status: Option<&HostStatus>| {
         let condition = status.and_then(|status| conditions::find(&status.conditions, condition::READY));
         condition.map(|condition| (condition.status.clone(), condition.reason.clone()))

@@ -12,6 +12,7 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
 use plan::claims;
 use plan::cluster::NodeSeen;
+use plan::cluster_deployment::former::is_former;
 use plan::machine::leaving::drain::Drain;
 use plan::machine::leaving::looks_at_pods;
 use plan::machine::{Observed, Step};
@@ -90,7 +91,9 @@ fn references(ctx: &Context, namespace: &str, wanted: impl Fn(&Machine) -> bool)
 pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<Machine>) -> Result<Pass, Error> {
     let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
     let cluster = cached.spec.cluster_name.clone();
+    let sets = ctx.cache.machine_sets.list(&namespace, |_| true);
     let deployment = ctx.cache.cluster_deployments.get(&namespace, &cluster);
+    let deployment = deployment.filter(|deployment| !is_former(&cached, deployment, &refs(&sets)));
     let machines = ctx.cache.machines.list(&namespace, |_| true);
     let nodes = nodes(&ctx, &namespace, &cached);
     let seen = ctx.cache.clusters.get(&namespace, &cluster);

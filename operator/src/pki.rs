@@ -1,6 +1,6 @@
 //! A cluster's certificate authorities and keys: made once, kept in the Secret `<cluster>-pki`, read ever after.
 //! What exists is never made anew: a missing key is an error that names it, since a second certificate authority would
-//! cut off every node of a running cluster.
+//! cut off every node of a running cluster. Whether they may be made is the plan's decision.
 
 pub mod authority;
 pub mod certificate;
@@ -70,23 +70,39 @@ impl<T> Doing<T> for Result<T, PkiError> {
     }
 }
 
-/// The cluster's authorities and keys: read from their Secret, or made and written there if there is none yet. A Secret
-/// without an owner is taken as it is: that is how a cluster is rebuilt from a backup of its keys.
-pub async fn ensure(ctx: &Context, cd: &ClusterDeployment, now: Timestamp) -> Result<Pki, Error> {
+/// Makes the cluster's authorities and keys, unless they are there. A Secret without an owner is taken as it is: that is
+/// how they are restored from a backup.
+pub async fn make(ctx: &Context, cd: &ClusterDeployment, now: Timestamp) -> Result<(), Error> {
+    if read(ctx, cd).await?.is_some() {
+        return Ok(());
+    }
+    let made = Pki::generate(now).doing(|| format!("make the keys of cluster {}", cd.name_any()))?;
+    // Someone else may have been faster: what is written counts, not what was made.
+    let secret = secret(cd, &pki_secret(&cd.name_any()), made.data());
+    execute::create_once(ctx, &secret).await.map(drop)
+}
+
+/// The cluster's authorities and keys; none: their Secret is not there.
+pub async fn read(ctx: &Context, cd: &ClusterDeployment) -> Result<Option<Pki>, Error> {
     let name = pki_secret(&cd.name_any());
-    let read = |secret: Secret| {
+    let parse = |secret: Secret| {
         belongs_to(&secret, cd)?;
         Pki::from_data(&name, &secret.data.unwrap_or_default())
     };
-    if let Some(secret) = find(ctx, cd, &name).await? {
-        return read(secret).doing(|| format!("read the keys of cluster {}", cd.name_any()));
-    }
-    let made = Pki::generate(now).doing(|| format!("make the keys of cluster {}", cd.name_any()))?;
-    execute::create_once(ctx, &secret(cd, &name, made.data())).await?;
-    // Someone else may have been faster: what is written counts, not what was made.
-    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), &cd.namespace().unwrap_or_default());
-    let written = api.get(&name).await.doing(|| format!("read Secret {name}"))?;
-    read(written).doing(|| format!("read the keys of cluster {}", cd.name_any()))
+    let found = find(ctx, cd, &name).await?;
+    found
+        .map(parse)
+        .transpose()
+        .doing(|| format!("read the keys of cluster {}", cd.name_any()))
+}
+
+/// The same, for what was decided on when they were there.
+pub async fn get(ctx: &Context, cd: &ClusterDeployment) -> Result<Pki, Error> {
+    let missing = || Error::Failed {
+        action: format!("read the keys of cluster {}", cd.name_any()),
+        source: plan::cluster_deployment::pki::missing(cd).into(),
+    };
+    read(ctx, cd).await?.ok_or_else(missing)
 }
 
 /// The Secret of this name beside the ClusterDeployment.

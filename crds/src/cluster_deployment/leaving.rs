@@ -18,6 +18,21 @@ pub struct MachineRemoval {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 60, max = 604800))]
     pub force_remove_after_seconds: Option<i32>,
+    /// What is done with a machine that was given up without being cleaned and that answers again. Default `Always`.
+    #[serde(default)]
+    pub fence_returned: FenceReturned,
+}
+
+/// What is done with a machine that was given up without being cleaned (removed by force, replaced, or left behind by a
+/// rebuild) and that answers again.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
+pub enum FenceReturned {
+    /// What serves or speaks for the cluster there (keepalived, haproxy, the kubelet, etcd, static Pods) is stopped and
+    /// disabled. No data is deleted.
+    #[default]
+    Always,
+    /// Nothing: a person looks after it.
+    Never,
 }
 
 impl Default for MachineRemoval {
@@ -25,6 +40,7 @@ impl Default for MachineRemoval {
         Self {
             drain_timeout_seconds: default_drain_timeout(),
             force_remove_after_seconds: None,
+            fence_returned: FenceReturned::default(),
         }
     }
 }

@@ -181,7 +181,7 @@ pub struct ClusterDeploymentStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calm_since: Option<Time>,
     /// While more machines are sick at once than `maxUnhealthy` allows: the value of the annotation
-    /// `clusterwright.dev/approve` that lets repairs go on all the same, e.g. `7.repair`. A value that was there before
+    /// `clusterwright.dev/approve` that lets repairs go on all the same, e.g. `repair.4k2m9x0c7d1e`. A value that was there before
     /// counts for nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]

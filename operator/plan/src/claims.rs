@@ -3,6 +3,7 @@
 
 mod choice;
 mod identities;
+pub mod identity;
 mod pool;
 mod wish;
 

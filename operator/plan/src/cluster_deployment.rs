@@ -5,7 +5,9 @@ mod conditions;
 mod deletion;
 mod drain_hooks;
 mod endpoint;
+pub mod fencing;
 mod forgotten;
+pub mod former;
 mod gates;
 mod growth;
 mod history;
@@ -16,6 +18,7 @@ pub mod lock;
 mod member;
 mod part;
 mod pause;
+pub mod pki;
 mod problem;
 mod rebuild;
 pub mod removals;
@@ -97,7 +100,7 @@ pub struct Observed<'a> {
 pub enum Step {
     /// Put the finalizer on the ClusterDeployment.
     AddFinalizer,
-    /// Make the cluster's authorities and keys.
+    /// Make the cluster's authorities and keys; nothing else does.
     MakePki,
     /// Make the administrator's kubeconfig for this endpoint.
     MakeKubeconfig {
@@ -141,6 +144,8 @@ pub enum Step {
     },
     /// Delete this run, which is over and which no decision needs any more.
     DeleteRun(Box<PlaybookRun>),
+    /// Record on this Host that its machine is fenced, if nobody has written the Host since it was read.
+    MarkFenced(Box<Host>),
     /// Let the ClusterDeployment go.
     RemoveFinalizer,
 }
@@ -150,7 +155,8 @@ impl Step {
     pub fn cannot_be_taken_back(&self) -> bool {
         matches!(
             self,
-            Step::CreateRun(_)
+            Step::MakePki
+                | Step::CreateRun(_)
                 | Step::DeleteRun(_)
                 | Step::DeleteMachineSet(_)
                 | Step::DeleteMachine(_)
@@ -179,6 +185,18 @@ struct Work<'a> {
 
 /// Decides.
 pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
+    let is_former = |machine: &&Machine| former::is_former(machine, observed.deployment, observed.sets);
+    let (former, machines): (Vec<&Machine>, Vec<&Machine>) =
+        observed.machines.iter().copied().partition(is_former);
+    let mut plan = decide(&Observed {
+        machines: &machines,
+        ..*observed
+    });
+    former::tell(observed, &former, &mut plan.status);
+    plan
+}
+
+fn decide(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
     let scene = Scene::of(observed);
     let mut tokens = tokens::of(&scene);
     let lock = grant(&scene, &tokens);
@@ -209,6 +227,11 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
         .any(|there| there == finalizer::CLUSTER_DEPLOYMENT)
     {
         steps.push(Step::AddFinalizer);
+    }
+    if !observed.deployment.spec.paused {
+        let mut fencing = fencing::of(&scene, matches!(tokens, Tokens::Known(_)));
+        steps.append(&mut fencing.steps);
+        next = next.or_sooner(fencing.next);
     }
     let problem = problem::find(&scene);
     // Machines are made, and runs asked for, once the lock is there: with it a new cluster is told from one whose status
@@ -309,7 +332,7 @@ fn grant(scene: &Scene<'_>, tokens: &Tokens) -> Lock {
 fn access(scene: &Scene<'_>) -> Vec<Step> {
     let observed = scene.observed;
     let mut steps = Vec::new();
-    if !observed.pki {
+    if !observed.pki && !pki::is_missing(scene) {
         steps.push(Step::MakePki);
     }
     let Some(endpoint) = scene.endpoint() else {

@@ -1,5 +1,7 @@
 //! One Host: what the last probe found, whose it is, and when it is looked at again.
 
+mod clones;
+pub mod identity;
 mod probes;
 mod quarantine;
 mod result;
@@ -9,12 +11,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crds::host::Quarantine;
+use crds::inputs::HostIdentity;
 use crds::{Host, HostStatus, PlaybookRun};
 use jiff::Timestamp;
 
 use crate::inputs::InputsProblem;
 use crate::{Next, Plan};
 
+pub use clones::have_one_machine_id;
 pub use probes::{due_soon, is_probe};
 
 /// What was observed.
@@ -30,6 +34,8 @@ pub struct HostObserved<'a> {
     pub hosts: &'a [Arc<Host>],
     /// The operator's probes of the namespace.
     pub probes: &'a [Arc<PlaybookRun>],
+    /// Runs that name the Host.
+    pub runs: &'a [Arc<PlaybookRun>],
     /// Hosts that no probe can reach for, by name, and why: a Secret or a bastion is missing.
     pub problems: &'a BTreeMap<String, InputsProblem>,
     /// Whether the Machine that has claimed the Host is not there, as the API says and not a cache.
@@ -43,7 +49,14 @@ pub enum Step {
     Probe(Box<PlaybookRun>),
     /// Delete an old probe.
     Forget(Box<PlaybookRun>),
-    /// Take the quarantine off the Host, if nobody has written the Host since it was read.
+    /// Write which machine the claimed Host is, if nobody has written the Host since it was read.
+    SetIdentity {
+        /// The Host, as it was read.
+        host: Box<Host>,
+        /// The machine.
+        identity: HostIdentity,
+    },
+    /// Take the quarantine off the Host, and which machine it was, if nobody has written the Host since it was read.
     EndQuarantine(Box<Host>),
     /// Take the claim of a Machine that is gone off the Host, if nobody has written the Host since it was read.
     ReleaseClaim {
@@ -60,6 +73,8 @@ pub enum Step {
 pub fn host(observed: &HostObserved<'_>) -> Plan<Step, HostStatus> {
     let mut status = observed.host.status.clone().unwrap_or_default();
     result::fold(observed, &mut status);
+    identity::state(observed, &mut status);
+    clones::state(observed, &mut status);
     view::show(observed, &mut status);
     let told = observed.host.status.as_ref() == Some(&status);
     // What a probe found is written before the next one is made.
@@ -69,6 +84,11 @@ pub fn host(observed: &HostObserved<'_>) -> Plan<Step, HostStatus> {
         (Vec::new(), Next::after_seconds(1))
     };
     steps.extend(quarantine::steps(observed, &status));
+    let identity = identity::to_write(observed.host, &status);
+    steps.extend(identity.map(|identity| Step::SetIdentity {
+        host: Box::new(observed.host.clone()),
+        identity,
+    }));
     let is_well = crds::conditions::is_true(&status.conditions, crds::names::condition::READY);
     let waits_for = if is_well { None } else { status.message.clone() };
     Plan {

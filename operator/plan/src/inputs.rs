@@ -3,6 +3,7 @@
 pub mod artifacts;
 mod credential;
 pub mod endpoint;
+mod fence;
 mod holders;
 mod host;
 mod private_key;
@@ -154,7 +155,9 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
     if let Some(problem) = refused(run) {
         return Err(problem);
     }
+    let fences = fence::check(run, observed.cluster, observed.hosts)?;
     let machines = match (observed.cluster, &run.spec.cluster_name) {
+        (Some(_), _) if fences => BTreeMap::new(),
         (Some(cluster), _) => host::machines_of(run, cluster)?,
         (None, None) => BTreeMap::new(),
         (None, Some(name)) => {
@@ -178,6 +181,9 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
             )
         })?;
         let mut inputs = host_inputs(host, observed.hosts, observed.credentials, first_key)?;
+        if fences {
+            inputs.identity = host.spec.identity.clone();
+        }
         if let (Some(machine), Some(cluster)) = (machines.get(name.as_str()), observed.cluster) {
             host::place(&mut inputs, host, machine, cluster.deployment)?;
         }

@@ -5,6 +5,7 @@ mod next;
 pub use next::{Next, Plan};
 
 // One line for each planner, in alphabetical order.
+pub mod approval;
 pub mod attempts;
 pub mod claims;
 pub mod cluster;

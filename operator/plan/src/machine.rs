@@ -6,6 +6,7 @@ mod remediation;
 mod status;
 
 use crds::host::Quarantine;
+use crds::inputs::HostIdentity;
 use crds::names::finalizer;
 use crds::references::{ClaimRef, LocalRef};
 use crds::step::Intent;
@@ -53,6 +54,8 @@ pub enum Step {
         claim: ClaimRef,
         /// The claim's epoch.
         epoch: i64,
+        /// Which machine the Host is, as far as it is known.
+        identity: Option<HostIdentity>,
         /// Finalizers of the Host from now on.
         finalizers: Vec<String>,
     },
@@ -93,6 +96,8 @@ pub enum Step {
         finalizers: Vec<String>,
         /// Why it is not to be claimed again; none: what is there stays.
         quarantine: Option<Quarantine>,
+        /// Which machine it is, where that still matters.
+        identity: Option<HostIdentity>,
     },
     /// Let the Machine go.
     RemoveFinalizer,
@@ -270,6 +275,7 @@ fn claim(machine: &Machine, host: &Host) -> Step {
             uid: machine.metadata.uid.clone().unwrap_or_default(),
         },
         epoch: host.spec.claim_epoch.saturating_add(1),
+        identity: claims::identity::at_claim(host),
         finalizers,
     }
 }

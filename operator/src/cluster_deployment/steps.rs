@@ -19,9 +19,9 @@ pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, step:
         Step::RemoveFinalizer => {
             execute::remove_finalizer(ctx, deployment, finalizer::CLUSTER_DEPLOYMENT).await
         }
-        Step::MakePki => pki::ensure(ctx, deployment, Timestamp::now()).await.map(drop),
+        Step::MakePki => pki::make(ctx, deployment, Timestamp::now()).await,
         Step::MakeKubeconfig { endpoint } => {
-            let pki = pki::ensure(ctx, deployment, Timestamp::now()).await?;
+            let pki = pki::get(ctx, deployment).await?;
             kubeconfig::ensure(ctx, deployment, &pki, endpoint, Timestamp::now())
                 .await
                 .map(drop)
@@ -43,6 +43,10 @@ pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, step:
         Step::CancelRun(run) => ask(ctx, run, "cancel", json!({ "cancel": true })).await,
         Step::HoldRun { run, paused: true } => ask(ctx, run, "pause", json!({ "paused": true })).await,
         Step::HoldRun { run, paused: false } => ask(ctx, run, "let go on", json!({ "paused": false })).await,
+        Step::MarkFenced(host) => {
+            let patch = json!({ "spec": { "quarantine": { "fence": { "fenced": true } } } });
+            execute::patch_if_unchanged(ctx, &**host, patch).await.map(drop)
+        }
         Step::DeleteRun(run) => execute::delete(ctx, &**run, None).await,
     }
 }

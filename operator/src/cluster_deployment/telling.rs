@@ -60,6 +60,7 @@ pub(super) async fn of_conditions(ctx: &Context, deployment: &ClusterDeployment,
             condition::SCALE_PUT_BACK,
             condition::REMEDIATION,
             condition::MACHINES_FORGOTTEN,
+            condition::FORMER_MACHINES,
             condition::REMOVALS_HELD,
         ],
     };

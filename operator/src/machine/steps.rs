@@ -33,11 +33,12 @@ pub(super) async fn execute(ctx: &Context, machine: &Machine, step: &Step) -> Re
             host,
             claim,
             epoch,
+            identity,
             finalizers,
         } => {
             let patch = json!({
                 "metadata": { "finalizers": finalizers },
-                "spec": { "claimRef": claim, "claimEpoch": epoch },
+                "spec": { "claimRef": claim, "claimEpoch": epoch, "identity": identity },
             });
             execute::patch_if_unchanged(ctx, &**host, patch).await.map(drop)
         }
@@ -67,8 +68,10 @@ pub(super) async fn execute(ctx: &Context, machine: &Machine, step: &Step) -> Re
             host,
             finalizers,
             quarantine,
+            identity,
         } => {
-            let mut patch = json!({ "metadata": { "finalizers": finalizers }, "spec": { "claimRef": null } });
+            let spec = json!({ "claimRef": null, "identity": identity });
+            let mut patch = json!({ "metadata": { "finalizers": finalizers }, "spec": spec });
             if let Some(quarantine) = quarantine {
                 patch["spec"]["quarantine"] = json!(quarantine);
             }

@@ -7,10 +7,10 @@ use crds::inputs::MODEL_FILE;
 use crds::references::LocalRef;
 use crds::step::Effect;
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
+use plan::cluster_deployment::pki::PKI_MISSING;
 use plan::hooks::Library;
 use plan::inputs::artifacts::{self, ArtifactsSeen};
 use plan::inputs::{
@@ -29,12 +29,11 @@ pub(super) async fn look(
     ctx: &Context,
     run: &PlaybookRun,
     deployment: Option<&ClusterDeployment>,
-    now: Timestamp,
 ) -> Result<InputsSeen, Error> {
     if let Some(problem) = access::taken(ctx, run).await? {
         return Ok(InputsSeen::Problem(problem));
     }
-    let built = gather(ctx, run, deployment, now).await?;
+    let built = gather(ctx, run, deployment).await?;
     let built = built.unwrap_or_else(InputsSeen::Problem);
     Ok(match (frozen(ctx, run).await?, built) {
         // Nothing is started from a text that somebody else may have put there.
@@ -56,7 +55,6 @@ async fn gather(
     ctx: &Context,
     run: &PlaybookRun,
     deployment: Option<&ClusterDeployment>,
-    now: Timestamp,
 ) -> Result<Result<InputsSeen, InputsProblem>, Error> {
     let namespace = run.namespace().unwrap_or_default();
     let api: Api<Host> = Api::namespaced(ctx.client.clone(), &namespace);
@@ -66,7 +64,7 @@ async fn gather(
         .doing(|| "list the Hosts".into())?;
     let hosts: BTreeMap<String, Host> = listed.into_iter().map(|host| (host.name_any(), host)).collect();
     let cluster = match deployment {
-        Some(deployment) => match cluster_seen(ctx, run, deployment, now).await? {
+        Some(deployment) => match cluster_seen(ctx, run, deployment).await? {
             Ok(cluster) => Some(cluster),
             Err(problem) => return Ok(Err(problem)),
         },
@@ -127,7 +125,6 @@ async fn cluster_seen<'a>(
     ctx: &Context,
     run: &PlaybookRun,
     deployment: &'a ClusterDeployment,
-    now: Timestamp,
 ) -> Result<Result<ClusterSeen<'a>, InputsProblem>, Error> {
     let namespace = run.namespace().unwrap_or_default();
     let name = deployment.name_any();
@@ -142,7 +139,10 @@ async fn cluster_seen<'a>(
     let ca_cert_hash = match needs_cluster {
         false => None,
         true => {
-            let pki = pki::ensure(ctx, deployment, now).await?;
+            let Some(pki) = pki::read(ctx, deployment).await? else {
+                let message = plan::cluster_deployment::pki::missing(deployment);
+                return Ok(Err(InputsProblem::waits(PKI_MISSING, message)));
+            };
             Some(
                 pki.ca_cert_hash()
                     .doing(|| format!("hash the certificate authority of cluster {name}"))?,

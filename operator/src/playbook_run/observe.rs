@@ -169,7 +169,7 @@ async fn preparing(ctx: &Context, seen: &mut Seen) -> Result<(), Error> {
     seen.pod = executor.and_then(|executor| executor.pod.clone());
     seen.grant = grant(&run, deployment.as_ref());
     if matches!(seen.grant, Grant::Given { .. }) && seen.inputs == InputsSeen::NotLookedAt {
-        seen.inputs = inputs::look(ctx, &run, deployment.as_ref(), seen.now).await?;
+        seen.inputs = inputs::look(ctx, &run, deployment.as_ref()).await?;
     }
     Ok(())
 }

@@ -97,7 +97,7 @@ async fn keys(ctx: &Context, deployment: &ClusterDeployment, needs: &SecretsNeed
     let now = Timestamp::now();
     let mut data = Data::new();
     if needs.control_plane || !needs.etcd_hosts.is_empty() {
-        let pki = pki::ensure(ctx, deployment, now).await?;
+        let pki = pki::get(ctx, deployment).await?;
         let member = |(host, address): &(String, String)| Member {
             host: host.clone(),
             addresses: vec![address.clone()],

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::pass;
 use crate::context::Context;
 use crate::fake_api::{Cut, FakeApi};
+use crate::pki::Pki;
 
 const RUN: &str = "playbookruns/fleet/r";
 const JOB: &str = "jobs/fleet/r";
@@ -30,7 +31,20 @@ fn world() -> FakeApi {
         host["spec"]["claimRef"] = json!({ "kind": "Machine", "name": "m", "uid": machine })
     });
     secret(&api);
+    pki(&api);
     api
+}
+
+/// The cluster's authorities and keys.
+fn pki(api: &FakeApi) {
+    let made = Pki::generate(jiff::Timestamp::now()).unwrap();
+    let data = serde_json::to_string(&made.data()).unwrap();
+    api.put(
+        "secrets",
+        &format!(
+            "{{apiVersion: v1, kind: Secret, metadata: {{name: a-pki, namespace: fleet}}, data: {data}}}"
+        ),
+    );
 }
 
 fn secret(api: &FakeApi) {

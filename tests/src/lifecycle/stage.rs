@@ -165,7 +165,12 @@ impl<'a> Stage<'a> {
     /// Gives a verb that is meant for the ClusterDeployment as it is now.
     pub async fn tell(&self, annotation: &str) -> Result<()> {
         let generation = self.deployment().await?.metadata.generation.unwrap_or_default();
-        let patch = json!({"metadata": {"annotations": {annotation: generation.to_string()}}});
+        self.say(annotation, &generation.to_string()).await
+    }
+
+    /// Writes an annotation of a person's on the ClusterDeployment.
+    pub async fn say(&self, annotation: &str, value: &str) -> Result<()> {
+        let patch = json!({"metadata": {"annotations": {annotation: value}}});
         self.scenario
             .api::<ClusterDeployment>()
             .patch(CLUSTER, &PatchParams::default(), &Patch::Merge(patch))

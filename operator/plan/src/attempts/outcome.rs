@@ -11,6 +11,10 @@ use crate::sentence::quote;
 /// Reasons of a host that did not fail itself: the run ended before it was done there.
 const NOT_ITS_OWN: [&str; 4] = ["NotReached", "Canceled", "DeadlineExceeded", "Paused"];
 
+/// Reasons of a machine that is well itself and waits for others of its cluster: for one that holds the endpoint's address
+/// without belonging to it, or that does not know the machine as a peer yet.
+const WAITS_FOR_OTHERS: [&str; 1] = ["LoadBalancerPeersUnaware"];
+
 /// What came out of a run for one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -80,6 +84,11 @@ impl Failure {
     /// False: its executor did not start, and no machine was touched.
     pub fn has_begun(&self) -> bool {
         self.reason != "NotStarted"
+    }
+
+    /// The fault is another machine's: this one cannot mend it, and is not given up for it.
+    pub fn waits_for_others(&self) -> bool {
+        WAITS_FOR_OTHERS.contains(&self.reason.as_str())
     }
 
     /// Its time was over, or somebody took its Job away.

@@ -1,7 +1,8 @@
 //! Whether to try again: at once, later, where the last attempt stopped, or not without a person.
 //!
 //! An attempt that came further than all before it does not count, and the delay is short again. One that could not even
-//! get into the machine has done nothing there: it is tried for as long as it takes, the later the longer between.
+//! get into the machine has done nothing there, and one may wait for other machines of its cluster: those are tried for
+//! as long as it takes, the later the longer between.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -119,18 +120,21 @@ pub fn turn(tried: &[Tried], policy: &Policy, now: Timestamp) -> Turn {
     if counted.is_empty() {
         return again(None);
     }
-    // One whose executor did not start says nothing of the machine: it waits, and counts for no limit.
+    // One whose executor did not start, or that waited for other machines, says nothing of this one: it is tried again,
+    // the later the longer between, and counts for no limit.
     let begun: Vec<&Tried> = counted
         .iter()
         .copied()
-        .filter(|tried| tried.has_begun())
+        .filter(|tried| tried.says_something())
         .collect();
     let (in_vain, in_vain_at_work) = (in_vain(&counted), in_vain(&begun));
     let halted = match (&cause, policy.limit) {
         (Some(cause), _) if policy.stopped_is_final && cause.was_stopped() => true,
         (None, limit) => policy.stopped_is_final || limit.is_some(),
         (Some(_), None) => false,
-        (Some(cause), Some(_)) if cause.unreachable || !cause.has_begun() => false,
+        (Some(cause), Some(_)) if cause.unreachable || !cause.has_begun() || cause.waits_for_others() => {
+            false
+        }
         (Some(cause), Some(limit)) => !cause.retriable || in_vain_at_work >= limit,
     };
     if halted {
@@ -161,8 +165,8 @@ fn counts(tried: &Tried, policy: &Policy) -> bool {
 }
 
 impl Tried {
-    fn has_begun(&self) -> bool {
-        !matches!(&self.outcome, Outcome::Failed(failure) if !failure.has_begun())
+    fn says_something(&self) -> bool {
+        !matches!(&self.outcome, Outcome::Failed(failure) if !failure.has_begun() || failure.waits_for_others())
     }
 }
 

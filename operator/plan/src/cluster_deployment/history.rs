@@ -165,7 +165,7 @@ fn telling(scene: &Scene<'_>) -> Vec<String> {
 /// newest, and the last one of all, which gives the number.
 fn still_counted(tried: &[Tried], wanted: &str) -> Vec<String> {
     let unlimited = |tried: &&Tried| {
-        matches!(&tried.outcome, attempts::Outcome::Failed(failure) if failure.unreachable || !failure.has_begun())
+        matches!(&tried.outcome, attempts::Outcome::Failed(failure) if failure.unreachable || !failure.has_begun() || failure.waits_for_others())
             || tried.outcome == attempts::Outcome::Held
     };
     let present = tried

@@ -118,7 +118,7 @@ pub(super) fn next_attempt(scene: &Scene<'_>, failures: usize, cause: &Failure) 
     } else {
         "tried again"
     };
-    if cause.unreachable || !cause.has_begun() {
+    if cause.unreachable || !cause.has_begun() || cause.waits_for_others() {
         return how.to_owned();
     }
     let most = most_attempts(scene.deployment);

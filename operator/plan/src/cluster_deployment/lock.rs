@@ -7,6 +7,7 @@ use crds::{Machine, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::fencing;
 use crate::attempts;
 
 /// Runs that hold the lock at once: fewer than the status takes.
@@ -42,6 +43,8 @@ pub struct Claimant {
     pub run: String,
     /// Alone, or beside others.
     pub mode: LockMode,
+    /// Its Hosts are no part of the cluster any more: only a run on the same ones is in its way.
+    pub beside: bool,
     /// Its Hosts.
     pub hosts: Vec<String>,
     /// Nothing more comes of it.
@@ -67,14 +70,18 @@ impl Claimant {
                         .is_some_and(|named| named.name == *host)
             })
         };
-        let mode = match run.spec.intent.spec().lock {
-            LockUse::SharedOnWorkers if run.spec.hosts.iter().all(is_worker) => LockMode::Shared,
-            LockUse::SharedOnWorkers | LockUse::Exclusive | LockUse::None => LockMode::Exclusive,
-        };
+        let beside = fencing::is_fence(run);
+        let may_share = run.spec.intent.spec().lock == LockUse::SharedOnWorkers;
+        let shared = beside || may_share && run.spec.hosts.iter().all(is_worker);
         let status = run.status.as_ref();
         Self {
             run: run.metadata.name.clone().unwrap_or_default(),
-            mode,
+            mode: if shared {
+                LockMode::Shared
+            } else {
+                LockMode::Exclusive
+            },
+            beside,
             hosts: run.spec.hosts.clone(),
             over: attempts::is_over(run),
             token: status
@@ -92,8 +99,7 @@ impl Claimant {
     }
 
     fn conflicts(&self, mode: LockMode, hosts: &[String]) -> bool {
-        self.mode == LockMode::Exclusive
-            || mode == LockMode::Exclusive
+        (!self.beside && (self.mode == LockMode::Exclusive || mode == LockMode::Exclusive))
             || self.hosts.iter().any(|host| hosts.contains(host))
     }
 
@@ -180,6 +186,7 @@ mod tests {
         Claimant {
             run: run.into(),
             mode,
+            beside: false,
             hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
             over: false,
             token: 0,

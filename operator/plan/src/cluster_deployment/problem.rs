@@ -6,6 +6,7 @@ use crds::ClusterDeployment;
 use crds::cluster_deployment::EtcdTopology;
 use crds::networking::NetworkPluginName;
 
+use super::pki;
 use super::scene::Scene;
 use crate::hooks;
 
@@ -34,6 +35,7 @@ fn problem(reason: &'static str, message: String) -> Option<Problem> {
 pub(super) fn find(scene: &Scene<'_>) -> Option<Problem> {
     not_there_yet(scene.deployment)
         .or_else(|| names_taken(scene))
+        .or_else(|| pki_missing(scene))
         .or_else(|| changes_of_a_running_cluster(scene))
         .or_else(|| pod_network_too_small(scene))
         .or_else(|| pod_network_shared(scene))
@@ -92,18 +94,18 @@ fn names_taken(scene: &Scene<'_>) -> Option<Problem> {
     None
 }
 
+/// Secrets are not followed.
+fn pki_missing(scene: &Scene<'_>) -> Option<Problem> {
+    pki::is_missing(scene).then(|| Problem {
+        reason: pki::PKI_MISSING,
+        message: pki::missing(scene.deployment),
+        ends_unseen: true,
+    })
+}
+
 fn changes_of_a_running_cluster(scene: &Scene<'_>) -> Option<Problem> {
     scene.installed.as_ref()?;
     let spec = &scene.deployment.spec;
-    if !scene.observed.pki {
-        return problem(
-            "PkiMissing",
-            format!(
-                "Secret {} with the cluster's authorities is gone: restore it from a backup (it is never made anew for a running cluster)",
-                crds::names::pki_secret(&scene.name)
-            ),
-        );
-    }
     if let Some(installed) = scene
         .version_installed()
         .filter(|version| *version != spec.kubernetes_version)

@@ -10,15 +10,16 @@ mod asked;
 mod forgetting;
 mod loss;
 
+use crds::cluster_deployment::RecoveryStrategy;
 use crds::conditions::{self, Statement};
 use crds::names::{annotation, condition};
 use crds::{ClusterDeployment, ClusterDeploymentStatus, Machine};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::Step;
 use super::lack::Lack;
 use super::scene::{Member, Scene};
+use super::{Observed, Step};
 use crate::Next;
 use crate::sentence::cut;
 
@@ -88,7 +89,7 @@ pub(super) fn restore(_: &ClusterDeployment) -> Restore {
 /// Decides. That a cluster is lost is seen, and its machines are forgotten, also while its lock is closed: dead machines
 /// cannot tell what would open it, and none of their tokens is of use to others.
 pub(super) fn of(scene: &Scene<'_>, may_work: bool, lock_is_open: bool) -> Rebuild {
-    if let Some(since) = begun(scene.deployment, scene.observed.machines) {
+    if let Some(since) = begun(scene.observed) {
         return forgetting::goes_on(scene, since, may_work);
     }
     match silent_since(scene) {
@@ -97,34 +98,52 @@ pub(super) fn of(scene: &Scene<'_>, may_work: bool, lock_is_open: bool) -> Rebui
     }
 }
 
-/// When the machines of a cluster that is being rebuilt began to be of the past: as the cluster says, or one of them.
-fn begun(deployment: &ClusterDeployment, machines: &[&Machine]) -> Option<Timestamp> {
+/// When the machines of a cluster that is being rebuilt began to be of the past: as the cluster says, or, where its status
+/// was lost, one of its Machines. What is written on a Machine begins nothing by itself.
+fn begun(observed: &Observed<'_>) -> Option<Timestamp> {
+    let deployment = observed.deployment;
     let conditions = deployment.status.as_ref().map(|status| &status.conditions);
     let told = conditions.and_then(|conditions| conditions::find(conditions, condition::REBUILDING));
     let told = told.filter(|told| told.status == "True");
     let told = told.map(|told| told.last_transition_time.0);
-    told.or_else(|| machines.iter().filter_map(|machine| lost_since(machine)).max())
+    told.or_else(|| marked(observed))
+}
+
+/// The time that is written on the Machines of a rebuild that has begun: where one is wanted, on all that were there then,
+/// and while the API of the old cluster is not known to answer, or once they are being deleted.
+fn marked(observed: &Observed<'_>) -> Option<Timestamp> {
+    let since = observed
+        .machines
+        .iter()
+        .filter_map(|machine| lost_since(machine))
+        .max()?;
+    let mut old = observed.machines.iter().filter(|machine| is_old(machine, since));
+    let all = old.clone().all(|machine| lost_since(machine).is_some());
+    let deletes = old.any(|machine| machine.metadata.deletion_timestamp.is_some());
+    let seen = observed.cluster.and_then(|cluster| cluster.status.as_ref());
+    let answers = seen.is_some_and(|seen| seen.unreachable_since.is_none());
+    let wanted = observed.deployment.spec.recovery.strategy == RecoveryStrategy::Rebuild;
+    (wanted && all && (deletes || !answers)).then_some(since)
 }
 
 /// Since when a Machine counts as lost, as is written on it.
 fn lost_since(machine: &Machine) -> Option<Timestamp> {
+    // The operator writes both at once.
     let annotations = machine.metadata.annotations.as_ref()?;
+    annotations.get(annotation::FORCE_REMOVE)?;
     annotations.get(annotation::LOST_SINCE)?.parse().ok()
 }
 
 /// Whether a Machine is one of those that a rebuild forgets.
-pub(super) fn is_of_the_past(
-    deployment: &ClusterDeployment,
-    machines: &[&Machine],
-    machine: &Machine,
-) -> bool {
-    begun(deployment, machines).is_some_and(|since| is_old(machine, since))
+pub(super) fn is_of_the_past(observed: &Observed<'_>, machine: &Machine) -> bool {
+    begun(observed).is_some_and(|since| is_old(machine, since))
 }
 
 /// An install that is not younger than this is of the past: the machines that it was of are forgotten.
-pub(super) fn anew_since(deployment: &ClusterDeployment, machines: &[&Machine]) -> Option<Timestamp> {
-    let since = begun(deployment, machines)?;
-    machines
+pub(super) fn anew_since(observed: &Observed<'_>) -> Option<Timestamp> {
+    let since = begun(observed)?;
+    observed
+        .machines
         .iter()
         .all(|machine| !is_old(machine, since))
         .then_some(since)

@@ -21,8 +21,6 @@ use crate::remediation::{self, Patient, Removals};
 use approval::Approval;
 use told::{entry, replaced, summary, told};
 
-pub(super) use approval::is_for_repairs;
-
 /// Entries that the status takes.
 const MOST_TOLD: usize = 100;
 /// Reason while nothing is known of the cluster's nodes.

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 pub(super) use super::member::Member;
 use super::{Observed, rebuild};
+use crate::approval;
 use crate::attempts::{self, Turn};
 use crate::departure::Council;
 use crate::{claims, inputs, machine_set, provisioning};
@@ -86,7 +87,7 @@ impl<'a> Scene<'a> {
             .status
             .as_ref()
             .and_then(|status| status.installed_at.clone());
-        let since = rebuild::anew_since(deployment, observed.machines);
+        let since = rebuild::anew_since(observed);
         let is_new = |at: &Time| since.is_none_or(|since| at.0 > since);
         scene.installed = recorded.filter(is_new).or_else(|| scene.seen_installed(since));
         scene
@@ -131,7 +132,8 @@ impl<'a> Scene<'a> {
 
     /// What a person types to approve what waits for it.
     pub fn approve(&self, value: &str) -> String {
-        self.annotate(names::annotation::APPROVE, value)
+        let value = approval::to_write(&self.deployment.metadata, value);
+        self.annotate(names::annotation::APPROVE, &value)
     }
 
     /// What a person types to annotate the cluster.

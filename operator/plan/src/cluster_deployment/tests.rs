@@ -3,11 +3,14 @@
 
 mod deletion;
 mod extensions;
+mod fencing;
+mod former;
 mod growth;
 mod history;
 mod interruptions;
 mod lost_lock;
 mod pauses;
+mod pki;
 mod pool;
 mod rebuild;
 mod rebuild_cut_off;
@@ -167,16 +170,6 @@ fn a_change_that_is_not_there_yet_leaves_a_running_cluster_alone() {
     assert_eq!(reason, "NotImplemented");
     assert!(message.contains("set it back to 1.35.4"), "{message}");
     assert_eq!(world.machines.len(), 1);
-}
-
-#[test]
-fn a_lost_pki_is_never_made_anew_for_a_running_cluster() {
-    let mut world = World::new("controlPlane: {replicas: 1}", 1);
-    world.settle();
-    world.pki = false;
-    world.settle();
-    assert!(!world.pki);
-    assert_eq!(ready(&world).1, "PkiMissing");
 }
 
 #[test]

@@ -171,8 +171,7 @@ fn known_to_runs(scene: &Scene<'_>) -> i64 {
 /// ever begin under their present claims.
 fn claimed<'a>(scene: &Scene<'a>) -> BTreeMap<&'a str, &'a Host> {
     let observed = scene.observed;
-    let goes_on =
-        |machine: &&&Machine| !rebuild::is_of_the_past(observed.deployment, observed.machines, machine);
+    let goes_on = |machine: &&&Machine| !rebuild::is_of_the_past(observed, machine);
     let machines = observed.machines.iter().filter(goes_on);
     let uids: BTreeSet<&str> = machines
         .filter_map(|machine| machine.metadata.uid.as_deref())

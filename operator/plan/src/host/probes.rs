@@ -11,7 +11,7 @@ use crds::{Host, HostStatus, PlaybookRun};
 use jiff::Timestamp;
 
 use super::result::{Mark, mark, marks};
-use super::{HostObserved, Step, name_of, quarantine};
+use super::{HostObserved, Step, identity, name_of, quarantine};
 use crate::Next;
 use crate::attempts::{ended_at, is_over};
 use crate::naming::short_hash;
@@ -63,9 +63,10 @@ fn slack(interval_seconds: u64) -> i64 {
     i64::try_from(interval_seconds / 5).unwrap_or(i64::MAX)
 }
 
-/// When the Host is to be looked at; never while it is claimed or going.
+/// When the Host is to be looked at; not while it is going, and not while it is claimed and known.
 fn due_at(host: &Host, status: Option<&HostStatus>, interval_seconds: u64) -> Option<Timestamp> {
-    if host.spec.claim_ref.is_some() || host.metadata.deletion_timestamp.is_some() {
+    let asks = host.spec.claim_ref.is_none() || identity::wants_probe(host, status);
+    if !asks || host.metadata.deletion_timestamp.is_some() {
         return None;
     }
     let later =

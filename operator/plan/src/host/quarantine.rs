@@ -51,6 +51,8 @@ pub(super) fn steps(observed: &HostObserved<'_>, status: &HostStatus) -> Vec<Ste
                 machine_uid: Some(claim.uid.clone()),
                 cluster_name: None,
                 role: None,
+                // Whether its cluster was detached is not known.
+                fence: None,
                 since: Time(observed.now),
             },
         };
@@ -91,7 +93,11 @@ pub(super) fn message(host: &Host, status: &HostStatus, quarantine: &Quarantine)
         }
     };
     let Quarantine { message, machine, .. } = quarantine;
-    format!("quarantined since it was Machine {machine}: {message}; {ending}")
+    let fenced = match quarantine.fence.as_ref().is_some_and(|fence| fence.fenced) {
+        true => "; it is back, and what served its cluster there is stopped",
+        false => "",
+    };
+    format!("quarantined since it was Machine {machine}: {message}{fenced}; {ending}")
 }
 
 /// What the last probe found against it, when it has looked at the Host as it is.

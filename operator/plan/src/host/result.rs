@@ -102,10 +102,14 @@ pub(super) fn fold(observed: &HostObserved<'_>, status: &mut HostStatus) {
     status.last_probe_run = Some(name_of(run).to_owned());
     let Some(result) = result else { return };
     status.probed_for_release = mark.release;
+    if !result.unreachable {
+        status.fence = result.fence;
+    }
     if let Some(facts) = &result.facts {
         status.facts = Some(facts.clone());
     }
-    if result.clean == Some(true) {
+    // Being clean while it is claimed says nothing of how it is given back.
+    if result.clean == Some(true) && observed.host.spec.claim_ref.is_none() {
         status.cleaned_epoch = Some(mark.claim_epoch);
     } else if result.clean == Some(false) {
         status.cleaned_epoch = None;

@@ -15,6 +15,8 @@ use crate::inputs::InputsProblem;
 use crate::settles::settles;
 use crate::{Next, Plan};
 
+mod identity;
+
 fn object<K: DeserializeOwned>(text: &str) -> K {
     serde_yaml::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
@@ -67,6 +69,7 @@ impl World {
             interval_seconds: 600,
             hosts: &hosts,
             probes: &probes,
+            runs: &probes,
             problems: &self.problems,
             holder_is_gone: self.gone.contains(name),
         })
@@ -90,6 +93,9 @@ impl World {
             Step::Probe(run) => run,
             Step::Forget(_) => return,
             Step::EndQuarantine(host) => return self.write(host, |host| host.spec.quarantine = None),
+            Step::SetIdentity { host, identity } => {
+                return self.write(host, |host| host.spec.identity = Some(identity.clone()));
+            }
             Step::ReleaseClaim {
                 host,
                 finalizers,

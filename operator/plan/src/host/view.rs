@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::probes::{covers, under_way};
-use super::{HostObserved, name_of, quarantine};
+use super::{HostObserved, identity, name_of, quarantine};
 use crate::claims::Identities;
 
 /// A probe that has not begun by then is held up.
@@ -48,6 +48,10 @@ fn view(observed: &HostObserved<'_>, status: &HostStatus) -> View {
         if observed.holder_is_gone {
             let message = quarantine::stuck(host, &claim.name);
             return make(HostPhase::Claimed, Some(false), "MachineGone", message);
+        }
+        if let Some(message) = identity::another_in(host, status) {
+            let reason = identity::MACHINE_IS_ANOTHER;
+            return make(HostPhase::Claimed, Some(false), reason, message);
         }
         return match refused {
             Some(refused) => {

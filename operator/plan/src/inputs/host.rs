@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use crds::cluster_deployment::EtcdTopology;
 use crds::host::HostKeyPolicy;
-use crds::inputs::{Group, HostInputs};
+use crds::inputs::{Group, HostIdentity, HostInputs};
 use crds::placement::{Taint, plain};
 use crds::step::Role;
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
@@ -129,9 +129,15 @@ fn reach(
         bastion,
         groups: Vec::new(),
         claim_epoch: host.spec.claim_epoch,
-        identity: None,
+        identity: identity(host),
         vars: BTreeMap::new(),
     })
+}
+
+/// Which machine must answer: the one that was claimed. A Host that nobody has claimed may be another machine by now.
+fn identity(host: &Host) -> Option<HostIdentity> {
+    host.spec.claim_ref.as_ref()?;
+    host.spec.identity.clone()
 }
 
 /// The keys that the machine may show. None: the first one is believed.

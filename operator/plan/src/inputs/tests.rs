@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use crds::inputs::{CredentialKind, Group, RunInputs};
+use crds::inputs::{CredentialKind, Group, HostIdentity, RunInputs};
 use crds::names::annotation;
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
 use serde::de::DeserializeOwned;
@@ -404,4 +404,85 @@ fn a_bastion_is_passed_only_with_a_key_that_is_pinned() {
         of(&bastion).unwrap().bastion.unwrap().host_keys,
         ["ssh-ed25519 AAAA"]
     );
+}
+
+fn identity(hosts: &mut BTreeMap<String, Host>, name: &str) -> HostIdentity {
+    let identity = HostIdentity {
+        host_key: "ssh-ed25519 AAAAAAAAAAAAAAAA".into(),
+        machine_id: Some("0123".into()),
+    };
+    hosts.get_mut(name).unwrap().spec.identity = Some(identity.clone());
+    identity
+}
+
+#[test]
+fn a_run_is_told_which_machine_a_claimed_host_is() {
+    let deployment = deployment("", "");
+    let run = run("Join", "prepare, node", "w1", "");
+    let mut expected = None;
+    let model = build_with(&deployment, &run, |hosts| expected = Some(identity(hosts, "w1"))).unwrap();
+    assert_eq!(model.hosts["w1"].identity, expected);
+    let text = serde_json::to_value(&model).unwrap();
+    assert_eq!(
+        text["hosts"]["w1"]["identity"],
+        json!({"hostKey": "ssh-ed25519 AAAAAAAAAAAAAAAA", "machineID": "0123"})
+    );
+    let without = build_in(&deployment, &run).unwrap();
+    assert!(
+        serde_json::to_value(&without).unwrap()["hosts"]["w1"]
+            .get("identity")
+            .is_none()
+    );
+}
+
+#[test]
+fn a_fence_works_on_a_host_that_this_cluster_gave_up_and_on_no_other() {
+    let cluster = deployment("", "");
+    let fence = run("Remove", "fence", "back", ", vars: {fence_claim_epoch: 2}");
+    let check = |deployment: &ClusterDeployment, run: &PlaybookRun, change: &dyn Fn(&mut Host)| {
+        let mut expected = None;
+        let built = build_with(deployment, run, |hosts| {
+            let mut host = host("back", "10.0.0.7");
+            host.spec.claim_ref = None;
+            host.spec.quarantine = Some(object(
+                "{reason: ForceRemoved, message: m, machine: m, since: '2026-01-01T00:00:00Z', fence: {claimEpoch: 2, clusterUID: '0123456789'}}",
+            ));
+            change(&mut host);
+            hosts.insert("back".into(), host);
+            expected = Some(identity(hosts, "back"));
+        });
+        built
+            .map(|model| {
+                (
+                    model.hosts["back"].identity == expected,
+                    model.hosts["back"].claim_epoch,
+                )
+            })
+            .map_err(|problem| problem.reason)
+    };
+    assert_eq!(check(&cluster, &fence, &|_| {}), Ok((true, 2)));
+    let refused = Err("NotToBeFenced");
+    let claimed = |host: &mut Host| {
+        host.spec.claim_ref = Some(object("{kind: Machine, name: m, uid: u}"));
+    };
+    assert_eq!(check(&cluster, &fence, &claimed), refused);
+    assert_eq!(
+        check(&cluster, &fence, &|host| host.spec.claim_epoch = 3),
+        refused
+    );
+    assert_eq!(
+        check(&cluster, &fence, &|host| host.spec.quarantine = None),
+        refused
+    );
+    let other = run("Remove", "fence", "back", ", vars: {fence_claim_epoch: 1}");
+    assert_eq!(check(&cluster, &other, &|_| {}), refused);
+    let beside = run("Remove", "fence, reset", "back", ", vars: {fence_claim_epoch: 2}");
+    assert_eq!(check(&cluster, &beside, &|_| {}), refused);
+    let custom = run("Custom", "fence", "back", ", vars: {fence_claim_epoch: 2}");
+    assert_eq!(check(&cluster, &custom, &|_| {}), refused);
+    let never = deployment("machineRemoval: {fenceReturned: Never}", "");
+    assert_eq!(check(&never, &fence, &|_| {}), refused);
+    let mut another = deployment("", "");
+    another.metadata.uid = Some("another".into());
+    assert_eq!(check(&another, &fence, &|_| {}), refused);
 }

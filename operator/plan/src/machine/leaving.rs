@@ -9,6 +9,7 @@ mod quarantine;
 
 use crds::conditions::{self, Statement};
 use crds::host::Quarantine;
+use crds::inputs::HostIdentity;
 use crds::machine::MachinePhase;
 use crds::names::{condition, finalizer};
 use crds::{Host, MachineStatus};
@@ -181,7 +182,7 @@ fn leave(observed: &Observed<'_>) -> Leaving {
         Parting::Waits(leaving) => return leaving,
         Parting::Over(drained) => drained,
     };
-    let leaving = match cleaning::of(observed, name, force) {
+    let leaving = match cleaning::of(observed, host, force) {
         Cleaning::Waits(message, until) => Leaving {
             next: until.map_or(Next::OnChange, |until| later(observed, until)),
             ..Leaving::waits(WAITS_FOR_RESET, message)
@@ -199,6 +200,12 @@ fn leave(observed: &Observed<'_>) -> Leaving {
 fn later(observed: &Observed<'_>, at: jiff::Timestamp) -> Next {
     let seconds = at.duration_since(observed.now).as_secs().max(0);
     Next::after_seconds(seconds.unsigned_abs() + 1)
+}
+
+/// A machine that may be fenced when it comes back must be that very one.
+fn identity_kept(host: &Host, quarantine: Option<&Quarantine>) -> Option<HostIdentity> {
+    quarantine?.fence.as_ref()?;
+    host.spec.identity.clone()
 }
 
 fn release(host: &Host, quarantine: Option<Quarantine>) -> Leaving {
@@ -220,6 +227,7 @@ fn release(host: &Host, quarantine: Option<Quarantine>) -> Leaving {
                     .into_iter()
                     .filter(|there| there != finalizer::HOST)
                     .collect(),
+                identity: identity_kept(host, quarantine.as_ref()),
                 quarantine,
             },
             Step::RemoveFinalizer,

@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{Hold, Observed, member, name_of, remediation};
 use crate::attempts::Turn;
+use crate::host::identity::{self, MACHINE_IS_ANOTHER};
 use crate::sentence::cut;
 
 pub(super) use node::FRESH;
@@ -35,6 +36,7 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
     let ready = ready(
         observed,
         &claimed,
+        host.and_then(identity::another),
         &provisioned,
         (has_node && done).then_some(&node_ready),
     );
@@ -93,6 +95,7 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
 fn ready(
     observed: &Observed<'_>,
     claimed: &Statement,
+    another: Option<String>,
     provisioned: &Statement,
     node_ready: Option<&Statement>,
 ) -> Statement {
@@ -104,7 +107,8 @@ fn ready(
             statement.message.clone(),
         )
     };
-    let mut before = [Some(claimed), Some(provisioned), node_ready]
+    let another = another.map(|message| Statement::new(condition::READY, false, MACHINE_IS_ANOTHER, message));
+    let mut before = [Some(claimed), another.as_ref(), Some(provisioned), node_ready]
         .into_iter()
         .flatten();
     match before.find(|statement| statement.status != Some(true)) {

@@ -77,6 +77,7 @@ fn a_claim_raises_the_epoch_and_holds_the_host_until_it_is_given_back() {
         claim,
         epoch,
         finalizers,
+        ..
     } = &plan.steps[0]
     else {
         panic!("{:?}", plan.steps)

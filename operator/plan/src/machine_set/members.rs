@@ -9,6 +9,7 @@ use crds::{Machine, MachineSet};
 
 use super::{Observed, Step, is_live, ordinal_of};
 use crate::claims;
+use crate::cluster_deployment::former;
 
 /// The Machines of a set.
 pub(super) struct Members<'a> {
@@ -31,7 +32,9 @@ impl<'a> Members<'a> {
             match controller_of(machine) {
                 Some(owner) if Some(owner) == set.metadata.uid.as_deref() => own.push(machine),
                 _ if manual && is_labelled(machine, set) => own.push(machine),
-                None if is_labelled(machine, set) && is_live(machine) => offered.push(machine),
+                None if is_labelled(machine, set) && is_live(machine) && !is_former(observed, machine) => {
+                    offered.push(machine);
+                }
                 _ => {}
             }
         }
@@ -48,6 +51,12 @@ impl<'a> Members<'a> {
         let own = self.own.iter().copied();
         own.filter(|machine| is_live(machine)).collect()
     }
+}
+
+/// Whether it was made for a former cluster of the same name: it is nobody's, and not this set's either.
+fn is_former(observed: &Observed<'_>, machine: &Machine) -> bool {
+    let deployment = observed.deployment;
+    deployment.is_some_and(|deployment| former::is_former(machine, deployment, &[observed.set]))
 }
 
 fn controller_of(machine: &Machine) -> Option<&str> {

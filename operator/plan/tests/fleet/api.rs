@@ -96,6 +96,17 @@ impl Namespace {
                 self.deployment(cluster).metadata.finalizers =
                     Some(vec![finalizer::CLUSTER_DEPLOYMENT.into()]);
             }
+            Step::MarkFenced(host) => {
+                if let Some(live) = self.unchanged(&host) {
+                    let fence = live
+                        .spec
+                        .quarantine
+                        .as_mut()
+                        .and_then(|there| there.fence.as_mut());
+                    fence.unwrap().fenced = true;
+                    changed(&mut live.metadata);
+                }
+            }
             Step::MakePki => drop(self.keys.insert(cluster.into())),
             Step::MakeKubeconfig { .. } => drop(self.keys.insert(format!("{cluster}-kubeconfig"))),
             Step::ApplyCluster(mut object) => {
@@ -201,9 +212,11 @@ impl Namespace {
                 host,
                 claim,
                 epoch,
+                identity,
                 finalizers,
             } => {
                 if let Some(live) = self.unchanged(&host) {
+                    live.spec.identity = identity;
                     live.spec.claim_ref = Some(claim);
                     live.spec.claim_epoch = epoch;
                     live.metadata.finalizers = Some(finalizers);
@@ -239,10 +252,12 @@ impl Namespace {
                 host,
                 finalizers,
                 quarantine,
+                identity,
             } => {
                 self.check_release(&cluster, &host, quarantine.is_some());
                 if let Some(live) = self.unchanged(&host) {
                     live.spec.claim_ref = None;
+                    live.spec.identity = identity;
                     if quarantine.is_some() {
                         live.spec.quarantine = quarantine;
                     }
@@ -288,6 +303,13 @@ impl Namespace {
             host::Step::EndQuarantine(host) => {
                 if let Some(live) = self.unchanged(&host) {
                     live.spec.quarantine = None;
+                    live.spec.identity = None;
+                    changed(&mut live.metadata);
+                }
+            }
+            host::Step::SetIdentity { host, identity } => {
+                if let Some(live) = self.unchanged(&host) {
+                    live.spec.identity = Some(identity);
                     changed(&mut live.metadata);
                 }
             }
@@ -298,6 +320,7 @@ impl Namespace {
             } => {
                 if let Some(live) = self.unchanged(&host) {
                     live.spec.claim_ref = None;
+                    live.spec.identity = None;
                     live.spec.quarantine = Some(quarantine);
                     live.metadata.finalizers = Some(finalizers);
                     changed(&mut live.metadata);

@@ -44,6 +44,8 @@ pub struct Namespace {
     pub runs: Vec<PlaybookRun>,
     pub clusters: Vec<Cluster>,
     pub keys: BTreeSet<String>,
+    /// Clusters for which a person gives the next approval that they ask for.
+    approving: BTreeSet<String>,
     pub metal: BTreeMap<String, Metal>,
     pub towns: BTreeMap<String, Town>,
     /// What becomes of runs, in the order in which they end; when they are used up, all is well.
@@ -75,6 +77,7 @@ impl Namespace {
             now: "2026-01-01T00:00:00Z".parse().unwrap(),
             made: 0,
             deployments: Vec::new(),
+            approving: BTreeSet::new(),
             sets: Vec::new(),
             machines: Vec::new(),
             hosts: (1..=hosts).map(host).collect(),
@@ -144,6 +147,10 @@ impl Namespace {
 
     /// Gives a verb that is meant for the ClusterDeployment as it is now.
     pub fn tell(&mut self, name: &str, verb: &str) {
+        if verb == annotation::APPROVE {
+            self.approving.insert(name.to_owned());
+            return;
+        }
         let deployment = self.deployment(name);
         let generation = deployment.metadata.generation.unwrap_or_default().to_string();
         let annotations = deployment.metadata.annotations.get_or_insert_default();
@@ -154,6 +161,30 @@ impl Namespace {
             _ => generation,
         };
         annotations.insert(verb.into(), value);
+    }
+
+    /// A person gives the approval that a cluster asks for, once.
+    fn approve(&mut self) {
+        for name in self.approving.clone() {
+            let Some(deployment) = self
+                .deployments
+                .iter_mut()
+                .find(|there| there.metadata.name.as_ref() == Some(&name))
+            else {
+                continue;
+            };
+            let status = deployment.status.clone().unwrap_or_default();
+            let messages = status.conditions.iter().map(|there| there.message.clone());
+            let values = messages.chain(status.message.clone()).filter_map(|text| {
+                let (_, value) = text.rsplit_once("clusterwright.dev/approve=")?;
+                value.split_whitespace().next().map(str::to_owned)
+            });
+            if let Some(value) = values.into_iter().next() {
+                let annotations = deployment.metadata.annotations.get_or_insert_default();
+                annotations.insert(annotation::APPROVE.into(), value);
+                self.approving.remove(&name);
+            }
+        }
     }
 
     /// Everything heals, nothing is cut, and a person answers what is asked; runs do not fail any more.
@@ -228,6 +259,7 @@ impl Namespace {
         self.executors();
         self.kubelets();
         let acted = self.see_clusters();
+        self.approve();
         self.plan_hosts();
         let writes = self.writes();
         for write in &writes {
@@ -409,6 +441,7 @@ impl Namespace {
                 interval_seconds: 600,
                 hosts: &hosts,
                 probes: &probes,
+                runs: &[],
                 problems: &BTreeMap::new(),
                 holder_is_gone: false,
             });

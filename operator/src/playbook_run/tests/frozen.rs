@@ -160,3 +160,25 @@ async fn a_paused_run_freezes_and_starts_nothing_until_the_pause_ends() {
     until_rest(&api, 10).await;
     assert_eq!(phase(&api), Some(RunPhase::Succeeded));
 }
+
+#[tokio::test]
+async fn a_run_waits_for_authorities_that_are_gone_and_makes_no_others() {
+    const PKI: &str = "secrets/fleet/a-pki";
+    let api = world();
+    let kept = api.get(PKI).unwrap();
+    api.remove(PKI);
+    until_rest(&api, 3).await;
+    assert_eq!(
+        (phase(&api), reason(&api).as_str()),
+        (Some(RunPhase::Pending), "PKIMissing")
+    );
+    assert_eq!((api.get(PKI), api.get(MODEL), api.get(JOB)), (None, None, None));
+    let message = api.get(RUN).unwrap()["status"]["message"].to_string();
+    assert!(
+        message.contains("kubectl --namespace fleet create secret generic a-pki"),
+        "{message}"
+    );
+    api.put("secrets", &kept.to_string());
+    until_rest(&api, 10).await;
+    assert_eq!(phase(&api), Some(RunPhase::Succeeded));
+}

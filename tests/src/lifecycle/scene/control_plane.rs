@@ -136,7 +136,10 @@ pub async fn shrink(stage: &mut Stage<'_>) -> Result<Seen> {
         .filter(|machine| machine.metadata.deletion_timestamp.is_some());
     ensure!(leave.count() == 0, "a control plane leaves without an approval");
     let began = Instant::now();
-    stage.tell(annotation::APPROVE).await?;
+    let asked = said.rsplit_once(&format!("{}=", annotation::APPROVE));
+    let value = asked.and_then(|(_, value)| value.split_whitespace().next());
+    let value = value.with_context(|| format!("no command to approve it: {said}"))?;
+    stage.say(annotation::APPROVE, value).await?;
     stage.ready(1 + stage.workers_wished()).await?;
     left(stage, 1).await?;
     let took = began.elapsed();

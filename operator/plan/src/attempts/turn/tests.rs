@@ -331,3 +331,16 @@ proptest! {
         prop_assert!(all.len() <= 10 * limit, "{all:?}");
     }
 }
+
+#[test]
+fn a_fault_that_waits_for_other_machines_uses_up_no_attempt_of_the_one_that_joins() {
+    let waits = |count: usize| vec![("LoadBalancerPeersUnaware", 2); count];
+    for count in [1, 3, 9] {
+        assert!(due(&waits(count)).is_some(), "{count}");
+    }
+    let mixed = [waits(5), vec![("TaskFailed", 2); 2]].concat();
+    assert!(due(&mixed).is_some(), "two of three were its own");
+    let own = [waits(5), vec![("TaskFailed", 2); 3]].concat();
+    assert_eq!(due(&own), None);
+    assert_eq!(due(&waits(40)), Some(600), "the later the longer between");
+}

@@ -1,22 +1,20 @@
 //! Loss: etcd without a majority of their members' machines. Nothing is done until a person approves; then one machine that
 //! still answers carries on alone, from its own data, and the others are made anew.
 
-mod approval;
 mod asking;
 mod recovery;
 
 use crds::conditions;
-use crds::names::{annotation, condition};
+use crds::names::condition;
 use jiff::{SignedDuration, Timestamp};
 
 use super::Found;
-use crate::attempts;
+use crate::approval::{self, What};
 use crate::cluster_deployment::deletion::until;
 use crate::cluster_deployment::part::component;
 use crate::cluster_deployment::scene::{Member, Scene};
 use crate::departure::{self, Council};
 use crate::sentence::count;
-use approval::{given, offered};
 
 /// Reason of `EtcdReady` while a person's word is waited for.
 pub(in crate::cluster_deployment) const LOST: &str = "QuorumLost";
@@ -73,20 +71,12 @@ pub(super) fn of(scene: &Scene<'_>, council: &Council<'_>) -> Found {
         (found.steps, found.next) = (asked.steps, asked.next);
         return found;
     };
-    let offered = offered(scene);
-    let given = given(scene);
-    if let Some(value) = offered
-        .as_ref()
-        .filter(|offered| given.as_ref() == Some(*offered))
-    {
+    let value = approval_of(scene, &survivor, &members, since);
+    if approval::is_given(&scene.deployment.metadata, &value) {
         let message = format!("etcd goes on with {} alone, from its own data", survivor.title());
-        let run = recovery::recover(scene, survivor, value, 0, None);
+        let run = recovery::recover(scene, survivor, &value, 0, None);
         return Found::says(role, "RecoversEtcd", message, true).and(run);
     }
-    let value = offered.unwrap_or_else(|| {
-        let annotations = scene.deployment.metadata.annotations.as_ref();
-        attempts::next_value(annotations, annotation::APPROVE, scene.generation())
-    });
     let message = format!(
         "{lost}; nothing is done before you decide: bring a machine back, or let etcd go on with {} alone, from its own data (what only the others had is lost; the others are made anew): {}",
         survivor.title(),
@@ -95,6 +85,15 @@ pub(super) fn of(scene: &Scene<'_>, council: &Council<'_>) -> Found {
     let mut found = Found::says(role, LOST, message, true);
     (found.steps, found.next) = (asked.steps, asked.next);
     found
+}
+
+/// The approval of this loss: who goes on alone, and which machines' data is given up.
+fn approval_of(scene: &Scene<'_>, survivor: &Member<'_>, members: &[Member<'_>], since: Timestamp) -> String {
+    let since = since.to_string();
+    let mut uids: Vec<&str> = members.iter().map(Member::uid).collect();
+    uids.sort_unstable();
+    let acts: Vec<&str> = [since.as_str(), survivor.uid()].into_iter().chain(uids).collect();
+    approval::value(What::QuorumLoss, &scene.deployment.metadata, &acts)
 }
 
 /// Since when the API, or etcd behind it, has not answered.

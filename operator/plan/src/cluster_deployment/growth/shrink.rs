@@ -1,10 +1,9 @@
 //! Shrink: going down to one etcd member leaves none to lose, and waits for a person's word.
 
-use crds::names::{annotation, control_plane_set, etcd_set};
+use crds::names::{control_plane_set, etcd_set};
 use crds::step::Role;
 
-use crate::attempts;
-use crate::cluster_deployment::repair::is_for_repairs;
+use crate::approval::{self, What};
 use crate::cluster_deployment::scene::Scene;
 
 /// A count that is kept although fewer are wanted.
@@ -32,18 +31,13 @@ pub(in crate::cluster_deployment) fn held(scene: &Scene<'_>, role: Role) -> Opti
     };
     let replicas = scene.set(&set)?.spec.replicas;
     let metadata = &scene.deployment.metadata;
-    let word = metadata
-        .annotations
-        .as_ref()
-        .and_then(|all| all.get(annotation::APPROVE));
-    let approved = attempts::names_generation(metadata, annotation::APPROVE)
-        && !word.is_some_and(|word| is_for_repairs(word));
-    if wanted != 1 || replicas <= 1 || approved {
+    let value = approval::value(What::Shrink, metadata, &[field, "1"]);
+    if wanted != 1 || replicas <= 1 || approval::is_given(metadata, &value) {
         return None;
     }
     let message = format!(
         "{field} is 1: with one member, etcd and the cluster are lost with that machine; {replicas} stay until you say so: {}",
-        scene.approve(&scene.generation().to_string())
+        scene.approve(&value)
     );
     Some(Held { replicas, message })
 }

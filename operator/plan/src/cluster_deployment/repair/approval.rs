@@ -1,43 +1,33 @@
-//! Approval: a person's word that machines are repaired although more are sick than `maxUnhealthy` allows. It is bound to
-//! this very time: the value asked for is one that the object does not carry yet, and it stands in the status.
+//! Approval that machines are repaired although more are unhealthy than `maxUnhealthy` allows. It is bound to this very
+//! time: the value asked for is one that the object does not carry yet, and it stands in the status.
 
-use crds::names::annotation;
-
+use crate::approval::{self, What};
 use crate::cluster_deployment::scene::Scene;
 
-/// What every such value has after its generation, so that it is no word for anything else.
-const WORD: &str = "repair";
+/// Times in one generation.
+const TIMES: usize = 64;
 
-/// The word that is asked for, and whether it was given.
+/// The approval that is asked for, and whether it was given.
 pub(super) struct Approval {
-    /// `7.repair`, or `7.repair2` for a second time.
+    /// `repair.<digest12>`.
     pub value: String,
     pub given: bool,
 }
 
 impl Approval {
     pub fn of(scene: &Scene<'_>) -> Self {
+        let metadata = &scene.deployment.metadata;
         let status = scene.deployment.status.as_ref();
         let offered = status.and_then(|status| status.repair_approval.clone());
-        let annotations = scene.deployment.metadata.annotations.as_ref();
-        let there = annotations.and_then(|all| all.get(annotation::APPROVE));
-        let given = offered.is_some() && offered.as_ref() == there;
-        let current = format!("{}.{WORD}", scene.generation());
+        let is_given = |value: &String| approval::is_given(metadata, value);
+        let given = offered.as_ref().is_some_and(is_given);
+        let of_now = || (1..=TIMES).map(|time| approval::value(What::Repair, metadata, &[&time.to_string()]));
         // Once given it holds until fewer are sick; until then it is asked for the spec that there is.
-        let stands = offered.filter(|offered| given || offered.starts_with(&current));
-        let next = || match there.and_then(|there| there.strip_prefix(&current)) {
-            None => current.clone(),
-            Some(number) => format!("{current}{}", number.parse::<u32>().unwrap_or(1) + 1),
-        };
+        let stands = offered.filter(|offered| given || of_now().any(|value| value == *offered));
+        let next = || of_now().find(|value| !is_given(value)).unwrap_or_default();
         Self {
             value: stands.unwrap_or_else(next),
             given,
         }
     }
-}
-
-/// Whether a value of `approve` is meant for repairs, and for nothing else.
-pub(in crate::cluster_deployment) fn is_for_repairs(value: &str) -> bool {
-    let (_, word) = value.split_once('.').unwrap_or_default();
-    word.starts_with(WORD)
 }

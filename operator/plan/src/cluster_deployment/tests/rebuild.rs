@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crds::cluster_deployment::RecoveryStrategy;
 use crds::conditions;
 use crds::host::QuarantineReason;
-use crds::names::condition;
+use crds::names::{annotation, condition};
 use crds::step::Intent;
 
 use super::ready;
@@ -125,4 +125,41 @@ fn a_lost_cluster_is_installed_anew_on_other_machines_with_its_keys() {
     }
     let resets = world.runs.iter().filter(|run| run.spec.intent == Intent::Reset);
     assert_eq!(resets.count(), 0, "nobody tries to reach what is dead");
+}
+
+#[test]
+fn a_word_on_one_machine_begins_no_rebuild() {
+    for strategy in [RecoveryStrategy::None, RecoveryStrategy::Rebuild] {
+        let mut world = World::new(SPEC, 4);
+        world.deployment.spec.recovery.strategy = strategy;
+        world.settle();
+        let uids = |world: &World| -> Vec<_> {
+            let machines = world.machines.iter();
+            machines.map(|machine| machine.metadata.uid.clone()).collect()
+        };
+        let before = uids(&world);
+        let now = world.time().0.to_string();
+        let annotations = world.machines[1].metadata.annotations.get_or_insert_default();
+        annotations.insert(annotation::LOST_SINCE.into(), now);
+        annotations.insert(annotation::FORCE_REMOVE.into(), "1".into());
+        world.run_for(20);
+        assert_eq!(uids(&world), before, "{strategy:?}");
+        assert_eq!(ready(&world).0, "True");
+        let status = world.deployment.status.unwrap();
+        assert!(conditions::find(&status.conditions, condition::REBUILDING).is_none());
+    }
+}
+
+#[test]
+fn machines_that_are_marked_as_lost_are_kept_where_no_rebuild_is_wanted() {
+    let mut world = dead(RecoveryStrategy::None, &["h1", "h2"]);
+    let now = world.time().0.to_string();
+    for machine in &mut world.machines {
+        let annotations = machine.metadata.annotations.get_or_insert_default();
+        annotations.insert(annotation::LOST_SINCE.into(), now.clone());
+        annotations.insert(annotation::FORCE_REMOVE.into(), "1".into());
+    }
+    world.run_for(20);
+    assert_eq!(of_cluster(&world), ["h1".to_owned(), "h2".to_owned()].into());
+    assert_eq!(ready(&world).1, "AllMachinesLost");
 }

@@ -1,13 +1,13 @@
 //! The cleaning of a machine that leaves: a Reset run, again and again until it is clean, or until that is given up.
 
-use crds::PlaybookRun;
 use crds::cluster_deployment::DeletionPolicy;
 use crds::host::{Quarantine, QuarantineReason};
 use crds::step::{Intent, Step as RunStep};
+use crds::{Host, PlaybookRun};
 use jiff::Timestamp;
 
 use super::force::{self, Force};
-use super::{Observed, quarantine, status};
+use super::{Observed, name_of, quarantine, status};
 use crate::attempts::{self, Failure, Outcome};
 use crate::provisioning;
 
@@ -19,7 +19,8 @@ pub(super) enum Cleaning {
     Waits(String, Option<Timestamp>),
 }
 
-pub(super) fn of(observed: &Observed<'_>, host: &str, force: Option<Force>) -> Cleaning {
+pub(super) fn of(observed: &Observed<'_>, held: &Host, force: Option<Force>) -> Cleaning {
+    let host = name_of(held);
     let by_set = quarantine::by_set(observed);
     let deployment = observed.deployment;
     let detach = deployment.is_none_or(|deployment| {
@@ -32,7 +33,8 @@ pub(super) fn of(observed: &Observed<'_>, host: &str, force: Option<Force>) -> C
     }
     if let Some(force) = force {
         let forced = || quarantine::of(observed, QuarantineReason::ForceRemoved, force.why());
-        return Cleaning::Over(Some(by_set.unwrap_or_else(forced)));
+        let quarantine = by_set.unwrap_or_else(forced);
+        return Cleaning::Over(Some(quarantine::given_up(observed, held, quarantine)));
     }
     let most = deployment.map_or(1, provisioning::most_attempts);
     let failures: Vec<Failure> = failures(observed, host);
@@ -46,7 +48,7 @@ pub(super) fn of(observed: &Observed<'_>, host: &str, force: Option<Force>) -> C
             last.message
         );
         let failed = quarantine::of(observed, QuarantineReason::CleaningFailed, message);
-        return Cleaning::Over(Some(failed));
+        return Cleaning::Over(Some(quarantine::given_up(observed, held, failed)));
     }
     Cleaning::Waits(waits_for_reset(observed, host), force::until(observed, host))
 }

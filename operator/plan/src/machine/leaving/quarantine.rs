@@ -1,6 +1,7 @@
 //! Quarantine: why a Host that is given back is not to be claimed again.
 
-use crds::host::{Quarantine, QuarantineReason};
+use crds::Host;
+use crds::host::{Quarantine, QuarantineFence, QuarantineReason};
 use crds::names::annotation;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
@@ -42,6 +43,22 @@ pub(super) fn of(observed: &Observed<'_>, reason: QuarantineReason, message: Str
         machine_uid: metadata.uid.clone().filter(|_| !is_lost),
         cluster_name: Some(observed.machine.spec.cluster_name.clone()),
         role: Some(observed.machine.spec.role),
+        fence: None,
         since: Time(observed.now),
+    }
+}
+
+/// The same, of a machine that was given up without being cleaned: it is fenced when it comes back.
+pub(super) fn given_up(observed: &Observed<'_>, host: &Host, quarantine: Quarantine) -> Quarantine {
+    let cluster = observed
+        .deployment
+        .and_then(|deployment| deployment.metadata.uid.clone());
+    Quarantine {
+        fence: cluster.map(|cluster_uid| QuarantineFence {
+            claim_epoch: host.spec.claim_epoch,
+            cluster_uid,
+            fenced: false,
+        }),
+        ..quarantine
     }
 }

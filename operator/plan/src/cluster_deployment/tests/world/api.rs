@@ -93,6 +93,17 @@ impl World {
                 self.deployment.metadata.finalizers =
                     Some(vec![crds::names::finalizer::CLUSTER_DEPLOYMENT.into()]);
             }
+            Step::MarkFenced(host) => {
+                if let Some(live) = self.unchanged(&host) {
+                    let fence = live
+                        .spec
+                        .quarantine
+                        .as_mut()
+                        .and_then(|there| there.fence.as_mut());
+                    fence.unwrap().fenced = true;
+                    written(&mut live.metadata);
+                }
+            }
             Step::MakePki => self.pki = true,
             Step::MakeKubeconfig { .. } => {
                 assert!(self.pki, "a kubeconfig needs keys");
@@ -209,9 +220,11 @@ impl World {
                 host,
                 claim,
                 epoch,
+                identity,
                 finalizers,
             } => {
                 if let Some(live) = self.unchanged(&host) {
+                    live.spec.identity = identity;
                     live.spec.claim_ref = Some(claim);
                     live.spec.claim_epoch = epoch;
                     live.metadata.finalizers = Some(finalizers);
@@ -239,10 +252,12 @@ impl World {
                 host,
                 finalizers,
                 quarantine,
+                identity,
             } => {
                 self.check_release(&host, quarantine.as_ref());
                 if let Some(live) = self.unchanged(&host) {
                     live.spec.claim_ref = None;
+                    live.spec.identity = identity;
                     if quarantine.is_some() {
                         live.spec.quarantine = quarantine;
                     }

@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 
 use super::api::written;
 use super::{Fate, World};
-use crate::attempts;
+use crate::{attempts, cluster_deployment};
 
 impl World {
     /// Time passes, runs that hold the lock begin and end, probes answer, and spare Hosts are found clean.
@@ -68,7 +68,8 @@ impl World {
     pub(super) fn begin(&mut self, index: usize, token: i64) {
         let run = &self.runs[index];
         let name = run.metadata.name.clone().unwrap();
-        if run.spec.hosts.iter().any(|host| self.role_of(host).is_none()) {
+        let fences = cluster_deployment::fencing::is_fence(run);
+        if !fences && run.spec.hosts.iter().any(|host| self.role_of(host).is_none()) {
             return self.end(index, RunPhase::Failed, "HostNotInCluster", 0);
         }
         self.check_reset(run);

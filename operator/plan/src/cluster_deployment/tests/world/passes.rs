@@ -123,11 +123,13 @@ impl World {
         let drain = self.drain_of(machine);
         let nodes = self.nodes_seen();
         let machines: Vec<&Machine> = cache.machines.iter().collect();
+        let sets: Vec<&MachineSet> = cache.sets.iter().collect();
+        let former = cluster_deployment::former::is_former(machine, &cache.deployment, &sets);
         let decide = |machine: &Machine, hosts: &World, runs: &World| {
             plan(&Observed {
                 now: self.now,
                 machine,
-                deployment: (!cache.gone).then_some(&cache.deployment),
+                deployment: (!cache.gone && !former).then_some(&cache.deployment),
                 machines: &machines,
                 hosts: &hosts.hosts.iter().collect::<Vec<_>>(),
                 runs: &runs.runs.iter().collect::<Vec<_>>(),

@@ -1,0 +1,63 @@
+//! The cluster's certificate authorities and keys: made once, before any machine can have got them, and never again.
+//! A second authority would cut off every machine that trusts the first one.
+
+use crds::ClusterDeployment;
+use crds::names::{condition, pki_secret};
+use crds::{Machine, conditions};
+
+use super::rebuild;
+use super::scene::Scene;
+
+/// Reason of what waits for them.
+pub const PKI_MISSING: &str = "PKIMissing";
+
+/// Keys of the Secret.
+const KEYS: &str = "ca.crt, ca.key, front-proxy-ca.crt, front-proxy-ca.key, etcd-ca.crt, etcd-ca.key, sa.key, sa.pub, encryption.key";
+
+/// Whether they are gone and may not be made anew.
+pub(super) fn is_missing(scene: &Scene<'_>) -> bool {
+    !scene.observed.pki && may_be_trusted(scene)
+}
+
+/// Whether some machine may trust them already, for all that the objects say: one of them is enough, since a status may
+/// have been lost.
+fn may_be_trusted(scene: &Scene<'_>) -> bool {
+    let status = scene.deployment.status.as_ref();
+    // The lock, whose last token is read back from the machines themselves where it was lost, is given to every run.
+    let had_runs = status.is_some_and(|status| status.last_token.is_some_and(|token| token > 0));
+    let mut members = scene.live.iter().chain(&scene.leaving);
+    scene.installed.is_some()
+        || had_runs
+        || rebuild::anew_since(scene.observed).is_some()
+        || members.any(|member| member.host.is_some() && may_be_provisioned(member.machine))
+}
+
+/// Whether the Machine became part of the cluster; one without a status may have lost it.
+fn may_be_provisioned(machine: &Machine) -> bool {
+    machine.status.as_ref().is_none_or(|status| {
+        status.provisioned_at.is_some() || conditions::is_true(&status.conditions, condition::PROVISIONED)
+    })
+}
+
+/// What is missing, and how it is brought back.
+pub fn missing(deployment: &ClusterDeployment) -> String {
+    let metadata = &deployment.metadata;
+    let name = metadata.name.as_deref().unwrap_or_default();
+    let namespace = metadata.namespace.as_deref().unwrap_or_default();
+    let secret = pki_secret(name);
+    let installed = deployment
+        .status
+        .as_ref()
+        .is_some_and(|status| status.installed_at.is_some());
+    let otherwise = match installed {
+        true => {
+            "without a backup the cluster goes on running, but nothing can be changed in it: move to a new one"
+        }
+        false => {
+            "if it was never installed and there is no backup, delete the ClusterDeployment and make it again"
+        }
+    };
+    format!(
+        "Secret {secret} with the cluster's certificate authorities and keys is gone. It is never made anew once machines may trust it: restore it from a backup (keys {KEYS}): kubectl --namespace {namespace} create secret generic {secret} --from-file=DIRECTORY; {otherwise}"
+    )
+}

@@ -1,0 +1,55 @@
+//! A ClusterDeployment made anew under an old name is another cluster.
+
+use crds::conditions;
+use crds::names::condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::world::World;
+
+const SPEC: &str = "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}]";
+
+#[test]
+fn machines_of_a_former_cluster_of_the_same_name_are_reported_and_not_taken_over() {
+    let mut world = World::new(SPEC, 4);
+    world.settle();
+    let of_old: Vec<_> = world.machines.clone();
+    // Finalizers were taken off by hand: the sets are gone with their owner, and the Machines are still there.
+    world.sets.clear();
+    world.runs.clear();
+    world.cluster = None;
+    world.lose_status();
+    world.deployment.metadata.uid = Some("cd-uid-2".into());
+    world.deployment.metadata.creation_timestamp =
+        Some(Time(world.time().0 + jiff::SignedDuration::from_secs(1)));
+    world.settle();
+    for machine in &of_old {
+        let now = world
+            .machines
+            .iter()
+            .find(|now| now.metadata.uid == machine.metadata.uid)
+            .unwrap();
+        assert_eq!(now.metadata.deletion_timestamp, None);
+        assert_eq!(now.metadata.owner_references, machine.metadata.owner_references);
+    }
+    assert_eq!(world.machines.len(), 4);
+    assert!(
+        world
+            .runs
+            .iter()
+            .all(|run| run.spec.hosts.iter().all(|host| host != "h1" && host != "h2"))
+    );
+    let status = world.deployment.status.clone().unwrap();
+    let told = conditions::find(&status.conditions, condition::FORMER_MACHINES).unwrap();
+    assert!(
+        told.message
+            .starts_with("2 Machines of a former ClusterDeployment a"),
+        "{}",
+        told.message
+    );
+    assert!(
+        told.message
+            .contains("kubectl delete --namespace fleet machines.clusterwright.dev a-"),
+        "{}",
+        told.message
+    );
+}
