@@ -3,6 +3,7 @@
 //! An attempt that came further than all before it does not count, and the delay is short again. One that could not even
 //! get into the machine has done nothing there: it is tried for as long as it takes, the later the longer between.
 
+use crate::moment::after;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Failure, Outcome, Tried};
@@ -140,7 +141,9 @@ pub fn turn(tried: &[Tried], policy: &Policy, now: Timestamp) -> Turn {
         };
     }
     let cause = cause.unwrap_or_else(Failure::canceled);
-    let at = last.ended.map_or(now, |ended| ended + delay(&cause, in_vain));
+    let at = last
+        .ended
+        .map_or(now, |ended| after(ended, delay(&cause, in_vain)));
     if at <= now {
         return again(None);
     }
