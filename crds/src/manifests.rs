@@ -1,5 +1,9 @@
 //! The CustomResourceDefinitions, as they are installed.
 
+mod decodable;
+
+pub use decodable::DATE_TIME;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
@@ -7,7 +11,7 @@ use crate::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun, 
 
 /// Every CustomResourceDefinition of the group.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    vec![
+    let mut definitions = vec![
         Host::crd(),
         ClusterDeployment::crd(),
         MachineSet::crd(),
@@ -15,5 +19,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         Cluster::crd(),
         PlaybookRun::crd(),
         RemediationPolicy::crd(),
-    ]
+    ];
+    definitions.iter_mut().for_each(decodable::narrow);
+    definitions
 }

@@ -11,6 +11,8 @@ use crate::step::{Intent, Step};
 mod status;
 pub(crate) mod vars;
 
+pub use vars::read_object;
+
 pub use status::{
     EtcdSeen, Fence, FrozenInputs, HostFailure, HostResult, PlaybookRunStatus, Progress, RunOutcome,
     RunPhase, StepPhase, StepStatus,

@@ -19,6 +19,7 @@ pub mod job;
 pub mod leader;
 pub mod machine;
 pub mod machine_set;
+pub mod moment;
 pub mod naming;
 pub mod news;
 pub mod playbook_run;
@@ -29,3 +30,4 @@ pub mod sentence;
 #[cfg(test)]
 pub mod settles;
 pub mod share;
+pub mod undecodable;
