@@ -1,5 +1,9 @@
 //! The CustomResourceDefinitions, as they are installed.
 
+mod decodable;
+
+pub use decodable::DATE_TIME;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
@@ -28,5 +32,6 @@ pub fn all() -> Vec<CustomResourceDefinition> {
             meanings::explain(schema, &meanings);
         }
     }
+    definitions.iter_mut().for_each(decodable::narrow);
     definitions
 }

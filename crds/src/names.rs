@@ -62,6 +62,8 @@ pub mod annotation {
     pub const LEAVES: &str = "clusterwright.dev/leaves";
     /// On runs of a controller: how often the same was tried before; 0 for the first.
     pub const ATTEMPT: &str = "clusterwright.dev/attempt";
+    /// On runs that tell API servers of etcd's members: the moment of the last change of them that they know of.
+    pub const ETCD_CHANGE: &str = "clusterwright.dev/etcd-change";
     /// On runs of a controller: the ClusterDeployment's generation that it was made from.
     pub const GENERATION: &str = "clusterwright.dev/generation";
     /// On runs of a controller: a digest of what the ClusterDeployment wanted of its machines; a pause does not change it.
@@ -115,6 +117,8 @@ pub mod condition {
     pub const PAUSED: &str = "Paused";
     /// The cluster's lock can be given out; only there, and `False`, while its last token is not known.
     pub const LOCK_OPEN: &str = "LockOpen";
+    /// An object that the cluster is decided by cannot be decoded: nothing is done until it can; only there while that is so.
+    pub const ON_HOLD: &str = "OnHold";
     /// It is being deleted.
     pub const DELETING: &str = "Deleting";
     /// SSH, or the API, answers.

@@ -12,6 +12,8 @@ mod status;
 mod steps;
 pub(crate) mod vars;
 
+pub use vars::read_object;
+
 pub use status::{
     EtcdSeen, Fence, FrozenInputs, HostFailure, HostResult, PlaybookRunStatus, Progress, RunOutcome,
     RunPhase, StepPhase, StepStatus,

@@ -1,28 +1,33 @@
 //! What is watched in the metadata cluster: one watch for each kind, whose store every controller reads and whose
 //! changes every controller may follow.
 
+mod follow;
+
 use std::fmt::Debug;
-use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crds::names::label;
 use crds::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun, RemediationPolicy};
+use futures::Stream;
 use futures::channel::mpsc::{UnboundedSender, unbounded};
-use futures::{Stream, StreamExt};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher::{Config, Event};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Resource, ResourceExt};
+use plan::undecodable::Undecodable;
 use serde::de::DeserializeOwned;
 use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 
 use crate::context::Context;
-use crate::error::chain;
+use crate::decoding::Decoded;
+use crate::undecodable::Register;
+use follow::{Follower, tell};
 
 /// What a kind must be to be watched.
 pub trait Kind:
@@ -66,21 +71,25 @@ pub struct Cache {
     pub jobs: Watched<Job>,
     /// Pods of runs.
     pub pods: Watched<Pod>,
+    /// What is watched and cannot be decoded.
+    pub undecodable: Arc<Register>,
     listed: OnceCell<()>,
 }
 
 impl Cache {
     pub(crate) fn new() -> Self {
+        let undecodable = Arc::<Register>::default();
         Self {
-            clusters: Watched::new(),
-            cluster_deployments: Watched::new(),
-            hosts: Watched::new(),
-            machines: Watched::new(),
-            machine_sets: Watched::new(),
-            runs: Watched::new(),
-            policies: Watched::new(),
-            jobs: Watched::new(),
-            pods: Watched::new(),
+            clusters: Watched::new(&undecodable),
+            cluster_deployments: Watched::new(&undecodable),
+            hosts: Watched::new(&undecodable),
+            machines: Watched::new(&undecodable),
+            machine_sets: Watched::new(&undecodable),
+            runs: Watched::new(&undecodable),
+            policies: Watched::new(&undecodable),
+            jobs: Watched::new(&undecodable),
+            pods: Watched::new(&undecodable),
+            undecodable,
             listed: OnceCell::new(),
         }
     }
@@ -126,15 +135,17 @@ pub struct Watched<K: Kind> {
     store: Store<K>,
     writer: Mutex<Option<Writer<K>>>,
     subscribers: Subscribers<K>,
+    undecodable: Arc<Register>,
 }
 
 impl<K: Kind> Watched<K> {
-    fn new() -> Self {
+    fn new(undecodable: &Arc<Register>) -> Self {
         let writer = Writer::new(());
         Self {
             store: writer.as_reader(),
             writer: Mutex::new(Some(writer)),
             subscribers: Subscribers::default(),
+            undecodable: undecodable.clone(),
         }
     }
 
@@ -190,62 +201,26 @@ impl<K: Kind> Watched<K> {
             return;
         };
         let api = match &ctx.settings.namespace {
-            Some(namespace) => Api::<K>::namespaced(ctx.client.clone(), namespace),
+            Some(namespace) => Api::<Decoded<K>>::namespaced(ctx.client.clone(), namespace),
             None => Api::all(ctx.client.clone()),
         };
         let events = watcher(api, config)
             .default_backoff()
             .modify(|object| object.managed_fields_mut().clear());
-        let (store, subscribers) = (self.store.clone(), self.subscribers.clone());
-        let stopped = ctx.stopped();
+        let follower = Follower {
+            writer,
+            store: self.store.clone(),
+            subscribers: self.subscribers.clone(),
+            undecodable: self.undecodable.clone(),
+            listed: Vec::new(),
+        };
+        let (teller, stopped) = (ctx.clone(), ctx.stopped());
+        let tell = move |why: Undecodable, metadata: ObjectMeta| tell::<K>(&teller, why, metadata);
         tasks.spawn(async move {
             tokio::select! {
-                () = follow(writer, store, subscribers, events) => {}
+                () = follower.follow(events, tell) => {}
                 () = stopped => {}
             }
-        });
-    }
-}
-
-async fn follow<K: Kind>(
-    mut writer: Writer<K>,
-    store: Store<K>,
-    subscribers: Subscribers<K>,
-    events: impl Stream<Item = Result<Event<K>, watcher::Error>>,
-) where
-    ObjectRef<K>: Hash + Eq,
-{
-    let mut events = std::pin::pin!(events);
-    while let Some(event) = events.next().await {
-        let event = match event {
-            Ok(event) => event,
-            Err(error) => {
-                tracing::warn!(kind = %K::kind(&()), error = %chain(&error), "the watch failed; it is taken up again");
-                continue;
-            }
-        };
-        let before = if matches!(event, Event::InitDone) {
-            store.state()
-        } else {
-            Vec::new()
-        };
-        writer.apply_watcher_event(&event);
-        let changed = match event {
-            Event::Apply(object) | Event::Delete(object) => vec![Arc::new(object)],
-            Event::Init | Event::InitApply(_) => continue,
-            Event::InitDone => {
-                // What vanished while nobody watched would otherwise never be told.
-                let gone = before
-                    .into_iter()
-                    .filter(|old| store.get(&ObjectRef::from_obj(&**old)).is_none());
-                store.state().into_iter().chain(gone).collect()
-            }
-        };
-        let mut subscribers = lock(&subscribers);
-        subscribers.retain(|subscriber| {
-            changed
-                .iter()
-                .all(|object| subscriber.unbounded_send(object.clone()).is_ok())
         });
     }
 }

@@ -98,6 +98,11 @@ async fn pass(ctx: Arc<Context>, cluster: Arc<Cluster>) -> Result<Pass, Error> {
         })
     };
     let mut plan = decide(&around::cached(&ctx, &key), contact.clone());
+    let hold = ctx.cache.hold_of_cluster(&key.namespace, &key.name);
+    if hold.is_some() {
+        // What is seen through its API is told all the same.
+        plan.steps.clear();
+    }
     if plan.steps.iter().any(cannot_be_taken_back) {
         plan = decide(&around::live(&ctx, &key).await?, contact);
     }

@@ -19,6 +19,7 @@ use kube::{Api, ResourceExt};
 use plan::cluster::NodeSeen;
 use plan::cluster_deployment::{Observed, Step};
 use plan::hooks::Library;
+use plan::undecodable::status_on_hold;
 use tokio::task::JoinSet;
 
 use crate::context::Context;
@@ -114,6 +115,9 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<ClusterDeployment>) -> R
     let mut belongings = belongings::cached(&ctx, &namespace, &name);
     belongings::find_holders(&ctx, &deployment, &mut belongings).await?;
     let mut plan = decide(&belongings);
+    if let Some(message) = ctx.cache.hold_of_deployment(&deployment) {
+        return hold(&ctx, &deployment, message).await;
+    }
     let known = |status: Option<&ClusterDeploymentStatus>| status.is_some_and(|s| s.last_token.is_some());
     let opens = known(Some(&plan.status)) && !known(deployment.status.as_ref());
     if opens || plan.steps.iter().any(Step::cannot_be_taken_back) {
@@ -135,6 +139,18 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<ClusterDeployment>) -> R
         telling::of_replacements(&ctx, &deployment, &plan.status).await;
     }
     Ok(Pass::of(&plan, written))
+}
+
+/// Says on the ClusterDeployment what it waits for, and does nothing.
+async fn hold(ctx: &Context, deployment: &ClusterDeployment, message: String) -> Result<Pass, Error> {
+    let status = status_on_hold(deployment, &message, now());
+    if deployment.status.as_ref() != Some(&status) {
+        let mut wanted = deployment.clone();
+        wanted.status = Some(status.clone());
+        execute::replace_status(ctx, &wanted).await?;
+        telling::of_conditions(ctx, deployment, &status.conditions).await;
+    }
+    Ok(Pass::held(message))
 }
 
 /// The Nodes of the machines that the status remembers as forgotten; `None` while nothing is known of the cluster's Nodes.

@@ -10,11 +10,13 @@
 //! async fn pass(ctx: Arc<Context>, host: Arc<Host>) -> Result<Pass, Error> { ... }
 //! ```
 
+use std::any::Any;
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures::{StreamExt, future};
+use futures::{FutureExt, StreamExt, future};
 use kube::ResourceExt;
 use kube::runtime::Controller;
 use kube::runtime::controller::{Action, Config};
@@ -28,6 +30,8 @@ use crate::error::{Error, chain};
 const DEADLINE: Duration = Duration::from_secs(60);
 const FIRST_BACKOFF: Duration = Duration::from_millis(500);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(120);
+/// Nobody is woken when an object that they wait for can be decoded again.
+const LOOK_AT_HELD_SECONDS: u64 = 15;
 /// Changes that come together make one pass.
 const DEBOUNCE: Duration = Duration::from_millis(50);
 
@@ -50,6 +54,15 @@ impl Pass {
             next: plan.next,
             steps,
             waits_for: plan.waits_for.clone(),
+        }
+    }
+
+    /// Nothing may be done while an object cannot be decoded; it may be corrected at any time.
+    pub fn held(message: String) -> Self {
+        Self {
+            next: Next::after_seconds(LOOK_AT_HELD_SECONDS),
+            steps: 0,
+            waits_for: Some(message),
         }
     }
 
@@ -120,11 +133,17 @@ impl Frame {
         let uid = object.uid().unwrap_or_default();
         let begun = Instant::now();
         self.count(&kind, 1);
-        let result = tokio::time::timeout(DEADLINE, pass(self.ctx.clone(), object))
-            .await
-            .unwrap_or(Err(Error::Deadline {
+        let pass = tokio::time::timeout(DEADLINE, async { pass(self.ctx.clone(), object).await });
+        // One object must not stop all others of its kind; nothing of this pass is used again.
+        let result = match AssertUnwindSafe(pass).catch_unwind().await {
+            Ok(Ok(result)) => result,
+            Ok(Err(_)) => Err(Error::Deadline {
                 seconds: DEADLINE.as_secs(),
-            }));
+            }),
+            Err(panic) => Err(Error::Panic {
+                message: panic_message(&*panic).to_owned(),
+            }),
+        };
         let took = begun.elapsed();
         let milliseconds = took.as_millis() as u64;
         let (outcome, action) = match result {
@@ -180,6 +199,13 @@ impl Frame {
     }
 }
 
+/// What a panic says.
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("no message")
+}
+
 /// Doubles with each failure in a row up to the cap; `chance` (0 to 1) spreads it over the upper half.
 fn backoff(failures: u32, chance: f64) -> Duration {
     let exponent = failures.saturating_sub(1).min(16);
@@ -193,8 +219,48 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST_BACKOFF, backoff};
+    use super::{Frame, LONGEST_BACKOFF, Pass, backoff, lock};
+    use std::sync::Arc;
     use std::time::Duration;
+
+    use crds::Host;
+
+    use crate::context::Context;
+    use crate::error::Error;
+    use crate::fake_api::FakeApi;
+
+    async fn panics(_: Arc<Context>, host: Arc<Host>) -> Result<Pass, Error> {
+        match host.metadata.name.as_deref() {
+            Some("bad") => panic!("no time is after {}", "9999-12-30"),
+            _ => Ok(Pass::settled()),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_panic_in_a_pass_is_a_failure_of_its_object_alone_and_is_tried_again_later() {
+        let host = |name: &str| {
+            let text = format!(
+                "{{apiVersion: clusterwright.dev/v1alpha1, kind: Host, metadata: {{name: {name}, uid: {name}}}, spec: {{address: 10.0.0.1, ssh: {{credentialsRef: {{name: k}}}}}}}}"
+            );
+            Arc::new(serde_yaml::from_str::<Host>(&text).unwrap())
+        };
+        let ctx = FakeApi::default().context();
+        let frame = Frame {
+            ctx: ctx.clone(),
+            failures: Default::default(),
+            under_way: Default::default(),
+        };
+        for failures in 1..=3 {
+            frame.one(host("bad"), &panics).await;
+            frame.one(host("good"), &panics).await;
+            assert_eq!(lock(&frame.failures).get("bad"), Some(&failures));
+            assert_eq!(lock(&frame.failures).get("good"), None);
+        }
+        assert_eq!(*lock(&frame.under_way), 0);
+        let text = ctx.metrics.text(&[]).unwrap();
+        let failed = "clusterwright_reconciles_total{kind=\"Host\",outcome=\"failed\"} 3";
+        assert!(text.contains(failed), "{text}");
+    }
 
     #[test]
     fn failures_in_a_row_wait_longer_up_to_a_cap() {

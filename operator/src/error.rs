@@ -23,6 +23,12 @@ pub enum Error {
         #[source]
         source: Box<dyn StdError + Send + Sync>,
     },
+    /// The pass came upon a mistake of ours.
+    #[error("the pass panicked: {message}")]
+    Panic {
+        /// What the panic said.
+        message: String,
+    },
     /// The pass was cut off.
     #[error("the pass did not end within {seconds} s")]
     Deadline {

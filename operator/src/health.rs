@@ -55,6 +55,7 @@ async fn ready(State(ctx): State<Arc<Context>>) -> impl IntoResponse {
 
 async fn metrics(State(ctx): State<Arc<Context>>) -> impl IntoResponse {
     ctx.metrics.leads(ctx.gate.is_open());
+    ctx.metrics.undecodable(&ctx.cache.undecodable.counts());
     match ctx.metrics.text(&ctx.cache.machines.store().state()) {
         Ok(text) => {
             let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -10,6 +10,7 @@ pub mod cluster;
 pub mod cluster_deployment;
 pub mod context;
 pub mod controller;
+pub mod decoding;
 pub mod error;
 pub mod events;
 pub mod execute;
@@ -19,6 +20,7 @@ pub mod health;
 pub mod host;
 pub mod kubeconfig;
 pub mod leader;
+pub mod live;
 pub mod machine;
 pub mod machine_set;
 pub mod metrics;
@@ -28,6 +30,7 @@ pub mod remediation_policy;
 pub mod remote;
 pub mod settings;
 pub mod telemetry;
+pub mod undecodable;
 
 // One line for each controller and each part of them, in alphabetical order.
 
@@ -39,6 +42,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use context::Context;
+use controller::panic_message;
 use error::{Doing, Error};
 use leader::Election;
 use settings::Settings;
@@ -75,17 +79,24 @@ async fn serve(settings: Settings) -> Result<(), Error> {
     ctx.cache.follow(&ctx, &mut tasks);
     if let Some(lease) = election.lease().cloned() {
         let (ctx, note) = (ctx.clone(), format!("{} leads", election.me()));
-        tasks.spawn(async move { ctx.events.normal(&lease, "LeaderElection", &note).await });
+        tokio::spawn(async move { ctx.events.normal(&lease, "LeaderElection", &note).await });
     }
     let ended = lead(&mut election, asked_to_stop, &stop, &mut tasks).await;
     tasks.abort_all();
     match ended {
         Ok(true) => election.release().await,
         Ok(false) => tracing::warn!("passes did not end in time: the lease is left to run out"),
-        Err(loss) => {
+        Err(End::Lost(loss)) => {
             return Err(Error::Failed {
                 action: format!("keep Lease {}: all work is dropped", election.place()),
                 source: Box::new(loss),
+            });
+        }
+        // The others may be in the middle of their work: the lease is left to run out.
+        Err(End::Broken(why)) => {
+            return Err(Error::Failed {
+                action: "keep every controller and watch going: all work is dropped".into(),
+                source: why.into(),
             });
         }
     }
@@ -98,10 +109,11 @@ async fn lead(
     asked_to_stop: impl Future<Output = ()>,
     stop: &watch::Sender<bool>,
     tasks: &mut JoinSet<()>,
-) -> Result<bool, Loss> {
+) -> Result<bool, End> {
     let mut lost = std::pin::pin!(election.keep());
     tokio::select! {
-        loss = &mut lost => return Err(loss),
+        loss = &mut lost => return Err(End::Lost(loss)),
+        why = first_to_end(tasks) => return Err(End::Broken(why)),
         () = asked_to_stop => {}
     }
     tracing::info!("asked to stop: passes under way end first");
@@ -109,7 +121,7 @@ async fn lead(
     let _ = stop.send(true);
     let all_ended = async { while tasks.join_next().await.is_some() {} };
     tokio::select! {
-        loss = &mut lost => Err(loss),
+        loss = &mut lost => Err(End::Lost(loss)),
         ended = tokio::time::timeout(PASSES_END, all_ended) => Ok(ended.is_ok()),
     }
 }
@@ -125,6 +137,26 @@ fn spawn_controllers(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     remediation_policy::spawn(ctx, tasks);
 }
 
+/// Why an operator leads no more, without having been asked to stop.
+enum End {
+    /// The Lease is lost.
+    Lost(Loss),
+    /// A controller or a watch has ended.
+    Broken(String),
+}
+
+/// Ends when the first controller or watch does, which none of them should; how it did. Where nothing runs, nothing ends.
+async fn first_to_end(tasks: &mut JoinSet<()>) -> String {
+    match tasks.join_next().await {
+        Some(Ok(())) => "a controller or a watch ended".into(),
+        Some(Err(error)) => match error.try_into_panic() {
+            Ok(panic) => format!("a controller or a watch panicked: {}", panic_message(&*panic)),
+            Err(error) => format!("a controller or a watch ended: {error}"),
+        },
+        None => std::future::pending().await,
+    }
+}
+
 /// Ends at SIGTERM or SIGINT; they are listened to from now on.
 fn stop_signal() -> Result<impl Future<Output = ()>, Error> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -133,4 +165,36 @@ fn stop_signal() -> Result<impl Future<Output = ()>, Error> {
     Ok(async move {
         tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{End, lead};
+    use crate::fake_api::FakeApi;
+    use crate::leader::{Clock, Election, Gate};
+    use tokio::task::JoinSet;
+
+    #[tokio::test]
+    async fn an_operator_of_which_one_controller_has_ended_leads_no_more() {
+        let api = FakeApi::default();
+        let (ctx, stop) = api.running();
+        let times = ctx.settings.lease_times().unwrap();
+        let check = async |task: fn(), expected: &str| {
+            let gate = Gate::closed(Clock::of_the_machine());
+            let mut election = Election::new(api.client(), "fleet", "lease", "me", times, gate);
+            election.win().await;
+            let mut tasks = JoinSet::new();
+            tasks.spawn(std::future::pending());
+            tasks.spawn(async move { task() });
+            let ended = lead(&mut election, std::future::pending(), &stop, &mut tasks).await;
+            match ended {
+                Err(End::Broken(why)) => assert_eq!(why, expected),
+                Err(End::Lost(loss)) => panic!("{loss}"),
+                Ok(all_ended) => panic!("asked to stop: {all_ended}"),
+            }
+            election.release().await;
+        };
+        check(|| panic!("boom"), "a controller or a watch panicked: boom").await;
+        check(|| {}, "a controller or a watch ended").await;
+    }
 }

@@ -5,7 +5,7 @@ mod telling;
 
 use std::sync::Arc;
 
-use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
+use crds::{ClusterDeployment, Host, Machine, MachineStatus, PlaybookRun};
 use futures::{StreamExt, stream};
 use kube::api::ListParams;
 use kube::runtime::reflector::ObjectRef;
@@ -22,8 +22,8 @@ use crate::cluster_deployment::{now, refs};
 use crate::context::Context;
 use crate::controller::{self, Pass};
 use crate::error::{Doing, Error};
-use crate::execute;
 use crate::remote::drain;
+use crate::{execute, live};
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
@@ -122,6 +122,9 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<Machine>) -> Result<Pass
         drain = Some(drain::look(client, &host_of(&machine)).await);
         plan = with(&machine, &hosts, &runs, drain.as_ref()).0;
     }
+    if let Some(message) = ctx.cache.hold_of_cluster(&namespace, &cluster) {
+        return hold(&ctx, &machine, message).await;
+    }
     if plan.steps.iter().any(Step::cannot_be_taken_back) {
         // A Machine never holds two Hosts and never lets go of one that is in use: caches are not believed here.
         let api: Api<Machine> = Api::namespaced(ctx.client.clone(), &namespace);
@@ -134,15 +137,13 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<Machine>) -> Result<Pass
         };
         machine = Arc::new(live);
         let all = ListParams::default();
-        let api: Api<Host> = Api::namespaced(ctx.client.clone(), &namespace);
-        let listed = api.list(&all).await.doing(|| "list the Hosts".into())?;
+        let action = "list the Hosts";
+        let listed: Vec<Host> = live::list_for_cluster(&ctx, &namespace, &cluster, &all, action).await?;
         hosts = listed.into_iter().map(Arc::new).collect();
         if machine.metadata.deletion_timestamp.is_some() {
-            let api: Api<PlaybookRun> = Api::namespaced(ctx.client.clone(), &namespace);
-            let listed = api
-                .list(&all)
-                .await
-                .doing(|| format!("list the PlaybookRuns of cluster {cluster}"))?;
+            let action = format!("list the PlaybookRuns of cluster {cluster}");
+            let listed: Vec<PlaybookRun> =
+                live::list_for_cluster(&ctx, &namespace, &cluster, &all, &action).await?;
             runs = listed
                 .into_iter()
                 .filter(|run| of_cluster(run))
@@ -150,6 +151,9 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<Machine>) -> Result<Pass
                 .collect();
         }
         plan = with(&machine, &hosts, &runs, drain.as_ref()).0;
+    }
+    if let Some(message) = plan.steps.iter().find_map(|step| hold_of_claim(&ctx, step)) {
+        return hold(&ctx, &machine, message).await;
     }
     for step in &plan.steps {
         steps::execute(&ctx, &machine, step).await?;
@@ -172,6 +176,23 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<Machine>) -> Result<Pass
         telling::of_repair(&ctx, &machine, &plan.status.conditions).await;
     }
     Ok(Pass::of(&plan, written))
+}
+
+/// Says on the Machine what it waits for, and does nothing.
+async fn hold(ctx: &Context, machine: &Machine, message: String) -> Result<Pass, Error> {
+    let status = MachineStatus {
+        message: Some(message.clone()),
+        ..machine.status.clone().unwrap_or_default()
+    };
+    execute::patch_status(ctx, machine, machine.status.as_ref(), &status).await?;
+    Ok(Pass::held(message))
+}
+
+fn hold_of_claim(ctx: &Context, step: &Step) -> Option<String> {
+    let Step::Claim { host, .. } = step else {
+        return None;
+    };
+    ctx.cache.hold_of_claim(host)
 }
 
 fn host_of(machine: &Machine) -> String {

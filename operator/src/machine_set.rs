@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crds::names::{annotation, condition, label};
-use crds::{ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
+use crds::{ClusterDeployment, Host, Machine, MachineSet, MachineSetStatus, PlaybookRun};
 use kube::api::ListParams;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
@@ -18,6 +18,7 @@ use crate::context::Context;
 use crate::controller::{self, Pass};
 use crate::error::{Doing, Error};
 use crate::execute::{self, Creation};
+use crate::live;
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
@@ -98,6 +99,14 @@ pub(crate) async fn pass(ctx: Arc<Context>, set: Arc<MachineSet>) -> Result<Pass
         .machines
         .list(&namespace, |machine| machine.spec.cluster_name == cluster);
     let mut plan = decide(deployment.as_deref(), &set, &machines, &runs);
+    if let Some(message) = ctx.cache.hold_of_cluster(&namespace, &cluster) {
+        let status = MachineSetStatus {
+            message: Some(message.clone()),
+            ..set.status.clone().unwrap_or_default()
+        };
+        execute::patch_status(&ctx, &*set, set.status.as_ref(), &status).await?;
+        return Ok(Pass::held(message));
+    }
     if !plan.steps.is_empty() {
         // Neither the count nor the Machines are believed from a cache when something is made or deleted for them.
         let api: Api<MachineSet> = Api::namespaced(ctx.client.clone(), &namespace);
@@ -109,10 +118,10 @@ pub(crate) async fn pass(ctx: Arc<Context>, set: Arc<MachineSet>) -> Result<Pass
             return Ok(Pass::settled());
         };
         set = Arc::new(live);
-        let api: Api<Machine> = Api::namespaced(ctx.client.clone(), &namespace);
         let of_cluster = ListParams::default().fields(&format!("spec.clusterName={cluster}"));
-        let listed = api.list(&of_cluster).await;
-        let listed = listed.doing(|| format!("list the Machines of cluster {cluster}"))?;
+        let action = format!("list the Machines of cluster {cluster}");
+        let listed: Vec<Machine> =
+            live::list_for_cluster(&ctx, &namespace, &cluster, &of_cluster, &action).await?;
         let machines: Vec<Arc<Machine>> = listed.into_iter().map(Arc::new).collect();
         if plan
             .steps
@@ -159,9 +168,11 @@ pub(crate) async fn pass(ctx: Arc<Context>, set: Arc<MachineSet>) -> Result<Pass
 
 /// A join that has begun anew since is not given up.
 async fn live_runs(ctx: &Context, namespace: &str, cluster: &str) -> Result<Vec<Arc<PlaybookRun>>, Error> {
-    let api: Api<PlaybookRun> = Api::namespaced(ctx.client.clone(), namespace);
-    let listed = api.list(&ListParams::default()).await;
-    let listed = listed.doing(|| format!("list the PlaybookRuns of cluster {cluster}"))?;
+    let (all, action) = (
+        ListParams::default(),
+        format!("list the PlaybookRuns of cluster {cluster}"),
+    );
+    let listed: Vec<PlaybookRun> = live::list_for_cluster(ctx, namespace, cluster, &all, &action).await?;
     let ours = |run: &PlaybookRun| run.spec.cluster_name.as_deref() == Some(cluster);
     Ok(listed.into_iter().filter(ours).map(Arc::new).collect())
 }

@@ -59,6 +59,7 @@ pub struct Metrics {
     runs: Family<IntentOutcome, Counter>,
     run_seconds: Family<OfIntent, Histogram, fn() -> Histogram>,
     machines: Family<Phase, Gauge>,
+    undecodable: Family<OfKind, Gauge>,
     api_writes: Family<VerbResource, Counter>,
     start: Gauge<f64, AtomicU64>,
     leader: Gauge,
@@ -90,6 +91,7 @@ impl Metrics {
             runs: Family::default(),
             run_seconds: Family::new_with_constructor(run_buckets),
             machines: Family::default(),
+            undecodable: Family::default(),
             api_writes: Family::default(),
             start: Gauge::default(),
             leader: Gauge::default(),
@@ -126,6 +128,11 @@ impl Metrics {
             metrics.run_seconds.clone(),
         );
         registry.register("machines", "Machines, by phase", metrics.machines.clone());
+        registry.register(
+            "objects_undecodable",
+            "Objects that the operator cannot decode, by kind; what is decided by them is on hold",
+            metrics.undecodable.clone(),
+        );
         registry.register(
             "api_writes",
             "Writes to the metadata cluster's API",
@@ -205,6 +212,17 @@ impl Metrics {
                 resource,
             })
             .inc();
+    }
+
+    /// How many objects of each kind cannot be decoded.
+    pub fn undecodable(&self, counts: &BTreeMap<String, usize>) {
+        self.undecodable.clear();
+        for (kind, count) in counts {
+            let count = i64::try_from(*count).unwrap_or(i64::MAX);
+            self.undecodable
+                .get_or_create(&OfKind { kind: kind.clone() })
+                .set(count);
+        }
     }
 
     /// Everything as text, with the machines counted as they are now.

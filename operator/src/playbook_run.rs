@@ -62,6 +62,10 @@ async fn pass(ctx: Arc<Context>, run: Arc<PlaybookRun>) -> Result<Pass, Error> {
     let Some(seen) = observe::observe(&ctx, run, now).await? else {
         return Ok(Pass::settled());
     };
+    let (namespace, name) = (seen.run.namespace().unwrap_or_default(), seen.run.name_any());
+    if let Some(message) = ctx.cache.hold_of_run(&namespace, &name) {
+        return Ok(Pass::held(message));
+    }
     let plan = playbook_run(&seen.observed());
     for step in &plan.steps {
         carry_out::step(&ctx, &seen.run, step).await?;

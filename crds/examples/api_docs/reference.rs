@@ -167,7 +167,9 @@ fn type_of(field: &Value) -> String {
     if field["x-kubernetes-int-or-string"] == true {
         return "count or percentage".into();
     }
-    let range = |low: &str, high: &str, unit: &str| match (field[low].as_f64(), field[high].as_f64()) {
+    // The end of what all programs read as the same integer is no limit worth a word.
+    let limit = |name: &str| field[name].as_f64().filter(|limit| *limit < 9e15);
+    let range = |low: &str, high: &str, unit: &str| match (limit(low), limit(high)) {
         (Some(low), Some(high)) => format!(", {low} to {high}{unit}"),
         (Some(low), None) => format!(", at least {low}{unit}"),
         (None, Some(high)) => format!(", at most {high}{unit}"),

@@ -21,6 +21,14 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
     }
 }
 
+/// Levels of a whole object that are read: those of its variables, and more than there are around them.
+const WHOLE: usize = DEPTH + 20;
+
+/// Reads a whole object as JSON, however deep its variables are.
+pub fn read_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    Reader(WHOLE).deserialize(deserializer)
+}
+
 /// Reads a value of so many levels.
 #[derive(Clone, Copy)]
 struct Reader(usize);
@@ -59,6 +67,10 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        // Written as -0.0 and stored as -0: no integer to a reader of JSON, and one to the API server.
+        if value == 0.0 && value.is_sign_negative() {
+            return Ok(0.into());
+        }
         Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
     }
 

@@ -422,12 +422,10 @@ fn a_run_that_is_to_pause_holds_after_its_current_step() {
     );
     assert!(!machine.read("seen").contains("node"));
     let times = times.lock().unwrap();
-    // The last word alone comes when it comes.
-    let gaps = times
-        .windows(2)
-        .take(times.len().saturating_sub(2))
-        .map(|pair| pair[1] - pair[0]);
-    assert!(gaps.min().unwrap() >= Duration::from_millis(900), "{times:?}");
+    // One a second; one that arrived late makes a short gap behind it. The last word comes when it comes.
+    let span = *times.last().unwrap() - times[0];
+    let most = usize::try_from(span.as_secs()).unwrap() + 3;
+    assert!(times.len() <= most, "{times:?}");
     machine.bench.assert_nothing_left();
 
     // And goes on when it is not.

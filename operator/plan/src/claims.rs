@@ -10,6 +10,7 @@ mod wish;
 use crds::{Host, Machine};
 
 pub use choice::choose;
+pub(crate) use identities::without_comment;
 pub use identities::{Double, Identities, is_one_machine};
 pub use pool::{Offer, Pool, offer, why_not};
 pub use wish::Wish;

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 
 pub(crate) use council::Council;
 pub(crate) use forgotten::title as title_of_forgotten;
+pub(crate) use past::knows_of;
 pub(crate) use standing::is_healthy;
 
 use crate::provisioning;

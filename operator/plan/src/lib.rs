@@ -20,6 +20,7 @@ pub mod job;
 pub mod leader;
 pub mod machine;
 pub mod machine_set;
+pub mod moment;
 pub mod naming;
 pub mod news;
 pub mod playbook_run;
@@ -30,3 +31,4 @@ pub mod sentence;
 #[cfg(test)]
 pub mod settles;
 pub mod share;
+pub mod undecodable;

@@ -8,6 +8,7 @@ use kube::api::ListParams;
 
 use crate::context::Context;
 use crate::error::{Doing, Error};
+use crate::live;
 use crate::remote::Key;
 
 /// What else is known of a cluster.
@@ -38,24 +39,20 @@ pub(super) fn cached(ctx: &Context, key: &Key) -> Around {
 pub(super) async fn live(ctx: &Context, key: &Key) -> Result<Around, Error> {
     let (client, namespace) = (&ctx.client, key.namespace.as_str());
     let of_cluster = ListParams::default().fields(&format!("spec.clusterName={}", key.name));
-    let machines: Api<Machine> = Api::namespaced(client.clone(), namespace);
-    let machines = machines.list(&of_cluster).await;
+    let action = format!("list the Machines of cluster {}", key.name);
+    let machines: Vec<Machine> =
+        live::list_for_cluster(ctx, namespace, &key.name, &of_cluster, &action).await?;
     let deployments: Api<ClusterDeployment> = Api::namespaced(client.clone(), namespace);
     let deployment = deployments.get_opt(&key.name).await;
-    let hosts: Api<Host> = Api::namespaced(client.clone(), namespace);
-    let hosts = hosts.list(&ListParams::default()).await;
-    let hosts = hosts.doing(|| "list the Hosts".into())?.items.into_iter();
+    let all = ListParams::default();
+    let hosts: Vec<Host> = live::list_for_cluster(ctx, namespace, &key.name, &all, "list the Hosts").await?;
     Ok(Around {
-        machines: machines
-            .doing(|| format!("list the Machines of cluster {}", key.name))?
-            .items
-            .into_iter()
-            .map(Arc::new)
-            .collect(),
+        machines: machines.into_iter().map(Arc::new).collect(),
         deployment: deployment
             .doing(|| format!("read ClusterDeployment {}", key.name))?
             .map(Arc::new),
         hosts: hosts
+            .into_iter()
             .filter(|host| host.spec.quarantine.is_some())
             .map(Arc::new)
             .collect(),

@@ -8,6 +8,7 @@ use kube::{Api, ResourceExt};
 
 use crate::context::Context;
 use crate::error::{Doing, Error};
+use crate::live;
 
 /// All objects that the plan looks at.
 pub(super) struct Belongings {
@@ -54,21 +55,14 @@ pub(super) async fn find_holders(
 
 pub(super) async fn live(ctx: &Context, namespace: &str, name: &str) -> Result<Belongings, Error> {
     let all = ListParams::default();
-    let sets: Api<MachineSet> = Api::namespaced(ctx.client.clone(), namespace);
-    let sets = sets.list(&all).await.doing(|| "list the MachineSets".into())?;
-    let machines: Api<Machine> = Api::namespaced(ctx.client.clone(), namespace);
     let of_cluster = ListParams::default().fields(&format!("spec.clusterName={name}"));
-    let machines = machines
-        .list(&of_cluster)
-        .await
-        .doing(|| format!("list the Machines of cluster {name}"))?;
-    let hosts: Api<Host> = Api::namespaced(ctx.client.clone(), namespace);
-    let hosts = hosts.list(&all).await.doing(|| "list the Hosts".into())?;
-    let runs: Api<PlaybookRun> = Api::namespaced(ctx.client.clone(), namespace);
-    let runs = runs
-        .list(&all)
-        .await
-        .doing(|| format!("list the PlaybookRuns of cluster {name}"))?;
+    let sets: Vec<MachineSet> =
+        live::list_for_cluster(ctx, namespace, name, &all, "list the MachineSets").await?;
+    let action = format!("list the Machines of cluster {name}");
+    let machines: Vec<Machine> = live::list_for_cluster(ctx, namespace, name, &of_cluster, &action).await?;
+    let hosts: Vec<Host> = live::list_for_cluster(ctx, namespace, name, &all, "list the Hosts").await?;
+    let action = format!("list the PlaybookRuns of cluster {name}");
+    let runs: Vec<PlaybookRun> = live::list_for_cluster(ctx, namespace, name, &all, &action).await?;
     let runs = runs
         .into_iter()
         .filter(|run| run.spec.cluster_name.as_deref() == Some(name));

@@ -54,9 +54,10 @@ pub(super) async fn of_conditions(ctx: &Context, deployment: &ClusterDeployment,
         .map(|status| status.conditions.as_slice())
         .unwrap_or_default();
     let types: &[&str] = match deployment.metadata.deletion_timestamp {
-        Some(_) => &[condition::DELETING],
+        Some(_) => &[condition::DELETING, condition::ON_HOLD],
         None => &[
             condition::READY,
+            condition::ON_HOLD,
             condition::SCALE_PUT_BACK,
             condition::REMEDIATION,
             condition::MACHINES_FORGOTTEN,

@@ -2,6 +2,7 @@
 //! every write.
 
 mod rows;
+mod undecodable;
 
 use std::sync::Arc;
 

@@ -54,15 +54,29 @@ impl State {
             "" => format!("{}/", target.plural),
             namespace => key(target.plural, namespace, ""),
         };
-        let items: Vec<&Value> = self
+        let number = |name: &str| {
+            let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+            pairs.find(|(of, _)| *of == name)?.1.parse::<usize>().ok()
+        };
+        let (first, limit) = (
+            number("continue").unwrap_or(0),
+            number("limit").unwrap_or(usize::MAX),
+        );
+        let mut items: Vec<&Value> = self
             .objects
             .iter()
             .filter(|(key, object)| key.starts_with(&prefix) && selected(object, query))
             .map(|(_, object)| object)
+            .skip(first)
             .collect();
+        let metadata = match items.len() > limit {
+            true => json!({ "continue": (first + limit).to_string() }),
+            false => json!({}),
+        };
+        items.truncate(limit);
         (
             StatusCode::OK,
-            json!({ "kind": "List", "apiVersion": "v1", "metadata": {}, "items": items }),
+            json!({ "kind": "List", "apiVersion": "v1", "metadata": metadata, "items": items }),
         )
     }
 
@@ -185,6 +199,7 @@ fn selected(object: &Value, query: &str) -> bool {
             let selector = selector
                 .replace("%3D", "=")
                 .replace("%2F", "/")
+                .replace("%21", "!")
                 .replace("%2C", ",");
             selector
                 .split(',')
@@ -192,7 +207,12 @@ fn selected(object: &Value, query: &str) -> bool {
                 .all(|(name, value)| match kind {
                     "labelSelector" => object["metadata"]["labels"][name] == value,
                     "fieldSelector" => {
-                        object.pointer(&format!("/{}", name.replace('.', "/"))) == Some(&json!(value))
+                        let (field, other) = match name.strip_suffix('!') {
+                            Some(field) => (field, true),
+                            None => (name, false),
+                        };
+                        let is = object.pointer(&format!("/{}", field.replace('.', "/")));
+                        (is == Some(&json!(value))) != other
                     }
                     _ => true,
                 })

@@ -18,11 +18,12 @@ use plan::inputs::{
     secrets_needed,
 };
 use plan::playbook_run::InputsSeen;
+use plan::undecodable::Undecodable;
 
 use super::access;
 use crate::context::Context;
 use crate::error::{Doing, Error};
-use crate::pki;
+use crate::{live, pki};
 
 /// Looks at the run's inputs: what is to be frozen, or was frozen just so before a pass was cut off.
 pub(super) async fn look(
@@ -57,11 +58,13 @@ async fn gather(
     deployment: Option<&ClusterDeployment>,
 ) -> Result<Result<InputsSeen, InputsProblem>, Error> {
     let namespace = run.namespace().unwrap_or_default();
-    let api: Api<Host> = Api::namespaced(ctx.client.clone(), &namespace);
-    let listed = api
-        .list(&ListParams::default())
-        .await
-        .doing(|| "list the Hosts".into())?;
+    let all = ListParams::default();
+    let of_cluster = run.spec.cluster_name.as_deref();
+    let matters = |object: &Undecodable| {
+        run.spec.hosts.contains(&object.name)
+            || of_cluster.is_some_and(|cluster| ctx.cache.concerns(object, &namespace, cluster))
+    };
+    let listed: Vec<Host> = live::list(ctx, &namespace, &all, "list the Hosts", matters).await?;
     let hosts: BTreeMap<String, Host> = listed.into_iter().map(|host| (host.name_any(), host)).collect();
     let cluster = match deployment {
         Some(deployment) => match cluster_seen(ctx, run, deployment).await? {
@@ -128,13 +131,9 @@ async fn cluster_seen<'a>(
 ) -> Result<Result<ClusterSeen<'a>, InputsProblem>, Error> {
     let namespace = run.namespace().unwrap_or_default();
     let name = deployment.name_any();
-    let api: Api<Machine> = Api::namespaced(ctx.client.clone(), &namespace);
     let params = ListParams::default().fields(&format!("spec.clusterName={name}"));
-    let machines = api
-        .list(&params)
-        .await
-        .doing(|| format!("list the Machines of cluster {name}"))?
-        .items;
+    let action = format!("list the Machines of cluster {name}");
+    let machines: Vec<Machine> = live::list_for_cluster(ctx, &namespace, &name, &params, &action).await?;
     let needs_cluster = run.spec.intent.spec().effect == Effect::Provisions;
     let ca_cert_hash = match needs_cluster {
         false => None,

@@ -17,8 +17,12 @@ use crate::error::{Error, chain};
 
 /// How long one call may take.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// Pods that are looked at in one pass: a kubelet takes far fewer.
-const MOST_PODS: u32 = 500;
+/// Pods of one answer.
+const PAGE: u32 = 500;
+/// Pods that are looked at in one pass: a kubelet takes far fewer that have not ended.
+const MOST_PODS: usize = 20_000;
+/// Pods that have ended hold nothing up, and a node may carry any number of them.
+const NOT_ENDED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 /// PodDisruptionBudgets of one namespace that are looked at.
 const MOST_BUDGETS: u32 = 250;
 /// Namespaces whose budgets are looked at in one pass.
@@ -47,15 +51,28 @@ pub async fn delete_node(client: Client, node: &str) -> Result<(), Error> {
 pub async fn look(client: Client, node: &str) -> Drain {
     let pods: Api<Pod> = Api::all(client);
     let of_node = ListParams::default()
-        .fields(&format!("spec.nodeName={node}"))
-        .limit(MOST_PODS);
-    let pods = match within(pods.list(&of_node)).await {
-        Ok(listed) => Ok(listed.iter().filter_map(PodSeen::of).collect()),
-        Err(why) => Err(why.to_string()),
-    };
+        .fields(&format!("spec.nodeName={node},{NOT_ENDED}"))
+        .limit(PAGE);
     Drain {
-        pods,
+        pods: all(&pods, of_node).await.map_err(|why| why.to_string()),
         refusals: Vec::new(),
+    }
+}
+
+/// Every page: a node is not empty because its first Pods need not go.
+async fn all(pods: &Api<Pod>, mut params: ListParams) -> Result<Vec<PodSeen>, Failure> {
+    let mut seen = Vec::new();
+    let mut looked_at = 0;
+    loop {
+        let listed = within(pods.list(&params)).await?;
+        looked_at += listed.items.len();
+        seen.extend(listed.items.iter().filter_map(PodSeen::of));
+        let more = listed.metadata.continue_.filter(|token| !token.is_empty());
+        match more {
+            None => return Ok(seen),
+            Some(_) if looked_at >= MOST_PODS => return Err(Failure::TooMany),
+            Some(token) => params.continue_token = Some(token),
+        }
     }
 }
 
@@ -189,6 +206,8 @@ async fn budgets_of(client: &Client, namespace: &str) -> Vec<Budget> {
 enum Failure {
     #[error("no answer within {} s", DEADLINE.as_secs())]
     Late,
+    #[error("more than {MOST_PODS} Pods that have not ended are on the node")]
+    TooMany,
     #[error("{}", chain(.0))]
     Api(kube::Error),
 }

@@ -4,6 +4,7 @@
 //! get into the machine has done nothing there, and one may wait for other machines of its cluster: those are tried for
 //! as long as it takes, the later the longer between.
 
+use crate::moment::after;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Failure, Outcome, Tried};
@@ -144,7 +145,9 @@ pub fn turn(tried: &[Tried], policy: &Policy, now: Timestamp) -> Turn {
         };
     }
     let cause = cause.unwrap_or_else(Failure::canceled);
-    let at = last.ended.map_or(now, |ended| ended + delay(&cause, in_vain));
+    let at = last
+        .ended
+        .map_or(now, |ended| after(ended, delay(&cause, in_vain)));
     if at <= now {
         return again(None);
     }

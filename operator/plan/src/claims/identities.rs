@@ -111,7 +111,7 @@ fn identities(host: &Host) -> impl Iterator<Item = Identity<'_>> {
 }
 
 /// `ssh-ed25519 AAAA` of `ssh-ed25519 AAAA root@n1`.
-pub(super) fn without_comment(key: &str) -> &str {
+pub(crate) fn without_comment(key: &str) -> &str {
     let key = key.trim();
     match key.match_indices(' ').nth(1) {
         Some((end, _)) => &key[..end],

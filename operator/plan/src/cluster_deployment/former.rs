@@ -66,7 +66,7 @@ pub(super) fn tell(observed: &Observed<'_>, former: &[&Machine], status: &mut Cl
     };
     names.truncate(NAMED);
     let message = format!(
-        "{} of a former ClusterDeployment {} (another UID): {}{more}; they are not part of this cluster, and nothing is done with them. Delete them, which gives their Hosts back without cleaning them: kubectl delete --namespace {} machines.clusterwright.dev {}",
+        "{} of a former ClusterDeployment {} (another UID): {}{more}; they are not part of this cluster, and nothing is done with them. Delete them, which gives their Hosts back without cleaning them: kubectl -n {} delete machines.clusterwright.dev {}",
         count(former.len(), "Machine"),
         metadata.name.as_deref().unwrap_or_default(),
         names.join(", "),

@@ -9,7 +9,7 @@ use crds::step::Role;
 use super::endpoint;
 use super::lock::Lock;
 use super::scene::{Member, Scene};
-use crate::{attempts, provisioning};
+use crate::{attempts, provisioning, undecodable};
 
 /// All but message, phase and conditions.
 pub(super) fn base(scene: &Scene<'_>, lock: &Lock) -> ClusterDeploymentStatus {
@@ -47,6 +47,7 @@ pub(super) fn base(scene: &Scene<'_>, lock: &Lock) -> ClusterDeploymentStatus {
         last_token: lock.last_token,
         control_plane_endpoints: endpoint::control_planes(scene),
         pending_generation: (queued && !deleting).then_some(generation),
+        conditions: undecodable::ended(&old.conditions),
         ..old
     }
 }

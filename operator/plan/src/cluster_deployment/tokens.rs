@@ -16,6 +16,7 @@ use super::lock::HIGHEST;
 use super::runs::BATCH;
 use super::scene::Scene;
 use super::{Step, rebuild};
+use crate::moment::after;
 use crate::{Next, attempts};
 use answers::{answer, probe, probes, silent};
 
@@ -123,14 +124,19 @@ pub(super) fn of(scene: &Scene<'_>) -> Tokens {
     }
     let ask = if not_asked.is_empty() { &open } else { &not_asked };
     let last = probes.iter().filter_map(|run| attempts::ended_at(run)).max();
-    let at = last.map_or(scene.observed.now, |last| last + attempts::backoff(probes.len()));
+    let at = last.map_or(scene.observed.now, |last| {
+        after(last, attempts::backoff(probes.len()))
+    });
     let silent = silent(scene, &answers);
     if not_asked.is_empty() && at > scene.observed.now {
         let message = format!("{silent}; asked again at {}", at.strftime("%H:%M:%S UTC"));
         return lost("MachinesSilent", until(scene, at), message);
     }
     // Old ones may be gone: the number grows, and no name comes twice.
-    let number = probes.iter().map(|run| attempts::attempt_of(run) + 1).max();
+    let number = probes
+        .iter()
+        .map(|run| attempts::attempt_of(run).saturating_add(1))
+        .max();
     let ask = &ask[..ask.len().min(BATCH)];
     let run = probe(scene, ask, noticed, number.unwrap_or_default());
     let message = match silent.is_empty() {

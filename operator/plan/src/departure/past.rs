@@ -85,15 +85,23 @@ impl<'a> Council<'a> {
     fn tellings(&self, machine: &Machine, since: Timestamp) -> Option<&'a PlaybookRun> {
         let host = &machine.spec.host_ref.as_ref()?.name;
         self.runs.iter().copied().find(|run| {
-            let made = run.metadata.creation_timestamp.as_ref();
-            run.spec.steps.contains(&Step::EtcdEndpoints)
-                && made.is_some_and(|made| made.0 >= since)
+            knows_of(run, since)
                 && attempts::marks(run)
                     .get(host)
                     .is_some_and(|mark| Some(&mark.uid) == machine.metadata.uid.as_ref())
                 && attempts::outcome(run, host) == Outcome::Succeeded
         })
     }
+}
+
+/// Whether a run tells of etcd's members as they have been since then. The moment of the change that it was made for says so:
+/// the time of its creation is of another clock.
+pub(crate) fn knows_of(run: &PlaybookRun, since: Timestamp) -> bool {
+    let annotations = run.metadata.annotations.as_ref();
+    let change = annotations.and_then(|annotations| annotations.get(annotation::ETCD_CHANGE));
+    let change = change.and_then(|change| change.parse::<Timestamp>().ok());
+    let made = run.metadata.creation_timestamp.as_ref().map(|made| made.0);
+    run.spec.steps.contains(&Step::EtcdEndpoints) && change.or(made).is_some_and(|known| known >= since)
 }
 
 /// The Machine that a run takes out of etcd.

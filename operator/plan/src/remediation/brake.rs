@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::words::{clock, name};
 use super::{Patient, Rule, Spares, State, Verdict, Ward};
+use crate::moment::after;
 use crate::sentence::count;
 use crate::share::{Rounded, share, written};
 
@@ -141,7 +142,7 @@ impl Brakes {
         let cooldown = SignedDuration::from_secs(i64::from(remediation.cooldown_seconds));
         let calm = self
             .calm_since
-            .map(|calm| calm + cooldown)
+            .map(|calm| after(calm, cooldown))
             .filter(|at| *at > ward.now)?;
         let message = format!("many were sick at once: nothing is done before {}", clock(calm));
         stop("CoolingDown", message).map(|verdict| verdict.until(calm))
@@ -223,8 +224,8 @@ fn is_sick(patient: &Patient, now: Timestamp) -> bool {
     match &patient.state {
         State::Sick { .. } => true,
         State::NeverStarted { since, .. } => patient.rule.as_ref().is_some_and(|rule| {
-            let after = i64::from(rule.remediation.never_started_after_seconds);
-            *since + SignedDuration::from_secs(after) <= now
+            let seconds = i64::from(rule.remediation.never_started_after_seconds);
+            after(*since, SignedDuration::from_secs(seconds)) <= now
         }),
         State::Well | State::NotJudged | State::Unknown => false,
     }

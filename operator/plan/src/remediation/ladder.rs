@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Patient;
 use crate::attempts::{Failure, backoff};
+use crate::moment::after;
 
 /// A machine that falls sick again within this time of an effort goes on with the next action.
 const MEMORY: SignedDuration = SignedDuration::from_hours(1);
@@ -142,7 +143,7 @@ pub(super) fn next(patient: &Patient, remediation: &Remediation, since: Timestam
                     .rev()
                     .take_while(|effort| matches!(effort.result, Result::NotTried(_)))
                     .count();
-                let at = last.ended + backoff(in_vain);
+                let at = after(last.ended, backoff(in_vain));
                 return if at > now {
                     later(at, action, last, failure)
                 } else {
@@ -155,7 +156,7 @@ pub(super) fn next(patient: &Patient, remediation: &Remediation, since: Timestam
                     .filter(|effort| matches!(&effort.result, Result::Failed(failure) if failure.interrupted))
                     .count();
                 if interrupted < MOST_INTERRUPTIONS {
-                    let at = last.ended + backoff(interrupted);
+                    let at = after(last.ended, backoff(interrupted));
                     return if at > now {
                         later(at, action, last, failure)
                     } else {
@@ -196,7 +197,7 @@ fn begin(
 
 /// The machine has time to become well after whatever was tried, until it is looked at again.
 fn settles(patient: &Patient, last: &Effort, wait: SignedDuration, now: Timestamp) -> Option<Rung> {
-    let until = last.ended + wait;
+    let until = after(last.ended, wait);
     let unseen = patient.seen_at.is_some_and(|at| at < until);
     (until > now || unseen).then(|| Rung::Settles {
         action: last.action,

@@ -1,5 +1,6 @@
 //! The verdict: what is done about one machine, or why nothing is.
 
+use crate::moment::after;
 use crds::remediation_policy::RemediationAction as Action;
 use crds::step::Role;
 use jiff::Timestamp;
@@ -127,7 +128,7 @@ pub(super) fn of(ward: &Ward, brakes: &mut Brakes, patient: &Patient, rung: Rung
     if let Some(stop) = brakes.for_all(ward, patient, rule) {
         return Some(stop);
     }
-    let due = patient.since()? + patient.patience(remediation);
+    let due = after(patient.since()?, patient.patience(remediation));
     // Once something was tried it is known to be sick; what was tried before says nothing of this time.
     let known = patient
         .efforts

@@ -182,6 +182,33 @@ fn put_pod(api: &FakeApi, name: &str, node: &str) {
 }
 
 #[tokio::test]
+async fn pods_behind_any_number_that_need_not_go_are_asked_to_go_under_their_budgets() {
+    let of_node =
+        "ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: d, controller: true}]";
+    for (metadata, phase) in [
+        ("labels: {}", "Succeeded"),
+        ("labels: {}", "Failed"),
+        (of_node, "Running"),
+    ] {
+        let world = World::new();
+        for number in 0..1200 {
+            world.theirs.put("pods", &format!("{{apiVersion: v1, kind: Pod, metadata: {{name: a-{number:04}, namespace: shop, {metadata}}}, spec: {{nodeName: h1}}, status: {{phase: {phase}}}}}"));
+        }
+        world.budget("db", 0);
+        world.turns(4).await;
+        let there = |world: &World| {
+            world
+                .pods()
+                .iter()
+                .filter(|pod| pod.contains("-db-") && pod.ends_with("on h1"))
+                .count()
+        };
+        assert_eq!(there(&world), 2, "{phase}: {:?}", world.says("Drained"));
+        assert_ne!(world.drained().0, "True", "{phase}");
+    }
+}
+
+#[tokio::test]
 async fn a_worker_is_cordoned_drained_and_taken_out_and_at_rest_nothing_is_written() {
     let world = World::new();
     world.turns(TURNS).await;

@@ -50,7 +50,7 @@ pub(super) fn of(scene: &Scene<'_>, council: &Council<'_>) -> Option<Found> {
         .collect();
     let number = same_again
         .iter()
-        .map(|run| attempts::attempt_of(run) + 1)
+        .map(|run| attempts::attempt_of(run).saturating_add(1))
         .max()
         .unwrap_or_default();
     let mut targets: Vec<Target<'_>> = Vec::new();

@@ -14,6 +14,7 @@ use crate::cluster_deployment::deletion::until;
 use crate::cluster_deployment::part::component;
 use crate::cluster_deployment::scene::{Member, Scene};
 use crate::departure::{self, Council};
+use crate::moment::after;
 use crate::sentence::count;
 
 /// Reason of `EtcdReady` while a person's word is waited for.
@@ -40,8 +41,8 @@ pub(super) fn of(scene: &Scene<'_>, council: &Council<'_>) -> Found {
     if total == 0 {
         return Found::default();
     }
-    if scene.observed.now < since + PATIENCE {
-        return Found::default().later(until(scene, since + PATIENCE));
+    if scene.observed.now < after(since, PATIENCE) {
+        return Found::default().later(until(scene, after(since, PATIENCE)));
     }
     let asked = asking::ask(scene, &members, since);
     let (alive, silent): (Vec<Member<'_>>, Vec<Member<'_>>) = members

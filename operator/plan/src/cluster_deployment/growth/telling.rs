@@ -1,5 +1,6 @@
 //! Telling: when the members of a dedicated etcd have changed, the API servers are told where they are.
 
+use crds::names::annotation;
 use crds::step::{Intent, Role, Step as RunStep};
 
 use super::{Found, active_with, doing};
@@ -8,7 +9,7 @@ use crate::cluster_deployment::Step;
 use crate::cluster_deployment::deletion::until;
 use crate::cluster_deployment::runs::{self, Attempt, Order, Target};
 use crate::cluster_deployment::scene::{Member, Scene};
-use crate::departure::Council;
+use crate::departure::{Council, knows_of};
 use crate::provisioning::{self, asked_retries};
 use crate::sentence::count;
 
@@ -36,11 +37,7 @@ pub(super) fn of(scene: &Scene<'_>, council: &Council<'_>) -> Option<Found> {
         .runs
         .iter()
         .copied()
-        .filter(|run| run.spec.steps.contains(&RunStep::EtcdEndpoints))
-        .filter(|run| {
-            let made = run.metadata.creation_timestamp.as_ref();
-            made.is_some_and(|made| made.0 >= since)
-        })
+        .filter(|run| knows_of(run, since))
         .collect();
     let mut due: Vec<Target<'_>> = Vec::new();
     let (mut number, mut waits) = (0, None);
@@ -89,7 +86,9 @@ pub(super) fn of(scene: &Scene<'_>, council: &Council<'_>) -> Option<Found> {
         name_of: Some(vec!["endpoints".into(), since.to_string()]),
         vars: scene.etcd_variables(&council.members()),
     };
-    let run = runs::order(scene, order);
+    let mut run = runs::order(scene, order);
+    let annotations = run.metadata.annotations.get_or_insert_default();
+    annotations.insert(annotation::ETCD_CHANGE.to_owned(), since.to_string());
     let message = format!(
         "tells the API servers of {} of etcd's members",
         count(due.len(), "control plane")
@@ -110,7 +109,10 @@ fn turn(scene: &Scene<'_>, member: &Member<'_>, told_since: &[&crds::PlaybookRun
         retries: asked_retries(member.machine, scene.deployment),
         stopped_is_final: false,
     };
-    let next = told_since.iter().map(|run| attempts::attempt_of(run) + 1).max();
+    let next = told_since
+        .iter()
+        .map(|run| attempts::attempt_of(run).saturating_add(1))
+        .max();
     (
         attempts::turn(&tried, &policy, scene.observed.now),
         next.unwrap_or_default(),

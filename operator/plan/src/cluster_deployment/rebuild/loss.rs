@@ -13,6 +13,7 @@ use super::{Rebuild, lack, members};
 use crate::Next;
 use crate::cluster_deployment::deletion::until;
 use crate::cluster_deployment::scene::{Member, Scene};
+use crate::moment::after;
 use crate::sentence::count;
 
 /// How often machines are asked at most, and at least.
@@ -21,7 +22,7 @@ const PERIOD_SECONDS: (i64, i64) = (30, 300);
 /// Asks the machines of a cluster whose API is silent, and counts how long nobody has answered.
 pub(super) fn look(scene: &Scene<'_>, api_since: Timestamp, may_work: bool, lock_is_open: bool) -> Rebuild {
     let recovery = &scene.deployment.spec.recovery;
-    let after = SignedDuration::from_secs(recovery.lost_after_seconds.into());
+    let lost_after = SignedDuration::from_secs(recovery.lost_after_seconds.into());
     let held: BTreeSet<&str> = members(scene).filter_map(Member::host_name).collect();
     let asked = asked(scene, api_since, &held);
     let silent = held
@@ -33,16 +34,19 @@ pub(super) fn look(scene: &Scene<'_>, api_since: Timestamp, may_work: bool, lock
     let was_lost = old.is_some_and(|old| old.status == "True");
     let since = old.map_or(scene.observed.now, |old| old.last_transition_time.0);
     // Each machine was silent when it began, and still is at the end.
-    let asked_late = asked.last.values().all(|last| last.at >= since + after);
-    let is_lost = silent && (was_lost || (asked_late && scene.observed.now >= since + after));
+    let asked_late = asked
+        .last
+        .values()
+        .all(|last| last.at >= after(since, lost_after));
+    let is_lost = silent && (was_lost || (asked_late && scene.observed.now >= after(since, lost_after)));
 
     let mut rebuild = Rebuild::default();
     let period = match was_lost || answered {
         true => PERIOD_SECONDS.1,
-        false => (after.as_secs() / 4).clamp(PERIOD_SECONDS.0, PERIOD_SECONDS.1),
+        false => (lost_after.as_secs() / 4).clamp(PERIOD_SECONDS.0, PERIOD_SECONDS.1),
     };
     let period = SignedDuration::from_secs(period);
-    let due_at = |host: &&str| asked.last.get(host).map_or(api_since, |last| last.at) + period;
+    let due_at = |host: &&str| after(asked.last.get(host).map_or(api_since, |last| last.at), period);
     let due: BTreeSet<&str> = held
         .iter()
         .copied()
@@ -63,7 +67,7 @@ pub(super) fn look(scene: &Scene<'_>, api_since: Timestamp, may_work: bool, lock
     if is_lost {
         lost(scene, &mut rebuild, &who, may_work);
     } else if silent || (old.is_some() && !answered) {
-        let at = since + after;
+        let at = after(since, lost_after);
         let message = format!(
             "{who} since {}; at {} they are taken for lost",
             clock(since),

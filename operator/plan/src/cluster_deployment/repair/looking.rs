@@ -10,6 +10,7 @@ use crate::cluster_deployment::Step;
 use crate::cluster_deployment::runs;
 use crate::cluster_deployment::scene::{Member, Scene};
 use crate::etcd::{self, Health};
+use crate::moment::after;
 use crate::naming;
 
 /// How often members are looked at that are all well.
@@ -44,7 +45,7 @@ pub(super) fn of(scene: &Scene<'_>, wanted: bool) -> Looking {
     let at = match last {
         // Its end is seen as a change.
         Some(last) if !attempts::is_over(last) => return Looking::default(),
-        Some(last) => attempts::ended_at(last).map(|ended| ended + pause(scene, &members)),
+        Some(last) => attempts::ended_at(last).map(|ended| after(ended, pause(scene, &members))),
         None => None,
     };
     if let Some(at) = at.filter(|at| *at > scene.observed.now) {

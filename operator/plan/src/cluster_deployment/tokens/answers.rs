@@ -11,20 +11,21 @@ use jiff::Timestamp;
 use crate::cluster_deployment::lock::HIGHEST;
 use crate::cluster_deployment::runs;
 use crate::cluster_deployment::scene::Scene;
-use crate::naming;
+use crate::{attempts, naming};
 
 /// Deadline of a probe.
 const TIMEOUT_SECONDS: i32 = 300;
 /// Machines that are named in a message.
 const NAMED: usize = 3;
 
-/// The probes of ours that were made since the loss was noticed.
+/// The probes of ours that were made for this loss: their names say so, while the time of their creation is of another clock.
 pub(super) fn probes<'a>(scene: &Scene<'a>, noticed: Timestamp) -> Vec<&'a PlaybookRun> {
     let since = |run: &&PlaybookRun| {
-        let made = run.metadata.creation_timestamp.as_ref();
+        let hosts: Vec<&str> = run.spec.hosts.iter().map(String::as_str).collect();
+        let name = name_of(scene, &hosts, noticed, attempts::attempt_of(run));
         run.spec.intent == Intent::Probe
             && scene.owns(&run.metadata)
-            && made.is_some_and(|made| made.0 >= noticed)
+            && run.metadata.name.as_ref() == Some(&name)
     };
     scene.observed.runs.iter().copied().filter(since).collect()
 }
@@ -95,11 +96,15 @@ pub(super) fn silent(scene: &Scene<'_>, answers: &BTreeMap<&str, Result<i64, Str
     )
 }
 
-/// A read-only look at machines; what their guards know comes with it.
-pub(super) fn probe(scene: &Scene<'_>, hosts: &[&str], noticed: Timestamp, attempt: i32) -> PlaybookRun {
+fn name_of(scene: &Scene<'_>, hosts: &[&str], noticed: Timestamp, attempt: i32) -> String {
     let noticed = noticed.to_string();
     let parts = hosts.iter().copied().chain([noticed.as_str()]);
-    let name = naming::run(&scene.name, scene.uid(), Intent::Probe, parts, attempt);
+    naming::run(&scene.name, scene.uid(), Intent::Probe, parts, attempt)
+}
+
+/// A read-only look at machines; what their guards know comes with it.
+pub(super) fn probe(scene: &Scene<'_>, hosts: &[&str], noticed: Timestamp, attempt: i32) -> PlaybookRun {
+    let name = name_of(scene, hosts, noticed, attempt);
     let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
     let mut run = runs::of_cluster(
         scene,

@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::{Leaving, Observed, Step};
 use crate::Next;
 use crate::cluster::NodeSeen;
+use crate::moment::after;
 use crate::sentence::count;
 
 /// How often a node that is drained is looked at.
@@ -125,7 +126,10 @@ pub(super) fn of(observed: &Observed<'_>, host: &str) -> Progress {
         });
     }
     let seconds = seconds(observed);
-    let until = since(observed).unwrap_or(observed.now) + SignedDuration::from_secs(seconds);
+    let until = after(
+        since(observed).unwrap_or(observed.now),
+        SignedDuration::from_secs(seconds),
+    );
     let is_late = observed.now >= until;
     let (pods, refusals) = match observed.drain {
         None => return draining("Draining", format!("drains Node {host}"), steps),

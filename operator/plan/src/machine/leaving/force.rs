@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Observed, cleaning};
 use crate::attempts::{self, Outcome};
+use crate::moment::after;
 
 /// Why a machine is forgotten without reaching it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,5 +101,5 @@ fn silence(observed: &Observed<'_>, host: &str) -> Option<(Timestamp, Timestamp)
         .as_ref()
         .map(|time| time.0);
     let since = answered.max(deleted)?;
-    Some((since, since + SignedDuration::from_secs(seconds.into())))
+    Some((since, after(since, SignedDuration::from_secs(seconds.into()))))
 }

@@ -13,6 +13,7 @@ use crate::cluster_deployment::Step;
 use crate::cluster_deployment::deletion::until;
 use crate::cluster_deployment::runs;
 use crate::cluster_deployment::scene::{Member, Scene};
+use crate::moment::after;
 use crate::naming;
 
 /// Deadline of a probe.
@@ -63,12 +64,15 @@ pub(super) fn ask(scene: &Scene<'_>, members: &[Member<'_>], since: Timestamp) -
         return asked;
     }
     let last = probes.iter().filter_map(|run| attempts::ended_at(run)).max();
-    let at = last.map(|last| last + attempts::backoff(probes.len()));
+    let at = last.map(|last| after(last, attempts::backoff(probes.len())));
     match at.filter(|at| *at > scene.observed.now) {
         Some(at) => asked.next = Some(until(scene, at)),
         None if hosts.is_empty() => {}
         None => {
-            let number = probes.iter().map(|run| attempts::attempt_of(run) + 1).max();
+            let number = probes
+                .iter()
+                .map(|run| attempts::attempt_of(run).saturating_add(1))
+                .max();
             let run = probe(scene, &hosts, since, number.unwrap_or_default());
             asked.steps.push(Step::CreateRun(Box::new(run)));
         }
