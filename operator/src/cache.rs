@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
-use kube::runtime::watcher::{Config, Event};
+use kube::runtime::watcher::Config;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Resource, ResourceExt};
 use plan::undecodable::Undecodable;
@@ -189,11 +189,11 @@ impl<K: Kind> Watched<K> {
     pub(crate) fn fill(&self, objects: Vec<K>) {
         let mut writer = lock(&self.writer);
         let writer = writer.as_mut().expect("a cache that follows nothing");
-        writer.apply_watcher_event(&Event::Init);
+        writer.apply_watcher_event(&watcher::Event::Init);
         for object in objects {
-            writer.apply_watcher_event(&Event::InitApply(object));
+            writer.apply_watcher_event(&watcher::Event::InitApply(object));
         }
-        writer.apply_watcher_event(&Event::InitDone);
+        writer.apply_watcher_event(&watcher::Event::InitDone);
     }
 
     fn follow(&self, ctx: &Arc<Context>, config: Config, tasks: &mut JoinSet<()>) {

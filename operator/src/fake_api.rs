@@ -177,6 +177,11 @@ impl FakeApi {
         matches!(state.conflicts, Some((at, 1..)) if state.writes >= at)
     }
 
+    /// Takes an object away without a trace, as a restored backup without it does.
+    pub(crate) fn remove(&self, key: &str) {
+        self.lock().objects.remove(key);
+    }
+
     /// Deletes what has lost its owners, as a garbage collector does.
     pub(crate) fn collect_garbage(&self) {
         let mut state = self.lock();

@@ -105,7 +105,7 @@ fn by_intent(otherwise: &str, expression: impl Fn(Intent) -> String) -> String {
 #[cfg(test)]
 mod tests {
     use kube::CustomResourceExt;
-    use kube::core::cel::validate;
+    use kube::core::cel::Validator;
     use serde_json::json;
 
     use super::{check_steps, rule};
@@ -114,7 +114,7 @@ mod tests {
     /// What the API server says to a run of this intent.
     fn said(intent: Intent, steps: &[Step]) -> String {
         let schema = json!({"type": "object", "x-kubernetes-validations": [rule()]});
-        match validate(&schema, &json!({"intent": intent, "steps": steps}), None) {
+        match Validator::new().validate(&schema, &json!({"intent": intent, "steps": steps}), None) {
             Ok(()) => String::new(),
             Err(errors) => errors.to_string(),
         }

@@ -352,12 +352,12 @@ mod tests {
         let machine = tempfile::tempdir().unwrap();
         let directory = machine.path().to_str().unwrap();
         assert_eq!(
-            text(&run(&read(directory), machine.path())).1,
+            text(&run(&read(directory, None), machine.path())).1,
             format!("{BEGUN}\n{{}}\n")
         );
         program(&machine.path().join("guard"), SAYS);
         assert_eq!(
-            text(&run(&read(directory), machine.path())).1,
+            text(&run(&read(directory, None), machine.path())).1,
             format!("{BEGUN}\n[read]\n")
         );
     }

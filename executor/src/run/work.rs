@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crds::inputs::RunInputs;
 use crds::playbook_run::RunOutcome;
 use crds::step::Effect;
 use serde_json::{Map, json};

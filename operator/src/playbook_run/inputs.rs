@@ -159,7 +159,7 @@ async fn cluster_seen<'a>(
         None => Ok(Ok(BTreeMap::new())),
     };
     let (addons, network) = (manifests(addons).await?, manifests(network).await?);
-    let source = deployment.spec.artifacts.as_ref().filter(|_| !cleans);
+    let source = deployment.spec.artifacts.as_ref().filter(|_| needs_cluster);
     let artifacts = match source {
         Some(source) => artifacts_seen(ctx, &namespace, source).await?,
         None => Ok(ArtifactsSeen::default()),

@@ -79,6 +79,7 @@ fn typical_length(step: Step) -> Duration {
         Step::Addons => 2500,
         Step::PostInstall => 3000,
         Step::LoadBalancer
+        | Step::Fence
         | Step::RemoveEtcdMember
         | Step::EtcdEndpoints
         | Step::RecoverEtcd

@@ -277,6 +277,9 @@ impl Namespace {
         match step {
             // What labels a Node has nobody looks at.
             cluster::Step::PatchNode { .. } => false,
+            step @ (cluster::Step::SpreadDns { .. } | cluster::Step::MoveDnsPod { .. }) => {
+                panic!("no DNS was shown, so {step:?} is for nothing")
+            }
             cluster::Step::CordonStray(stray) => self.town(name).cordoned.insert(stray.name),
             cluster::Step::DeleteStray(stray) => {
                 self.check_stray(name, &stray.name);

@@ -285,6 +285,7 @@ impl Namespace {
                 | Step::LoadBalancer
                 | Step::PostInstall
                 | Step::EtcdEndpoints
+                | Step::Fence
                 | Step::ProbeHost
                 | Step::ProbeEtcd
                 | Step::Custom(_) => {}

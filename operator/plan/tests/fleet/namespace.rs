@@ -400,6 +400,7 @@ impl Namespace {
                 cluster_uid: Some(name.to_owned()),
                 components: components.map(component).to_vec(),
                 nodes: Some(nodes),
+                dns: None,
             },
         }
     }

@@ -175,7 +175,7 @@ async fn a_run_waits_for_authorities_that_are_gone_and_makes_no_others() {
     assert_eq!((api.get(PKI), api.get(MODEL), api.get(JOB)), (None, None, None));
     let message = api.get(RUN).unwrap()["status"]["message"].to_string();
     assert!(
-        message.contains("kubectl --namespace fleet create secret generic a-pki"),
+        message.contains("kubectl -n fleet create secret generic a-pki"),
         "{message}"
     );
     api.put("secrets", &kept.to_string());

@@ -48,7 +48,7 @@ fn machines_of_a_former_cluster_of_the_same_name_are_reported_and_not_taken_over
     );
     assert!(
         told.message
-            .contains("kubectl delete --namespace fleet machines.clusterwright.dev a-"),
+            .contains("kubectl -n fleet delete machines.clusterwright.dev a-"),
         "{}",
         told.message
     );

@@ -34,7 +34,7 @@ fn the_authorities_of_an_installed_cluster_are_never_made_anew_whatever_else_was
             "{what}: {message}"
         );
         assert!(
-            message.contains("kubectl --namespace fleet create secret generic a-pki --from-file="),
+            message.contains("kubectl -n fleet create secret generic a-pki --from-file="),
             "{message}"
         );
         assert!(
