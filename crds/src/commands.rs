@@ -43,7 +43,27 @@ pub fn annotate(target: Target, object: &ObjectMeta, key: &str, value: impl std:
 /// Deletes an object.
 pub fn delete(target: Target, object: &ObjectMeta) -> String {
     let (namespace, name) = place(object);
-    format!("kubectl -n {namespace} delete {} {name}", target.resource())
+    delete_all(target, namespace, &[name])
+}
+
+/// Deletes several objects of one namespace.
+pub fn delete_all(target: Target, namespace: &str, names: &[&str]) -> String {
+    let names = names.join(" ");
+    format!("kubectl -n {namespace} delete {} {names}", target.resource())
+}
+
+/// Takes a field of an object's spec away.
+pub fn remove_field(target: Target, object: &ObjectMeta, field: &str) -> String {
+    let (namespace, name) = place(object);
+    format!(
+        "kubectl -n {namespace} patch {} {name} --type=merge -p '{{\"spec\":{{\"{field}\":null}}}}'",
+        target.resource()
+    )
+}
+
+/// Makes a Secret of the files in a directory, which the reader names in the place of `DIRECTORY`.
+pub fn create_secret(namespace: &str, name: &str) -> String {
+    format!("kubectl -n {namespace} create secret generic {name} --from-file=DIRECTORY")
 }
 
 fn place(object: &ObjectMeta) -> (&str, &str) {
@@ -55,7 +75,7 @@ fn place(object: &ObjectMeta) -> (&str, &str) {
 mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-    use super::{Target, annotate, delete};
+    use super::{Target, annotate, create_secret, delete, delete_all, remove_field};
 
     #[test]
     fn a_command_names_the_namespace_and_the_resource_with_its_group() {
@@ -71,6 +91,18 @@ mod tests {
         assert_eq!(
             delete(Target::Machine, &object),
             "kubectl -n fleet delete machines.clusterwright.dev a"
+        );
+        assert_eq!(
+            delete_all(Target::Machine, "fleet", &["a", "b"]),
+            "kubectl -n fleet delete machines.clusterwright.dev a b"
+        );
+        assert_eq!(
+            remove_field(Target::Host, &object, "identity"),
+            r#"kubectl -n fleet patch hosts.clusterwright.dev a --type=merge -p '{"spec":{"identity":null}}'"#
+        );
+        assert_eq!(
+            create_secret("fleet", "a-pki"),
+            "kubectl -n fleet create secret generic a-pki --from-file=DIRECTORY"
         );
     }
 

@@ -595,7 +595,11 @@ fn what_a_machine_tells_of_itself_is_kept_within_limits() {
     let warned = tell(
         json!({"kind": "findings", "findings": [{"name": "smoke-test-elsewhere", "severity": "warning", "message": "w"}]}),
     );
-    assert_eq!(warned.findings.len(), 1);
+    let warned = warned.findings.iter().map(|finding| finding.name.as_str());
+    assert!(
+        warned.clone().any(|name| name == "smoke-test-elsewhere"),
+        "{warned:?}"
+    );
     let many: Vec<_> = (0..100)
         .map(|n| json!({"name": format!("F{n}"), "severity": "error", "message": ""}))
         .collect();

@@ -131,7 +131,10 @@ pub fn assert_literal(rendered: &Value, text: &str) {
         "/post_install_nodes/0",
         json!({"name": text, "labels": {text: text}, "taints": [format!("{text}={text}:NoSchedule")]}),
     );
-    check("/prepare_cluster", json!({"identity": text, "name": text}));
+    check(
+        "/prepare_cluster",
+        json!({"identity": text, "name": text, "pod_cidr": text}),
+    );
     check("/addon_manifests", json!([{"name": text, "content": text}]));
     check("/network_manifests", json!([{"name": text, "content": text}]));
     check("/preflight_ignore", json!([text]));

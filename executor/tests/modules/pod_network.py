@@ -125,8 +125,9 @@ def check_reset():
     for name in ("stop_services", "kill_processes", "unmount", "remove_network", "remove_files"):
         setattr(reset, name, lambda name=name: done.append(name))
     reset.pod_network.stop = lambda: done.append("stop")
-    found = [["route 10.220.0.0/16"], []]
-    reset.leftovers.find_all = lambda: found.pop(0)
+    found = [["route 10.220.0.0/16"], [], []]
+    reset.leftovers.find_all = lambda **_options: found.pop(0)
+    reset.removal.remove = lambda path: done.append(path)
     reset.work(type("Call", (), {"params": {}, "check_mode": False}))
     assert done[0] == "stop" and "remove_network" in done, done
 

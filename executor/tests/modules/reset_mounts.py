@@ -43,7 +43,7 @@ class Busy:
 
 
 def prepared() -> None:
-    _result, failure = play(prepare, cluster={"identity": "a", "name": "a"}, sysctl={}, modules=[], swap_off=False, hosts=[])
+    _result, failure = play(prepare, cluster={"identity": "a", "name": "a"}, sysctl={}, modules=[], swap_off=False, hosts=[], leave_routes=False)
     assert failure is None, failure.message
 
 

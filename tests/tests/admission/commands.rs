@@ -1,7 +1,7 @@
 //! The commands that messages print, through kubectl's own parser and against a real API server.
 
 use anyhow::{Context, Result, ensure};
-use crds::commands::{Target, annotate, delete};
+use crds::commands::{Target, annotate, create_secret, delete, remove_field};
 use crds::names::annotation;
 use e2e::api_server::ApiServer;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -9,14 +9,16 @@ use serde_json::Value;
 
 use super::{created, deployment, host, machine};
 
-/// Runs a command as it is printed; its words are what a shell makes of it, since none is quoted.
+/// Runs a command as it is printed; its words are what a shell makes of it: the last one may stand in quotes.
 fn typed(server: &ApiServer, command: &str) -> Result<String> {
-    let quoted = |c: char| !(c.is_ascii_alphanumeric() || " -_./=,:".contains(c));
-    ensure!(!command.contains(quoted), "a shell would change `{command}`");
     let words = command
         .strip_prefix("kubectl ")
         .context("not a command of kubectl")?;
-    let words: Vec<&str> = words.split(' ').collect();
+    let (plain, quoted) = words.split_once(" '").unwrap_or((words, ""));
+    let changed = |c: char| !(c.is_ascii_alphanumeric() || " -_./=,:".contains(c));
+    ensure!(!plain.contains(changed), "a shell would change `{command}`");
+    let mut words: Vec<&str> = plain.split(' ').collect();
+    words.extend(quoted.strip_suffix('\''));
     server.kubectl(&words).with_context(|| format!("`{command}`"))
 }
 
@@ -47,7 +49,15 @@ async fn commands_run_as_messages_print_them() -> Result<()> {
             let seen: Value = serde_json::from_str(&seen)?;
             ensure!(seen["metadata"]["annotations"][key] == value, "{target:?} {key}");
         }
+        typed(&server, &remove_field(target, &metadata, "nothing"))?;
         typed(&server, &delete(target, &metadata))?;
     }
+    let directory = tempfile::tempdir()?;
+    std::fs::write(directory.path().join("ca.crt"), "x")?;
+    let restore = create_secret("default", "typed-pki");
+    typed(
+        &server,
+        &restore.replace("DIRECTORY", &directory.path().to_string_lossy()),
+    )?;
     Ok(())
 }

@@ -16,8 +16,8 @@ def running() -> dict:
 
 
 def shims() -> list:
-    """Pids of the shims of Kubernetes' containers."""
-    return processes.find().get(processes.SHIM, [])
+    """Pids of the shims of Kubernetes' containers; those of other users of the same containerd are not ours."""
+    return [pid for pid in processes.find().get(processes.SHIM, []) if processes.of_kubernetes(pid)]
 
 
 def end(grace: float = 10) -> None:

@@ -1,6 +1,7 @@
 //! Machines of a former ClusterDeployment of the same name: one that was let go without its Machines, by taking finalizers
 //! off. They name this cluster and are no part of it: nothing is done with them, and they are reported.
 
+use crds::commands::{self, Target};
 use crds::conditions::{self, Statement};
 use crds::names::{annotation, condition};
 use crds::{ClusterDeployment, ClusterDeploymentStatus, Machine, MachineSet};
@@ -58,7 +59,9 @@ pub(super) fn tell(observed: &Observed<'_>, former: &[&Machine], status: &mut Cl
         return;
     };
     let name = |machine: &Machine| machine.metadata.name.clone().unwrap_or_default();
-    let mut names: Vec<String> = former.iter().map(|machine| name(machine)).collect();
+    let all: Vec<String> = former.iter().map(|machine| name(machine)).collect();
+    let mut names: Vec<&str> = all.iter().map(String::as_str).collect();
+    let namespace = first.metadata.namespace.as_deref().unwrap_or_default();
     names.sort_unstable();
     let more = match names.len().saturating_sub(NAMED) {
         0 => String::new(),
@@ -66,12 +69,11 @@ pub(super) fn tell(observed: &Observed<'_>, former: &[&Machine], status: &mut Cl
     };
     names.truncate(NAMED);
     let message = format!(
-        "{} of a former ClusterDeployment {} (another UID): {}{more}; they are not part of this cluster, and nothing is done with them. Delete them, which gives their Hosts back without cleaning them: kubectl -n {} delete machines.clusterwright.dev {}",
+        "{} of a former ClusterDeployment {} (another UID): {}{more}; they are not part of this cluster, and nothing is done with them. Delete them, which gives their Hosts back without cleaning them: {}",
         count(former.len(), "Machine"),
         metadata.name.as_deref().unwrap_or_default(),
         names.join(", "),
-        first.metadata.namespace.as_deref().unwrap_or_default(),
-        names.join(" ")
+        commands::delete_all(Target::Machine, namespace, &names)
     );
     let statement = Statement::new(
         condition::FORMER_MACHINES,

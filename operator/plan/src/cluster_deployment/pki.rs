@@ -58,6 +58,7 @@ pub fn missing(deployment: &ClusterDeployment) -> String {
         }
     };
     format!(
-        "Secret {secret} with the cluster's certificate authorities and keys is gone. It is never made anew once machines may trust it: restore it from a backup (keys {KEYS}): kubectl -n {namespace} create secret generic {secret} --from-file=DIRECTORY; {otherwise}"
+        "Secret {secret} with the cluster's certificate authorities and keys is gone. It is never made anew once machines may trust it: restore it from a backup (keys {KEYS}): {}; {otherwise}",
+        crds::commands::create_secret(namespace, &secret)
     )
 }

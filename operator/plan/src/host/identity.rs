@@ -1,12 +1,13 @@
 //! Whether a claimed Host is still the machine that was claimed: the identity that is written where it is missing, and
 //! what the last run on it found.
 
+use crds::commands::{self, Target};
 use crds::conditions::{self, Statement};
 use crds::host::HostKeyPolicy;
 use crds::inputs::HostIdentity;
 use crds::names::condition;
 use crds::{Host, HostStatus, PlaybookRun};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 
 use super::{HostObserved, name_of};
 use crate::attempts::{ended_at, is_over, marks};
@@ -94,11 +95,19 @@ pub(super) fn another_in(host: &Host, status: &HostStatus) -> Option<String> {
     let found = conditions::find(&status.conditions, condition::IDENTITY_VERIFIED)?;
     let counts = found.status == "False" && found.observed_generation == host.metadata.generation;
     let (name, machine) = (name_of(host), &claim.name);
-    let namespace = host.metadata.namespace.as_deref().unwrap_or_default();
+    let claimed = ObjectMeta {
+        namespace: host.metadata.namespace.clone(),
+        name: Some(machine.clone()),
+        ..ObjectMeta::default()
+    };
     counts.then(|| {
         format!(
-            "the machine at {}, port {}, is not the one that was claimed ({}): nothing is changed there. If address, port or bastionRef of Host {name} were changed, set them back; if the machine is gone, kubectl delete --namespace {namespace} machines.clusterwright.dev {machine}; if it is the right one with new keys, kubectl patch --namespace {namespace} hosts.clusterwright.dev {name} --type=merge --patch '{{\"spec\":{{\"identity\":null}}}}'",
-            host.spec.address, host.spec.ssh.port, found.message
+            "the machine at {}, port {}, is not the one that was claimed ({}): nothing is changed there. If address, port or bastionRef of Host {name} were changed, set them back; if the machine is gone, {}; if it is the right one with new keys, {}",
+            host.spec.address,
+            host.spec.ssh.port,
+            found.message,
+            commands::delete(Target::Machine, &claimed),
+            commands::remove_field(Target::Host, &host.metadata, "identity")
         )
     })
 }

@@ -69,8 +69,8 @@ fn a_host_on_which_a_run_met_another_machine_says_so_and_what_to_do() {
         "is not the one that was claimed",
         "ssh-ed25519 BBBB",
         "set them back",
-        "kubectl delete --namespace fleet machines.clusterwright.dev m",
-        "kubectl patch --namespace fleet hosts.clusterwright.dev a --type=merge --patch '{\"spec\":{\"identity\":null}}'",
+        "kubectl -n fleet delete machines.clusterwright.dev m",
+        "kubectl -n fleet patch hosts.clusterwright.dev a --type=merge -p '{\"spec\":{\"identity\":null}}'",
     ] {
         assert!(message.contains(part), "{part}: {message}");
     }
