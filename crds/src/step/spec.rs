@@ -12,6 +12,8 @@ pub struct StepSpec {
     pub read_only: bool,
     /// A machine that fails stops no other one, whatever its role.
     pub each_for_itself: bool,
+    /// It takes programs or images from the artifact source, or looks what is in it.
+    pub downloads: bool,
     /// A run that resumes another plays it in any case: its probe does not prove that it is done.
     pub always_played: bool,
 }
@@ -54,31 +56,35 @@ impl Step {
             intents: &[],
             read_only: false,
             each_for_itself: false,
+            downloads: false,
             always_played: false,
         };
         const LOOKS: StepSpec = StepSpec {
             intents: &[Probe, Custom],
             read_only: true,
             each_for_itself: true,
+            downloads: false,
             always_played: true,
         };
         match self {
-            Step::BootstrapOs
-            | Step::Prepare
-            | Step::ContainerRuntime
-            | Step::Etcd
-            | Step::ControlPlane
-            | Step::Network => StepSpec {
+            Step::BootstrapOs | Step::Prepare | Step::Network => StepSpec {
                 intents: &[Install, Join, Custom],
+                ..CHANGES
+            },
+            Step::ContainerRuntime | Step::Etcd | Step::ControlPlane => StepSpec {
+                intents: &[Install, Join, Custom],
+                downloads: true,
                 ..CHANGES
             },
             Step::Preflight => StepSpec {
                 intents: &[Install, Join, Custom],
                 read_only: true,
+                downloads: true,
                 ..CHANGES
             },
             Step::Node => StepSpec {
                 intents: &[Join, Custom],
+                downloads: true,
                 ..CHANGES
             },
             Step::Addons => StepSpec {
@@ -91,6 +97,7 @@ impl Step {
             },
             Step::PostInstall => StepSpec {
                 intents: &[Install, Join, Custom],
+                downloads: true,
                 always_played: true,
                 ..CHANGES
             },

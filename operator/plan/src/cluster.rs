@@ -6,7 +6,6 @@ pub mod components;
 mod contact;
 pub mod dns;
 mod names;
-mod network_probe;
 pub mod nodes;
 mod pace;
 mod strays;
@@ -23,7 +22,7 @@ use crate::machine::leaving::drain::PodSeen;
 use contact::{forget, lost, made, refused, summary};
 pub use dns::DnsSeen;
 use names::names;
-pub use nodes::{NetworkSeen, NodeSeen};
+pub use nodes::NodeSeen;
 use pace::next;
 
 /// Everything that the decision looks at.

@@ -253,10 +253,8 @@ pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
             etcd_members(model)
         },
         join_token: control_plane || (has(Step::Node) && hosts_in(Group::KubeNode).next().is_some()),
-        artifacts_login: model
-            .vars
-            .get(artifacts::LOGIN)
-            .is_some_and(|login| login.as_str().is_some_and(|login| !login.is_empty())),
+        artifacts_login: model.steps.iter().any(|step| step.spec().downloads)
+            && artifacts::has_login(&model.vars),
     }
 }
 

@@ -83,7 +83,7 @@ mod tests {
             serde_yaml::from_str(&format!("{{apiVersion: clusterwright.dev/v1alpha1, kind: Host, metadata: {{name: h, labels: {{{labels}}}}}, spec: {{address: 10.0.0.1, ssh: {{credentialsRef: {{name: k}}}}}}}}")).unwrap()
         };
         let check = |expression: &str, labels: &str, expected: bool| {
-            let machine: Machine = serde_yaml::from_str(&format!("{{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {{name: m}}, spec: {{clusterName: a, role: worker, hostSelector: {{matchLabels: {{size: large}}, matchExpressions: [{expression}]}}}}}}")).unwrap();
+            let machine: Machine = serde_yaml::from_str(&format!("{{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {{name: m}}, spec: {{clusterName: a, role: worker, kubernetesVersion: 1.35.4, hostSelector: {{matchLabels: {{size: large}}, matchExpressions: [{expression}]}}}}}}")).unwrap();
             let labels = format!("size: large, {labels}");
             assert_eq!(
                 Wish::of(&machine).matches(&host(&labels)),

@@ -1,5 +1,4 @@
 mod dns;
-mod network_probe;
 mod strays;
 
 use std::sync::Arc;

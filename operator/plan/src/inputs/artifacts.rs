@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use serde_json::Value;
 
 use super::InputsProblem;
 
@@ -45,6 +46,12 @@ impl Login {
             Login::Bearer => &["token"],
         }
     }
+}
+
+/// Whether these variables say that a run logs in.
+pub(super) fn has_login(vars: &BTreeMap<String, Value>) -> bool {
+    let login = vars.get(LOGIN).and_then(Value::as_str);
+    login.is_some_and(|login| !login.is_empty())
 }
 
 /// The certificates in the ConfigMap of this name; `None`: it is not there.
@@ -98,10 +105,7 @@ fn is_one_line(value: &[u8]) -> bool {
 }
 
 /// The variables of roles that use the bundle.
-pub(super) fn variables(
-    index_sha256: Option<&str>,
-    seen: &ArtifactsSeen,
-) -> BTreeMap<String, serde_json::Value> {
+pub(super) fn variables(index_sha256: Option<&str>, seen: &ArtifactsSeen) -> BTreeMap<String, Value> {
     BTreeMap::from([
         (
             "artifacts_index_sha256".to_owned(),
