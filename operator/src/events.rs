@@ -1,44 +1,47 @@
 //! Kubernetes Events: told once for a change of state, never once for a pass.
 
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+mod series;
+
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, Resource};
 use plan::news::News;
 
 use crate::error::chain;
-
-const LONGEST_NOTE: usize = 1000;
+use series::{Occurrence, Publish, Series};
 
 /// Where Events go.
 pub struct Events {
-    recorder: Recorder,
+    client: Client,
+    series: Mutex<Series>,
 }
 
 impl Events {
     pub(crate) fn new(client: Client) -> Self {
-        let reporter = Reporter {
-            controller: crds::names::FIELD_MANAGER.into(),
-            instance: None,
-        };
         Self {
-            recorder: Recorder::new(client, reporter),
+            client,
+            series: Mutex::default(),
         }
     }
 
     /// Tells that something went as it should. `reason` in CamelCase, `note` a sentence.
     pub async fn normal<K: Resource<DynamicType = ()>>(&self, about: &K, reason: &str, note: &str) {
-        self.tell(about, EventType::Normal, reason, note).await;
+        self.tell(about, "Normal", reason, note).await;
     }
 
     /// Tells that something needs a look.
     pub async fn warning<K: Resource<DynamicType = ()>>(&self, about: &K, reason: &str, note: &str) {
-        self.tell(about, EventType::Warning, reason, note).await;
+        self.tell(about, "Warning", reason, note).await;
     }
 
     /// Tells a piece of news, as what it is.
     pub async fn news<K: Resource<DynamicType = ()>>(&self, about: &K, news: &News) {
         let type_ = match news.warning {
-            true => EventType::Warning,
-            false => EventType::Normal,
+            true => "Warning",
+            false => "Normal",
         };
         self.tell(about, type_, &news.reason, &news.note).await;
     }
@@ -46,20 +49,116 @@ impl Events {
     async fn tell<K: Resource<DynamicType = ()>>(
         &self,
         about: &K,
-        type_: EventType,
+        type_: &'static str,
         reason: &str,
         note: &str,
     ) {
-        let event = Event {
-            type_,
-            reason: reason.into(),
-            note: Some(note.chars().take(LONGEST_NOTE).collect()),
-            action: reason.into(),
-            secondary: None,
-        };
+        let occurrence = Occurrence::new(about.object_ref(&()), type_, reason, note);
         // An Event that cannot be told holds nothing up.
-        if let Err(error) = self.recorder.publish(&event, &about.object_ref(&())).await {
+        if let Err(error) = self.publish(&occurrence).await {
             tracing::warn!(reason, error = %chain(&error), "an Event could not be written");
         }
+    }
+
+    async fn publish(&self, occurrence: &Occurrence) -> Result<(), kube::Error> {
+        let namespace = occurrence.regarding.namespace.as_deref().unwrap_or("default");
+        let events: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        let now = Timestamp::now();
+        if let Publish::Repeat { name, series } = self.series().publish(occurrence, now) {
+            let patch = serde_json::json!({ "series": series });
+            match events
+                .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
+                .await
+            {
+                Ok(_) => return Ok(()),
+                // It has expired, or was deleted: it is told anew.
+                Err(kube::Error::Api(status)) if status.code == 404 => self.series().forget(occurrence),
+                Err(error) => return Err(error),
+            }
+        }
+        let event = occurrence.event(now);
+        let name = event.metadata.name.clone().unwrap_or_default();
+        events.create(&PostParams::default(), &event).await?;
+        self.series().begun(occurrence, name, now);
+        Ok(())
+    }
+
+    fn series(&self) -> std::sync::MutexGuard<'_, Series> {
+        self.series.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crds::Machine;
+    use k8s_openapi::api::events::v1::Event;
+
+    use super::Events;
+    use crate::fake_api::FakeApi;
+
+    fn machine() -> Machine {
+        serde_yaml::from_str(
+            "{metadata: {name: a-1, namespace: fleet, uid: u-1}, spec: {clusterName: a, role: worker, kubernetesVersion: 1.35.4}}",
+        )
+        .unwrap()
+    }
+
+    async fn told(notes: &[&str]) -> Vec<(String, Option<i32>)> {
+        let api = FakeApi::default();
+        let events = Events::new(api.client());
+        for note in notes {
+            events.normal(&machine(), "WaitsToJoin", note).await;
+        }
+        let mut written: Vec<Event> = api.list("events");
+        written.sort_by_key(|event| event.event_time.as_ref().map(|time| time.0));
+        written
+            .into_iter()
+            .map(|event| {
+                (
+                    event.note.unwrap_or_default(),
+                    event.series.map(|series| series.count),
+                )
+            })
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn an_event_with_another_message_is_another_event_and_shows_the_new_words() {
+        assert_eq!(
+            told(&[
+                "joins once the control plane is installed",
+                "joins with run a-join-0"
+            ])
+            .await,
+            [
+                ("joins once the control plane is installed".to_owned(), None),
+                ("joins with run a-join-0".to_owned(), None)
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn an_event_that_says_the_same_again_is_counted() {
+        assert_eq!(
+            told(&["waits", "waits", "waits"]).await,
+            [("waits".to_owned(), Some(3))]
+        );
+    }
+
+    #[tokio::test]
+    async fn an_event_that_has_expired_is_written_anew() {
+        let api = FakeApi::default();
+        let events = Events::new(api.client());
+        events.normal(&machine(), "WaitsToJoin", "waits").await;
+        for event in api.list::<Event>("events") {
+            let key = format!("events/fleet/{}", event.metadata.name.unwrap());
+            api.edit(&key, |event| {
+                event["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into()
+            });
+        }
+        events.normal(&machine(), "WaitsToJoin", "waits").await;
+        let written: Vec<Event> = api.list("events");
+        assert_eq!(written.len(), 1);
+        assert_eq!(written[0].series, None);
     }
 }
