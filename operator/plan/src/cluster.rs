@@ -1,6 +1,7 @@
 //! Cluster: says what is seen of a cluster through its API, and puts what Machines want onto their Nodes.
 //! Lost contact makes everything behind it unknown, never unhealthy.
 
+mod bounds;
 mod certificates;
 pub mod components;
 mod contact;
@@ -19,6 +20,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::Plan;
 use crate::machine::leaving::drain::PodSeen;
+use crate::sentence::cut;
 use contact::{forget, lost, made, refused, summary};
 pub use dns::DnsSeen;
 use names::names;
@@ -147,7 +149,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterStatus> {
             message,
         } => lost(observed, &old, access, reason, message),
         Contact::Made { access, seen } => match (&old.cluster_uid, &seen.cluster_uid) {
-            (Some(known), Some(found)) if known != found => {
+            (Some(known), Some(found)) if *known != bounds::uid(found) => {
                 let message = format!(
                     "the kubeconfig reaches another cluster: UID of kube-system {found}, known as {known}; make a new Cluster object for another cluster"
                 );
@@ -163,9 +165,16 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterStatus> {
     let generation = observed.cluster.metadata.generation;
     let ready = summary(&statements);
     let waits_for = (ready.status != Some(true)).then(|| ready.message.clone());
-    status.message = Some(ready.message.clone());
+    status.message = Some(cut(ready.message.clone()));
+    bounds::keep(&mut status);
     status.observed_generation = generation;
-    let statements: Vec<Statement> = std::iter::once(ready).chain(statements).collect();
+    let statements = std::iter::once(ready).chain(statements);
+    let statements: Vec<Statement> = statements
+        .map(|statement| Statement {
+            message: cut(statement.message),
+            ..statement
+        })
+        .collect();
     status.conditions = state(&old.conditions, &statements, generation, &observed.now);
     Plan {
         steps,

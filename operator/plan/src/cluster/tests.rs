@@ -312,3 +312,53 @@ fn of_a_node_that_says_too_much_only_so_much_is_kept() {
         (512, 256, 256)
     );
 }
+
+#[test]
+fn a_status_is_within_its_schema_whatever_a_kubeconfig_and_an_api_server_say() {
+    let long = |length: usize| "ü".repeat(length);
+    let cluster = cluster();
+    let mut seen = seen(None);
+    if let Contact::Made { access, seen } = &mut seen {
+        access.server = format!("https://{}:6443", long(400));
+        seen.version = Some(long(100));
+        seen.cluster_uid = Some(long(100));
+        for component in &mut seen.components {
+            component.healthy = false;
+            component.message = Some(long(5000));
+        }
+    }
+    let decide = |cluster: &Cluster| {
+        let observed = Observed {
+            cluster,
+            contact: seen.clone(),
+            machines: &[],
+            deployment: None,
+            hosts: &[],
+            now: at("2026-01-01T00:00:00Z"),
+            chance: 0.0,
+        };
+        plan(&observed).status
+    };
+    let status = decide(&cluster);
+    let length = |text: &Option<String>| text.as_ref().map(|text| text.chars().count());
+    assert_eq!(length(&status.endpoint), Some(300));
+    assert_eq!(length(&status.version), Some(64));
+    assert_eq!(length(&status.cluster_uid), Some(64));
+    assert!(
+        length(&status.message) <= Some(1024),
+        "{:?}",
+        length(&status.message)
+    );
+    for component in &status.components {
+        assert!(length(&component.message) <= Some(512));
+    }
+    let mut known = cluster.clone();
+    known.status = Some(status);
+    let again = decide(&known);
+    let reachable = crds::conditions::find(&again.conditions, condition::REACHABLE);
+    assert_eq!(
+        reachable.map(|there| there.status.as_str()),
+        Some("True"),
+        "it is the same cluster"
+    );
+}

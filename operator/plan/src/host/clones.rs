@@ -21,7 +21,7 @@ pub(super) fn state(observed: &HostObserved<'_>, status: &mut HostStatus) {
         id.is_some() && machine_id(host.status.as_ref()) == id.as_deref() && name_of(*host) != name
     };
     let hosts = observed.hosts.iter().map(|host| &**host);
-    let others: BTreeSet<&str> = hosts.filter(same).map(|host| name_of(host)).collect();
+    let others: BTreeSet<&str> = hosts.filter(same).map(name_of).collect();
     if others.is_empty() {
         status
             .conditions
