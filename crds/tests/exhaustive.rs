@@ -5,9 +5,11 @@
 mod pattern;
 #[path = "exhaustive/source.rs"]
 mod source;
+#[path = "scan/sources.rs"]
+mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pattern::{Names, There};
 use source::Source;
@@ -56,35 +58,9 @@ fn enums(text: &str) -> Watched {
     enums.into_iter().filter(|(name, _)| is_watched(name)).collect()
 }
 
-/// Every Rust file of the workspace.
-fn sources() -> Vec<(PathBuf, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let rooms = ["crds", "operator", "executor", "tests", "hack"];
-    let mut directories: Vec<PathBuf> = rooms.iter().map(|name| root.join(name)).collect();
-    let mut files = Vec::new();
-    while let Some(directory) = directories.pop() {
-        for entry in std::fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
-            if path.is_dir() && name != "target" && !name.starts_with('.') {
-                directories.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let text = std::fs::read_to_string(&path).unwrap();
-                files.push((path, text));
-            }
-        }
-    }
-    files.sort();
-    files
-}
-
 #[test]
 fn no_match_over_intents_steps_roles_or_phases_has_a_wildcard_arm() {
-    let sources = sources();
+    let sources = sources::sources(&["crds", "operator", "executor", "tests", "hack"]).unwrap();
     let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crds/src");
     let ours = sources.iter().filter(|(path, _)| path.starts_with(&ours));
     let watched: Watched = ours.flat_map(|(_, text)| enums(text)).collect();

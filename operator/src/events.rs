@@ -64,7 +64,9 @@ impl Events {
         let namespace = occurrence.regarding.namespace.as_deref().unwrap_or("default");
         let events: Api<Event> = Api::namespaced(self.client.clone(), namespace);
         let now = Timestamp::now();
-        if let Publish::Repeat { name, series } = self.series().publish(occurrence, now) {
+        // Apart, so that the lock is not held across a request.
+        let publish = self.series().publish(occurrence, now);
+        if let Publish::Repeat { name, series } = publish {
             let patch = serde_json::json!({ "series": series });
             match events
                 .patch(&name, &PatchParams::default(), &Patch::Merge(patch))

@@ -77,10 +77,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, state: &AtomicU8) {
                 if matches!(
                     error.kind(),
                     std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
-                ) =>
-            {
-                ()
-            }
+                ) => {}
             Err(_) => break,
         }
     }

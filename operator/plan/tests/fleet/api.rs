@@ -12,7 +12,7 @@ impl Namespace {
         match write.clone() {
             Write::Deployment(cluster, step) => self.apply_to_deployment(&cluster, step),
             Write::Set(step) => self.apply_of_set(step),
-            Write::Machine(name, step) => self.apply_to_machine(&name, step),
+            Write::Machine(name, step) => self.apply_to_machine(&name, *step),
             Write::DeploymentStatus(cluster, status) => self.deployment(&cluster).status = Some(*status),
             Write::SetStatus(name, status) => {
                 if let Some(set) = named_set(&mut self.sets, &name) {

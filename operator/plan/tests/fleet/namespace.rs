@@ -27,7 +27,7 @@ const PATIENCE: usize = 2500;
 pub enum Write {
     Deployment(String, cluster_deployment::Step),
     Set(machine_set::Step),
-    Machine(String, machine::Step),
+    Machine(String, Box<machine::Step>),
     DeploymentStatus(String, Box<crds::ClusterDeploymentStatus>),
     SetStatus(String, Box<crds::MachineSetStatus>),
     MachineStatus(String, Box<crds::MachineStatus>),
@@ -527,7 +527,7 @@ impl Namespace {
             writes.extend(
                 plan.steps
                     .into_iter()
-                    .map(|step| Write::Machine(name.clone(), step)),
+                    .map(|step| Write::Machine(name.clone(), Box::new(step))),
             );
             if machine.status.as_ref() != Some(&plan.status) {
                 writes.push(Write::MachineStatus(name, Box::new(plan.status)));

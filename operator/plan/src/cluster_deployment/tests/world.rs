@@ -45,7 +45,7 @@ pub enum Fate {
 pub enum Write {
     Deployment(cluster_deployment::Step),
     Set(machine_set::Step),
-    Machine(String, machine::Step),
+    Machine(String, Box<machine::Step>),
     DeploymentStatus(Box<crds::ClusterDeploymentStatus>),
     SetStatus(String, Box<crds::MachineSetStatus>),
     MachineStatus(String, Box<crds::MachineStatus>),

@@ -43,7 +43,7 @@ impl World {
                     machine.spec.kubernetes_version = version;
                 }
             }
-            Write::Machine(uid, step) => self.apply_to_machine(&uid, step),
+            Write::Machine(uid, step) => self.apply_to_machine(&uid, *step),
             Write::DeploymentStatus(status) => self.deployment.status = Some(*status),
             Write::SetStatus(name, status) => {
                 if let Some(set) = self

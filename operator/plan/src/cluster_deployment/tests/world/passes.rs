@@ -149,7 +149,9 @@ impl World {
         }
         let uid = machine.metadata.uid.clone().unwrap();
         let steps = plan.steps.into_iter();
-        let mut writes: Vec<Write> = steps.map(|step| Write::Machine(uid.clone(), step)).collect();
+        let mut writes: Vec<Write> = steps
+            .map(|step| Write::Machine(uid.clone(), Box::new(step)))
+            .collect();
         if machine.status.as_ref() != Some(&plan.status) {
             writes.push(Write::MachineStatus(uid, Box::new(plan.status)));
         }
