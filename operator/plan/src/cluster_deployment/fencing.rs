@@ -20,7 +20,7 @@ use super::deletion::until;
 use super::runs;
 use super::scene::Scene;
 use crate::attempts::{self, Outcome};
-use crate::{Next, naming};
+use crate::{Next, moment, naming};
 
 /// Deadline of such a run.
 const TIMEOUT_SECONDS: i32 = 600;
@@ -81,11 +81,11 @@ fn decide(scene: &Scene<'_>, host: &Host, fence: &QuarantineFence) -> (Option<St
         return (None, Next::OnChange);
     }
     let last = tried.iter().filter_map(|run| attempts::ended_at(run)).max();
-    let at = last.map(|last| last + attempts::backoff(tried.len()));
+    let at = last.map(|last| moment::after(last, attempts::backoff(tried.len())));
     if let Some(at) = at.filter(|at| *at > scene.observed.now) {
         return (None, until(scene, at));
     }
-    let number = tried.iter().map(|run| attempts::attempt_of(run) + 1).max();
+    let number = tried.iter().map(|run| attempts::attempt_of(run).saturating_add(1)).max();
     let run = fence_run(scene, name, host, fence, number.unwrap_or_default());
     (Some(Step::CreateRun(Box::new(run))), Next::OnChange)
 }
