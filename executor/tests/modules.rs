@@ -5,7 +5,17 @@
 mod scripts {
     use std::path::{Path, PathBuf};
     use std::process::Command;
+    use std::sync::{Mutex, PoisonError};
     use std::{env, fs};
+
+    /// Loop devices are the kernel's: one machine of a script's own would take those of another for its own.
+    static MACHINE: Mutex<()> = Mutex::new(());
+
+    /// Plays a script that makes a machine of its own.
+    fn play_machine(script: &str) {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        play(script);
+    }
 
     /// Plays one script of `modules/`; it ends well or says what is wrong. Gives the directory that it was given.
     fn play(script: &str) -> tempfile::TempDir {
@@ -109,27 +119,27 @@ mod scripts {
 
     #[test]
     fn a_reset_deletes_nothing_below_a_mount_or_behind_a_link_that_was_not_recorded() {
-        play("reset_mounts.py");
+        play_machine("reset_mounts.py");
     }
 
     #[test]
     fn another_container_runtime_is_refused_and_kept_and_a_machine_whose_pods_run_is_not_clean() {
-        play("foreign_runtime.py");
+        play_machine("foreign_runtime.py");
     }
 
     #[test]
     fn a_reset_leaves_nothing_of_a_network_plugin_and_preflight_accepts_its_own_clusters_routes() {
-        play("network_remains.py");
+        play_machine("network_remains.py");
     }
 
     #[test]
     fn preflight_finds_what_would_undo_the_steps_and_reservations_follow_the_machines_size() {
-        play("preflight_host.py");
+        play_machine("preflight_host.py");
     }
 
     #[test]
     fn a_restart_that_a_run_was_cut_short_before_is_made_by_the_next_one() {
-        play("restarts_owed.py");
+        play_machine("restarts_owed.py");
     }
 
     #[test]

@@ -8,7 +8,8 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde_json::Value;
 
 use crate::cluster_deployment::{
-    ContainerRuntimeName, DeletionPolicy, EtcdTopology, LockMode, RecoveryStrategy,
+    ContainerRuntimeName, DeletionPolicy, EtcdTopology, FenceReturned, LockMode, RecoveryStrategy,
+    TolerationOperator,
 };
 use crate::host::{HostKeyPolicy, HostPhase, QuarantineReason};
 use crate::inputs::Severity;
@@ -31,6 +32,7 @@ pub(super) fn all() -> Vec<Meanings> {
         of::<DeletionPolicy>(),
         of::<EndpointProvider>(),
         of::<EtcdTopology>(),
+        of::<FenceReturned>(),
         of::<HostKeyPolicy>(),
         of::<HostPhase>(),
         of::<Intent>(),
@@ -47,6 +49,7 @@ pub(super) fn all() -> Vec<Meanings> {
         of::<Severity>(),
         of::<StepPhase>(),
         of::<TaintEffect>(),
+        of::<TolerationOperator>(),
     ]
 }
 

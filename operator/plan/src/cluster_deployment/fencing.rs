@@ -85,7 +85,10 @@ fn decide(scene: &Scene<'_>, host: &Host, fence: &QuarantineFence) -> (Option<St
     if let Some(at) = at.filter(|at| *at > scene.observed.now) {
         return (None, until(scene, at));
     }
-    let number = tried.iter().map(|run| attempts::attempt_of(run).saturating_add(1)).max();
+    let number = tried
+        .iter()
+        .map(|run| attempts::attempt_of(run).saturating_add(1))
+        .max();
     let run = fence_run(scene, name, host, fence, number.unwrap_or_default());
     (Some(Step::CreateRun(Box::new(run))), Next::OnChange)
 }
