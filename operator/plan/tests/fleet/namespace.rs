@@ -46,6 +46,8 @@ pub struct Namespace {
     pub keys: BTreeSet<String>,
     /// Clusters for which a person gives the next approval that they ask for.
     approving: BTreeSet<String>,
+    /// Whether a person gives every approval that is asked for: each is for one thing.
+    approves_all: bool,
     pub metal: BTreeMap<String, Metal>,
     pub towns: BTreeMap<String, Town>,
     /// What becomes of runs, in the order in which they end; when they are used up, all is well.
@@ -78,6 +80,7 @@ impl Namespace {
             made: 0,
             deployments: Vec::new(),
             approving: BTreeSet::new(),
+            approves_all: false,
             sets: Vec::new(),
             machines: Vec::new(),
             hosts: (1..=hosts).map(host).collect(),
@@ -182,7 +185,9 @@ impl Namespace {
             if let Some(value) = values.into_iter().next() {
                 let annotations = deployment.metadata.annotations.get_or_insert_default();
                 annotations.insert(annotation::APPROVE.into(), value);
-                self.approving.remove(&name);
+                if !self.approves_all {
+                    self.approving.remove(&name);
+                }
             }
         }
     }
@@ -190,6 +195,7 @@ impl Namespace {
     /// Everything heals, nothing is cut, and a person answers what is asked; runs do not fail any more.
     pub fn all_is_well(&mut self) {
         self.fates.clear();
+        self.approves_all = true;
         for machine in self.metal.values_mut() {
             machine.boot();
             (machine.sick, machine.broken) = (false, false);

@@ -7,6 +7,7 @@ use crds::names::condition;
 use crds::step::{Intent, Role, Step};
 use crds::{Host, Machine, PlaybookRun, conditions};
 use plan::attempts;
+use plan::cluster_deployment::fencing::is_fence;
 
 use super::namespace::{Namespace, TICK, of_cluster};
 
@@ -35,8 +36,10 @@ impl Namespace {
             let operations = operations.unwrap_or_default();
             for (index, one) in operations.iter().enumerate() {
                 for other in &operations[index + 1..] {
+                    // A machine that is no part of the cluster any more is fenced beside every other run.
+                    let apart = self.fences(&one.run) || self.fences(&other.run);
                     assert!(
-                        one.mode == LockMode::Shared && other.mode == LockMode::Shared,
+                        apart || one.mode == LockMode::Shared && other.mode == LockMode::Shared,
                         "{} beside {}",
                         one.run,
                         other.run
@@ -106,12 +109,29 @@ impl Namespace {
             );
         }
         for host in &run.spec.hosts {
-            assert!(
-                self.role_of(host).is_some(),
-                "{:?} on {host}, which is nobody's",
-                run.metadata.name
-            );
+            // Only a machine that its cluster gave up, and that nobody has claimed since, is fenced.
+            let expected = match is_fence(run) {
+                true => self.is_given_up(host),
+                false => self.role_of(host).is_some(),
+            };
+            assert!(expected, "{:?} on {host}, which is not for it", run.metadata.name);
         }
+    }
+
+    fn fences(&self, name: &str) -> bool {
+        let mut runs = self.runs.iter();
+        runs.any(|run| run.metadata.name.as_deref() == Some(name) && is_fence(run))
+    }
+
+    fn is_given_up(&self, host: &str) -> bool {
+        let host = self
+            .hosts
+            .iter()
+            .find(|found| found.metadata.name.as_deref() == Some(host));
+        host.is_some_and(|host| {
+            let quarantine = host.spec.quarantine.as_ref();
+            host.spec.claim_ref.is_none() && quarantine.is_some_and(|quarantine| quarantine.fence.is_some())
+        })
     }
 
     /// A repair begins only where a machine is sick, and few are.

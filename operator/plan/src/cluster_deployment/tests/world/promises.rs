@@ -101,13 +101,13 @@ impl World {
         );
     }
 
-    /// A run of ours works on machines that hold their Hosts, and on no others.
     /// Whether a run only works on a machine that is no part of the cluster any more.
     fn fences(&self, name: &str) -> bool {
         let mut runs = self.runs.iter();
         runs.any(|run| run.metadata.name.as_deref() == Some(name) && is_fence(run))
     }
 
+    /// A run of ours works on machines that hold their Hosts, and on no others.
     pub(super) fn check_held(&self, run: &PlaybookRun) {
         for (name, mark) in attempts::marks(run) {
             let mut hosts = self.hosts.iter();
