@@ -68,7 +68,8 @@ NAME = "smoke-test"
 ANSWER = "clusterwright-answers"
 SERVER = f"echo {ANSWER} > /www/index.html && exec /bin/busybox httpd -f -p 8080 -h /www"
 # How the asking Pods end without an answer.
-NO_SERVICE, NO_NAME = 10, 11
+NO_SERVICE = 10
+NO_NAME = 11
 # Debian's static busybox crashes in wget; nslookup and nc do not.
 RESOLVE = """\
 say() { echo "$1" > /dev/termination-log; }
