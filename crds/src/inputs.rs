@@ -122,9 +122,9 @@ pub struct HostInputs {
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HostIdentity {
-    /// Its host key, `TYPE BASE64`.
-    #[schemars(length(min = 1, max = 1400))]
-    pub host_key: String,
+    /// Its host keys, `TYPE BASE64`: all that were pinned when it was claimed, or the one that was seen first.
+    #[schemars(length(min = 1, max = 8), inner(length(min = 1, max = 1400)))]
+    pub host_keys: Vec<String>,
     /// `/etc/machine-id`, when it has been seen. Machines made from one image may share it.
     #[serde(default, rename = "machineID", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]

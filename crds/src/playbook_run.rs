@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::references::LocalRef;
 use crate::step::{Intent, Step};
 
+mod ending;
 mod status;
 mod steps;
 pub(crate) mod vars;
 
+pub use ending::end;
 pub use vars::read_object;
 
 pub use status::{

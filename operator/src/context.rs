@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tower::util::MapRequestLayer;
 
 use crate::cache::Cache;
+use crate::client;
 use crate::error::{Doing, Error};
 use crate::events::Events;
 use crate::leader::{Clock, Election, Gate, Standing};
@@ -56,18 +57,22 @@ impl Context {
             request
         });
         let gate = Gate::closed(Clock::of_the_machine());
-        let builder = |config: kube::Config| {
-            ClientBuilder::try_from(config).doing(|| "make a client of the metadata cluster".into())
-        };
+        let doing = || "make a client of the metadata cluster".to_owned();
+        // The only client that no gate stands before.
+        let of_lease = ClientBuilder::try_from(config.clone()).doing(doing)?.build();
         let election = Election::new(
-            builder(config.clone())?.build(),
+            of_lease,
             &settings.lease_namespace(),
             &settings.lease_name,
             &settings.identity(),
             times,
             gate.clone(),
         );
-        let client = builder(config)?.with_layer(&layer).with_layer(&gate).build();
+        let client = client::builder(&config, &gate)
+            .doing(doing)?
+            .with_layer(&layer)
+            .with_layer(&gate)
+            .build();
         let (context, stop) = Self::assemble(client, settings, metrics, gate, election.standing());
         Ok((context, stop, election))
     }

@@ -6,9 +6,11 @@ mod gate;
 mod record;
 #[cfg(test)]
 mod tests;
+mod wire;
 
 pub use clock::Clock;
 pub use gate::{Gate, HeldBack};
+pub use wire::GatedWire;
 
 use std::future::Future;
 use std::time::Duration;

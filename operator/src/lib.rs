@@ -6,6 +6,7 @@
 
 pub mod bootstrap_token;
 pub mod cache;
+pub mod client;
 pub mod cluster;
 pub mod cluster_deployment;
 pub mod context;

@@ -13,12 +13,12 @@ use std::time::Duration;
 use futures::Stream;
 use futures::channel::mpsc::{UnboundedSender, unbounded};
 use jiff::Timestamp;
-use kube::client::ClientBuilder;
 use kube::{Client, Config};
 use plan::cluster::components::LeaseSeen;
 use plan::cluster::{NodeSeen, Seen};
 use sha2::{Digest, Sha256};
 
+use crate::client;
 use crate::error::{Doing, Error};
 use crate::kubeconfig::Checked;
 use crate::leader::Gate;
@@ -218,7 +218,7 @@ fn client_of(checked: &Checked, cluster: &str, gate: &Gate) -> Result<Client, Er
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.write_timeout = Some(WRITE_TIMEOUT);
     config.default_retry = false;
-    Ok(ClientBuilder::try_from(config)
+    Ok(client::builder(&config, gate)
         .doing(doing)?
         .with_layer(gate)
         .build())

@@ -30,8 +30,8 @@ pub fn check(identity: Option<&HostIdentity>) -> String {
     })
 }
 
-/// The host keys that ssh may believe: of a machine that was claimed, only that one's, and only if it is pinned where keys
-/// are.
+/// The host keys that ssh may believe: of a machine that was claimed, only that one's, and only those that are pinned where
+/// keys are.
 pub fn believed(host: &HostInputs) -> Vec<&str> {
     let key = |text: &'_ str| {
         text.split_ascii_whitespace()
@@ -42,10 +42,11 @@ pub fn believed(host: &HostInputs) -> Vec<&str> {
     match &host.identity {
         None => host.host_keys.iter().map(String::as_str).collect(),
         Some(identity) => {
-            let own = identity.host_key.as_str();
-            let pinned =
-                host.host_keys.is_empty() || host.host_keys.iter().any(|pinned| key(pinned) == key(own));
-            pinned.then_some(own).into_iter().collect()
+            let pinned = |own: &&str| {
+                host.host_keys.is_empty() || host.host_keys.iter().any(|pinned| key(pinned) == key(own))
+            };
+            let own = identity.host_keys.iter().map(String::as_str);
+            own.filter(pinned).collect()
         }
     }
 }
@@ -69,10 +70,11 @@ pub fn explain(identity: Option<&HostIdentity>, why: Unreachable) -> Unreachable
             let shown = shown
                 .map(|(key, _)| format!(", it shows {key}"))
                 .unwrap_or_default();
-            let kind = identity.host_key.split(' ').next().unwrap_or_default();
+            let kinds = identity.host_keys.iter().filter_map(|key| key.split(' ').next());
+            let kinds: Vec<String> = kinds.map(|kind| clean(kind, 32)).collect();
             another(&format!(
-                "its host key is not the one in the Host's spec.identity.hostKey ({}{shown})",
-                clean(kind, 32)
+                "its host key is none of those in the Host's spec.identity.hostKeys ({}{shown})",
+                kinds.join(", ")
             ))
         }
         _ => why,
@@ -99,7 +101,7 @@ mod tests {
 
     fn identity(machine_id: Option<&str>) -> HostIdentity {
         HostIdentity {
-            host_key: "ssh-ed25519 AAAA".into(),
+            host_keys: vec!["ssh-rsa B2".into(), "ssh-ed25519 AAAA".into()],
             machine_id: machine_id.map(str::to_owned),
         }
     }
@@ -114,7 +116,9 @@ mod tests {
         };
         let own = || Some(identity(None));
         assert_eq!(believed_of(&["ssh-rsa B"], None), ["ssh-rsa B"]);
-        assert_eq!(believed_of(&[], own()), ["ssh-ed25519 AAAA"]);
+        let both = ["ssh-rsa B2", "ssh-ed25519 AAAA"];
+        assert_eq!(believed_of(&[], own()), both);
+        assert_eq!(believed_of(&["ssh-ed25519 AAAA host", "ssh-rsa B2"], own()), both);
         assert_eq!(
             believed_of(&["ssh-rsa B", "ssh-ed25519 AAAA host"], own()),
             ["ssh-ed25519 AAAA"]

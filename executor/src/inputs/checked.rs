@@ -131,15 +131,16 @@ fn check_host(
              spec.ssh.hostKeys",
         );
     }
-    if let Some(identity) = host
+    let own = host
         .identity
         .as_ref()
-        .filter(|identity| !is_host_key(&identity.host_key))
-    {
+        .map(|identity| identity.host_keys.as_slice());
+    let own = own.unwrap_or_default().iter().enumerate();
+    if let Some((index, key)) = own.into_iter().find(|(_, key)| !is_host_key(key)) {
         return refused(
-            &format!("{at}.identity.hostKey"),
-            &identity.host_key,
-            "TYPE BASE64 as in known_hosts is needed, without a name: correct the Host's spec.identity.hostKey, or remove \
+            &format!("{at}.identity.hostKeys[{index}]"),
+            key,
+            "TYPE BASE64 as in known_hosts is needed, without a name: correct the Host's spec.identity.hostKeys, or remove \
              spec.identity",
         );
     }

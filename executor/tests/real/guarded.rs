@@ -117,22 +117,22 @@ fn a_machine_that_is_not_the_one_that_was_claimed_is_not_touched() {
         );
     };
     // By its host key, also where somebody has pinned that of the other machine.
-    let key = Some("spec.identity.hostKey");
-    check(&mut machine, 1, json!({"identity": {"hostKey": other}}), key);
+    let key = Some("spec.identity.hostKeys");
+    check(&mut machine, 1, json!({"identity": {"hostKeys": [other]}}), key);
     check(
         &mut machine,
         2,
-        json!({"hostKeys": [], "identity": {"hostKey": other}}),
+        json!({"hostKeys": [], "identity": {"hostKeys": [other]}}),
         key,
     );
     check(
         &mut machine,
         3,
-        json!({"hostKeys": [other], "identity": {"hostKey": own}}),
+        json!({"hostKeys": [other], "identity": {"hostKeys": [own]}}),
         key,
     );
     // By its machine-id, where the host key came with the image.
-    let changed = json!({"identity": {"hostKey": own, "machineID": "0123456789abcdef0123456789abcdef"}});
+    let changed = json!({"identity": {"hostKeys": [own], "machineID": "0123456789abcdef0123456789abcdef"}});
     check(&mut machine, 4, changed, Some("its machine-id is"));
     assert!(
         !machine.bench.path().join("machine").exists(),
@@ -140,7 +140,7 @@ fn a_machine_that_is_not_the_one_that_was_claimed_is_not_touched() {
     );
     assert_eq!(machine.read("seen"), "");
 
-    let mut identity = json!({"hostKey": own});
+    let mut identity = json!({"hostKeys": [own]});
     if !id.trim().is_empty() {
         identity["machineID"] = json!(id.trim());
     }

@@ -15,7 +15,7 @@ use crds::cluster_deployment::ExecutorPod;
 use crds::conditions::{self, Statement};
 use crds::inputs::RunInputs;
 use crds::names::{annotation, condition, finalizer};
-use crds::playbook_run::{FrozenInputs, RunPhase};
+use crds::playbook_run::{FrozenInputs, RunPhase, end};
 use crds::{PlaybookRun, PlaybookRunStatus};
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
@@ -284,14 +284,8 @@ fn over(
     status.retriable = (phase == RunPhase::Failed).then_some(retriable);
     status.message = Some(cut(message));
     status.finished_at = Some(Time(observed.now));
-    // As a Job has them: one of the two is True, and tools wait for both.
-    let has_succeeded = phase == RunPhase::Succeeded;
-    let complete = Statement::new(condition::COMPLETE, has_succeeded, reason, cut(message));
-    let failed = Statement::new(condition::FAILED, true, reason, cut(message));
-    match has_succeeded {
-        true => state(observed, &mut status, &[complete]),
-        false => state(observed, &mut status, &[complete, failed]),
-    }
+    let statements = end(phase, reason, &cut(message));
+    state(observed, &mut status, &statements);
     status
 }
 

@@ -18,7 +18,7 @@ use super::clock::Clock;
 #[derive(Clone)]
 pub struct Gate {
     clock: Clock,
-    /// Nanoseconds on the clock; zero: closed.
+    /// Nanoseconds on the clock; zero: it was never open.
     open_until: Arc<AtomicU64>,
 }
 
@@ -44,6 +44,12 @@ impl Gate {
         nanoseconds(self.clock.now()) < self.open_until.load(Ordering::SeqCst)
     }
 
+    /// Whether it was open, and is not any more: it does not open again.
+    pub(super) fn is_over(&self) -> bool {
+        let until = self.open_until.load(Ordering::SeqCst);
+        until > 0 && nanoseconds(self.clock.now()) >= until
+    }
+
     pub(super) fn clock(&self) -> &Clock {
         &self.clock
     }
@@ -53,7 +59,8 @@ impl Gate {
     }
 
     pub(super) fn close(&self) {
-        self.open_until.store(0, Ordering::SeqCst);
+        // The first moment of any clock has passed.
+        self.open_until.store(1, Ordering::SeqCst);
     }
 }
 

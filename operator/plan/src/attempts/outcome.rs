@@ -1,8 +1,6 @@
 //! What came out of a run for one machine.
 
 use crds::PlaybookRun;
-use crds::conditions;
-use crds::names::condition;
 use crds::playbook_run::{HostFailure, HostResult, PlaybookRunStatus, RunPhase};
 use crds::step::{Intent, Step};
 
@@ -147,10 +145,7 @@ const NOT_TOLD: &str = "RunFailed";
 /// Why it ended: the executor's word, or else the operator's.
 fn reason_of(status: &PlaybookRunStatus) -> &str {
     let told = status.outcome.as_ref().map(|outcome| outcome.reason.as_str());
-    let recorded = conditions::find(&status.conditions, condition::COMPLETE)
-        .filter(|complete| complete.status == "True")
-        .map(|complete| complete.reason.as_str());
-    recorded.or(told).unwrap_or(NOT_TOLD)
+    status.end_reason().or(told).unwrap_or(NOT_TOLD)
 }
 
 fn succeeded(status: &PlaybookRunStatus, result: Option<&HostResult>, host: &str, resets: bool) -> Outcome {
@@ -284,7 +279,7 @@ mod tests {
     fn lost_contact_a_deadline_and_a_start_that_failed_are_interruptions() {
         check("{phase: Unknown, retriable: false, message: gone}", "Unknown RI");
         check(
-            "{phase: Unknown, conditions: [{type: Complete, status: 'True', reason: JobDeleted, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}]}",
+            "{phase: Unknown, conditions: [{type: Failed, status: 'True', reason: JobDeleted, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}]}",
             "JobDeleted RI",
         );
         let hosts =
@@ -294,7 +289,7 @@ mod tests {
             "DeadlineExceeded RI",
         );
         check(
-            "{phase: Failed, retriable: true, conditions: [{type: Complete, status: 'True', reason: NotStarted, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}]}",
+            "{phase: Failed, retriable: true, conditions: [{type: Failed, status: 'True', reason: NotStarted, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}]}",
             "NotStarted RI",
         );
     }

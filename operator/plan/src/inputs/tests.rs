@@ -408,7 +408,7 @@ fn a_bastion_is_passed_only_with_a_key_that_is_pinned() {
 
 fn identity(hosts: &mut BTreeMap<String, Host>, name: &str) -> HostIdentity {
     let identity = HostIdentity {
-        host_key: "ssh-ed25519 AAAAAAAAAAAAAAAA".into(),
+        host_keys: vec!["ssh-ed25519 AAAAAAAAAAAAAAAA".into()],
         machine_id: Some("0123".into()),
     };
     hosts.get_mut(name).unwrap().spec.identity = Some(identity.clone());
@@ -425,7 +425,7 @@ fn a_run_is_told_which_machine_a_claimed_host_is() {
     let text = serde_json::to_value(&model).unwrap();
     assert_eq!(
         text["hosts"]["w1"]["identity"],
-        json!({"hostKey": "ssh-ed25519 AAAAAAAAAAAAAAAA", "machineID": "0123"})
+        json!({"hostKeys": ["ssh-ed25519 AAAAAAAAAAAAAAAA"], "machineID": "0123"})
     );
     let without = build_in(&deployment, &run).unwrap();
     assert!(

@@ -359,8 +359,8 @@ impl Namespace {
             changed: 0,
         });
         status.steps = done.collect();
-        let complete = crds::conditions::Statement::new("Complete", true, reason, "");
-        status.conditions = crds::conditions::state(&[], &[complete], None, &finished);
+        let end = crds::playbook_run::end(phase, reason, "");
+        status.conditions = crds::conditions::state(&[], &end, None, &finished);
     }
 
     pub fn role_of(&self, host: &str) -> Option<Role> {

@@ -179,8 +179,8 @@ fn ends(world: &mut World, deed: Deed, reason: &str) {
     status.phase = Some(RunPhase::Unknown);
     status.finished_at = Some(now.clone());
     status.message = Some(format!("{reason}: nobody knows how far it came"));
-    let complete = Statement::new(condition::COMPLETE, true, reason, "");
-    status.conditions = conditions::state(&[], &[complete], None, &now);
+    let end = crds::playbook_run::end(RunPhase::Unknown, reason, "");
+    status.conditions = conditions::state(&[], &end, None, &now);
 }
 
 fn workers(world: &World) -> Vec<&Machine> {

@@ -25,8 +25,8 @@ fn a_host_that_was_claimed_before_is_probed_once_and_keeps_which_machine_it_is()
     let host = &world.hosts["a"];
     let identity = host.spec.identity.clone().unwrap();
     assert_eq!(
-        (identity.host_key.as_str(), identity.machine_id.as_deref()),
-        ("ssh-ed25519 AAAA", Some("0123"))
+        (identity.host_keys.join(", "), identity.machine_id.as_deref()),
+        ("ssh-ed25519 AAAA".to_owned(), Some("0123"))
     );
     assert_eq!(host.status.as_ref().unwrap().cleaned_epoch, None);
     world.now += 100_000;
@@ -61,7 +61,7 @@ const ANOTHER: &str =
 
 #[test]
 fn a_host_on_which_a_run_met_another_machine_says_so_and_what_to_do() {
-    let mut world = claimed(", identity: {hostKey: ssh-ed25519 AAAA}");
+    let mut world = claimed(", identity: {hostKeys: [ssh-ed25519 AAAA]}");
     met(&mut world, ANOTHER);
     let (phase, message, ready) = world.shown("a");
     assert_eq!((phase, ready), (HostPhase::Claimed, "False"), "{message}");
@@ -82,7 +82,7 @@ fn a_host_on_which_a_run_met_another_machine_says_so_and_what_to_do() {
 
 #[test]
 fn a_host_that_was_corrected_is_believed_until_a_run_meets_another_machine_again() {
-    let mut world = claimed(", identity: {hostKey: ssh-ed25519 AAAA}");
+    let mut world = claimed(", identity: {hostKeys: [ssh-ed25519 AAAA]}");
     met(&mut world, ANOTHER);
     world.change("a", |host| host.spec.address = "b.example".into());
     world.settle();

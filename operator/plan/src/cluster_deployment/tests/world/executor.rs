@@ -156,12 +156,8 @@ impl World {
                 changed: 0,
             })
             .collect();
-        status.conditions = crds::conditions::state(
-            &[],
-            &[crds::conditions::Statement::new("Complete", true, reason, "")],
-            None,
-            &finished,
-        );
+        status.conditions =
+            crds::conditions::state(&[], &crds::playbook_run::end(phase, reason, ""), None, &finished);
         let remembered = (run.metadata.name.clone().unwrap(), status.clone());
         self.jobs.extend([remembered]);
     }
