@@ -11,7 +11,7 @@ pub struct Statement {
     pub status: Option<bool>,
     /// CamelCase, for programs.
     pub reason: String,
-    /// A sentence, for people.
+    /// A sentence, for people; never empty, since people read conditions one by one.
     pub message: String,
 }
 
@@ -33,7 +33,8 @@ impl Statement {
 }
 
 /// Puts the statements into the conditions, in the order of the statements; others stay behind them. The time of
-/// transition moves only when the status does.
+/// transition moves only when the status does. A statement without a message is a mistake of its planner: debug builds
+/// refuse it, release builds show the reason instead.
 pub fn state(
     old: &[Condition],
     statements: &[Statement],
@@ -43,6 +44,12 @@ pub fn state(
     let mut conditions: Vec<Condition> = statements
         .iter()
         .map(|statement| {
+            debug_assert!(
+                !statement.message.trim().is_empty(),
+                "condition {} ({}) has an empty message",
+                statement.type_,
+                statement.reason
+            );
             let status = match statement.status {
                 Some(true) => "True",
                 Some(false) => "False",
@@ -56,7 +63,10 @@ pub fn state(
                 type_: statement.type_.to_owned(),
                 status: status.to_owned(),
                 reason: statement.reason.clone(),
-                message: statement.message.clone(),
+                message: match statement.message.trim().is_empty() {
+                    true => format!("{} is {status}: {}", statement.type_, statement.reason),
+                    false => statement.message.clone(),
+                },
                 observed_generation: generation,
                 last_transition_time,
             }

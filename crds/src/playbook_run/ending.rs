@@ -55,7 +55,7 @@ mod tests {
             };
             assert_eq!(status.end_reason(), Some(reason));
         }
-        let works = Statement::new(condition::COMPLETE, false, "Running", "");
+        let works = Statement::new(condition::COMPLETE, false, "Running", "works");
         let status = PlaybookRunStatus {
             conditions: conditions::state(&[], &[works], None, &Time(Timestamp::UNIX_EPOCH)),
             ..PlaybookRunStatus::default()

@@ -153,7 +153,10 @@ pub(super) fn component(scene: &Scene<'_>, name: &str) -> Option<(bool, String)>
         .components
         .iter()
         .find(|component| component.name == name)?;
-    Some((component.healthy, component.message.clone().unwrap_or_default()))
+    Some((
+        component.healthy,
+        component.message.clone().unwrap_or_else(|| "unhealthy".into()),
+    ))
 }
 
 pub(super) fn workers(scene: &Scene<'_>, work: &Work<'_>) -> Part {
@@ -162,7 +165,7 @@ pub(super) fn workers(scene: &Scene<'_>, work: &Work<'_>) -> Part {
     let summary = format!("{ready} of {wanted} ready");
     if scene.installed.is_none() {
         return match wanted {
-            0 => Part::well("NoneWanted", ""),
+            0 => Part::well("NoneWanted", "no worker is wanted"),
             _ => Part::ill(
                 "NotInstalled",
                 "workers join once the control plane is installed",

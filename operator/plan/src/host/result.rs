@@ -14,6 +14,8 @@ use super::quarantine::asked_release;
 use super::{HostObserved, name_of};
 use crate::attempts::{ended_at, is_over};
 
+const PINNED: &str = "the host key is the pinned one";
+
 /// What a Host was when a probe was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -86,7 +88,10 @@ pub(super) fn fold(observed: &HostObserved<'_>, status: &mut HostStatus) {
     let statements = match result {
         Some(result) => statements(result),
         None => {
-            let message = run_status.message.clone().unwrap_or_default();
+            let message = run_status
+                .message
+                .as_deref()
+                .unwrap_or("it ended without a message");
             let message = format!("probe {} came to no result: {message}", name_of(run));
             vec![Statement::new(condition::REACHABLE, None, "ProbeFailed", message)]
         }
@@ -134,15 +139,14 @@ fn statements(result: &HostResult) -> Vec<Statement> {
             "AuthenticationFailed" | "HostKeyChanged" | "HostKeyUnknown"
         ) && failure.is_some());
     if !reached {
-        let key = match reason {
-            "HostKeyChanged" | "HostKeyUnknown" => Some(false),
-            "AuthenticationFailed" => Some(true),
-            _ => None,
+        let (key, key_reason, key_message) = match reason {
+            "HostKeyChanged" | "HostKeyUnknown" => (Some(false), reason, message),
+            "AuthenticationFailed" => (Some(true), "Pinned", PINNED),
+            _ => (None, reason, "the host key was not seen: no connection was made"),
         };
-        let key_reason = if key == Some(true) { "Pinned" } else { reason };
         return vec![
             Statement::new(condition::REACHABLE, false, reason, message),
-            Statement::new(condition::HOST_KEY_VERIFIED, key, key_reason, ""),
+            Statement::new(condition::HOST_KEY_VERIFIED, key, key_reason, key_message),
         ];
     }
     let clean = match (result.clean, failure) {
@@ -166,12 +170,7 @@ fn statements(result: &HostResult) -> Vec<Statement> {
     };
     vec![
         Statement::new(condition::REACHABLE, true, "Answers", "SSH lets us in"),
-        Statement::new(
-            condition::HOST_KEY_VERIFIED,
-            true,
-            "Pinned",
-            "the host key is the pinned one",
-        ),
+        Statement::new(condition::HOST_KEY_VERIFIED, true, "Pinned", PINNED),
         clean,
     ]
 }

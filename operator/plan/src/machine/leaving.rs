@@ -63,7 +63,12 @@ pub(super) fn plan(observed: &Observed<'_>) -> Plan<Step, MachineStatus> {
     }
     if provisioned_at.is_some() && has_ready_node(observed) {
         // The cluster counts on it until it is out, also when it was deleted before its node was seen.
-        statements.push(Statement::new(condition::NODE_READY, true, "NodeReady", ""));
+        statements.push(Statement::new(
+            condition::NODE_READY,
+            true,
+            "NodeReady",
+            "its node is Ready",
+        ));
     }
     statements.extend(hooks_passed_over(observed));
     statements.extend(leaving.drained.map(|drained| Statement {
@@ -71,7 +76,7 @@ pub(super) fn plan(observed: &Observed<'_>) -> Plan<Step, MachineStatus> {
         ..drained
     }));
     // That it is being replaced.
-    let not_ready = Statement::new(condition::READY, false, "Deleting", "");
+    let not_ready = Statement::new(condition::READY, false, "Deleting", message.clone());
     statements.extend(remediation::statement(observed, &not_ready));
     let phase = match leaving.reason {
         "Draining" => MachinePhase::Draining,

@@ -77,13 +77,22 @@ pub(super) fn of(
             condition::SCALING_UP,
             scaling_up && hold.is_none(),
             hold.map_or(up, |hold| hold.reason),
-            "",
+            match hold {
+                Some(hold) => crate::sentence::cut(hold.message.clone()),
+                None => format!("{replicas} of {wanted} Machines exist"),
+            },
         ),
         Statement::new(
             condition::SCALING_DOWN,
             scaling_down,
             down,
-            crate::sentence::cut(held.unwrap_or_default()),
+            match held {
+                Some(held) => crate::sentence::cut(held),
+                None if scaling_down => {
+                    format!("{replicas} of {wanted} Machines exist, {leaving} being deleted")
+                }
+                None => format!("no Machine more than the {wanted} wanted"),
+            },
         ),
         hosts,
     ];

@@ -36,7 +36,11 @@ pub fn has_log(pod: &Pod) -> bool {
 pub(super) fn kept(observed: &RunObserved<'_>) -> Statement {
     let message = match observed.log {
         LogSeen::Parts(parts) if parts.is_empty() => "the executor wrote nothing",
-        LogSeen::Parts(_) => return Statement::new(condition::LOG_KEPT, true, "Kept", ""),
+        LogSeen::Parts(parts) => {
+            let kept = parts.len().min(MOST_PARTS);
+            let message = format!("kept in {}", crate::sentence::count(kept, "ConfigMap"));
+            return Statement::new(condition::LOG_KEPT, true, "Kept", message);
+        }
         LogSeen::Lost(why) => why.as_str(),
         LogSeen::NotLookedAt => "the executor did not start, or its node is gone",
     };

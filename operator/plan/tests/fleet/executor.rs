@@ -359,7 +359,7 @@ impl Namespace {
             changed: 0,
         });
         status.steps = done.collect();
-        let end = crds::playbook_run::end(phase, reason, "");
+        let end = crds::playbook_run::end(phase, reason, reason);
         status.conditions = crds::conditions::state(&[], &end, None, &finished);
     }
 

@@ -42,7 +42,7 @@ fn standing(spec: &str, hosts: usize) -> World {
         .unwrap()
         .status
         .get_or_insert_with(ClusterStatus::default);
-    let reachable = Statement::new(condition::REACHABLE, true, "Answers", "");
+    let reachable = Statement::new(condition::REACHABLE, true, "Answers", "the API answers");
     status.conditions = conditions::state(&[], &[reachable], None, &now);
     world
 }

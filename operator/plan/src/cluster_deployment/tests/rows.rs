@@ -179,7 +179,7 @@ fn ends(world: &mut World, deed: Deed, reason: &str) {
     status.phase = Some(RunPhase::Unknown);
     status.finished_at = Some(now.clone());
     status.message = Some(format!("{reason}: nobody knows how far it came"));
-    let end = crds::playbook_run::end(RunPhase::Unknown, reason, "");
+    let end = crds::playbook_run::end(RunPhase::Unknown, reason, reason);
     status.conditions = conditions::state(&[], &end, None, &now);
 }
 

@@ -64,7 +64,7 @@ impl World {
             true => None,
             false => status.unreachable_since.clone().or(Some(now.clone())),
         };
-        let reachable = Statement::new(condition::REACHABLE, reached, reason, "");
+        let reachable = Statement::new(condition::REACHABLE, reached, reason, reason);
         status.conditions = conditions::state(&status.conditions, &[reachable], None, &now);
     }
 

@@ -157,7 +157,7 @@ impl World {
             })
             .collect();
         status.conditions =
-            crds::conditions::state(&[], &crds::playbook_run::end(phase, reason, ""), None, &finished);
+            crds::conditions::state(&[], &crds::playbook_run::end(phase, reason, reason), None, &finished);
         let remembered = (run.metadata.name.clone().unwrap(), status.clone());
         self.jobs.extend([remembered]);
     }
