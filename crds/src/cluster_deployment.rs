@@ -18,8 +18,8 @@ pub use executor::{ExecutorPod, PodToleration, TolerationOperator};
 pub use hooks::{Hook, Hooks, ReadinessGate};
 pub use leaving::{FenceReturned, MachineRemoval, Recovery, RecoveryStrategy};
 pub use status::{
-    ClusterDeploymentStatus, ControlPlaneEndpoint, ForgottenMachine, LockMode, Operation, Repair,
-    ReplicaCounts,
+    AppliedManifests, ClusterDeploymentStatus, ControlPlaneEndpoint, ForgottenMachine, LockMode, Operation,
+    Repair, ReplicaCounts,
 };
 
 /// CEL: no Host by name in two roles.
@@ -28,6 +28,25 @@ const HOSTS_RULE: &str = "(!has(self.controlPlane.hosts) || (!has(self.workers) 
 const POD_CIDR_SIZE_RULE: &str = "!isCIDR(self.networking.podCIDR) || cidr(self.networking.podCIDR).prefixLength() < 8 || cidr(self.networking.podCIDR).prefixLength() > 24 || self.controlPlane.replicas + (has(self.workers) ? self.workers.map(w, has(w.replicas) ? w.replicas : 0).sum() : 0) <= [65536, 32768, 16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64, 32, 16, 8, 4, 2, 1][cidr(self.networking.podCIDR).prefixLength() - 8]";
 /// CEL: the endpoint is no Pod and no Service.
 const ENDPOINT_RULE: &str = "!has(self.controlPlane.endpoint) || !isIP(self.controlPlane.endpoint.host) || !isCIDR(self.networking.podCIDR) || !isCIDR(self.networking.serviceCIDR) || !(cidr(self.networking.podCIDR).containsIP(self.controlPlane.endpoint.host) || cidr(self.networking.serviceCIDR).containsIP(self.controlPlane.endpoint.host))";
+
+/// CEL: the version whose rollout has begun, or, while none has been recorded, the one that was wanted before.
+macro_rules! version_from {
+    () => {
+        "(has(oldSelf.status) && has(oldSelf.status.startedKubernetesVersion) ? oldSelf.status.startedKubernetesVersion : oldSelf.spec.kubernetesVersion)"
+    };
+}
+/// CEL: a wish that no machine has followed yet may be taken back, so what counts is how far it is from the version whose
+/// rollout has begun. An unchanged field passes whatever the status says: a status can be written in any case.
+const VERSION_RULE: &str = concat!(
+    "self.spec.kubernetesVersion == oldSelf.spec.kubernetesVersion || [",
+    version_from!(),
+    "].all(from, int(self.spec.kubernetesVersion.split('.')[1]) - int(from.split('.')[1]) in [0, 1] && (self.spec.kubernetesVersion.split('.')[1] != from.split('.')[1] || int(self.spec.kubernetesVersion.split('.')[2]) >= int(from.split('.')[2])))"
+);
+const VERSION_MESSAGE: &str = concat!(
+    "'VersionSkewNotAllowed: from ' + ",
+    version_from!(),
+    " + ' to ' + self.spec.kubernetesVersion + '; allowed are the version itself, later patches of the same minor, and the next minor'"
+);
 
 /// CEL: hooks have playbooks to name.
 const HOOKS_RULE: &str = "!has(self.hooks) || (has(self.executor) && has(self.executor.customPlaybooksRef))";
@@ -52,7 +71,10 @@ const HOOKS_RULE: &str = "!has(self.hooks) || (has(self.executor) && has(self.ex
     printcolumn(name = "Status", type_ = "string", json_path = ".status.message"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 32")
-        .message("metadata.name: a ClusterDeployment's name is an RFC 1123 label that begins with a letter, of at most 32 characters: the names of machines, runs and Jobs derive from it")
+        .message("metadata.name: a ClusterDeployment's name is an RFC 1123 label that begins with a letter, of at most 32 characters: the names of machines, runs and Jobs derive from it"),
+    validation = Rule::new(VERSION_RULE)
+        .message(Message::Expression(VERSION_MESSAGE.into()))
+        .field_path(".spec.kubernetesVersion")
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.controlPlane.replicas == 1 || has(self.controlPlane.endpoint)")
@@ -80,11 +102,9 @@ const HOOKS_RULE: &str = "!has(self.hooks) || (has(self.executor) && has(self.ex
 #[x_kube(validation = Rule::new("has(self.controlPlane.endpoint) == has(oldSelf.controlPlane.endpoint) && (!has(self.controlPlane.endpoint) || self.controlPlane.endpoint == oldSelf.controlPlane.endpoint)")
     .message("Forbidden: controlPlane.endpoint is immutable: it stands in the certificates and in every kubeconfig")
     .field_path(".controlPlane"))]
-#[x_kube(validation = Rule::new("int(self.kubernetesVersion.split('.')[1]) - int(oldSelf.kubernetesVersion.split('.')[1]) in [0, 1] && (self.kubernetesVersion.split('.')[1] != oldSelf.kubernetesVersion.split('.')[1] || int(self.kubernetesVersion.split('.')[2]) >= int(oldSelf.kubernetesVersion.split('.')[2]))")
-    .message(Message::Expression("'VersionSkewNotAllowed: from ' + oldSelf.kubernetesVersion + ' to ' + self.kubernetesVersion + '; allowed are later patches of the same minor, and the next minor'".into()))
-    .field_path(".kubernetesVersion"))]
 pub struct ClusterDeploymentSpec {
-    /// Kubernetes version without `v`, e.g. `1.35.4`; the minors 1.34, 1.35 and 1.36.
+    /// Kubernetes version without `v`, e.g. `1.35.4`; the minors 1.34, 1.35 and 1.36. A change may be taken back until its
+    /// rollout begins: it is compared with `status.startedKubernetesVersion`.
     #[schemars(length(min = 5, max = 16))]
     #[x_kube(validation = Rule::new("self.matches('^1[.](34|35|36)[.](0|[1-9][0-9]?)$')")
         .message(Message::Expression("'UnsupportedVersion: ' + self + '; supported are 1.34.x, 1.35.x and 1.36.x, written without v, e.g. 1.35.4'".into())))]

@@ -128,6 +128,28 @@ pub struct LastRun {
     pub message: Option<String>,
 }
 
+/// Which of the settings that can be edited later runs have brought to a machine: digests, compared with what is wanted
+/// now. An absent one is not known.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AppliedSettings {
+    /// Token of the last run that was taken into account.
+    #[serde(default)]
+    pub token: i64,
+    /// Of `controlPlane.certSANs`; on control planes.
+    #[serde(default, rename = "certSANs", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub cert_sans: Option<String>,
+    /// Of `containerRuntime.registryMirrors`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub registry_mirrors: Option<String>,
+    /// Of the API servers that it sends clients to; where the control planes hold the endpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub load_balancer_backends: Option<String>,
+}
+
 /// What was observed of the machine in its cluster.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -162,6 +184,9 @@ pub struct MachineStatus {
     /// When the run that made it a part of its cluster succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provisioned_at: Option<Time>,
+    /// The settings that runs have brought to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<AppliedSettings>,
     /// The last run that worked on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<LastRun>,

@@ -17,8 +17,8 @@ pub use ending::end;
 pub use vars::read_object;
 
 pub use status::{
-    EtcdSeen, Fence, FrozenInputs, HostFailure, HostResult, PlaybookRunStatus, Progress, RunOutcome,
-    RunPhase, StepPhase, StepStatus,
+    EtcdSeen, Fence, FrozenInputs, FrozenSettings, HostFailure, HostResult, PlaybookRunStatus, Progress,
+    RunOutcome, RunPhase, StepPhase, StepStatus,
 };
 pub use steps::{StepNotAllowed, check_steps};
 

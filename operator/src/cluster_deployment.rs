@@ -5,9 +5,11 @@ mod belongings;
 mod steps;
 mod telling;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crds::names;
+use crds::references::LocalRef;
 use crds::{
     Cluster, ClusterDeployment, ClusterDeploymentStatus, Host, Machine, MachineSet, PlaybookRun,
     RemediationPolicy,
@@ -19,6 +21,7 @@ use kube::{Api, ResourceExt};
 use plan::cluster::NodeSeen;
 use plan::cluster_deployment::{Observed, Step};
 use plan::hooks::Library;
+use plan::settings::{self, Manifests};
 use plan::undecodable::status_on_hold;
 use tokio::task::JoinSet;
 
@@ -94,6 +97,7 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<ClusterDeployment>) -> R
     let deployments = ctx.cache.cluster_deployments.everywhere();
     let policies = ctx.cache.policies.list(&namespace, |_| true);
     let library = library(&ctx, &deployment).await?;
+    let manifests = manifests(&ctx, &deployment).await?;
     let forgotten_nodes = forgotten_nodes(&ctx, &deployment);
     let decide = |belongings: &Belongings| {
         plan::cluster_deployment::plan(&Observed {
@@ -108,6 +112,7 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<ClusterDeployment>) -> R
             library: library.as_ref(),
             cluster: cluster.as_deref(),
             forgotten_nodes: forgotten_nodes.as_deref(),
+            manifests: &manifests,
             pki,
             kubeconfig,
         })
@@ -179,6 +184,27 @@ async fn library(ctx: &Context, deployment: &ClusterDeployment) -> Result<Option
     let namespace = deployment.namespace().unwrap_or_default();
     let wanted = reference.filter(|_| deployment.spec.hooks.is_some());
     playbook_run::inputs::library(ctx, &namespace, wanted).await
+}
+
+/// What the ConfigMaps with manifests hold; what cannot be read is not known.
+async fn manifests(ctx: &Context, deployment: &ClusterDeployment) -> Result<Manifests, Error> {
+    let namespace = deployment.namespace().unwrap_or_default();
+    let digest = async |reference: Option<&LocalRef>| -> Result<Option<String>, Error> {
+        let Some(reference) = reference else {
+            return Ok(Some(settings::digest(&BTreeMap::<String, String>::new())));
+        };
+        let found = playbook_run::inputs::manifests(ctx, &namespace, &reference.name).await?;
+        Ok(found.ok().map(|data| settings::digest(&data)))
+    };
+    let spec = &deployment.spec;
+    let addons = spec
+        .addons
+        .as_ref()
+        .and_then(|addons| addons.manifests_ref.as_ref());
+    Ok(Manifests {
+        addons: digest(addons).await?,
+        network: digest(spec.networking.plugin.manifests_ref.as_ref()).await?,
+    })
 }
 
 /// The objects behind the shared pointers of a cache.

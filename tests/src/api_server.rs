@@ -192,7 +192,17 @@ impl ApiServer {
 
     /// Merges a patch into an object of ours, but nothing is kept.
     pub async fn try_patch(&self, plural: &str, name: &str, patch: &Value) -> Result<Answer> {
-        let request = http::Request::patch(url(plural, name, "?fieldValidation=Strict&dryRun=All"))
+        self.merge(plural, name, "?fieldValidation=Strict&dryRun=All", patch)
+            .await
+    }
+
+    /// Merges a patch into an object of ours, or, with a name like `NAME/status`, into a subresource of it.
+    pub async fn patch(&self, plural: &str, name: &str, patch: &Value) -> Result<Answer> {
+        self.merge(plural, name, "?fieldValidation=Strict", patch).await
+    }
+
+    async fn merge(&self, plural: &str, name: &str, query: &str, patch: &Value) -> Result<Answer> {
+        let request = http::Request::patch(url(plural, name, query))
             .header("content-type", "application/merge-patch+json");
         self.send(request.body(serde_json::to_vec(patch)?)?).await
     }

@@ -119,6 +119,24 @@ pub struct ForgottenMachine {
     pub since: Time,
 }
 
+/// The manifests that a run applied to the cluster last: digests, compared with what the ConfigMaps hold now. An absent
+/// one is not known.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AppliedManifests {
+    /// Token of the last run that was taken into account.
+    #[serde(default)]
+    pub token: i64,
+    /// Of the ConfigMap of `addons.manifestsRef`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub addons: Option<String>,
+    /// Of the ConfigMap of `networking.plugin.manifestsRef`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub network: Option<String>,
+}
+
 /// How far the cluster is.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -138,6 +156,11 @@ pub struct ClusterDeploymentStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub kubernetes_version: Option<String>,
+    /// The version whose rollout has begun: written together with the lock of the first run that brings it to a machine.
+    /// `spec.kubernetesVersion` may go back to it, and no further.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16), regex(pattern = r"^1\.[0-9]{1,2}\.[0-9]{1,2}$"))]
+    pub started_kubernetes_version: Option<String>,
     /// Where the API answers: `https://host:port`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 300))]
@@ -161,6 +184,9 @@ pub struct ClusterDeploymentStatus {
     /// When the install run succeeded: from then on machines join, nothing is initialised again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installed_at: Option<Time>,
+    /// The manifests that were applied to the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied_manifests: Option<AppliedManifests>,
     /// The lock: the runs that hold the cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["run"]))]

@@ -56,6 +56,25 @@ pub struct FrozenInputs {
     pub secret: String,
 }
 
+/// Digests of the settings in the frozen inputs that can be edited later.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FrozenSettings {
+    /// Of `controlPlane.certSANs`.
+    #[serde(rename = "certSANs")]
+    #[schemars(length(max = 32))]
+    pub cert_sans: String,
+    /// Of `containerRuntime.registryMirrors`.
+    #[schemars(length(max = 32))]
+    pub registry_mirrors: String,
+    /// Of the ConfigMap of `addons.manifestsRef`.
+    #[schemars(length(max = 32))]
+    pub addon_manifests: String,
+    /// Of the ConfigMap of `networking.plugin.manifestsRef`.
+    #[schemars(length(max = 32))]
+    pub network_manifests: String,
+}
+
 /// Where the executor is.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -240,6 +259,9 @@ pub struct PlaybookRunStatus {
     /// The frozen inputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<FrozenInputs>,
+    /// The settings in them that can be edited later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<FrozenSettings>,
     /// The Job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_ref: Option<LocalRef>,

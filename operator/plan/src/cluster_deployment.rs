@@ -29,6 +29,7 @@ mod scene;
 mod sets;
 mod summary;
 mod tokens;
+mod up_to_date;
 mod withdraw;
 
 use std::collections::BTreeMap;
@@ -46,6 +47,7 @@ use serde_json::Value;
 
 use crate::cluster::NodeSeen;
 use crate::hooks::Library;
+use crate::settings::Manifests;
 use crate::{Next, Plan};
 use forgotten::Forgotten;
 use growth::Growth;
@@ -89,6 +91,8 @@ pub struct Observed<'a> {
     pub cluster: Option<&'a Cluster>,
     /// The Nodes of the machines in `status.forgotten`, as far as there are any; `None`: the cluster's API is not reached.
     pub forgotten_nodes: Option<&'a [NodeSeen]>,
+    /// What the ConfigMaps with manifests hold.
+    pub manifests: &'a Manifests,
     /// Whether the Secret with the cluster's authorities is there.
     pub pki: bool,
     /// Whether the Secret with the administrator's kubeconfig is there.
@@ -296,6 +300,9 @@ fn decide(observed: &Observed<'_>) -> Plan<Step, ClusterDeploymentStatus> {
         for (_, at, _) in &work.resets.later {
             next = next.or_sooner(deletion::until(&scene, *at));
         }
+    }
+    if up_to_date::follows_manifests(&scene) {
+        next = next.or_sooner(Next::after_seconds(LOOK_AGAIN_SECONDS));
     }
     steps.extend(pause::steps(&scene, &work.lock));
     steps.extend(history::steps(&scene, &work.lock));

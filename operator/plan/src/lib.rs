@@ -28,6 +28,7 @@ pub mod provisioning;
 pub mod remediation;
 pub mod remediation_policy;
 pub mod sentence;
+pub mod settings;
 #[cfg(test)]
 pub mod settles;
 pub mod share;

@@ -15,7 +15,7 @@ use crds::cluster_deployment::ExecutorPod;
 use crds::conditions::{self, Statement};
 use crds::inputs::RunInputs;
 use crds::names::{annotation, condition, finalizer};
-use crds::playbook_run::{FrozenInputs, RunPhase, end};
+use crds::playbook_run::{FrozenInputs, FrozenSettings, RunPhase, end};
 use crds::{PlaybookRun, PlaybookRunStatus};
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
@@ -92,6 +92,8 @@ pub enum InputsSeen {
         text: String,
         /// The same, parsed.
         model: Box<RunInputs>,
+        /// The settings in it that can be edited later; none for a run without a cluster.
+        settings: Option<FrozenSettings>,
     },
 }
 

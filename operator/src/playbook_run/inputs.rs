@@ -110,9 +110,17 @@ async fn gather(
         return Ok(Err(InputsProblem::waits("ClusterUnreachable", message)));
     }
     let text = serde_json::to_string(&model).doing(|| "write the model".into())?;
+    let settings = cluster.as_ref().map(|cluster| {
+        plan::settings::frozen(
+            cluster.deployment,
+            &cluster.addon_manifests,
+            &cluster.network_manifests,
+        )
+    });
     Ok(Ok(InputsSeen::Model {
         text,
         model: Box::new(model),
+        settings,
     }))
 }
 
@@ -205,7 +213,7 @@ async fn artifacts_seen(
     Ok(Ok(seen))
 }
 
-async fn manifests(
+pub(crate) async fn manifests(
     ctx: &Context,
     namespace: &str,
     name: &str,

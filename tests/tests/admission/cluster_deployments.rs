@@ -1,11 +1,12 @@
 //! ClusterDeployments.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use e2e::api_server::ApiServer;
 use serde_json::{Value, json};
 
 use super::{
-    Admitted, NO_ADDRESSES, check, check_changes, deployment, many_hosts, refused, refused_at, with,
+    Admitted, NO_ADDRESSES, check, check_changes, created, deployment, many_hosts, refused, refused_at,
+    try_changes, with,
 };
 
 fn demo() -> Value {
@@ -64,6 +65,31 @@ async fn versions_are_known_ones_and_go_up_one_minor_at_a_time_rows_4_and_5() ->
     check_changes(&server, deployment("newer"), [
         (5, "back by a minor", to("1.34.9"), refused_at(field, skew)),
     ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn a_version_whose_rollout_has_not_begun_can_be_taken_back() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let field = "spec.kubernetesVersion";
+    let to = |version: &str| json!({ "kubernetesVersion": version });
+    let skew = "VersionSkewNotAllowed: from 1.34.4 to";
+    created(&server, with(deployment("edited"), field, json!("1.34.4"))).await?;
+    let started = json!({ "status": { "startedKubernetesVersion": "1.34.4" } });
+    server.patch("clusterdeployments", "edited/status", &started).await?;
+    server.patch("clusterdeployments", "edited", &json!({ "spec": to("1.35.4") })).await?;
+    try_changes(&server, "clusterdeployments", "edited", [
+        (5, "back to what has begun", to("1.34.4"), Admitted),
+        (5, "a patch of what has begun", to("1.34.5"), Admitted),
+        (5, "before what has begun", to("1.34.3"), refused_at(field, skew)),
+        (5, "a minor after what has begun", to("1.36.0"), refused_at(field, skew)),
+        (5, "another field", json!({ "paused": true }), Admitted),
+    ]).await?;
+    // What stands there is no reason to refuse a status, whatever its version is.
+    let newer = json!({ "status": { "startedKubernetesVersion": "1.36.0", "phase": "Running" } });
+    let answer = server.patch("clusterdeployments", "edited/status", &newer).await?;
+    ensure!(answer.code == 200, "{}", answer.message());
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]

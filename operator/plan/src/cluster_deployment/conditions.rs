@@ -20,7 +20,10 @@ use super::runs::describe;
 use super::scene::Scene;
 use super::summary::base;
 use super::tokens::Tokens;
+use super::up_to_date;
 use crate::sentence::{count, cut};
+
+pub(super) const NOT_INSTALLED: &str = "the cluster is not installed yet";
 
 pub(super) fn deleting(
     scene: &Scene<'_>,
@@ -82,7 +85,7 @@ pub(super) fn living(scene: &Scene<'_>, work: &Work<'_>) -> (ClusterDeploymentSt
     }
     let (pause, paused_where) = match paused {
         true => pause::says(scene, &work.lock),
-        false => ("NotPaused", String::new()),
+        false => ("NotPaused", "spec.paused is false".into()),
     };
     if paused {
         message = match scene.active.is_empty() {
@@ -122,7 +125,7 @@ pub(super) fn living(scene: &Scene<'_>, work: &Work<'_>) -> (ClusterDeploymentSt
         workers.statement(condition::WORKERS_READY),
         network(scene, work),
         addons(scene),
-        up_to_date(scene),
+        up_to_date::statement(scene),
         progressing(scene, work, &message),
         Statement::new(condition::PAUSED, paused, pause, cut(paused_where)),
     ];
@@ -200,11 +203,11 @@ fn queue(work: &Work<'_>) -> Option<String> {
 
 fn network(scene: &Scene<'_>, work: &Work<'_>) -> Statement {
     if scene.installed.is_none() {
-        return Statement::new(condition::NETWORK_READY, false, "NotInstalled", "");
+        return Statement::new(condition::NETWORK_READY, false, "NotInstalled", NOT_INSTALLED);
     }
     let part = members(scene, Role::ControlPlane, work);
     let message = if part.status == Some(true) {
-        String::new()
+        format!("the control plane's nodes are Ready: {}", part.message)
     } else {
         part.message
     };
@@ -225,7 +228,7 @@ fn addons(scene: &Scene<'_>) -> Statement {
         Statement::new(condition::ADDONS_READY, status, reason, message)
     };
     if scene.installed.is_none() {
-        return of(Some(false), "NotInstalled", String::new());
+        return of(Some(false), "NotInstalled", NOT_INSTALLED.into());
     }
     let bad = ["coredns", "kube-proxy"]
         .into_iter()
@@ -235,25 +238,11 @@ fn addons(scene: &Scene<'_>) -> Statement {
         });
     match bad {
         Some(message) => of(Some(false), "AddonsUnhealthy", cut(message)),
-        None => of(Some(true), "RolledOut", String::new()),
-    }
-}
-
-fn up_to_date(scene: &Scene<'_>) -> Statement {
-    let wanted = &scene.deployment.spec.kubernetes_version;
-    let of = |status: Option<bool>, reason: &str, message: String| {
-        Statement::new(condition::UP_TO_DATE, status, reason, message)
-    };
-    if scene.installed.is_none() {
-        return of(Some(false), "NotInstalled", String::new());
-    }
-    let mut other = scene.live.iter().filter_map(|member| {
-        let seen = member.machine.status.as_ref()?.kubernetes_version.as_ref()?;
-        (seen != wanted).then(|| format!("{} has {seen}, {wanted} is wanted", member.title()))
-    });
-    match other.next() {
-        Some(message) => of(Some(false), "OtherVersion", message),
-        None => of(Some(true), "UpToDate", String::new()),
+        None => of(
+            Some(true),
+            "RolledOut",
+            "coredns and kube-proxy are rolled out".into(),
+        ),
     }
 }
 
@@ -268,6 +257,6 @@ fn progressing(scene: &Scene<'_>, work: &Work<'_>, message: &str) -> Statement {
     match (scene.active.is_empty(), goes_on && work.problem.is_none()) {
         (false, _) => of(true, "RunUnderWay", message),
         (true, true) => of(true, "Waiting", message),
-        (true, false) => of(false, "Idle", ""),
+        (true, false) => of(false, "Idle", "no run is under way, and none is due"),
     }
 }

@@ -12,10 +12,10 @@ use jiff::Timestamp;
 
 use super::Step;
 use super::lock::Lock;
-use super::repair;
 use super::scene::Scene;
+use super::{rebuild, repair};
 use crate::attempts::{self, Tried};
-use crate::provisioning;
+use crate::{provisioning, settings};
 
 /// Attempts that nothing limits: the delay depends on no more of them than these.
 const ENDLESS: usize = 8;
@@ -32,10 +32,11 @@ pub(super) fn steps(scene: &Scene<'_>, lock: &Lock) -> Vec<Step> {
     }
     let needed = needed(scene, lock);
     let surplus = [probes, others].into_iter().flat_map(|mut ended| {
+        // What a decision needs stays beside the limit: it pushes out nothing that somebody may want to read.
+        ended.retain(|run| !needed.contains(name_of(run)));
         ended.sort_by_key(|run| (attempts::ended_at(run), run.metadata.name.clone()));
         let surplus = ended.len().saturating_sub(limit);
-        let free = ended.into_iter().filter(|run| !needed.contains(name_of(run)));
-        free.take(surplus)
+        ended.into_iter().take(surplus)
     });
     surplus
         .map(|run| Step::DeleteRun(Box::new(run.clone())))
@@ -66,8 +67,15 @@ fn needed(scene: &Scene<'_>, lock: &Lock) -> BTreeSet<String> {
     if lock_was_lost(scene) {
         needed.extend(telling(scene));
     }
+    let machines: Vec<_> = scene
+        .live
+        .iter()
+        .filter_map(|member| Some((member.machine, member.host_name()?)))
+        .collect();
+    needed.extend(settings::needed(scene.deployment, &machines, scene.observed.runs));
     // What was tried already is not tried again.
     needed.extend(repair::needed(scene));
+    needed.extend(rebuild::needed(scene));
     let wanted = provisioning::wanted(scene.deployment);
     for member in &scene.live {
         let provisioned = member

@@ -61,7 +61,7 @@ impl Rebuild {
                 type_: condition::REBUILDING.into(),
                 status: "True".into(),
                 reason: "Rebuilding".into(),
-                message: String::new(),
+                message: "the cluster is being built anew".into(),
                 observed_generation: None,
                 last_transition_time: Time(since),
             });
@@ -96,6 +96,14 @@ pub(super) fn of(scene: &Scene<'_>, may_work: bool, lock_is_open: bool) -> Rebui
         Some(since) if scene.installed.is_some() => loss::look(scene, since, may_work, lock_is_open),
         _ => Rebuild::default(),
     }
+}
+
+/// Runs by which it is decided whether the cluster is lost.
+pub(super) fn needed(scene: &Scene<'_>) -> Vec<String> {
+    let held = members(scene).filter_map(Member::host_name).collect();
+    silent_since(scene)
+        .map(|since| asked::needed(scene, since, &held))
+        .unwrap_or_default()
 }
 
 /// When the machines of a cluster that is being rebuilt began to be of the past: as the cluster says, or, where its status

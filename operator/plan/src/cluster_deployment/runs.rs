@@ -12,15 +12,13 @@ use serde_json::Value;
 use super::scene::{Member, Scene};
 use super::{Step, endpoint};
 use crate::attempts::Mark;
+pub(super) use crate::settings::BACKENDS;
 use crate::{hooks, naming, provisioning};
 
 /// Deadline of one attempt.
 const TIMEOUT_SECONDS: i32 = 3600;
 /// Hosts of one run, where they are workers: one bad batch is not everything.
 pub(super) const BATCH: usize = 100;
-
-/// The variable that says which API servers are behind an endpoint that the control planes hold.
-pub(super) const BACKENDS: &str = "kube_apiserver_backends";
 
 /// The steps of an intent.
 pub(super) fn steps_of(intent: Intent) -> Vec<RunStep> {

@@ -16,7 +16,9 @@ mod rebuild;
 mod rebuild_cut_off;
 mod repair;
 mod rows;
+mod settings;
 mod turmoil;
+mod versions;
 mod world;
 
 use crds::cluster_deployment::{DeletionPolicy, LockMode};

@@ -486,3 +486,16 @@ fn a_fence_works_on_a_host_that_this_cluster_gave_up_and_on_no_other() {
     another.metadata.uid = Some("another".into());
     assert_eq!(check(&another, &fence, &|_| {}), refused);
 }
+
+#[test]
+fn machines_get_the_version_whose_rollout_has_begun_and_not_one_that_may_be_taken_back() {
+    let edited = deployment(
+        "",
+        "installedAt: '2026-01-01T00:00:00Z', startedKubernetesVersion: 1.35.3",
+    );
+    let model = build_in(&edited, &run("Join", "node", "w1", "")).unwrap();
+    assert_eq!(model.vars["kube_version"], "1.35.3");
+    let new = deployment("", "");
+    let model = build_in(&new, &run("Install", "node", "c1", "")).unwrap();
+    assert_eq!(model.vars["kube_version"], "1.35.4");
+}

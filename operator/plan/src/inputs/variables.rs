@@ -75,7 +75,9 @@ pub(super) fn of_cluster(
     };
     let mut vars: BTreeMap<String, Value> = BTreeMap::new();
     let mut set = |name: &str, value: Value| vars.insert(name.to_owned(), value);
-    set("kube_version", json!(spec.kubernetes_version));
+    // A version that is wanted, and whose rollout has not begun, may still be taken back.
+    let started = status.started_kubernetes_version.as_ref();
+    set("kube_version", json!(started.unwrap_or(&spec.kubernetes_version)));
     set("cluster_name", json!(name));
     set("dns_domain", json!(spec.networking.dns_domain));
     set("kube_pods_subnet", json!(spec.networking.pod_cidr));

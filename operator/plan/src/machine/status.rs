@@ -3,6 +3,7 @@
 mod last_run;
 mod node;
 mod provisioned;
+mod up_to_date;
 
 use crds::conditions::{self, Statement};
 use crds::machine::{MachinePhase, MachineStatus};
@@ -14,6 +15,7 @@ use super::{Hold, Observed, member, name_of, remediation};
 use crate::attempts::Turn;
 use crate::host::identity::{self, MACHINE_IS_ANOTHER};
 use crate::sentence::cut;
+use crate::settings;
 
 pub(super) use node::FRESH;
 pub(super) use provisioned::retry;
@@ -45,6 +47,9 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
         (true, _) => old.kubernetes_version.clone(),
         (false, _) => None,
     };
+    let applied = host
+        .and_then(|host| settings::applied(machine, name_of(host), observed.runs))
+        .or(old.applied);
     let mut statements = vec![ready.clone(), claimed, provisioned];
     let repair = remediation::statement(observed, if has_node { &node_ready } else { &ready });
     let mut old_conditions = old.conditions.clone();
@@ -57,7 +62,12 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
     if done {
         statements.push(node::healthy(&ready, node));
     }
-    statements.push(node::up_to_date(observed, version.as_deref(), done));
+    statements.push(up_to_date::statement(
+        observed,
+        version.as_deref(),
+        done,
+        applied.as_ref(),
+    ));
     statements.extend(repair);
     let status = MachineStatus {
         observed_generation: machine.metadata.generation,
@@ -71,6 +81,7 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
             Turn::Done { at, .. } => at.map(Time).or(old.provisioned_at),
             _ => None,
         },
+        applied,
         last_run: host
             .and_then(|host| last_run::newest(observed, host))
             .or(old.last_run),

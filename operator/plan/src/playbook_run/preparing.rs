@@ -3,7 +3,7 @@
 use crds::PlaybookRunStatus;
 use crds::inputs::{MODEL_FILE, RunInputs};
 use crds::names::finalizer;
-use crds::playbook_run::RunPhase;
+use crds::playbook_run::{FrozenSettings, RunPhase};
 use crds::step::Intent;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -63,8 +63,12 @@ pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> 
         Grant::Waits { message } => return waits(observed, "WaitsForLock", message, LOOK_AT_LOCK_SECONDS),
         Grant::NotLookedAt => return waits(observed, "WaitsForLock", "the lock has not been looked at", 1),
     };
-    let (text, model) = match &observed.inputs {
-        InputsSeen::Model { text, model } => (text, model),
+    let (text, model, settings) = match &observed.inputs {
+        InputsSeen::Model {
+            text,
+            model,
+            settings,
+        } => (text, model, settings),
         InputsSeen::NotLookedAt => {
             return waits(
                 observed,
@@ -103,7 +107,7 @@ pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> 
             &message,
         ));
     }
-    start(observed, token, text, model)
+    start(observed, token, text, model, settings.clone())
 }
 
 fn start(
@@ -111,6 +115,7 @@ fn start(
     token: i64,
     text: &str,
     model: &RunInputs,
+    settings: Option<FrozenSettings>,
 ) -> Plan<Step, PlaybookRunStatus> {
     let run = observed.run;
     let inputs = frozen(run, digest(text));
@@ -151,6 +156,7 @@ fn start(
     status.token = token;
     status.attempt = attempt;
     status.inputs = Some(inputs);
+    status.settings = settings;
     Plan {
         steps,
         status,

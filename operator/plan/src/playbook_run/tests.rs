@@ -187,6 +187,7 @@ fn model() -> InputsSeen {
     InputsSeen::Model {
         text,
         model: Box::new(model),
+        settings: None,
     }
 }
 
@@ -199,6 +200,7 @@ fn inputs_that_do_not_fit_are_refused_with_their_size() {
     let inputs = InputsSeen::Model {
         text: "x".repeat(1_000_001),
         model,
+        settings: None,
     };
     let plan = playbook_run(&RunObserved {
         grant: Grant::Given { token: 1 },

@@ -354,7 +354,7 @@ impl Namespace {
         let done = steps.iter().take(done).map(|step| StepStatus {
             name: *step,
             phase: StepPhase::Succeeded,
-            started_at: None,
+            started_at: Some(finished.clone()),
             finished_at: None,
             changed: 0,
         });

@@ -482,6 +482,7 @@ impl Namespace {
                 deployments: &deployments,
                 cluster: self.cluster(&name),
                 forgotten_nodes: nodes.as_deref(),
+                manifests: &plan::settings::Manifests::default(),
                 pki: self.keys.contains(&name),
                 kubeconfig: self.keys.contains(&format!("{name}-kubeconfig")),
             });

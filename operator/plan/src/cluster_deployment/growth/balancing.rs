@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 
 use crds::PlaybookRun;
 use crds::step::{Intent, Role, Step as RunStep};
-use serde_json::Value;
 
 use super::{Found, active_with, under_way};
-use crate::attempts::{self, Outcome, Policy, Turn};
+use crate::attempts::{self, Policy, Turn};
 use crate::cluster_deployment::deletion::until;
 use crate::cluster_deployment::runs::{self, Attempt, BACKENDS, Order, Target};
 use crate::cluster_deployment::scene::{Member, Scene};
@@ -16,6 +15,7 @@ use crate::cluster_deployment::{Step, endpoint};
 use crate::departure::{Council, is_healthy};
 use crate::provisioning::{self, asked_retries};
 use crate::sentence::count;
+use crate::settings;
 
 const REASON: &str = "TellsLoadBalancers";
 const ROLE: Role = Role::ControlPlane;
@@ -35,7 +35,7 @@ pub(super) fn of(scene: &Scene<'_>, council: &Council<'_>) -> Option<Found> {
         .iter()
         .filter(|member| member.is_provisioned() && is_healthy(member.machine));
     let untold: Vec<Member<'_>> = standing
-        .filter(|member| told(scene, member) != Some(&wanted))
+        .filter(|member| told(scene, member).as_ref() != Some(&settings::digest(&wanted)))
         .copied()
         .collect();
     if untold.is_empty() {
@@ -97,19 +97,10 @@ pub(super) fn of(scene: &Scene<'_>, council: &Council<'_>) -> Option<Found> {
     Some(Found::says(ROLE, REASON, message, false).and(Step::CreateRun(Box::new(run))))
 }
 
-/// Who is behind the endpoint as far as a machine was told last.
-fn told<'a>(scene: &Scene<'a>, member: &Member<'_>) -> Option<&'a Value> {
-    let host = member.host_name()?;
-    let of_it = |run: &&PlaybookRun| {
-        attempts::marks(run)
-            .get(host)
-            .is_some_and(|mark| mark.uid == member.uid())
-    };
-    let last = runs_with(scene)
-        .filter(of_it)
-        .filter(|run| attempts::outcome(run, host) == Outcome::Succeeded)
-        .max_by_key(|run| attempts::ended_at(run));
-    last?.spec.vars.get(BACKENDS)
+/// Who is behind the endpoint as far as a machine was told last, as a digest: its status remembers that.
+fn told(scene: &Scene<'_>, member: &Member<'_>) -> Option<String> {
+    let applied = settings::applied(member.machine, member.host_name()?, scene.observed.runs);
+    applied?.load_balancer_backends
 }
 
 fn runs_with<'a>(scene: &Scene<'a>) -> impl Iterator<Item = &'a PlaybookRun> {

@@ -31,13 +31,7 @@ pub(super) struct Last {
 
 /// Whoever asked: what is known of etcd's members is known here.
 pub(super) fn asked<'a>(scene: &Scene<'_>, since: Timestamp, held: &BTreeSet<&'a str>) -> Asked<'a> {
-    let ours = |run: &&&PlaybookRun| {
-        let made = run.metadata.creation_timestamp.as_ref();
-        run.spec.intent == Intent::Probe
-            && scene.owns(&run.metadata)
-            && made.is_some_and(|made| made.0 >= since)
-    };
-    let probes: Vec<&&PlaybookRun> = scene.observed.runs.iter().filter(ours).collect();
+    let probes: Vec<&PlaybookRun> = probes(scene, since).collect();
     let mut last: BTreeMap<&str, Last> = BTreeMap::new();
     for run in probes.iter().filter(|run| attempts::is_over(run)) {
         let results = run.status.iter().flat_map(|status| &status.hosts);
@@ -62,14 +56,42 @@ pub(super) fn asked<'a>(scene: &Scene<'_>, since: Timestamp, held: &BTreeSet<&'a
     }
 }
 
+/// Probes by which a machine counts as silent, or as one that answers: the newest that asked it.
+pub(super) fn needed(scene: &Scene<'_>, since: Timestamp, held: &BTreeSet<&str>) -> Vec<String> {
+    let newest = |host: &&str| {
+        let asked = probes(scene, since).filter(|run| {
+            let mut results = run.status.iter().flat_map(|status| &status.hosts);
+            attempts::is_over(run) && results.any(|result| result.name == *host)
+        });
+        asked
+            .max_by_key(|run| attempts::ended_at(run))?
+            .metadata
+            .name
+            .clone()
+    };
+    held.iter().filter_map(newest).collect()
+}
+
+fn probes<'a>(scene: &Scene<'a>, since: Timestamp) -> impl Iterator<Item = &'a PlaybookRun> {
+    let uid = scene.deployment.metadata.uid.clone();
+    let ours = move |run: &&PlaybookRun| {
+        let made = run.metadata.creation_timestamp.as_ref();
+        let mut owners = run.metadata.owner_references.iter().flatten();
+        run.spec.intent == Intent::Probe
+            && owners.any(|owner| Some(&owner.uid) == uid.as_ref())
+            && made.is_some_and(|made| made.0 >= since)
+    };
+    scene.observed.runs.iter().copied().filter(ours)
+}
+
 /// Whether nobody spoke: who refuses a key, or shows another one, is there.
 fn is_silent(result: &HostResult) -> bool {
     let reason = result.failure.as_ref().map(|failure| failure.reason.as_str());
     result.unreachable && matches!(reason, None | Some("Unreachable"))
 }
 
-/// A read-only look at all machines of the cluster.
-pub(super) fn probe(scene: &Scene<'_>, held: &BTreeSet<&str>, since: Timestamp, before: usize) -> Step {
+/// A read-only look at these machines of the cluster.
+pub(super) fn probe(scene: &Scene<'_>, held: &[&str], since: Timestamp, before: usize) -> Step {
     let since = since.to_string();
     let number = i32::try_from(before).unwrap_or(i32::MAX);
     let taken = |name: &str| {

@@ -12,6 +12,7 @@ use super::asked::{asked, probe};
 use super::{Rebuild, lack, members};
 use crate::Next;
 use crate::cluster_deployment::deletion::until;
+use crate::cluster_deployment::runs::BATCH;
 use crate::cluster_deployment::scene::{Member, Scene};
 use crate::moment::after;
 use crate::sentence::count;
@@ -55,7 +56,13 @@ pub(super) fn look(scene: &Scene<'_>, api_since: Timestamp, may_work: bool, lock
     // While the lock is closed, the machines are asked for what would open it: that is an answer, too.
     if may_work && lock_is_open && !asked.under_way {
         match held.iter().map(due_at).min() {
-            _ if !due.is_empty() => rebuild.steps.push(probe(scene, &due, api_since, asked.probes)),
+            _ if !due.is_empty() => {
+                let due: Vec<&str> = due.iter().copied().collect();
+                let probes = due.chunks(BATCH).enumerate();
+                rebuild.steps.extend(
+                    probes.map(|(index, batch)| probe(scene, batch, api_since, asked.probes + index)),
+                );
+            }
             Some(next) => rebuild.next = Some(until(scene, next)),
             None => {}
         }

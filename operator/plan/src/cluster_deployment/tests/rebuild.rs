@@ -41,6 +41,35 @@ fn of_cluster(world: &World) -> BTreeSet<String> {
 }
 
 #[test]
+fn more_machines_than_one_run_takes_are_asked_in_batches_and_found_lost_whatever_the_history_keeps() {
+    let workers = 101;
+    let mut world = World::new(
+        &format!(
+            "controlPlane: {{replicas: 1}}, workers: [{{name: general, replicas: {workers}}}], executor: {{historyLimit: 1}}"
+        ),
+        workers + 1,
+    );
+    world.settle();
+    world.silent = world
+        .hosts
+        .iter()
+        .filter_map(|host| host.metadata.name.clone())
+        .collect();
+    world.silent_nodes = world.silent.clone();
+    world.api_lost = true;
+    let since = world.time();
+    if let Some(cluster) = &mut world.cluster {
+        cluster.status.get_or_insert_default().unreachable_since = Some(since);
+    }
+    for _ in 0..6 {
+        world.run_for(1);
+        let largest = world.runs.iter().map(|run| run.spec.hosts.len()).max();
+        assert!(largest <= Some(100), "a run names {largest:?} Hosts");
+    }
+    assert_eq!(lost(&world).as_deref(), Some("True"), "{:?}", ready(&world));
+}
+
+#[test]
 fn that_all_machines_are_lost_is_said_with_what_can_be_done() {
     let mut world = dead(RecoveryStrategy::None, &["h1", "h2"]);
     let machines: Vec<_> = world

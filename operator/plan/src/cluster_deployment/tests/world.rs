@@ -63,6 +63,8 @@ pub struct World {
     pub runs: Vec<PlaybookRun>,
     pub pki: bool,
     pub kubeconfig: bool,
+    /// What the ConfigMaps with manifests hold.
+    pub manifests: crate::settings::Manifests,
     pub cluster: Option<Cluster>,
     /// Fates of hosts in the order in which runs end; when they are used up, all is well.
     pub fates: Vec<Fate>,
@@ -135,6 +137,10 @@ impl World {
             runs: Vec::new(),
             pki: false,
             kubeconfig: false,
+            manifests: crate::settings::Manifests {
+                addons: Some("none".into()),
+                network: Some("none".into()),
+            },
             cluster: None,
             fates: Vec::new(),
             always_fails: Vec::new(),

@@ -3,7 +3,6 @@
 use crds::Host;
 use crds::conditions::Statement;
 use crds::names::condition;
-use crds::step::Role;
 use jiff::SignedDuration;
 
 use super::Observed;
@@ -36,7 +35,7 @@ pub(super) fn ready(observed: &Observed<'_>, node: Option<&NodeSeen>, turn: &Tur
     };
     match (node, observed.nodes) {
         (Some(node), _) => match node.ready {
-            Some(true) => of(Some(true), "NodeReady", String::new()),
+            Some(true) => of(Some(true), "NodeReady", "its node is Ready".into()),
             Some(false) if !done => of(Some(false), "NodeStarting", node.message.clone()),
             Some(false) => of(
                 Some(false),
@@ -55,7 +54,11 @@ pub(super) fn ready(observed: &Observed<'_>, node: Option<&NodeSeen>, turn: &Tur
             "NodeNotFound",
             "the cluster has no Node of this machine".into(),
         ),
-        (None, Some(_)) => of(Some(false), "NodeNotThereYet", String::new()),
+        (None, Some(_)) => of(
+            Some(false),
+            "NodeNotThereYet",
+            "the cluster has no Node of this machine yet".into(),
+        ),
         (None, None) if done => of(
             None,
             "ClusterUnreachable",
@@ -64,26 +67,11 @@ pub(super) fn ready(observed: &Observed<'_>, node: Option<&NodeSeen>, turn: &Tur
                 observed.machine.spec.cluster_name
             ),
         ),
-        (None, None) => of(None, "ClusterNotThereYet", String::new()),
-    }
-}
-
-pub(super) fn up_to_date(observed: &Observed<'_>, version: Option<&str>, done: bool) -> Statement {
-    let wanted = observed.machine.spec.kubernetes_version.as_str();
-    let of = |status: Option<bool>, reason: &str, message: String| {
-        Statement::new(condition::UP_TO_DATE, status, reason, message)
-    };
-    match (observed.machine.spec.role, version) {
-        (Role::Etcd, _) if done => of(Some(true), "UpToDate", String::new()),
-        (Role::ControlPlane | Role::Etcd | Role::Worker, Some(version)) if version == wanted => {
-            of(Some(true), "UpToDate", String::new())
-        }
-        (Role::ControlPlane | Role::Etcd | Role::Worker, Some(version)) => of(
-            Some(false),
-            "OtherVersion",
-            format!("has {version}, {wanted} is wanted"),
+        (None, None) => of(
+            None,
+            "ClusterNotThereYet",
+            "waiting for the cluster's API to answer".into(),
         ),
-        (Role::ControlPlane | Role::Etcd | Role::Worker, None) => of(None, "NotSeenYet", String::new()),
     }
 }
 
@@ -98,7 +86,7 @@ pub(super) fn healthy(ready: &Statement, node: Option<&NodeSeen>) -> Statement {
         );
     }
     let message = if ready.status == Some(true) {
-        ""
+        "its node reports no pressure"
     } else {
         &ready.message
     };

@@ -1,15 +1,18 @@
 //! Time, and what it brings: runs that begin and end as their fates say, probes that answer, machines that are clean.
 
+use std::collections::BTreeMap;
+
 use crds::PlaybookRun;
 use crds::playbook_run::{
-    Fence, HostFailure, HostResult, PlaybookRunStatus, Progress, RunOutcome, RunPhase, StepPhase, StepStatus,
+    Fence, FrozenSettings, HostFailure, HostResult, PlaybookRunStatus, Progress, RunOutcome, RunPhase,
+    StepPhase, StepStatus,
 };
 use crds::step::{Intent, Role, Step as RunStep};
 use jiff::SignedDuration;
 
 use super::api::written;
 use super::{Fate, World};
-use crate::{attempts, cluster_deployment};
+use crate::{attempts, cluster_deployment, settings};
 
 impl World {
     /// Time passes, runs that hold the lock begin and end, probes answer, and spare Hosts are found clean.
@@ -97,6 +100,11 @@ impl World {
             phase: Some(RunPhase::Running),
             started_at: Some(self.time()),
             token,
+            settings: Some(FrozenSettings {
+                addon_manifests: self.manifests.addons.clone().unwrap_or_default(),
+                network_manifests: self.manifests.network.clone().unwrap_or_default(),
+                ..settings::frozen(&self.deployment, &BTreeMap::new(), &BTreeMap::new())
+            }),
             progress: Some(Progress {
                 step: self.runs[index].spec.steps[0].name().into(),
                 ..Progress::default()
@@ -151,7 +159,7 @@ impl World {
             .map(|step| StepStatus {
                 name: *step,
                 phase: StepPhase::Succeeded,
-                started_at: None,
+                started_at: Some(finished.clone()),
                 finished_at: None,
                 changed: 0,
             })

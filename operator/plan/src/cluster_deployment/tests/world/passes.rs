@@ -55,6 +55,7 @@ impl World {
                 deployments: &self.others.iter().collect::<Vec<_>>(),
                 library: self.library.as_ref(),
                 cluster: seen.cluster,
+                manifests: &self.manifests,
                 forgotten_nodes: None,
                 pki: self.pki,
                 kubeconfig: self.kubeconfig,

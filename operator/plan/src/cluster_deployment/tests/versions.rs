@@ -1,0 +1,92 @@
+//! Which version is wanted, and which one's rollout has begun.
+
+use crds::conditions;
+use crds::names::condition;
+use crds::step::Intent;
+
+use super::ready;
+use super::world::{Fate, World};
+
+fn started(world: &World) -> Option<String> {
+    let status = world.deployment.status.as_ref()?;
+    status.started_kubernetes_version.clone()
+}
+
+fn want(world: &mut World, version: &str) {
+    world.deployment.spec.kubernetes_version = version.into();
+    world.touch();
+}
+
+#[test]
+fn a_version_has_begun_once_the_install_has_the_lock_and_not_before() {
+    let mut world = World::new("controlPlane: {replicas: 1}", 0);
+    world.settle();
+    assert_eq!(started(&world), None, "nothing has begun");
+    let mut world = World::new("controlPlane: {replicas: 1}", 1);
+    while world
+        .deployment
+        .status
+        .as_ref()
+        .is_none_or(|status| status.operations.is_empty())
+    {
+        assert_eq!(started(&world), None, "nothing has begun");
+        world.run_for(1);
+    }
+    assert_eq!(started(&world).as_deref(), Some("1.35.4"));
+}
+
+#[test]
+fn a_version_that_is_edited_while_the_install_works_has_not_begun() {
+    let mut world = World::new("controlPlane: {replicas: 1}", 1);
+    while !world.works() {
+        world.run_for(1);
+    }
+    want(&mut world, "1.35.5");
+    world.settle();
+    assert_eq!(started(&world).as_deref(), Some("1.35.4"));
+    let (_, reason, message) = ready(&world);
+    assert_eq!(reason, "NotImplemented");
+    assert!(message.contains("set it back to 1.35.4"), "{message}");
+    want(&mut world, "1.35.4");
+    world.settle();
+    assert_eq!(ready(&world).0, "True");
+}
+
+#[test]
+fn an_attempt_at_an_install_begins_with_the_version_that_is_wanted_then() {
+    let mut world = World::new("controlPlane: {replicas: 1}", 1);
+    world.fates = vec![Fate::Fails; 3];
+    world.settle();
+    want(&mut world, "1.35.5");
+    world.settle();
+    assert_eq!(started(&world).as_deref(), Some("1.35.5"));
+}
+
+#[test]
+fn a_version_that_has_begun_is_known_again_after_the_status_was_lost() {
+    let mut world = World::new("controlPlane: {replicas: 1}", 1);
+    world.settle();
+    want(&mut world, "1.35.5");
+    world.lose_status();
+    world.settle();
+    assert_eq!(started(&world).as_deref(), Some("1.35.4"));
+}
+
+#[test]
+fn a_single_step_of_an_administrator_begins_no_version() {
+    let mut world = World::new("controlPlane: {replicas: 1}", 1);
+    world.settle();
+    want(&mut world, "1.35.5");
+    world.custom_run("by-hand", &["h1"]);
+    if let Some(run) = world.runs.last_mut() {
+        run.spec.intent = Intent::Upgrade;
+    }
+    world.settle();
+    assert_eq!(started(&world).as_deref(), Some("1.35.4"));
+    let status = world.deployment.status.clone().unwrap();
+    let up_to_date = conditions::find(&status.conditions, condition::UP_TO_DATE).unwrap();
+    assert_eq!(
+        (up_to_date.status.as_str(), up_to_date.reason.as_str()),
+        ("False", "OtherVersion")
+    );
+}

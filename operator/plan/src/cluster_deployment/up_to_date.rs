@@ -1,0 +1,125 @@
+//! Whether the cluster is as its spec wants it. What can be edited, and is not rolled out by anything, is named here with
+//! the machines that do not have it, for as long as they do not.
+
+use std::collections::BTreeMap;
+
+use crds::conditions::Statement;
+use crds::names::condition;
+
+use super::conditions::NOT_INSTALLED;
+use super::scene::{Member, Scene};
+use crate::sentence::cut;
+use crate::settings::{self, Difference};
+
+pub(super) fn statement(scene: &Scene<'_>) -> Statement {
+    let wanted = &scene.deployment.spec.kubernetes_version;
+    let of = |status: Option<bool>, reason: &str, message: String| {
+        Statement::new(condition::UP_TO_DATE, status, reason, cut(message))
+    };
+    if scene.installed.is_none() {
+        return of(Some(false), "NotInstalled", NOT_INSTALLED.into());
+    }
+    let mut other = scene.live.iter().filter_map(|member| {
+        let seen = member.machine.status.as_ref()?.kubernetes_version.as_ref()?;
+        (seen != wanted).then(|| format!("{} has {seen}, {wanted} is wanted", member.title()))
+    });
+    if let Some(message) = other.next() {
+        return of(Some(false), "OtherVersion", message);
+    }
+    let differences = differences(scene);
+    let named = |kind: fn(&Difference) -> Option<&String>| {
+        let fields = differences.iter().filter_map(|(difference, machines)| {
+            let field = kind(difference)?;
+            Some(match machines.as_slice() {
+                [] => field.clone(),
+                machines => format!("{field} ({})", machines.join(", ")),
+            })
+        });
+        fields.collect::<Vec<_>>()
+    };
+    let differ = named(|difference| match difference {
+        Difference::Differs(field) => Some(field),
+        Difference::Unknown(_) => None,
+    });
+    if !differ.is_empty() {
+        let message = format!("changed, and not rolled out: {}", differ.join("; "));
+        return of(Some(false), "SettingsNotRolledOut", message);
+    }
+    let unknown = named(|difference| match difference {
+        Difference::Unknown(field) => Some(field),
+        Difference::Differs(_) => None,
+    });
+    if !unknown.is_empty() {
+        let message = format!("not known whether it is rolled out: {}", unknown.join("; "));
+        return of(None, "SettingsNotKnown", message);
+    }
+    of(
+        Some(true),
+        "UpToDate",
+        format!("every machine has what is wanted, Kubernetes {wanted} among it"),
+    )
+}
+
+/// The fields that differ, in order, each with its machines; manifests are the cluster's.
+fn differences<'a>(scene: &Scene<'a>) -> BTreeMap<Difference, Vec<&'a str>> {
+    let mut fields: BTreeMap<Difference, Vec<&'a str>> = BTreeMap::new();
+    for member in scene.live.iter().filter(|member| member.is_provisioned()) {
+        let status = member.machine.status.as_ref();
+        let applied = status.and_then(|status| status.applied.as_ref());
+        for difference in settings::differences(scene.deployment, member.machine, applied) {
+            fields.entry(difference).or_default().push(member.name());
+        }
+    }
+    for difference in of_manifests(scene) {
+        fields.entry(difference).or_default();
+    }
+    fields
+}
+
+fn of_manifests(scene: &Scene<'_>) -> Vec<Difference> {
+    let applied = applied(scene).unwrap_or_default();
+    let wanted = &scene.observed.manifests;
+    let spec = &scene.deployment.spec;
+    let addons = spec
+        .addons
+        .as_ref()
+        .and_then(|addons| addons.manifests_ref.as_ref());
+    let compare = |field: &str, is_named: bool, applied: &Option<String>, wanted: &Option<String>| {
+        match (applied, wanted) {
+            (Some(applied), Some(wanted)) => {
+                (applied != wanted).then(|| Difference::Differs(field.to_owned()))
+            }
+            // Nothing is wanted, and nothing can be missing.
+            (None, _) if !is_named => None,
+            (None, _) | (_, None) => Some(Difference::Unknown(field.to_owned())),
+        }
+    };
+    let network = spec.networking.plugin.manifests_ref.is_some();
+    let addons = compare(
+        "addons.manifestsRef",
+        addons.is_some(),
+        &applied.addons,
+        &wanted.addons,
+    );
+    let plugin = "networking.plugin.manifestsRef";
+    let network = compare(plugin, network, &applied.network, &wanted.network);
+    addons.into_iter().chain(network).collect()
+}
+
+/// The manifests that were applied to the cluster.
+pub(super) fn applied(scene: &Scene<'_>) -> Option<crds::cluster_deployment::AppliedManifests> {
+    let members = scene.live.iter().chain(&scene.leaving);
+    let control_planes = members.filter(|member| member.machine.spec.role == crds::step::Role::ControlPlane);
+    let hosts: Vec<&str> = control_planes.filter_map(Member::host_name).collect();
+    settings::applied_manifests(scene.deployment, &hosts, scene.observed.runs)
+}
+
+/// Whether a ConfigMap is named whose content is compared: it is not followed.
+pub(super) fn follows_manifests(scene: &Scene<'_>) -> bool {
+    let spec = &scene.deployment.spec;
+    let addons = spec
+        .addons
+        .as_ref()
+        .and_then(|addons| addons.manifests_ref.as_ref());
+    scene.installed.is_some() && (addons.is_some() || spec.networking.plugin.manifests_ref.is_some())
+}

@@ -1,0 +1,60 @@
+//! Whether a Machine is as its cluster's spec wants it: its version, and the settings that runs have brought to it.
+
+use crds::conditions::Statement;
+use crds::machine::AppliedSettings;
+use crds::names::condition;
+use crds::step::Role;
+
+use super::Observed;
+use crate::sentence::cut;
+use crate::settings::{self, Difference};
+
+pub(super) fn statement(
+    observed: &Observed<'_>,
+    version: Option<&str>,
+    done: bool,
+    applied: Option<&AppliedSettings>,
+) -> Statement {
+    let wanted = observed.machine.spec.kubernetes_version.as_str();
+    let of = |status: Option<bool>, reason: &str, message: String| {
+        Statement::new(condition::UP_TO_DATE, status, reason, cut(message))
+    };
+    let well = match (observed.machine.spec.role, version) {
+        (Role::Etcd, _) if done => "has no kubelet".to_owned(),
+        (_, Some(version)) if version == wanted => format!("has {wanted}"),
+        (_, Some(version)) => {
+            return of(
+                Some(false),
+                "OtherVersion",
+                format!("has {version}, {wanted} is wanted"),
+            );
+        }
+        (_, None) => {
+            let message = "the version of its kubelet is not known yet";
+            return of(None, "NotSeenYet", message.into());
+        }
+    };
+    let differences = match observed.deployment.filter(|_| done) {
+        Some(deployment) => settings::differences(deployment, observed.machine, applied),
+        None => Vec::new(),
+    };
+    let (mut differ, mut unknown) = (Vec::new(), Vec::new());
+    for difference in differences {
+        match difference {
+            Difference::Differs(field) => differ.push(field),
+            Difference::Unknown(field) => unknown.push(field),
+        }
+    }
+    if !differ.is_empty() {
+        let message = format!("not rolled out to this machine: {}", differ.join(", "));
+        return of(Some(false), "SettingsNotRolledOut", message);
+    }
+    if !unknown.is_empty() {
+        let message = format!(
+            "not known whether this machine has what is wanted: {}",
+            unknown.join(", ")
+        );
+        return of(None, "SettingsNotKnown", message);
+    }
+    of(Some(true), "UpToDate", well)
+}

@@ -1,0 +1,314 @@
+//! Settings that can be edited after they were applied: what was frozen into runs, what runs have brought to machines, and
+//! where that differs from what is wanted now. Nothing rolls such a change out by itself: it is reported.
+
+use std::collections::BTreeMap;
+
+use crds::cluster_deployment::AppliedManifests;
+use crds::machine::AppliedSettings;
+use crds::playbook_run::FrozenSettings;
+use crds::step::{Intent, Role, Step};
+use crds::{ClusterDeployment, Machine, PlaybookRun, names};
+use serde::Serialize;
+
+use crate::{attempts, claims, machine_set, naming};
+
+/// The variable that says which API servers are behind an endpoint that the control planes hold.
+pub const BACKENDS: &str = "kube_apiserver_backends";
+
+/// Data of the ConfigMaps with manifests, as digests; none: it could not be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Manifests {
+    /// Of `addons.manifestsRef`.
+    pub addons: Option<String>,
+    /// Of `networking.plugin.manifestsRef`.
+    pub network: Option<String>,
+}
+
+/// A short digest of a setting.
+pub fn digest(value: &impl Serialize) -> String {
+    let text = serde_json::to_string(value).unwrap_or_default();
+    naming::short_hash(&[&text], 16)
+}
+
+/// The settings of a run whose inputs are frozen now.
+pub fn frozen(
+    deployment: &ClusterDeployment,
+    addons: &BTreeMap<String, String>,
+    network: &BTreeMap<String, String>,
+) -> FrozenSettings {
+    let spec = &deployment.spec;
+    FrozenSettings {
+        cert_sans: digest(&spec.control_plane.cert_sans),
+        registry_mirrors: digest(&spec.container_runtime.registry_mirrors),
+        addon_manifests: digest(addons),
+        network_manifests: digest(network),
+    }
+}
+
+/// What runs have brought to the machine: what its status remembers, and what ended since. Runs may be pruned once this
+/// is in the status.
+pub fn applied(machine: &Machine, host: &str, runs: &[&PlaybookRun]) -> Option<AppliedSettings> {
+    let recorded = machine.status.as_ref().and_then(|status| status.applied.clone());
+    let mut newer: Vec<(i64, &PlaybookRun)> = newer(machine, host, recorded.as_ref(), runs).collect();
+    newer.sort_by_key(|(token, _)| *token);
+    if newer.is_empty() {
+        return recorded;
+    }
+    let mut applied = recorded.unwrap_or_default();
+    let mirrors: Setting = |settings| settings.registry_mirrors.clone();
+    let names: Setting = |settings| settings.cert_sans.clone();
+    let common = |step, setting| common(machine, host, runs, step, setting);
+    for (token, run) in newer {
+        let settings = settings_of(run);
+        match how_done(run, host, Step::ContainerRuntime) {
+            Some(Done::Played) => applied.registry_mirrors = settings.map(mirrors),
+            Some(Done::PassedOver) if applied.registry_mirrors.is_none() => {
+                applied.registry_mirrors = common(Step::ContainerRuntime, mirrors);
+            }
+            Some(Done::PassedOver) | None => {}
+        }
+        match how_done(run, host, Step::ControlPlane) {
+            Some(Done::Played) => applied.cert_sans = settings.map(names),
+            Some(Done::PassedOver) if applied.cert_sans.is_none() => {
+                applied.cert_sans = common(Step::ControlPlane, names);
+            }
+            Some(Done::PassedOver) | None => {}
+        }
+        if how_done(run, host, Step::LoadBalancer) == Some(Done::Played) {
+            applied.load_balancer_backends = run.spec.vars.get(BACKENDS).map(digest);
+        }
+        applied.token = token;
+    }
+    Some(applied)
+}
+
+/// Ended runs on the machine, with their tokens, that its status does not remember yet.
+fn newer<'a>(
+    machine: &'a Machine,
+    host: &'a str,
+    recorded: Option<&AppliedSettings>,
+    runs: &[&'a PlaybookRun],
+) -> impl Iterator<Item = (i64, &'a PlaybookRun)> {
+    let last = recorded.map(|applied| applied.token).unwrap_or_default();
+    let ended = runs.iter().copied().filter(move |run| {
+        attempts::is_over(run) && run.spec.intent != Intent::Probe && is_on(run, machine, host)
+    });
+    ended.filter_map(move |run| {
+        let token = run.status.as_ref().map(|status| status.token)?;
+        (token > last).then_some((token, run))
+    })
+}
+
+/// Whether a run was on this machine, and not on an earlier one of the same Host.
+fn is_on(run: &PlaybookRun, machine: &Machine, host: &str) -> bool {
+    let marks = attempts::marks(run);
+    if let Some(mark) = marks.get(host) {
+        return machine.metadata.uid.as_ref() == Some(&mark.uid);
+    }
+    let began = run.status.as_ref().and_then(|status| status.started_at.as_ref());
+    marks.is_empty()
+        && run.spec.hosts.iter().any(|named| named == host)
+        && began.is_some_and(|at| Some(at) >= machine.metadata.creation_timestamp.as_ref())
+}
+
+/// How a step came to be done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Done {
+    /// This run did it.
+    Played,
+    /// This run resumed after it: its probe said that it was done, and the run brought nothing.
+    PassedOver,
+}
+
+/// How a step came to be done on the Host in this run, if it was; one that was passed over has no times.
+fn how_done(run: &PlaybookRun, host: &str, step: Step) -> Option<Done> {
+    let place = run.spec.steps.iter().position(|there| *there == step)?;
+    if attempts::steps_done(run, host) <= place {
+        return None;
+    }
+    let told = run.status.iter().flat_map(|status| &status.steps);
+    let mut began = told.filter(|told| told.name == step && told.started_at.is_some());
+    Some(began.next().map_or(Done::PassedOver, |_| Done::Played))
+}
+
+fn settings_of(run: &PlaybookRun) -> Option<&FrozenSettings> {
+    run.status.as_ref().and_then(|status| status.settings.as_ref())
+}
+
+/// A setting that is the same in all runs with this step on the machine: whichever of them did it (its executor may have
+/// been lost before it could say so), it brought this one.
+fn common(
+    machine: &Machine,
+    host: &str,
+    runs: &[&PlaybookRun],
+    step: Step,
+    setting: Setting,
+) -> Option<String> {
+    let with_step = |run: &&&PlaybookRun| run.spec.steps.contains(&step) && is_on(run, machine, host);
+    let mut seen = runs
+        .iter()
+        .filter(with_step)
+        .map(|run| settings_of(run).map(setting));
+    let first = seen.next()??;
+    seen.all(|other| other.as_ref() == Some(&first)).then_some(first)
+}
+
+type Setting = fn(&FrozenSettings) -> String;
+
+/// The manifests that were applied to the cluster, by what its status remembers and what ended since. They are applied on
+/// one of the control planes, of which these are the Hosts.
+pub fn applied_manifests(
+    deployment: &ClusterDeployment,
+    control_planes: &[&str],
+    runs: &[&PlaybookRun],
+) -> Option<AppliedManifests> {
+    let status = deployment.status.as_ref();
+    let recorded = status.and_then(|status| status.applied_manifests.clone());
+    let mut newer = newer_manifests(recorded.as_ref(), runs);
+    newer.sort_by_key(|run| token_of(run));
+    let mut applied = recorded;
+    for run in newer {
+        let played = |step: Step| {
+            let mut hosts = control_planes.iter();
+            hosts.any(|host| {
+                run.spec.hosts.iter().any(|named| named == host)
+                    && how_done(run, host, step) == Some(Done::Played)
+            })
+        };
+        let settings = settings_of(run);
+        let applied = applied.get_or_insert_default();
+        if played(Step::Addons) {
+            applied.addons = settings.map(|settings| settings.addon_manifests.clone());
+        }
+        // Machines that join later do not apply them again.
+        if played(Step::Network) && run.spec.intent != Intent::Join {
+            applied.network = settings.map(|settings| settings.network_manifests.clone());
+        }
+        applied.token = token_of(run);
+    }
+    applied
+}
+
+fn token_of(run: &PlaybookRun) -> i64 {
+    run.status.as_ref().map(|status| status.token).unwrap_or_default()
+}
+
+fn newer_manifests<'a>(
+    recorded: Option<&AppliedManifests>,
+    runs: &[&'a PlaybookRun],
+) -> Vec<&'a PlaybookRun> {
+    let last = recorded.map(|applied| applied.token).unwrap_or_default();
+    let newer = runs.iter().copied();
+    newer
+        .filter(|run| attempts::is_over(run) && token_of(run) > last && applies_manifests(run))
+        .collect()
+}
+
+/// Names of the ended runs that must not be pruned: those whose settings no status remembers yet, and of those that were
+/// made by hand the newest on each machine, since nothing else would tell what it brought if a status were lost.
+pub fn needed(
+    deployment: &ClusterDeployment,
+    machines: &[(&Machine, &str)],
+    runs: &[&PlaybookRun],
+) -> Vec<String> {
+    let status = deployment.status.as_ref();
+    let recorded = status.and_then(|status| status.applied_manifests.as_ref());
+    let mut needed = newer_manifests(recorded, runs);
+    let by_hand = |run: &&&PlaybookRun| attempts::is_over(run) && attempts::marks(run).is_empty();
+    let newest = |with: &dyn Fn(&PlaybookRun) -> bool| {
+        let runs = runs.iter().filter(by_hand).filter(|run| with(run));
+        runs.copied().max_by_key(|run| token_of(run))
+    };
+    needed.extend(newest(&applies_manifests));
+    for (machine, host) in machines {
+        let recorded = machine.status.as_ref().and_then(|status| status.applied.as_ref());
+        needed.extend(newer(machine, host, recorded, runs).map(|(_, run)| run));
+        needed.extend(newest(&|run| applies_settings(run) && is_on(run, machine, host)));
+    }
+    needed
+        .into_iter()
+        .filter_map(|run| run.metadata.name.clone())
+        .collect()
+}
+
+/// Whether a run may apply manifests of the cluster.
+fn applies_manifests(run: &PlaybookRun) -> bool {
+    run.spec.steps.contains(&Step::Addons)
+        || (run.spec.steps.contains(&Step::Network) && run.spec.intent != Intent::Join)
+}
+
+/// Whether a run may bring settings to its machines.
+fn applies_settings(run: &PlaybookRun) -> bool {
+    let steps = [Step::ContainerRuntime, Step::ControlPlane];
+    steps.iter().any(|step| run.spec.steps.contains(step))
+}
+
+/// Where a machine is not as the spec wants it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Difference {
+    /// This field differs from what was applied.
+    Differs(String),
+    /// What was applied of this field is not known.
+    Unknown(String),
+}
+
+/// The fields of the spec that differ from what a machine of the cluster was given.
+pub fn differences(
+    deployment: &ClusterDeployment,
+    machine: &Machine,
+    applied: Option<&AppliedSettings>,
+) -> Vec<Difference> {
+    let spec = &deployment.spec;
+    let applied = applied.cloned().unwrap_or_default();
+    let compare = |field: &str, applied: Option<&String>, wanted: String| match applied {
+        Some(applied) => (*applied != wanted).then(|| Difference::Differs(field.to_owned())),
+        None => Some(Difference::Unknown(field.to_owned())),
+    };
+    let mirrors = compare(
+        "containerRuntime.registryMirrors",
+        applied.registry_mirrors.as_ref(),
+        digest(&spec.container_runtime.registry_mirrors),
+    );
+    let names = || {
+        compare(
+            "controlPlane.certSANs",
+            applied.cert_sans.as_ref(),
+            digest(&spec.control_plane.cert_sans),
+        )
+    };
+    match machine.spec.role {
+        Role::ControlPlane => mirrors.into_iter().chain(names()).collect(),
+        Role::Worker => mirrors
+            .into_iter()
+            .chain(of_template(deployment, machine))
+            .collect(),
+        Role::Etcd => mirrors.into_iter().collect(),
+    }
+}
+
+/// Labels and taints are in the Machine's own spec, and its Node is kept as that says. Machines that a platform made have
+/// those that the platform gave them.
+fn of_template(deployment: &ClusterDeployment, machine: &Machine) -> Vec<Difference> {
+    let cluster = deployment.metadata.name.as_deref().unwrap_or_default();
+    let set = claims::set_of(machine).unwrap_or_default();
+    let mut sets = deployment.spec.workers.iter();
+    let Some(workers) = sets.find(|workers| names::worker_set(cluster, &workers.name) == set) else {
+        return Vec::new();
+    };
+    if !is_made_by_its_set(machine, set) {
+        return Vec::new();
+    }
+    let differs = |field: &str| Difference::Differs(format!("workers[{}].{field}", workers.name));
+    let labels = (machine.spec.labels != workers.labels).then(|| differs("labels"));
+    let taints = (machine.spec.taints != workers.taints).then(|| differs("taints"));
+    labels.into_iter().chain(taints).collect()
+}
+
+fn is_made_by_its_set(machine: &Machine, set: &str) -> bool {
+    let owners = machine.metadata.owner_references.iter().flatten();
+    let mut owners = owners.filter(|owner| owner.kind == "MachineSet" && owner.name == set);
+    let Some((owner, ordinal)) = owners.next().zip(machine_set::ordinal_of(machine)) else {
+        return false;
+    };
+    machine.metadata.name.as_deref() == Some(&naming::machine(set, &owner.uid, ordinal))
+}
