@@ -328,7 +328,8 @@ pub struct Artifacts {
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Addons {
-    /// A ConfigMap whose values are YAML manifests, applied in the order of their keys.
+    /// A ConfigMap whose values are YAML manifests, rendered with the cluster's facts (docs/playbooks.md) and applied in the
+    /// order of their keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifests_ref: Option<LocalRef>,
 }

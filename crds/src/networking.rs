@@ -77,7 +77,8 @@ pub struct NetworkPlugin {
     /// `bridge` or `manifests`. Default `bridge`.
     #[serde(default)]
     pub name: NetworkPluginName,
-    /// With `manifests`: a ConfigMap whose values are YAML manifests, applied in the order of their keys.
+    /// With `manifests`: a ConfigMap whose values are YAML manifests, rendered with the cluster's facts (docs/playbooks.md) and
+    /// applied in the order of their keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifests_ref: Option<LocalRef>,
 }

@@ -6,6 +6,7 @@ pub mod endpoint;
 mod fence;
 mod holders;
 mod host;
+mod manifests;
 mod private_key;
 mod resets;
 mod variables;

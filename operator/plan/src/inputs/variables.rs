@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::endpoint::of_endpoint;
 use super::host::address_in_cluster;
+use super::manifests;
 use super::{ClusterSeen, InputsProblem, artifacts};
 
 pub(super) fn of_cluster(
@@ -127,8 +128,6 @@ pub(super) fn of_cluster(
         .as_ref()
         .and_then(|artifacts| artifacts.index_sha256.as_deref());
     let of_source = artifacts::variables(index, &cluster.artifacts);
-    set("addon_manifests", manifests(&cluster.addon_manifests));
-    set("network_manifests", manifests(&cluster.network_manifests));
     let preflight = spec.preflight.clone().unwrap_or_default();
     set("preflight_ignore", json!(preflight.ignore));
     set(
@@ -139,6 +138,17 @@ pub(super) fn of_cluster(
     vars.extend(etcd_variables(&etcd));
     let addresses: Vec<&str> = control_planes.iter().map(|seat| seat.address).collect();
     vars.extend(of_endpoint(spec.control_plane.endpoint.as_ref(), &addresses));
+    let facts = manifests::facts(deployment, &vars);
+    for (name, field, data) in [
+        ("addon_manifests", "addons.manifestsRef", &cluster.addon_manifests),
+        (
+            "network_manifests",
+            "networking.plugin.manifestsRef",
+            &cluster.network_manifests,
+        ),
+    ] {
+        vars.insert(name.to_owned(), manifests::render(field, data, &facts)?);
+    }
     Ok(vars)
 }
 
@@ -245,10 +255,4 @@ fn plugin(name: NetworkPluginName) -> &'static str {
 fn mirror(mirror: &crds::cluster_deployment::RegistryMirror) -> Value {
     let host = |endpoint: &String| json!({ "host": endpoint, "capabilities": ["pull", "resolve"] });
     json!({ "prefix": mirror.prefix, "mirrors": mirror.endpoints.iter().map(host).collect::<Vec<_>>() })
-}
-
-fn manifests(data: &BTreeMap<String, String>) -> Value {
-    data.iter()
-        .map(|(name, content)| json!({ "name": name, "content": content }))
-        .collect()
 }
