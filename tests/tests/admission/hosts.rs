@@ -73,6 +73,32 @@ async fn claims_are_not_taken_back_row_15() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 #[rustfmt::skip]
+async fn the_address_that_a_cluster_uses_stays_while_its_host_is_claimed() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let forbidden = refused_at("spec.internalAddress", "give internalAddress the value that the cluster uses");
+    let claim = json!({ "kind": "Machine", "name": "m", "uid": "u" });
+    let plain = with(with(host("used-by-address"), "spec.address", json!("172.30.0.10")), "spec.claimRef", claim.clone());
+    check_changes(&server, plain, [
+        (0, "another machine", json!({ "address": "172.30.0.11" }), forbidden),
+        (0, "another machine, let go in the same breath", json!({ "address": "172.30.0.11", "claimRef": null }), forbidden),
+        (0, "another one inside", json!({ "internalAddress": "10.0.0.9" }), forbidden),
+        (0, "another way to the same one", json!({ "address": "203.0.113.7", "internalAddress": "172.30.0.10" }), Admitted),
+        (0, "another port and a bastion", json!({ "ssh": { "port": 2222, "bastionRef": { "name": "b" } } }), Admitted),
+        (0, "let go", json!({ "claimRef": null }), Admitted),
+    ]).await?;
+    let inside = with(host("used-inside"), "spec.internalAddress", json!("10.0.0.9"));
+    check_changes(&server, with(inside.clone(), "spec.claimRef", claim), [
+        (0, "another one inside", json!({ "internalAddress": "10.0.0.8" }), forbidden),
+        (0, "none inside", json!({ "internalAddress": null }), forbidden),
+        (0, "another way", json!({ "address": "node-1.example" }), Admitted),
+    ]).await?;
+    check_changes(&server, with(inside, "metadata.name", json!("free")), [
+        (0, "free", json!({ "internalAddress": "10.0.0.8", "address": "172.30.0.11" }), Admitted),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
 async fn a_quarantine_says_why_whose_and_since_when() -> Result<()> {
     let since = json!({ "reason": "JoinFailed", "message": "no", "machine": "m", "machineSet": "s", "since": "2026-01-01T00:00:00Z" });
     let kept = with(m1(), "spec.quarantine", since);

@@ -13,8 +13,9 @@ use crate::sentence::{count, cut};
 /// Machines that are named.
 const NAMED: usize = 3;
 
-/// Whether the Machine was made for another ClusterDeployment than this one. One that no set made is a platform's, which
-/// may have made it first; one that a set made is never older than the cluster, and its set is the cluster's.
+/// Whether the Machine was made for another ClusterDeployment than this one. One that a set made is never older than the
+/// cluster, and its set is the cluster's. One that no set made is a platform's, which may have made it first: it was part of
+/// another cluster if it joined before there was this one.
 pub fn is_former(machine: &Machine, deployment: &ClusterDeployment, sets: &[&MachineSet]) -> bool {
     let metadata = &machine.metadata;
     let owner = metadata
@@ -26,8 +27,11 @@ pub fn is_former(machine: &Machine, deployment: &ClusterDeployment, sets: &[&Mac
         .annotations
         .as_ref()
         .is_some_and(|all| all.contains_key(annotation::ORDINAL));
+    let since = deployment.metadata.creation_timestamp.as_ref();
+    let is_before = |time: Option<&Time>| time.zip(since).is_some_and(|(time, since)| time < since);
     if owner.is_none() && !ordinal {
-        return false;
+        let status = machine.status.as_ref();
+        return is_before(status.and_then(|status| status.provisioned_at.as_ref()));
     }
     let set = owner.and_then(|owner| {
         let mut sets = sets.iter();
@@ -38,15 +42,7 @@ pub fn is_former(machine: &Machine, deployment: &ClusterDeployment, sets: &[&Mac
         let owner = owners.find(|owner| owner.controller == Some(true));
         owner.is_some_and(|owner| Some(&owner.uid) != deployment.metadata.uid.as_ref())
     });
-    let (made, since) = (
-        &metadata.creation_timestamp,
-        &deployment.metadata.creation_timestamp,
-    );
-    let is_older = made
-        .as_ref()
-        .zip(since.as_ref())
-        .is_some_and(|(made, since)| made < since);
-    of_another || is_older
+    of_another || is_before(metadata.creation_timestamp.as_ref())
 }
 
 /// States which there are, while there are any.

@@ -1,7 +1,8 @@
 //! A ClusterDeployment made anew under an old name is another cluster.
 
 use crds::conditions;
-use crds::names::condition;
+use crds::names::{annotation, condition};
+use crds::step::Role;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::world::World;
@@ -12,6 +13,11 @@ const SPEC: &str = "controlPlane: {replicas: 1}, workers: [{name: general, repli
 fn machines_of_a_former_cluster_of_the_same_name_are_reported_and_not_taken_over() {
     let mut world = World::new(SPEC, 4);
     world.settle();
+    // One of them was a platform's own.
+    let worker = world.machines.iter_mut().find(|machine| machine.spec.role == Role::Worker);
+    let metadata = &mut worker.unwrap().metadata;
+    metadata.owner_references = None;
+    metadata.annotations.get_or_insert_default().remove(annotation::ORDINAL);
     let of_old: Vec<_> = world.machines.clone();
     // Finalizers were taken off by hand: the sets are gone with their owner, and the Machines are still there.
     world.sets.clear();
