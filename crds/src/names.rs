@@ -27,6 +27,8 @@ pub mod label {
 pub mod annotation {
     /// Ordinal of a Machine in its set.
     pub const ORDINAL: &str = "clusterwright.dev/ordinal";
+    /// On a Node: whom its machine asks, as JSON, to find out whether its Pods reach others and the DNS.
+    pub const NETWORK_PROBE: &str = "clusterwright.dev/network-probe";
     /// Another attempt, after the last one allowed; its value is the generation it is meant for.
     pub const RETRY: &str = "clusterwright.dev/retry";
     /// On a PlaybookRun: end it at once, without a grace period; its value is the generation it is meant for.
@@ -85,6 +87,14 @@ pub mod finalizer {
     pub const RUN: &str = "clusterwright.dev/run-ended";
 }
 
+/// Conditions of a cluster's Nodes that their machines report; `True` is bad, as of all but `Ready`.
+pub mod node_condition {
+    /// The machine does not reach the Pods of most of the machines that it asks.
+    pub const POD_NETWORK_UNREACHABLE: &str = "clusterwright.dev/PodNetworkUnreachable";
+    /// The machine gets no answer from the cluster's DNS.
+    pub const CLUSTER_DNS_UNREACHABLE: &str = "clusterwright.dev/ClusterDNSUnreachable";
+}
+
 /// Condition types.
 pub mod condition {
     /// The object is as wanted.
@@ -95,7 +105,7 @@ pub mod condition {
     pub const ETCD_READY: &str = "EtcdReady";
     /// Every worker is Ready.
     pub const WORKERS_READY: &str = "WorkersReady";
-    /// The network plugin works.
+    /// The network plugin works; of a Machine: its Pods reach those of other machines, and the DNS.
     pub const NETWORK_READY: &str = "NetworkReady";
     /// Add-ons are rolled out.
     pub const ADDONS_READY: &str = "AddonsReady";

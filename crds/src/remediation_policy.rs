@@ -70,6 +70,13 @@ pub struct Remediation {
     #[serde(default = "default_unhealthy_after")]
     #[schemars(range(min = 30, max = 86400))]
     pub unhealthy_after_seconds: i32,
+    /// Conditions of a Machine that count like a node that is not Ready when they are False. Empty: none. `NetworkReady`: its Pods
+    /// do not reach those of most other machines that it asks, or not the cluster's DNS; a fault of the DNS itself shows on all
+    /// machines, which is what `maxUnhealthy` is for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub unhealthy_conditions: Vec<UnhealthyCondition>,
     /// How long after its Host was claimed a machine may be tried in vain to become part of its cluster, in seconds, 60 to
     /// 86400; then it is replaced. Default 1800.
     #[serde(default = "default_never_started_after")]
@@ -116,6 +123,7 @@ impl Default for Remediation {
     fn default() -> Self {
         Self {
             unhealthy_after_seconds: default_unhealthy_after(),
+            unhealthy_conditions: Vec::new(),
             never_started_after_seconds: default_never_started_after(),
             actions: default_actions(),
             wait_seconds: default_wait(),
@@ -125,6 +133,22 @@ impl Default for Remediation {
             keep_spare_hosts: 0,
             cooldown_seconds: default_cooldown(),
             paused: false,
+        }
+    }
+}
+
+/// A condition of a Machine whose node is Ready.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+pub enum UnhealthyCondition {
+    /// Its Pods do not reach those of other machines, or the cluster's DNS.
+    NetworkReady,
+}
+
+impl UnhealthyCondition {
+    /// The condition's type.
+    pub fn type_(self) -> &'static str {
+        match self {
+            Self::NetworkReady => crate::names::condition::NETWORK_READY,
         }
     }
 }

@@ -7,6 +7,7 @@ pub mod components;
 mod contact;
 pub mod dns;
 mod names;
+mod network_probe;
 pub mod nodes;
 mod pace;
 mod strays;
@@ -24,7 +25,7 @@ use crate::sentence::cut;
 use contact::{forget, lost, made, refused, summary};
 pub use dns::DnsSeen;
 use names::names;
-pub use nodes::NodeSeen;
+pub use nodes::{NetworkSeen, NodeSeen};
 use pace::next;
 
 /// Everything that the decision looks at.

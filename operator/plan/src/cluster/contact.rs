@@ -7,7 +7,7 @@ use crds::names::condition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::certificates::{certificates_valid, expiries};
-use super::{Access, Observed, Seen, Step, components, dns, nodes, strays};
+use super::{Access, Observed, Seen, Step, components, dns, network_probe, nodes, strays};
 
 /// Nothing of what was seen before is known now; who the cluster is stays.
 pub(super) fn forget(old: &ClusterStatus) -> ClusterStatus {
@@ -94,7 +94,12 @@ pub(super) fn made(
     let known = seen.nodes.as_deref().unwrap_or_default();
     let dns = dns::spread(observed, seen.dns.as_ref(), known);
     let strays = strays::of(observed, known);
-    (status, statements, steps.chain(dns).chain(strays).collect())
+    let probes = network_probe::annotate(observed, known);
+    (
+        status,
+        statements,
+        steps.chain(probes).chain(dns).chain(strays).collect(),
+    )
 }
 
 fn unknown_behind(reachable: Statement, certificates: Option<Statement>) -> Vec<Statement> {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crds::Machine;
 use crds::cluster::NodeCounts;
 use crds::conditions::Statement;
-use crds::names::condition;
+use crds::names::{annotation, condition, node_condition};
 use crds::placement::plain;
 use crds::step::Role;
-use k8s_openapi::api::core::v1::{Node, Taint};
+use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
 use serde_json::json;
 
 /// The label that shows a worker's role in `kubectl get nodes`; kubeadm puts the control planes'.
@@ -34,6 +34,12 @@ pub struct NodeSeen {
     pub addresses: Vec<String>,
     /// Version of its kubelet, without `v`.
     pub kubelet_version: String,
+    /// What the machine says of its Pods' network; none: nothing, or its kubelet is silent, so that it would be old.
+    pub network: Option<NetworkSeen>,
+    /// Whom it asks to find that out, as it was told.
+    pub network_probe: String,
+    /// The range of its Pods.
+    pub pod_cidr: String,
     /// Conditions that are bad and hold: `MemoryPressure`, `DiskPressure`, `PIDPressure`, `NetworkUnavailable`.
     pub pressures: Vec<String>,
     /// Its labels.
@@ -46,6 +52,43 @@ pub struct NodeSeen {
     pub resource_version: String,
 }
 
+/// What a machine says of its Pods' network.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NetworkSeen {
+    /// They reach others, and the DNS.
+    Reaches,
+    /// They do not.
+    CutOff {
+        /// CamelCase.
+        reason: &'static str,
+        /// What the machine says.
+        message: String,
+    },
+}
+
+/// The reasons, the more telling one first: without the network there is no DNS either.
+const CUT_OFF: [(&str, &str); 2] = [
+    (node_condition::POD_NETWORK_UNREACHABLE, "PodNetworkUnreachable"),
+    (node_condition::CLUSTER_DNS_UNREACHABLE, "ClusterDNSUnreachable"),
+];
+
+impl NetworkSeen {
+    fn of(conditions: &[NodeCondition]) -> Option<Self> {
+        let said = |type_: &str| conditions.iter().find(|condition| condition.type_ == type_);
+        let bad = CUT_OFF.iter().find_map(|(type_, reason)| {
+            let condition = said(type_).filter(|condition| condition.status == "True")?;
+            Some(Self::CutOff {
+                reason,
+                message: short(condition.message.clone().unwrap_or_default()),
+            })
+        });
+        let well = CUT_OFF
+            .iter()
+            .any(|(type_, _)| said(type_).is_some_and(|condition| condition.status == "False"));
+        bad.or(well.then_some(Self::Reaches))
+    }
+}
+
 impl NodeSeen {
     /// What is kept of this Node.
     pub fn of(node: Node) -> Self {
@@ -55,7 +98,8 @@ impl NodeSeen {
         let ready = conditions.iter().find(|condition| condition.type_ == "Ready");
         let bad = conditions
             .iter()
-            .filter(|c| c.type_ != "Ready" && c.status == "True");
+            .filter(|c| c.type_ != "Ready" && c.status == "True")
+            .filter(|c| CUT_OFF.iter().all(|(type_, _)| *type_ != c.type_));
         let version = status
             .node_info
             .map(|info| info.kubelet_version)
@@ -68,6 +112,14 @@ impl NodeSeen {
                 Some("False") => Some(false),
                 _ => None,
             },
+            network: NetworkSeen::of(&conditions)
+                .filter(|_| ready.is_some_and(|ready| ready.status != "Unknown")),
+            network_probe: node
+                .metadata
+                .annotations
+                .and_then(|mut annotations| annotations.remove(annotation::NETWORK_PROBE))
+                .unwrap_or_default(),
+            pod_cidr: short(spec.pod_cidr.unwrap_or_default()),
             message: short(ready.and_then(|ready| ready.message.clone()).unwrap_or_default()),
             addresses: status
                 .addresses

@@ -1,4 +1,5 @@
 mod dns;
+mod network_probe;
 mod strays;
 
 use std::sync::Arc;

@@ -13,6 +13,7 @@ use super::gates;
 use super::install::Install;
 use super::lack::{Lack, not_installed, problem};
 use super::lock::Lock;
+use super::member::Member;
 use super::part::{component, etcd, members, workers};
 use super::pause;
 use super::removals;
@@ -24,6 +25,9 @@ use super::up_to_date;
 use crate::sentence::{count, cut};
 
 pub(super) const NOT_INSTALLED: &str = "the cluster is not installed yet";
+
+/// Machines that a condition names at most; their number is always told.
+const NAMED: usize = 5;
 
 pub(super) fn deleting(
     scene: &Scene<'_>,
@@ -205,6 +209,9 @@ fn network(scene: &Scene<'_>, work: &Work<'_>) -> Statement {
     if scene.installed.is_none() {
         return Statement::new(condition::NETWORK_READY, false, "NotInstalled", NOT_INSTALLED);
     }
+    if let Some(message) = cut_off(scene) {
+        return Statement::new(condition::NETWORK_READY, false, "NodesCutOff", cut(message));
+    }
     let part = members(scene, Role::ControlPlane, work);
     let message = if part.status == Some(true) {
         format!("the control plane's nodes are Ready: {}", part.message)
@@ -221,6 +228,25 @@ fn network(scene: &Scene<'_>, work: &Work<'_>) -> Statement {
         },
         cut(message),
     )
+}
+
+/// The machines that say that their Pods do not reach others, or the DNS; each with what it says.
+fn cut_off(scene: &Scene<'_>) -> Option<String> {
+    let said = |member: &Member<'_>| {
+        let status = member.machine.status.as_ref()?;
+        let network = conditions::find(&status.conditions, condition::NETWORK_READY)?;
+        (network.status == "False").then(|| format!("{}: {}", member.title(), network.message))
+    };
+    let mut all: Vec<String> = scene.live.iter().filter_map(said).collect();
+    all.sort();
+    let more = all.len().saturating_sub(NAMED);
+    all.truncate(NAMED);
+    let named = all.join("; ");
+    match more {
+        _ if all.is_empty() => None,
+        0 => Some(named),
+        more => Some(format!("{named}; and {}", count(more, "more machine"))),
+    }
 }
 
 fn addons(scene: &Scene<'_>) -> Statement {

@@ -53,12 +53,17 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
     let mut statements = vec![ready.clone(), claimed, provisioned];
     let repair = remediation::statement(observed, if has_node { &node_ready } else { &ready });
     let mut old_conditions = old.conditions.clone();
-    if repair.is_none() {
-        old_conditions.retain(|there| there.type_ != condition::REMEDIATION);
-    }
+    let network = node::network(node);
+    // What was said once, and is not said now, is not known.
+    let spoken = [
+        (condition::REMEDIATION, repair.is_some()),
+        (condition::NETWORK_READY, network.is_some()),
+    ];
+    old_conditions.retain(|there| !spoken.contains(&(there.type_.as_str(), false)));
     if has_node {
         statements.push(node_ready);
     }
+    statements.extend(network);
     if done {
         statements.push(node::healthy(&ready, node));
     }

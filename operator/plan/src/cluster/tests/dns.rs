@@ -6,7 +6,7 @@ use super::super::{Contact, NodeSeen, Observed, Step, plan};
 use super::{NOON, at, cluster, node, seen};
 use crate::machine::leaving::drain::PodSeen;
 
-fn deployment() -> ClusterDeployment {
+pub(super) fn deployment() -> ClusterDeployment {
     serde_yaml::from_str(
         "{apiVersion: clusterwright.dev/v1alpha1, kind: ClusterDeployment, metadata: {name: a, namespace: fleet, generation: 1},
           spec: {kubernetesVersion: 1.35.4, controlPlane: {replicas: 1, hostSelector: {}}, artifacts: {url: 'http://bundle'},

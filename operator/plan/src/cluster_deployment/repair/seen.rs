@@ -20,7 +20,7 @@ use crate::cluster_deployment::scene::{Member, Scene};
 use crate::departure::is_out;
 use crate::disruption;
 use crate::etcd::{self, Health};
-use crate::remediation::{self, Effort, EffortResult, Patient, SetSeen, Spares, State, Ward};
+use crate::remediation::{self, Effort, EffortResult, Patient, Rule, SetSeen, Spares, State, Ward};
 
 /// Reasons of a machine that is about to be seen for the first time.
 const NOT_SEEN_YET: [&str; 4] = [
@@ -128,7 +128,10 @@ fn patient(scene: &Scene<'_>, member: &Member<'_>, contact_since: Option<Timesta
     let efforts = efforts_of(scene, member.uid());
     let own = |run: &PlaybookRun| is_effort(run, member.uid()).is_some();
     let busy = scene.active_on(host).filter(|run| !own(run));
-    let state = state(scene, member, contact_since, lost);
+    let state = match state(scene, member, contact_since, lost) {
+        State::Well => counted(machine, rule.as_ref(), contact_since).unwrap_or(State::Well),
+        state => state,
+    };
     let fitting = match state {
         State::Sick { .. } | State::NeverStarted { .. } => {
             claims::offer(&Wish::of(machine), scene.observed.hosts).free
@@ -200,6 +203,22 @@ fn state(scene: &Scene<'_>, member: &Member<'_>, contact_since: Option<Timestamp
             },
         },
     }
+}
+
+/// A machine whose node is Ready, and that is sick all the same by what its policy counts.
+fn counted(machine: &Machine, rule: Option<&Rule>, contact_since: Option<Timestamp>) -> Option<State> {
+    let conditions = &machine.status.as_ref()?.conditions;
+    let counts = rule?.remediation.unhealthy_conditions.iter();
+    let bad =
+        |type_: &str| conditions::find(conditions, type_).filter(|condition| condition.status == "False");
+    let condition = counts.filter_map(|counted| bad(counted.type_())).next()?;
+    Some(State::Sick {
+        since: condition
+            .last_transition_time
+            .0
+            .max(contact_since.unwrap_or(Timestamp::MIN)),
+        what: condition.message.trim_end_matches('.').to_owned(),
+    })
 }
 
 /// A machine of a dedicated etcd, which has no Node. While the API is out of reach it may be etcd as a whole that is lost.

@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 
 use super::Observed;
 use crate::attempts::Turn;
-use crate::cluster::NodeSeen;
+use crate::cluster::{NetworkSeen, NodeSeen};
 use crate::machine::name_of;
 
 /// Reason of a machine whose kubelet does not speak to its API server any more: nobody lost sight of the cluster.
@@ -75,7 +75,25 @@ pub(super) fn ready(observed: &Observed<'_>, node: Option<&NodeSeen>, turn: &Tur
     }
 }
 
+/// Whether the machine's Pods reach others, by its own probe; none: it has not said.
+pub(super) fn network(node: Option<&NodeSeen>) -> Option<Statement> {
+    let of = |status: bool, reason: &str, message: String| {
+        Statement::new(condition::NETWORK_READY, status, reason, message)
+    };
+    Some(match node?.network.as_ref()? {
+        NetworkSeen::Reaches => of(true, "PodsReached", String::new()),
+        NetworkSeen::CutOff { reason, message } => {
+            of(false, reason, format!("its Pods are cut off: {message}"))
+        }
+    })
+}
+
 pub(super) fn healthy(ready: &Statement, node: Option<&NodeSeen>) -> Statement {
+    if let Some(network) =
+        network(node).filter(|network| network.status == Some(false) && ready.status == Some(true))
+    {
+        return Statement::new(condition::HEALTHY, false, network.reason, network.message);
+    }
     let pressures = node.map(|node| node.pressures.join(", ")).unwrap_or_default();
     if ready.status == Some(true) && !pressures.is_empty() {
         return Statement::new(
