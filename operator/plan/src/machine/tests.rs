@@ -155,6 +155,37 @@ fn a_machine_is_ready_when_its_node_is_and_unknown_without_contact() {
 }
 
 #[test]
+fn a_machine_whose_pods_are_cut_off_says_so_and_forgets_it_when_its_kubelet_is_silent() {
+    let node = |ready, status: &str| {
+        let conditions = format!(
+            "[{{type: Ready, status: '{ready}'}}, {{type: clusterwright.dev/PodNetworkUnreachable, status: '{status}', message: 1 of 3 answer}}]"
+        );
+        let yaml = format!("{{metadata: {{name: h}}, status: {{conditions: {conditions}}}}}");
+        NodeSeen::of(serde_yaml::from_str(&yaml).unwrap())
+    };
+    let (held, runs) = ([host("h", "m-uid")], [run("join", "m-uid", WELL)]);
+    let of = |node: NodeSeen| {
+        let status = planned(&machine(NAMED, "{}"), &held, &runs, Some(&[node])).status;
+        let all = ["Ready", "NetworkReady", "Healthy"].map(|type_| {
+            let there = conditions::find(&status.conditions, type_);
+            there.map_or_else(String::new, |there| format!("{} {}", there.status, there.reason))
+        });
+        all.join(", ")
+    };
+    let cut_off = "True Running, False PodNetworkUnreachable, False PodNetworkUnreachable";
+    assert_eq!(of(node("True", "True")), cut_off);
+    assert_eq!(
+        of(node("True", "False")),
+        "True Running, True PodsReached, True Running"
+    );
+    assert_eq!(
+        of(node("Unknown", "True")),
+        "Unknown NodeSilent, , Unknown NodeSilent"
+    );
+    assert_eq!(of(node("True", "Unknown")), "True Running, , True Running");
+}
+
+#[test]
 fn a_failed_join_shows_what_the_machine_said_and_when_it_is_tried_again() {
     let failed = "{phase: Failed, finishedAt: '2026-01-01T00:59:55Z', hosts: [{name: h, failed: 1, failure: {step: prepare, task: t, reason: TaskFailed, message: no}}]}";
     let plan = planned(

@@ -70,6 +70,7 @@ fn cure(world: &mut World, host: &str, cure: Cure) {
     };
     if efforts(world, host).iter().any(helps) {
         world.silent_nodes.remove(host);
+        world.cut_off_nodes.remove(host);
     }
 }
 
@@ -124,6 +125,35 @@ fn a_dead_kubelet_is_restarted_and_nothing_more_is_done() {
         message.starts_with("its node is Ready again; before: "),
         "{message}"
     );
+}
+
+#[test]
+fn a_machine_whose_pods_are_cut_off_is_named_and_repaired_where_a_policy_counts_it() {
+    let network = |world: &World| {
+        let status = world.deployment.status.as_ref().unwrap();
+        let network = conditions::find(&status.conditions, condition::NETWORK_READY).unwrap();
+        (network.reason.clone(), network.message.clone())
+    };
+    let check = |counted: &str, expected: &[&str], at_the_end: &str| {
+        let policy = format!("cooldownSeconds: 0{counted}}}");
+        let mut world = standing(&workers(2).replace("cooldownSeconds: 0}", &policy), 4);
+        assert_eq!(network(&world).0, "NodesReady");
+        world.cut_off_nodes.insert("h2".into());
+        world.run_for(2);
+        let (reason, message) = network(&world);
+        assert_eq!(reason, "NodesCutOff");
+        assert!(
+            message.contains("(h2): its Pods are cut off: 0 of 2"),
+            "{message}"
+        );
+        assert!(!message.contains("(h3)"), "{message}");
+        assert_eq!(ready(&world).0, "True", "the node is Ready all the same");
+        assert_eq!(story(&mut world, "h2", Cure::Restart, 12), expected);
+        assert_eq!(network(&world).0, at_the_end);
+    };
+    check("", &[], "NodesCutOff");
+    let repaired = ["Waiting", "RestartingServices", "WaitsForNode", "Recovered"];
+    check(", unhealthyConditions: [NetworkReady]", &repaired, "NodesReady");
 }
 
 #[test]

@@ -105,6 +105,8 @@ pub struct World {
     pub api_lost: bool,
     /// Nodes whose kubelet is silent.
     pub silent_nodes: BTreeSet<String>,
+    /// Ready nodes whose Pods do not reach others.
+    pub cut_off_nodes: BTreeSet<String>,
     /// Nodes that take no new Pods.
     pub cordoned: BTreeSet<String>,
     /// Pods by node: how many are left to be moved.
@@ -163,6 +165,7 @@ impl World {
             written: 0,
             api_lost: false,
             silent_nodes: BTreeSet::new(),
+            cut_off_nodes: BTreeSet::new(),
             cordoned: BTreeSet::new(),
             pods: BTreeMap::new(),
             held_pods: BTreeSet::new(),

@@ -3,7 +3,7 @@
 use crds::Machine;
 
 use super::World;
-use crate::cluster::NodeSeen;
+use crate::cluster::{NetworkSeen, NodeSeen};
 use crate::machine::leaving::drain::{Drain, PodSeen, Refusal};
 
 impl World {
@@ -13,6 +13,10 @@ impl World {
             ready: (!self.silent_nodes.contains(name)).then_some(true),
             kubelet_version: "1.35.4".into(),
             unschedulable: self.cordoned.contains(name),
+            network: self.cut_off_nodes.contains(name).then(|| NetworkSeen::CutOff {
+                reason: "PodNetworkUnreachable",
+                message: "0 of 2 nodes' Pod networks answer".into(),
+            }),
             ..NodeSeen::default()
         }
     }
