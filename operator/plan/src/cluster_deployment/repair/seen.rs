@@ -208,10 +208,10 @@ fn state(scene: &Scene<'_>, member: &Member<'_>, contact_since: Option<Timestamp
 /// A machine whose node is Ready, and that is sick all the same by what its policy counts.
 fn counted(machine: &Machine, rule: Option<&Rule>, contact_since: Option<Timestamp>) -> Option<State> {
     let conditions = &machine.status.as_ref()?.conditions;
-    let counts = rule?.remediation.unhealthy_conditions.iter();
     let bad =
         |type_: &str| conditions::find(conditions, type_).filter(|condition| condition.status == "False");
-    let condition = counts.filter_map(|counted| bad(counted.type_())).next()?;
+    let mut counted = rule?.remediation.unhealthy_conditions.iter();
+    let condition = counted.find_map(|counted| bad(counted.type_()))?;
     Some(State::Sick {
         since: condition
             .last_transition_time
