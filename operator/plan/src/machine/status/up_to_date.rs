@@ -21,15 +21,17 @@ pub(super) fn statement(
     };
     let well = match (observed.machine.spec.role, version) {
         (Role::Etcd, _) if done => "has no kubelet".to_owned(),
-        (_, Some(version)) if version == wanted => format!("has {wanted}"),
-        (_, Some(version)) => {
+        (Role::ControlPlane | Role::Etcd | Role::Worker, Some(version)) if version == wanted => {
+            format!("has {wanted}")
+        }
+        (Role::ControlPlane | Role::Etcd | Role::Worker, Some(version)) => {
             return of(
                 Some(false),
                 "OtherVersion",
                 format!("has {version}, {wanted} is wanted"),
             );
         }
-        (_, None) => {
+        (Role::ControlPlane | Role::Etcd | Role::Worker, None) => {
             let message = "the version of its kubelet is not known yet";
             return of(None, "NotSeenYet", message.into());
         }
