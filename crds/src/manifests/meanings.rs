@@ -18,7 +18,7 @@ use crate::machine_set::{DeletionOrder, MachineSetMode};
 use crate::networking::{EndpointProvider, NetworkPluginName};
 use crate::placement::{LabelOperator, TaintEffect};
 use crate::playbook_run::{RunPhase, StepPhase};
-use crate::remediation_policy::RemediationAction;
+use crate::remediation_policy::{RemediationAction, UnhealthyCondition};
 use crate::step::{Intent, Role};
 
 /// The values of an enum, each with its meaning.
@@ -50,6 +50,7 @@ pub(super) fn all() -> Vec<Meanings> {
         of::<StepPhase>(),
         of::<TaintEffect>(),
         of::<TolerationOperator>(),
+        of::<UnhealthyCondition>(),
     ]
 }
 

@@ -14,10 +14,16 @@ fn machines_of_a_former_cluster_of_the_same_name_are_reported_and_not_taken_over
     let mut world = World::new(SPEC, 4);
     world.settle();
     // One of them was a platform's own.
-    let worker = world.machines.iter_mut().find(|machine| machine.spec.role == Role::Worker);
+    let worker = world
+        .machines
+        .iter_mut()
+        .find(|machine| machine.spec.role == Role::Worker);
     let metadata = &mut worker.unwrap().metadata;
     metadata.owner_references = None;
-    metadata.annotations.get_or_insert_default().remove(annotation::ORDINAL);
+    metadata
+        .annotations
+        .get_or_insert_default()
+        .remove(annotation::ORDINAL);
     let of_old: Vec<_> = world.machines.clone();
     // Finalizers were taken off by hand: the sets are gone with their owner, and the Machines are still there.
     world.sets.clear();

@@ -164,8 +164,12 @@ impl World {
                 changed: 0,
             })
             .collect();
-        status.conditions =
-            crds::conditions::state(&[], &crds::playbook_run::end(phase, reason, reason), None, &finished);
+        status.conditions = crds::conditions::state(
+            &[],
+            &crds::playbook_run::end(phase, reason, reason),
+            None,
+            &finished,
+        );
         let remembered = (run.metadata.name.clone().unwrap(), status.clone());
         self.jobs.extend([remembered]);
     }
