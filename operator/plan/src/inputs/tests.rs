@@ -496,6 +496,6 @@ fn machines_get_the_version_whose_rollout_has_begun_and_not_one_that_may_be_take
     let model = build_in(&edited, &run("Join", "node", "w1", "")).unwrap();
     assert_eq!(model.vars["kube_version"], "1.35.3");
     let new = deployment("", "");
-    let model = build_in(&new, &run("Install", "node", "c1", "")).unwrap();
+    let model = build_in(&new, &run("Install", "control-plane", "c1", "")).unwrap();
     assert_eq!(model.vars["kube_version"], "1.35.4");
 }

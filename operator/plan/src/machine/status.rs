@@ -84,7 +84,8 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
         etcd_member_id: member::id(observed),
         provisioned_at: match turn {
             Turn::Done { at, .. } => at.map(Time).or(old.provisioned_at),
-            _ => None,
+            // Also of a machine whose cluster is not there now.
+            _ => old.provisioned_at,
         },
         applied,
         last_run: host

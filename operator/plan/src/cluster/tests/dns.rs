@@ -60,7 +60,10 @@ fn decide(deployment: Option<&ClusterDeployment>, nodes: Vec<NodeSeen>, dns: Dns
         now: at(NOON),
         chance: 0.5,
     };
-    plan(&observed).steps
+    let steps = plan(&observed).steps.into_iter();
+    steps
+        .filter(|step| !matches!(step, Step::PatchNode { .. }))
+        .collect()
 }
 
 fn moved(nodes: Vec<NodeSeen>, dns: DnsSeen) -> Option<String> {

@@ -1,6 +1,6 @@
 //! A ClusterDeployment made anew under an old name is another cluster.
 
-use crds::conditions;
+use crds::{Machine, conditions};
 use crds::names::{annotation, condition};
 use crds::step::Role;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -13,14 +13,12 @@ const SPEC: &str = "controlPlane: {replicas: 1}, workers: [{name: general, repli
 fn machines_of_a_former_cluster_of_the_same_name_are_reported_and_not_taken_over() {
     let mut world = World::new(SPEC, 4);
     world.settle();
-    // One of them was a platform's own.
-    let worker = world
-        .machines
-        .iter_mut()
-        .find(|machine| machine.spec.role == Role::Worker);
-    let metadata = &mut worker.unwrap().metadata;
-    metadata.owner_references = None;
-    metadata
+    // One of them is a platform's own.
+    let joined = world.time();
+    let is_worker = |machine: &&mut Machine| machine.spec.role == Role::Worker;
+    let own = world.machines.iter_mut().find(is_worker).unwrap();
+    own.metadata.owner_references = None;
+    own.metadata
         .annotations
         .get_or_insert_default()
         .remove(annotation::ORDINAL);
@@ -30,6 +28,8 @@ fn machines_of_a_former_cluster_of_the_same_name_are_reported_and_not_taken_over
     world.runs.clear();
     world.cluster = None;
     world.lose_status();
+    let own = world.machines.iter_mut().find(is_worker).unwrap();
+    own.status.get_or_insert_default().provisioned_at = Some(joined);
     world.deployment.metadata.uid = Some("cd-uid-2".into());
     world.deployment.metadata.creation_timestamp =
         Some(Time(world.time().0 + jiff::SignedDuration::from_secs(1)));
