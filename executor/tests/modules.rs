@@ -128,6 +128,11 @@ mod scripts {
     }
 
     #[test]
+    fn the_probe_of_the_pod_network_is_a_service_that_a_fence_stops_and_a_reset_removes() {
+        play_machine("network_probe_service.py");
+    }
+
+    #[test]
     fn a_reset_deletes_nothing_below_a_mount_or_behind_a_link_that_was_not_recorded() {
         play_machine("reset_mounts.py");
     }
