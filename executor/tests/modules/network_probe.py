@@ -188,10 +188,10 @@ def a_node_of_any_shape_is_survived():
         probe = Probe()
         probe.learn(value)
         assert probe.asked() == () and probe.conditions("now", True) == []
-    odd = {"type": NETWORK, "status": ["True"], "lastTransitionTime": 7}
-    probe = probe_of(conditions=(odd,))
-    play(probe)
-    assert sent(probe, "now")[NETWORK] == ("False", "NoPeers") and probe.reported[NETWORK]["lastTransitionTime"] == "now"
+    for odd in ({"status": ["True"], "lastTransitionTime": "s"}, {"status": "False", "lastTransitionTime": 7}):
+        probe = probe_of(conditions=({"type": NETWORK, **odd},))
+        play(probe)
+        assert sent(probe, "now")[NETWORK] == ("False", "NoPeers") and probe.reported[NETWORK]["lastTransitionTime"] == "now"
 
 
 for promise in (

@@ -43,12 +43,14 @@ class Apiserver:
         self.requests = []
         self.refusals = collections.deque()
         self.bodies = collections.deque()
+        # How much longer answers claim to be than they are.
+        self.more = 0
         apiserver = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def answer(self, status, body):
                 self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
+                self.send_header("Content-Length", str(len(body) + apiserver.more))
                 self.end_headers()
                 with contextlib.suppress(OSError):
                     self.wfile.write(body)

@@ -174,11 +174,16 @@ def an_api_that_cannot_be_trusted_or_says_nonsense_is_a_failure_and_no_crash():
     apiserver = Apiserver()
     rotate("first")
     api = program.Api(kubeconfig(apiserver.url), LONG)
-    limit, program.ANSWER_LIMIT = program.ANSWER_LIMIT, 1000
-    apiserver.bodies.extend((b"x" * 1001, b"nonsense", b"[" * 900, b'"\xff"'))
-    for part in ("larger than 1000 bytes", "failed to GET", "failed to GET", "failed to GET"):
+    limit, program.ANSWER_LIMIT = program.ANSWER_LIMIT, 10**5
+    apiserver.bodies.extend((b"nonsense", b"[" * 10**5, b'"\xff"', b"x" * (10**5 + 1)))
+    for part in ("failed to GET", "failed to GET", "failed to GET", "larger than 100000 bytes"):
         refused(api, part)
+    # No more is read than that.
+    apiserver.bodies.append(b"x" * (10**5 + 1))
+    apiserver.more = 10**9
+    refused(api, "larger than 100000 bytes")
     assert not apiserver.bodies
+    apiserver.more = 0
     program.ANSWER_LIMIT = limit
     apiserver.refusals.append(403)
     refused(api, "HTTP 403: not")
