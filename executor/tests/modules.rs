@@ -118,6 +118,21 @@ mod scripts {
     }
 
     #[test]
+    fn a_node_is_cut_off_when_most_peers_or_the_dns_are_silent_for_three_rounds_and_not_after_one_answer() {
+        play("network_probe.py");
+    }
+
+    #[test]
+    fn a_machine_that_is_cut_off_says_so_in_its_node_and_says_when_it_is_not_any_more() {
+        play("network_probe_live.py");
+    }
+
+    #[test]
+    fn the_probe_of_the_pod_network_is_a_service_that_a_fence_stops_and_a_reset_removes() {
+        play_machine("network_probe_service.py");
+    }
+
+    #[test]
     fn a_reset_deletes_nothing_below_a_mount_or_behind_a_link_that_was_not_recorded() {
         play_machine("reset_mounts.py");
     }

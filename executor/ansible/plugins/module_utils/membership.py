@@ -20,6 +20,7 @@ LOAD_BALANCER = f"{HOME}/load-balancer/balancer.json"
 REBOOT = f"{HOME}/reboot.json"
 # What the guard keeps of the Pod network.
 NETWORK = f"{HOME}/network.json"
+NETWORK_PROBE = f"{HOME}/network-probe.json"
 
 
 def read(path: str) -> dict:

@@ -33,6 +33,8 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.machine impo
 UNITS = (
     "clusterwright-keepalived.service",
     "clusterwright-haproxy.service",
+    # It reports in the Node as the kubelet does.
+    "clusterwright-network-probe.service",
     "kubelet.service",
     "etcd.service",
     pod_network.UNIT,
