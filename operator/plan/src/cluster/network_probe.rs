@@ -38,9 +38,14 @@ struct Peer<'a> {
 
 /// Writes the annotation where it differs.
 pub(super) fn annotate(observed: &Observed<'_>, nodes: &[NodeSeen]) -> Vec<Step> {
-    let ours = observed
-        .deployment
-        .filter(|deployment| deployment.metadata.deletion_timestamp.is_none() && !deployment.spec.paused);
+    // Before the install is done there is no DNS to be missed.
+    let stands = |deployment: &&ClusterDeployment| {
+        let status = deployment.status.as_ref();
+        deployment.metadata.deletion_timestamp.is_none()
+            && !deployment.spec.paused
+            && status.is_some_and(|status| status.installed_at.is_some())
+    };
+    let ours = observed.deployment.filter(stands);
     let Some(deployment) = ours else {
         return Vec::new();
     };

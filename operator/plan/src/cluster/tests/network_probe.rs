@@ -118,3 +118,20 @@ fn an_administrators_cluster_is_told_nothing() {
     let steps = super::decide(&mut cluster, seen(Some(nodes(3))), &[], NOON).steps;
     assert_eq!(steps, []);
 }
+
+#[test]
+fn nobody_is_asked_before_the_install_is_done() {
+    let mut deployment = deployment();
+    deployment.status = None;
+    let steps = plan(&Observed {
+        cluster: &cluster(),
+        contact: seen(Some(nodes(2))),
+        machines: &[],
+        deployment: Some(&deployment),
+        hosts: &[],
+        now: at(NOON),
+        chance: 0.5,
+    })
+    .steps;
+    assert_eq!(steps, []);
+}

@@ -1,8 +1,8 @@
 //! A ClusterDeployment made anew under an old name is another cluster.
 
-use crds::{Machine, conditions};
 use crds::names::{annotation, condition};
 use crds::step::Role;
+use crds::{Machine, conditions};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::world::World;

@@ -81,7 +81,11 @@ pub(super) fn network(node: Option<&NodeSeen>) -> Option<Statement> {
         Statement::new(condition::NETWORK_READY, status, reason, message)
     };
     Some(match node?.network.as_ref()? {
-        NetworkSeen::Reaches => of(true, "PodsReached", "its Pods reach those of other machines, and the DNS".into()),
+        NetworkSeen::Reaches => of(
+            true,
+            "PodsReached",
+            "its Pods reach those of other machines, and the DNS".into(),
+        ),
         NetworkSeen::CutOff { reason, message } => {
             of(false, reason, format!("its Pods are cut off: {message}"))
         }
