@@ -2,23 +2,29 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use crds::conditions;
 use crds::host::HostPhase;
+use crds::names::condition;
 use crds::playbook_run::StepPhase;
-use crds::{Host, PlaybookRun};
+use crds::{ClusterDeployment, Host, PlaybookRun};
 use e2e::eventually::{Look, eventually};
 use e2e::objects;
 use e2e::scenario::{Scenario, scenario};
 use e2e::workload;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use lab::machines::Machine;
 
 const POD_CIDR: &str = "10.244.0.0/16";
-const INSTALL: Duration = Duration::from_secs(300);
-const RUN: Duration = Duration::from_secs(180);
+const INSTALL: Duration = Duration::from_secs(900);
+const RUN: Duration = Duration::from_secs(600);
+/// A machine asks every 20 s and believes three silences; it may take a minute to learn whom to ask.
+const NOTICED: Duration = Duration::from_secs(600);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_deployment_becomes_a_cluster_runs_its_steps_again_and_gives_its_machines_back() {
     scenario("one", async |scenario: &Scenario| {
-        scenario.machines(&["cp", "w1", "w2"]).await?;
+        let machines = scenario.machines(&["cp", "w1", "w2"]).await?;
         let (cp, w1, w2) = ("one-cp", "one-w1", "one-w2");
         scenario
             .apply(&objects::cluster("one", "first", POD_CIDR, &[cp], &[w1, w2]))
@@ -33,11 +39,53 @@ async fn one_deployment_becomes_a_cluster_runs_its_steps_again_and_gives_its_mac
         );
         workload::service_answers(&client, w1, w2, Duration::from_secs(60)).await?;
         scenario.say("a Service answers across nodes");
+        let cut_off = machines.iter().find(|machine| machine.name() == w1);
+        a_node_whose_pods_are_cut_off_is_named(scenario, cut_off.context("no w1")?).await?;
 
         every_step_again_changes_nothing(scenario, &[cp], &[w1, w2]).await?;
         the_machines_come_back_and_serve_again(scenario, cp, w1, w2).await
     })
     .await;
+}
+
+/// Its kubelet goes on, so that the Node stays Ready.
+async fn a_node_whose_pods_are_cut_off_is_named(scenario: &Scenario, machine: &Machine) -> Result<()> {
+    let api = scenario.api::<ClusterDeployment>();
+    let network = async |what: &str, holds: &dyn Fn(&Condition) -> bool| {
+        eventually(what, NOTICED, async || {
+            let status = api.get("first").await?.status.unwrap_or_default();
+            let ready = conditions::find(&status.conditions, condition::NETWORK_READY).cloned();
+            Ok(match ready {
+                Some(ready) if holds(&ready) => Look::Done(()),
+                ready => Look::Waiting(format!("{ready:?}")),
+            })
+        })
+        .await
+    };
+    let probe = "systemctl is-active clusterwright-network-probe && systemctl show -p NRestarts --value clusterwright-network-probe";
+    let state = scenario.ssh(machine, probe).await?;
+    ensure!(
+        state.split_whitespace().eq(["active", "0"]),
+        "its probe is {state}"
+    );
+    scenario
+        .ssh(
+            machine,
+            &format!(
+                "nft add table ip cut && nft 'add chain ip cut out {{ type filter hook output priority 0; }}' && \
+                 nft 'add rule ip cut out oifname host0 ip daddr {POD_CIDR} drop'"
+            ),
+        )
+        .await?;
+    network("the node that is cut off is named", &|ready| {
+        ready.status == "False" && ready.reason == "NodesCutOff" && ready.message.contains(machine.name())
+    })
+    .await?;
+    scenario.say("a node whose Pods are cut off is named");
+    scenario.ssh(machine, "nft delete table ip cut").await?;
+    network("the network is Ready again", &|ready| ready.status == "True").await?;
+    scenario.say("its Pods are connected again");
+    Ok(())
 }
 
 async fn every_step_again_changes_nothing(

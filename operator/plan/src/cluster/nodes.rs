@@ -78,7 +78,7 @@ impl NetworkSeen {
         let bad = CUT_OFF.iter().find_map(|(type_, reason)| {
             let condition = said(type_).filter(|condition| condition.status == "True")?;
             Some(Self::CutOff {
-                reason: *reason,
+                reason,
                 message: short(condition.message.clone().unwrap_or_default()),
             })
         });

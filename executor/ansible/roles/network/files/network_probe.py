@@ -49,6 +49,7 @@ class Timing(NamedTuple):
     queries: int = 2
     rounds: int = 3
     refresh: float = 300
+    unasked: float = 60
     request: float = 10
 
 
@@ -478,7 +479,8 @@ class Service:
             return False
         self.learn()
         # Once at any moment of the period, and from then on by it: machines that start together do not go on together.
-        pause = self.timing.refresh * (1 if self.refreshed else random.random())
+        period = self.timing.refresh if self.probe.targets else self.timing.unasked
+        pause = period * (1 if self.refreshed else random.random())
         self.refresh_at = moment + pause
         self.refreshed = self.heartbeat = True
         return True
