@@ -324,6 +324,13 @@ pub struct Artifacts {
     pub credentials_ref: Option<LocalRef>,
 }
 
+impl ClusterDeploymentSpec {
+    /// The ConfigMap of `addons.manifestsRef`.
+    pub fn addon_manifests(&self) -> Option<&LocalRef> {
+        self.addons.as_ref()?.manifests_ref.as_ref()
+    }
+}
+
 /// Manifests to apply.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]

@@ -197,10 +197,7 @@ async fn manifests(ctx: &Context, deployment: &ClusterDeployment) -> Result<Mani
         Ok(found.ok().map(|data| settings::digest(&data)))
     };
     let spec = &deployment.spec;
-    let addons = spec
-        .addons
-        .as_ref()
-        .and_then(|addons| addons.manifests_ref.as_ref());
+    let addons = spec.addon_manifests();
     Ok(Manifests {
         addons: digest(addons).await?,
         network: digest(spec.networking.plugin.manifests_ref.as_ref()).await?,

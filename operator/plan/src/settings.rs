@@ -1,16 +1,20 @@
 //! Settings that can be edited after they were applied: what was frozen into runs, what runs have brought to machines, and
 //! where that differs from what is wanted now. Nothing rolls such a change out by itself: it is reported.
 
+mod differences;
+
+pub use differences::{Difference, differences};
+
 use std::collections::BTreeMap;
 
 use crds::cluster_deployment::AppliedManifests;
 use crds::machine::AppliedSettings;
 use crds::playbook_run::FrozenSettings;
-use crds::step::{Intent, Role, Step};
-use crds::{ClusterDeployment, Machine, PlaybookRun, names};
+use crds::step::{Intent, Step};
+use crds::{ClusterDeployment, Machine, PlaybookRun};
 use serde::Serialize;
 
-use crate::{attempts, claims, machine_set, naming};
+use crate::{attempts, naming};
 
 /// The variable that says which API servers are behind an endpoint that the control planes hold.
 pub const BACKENDS: &str = "kube_apiserver_backends";
@@ -241,74 +245,4 @@ fn applies_manifests(run: &PlaybookRun) -> bool {
 fn applies_settings(run: &PlaybookRun) -> bool {
     let steps = [Step::ContainerRuntime, Step::ControlPlane];
     steps.iter().any(|step| run.spec.steps.contains(step))
-}
-
-/// Where a machine is not as the spec wants it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Difference {
-    /// This field differs from what was applied.
-    Differs(String),
-    /// What was applied of this field is not known.
-    Unknown(String),
-}
-
-/// The fields of the spec that differ from what a machine of the cluster was given.
-pub fn differences(
-    deployment: &ClusterDeployment,
-    machine: &Machine,
-    applied: Option<&AppliedSettings>,
-) -> Vec<Difference> {
-    let spec = &deployment.spec;
-    let applied = applied.cloned().unwrap_or_default();
-    let compare = |field: &str, applied: Option<&String>, wanted: String| match applied {
-        Some(applied) => (*applied != wanted).then(|| Difference::Differs(field.to_owned())),
-        None => Some(Difference::Unknown(field.to_owned())),
-    };
-    let mirrors = compare(
-        "containerRuntime.registryMirrors",
-        applied.registry_mirrors.as_ref(),
-        digest(&spec.container_runtime.registry_mirrors),
-    );
-    let names = || {
-        compare(
-            "controlPlane.certSANs",
-            applied.cert_sans.as_ref(),
-            digest(&spec.control_plane.cert_sans),
-        )
-    };
-    match machine.spec.role {
-        Role::ControlPlane => mirrors.into_iter().chain(names()).collect(),
-        Role::Worker => mirrors
-            .into_iter()
-            .chain(of_template(deployment, machine))
-            .collect(),
-        Role::Etcd => mirrors.into_iter().collect(),
-    }
-}
-
-/// Labels and taints are in the Machine's own spec, and its Node is kept as that says. Machines that a platform made have
-/// those that the platform gave them.
-fn of_template(deployment: &ClusterDeployment, machine: &Machine) -> Vec<Difference> {
-    let cluster = deployment.metadata.name.as_deref().unwrap_or_default();
-    let set = claims::set_of(machine).unwrap_or_default();
-    let mut sets = deployment.spec.workers.iter();
-    let Some(workers) = sets.find(|workers| names::worker_set(cluster, &workers.name) == set) else {
-        return Vec::new();
-    };
-    if !is_made_by_its_set(machine, set) {
-        return Vec::new();
-    }
-    let differs = |field: &str| Difference::Differs(format!("workers[{}].{field}", workers.name));
-    let labels = (machine.spec.labels != workers.labels).then(|| differs("labels"));
-    let taints = (machine.spec.taints != workers.taints).then(|| differs("taints"));
-    labels.into_iter().chain(taints).collect()
-}
-
-fn is_made_by_its_set(machine: &Machine, set: &str) -> bool {
-    let owners = machine.metadata.owner_references.iter().flatten();
-    let mut owners = owners.filter(|owner| owner.kind == "MachineSet" && owner.name == set);
-    let Some((owner, ordinal)) = owners.next().zip(machine_set::ordinal_of(machine)) else {
-        return false;
-    };
-    machine.metadata.name.as_deref() == Some(&naming::machine(set, &owner.uid, ordinal))
 }

@@ -156,11 +156,7 @@ async fn cluster_seen<'a>(
             )
         }
     };
-    let addons = deployment
-        .spec
-        .addons
-        .as_ref()
-        .and_then(|addons| addons.manifests_ref.as_ref());
+    let addons = deployment.spec.addon_manifests();
     let network = deployment.spec.networking.plugin.manifests_ref.as_ref();
     let manifests = async |reference: Option<&LocalRef>| match reference.filter(|_| needs_cluster) {
         Some(reference) => manifests(ctx, &namespace, &reference.name).await,

@@ -80,10 +80,7 @@ fn of_manifests(scene: &Scene<'_>) -> Vec<Difference> {
     let applied = applied(scene).unwrap_or_default();
     let wanted = &scene.observed.manifests;
     let spec = &scene.deployment.spec;
-    let addons = spec
-        .addons
-        .as_ref()
-        .and_then(|addons| addons.manifests_ref.as_ref());
+    let addons = spec.addon_manifests();
     let compare = |field: &str, is_named: bool, applied: &Option<String>, wanted: &Option<String>| {
         match (applied, wanted) {
             (Some(applied), Some(wanted)) => {
@@ -117,9 +114,6 @@ pub(super) fn applied(scene: &Scene<'_>) -> Option<crds::cluster_deployment::App
 /// Whether a ConfigMap is named whose content is compared: it is not followed.
 pub(super) fn follows_manifests(scene: &Scene<'_>) -> bool {
     let spec = &scene.deployment.spec;
-    let addons = spec
-        .addons
-        .as_ref()
-        .and_then(|addons| addons.manifests_ref.as_ref());
+    let addons = spec.addon_manifests();
     scene.installed.is_some() && (addons.is_some() || spec.networking.plugin.manifests_ref.is_some())
 }
