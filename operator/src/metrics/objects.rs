@@ -161,6 +161,9 @@ mod tests {
             assert!(full.contains(line), "{line}:\n{full}");
         }
         let empty = text(&Objects::default());
-        assert!(!empty.contains("phase=") && !empty.contains("days_left 2.5"), "{empty}");
+        assert!(
+            !empty.contains("phase=") && !empty.contains("days_left 2.5"),
+            "{empty}"
+        );
     }
 }

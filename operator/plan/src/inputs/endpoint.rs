@@ -131,7 +131,12 @@ mod tests {
             host("far", "address: 10.0.1.7"),
             host("named", "address: node-2.example"),
         ]);
-        let of = |address: &str| neighbours(&endpoint(&format!("{{host: {address}, provider: Keepalived}}")), &hosts);
+        let of = |address: &str| {
+            neighbours(
+                &endpoint(&format!("{{host: {address}, provider: Keepalived}}")),
+                &hosts,
+            )
+        };
         assert_eq!(of("10.0.0.9"), json!({"10.0.0.7": "near", "10.0.0.8": "inside"}));
         assert_eq!(of("api.example"), json!({}));
     }
