@@ -43,7 +43,7 @@ pub(super) struct Gauges {
     machines: Family<Phase, Gauge>,
     hosts: Family<Phase, Gauge>,
     deployments: Family<Ready, Gauge>,
-    certificate_days: Family<(), Gauge<f64, AtomicU64>>,
+    certificate_days: Gauge<f64, AtomicU64>,
 }
 
 impl Gauges {
@@ -57,7 +57,7 @@ impl Gauges {
         );
         registry.register(
             "certificate_days_left",
-            "Days until the first certificate of all clusters ends, negative since then; absent: none is known",
+            "Days until the first certificate of all clusters ends, negative since then; NaN: none is known",
             self.certificate_days.clone(),
         );
     }
@@ -83,11 +83,9 @@ impl Gauges {
         let certificates = clusters
             .filter_map(|cluster| cluster.status.as_ref())
             .flat_map(|status| &status.certificates);
-        self.certificate_days.clear();
-        if let Some(first) = certificates.map(|certificate| certificate.expires_at.0).min() {
-            let days = (first.as_second() - now.as_second()) as f64 / SECONDS_A_DAY;
-            self.certificate_days.get_or_create(&()).set(days);
-        }
+        let first = certificates.map(|certificate| certificate.expires_at.0).min();
+        let days = first.map(|first| (first.as_second() - now.as_second()) as f64 / SECONDS_A_DAY);
+        self.certificate_days.set(days.unwrap_or(f64::NAN));
     }
 }
 
