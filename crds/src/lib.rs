@@ -10,6 +10,7 @@ pub mod commands;
 pub mod conditions;
 pub mod host;
 pub mod inputs;
+pub mod kstatus;
 pub mod machine;
 pub mod machine_set;
 pub mod manifests;

@@ -190,7 +190,8 @@ pub struct MachineStatus {
     /// The last run that worked on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<LastRun>,
-    /// `Ready`, `HostClaimed`, `Provisioned`, `NodeReady`, `Healthy`, `UpToDate`, `Drained`, `Deleting`, `HooksPlayed`.
+    /// `Ready`, `HostClaimed`, `Provisioned`, `NodeReady`, `Healthy`, `UpToDate`, `Drained`, `Deleting`, `HooksPlayed`;
+    /// `Reconciling` or `Stalled` only while it is so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

@@ -62,6 +62,10 @@ pub struct MachineSetSpec {
     /// Which machines go first when the count goes down.
     #[serde(default)]
     pub deletion: Deletion,
+    /// How long a machine must have been Ready to count as available, in seconds, 0 to 86400. Default 0.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 86400))]
+    pub min_ready_seconds: i32,
 }
 
 /// What each machine of a set is like.
@@ -155,13 +159,14 @@ pub struct MachineSetStatus {
     /// Machines that are Ready.
     #[serde(default)]
     pub ready_replicas: i32,
-    /// Machines whose node is Ready and takes Pods.
+    /// Machines that have been Ready for `minReadySeconds`.
     #[serde(default)]
     pub available_replicas: i32,
     /// Machines at the template's version.
     #[serde(default)]
     pub updated_replicas: i32,
-    /// `Ready`, `MachinesReady`, `ScalingUp`, `ScalingDown`, `HostsAvailable`.
+    /// `Ready`, `MachinesReady`, `ScalingUp`, `ScalingDown`, `HostsAvailable`; `Reconciling` or `Stalled` only
+    /// while it is so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

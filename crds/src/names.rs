@@ -147,6 +147,10 @@ pub mod condition {
     pub const MACHINES_READY: &str = "MachinesReady";
     /// Something is done about a sick machine; or why nothing is.
     pub const REMEDIATION: &str = "Remediation";
+    /// Not as wanted, and something is done about it; only there while it is so.
+    pub const RECONCILING: &str = "Reconciling";
+    /// Not as wanted, and nothing is done about it until somebody acts; only there while it is so.
+    pub const STALLED: &str = "Stalled";
     /// Machines are being added.
     pub const SCALING_UP: &str = "ScalingUp";
     /// Machines are being removed.

@@ -190,6 +190,11 @@ pub struct WorkerSet {
     #[serde(default = "default_max_unavailable")]
     #[schemars(extend("minimum" = 1, "maximum" = 5000, "pattern" = r"^[1-9][0-9]?%$", "nullable" = false))]
     pub max_unavailable: IntOrString,
+    /// How long a machine must have been Ready to count among the MachineSet's `availableReplicas`, in seconds, 0 to 86400.
+    /// Default 0.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 86400))]
+    pub min_ready_seconds: i32,
 }
 
 /// What holds for a set of workers that does not say it.

@@ -65,6 +65,11 @@ mod scripts {
     }
 
     #[test]
+    fn who_holds_an_endpoints_address_is_named_as_a_host() {
+        play("address_holder.py");
+    }
+
+    #[test]
     fn a_join_proves_the_machine_that_joins_and_reports_what_is_sick_elsewhere() {
         play("smoke_join.py");
     }

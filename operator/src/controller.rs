@@ -257,7 +257,7 @@ mod tests {
             assert_eq!(lock(&frame.failures).get("good"), None);
         }
         assert_eq!(*lock(&frame.under_way), 0);
-        let text = ctx.metrics.text(&[]).unwrap();
+        let text = ctx.metrics.text(&crate::metrics::Objects::default()).unwrap();
         let failed = "clusterwright_reconciles_total{kind=\"Host\",outcome=\"failed\"} 3";
         assert!(text.contains(failed), "{text}");
     }

@@ -12,6 +12,7 @@ use futures::FutureExt;
 use crate::context::Context;
 use crate::error::{Doing, Error, chain};
 use crate::leader::Standing;
+use crate::metrics::Objects;
 
 /// Binds the address and answers until the program stops.
 pub async fn listen(ctx: Arc<Context>) -> Result<impl Future<Output = ()> + Send, Error> {
@@ -56,7 +57,13 @@ async fn ready(State(ctx): State<Arc<Context>>) -> impl IntoResponse {
 async fn metrics(State(ctx): State<Arc<Context>>) -> impl IntoResponse {
     ctx.metrics.leads(ctx.gate.is_open());
     ctx.metrics.undecodable(&ctx.cache.undecodable.counts());
-    match ctx.metrics.text(&ctx.cache.machines.store().state()) {
+    let objects = Objects {
+        machines: ctx.cache.machines.store().state(),
+        hosts: ctx.cache.hosts.store().state(),
+        deployments: ctx.cache.cluster_deployments.store().state(),
+        clusters: ctx.cache.clusters.store().state(),
+    };
+    match ctx.metrics.text(&objects) {
         Ok(text) => {
             let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
             (StatusCode::OK, [(header::CONTENT_TYPE, kind)], text).into_response()

@@ -1,12 +1,14 @@
 //! What is counted. Labels are kinds, verbs, outcomes and phases; never the names of objects.
 
+mod objects;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use crds::Machine;
 use http::Method;
+use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -14,6 +16,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+
+pub use objects::Objects;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct KindOutcome {
@@ -43,11 +47,6 @@ struct VerbResource {
     resource: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Phase {
-    phase: String,
-}
-
 /// All counters; clones count into the same.
 #[derive(Clone)]
 pub struct Metrics {
@@ -58,7 +57,7 @@ pub struct Metrics {
     failing: Family<OfKind, Gauge>,
     runs: Family<IntentOutcome, Counter>,
     run_seconds: Family<OfIntent, Histogram, fn() -> Histogram>,
-    machines: Family<Phase, Gauge>,
+    objects: objects::Gauges,
     undecodable: Family<OfKind, Gauge>,
     api_writes: Family<VerbResource, Counter>,
     start: Gauge<f64, AtomicU64>,
@@ -90,7 +89,7 @@ impl Metrics {
             failing: Family::default(),
             runs: Family::default(),
             run_seconds: Family::new_with_constructor(run_buckets),
-            machines: Family::default(),
+            objects: objects::Gauges::default(),
             undecodable: Family::default(),
             api_writes: Family::default(),
             start: Gauge::default(),
@@ -127,7 +126,7 @@ impl Metrics {
             "How long a run took",
             metrics.run_seconds.clone(),
         );
-        registry.register("machines", "Machines, by phase", metrics.machines.clone());
+        metrics.objects.register(&mut registry);
         registry.register(
             "objects_undecodable",
             "Objects that the operator cannot decode, by kind; what is decided by them is on hold",
@@ -148,7 +147,7 @@ impl Metrics {
             "1 while this operator holds the lease",
             metrics.leader.clone(),
         );
-        metrics.start.set(jiff::Timestamp::now().as_second() as f64);
+        metrics.start.set(Timestamp::now().as_second() as f64);
         metrics.registry = Arc::new(registry);
         metrics
     }
@@ -225,19 +224,9 @@ impl Metrics {
         }
     }
 
-    /// Everything as text, with the machines counted as they are now.
-    pub fn text(&self, machines: &[Arc<Machine>]) -> Result<String, std::fmt::Error> {
-        let mut phases: BTreeMap<String, i64> = BTreeMap::new();
-        for machine in machines {
-            let phase = machine.status.as_ref().and_then(|status| status.phase);
-            *phases
-                .entry(phase.map_or_else(|| "Pending".into(), |phase| format!("{phase:?}")))
-                .or_default() += 1;
-        }
-        self.machines.clear();
-        for (phase, count) in phases {
-            self.machines.get_or_create(&Phase { phase }).set(count);
-        }
+    /// Everything as text, with the objects as they are now.
+    pub fn text(&self, objects: &Objects) -> Result<String, std::fmt::Error> {
+        self.objects.set(objects, Timestamp::now());
         let mut text = String::new();
         encode(&mut text, &self.registry)?;
         Ok(text)
@@ -269,7 +258,7 @@ fn resource_of(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Metrics, resource_of};
+    use super::{Metrics, Objects, resource_of};
     use http::Method;
 
     #[test]
@@ -291,7 +280,7 @@ mod tests {
         let metrics = Metrics::new();
         metrics.api_request(&Method::GET, "/api/v1/namespaces/a/secrets");
         metrics.api_request(&Method::POST, "/api/v1/namespaces/a/secrets");
-        let text = metrics.text(&[]).unwrap();
+        let text = metrics.text(&Objects::default()).unwrap();
         assert!(
             text.contains("clusterwright_api_writes_total{verb=\"create\",resource=\"secrets\"} 1"),
             "{text}"

@@ -8,10 +8,12 @@ use e2e::lifecycle::whole::{MEMBERS, healthy};
 use e2e::objects;
 use e2e::scenario::{Scenario, scenario};
 use e2e::workload;
+use k8s_openapi::api::apps::v1::DaemonSet;
+use kube::Api;
 use lab::Lab;
 use serde_json::json;
 
-const INSTALL: Duration = Duration::from_secs(420);
+const INSTALL: Duration = Duration::from_secs(900);
 /// Other scenarios' clusters have the default network meanwhile.
 const POD_CIDR: &str = "10.246.0.0/16";
 
@@ -44,18 +46,26 @@ async fn three_control_planes_stand_behind_one_endpoint_with_stacked_etcd() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn etcd_on_a_machine_of_its_own_serves_the_control_plane() {
+async fn etcd_stands_on_a_machine_of_its_own_and_the_network_plugin_is_the_users() {
     scenario("apart", async |scenario: &Scenario| {
-        let machines = scenario.machines(&["etcd", "cp"]).await?;
-        let mut cluster = objects::cluster("apart", "dedicated", POD_CIDR, &["apart-cp"], &[]);
+        let machines = scenario.machines(&["etcd", "cp", "w"]).await?;
+        let plugin = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"namespace": scenario.name, "name": "network-plugin"},
+            "data": {"network-plugin.yaml": include_str!("../manifests/network-plugin.yaml")},
+        });
+        scenario.apply(&plugin).await?;
+        let mut cluster = objects::cluster("apart", "dedicated", POD_CIDR, &["apart-cp"], &["apart-w"]);
         cluster["spec"]["etcd"] = json!({"topology": "Dedicated", "replicas": 1, "hosts": ["apart-etcd"]});
+        cluster["spec"]["networking"]["plugin"] =
+            json!({"name": "manifests", "manifestsRef": {"name": "network-plugin"}});
         scenario.apply(&cluster).await?;
         scenario.ready("dedicated", INSTALL).await?;
 
         let client = scenario.cluster_client("dedicated").await?;
-        let nodes = workload::nodes_ready(&client, 1, Duration::from_secs(30)).await?;
+        let nodes = workload::nodes_ready(&client, 2, Duration::from_secs(30)).await?;
         ensure!(
-            workload::node_names(&nodes) == ["apart-cp"],
+            workload::node_names(&nodes) == ["apart-cp", "apart-w"],
             "the etcd machine is no node"
         );
         let members = scenario.ssh(&machines[0], MEMBERS).await?;
@@ -67,6 +77,25 @@ async fn etcd_on_a_machine_of_its_own_serves_the_control_plane() {
             .ssh(&machines[1], "systemctl is-active etcd || true")
             .await?;
         ensure!(here.trim() != "active", "the control plane runs no etcd");
+        workload::service_answers(&client, "apart-cp", "apart-w", Duration::from_secs(120)).await?;
+        let plugins = scenario.ssh(&machines[2], "ls /etc/cni/net.d").await?;
+        ensure!(
+            plugins.trim() == "10-routes.conflist",
+            "the plugin is the only one: {plugins}"
+        );
+        let set = Api::<DaemonSet>::namespaced(client.clone(), "kube-system")
+            .get("routes")
+            .await?;
+        let template = set
+            .spec
+            .and_then(|spec| spec.template.metadata)
+            .unwrap_or_default();
+        ensure!(
+            template
+                .annotations
+                .is_some_and(|all| all.get("pods").is_some_and(|pods| pods == POD_CIDR)),
+            "the manifests have the cluster's facts"
+        );
         healthy(scenario, "dedicated").await
     })
     .await;

@@ -291,6 +291,7 @@ pub struct PlaybookRunStatus {
     pub outcome: Option<RunOutcome>,
     /// As a Job has them: `Complete` is True once the run has succeeded, `Failed` once it has ended otherwise (failed, was
     /// canceled, met its deadline, or was lost); the reason says why. Of an ended run that had a Job also `LogKept`.
+    /// `Reconciling` until it has ended, `Stalled` once it has without success: a new run is another object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

@@ -1,5 +1,6 @@
 //! MachineSet: keeps its count of Machines, and says what the pool lacks.
 
+mod available;
 mod members;
 mod shrinking;
 mod status;
@@ -94,7 +95,9 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, MachineSetStatus> {
                 .filter_map(|machine| set_version(observed.set, machine)),
         );
     }
-    let (status, waits_for) = status::of(observed, &members, hold.as_ref(), waits, held);
+    let (available, grows) = available::of(&live, observed.set.spec.min_ready_seconds, observed.now);
+    let next = next.or_sooner(grows);
+    let (status, waits_for) = status::of(observed, &members, hold.as_ref(), waits, held, available);
     Plan {
         steps,
         status,

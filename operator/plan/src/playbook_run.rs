@@ -14,6 +14,7 @@ mod working;
 use crds::cluster_deployment::ExecutorPod;
 use crds::conditions::{self, Statement};
 use crds::inputs::RunInputs;
+use crds::kstatus::Standing;
 use crds::names::{annotation, condition, finalizer};
 use crds::playbook_run::{FrozenInputs, FrozenSettings, RunPhase, end};
 use crds::{PlaybookRun, PlaybookRunStatus};
@@ -269,7 +270,7 @@ fn under_way(
     status.phase = Some(phase);
     status.message = Some(cut(message));
     let statement = Statement::new(condition::COMPLETE, false, reason, cut(condition_message));
-    state(observed, &mut status, &[statement]);
+    tell(observed, &mut status, Standing::Reconciling, vec![statement]);
     status
 }
 
@@ -286,9 +287,22 @@ fn over(
     status.retriable = (phase == RunPhase::Failed).then_some(retriable);
     status.message = Some(cut(message));
     status.finished_at = Some(Time(observed.now));
-    let statements = end(phase, reason, &cut(message));
-    state(observed, &mut status, &statements);
+    let standing = Standing::of(phase == RunPhase::Succeeded, true);
+    tell(observed, &mut status, standing, end(phase, reason, &cut(message)));
     status
+}
+
+/// Where it stands; the first statement says why.
+fn tell(
+    observed: &RunObserved<'_>,
+    status: &mut PlaybookRunStatus,
+    standing: Standing,
+    mut statements: Vec<Statement>,
+) {
+    if let Some(why) = statements.first().cloned() {
+        standing.tell(&why, &mut status.conditions, &mut statements);
+    }
+    state(observed, status, &statements);
 }
 
 fn state(observed: &RunObserved<'_>, status: &mut PlaybookRunStatus, statements: &[Statement]) {

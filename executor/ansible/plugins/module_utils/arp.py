@@ -46,6 +46,15 @@ def who_has(interface: str, targets: list, seconds: float = 0.15) -> dict:
     return found
 
 
+def names(interface: str, macs: set, hosts: dict) -> str:
+    """Whose the MAC addresses are: Hosts by their own addresses, with the MAC address; the MAC address alone of a stranger."""
+    known: dict = {}
+    for address, answers in who_has(interface, list(hosts), 0.5).items():
+        for mac in answers:
+            known.setdefault(mac, set()).add(hosts[address])
+    return " and ".join(f"Host {', '.join(sorted(known[mac]))} ({mac})" if mac in known else mac for mac in sorted(macs))
+
+
 def gateways(pods: str, count: int = 16) -> list:
     """The first address of each of the first node ranges: a node's bridge has it, once it runs Pods."""
     network = ipaddress.ip_network(pods)

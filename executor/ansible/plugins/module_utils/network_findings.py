@@ -67,7 +67,8 @@ def endpoint(params: dict) -> list:
         return [error("vip-in-use", f"VIPInUse: this machine has the endpoint's address {text} already: choose a free one")]
     macs = arp.who_has(device, [text], 0.5).get(text)
     if macs:
-        return [error("vip-in-use", f"VIPInUse by {' and '.join(sorted(macs))}: another machine answers for the endpoint's address {text}")]
+        holder = arp.names(device, macs, params["endpoint_neighbours"])
+        return [error("vip-in-use", f"VIPInUse by {holder}: another machine answers for the endpoint's address {text}")]
     return []
 
 

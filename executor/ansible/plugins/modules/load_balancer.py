@@ -40,6 +40,10 @@ options:
     type: list
     elements: str
     required: true
+  endpoint_neighbours:
+    description: Names of Hosts that may hold the address, by their own addresses; for messages.
+    type: dict
+    default: {}
   ca:
     description: Certificate of the cluster's authority. Empty - the one that this machine has.
     type: str
@@ -277,7 +281,7 @@ def check_peers(params: dict, interface: str) -> None:
     if holders and not vrrp.announced(params["router_id"], LISTEN_SECONDS):
         raise StepFailure(
             "LoadBalancerPeersUnaware",
-            f"{virtual} is held by {' and '.join(sorted(holders))}, which does not announce it to this machine:"
+            f"{virtual} is held by {arp.names(interface, holders, params['endpoint_neighbours'])}, which does not announce it to this machine:"
             " run load-balancer on the other control planes first, with this one among kube_apiserver_backends",
         )
 

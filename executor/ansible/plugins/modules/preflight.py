@@ -49,6 +49,10 @@ options:
     description: Interface for it. Empty - the one with the machine's address.
     type: str
     default: ""
+  endpoint_neighbours:
+    description: Names of Hosts that may hold the address, by their own addresses; for messages.
+    type: dict
+    default: {}
   backends:
     description: All API servers, as host:port.
     type: list

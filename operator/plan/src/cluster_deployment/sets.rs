@@ -21,6 +21,7 @@ struct Wanted {
     name: String,
     role: Role,
     replicas: Option<i32>,
+    min_ready_seconds: i32,
     template: MachineTemplate,
 }
 
@@ -83,6 +84,7 @@ fn wanted(scene: &Scene<'_>) -> Vec<Wanted> {
         name: names::control_plane_set(&scene.name),
         role: Role::ControlPlane,
         replicas: Some(held(Role::ControlPlane).unwrap_or(spec.control_plane.replicas)),
+        min_ready_seconds: 0,
         template: MachineTemplate {
             host_selector: spec.control_plane.host_selector.clone(),
             hosts: spec.control_plane.hosts.clone(),
@@ -95,6 +97,7 @@ fn wanted(scene: &Scene<'_>) -> Vec<Wanted> {
             name: names::etcd_set(&scene.name),
             role: Role::Etcd,
             replicas: held(Role::Etcd).or(spec.etcd.replicas),
+            min_ready_seconds: 0,
             template: MachineTemplate {
                 host_selector: spec.etcd.host_selector.clone(),
                 hosts: spec.etcd.hosts.clone(),
@@ -107,6 +110,7 @@ fn wanted(scene: &Scene<'_>) -> Vec<Wanted> {
         name: names::worker_set(&scene.name, &workers.name),
         role: Role::Worker,
         replicas: workers.replicas,
+        min_ready_seconds: workers.min_ready_seconds,
         template: MachineTemplate {
             host_selector: workers.host_selector.clone(),
             hosts: workers.hosts.clone(),
@@ -143,6 +147,7 @@ fn apply(scene: &Scene<'_>, wanted: &Wanted) -> Option<Step> {
             template: wanted.template.clone(),
             mode: there.map(|set| set.spec.mode).unwrap_or_default(),
             deletion: there.map(|set| set.spec.deletion.clone()).unwrap_or_default(),
+            min_ready_seconds: wanted.min_ready_seconds,
         },
     );
     set.metadata.namespace = scene.deployment.metadata.namespace.clone();
@@ -177,6 +182,7 @@ fn is_as_wanted(set: &MachineSet, wanted: &Wanted, labels: &BTreeMap<String, Str
         .replicas
         .is_none_or(|replicas| replicas == set.spec.replicas)
         && set.spec.template == wanted.template
+        && set.spec.min_ready_seconds == wanted.min_ready_seconds
         && labels
             .iter()
             .all(|(key, value)| carried.and_then(|carried| carried.get(key)) == Some(value))

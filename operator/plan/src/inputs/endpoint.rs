@@ -1,18 +1,26 @@
 //! The variables of an endpoint that the control planes hold themselves.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 
+use crds::Host;
 use crds::networking::{Endpoint, EndpointProvider};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+
+use super::host::address_in_cluster;
 
 /// Where an API server listens on its own machine.
 const API_SERVER_PORT: i32 = 6443;
 
 /// What keepalived and haproxy must know, with the addresses of these control planes; nothing where another holds the
 /// endpoint.
-pub fn of_endpoint(endpoint: Option<&Endpoint>, control_planes: &[&str]) -> BTreeMap<String, Value> {
+pub fn of_endpoint(
+    endpoint: Option<&Endpoint>,
+    control_planes: &[&str],
+    hosts: &BTreeMap<String, Host>,
+) -> BTreeMap<String, Value> {
     let Some(endpoint) = endpoint.filter(|endpoint| endpoint.provider == EndpointProvider::Keepalived) else {
         return BTreeMap::new();
     };
@@ -25,6 +33,7 @@ pub fn of_endpoint(endpoint: Option<&Endpoint>, control_planes: &[&str]) -> BTre
             json!(own.interface.unwrap_or_default()),
         ),
         ("kube_apiserver_backends".into(), backends(control_planes)),
+        ("endpoint_neighbours".into(), neighbours(endpoint, hosts)),
     ])
 }
 
@@ -37,6 +46,19 @@ pub fn backends(control_planes: &[&str]) -> Value {
             false => json!(format!("{address}:{API_SERVER_PORT}")),
         })
         .collect()
+}
+
+/// Names of Hosts near the endpoint's address, by their own: one of them may hold it, and is named then. Near is the same
+/// /24, which keeps them few.
+pub fn neighbours(endpoint: &Endpoint, hosts: &BTreeMap<String, Host>) -> Value {
+    let network = |address: &str| Some(address.parse::<Ipv4Addr>().ok()?.octets()[..3].to_vec());
+    let wanted = network(&endpoint.host);
+    let near = hosts.iter().filter_map(|(name, host)| {
+        let address = address_in_cluster(host);
+        let is_near = wanted.is_some() && network(address) == wanted;
+        is_near.then(|| (address.to_owned(), json!(name)))
+    });
+    Value::Object(near.collect())
 }
 
 /// VRRP router ids.
@@ -59,7 +81,9 @@ mod tests {
     use crds::networking::Endpoint;
     use serde_json::json;
 
-    use super::of_endpoint;
+    use std::collections::BTreeMap;
+
+    use super::{neighbours, of_endpoint};
 
     fn endpoint(text: &str) -> Endpoint {
         serde_yaml::from_str(text).unwrap()
@@ -67,7 +91,7 @@ mod tests {
 
     #[test]
     fn what_is_not_said_of_keepalived_follows_from_the_address() {
-        let of = |text: &str| of_endpoint(Some(&endpoint(text)), &["10.0.0.1", "fd00::2"]);
+        let of = |text: &str| of_endpoint(Some(&endpoint(text)), &["10.0.0.1", "fd00::2"], &BTreeMap::new());
         let vars = of("{host: 10.0.0.9, provider: Keepalived}");
         assert_eq!(json!(vars["keepalived_virtual_ip"]), json!("10.0.0.9"));
         assert_eq!(
@@ -91,5 +115,29 @@ mod tests {
         assert_eq!(said["keepalived_router_id"], json!(7));
         assert_eq!(said["keepalived_interface"], json!("eth1"));
         assert!(of("{host: 10.0.0.9}").is_empty(), "somebody else holds it");
+    }
+
+    #[test]
+    fn hosts_near_the_endpoint_are_known_by_their_addresses() {
+        let host = |name: &str, address: &str| {
+            let yaml = format!(
+                "{{apiVersion: clusterwright.dev/v1alpha1, kind: Host, metadata: {{name: {name}}}, spec: {{{address}, ssh: {{credentialsRef: {{name: c}}}}}}}}"
+            );
+            (name.to_owned(), serde_yaml::from_str(&yaml).unwrap())
+        };
+        let hosts = BTreeMap::from([
+            host("near", "address: 10.0.0.7"),
+            host("inside", "address: node-1.example, internalAddress: 10.0.0.8"),
+            host("far", "address: 10.0.1.7"),
+            host("named", "address: node-2.example"),
+        ]);
+        let of = |address: &str| {
+            neighbours(
+                &endpoint(&format!("{{host: {address}, provider: Keepalived}}")),
+                &hosts,
+            )
+        };
+        assert_eq!(of("10.0.0.9"), json!({"10.0.0.7": "near", "10.0.0.8": "inside"}));
+        assert_eq!(of("api.example"), json!({}));
     }
 }

@@ -137,7 +137,11 @@ pub(super) fn of_cluster(
     vars.extend(of_source);
     vars.extend(etcd_variables(&etcd));
     let addresses: Vec<&str> = control_planes.iter().map(|seat| seat.address).collect();
-    vars.extend(of_endpoint(spec.control_plane.endpoint.as_ref(), &addresses));
+    vars.extend(of_endpoint(
+        spec.control_plane.endpoint.as_ref(),
+        &addresses,
+        hosts,
+    ));
     let facts = manifests::facts(deployment, &vars);
     for (name, field, data) in [
         ("addon_manifests", "addons.manifestsRef", &cluster.addon_manifests),

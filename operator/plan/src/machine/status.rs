@@ -6,6 +6,7 @@ mod provisioned;
 mod up_to_date;
 
 use crds::conditions::{self, Statement};
+use crds::kstatus::Standing;
 use crds::machine::{MachinePhase, MachineStatus};
 use crds::names::condition;
 use crds::step::Role;
@@ -50,6 +51,7 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
     let applied = host
         .and_then(|host| settings::applied(machine, name_of(host), observed.runs))
         .or(old.applied);
+    let waits_for_somebody = matches!(turn, Turn::Halted { .. }) || ready.reason == MACHINE_IS_ANOTHER;
     let mut statements = vec![ready.clone(), claimed, provisioned];
     let repair = remediation::statement(observed, if has_node { &node_ready } else { &ready });
     let mut old_conditions = old.conditions.clone();
@@ -74,6 +76,8 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
         applied.as_ref(),
     ));
     statements.extend(repair);
+    let standing = Standing::of(ready.status == Some(true), waits_for_somebody);
+    standing.tell(&ready, &mut old_conditions, &mut statements);
     let status = MachineStatus {
         observed_generation: machine.metadata.generation,
         phase: Some(phase(hold, turn, &ready)),

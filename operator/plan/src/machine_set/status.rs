@@ -2,6 +2,7 @@
 
 use crds::Machine;
 use crds::conditions::{self, Statement};
+use crds::kstatus::Standing;
 use crds::machine_set::MachineSetStatus;
 use crds::names::{condition, label};
 use crds::step::Role;
@@ -18,6 +19,7 @@ pub(super) fn of(
     hold: Option<&Hold>,
     waits: Option<String>,
     held: Option<String>,
+    available: i32,
 ) -> (MachineSetStatus, Option<String>) {
     let set = observed.set;
     let live = &members.live();
@@ -60,13 +62,14 @@ pub(super) fn of(
         (false, false) if all_ready => "AllReady",
         (false, false) => "MachinesNotReady",
     };
-    let statements = [
-        Statement::new(
-            condition::READY,
-            is_ready,
-            why,
-            crate::sentence::cut(message.clone()),
-        ),
+    let ready_told = Statement::new(
+        condition::READY,
+        is_ready,
+        why,
+        crate::sentence::cut(message.clone()),
+    );
+    let mut statements = vec![
+        ready_told.clone(),
         Statement::new(
             condition::MACHINES_READY,
             all_ready,
@@ -97,6 +100,13 @@ pub(super) fn of(
         hosts,
     ];
     let old = set.status.as_ref();
+    let mut old_conditions = old.map(|status| status.conditions.clone()).unwrap_or_default();
+    let is_stalled = |machine: &&Machine| {
+        let status = machine.status.as_ref();
+        status.is_some_and(|status| conditions::is_true(&status.conditions, condition::STALLED))
+    };
+    let standing = Standing::of(is_ready, live.iter().any(is_stalled));
+    standing.tell(&ready_told, &mut old_conditions, &mut statements);
     let version = set.spec.template.kubernetes_version.as_deref();
     let name = set.metadata.name.as_deref().unwrap_or_default();
     let status = MachineSetStatus {
@@ -110,10 +120,10 @@ pub(super) fn of(
         message: Some(crate::sentence::cut(message.clone())),
         replicas,
         ready_replicas: ready,
-        available_replicas: ready,
+        available_replicas: available,
         updated_replicas: count(&|machine| is_updated(machine, version)),
         conditions: conditions::state(
-            old.map(|status| status.conditions.as_slice()).unwrap_or_default(),
+            &old_conditions,
             &statements,
             set.metadata.generation,
             &Time(observed.now),

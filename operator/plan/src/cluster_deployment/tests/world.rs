@@ -15,7 +15,7 @@ use crds::names::label;
 use crds::playbook_run::{PlaybookRunSpec, RunPhase};
 use crds::step::{Intent, Step as RunStep};
 use crds::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
 pub use mishap::{Kind, Mishap};
@@ -54,6 +54,8 @@ pub enum Write {
 #[derive(Clone)]
 pub struct World {
     now: Timestamp,
+    /// How far the API's clock is behind the operator's.
+    pub api_behind: SignedDuration,
     made: u64,
     pub deployment: ClusterDeployment,
     pub gone: bool,
@@ -130,6 +132,7 @@ impl World {
         });
         Self {
             now: "2026-01-01T00:00:00Z".parse().unwrap(),
+            api_behind: SignedDuration::ZERO,
             made: 0,
             deployment,
             gone: false,
@@ -290,7 +293,7 @@ impl World {
         self.made += 1;
         metadata.uid = Some(format!("uid-{}", self.made));
         metadata.generation = Some(1);
-        metadata.creation_timestamp = Some(self.time());
+        metadata.creation_timestamp = Some(Time(self.now - self.api_behind));
     }
 
     fn writes(&self) -> Vec<Write> {

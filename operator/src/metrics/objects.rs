@@ -1,0 +1,167 @@
+//! Gauges of what the objects say of themselves, as they are when somebody asks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use crds::names::condition;
+use crds::{Cluster, ClusterDeployment, Host, Machine, conditions};
+use jiff::Timestamp;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+const SECONDS_A_DAY: f64 = 86_400.0;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Phase {
+    phase: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Ready {
+    ready: String,
+}
+
+/// The objects of all namespaces.
+#[derive(Default)]
+pub struct Objects {
+    /// Machines.
+    pub machines: Vec<Arc<Machine>>,
+    /// Hosts.
+    pub hosts: Vec<Arc<Host>>,
+    /// ClusterDeployments.
+    pub deployments: Vec<Arc<ClusterDeployment>>,
+    /// Clusters.
+    pub clusters: Vec<Arc<Cluster>>,
+}
+
+/// The gauges; clones are the same.
+#[derive(Clone, Default)]
+pub(super) struct Gauges {
+    machines: Family<Phase, Gauge>,
+    hosts: Family<Phase, Gauge>,
+    deployments: Family<Ready, Gauge>,
+    certificate_days: Gauge<f64, AtomicU64>,
+}
+
+impl Gauges {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register("machines", "Machines, by phase", self.machines.clone());
+        registry.register("hosts", "Hosts, by phase", self.hosts.clone());
+        registry.register(
+            "cluster_deployments",
+            "ClusterDeployments, by their condition Ready",
+            self.deployments.clone(),
+        );
+        registry.register(
+            "certificate_days_left",
+            "Days until the first certificate of all clusters ends, negative since then; NaN: none is known",
+            self.certificate_days.clone(),
+        );
+    }
+
+    pub(super) fn set(&self, objects: &Objects, now: Timestamp) {
+        let machines = objects.machines.iter().map(|machine| {
+            let phase = machine.status.as_ref().and_then(|status| status.phase);
+            phase.map_or_else(|| "Pending".into(), |phase| format!("{phase:?}"))
+        });
+        let hosts = objects.hosts.iter().map(|host| {
+            let phase = host.status.as_ref().and_then(|status| status.phase);
+            phase.map_or_else(|| "Pending".into(), |phase| format!("{phase:?}"))
+        });
+        let deployments = objects.deployments.iter().map(|deployment| {
+            let status = deployment.status.as_ref();
+            let ready = status.and_then(|status| conditions::find(&status.conditions, condition::READY));
+            ready.map_or_else(|| "Unknown".into(), |ready| ready.status.clone())
+        });
+        count(&self.machines, machines, |phase| Phase { phase });
+        count(&self.hosts, hosts, |phase| Phase { phase });
+        count(&self.deployments, deployments, |ready| Ready { ready });
+        let clusters = objects.clusters.iter();
+        let certificates = clusters
+            .filter_map(|cluster| cluster.status.as_ref())
+            .flat_map(|status| &status.certificates);
+        let first = certificates.map(|certificate| certificate.expires_at.0).min();
+        let days = first.map(|first| (first.as_second() - now.as_second()) as f64 / SECONDS_A_DAY);
+        self.certificate_days.set(days.unwrap_or(f64::NAN));
+    }
+}
+
+/// Sets each label's count; what is counted no more goes.
+fn count<L>(family: &Family<L, Gauge>, labels: impl Iterator<Item = String>, label: impl Fn(String) -> L)
+where
+    L: Clone + std::hash::Hash + Eq,
+{
+    let mut counts: BTreeMap<String, i64> = BTreeMap::new();
+    for label in labels {
+        *counts.entry(label).or_default() += 1;
+    }
+    family.clear();
+    for (text, count) in counts {
+        family.get_or_create(&label(text)).set(count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::DeserializeOwned;
+
+    use super::*;
+
+    fn object<T: DeserializeOwned>(kind: &str, spec: &str, status: &str) -> Arc<T> {
+        let yaml = format!(
+            "{{apiVersion: clusterwright.dev/v1alpha1, kind: {kind}, metadata: {{name: a}}, spec: {{{spec}}}, status: {{{status}}}}}"
+        );
+        Arc::new(serde_yaml::from_str(&yaml).unwrap())
+    }
+
+    #[test]
+    fn hosts_clusters_and_the_first_certificate_that_ends_are_told() {
+        let host = |phase: &str| {
+            let spec = "address: 10.0.0.1, ssh: {credentialsRef: {name: c}, hostKeyPolicy: TrustOnFirstUse}";
+            object("Host", spec, &format!("phase: {phase}"))
+        };
+        let deployment = |ready: &str| {
+            let conditions = format!(
+                "conditions: [{{type: Ready, status: '{ready}', reason: R, message: m, lastTransitionTime: '2026-01-01T00:00:00Z'}}]"
+            );
+            let spec = "kubernetesVersion: 1.35.4, controlPlane: {replicas: 1}";
+            object("ClusterDeployment", spec, &conditions)
+        };
+        let cluster = |ends: &str| {
+            let status = format!("certificates: [{{name: apiserver, expiresAt: '{ends}'}}]");
+            object("Cluster", "kubeconfigSecretRef: {name: k}", &status)
+        };
+        let objects = Objects {
+            machines: Vec::new(),
+            hosts: vec![host("Available"), host("Claimed"), host("Available")],
+            deployments: vec![deployment("True"), deployment("False")],
+            clusters: vec![cluster("2026-03-01T00:00:00Z"), cluster("2026-01-03T12:00:00Z")],
+        };
+        let (gauges, mut registry) = (Gauges::default(), Registry::default());
+        gauges.register(&mut registry);
+        let text = |objects: &Objects| {
+            gauges.set(objects, "2026-01-01T00:00:00Z".parse().unwrap());
+            let mut text = String::new();
+            prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+            text
+        };
+        let full = text(&objects);
+        for line in [
+            "hosts{phase=\"Available\"} 2",
+            "hosts{phase=\"Claimed\"} 1",
+            "cluster_deployments{ready=\"True\"} 1",
+            "cluster_deployments{ready=\"False\"} 1",
+            "certificate_days_left 2.5",
+        ] {
+            assert!(full.contains(line), "{line}:\n{full}");
+        }
+        let empty = text(&Objects::default());
+        assert!(
+            !empty.contains("phase=") && !empty.contains("days_left 2.5"),
+            "{empty}"
+        );
+    }
+}
