@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU64;
 use crds::names::condition;
 use crds::{Cluster, ClusterDeployment, Host, Machine, conditions};
 use jiff::Timestamp;
+use kube::ResourceExt;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -22,6 +23,12 @@ struct Phase {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Ready {
     ready: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Named {
+    namespace: String,
+    cluster: String,
 }
 
 /// The objects of all namespaces.
@@ -43,7 +50,7 @@ pub(super) struct Gauges {
     machines: Family<Phase, Gauge>,
     hosts: Family<Phase, Gauge>,
     deployments: Family<Ready, Gauge>,
-    certificate_days: Gauge<f64, AtomicU64>,
+    certificate_days: Family<Named, Gauge<f64, AtomicU64>>,
 }
 
 impl Gauges {
@@ -57,7 +64,7 @@ impl Gauges {
         );
         registry.register(
             "certificate_days_left",
-            "Days until the first certificate of all clusters ends, negative since then; NaN: none is known",
+            "Days until a cluster's first certificate ends, negative since then",
             self.certificate_days.clone(),
         );
     }
@@ -79,13 +86,18 @@ impl Gauges {
         count(&self.machines, machines, |phase| Phase { phase });
         count(&self.hosts, hosts, |phase| Phase { phase });
         count(&self.deployments, deployments, |ready| Ready { ready });
-        let clusters = objects.clusters.iter();
-        let certificates = clusters
-            .filter_map(|cluster| cluster.status.as_ref())
-            .flat_map(|status| &status.certificates);
-        let first = certificates.map(|certificate| certificate.expires_at.0).min();
-        let days = first.map(|first| (first.as_second() - now.as_second()) as f64 / SECONDS_A_DAY);
-        self.certificate_days.set(days.unwrap_or(f64::NAN));
+        self.certificate_days.clear();
+        for cluster in &objects.clusters {
+            let certificates = cluster.status.iter().flat_map(|status| &status.certificates);
+            if let Some(first) = certificates.map(|certificate| certificate.expires_at.0).min() {
+                let days = (first.as_second() - now.as_second()) as f64 / SECONDS_A_DAY;
+                let named = Named {
+                    namespace: cluster.namespace().unwrap_or_default(),
+                    cluster: cluster.name_any(),
+                };
+                self.certificate_days.get_or_create(&named).set(days);
+            }
+        }
     }
 }
 
@@ -130,15 +142,21 @@ mod tests {
             let spec = "kubernetesVersion: 1.35.4, controlPlane: {replicas: 1}";
             object("ClusterDeployment", spec, &conditions)
         };
-        let cluster = |ends: &str| {
-            let status = format!("certificates: [{{name: apiserver, expiresAt: '{ends}'}}]");
+        let cluster = |ends: &[&str]| {
+            let certificates = ends
+                .iter()
+                .map(|end| format!("{{name: apiserver, expiresAt: '{end}'}}"));
+            let status = format!("certificates: [{}]", certificates.collect::<Vec<_>>().join(", "));
             object("Cluster", "kubeconfigSecretRef: {name: k}", &status)
         };
         let objects = Objects {
             machines: Vec::new(),
             hosts: vec![host("Available"), host("Claimed"), host("Available")],
             deployments: vec![deployment("True"), deployment("False")],
-            clusters: vec![cluster("2026-03-01T00:00:00Z"), cluster("2026-01-03T12:00:00Z")],
+            clusters: vec![
+                cluster(&["2026-03-01T00:00:00Z", "2026-01-03T12:00:00Z"]),
+                cluster(&[]),
+            ],
         };
         let (gauges, mut registry) = (Gauges::default(), Registry::default());
         gauges.register(&mut registry);
@@ -154,14 +172,11 @@ mod tests {
             "hosts{phase=\"Claimed\"} 1",
             "cluster_deployments{ready=\"True\"} 1",
             "cluster_deployments{ready=\"False\"} 1",
-            "certificate_days_left 2.5",
+            "certificate_days_left{namespace=\"\",cluster=\"a\"} 2.5",
         ] {
             assert!(full.contains(line), "{line}:\n{full}");
         }
         let empty = text(&Objects::default());
-        assert!(
-            !empty.contains("phase=") && !empty.contains("days_left 2.5"),
-            "{empty}"
-        );
+        assert!(!empty.contains('{'), "{empty}");
     }
 }
