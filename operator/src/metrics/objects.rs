@@ -147,7 +147,7 @@ mod tests {
                 .iter()
                 .map(|end| format!("{{name: apiserver, expiresAt: '{end}'}}"));
             let status = format!("certificates: [{}]", certificates.collect::<Vec<_>>().join(", "));
-            object("Cluster", "kubeconfigSecretRef: {name: k}", &status)
+            object("Cluster", "kubeconfigRef: {name: k}", &status)
         };
         let objects = Objects {
             machines: Vec::new(),
