@@ -185,7 +185,7 @@ mod tests {
                 "-----BEGIN PRIVATE KEY-----\nMIIBVQIBADANBgkqhkiG\nshort\n-----END PRIVATE KEY-----\n",
             ),
             ("password.x", "pass\"ß\\w😀\n"),
-            ("join.token", "abcdef.0123456789abcdef"),
+            ("join.w1.token", "abcdef.0123456789abcdef"),
         ]);
         let check = |text: &str, expected: &str| {
             assert_eq!(

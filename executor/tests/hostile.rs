@@ -77,7 +77,7 @@ fn what_the_roles_make_of_a_users_text_holds_it_as_it_is_rows_17_and_29() {
         &rendered::playbook(&collection::roles().display().to_string()),
     );
     bench.playbook("probe/prepare", LOOK);
-    bench.secret("join.token", "abcdef.0123456789abcdef");
+    bench.secret("join.w1.token", "abcdef.0123456789abcdef");
     let touch = format!("touch {}", canary(&bench).display());
     let out = bench.path().join("out");
     for text in [

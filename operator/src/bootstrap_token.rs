@@ -1,9 +1,10 @@
-//! Bootstrap tokens: what a machine joins with. Made anew for each attempt and valid for two hours.
+//! Bootstrap tokens: what a machine joins with, each by its own. Made anew for each attempt, taken back when that is over, and
+//! valid for two hours at most.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
-use kube::api::{Api, PostParams};
+use kube::api::{Api, DeleteParams, PostParams};
 use rand::Rng;
 
 use crate::error::{Doing, Error};
@@ -40,7 +41,7 @@ impl BootstrapToken {
     }
 
     /// The Secret of kube-system that makes the token valid until two hours from now.
-    fn manifest(&self, now: Timestamp) -> Secret {
+    fn manifest(&self, host: &str, now: Timestamp) -> Secret {
         let expiration = now
             .saturating_add(LIFETIME)
             .unwrap_or(now)
@@ -57,7 +58,7 @@ impl BootstrapToken {
             ),
             (
                 "description",
-                "Made by Clusterwright for machines that join.".into(),
+                format!("Made by Clusterwright for {host} to join."),
             ),
         ];
         let mut secret = Secret {
@@ -69,7 +70,7 @@ impl BootstrapToken {
             ),
             ..Secret::default()
         };
-        secret.metadata.name = Some(format!("bootstrap-token-{}", self.id));
+        secret.metadata.name = Some(secret_name(&self.id));
         secret.metadata.namespace = Some(NAMESPACE.into());
         secret
     }
@@ -81,11 +82,30 @@ impl std::fmt::Debug for BootstrapToken {
     }
 }
 
-/// Makes a token and writes it into a cluster that answers. The client is the cluster's, not the metadata cluster's.
-pub async fn mint(client: &Client, now: Timestamp) -> Result<BootstrapToken, Error> {
+fn secret_name(id: &str) -> String {
+    format!("bootstrap-token-{id}")
+}
+
+/// Takes a token back from a cluster that answers; one that is gone is no error.
+pub async fn revoke(client: &Client, token: &str) -> Result<(), Error> {
+    let id = token.split('.').next().unwrap_or_default();
+    let api: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
+    match api.delete(&secret_name(id), &DeleteParams::default()).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        deleted => deleted
+            .map(drop)
+            .doing(|| "delete a bootstrap token in kube-system of the cluster".into()),
+    }
+}
+
+/// Makes a token for a host and writes it into a cluster that answers. The client is the cluster's, not the metadata
+/// cluster's.
+pub async fn mint(client: &Client, host: &str, now: Timestamp) -> Result<BootstrapToken, Error> {
     let token = BootstrapToken::random();
     let api: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
-    let written = api.create(&PostParams::default(), &token.manifest(now)).await;
+    let written = api
+        .create(&PostParams::default(), &token.manifest(host, now))
+        .await;
     written.doing(|| "create a bootstrap token in kube-system of the cluster".into())?;
     Ok(token)
 }
@@ -114,7 +134,7 @@ mod tests {
     fn a_token_ends_after_two_hours() {
         let now: Timestamp = "2026-11-21T00:00:00.123Z".parse().unwrap();
         let token = BootstrapToken::random();
-        let manifest = token.manifest(now);
+        let manifest = token.manifest("w1", now);
         let data = manifest.string_data.unwrap();
         assert_eq!(data["expiration"], "2026-11-21T02:00:00Z");
         assert_eq!(

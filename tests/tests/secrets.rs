@@ -82,7 +82,7 @@ async fn no_object_event_or_log_holds_a_secret_after_an_install_that_succeeds_an
             "ca.key",
             "etcd-ca.key",
             "sa.key",
-            "join.token",
+            ".token",
             "encryption.key",
         ] {
             let seen = canaries.values().any(|place| place.contains(kind));

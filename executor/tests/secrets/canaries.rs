@@ -57,8 +57,8 @@ const WORK: &str = "
 const SAY: &str = "
   - name: Say too much
     ansible.builtin.debug: {msg: \"{{ lookup('file', secrets_dir ~ '/' ~ item) }} {{ 'x' * 4070 }}{{ lookup('file', secrets_dir ~ '/' ~ item) }}\"}
-    loop: [pki.ca.key, join.token, pki.encryption.key]
-  - name: Run it, token {{ lookup('file', secrets_dir ~ '/join.token') }}
+    loop: [pki.ca.key, join.w1.token, pki.encryption.key]
+  - name: Run it, token {{ lookup('file', secrets_dir ~ '/join.w1.token') }}
     ansible.builtin.command: {argv: [echo, \"{{ lookup('file', secrets_dir ~ '/pki.ca.key') }}\"]}
     changed_when: false
   - name: Say the passwords
@@ -162,7 +162,7 @@ impl Canaries {
                 "pki.encryption.key",
                 "Y2FuYXJ5LW9mLWVuY3J5cHRpb24tYXQtcmVzdC1rZXk=".to_owned(),
             ),
-            ("join.token", "canary.0123456789fedcba".to_owned()),
+            ("join.w1.token", "canary.0123456789fedcba".to_owned()),
         ];
         let mut all = Vec::new();
         for (name, content) in &files {

@@ -217,8 +217,8 @@ pub struct SecretsNeeded {
     pub etcd_hosts: BTreeSet<String>,
     /// All members of the cluster's etcd: host and address.
     pub etcd_members: Vec<(String, String)>,
-    /// A token to join with.
-    pub join_token: bool,
+    /// Hosts that join, each by a token of its own.
+    pub join_hosts: BTreeSet<String>,
     /// The login of the artifact source.
     pub artifacts_login: bool,
 }
@@ -253,7 +253,14 @@ pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
         } else {
             etcd_members(model)
         },
-        join_token: control_plane || (has(Step::Node) && hosts_in(Group::KubeNode).next().is_some()),
+        join_hosts: [
+            (Step::ControlPlane, Group::KubeControlPlane),
+            (Step::Node, Group::KubeNode),
+        ]
+        .into_iter()
+        .filter(|(step, _)| has(*step))
+        .flat_map(|(_, group)| hosts_in(group))
+        .collect(),
         artifacts_login: model.steps.iter().any(|step| step.spec().downloads)
             && artifacts::has_login(&model.vars),
     }

@@ -51,7 +51,10 @@ pub(super) async fn step(ctx: &Context, run: &PlaybookRun, step: &Step) -> Resul
         Step::ReleasePod(pod) => execute::remove_finalizer(ctx, &**pod, finalizer::OUTCOME_RECORDED).await,
         Step::ReleaseJob(job) => execute::remove_finalizer(ctx, &**job, finalizer::OUTCOME_RECORDED).await,
         Step::Withdraw => access::withdraw(ctx, run).await,
-        Step::DropSecrets => access::drop_ours::<Secret>(ctx, run).await,
+        Step::DropSecrets => {
+            secrets::revoke_tokens(ctx, run).await?;
+            access::drop_ours::<Secret>(ctx, run).await
+        }
         Step::Release => execute::remove_finalizer(ctx, run, finalizer::RUN).await,
     }
 }

@@ -99,7 +99,7 @@ async fn gather(
         Err(problem) => return Ok(Err(problem)),
     };
     if let Some(deployment) = deployment
-        && secrets_needed(&model).join_token
+        && !secrets_needed(&model).join_hosts.is_empty()
         && is_installed(deployment)
         && ctx.remote.client(&namespace, &deployment.name_any()).is_none()
     {

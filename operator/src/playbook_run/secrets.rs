@@ -11,11 +11,12 @@ use kube::{Api, ResourceExt};
 use plan::inputs::{SecretsNeeded, artifacts};
 use plan::job::metadata;
 
+use super::access;
 use super::inputs::is_installed;
 use super::observe;
 use crate::bootstrap_token::{self, BootstrapToken};
 use crate::context::Context;
-use crate::error::{Doing, Error};
+use crate::error::{Doing, Error, chain};
 use crate::execute::{self, Creation};
 use crate::pki::material::Data;
 use crate::pki::{self, etcd::Member};
@@ -116,9 +117,12 @@ async fn keys(ctx: &Context, deployment: &ClusterDeployment, needs: &SecretsNeed
     if needs.artifacts_login {
         data.extend(artifacts_login(ctx, deployment).await?);
     }
-    if needs.join_token {
-        let token = token(ctx, deployment, now).await?;
-        data.insert("join.token".into(), ByteString(token.text().into_bytes()));
+    for host in &needs.join_hosts {
+        let token = token(ctx, deployment, host, now).await?;
+        data.insert(
+            format!("join.{host}.token"),
+            ByteString(token.text().into_bytes()),
+        );
     }
     Ok(data)
 }
@@ -142,10 +146,37 @@ async fn artifacts_login(ctx: &Context, deployment: &ClusterDeployment) -> Resul
         .collect())
 }
 
-/// `kubeadm init` writes the first one itself.
+/// Takes back the tokens of a run that is over, where its cluster answers; elsewhere they end by themselves.
+pub(super) async fn revoke_tokens(ctx: &Context, run: &PlaybookRun) -> Result<(), Error> {
+    let namespace = run.namespace().unwrap_or_default();
+    let cluster = run.spec.cluster_name.as_deref();
+    let Some(client) = cluster.and_then(|cluster| ctx.remote.client(&namespace, cluster)) else {
+        return Ok(());
+    };
+    let data = access::named_as::<Secret>(ctx, run)
+        .await?
+        .and_then(|secret| secret.data);
+    for (name, token) in data.unwrap_or_default() {
+        if !(name.starts_with("join.") && name.ends_with(".token")) {
+            continue;
+        }
+        if let Err(error) = bootstrap_token::revoke(&client, &String::from_utf8_lossy(&token.0)).await {
+            let cluster = cluster.unwrap_or_default();
+            tracing::warn!(
+                cluster,
+                error = chain(&error),
+                "a bootstrap token is left until its time is over"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// `kubeadm init` writes the first ones itself.
 async fn token(
     ctx: &Context,
     deployment: &ClusterDeployment,
+    host: &str,
     now: Timestamp,
 ) -> Result<BootstrapToken, Error> {
     if !is_installed(deployment) {
@@ -153,7 +184,7 @@ async fn token(
     }
     let (namespace, name) = (deployment.namespace().unwrap_or_default(), deployment.name_any());
     match ctx.remote.client(&namespace, &name) {
-        Some(client) => bootstrap_token::mint(&client, now).await,
+        Some(client) => bootstrap_token::mint(&client, host, now).await,
         None => Err(std::io::Error::other("there is no contact with its API"))
             .doing(|| format!("make a token to join cluster {name}")),
     }

@@ -1,24 +1,19 @@
 #!/usr/bin/python
 # -*- coding: utf-8 -*-
 # SPDX-License-Identifier: Apache-2.0
-"""The token with which further machines join."""
+"""The tokens with which further machines join."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: bootstrap_token
-short_description: Makes a bootstrap token valid while one of the Nodes that need it is missing
+short_description: Makes the bootstrap token of each Node valid that is missing yet
 description:
-  - After kubeadm init nothing is left to do. In a later attempt the token is another one, which the cluster does not know yet.
+  - After kubeadm init nothing is left to do. In a later attempt the tokens are others, which the cluster does not know yet.
 options:
-  token:
-    description: The token.
-    type: str
-    required: true
-  nodes:
-    description: Names of the Nodes that join with it.
-    type: list
-    elements: str
+  tokens:
+    description: The tokens by the names of the Nodes that join with them.
+    type: dict
     required: true
   hours:
     description: How long it is valid.
@@ -58,14 +53,16 @@ def secret(token: str, hours: int) -> dict:
 
 def work(call) -> dict:
     client = Api(api.ADMIN)
-    wanted = secret(call.params["token"], call.params["hours"])
-    name = wanted["metadata"]["name"]
-    try:
-        missing = [node for node in call.params["nodes"] if client.get(f"/api/v1/nodes/{node}") is None]
-        if not missing or client.get(f"{SECRETS}/{name}") is not None:
-            return {"changed": False, "msg": "nothing to do"}
-        if not call.check_mode:
-            client.request("POST", SECRETS, wanted)
-    except Refused as refused:
-        raise StepFailure("BootstrapTokenRefused", f"failed to write Secret {name} in kube-system: {refused}") from refused
-    return {"changed": True, "msg": f"written for {', '.join(missing)}"}
+    written = []
+    for node, token in sorted(call.params["tokens"].items()):
+        wanted = secret(token, call.params["hours"])
+        name = wanted["metadata"]["name"]
+        try:
+            if client.get(f"/api/v1/nodes/{node}") is not None or client.get(f"{SECRETS}/{name}") is not None:
+                continue
+            if not call.check_mode:
+                client.request("POST", SECRETS, wanted)
+        except Refused as refused:
+            raise StepFailure("BootstrapTokenRefused", f"failed to write Secret {name} in kube-system: {refused}") from refused
+        written.append(node)
+    return {"changed": bool(written), "msg": f"written for {', '.join(written)}" if written else "nothing to do"}

@@ -124,7 +124,8 @@ fn an_install_knows_its_members_in_the_order_of_their_ordinals() {
     assert_eq!(model.hosts["c1"].groups, [Group::KubeControlPlane, Group::Etcd]);
     assert_eq!(model.hosts["c1"].claim_epoch, 2);
     let needed = secrets_needed(&model);
-    assert!(needed.control_plane && needed.join_token);
+    assert!(needed.control_plane);
+    assert_eq!(needed.join_hosts, ["c1".to_owned(), "c2".to_owned()].into());
     assert_eq!(needed.etcd_hosts, ["c1".to_owned(), "c2".to_owned()].into());
 }
 
@@ -159,7 +160,8 @@ fn a_join_works_on_its_own_host_and_knows_the_rest_from_status() {
     );
     assert_eq!(model.vars["etcd_initial_cluster_state"], json!("existing"));
     let needed = secrets_needed(&model);
-    assert!(needed.join_token && !needed.control_plane && needed.etcd_hosts.is_empty());
+    assert!(!needed.control_plane && needed.etcd_hosts.is_empty());
+    assert_eq!(needed.join_hosts, ["w1".to_owned()].into());
 }
 
 #[test]
