@@ -13,18 +13,12 @@ description:
     anything is unpacked, and moves every file into place whole.
   - What was installed is remembered in /etc/clusterwright/artifacts.json, so that a second run only compares.
 options:
-  url:
-    description: Address of the bundle, where index.json is.
-    type: str
-    required: true
-  source:
-    description: >-
-      Whom to trust there and who we are: C(index_sha256), C(ca), C(username) and C(password), or C(token). Kept out of arguments,
-      files and messages.
+  bundle:
+    description: The bundle and which of its components are meant, as the variable C(artifacts_bundle) has it.
     type: dict
-    default: {}
+    required: true
   wanted:
-    description: The programs, each by name, with the version (default the newest in the index) and where it goes.
+    description: The programs, each by name, with the version (default the component's, see docs/playbooks.md) and where it goes.
     type: list
     elements: dict
     required: true
@@ -57,7 +51,6 @@ import tarfile
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import membership
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
-from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle_source import Source
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 
@@ -110,7 +103,7 @@ def unpack(archive: str, name: str, directory: str, strip: int, only: list) -> l
 
 def work(call) -> dict:
     wanted = call.params["wanted"]
-    bundle = Bundle(Source(call.params["url"], call.params["source"]))
+    bundle = Bundle(call.params["bundle"])
     resolved = bundle.resolve(wanted)
     records = membership.read(membership.ARTIFACTS)
     due = []

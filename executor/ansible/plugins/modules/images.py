@@ -12,18 +12,12 @@ description:
   - Downloads the archives of images that containerd does not have, verifies each digest, imports them and deletes the archive.
   - Imported images are pinned, since the kubelet could not fetch them again after collecting them as garbage.
 options:
-  url:
-    description: Address of the bundle, where index.json is.
-    type: str
-    required: true
-  source:
-    description: >-
-      Whom to trust there and who we are: C(index_sha256), C(ca), C(username) and C(password), or C(token). Kept out of arguments,
-      files and messages.
+  bundle:
+    description: The bundle and which of its components are meant, as the variable C(artifacts_bundle) has it.
     type: dict
-    default: {}
+    required: true
   wanted:
-    description: The images, each by name without tag, with the tag (default the newest in the index).
+    description: The images, each by name without tag, with the tag (default the component's, see docs/playbooks.md).
     type: list
     elements: dict
     required: true
@@ -47,13 +41,10 @@ import threading
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import membership
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
-from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle_source import Source
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import Output, attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 PINNED = "io.cri-containerd.pinned=pinned"
-# Ours are named for the image; programs' names have no slash.
-PREFIX = "image:"
 FAILED = "ImageImportFailed"
 
 
@@ -70,30 +61,28 @@ def ctr(*arguments: str, timeout: float = 300) -> str:
     return output.out
 
 
-def chosen(bundle: Bundle, params: dict) -> list:
-    """The artifacts of the images wanted, each once."""
-    artifacts = bundle.resolve(params["wanted"])
-    if params["also_all_others"]:
-        known = {artifact["name"] for artifact in artifacts}
-        kubernetes = "registry.k8s.io/kube-"
-        artifacts += [
-            artifact
-            for artifact in bundle.artifacts
-            if artifact["kind"] == "image" and artifact["name"] not in known and not artifact["name"].startswith(kubernetes)
-        ]
-    return artifacts
+def others(bundle: Bundle, wanted: list) -> list:
+    """The bundle's images beside those wanted by name, without Kubernetes' own: these are of other versions."""
+    known = {artifact["name"] for artifact in wanted}
+    kubernetes = "registry.k8s.io/kube-"
+    return [
+        artifact
+        for artifact in bundle.artifacts
+        if artifact["kind"] == "image" and artifact["name"] not in known and not artifact["name"].startswith(kubernetes)
+    ]
 
 
 def work(call) -> dict:
-    bundle = Bundle(Source(call.params["url"], call.params["source"]))
-    artifacts = chosen(bundle, call.params)
+    bundle = Bundle(call.params["bundle"])
+    wanted = bundle.resolve(call.params["wanted"])
+    artifacts = wanted + (others(bundle, wanted) if call.params["also_all_others"] else [])
     present = set(ctr("images", "ls", "-q").split())
     records = membership.read(membership.ARTIFACTS)
     due = [
         artifact
         for artifact in artifacts
         if reference(artifact) not in present
-        or records.get(PREFIX + reference(artifact), {}).get("sha256") != artifact["sha256"]
+        or records.get(membership.IMAGE + reference(artifact), {}).get("sha256") != artifact["sha256"]
     ]
     lock = threading.Lock()
 
@@ -101,7 +90,7 @@ def work(call) -> dict:
         # --local: through containerd's transfer service it takes twice as long.
         ctr("images", "import", "--local", "--label", PINNED, "--platform", f"linux/{artifact.get('arch', 'amd64')}", path)
         with lock:
-            records[PREFIX + reference(artifact)] = {"sha256": artifact["sha256"]}
+            records[membership.IMAGE + reference(artifact)] = {"sha256": artifact["sha256"]}
 
     if due and not call.check_mode:
         try:

@@ -58,16 +58,10 @@ options:
     type: list
     elements: str
     default: []
-  artifacts_url:
-    description: Address of the bundle.
-    type: str
-    required: true
-  artifacts_source:
-    description: >-
-      Whom to trust there and who we are: C(index_sha256), C(ca), C(username) and C(password), or C(token). Kept out of arguments,
-      files and messages.
+  bundle:
+    description: The bundle and which of its components are meant, as the variable C(artifacts_bundle) has it.
     type: dict
-    default: {}
+    required: true
   artifacts:
     description: What the bundle must have, name and version.
     type: list
