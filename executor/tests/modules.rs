@@ -95,6 +95,11 @@ mod scripts {
     }
 
     #[test]
+    fn a_run_reads_the_bundles_index_once_on_a_machine_and_keeps_no_login() {
+        play("bundle_index_cache.py");
+    }
+
+    #[test]
     fn every_task_that_reads_the_bundle_is_given_all_of_it() {
         play("bundle_tasks.py");
     }

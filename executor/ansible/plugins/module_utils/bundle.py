@@ -12,7 +12,7 @@ import time
 import urllib.error
 from concurrent.futures import ThreadPoolExecutor
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import bundle_index
+from ansible_collections.clusterwright.cluster.plugins.module_utils import bundle_cache, bundle_index
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle_source import Source
 from ansible_collections.clusterwright.cluster.plugins.module_utils.components import frozen_components
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
@@ -55,7 +55,7 @@ def retried(action, url: str):
 
 
 class Bundle:
-    """One bundle, as the variable `artifacts_bundle` describes it; its index is read once."""
+    """One bundle, as the variable `artifacts_bundle` describes it; its index is read once in a run."""
 
     def __init__(self, options: dict) -> None:
         self._source = Source(options)
@@ -72,6 +72,9 @@ class Bundle:
 
     def _index(self) -> bundle_index.Index:
         url = f"{self.url}/index.json"
+        kept = bundle_cache.read(url)
+        if kept is not None and self._source.is_promised(kept):
+            return bundle_index.parse(kept, url)
 
         def fetch():
             with self._source.open(url) as answer:
@@ -79,7 +82,9 @@ class Bundle:
 
         content = retried(fetch, url)
         self._source.check_index(content)
-        return bundle_index.parse(content, url)
+        index = bundle_index.parse(content, url)
+        bundle_cache.keep(url, content)
+        return index
 
     def find(self, name: str, version: str | None) -> dict | None:
         """The artifact of that name and version; of no version, the newest. Of several, the one with the frozen digest."""

@@ -9,7 +9,8 @@ DOCUMENTATION = r"""
 module: preflight
 short_description: Checks a machine before anything is changed on it, and reports all findings at once
 description:
-  - Read-only. The findings are in C(clusterwright.findings), each with name, severity (error or warning) and message.
+  - Read-only, but for the bundle's index, which is kept in /run for the run.
+  - The findings are in C(clusterwright.findings), each with name, severity (error or warning) and message.
   - Errors fail the task with reason PreflightFailed; warnings do not.
 options:
   roles:
