@@ -100,6 +100,11 @@ mod scripts {
     }
 
     #[test]
+    fn machines_report_the_components_that_they_resolved_and_those_that_they_have() {
+        play("component_reports.py");
+    }
+
+    #[test]
     fn every_task_that_reads_the_bundle_is_given_all_of_it() {
         play("bundle_tasks.py");
     }

@@ -1,11 +1,14 @@
 # -*- coding: utf-8 -*-
 # SPDX-License-Identifier: Apache-2.0
-"""The components of a cluster that are frozen when a run begins."""
+"""The components of a cluster: what is frozen of them when a run begins, and what a machine reports of them."""
 
 from __future__ import annotations
 
+from ansible_collections.clusterwright.cluster.plugins.module_utils import membership
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle_index import SHA256
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import architecture
+from ansible_collections.clusterwright.cluster.plugins.module_utils.versions import rank
 
 FIELDS = {"version", "digests"}
 
@@ -33,3 +36,32 @@ def frozen_components(value: object) -> dict:
                 raise invalid(f"{place}.digests[{arch!r}]", digest, "a SHA-256 of 64 hexadecimal digits")
         frozen[name] = {"version": version, "digests": {arch: digest.lower() for arch, digest in digests.items()}}
     return frozen
+
+
+def report(artifacts: list) -> dict:
+    """What a module tells of the artifacts that it looks after."""
+    return listed((artifact["name"], artifact["version"], artifact["sha256"]) for artifact in artifacts)
+
+
+def installed() -> dict:
+    """What this machine remembers of what was installed on it; of several tags of an image, the newest."""
+    newest: dict = {}
+    for key, record in membership.read(membership.ARTIFACTS).items():
+        if not isinstance(record, dict) or record.get("other") or not isinstance(record.get("sha256"), str):
+            continue
+        name, version = key, record.get("version")
+        if key.startswith(membership.IMAGE):
+            name, _colon, version = key[len(membership.IMAGE) :].rpartition(":")
+        if not name or not isinstance(version, str) or not version:
+            continue
+        if name not in newest or rank(version) > rank(newest[name][0]):
+            newest[name] = (version, record["sha256"])
+    return listed((name, version, digest) for name, (version, digest) in newest.items())
+
+
+def listed(found) -> dict:
+    arch = architecture()
+    entries = [
+        {"name": name, "version": version, "arch": arch, "sha256": digest.lower()} for name, version, digest in sorted(found)
+    ]
+    return {"kind": "components", "components": entries}

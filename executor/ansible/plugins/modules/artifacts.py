@@ -12,6 +12,7 @@ description:
   - Reads the bundle's index, downloads side by side what this machine does not have yet, verifies each digest before
     anything is unpacked, and moves every file into place whole.
   - What was installed is remembered in /etc/clusterwright/artifacts.json, so that a second run only compares.
+  - Which programs these are is in C(clusterwright.components), each with name, version, arch and sha256; not in check mode.
 options:
   bundle:
     description: The bundle and which of its components are meant, as the variable C(artifacts_bundle) has it.
@@ -49,7 +50,7 @@ import os
 import shutil
 import tarfile
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import membership
+from ansible_collections.clusterwright.cluster.plugins.module_utils import components, membership
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
@@ -134,8 +135,11 @@ def work(call) -> dict:
             bundle.fetch_all([artifact for _entry, artifact in due], install)
         finally:
             membership.save(membership.ARTIFACTS, records)
-    return {
+    result = {
         "changed": bool(due),
         "installed": [f"{artifact['name']} {artifact['version']}" for _entry, artifact in due],
         "versions": {artifact["name"]: artifact["version"] for artifact in resolved},
     }
+    if not call.check_mode:
+        result["clusterwright"] = components.report([artifact for entry, artifact in zip(wanted, resolved) if entry["directory"]])
+    return result

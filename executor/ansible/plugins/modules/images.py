@@ -10,6 +10,7 @@ module: images
 short_description: Imports container images from the artifact bundle into containerd
 description:
   - Downloads the archives of images that containerd does not have, verifies each digest, imports them and deletes the archive.
+  - The images wanted by name are in C(clusterwright.components), each with name, version, arch and sha256; not in check mode.
   - Imported images are pinned, since the kubelet could not fetch them again after collecting them as garbage.
 options:
   bundle:
@@ -39,7 +40,7 @@ author:
 
 import threading
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import membership
+from ansible_collections.clusterwright.cluster.plugins.module_utils import components, membership
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import Output, attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
@@ -90,7 +91,9 @@ def work(call) -> dict:
         # --local: through containerd's transfer service it takes twice as long.
         ctr("images", "import", "--local", "--label", PINNED, "--platform", f"linux/{artifact.get('arch', 'amd64')}", path)
         with lock:
-            records[membership.IMAGE + reference(artifact)] = {"sha256": artifact["sha256"]}
+            record = {"sha256": artifact["sha256"]}
+            # No component of the cluster, as far as we know: nothing freezes its version.
+            records[membership.IMAGE + reference(artifact)] = record if artifact in wanted else {**record, "other": True}
 
     if due and not call.check_mode:
         try:
@@ -103,4 +106,7 @@ def work(call) -> dict:
             raise
         finally:
             membership.save(membership.ARTIFACTS, records)
-    return {"changed": bool(due), "imported": [reference(artifact) for artifact in due]}
+    result = {"changed": bool(due), "imported": [reference(artifact) for artifact in due]}
+    if not call.check_mode:
+        result["clusterwright"] = components.report(wanted)
+    return result
