@@ -90,6 +90,26 @@ mod scripts {
     }
 
     #[test]
+    fn a_component_keeps_its_version_and_its_file_whatever_a_newer_bundle_has() {
+        play("component_versions.py");
+    }
+
+    #[test]
+    fn a_run_reads_the_bundles_index_once_on_a_machine_and_keeps_no_login() {
+        play("bundle_index_cache.py");
+    }
+
+    #[test]
+    fn machines_report_the_components_that_they_resolved_and_those_that_they_have() {
+        play("component_reports.py");
+    }
+
+    #[test]
+    fn every_task_that_reads_the_bundle_is_given_all_of_it() {
+        play("bundle_tasks.py");
+    }
+
+    #[test]
     fn a_file_of_others_is_replaced_whole_or_not_at_all() {
         play("hosts_file.py");
     }

@@ -12,7 +12,6 @@ import threading
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import bundle as bundles
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
-from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle_source import Source
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.findings import artifacts as finding_of
 from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import architecture
@@ -89,7 +88,7 @@ class Server:
 
 
 def fetched(server: Server, **options: str) -> bytes:
-    bundle = Bundle(Source(server.url + "/b/", options))
+    bundle = Bundle({"url": server.url + "/b/", "kube_version": "1.35.4", **options})
     return bundle.fetch_all(bundle.resolve([{"name": "tool"}]), lambda _artifact, path: pathlib.Path(path).read_bytes())[0]
 
 
@@ -138,7 +137,7 @@ refused("DigestMismatch", "spec.artifacts.indexSHA256", unencrypted, index_sha25
 
 
 def warned(url: str, **options: str) -> bool:
-    found = finding_of({"artifacts_url": url, "artifacts_source": options, "artifacts": [{"name": "tool"}]})
+    found = finding_of({"bundle": {"url": url, "kube_version": "1.35.4", **options}, "artifacts": [{"name": "tool"}]})
     assert all(finding["severity"] == "warning" for finding in found), found
     return [finding["name"] for finding in found] == ["artifacts-unverified"]
 

@@ -8,7 +8,7 @@ PAUSE = {"name": "registry.k8s.io/pause", "version": "3.10.1", "sha256": "0" * 6
 
 
 class Call:
-    params = {"url": "http://bundle", "source": {}, "wanted": [{"name": PAUSE["name"]}], "also_all_others": False}
+    params = {"bundle": {"url": "http://bundle"}, "wanted": [{"name": PAUSE["name"]}], "also_all_others": False}
     check_mode = False
 
 
@@ -17,7 +17,7 @@ class Bundle:
 
     failure = None
 
-    def __init__(self, _url):
+    def __init__(self, _options):
         self.artifacts = [PAUSE]
 
     def resolve(self, _wanted):

@@ -73,7 +73,7 @@ def play(cluster, node=HERE):
     """("well" or "elsewhere" or "failed", the message)."""
     smoke_test.Api = cluster
     params = {
-        "url": "", "image": "busybox", "version": "1", "dns_domain": "cluster.local", "timeout_seconds": 120,
+        "bundle": {}, "image": "busybox", "version": "1", "dns_domain": "cluster.local", "timeout_seconds": 120,
         "node": node, "address": "172.30.0.12", "port": 6443,
     }
     try:

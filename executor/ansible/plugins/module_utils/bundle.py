@@ -6,30 +6,23 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import json
 import os
-import re
 import ssl
 import time
 import urllib.error
 from concurrent.futures import ThreadPoolExecutor
 
+from ansible_collections.clusterwright.cluster.plugins.module_utils import bundle_cache, bundle_index
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle_source import Source
+from ansible_collections.clusterwright.cluster.plugins.module_utils.components import frozen_components
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import architecture
+from ansible_collections.clusterwright.cluster.plugins.module_utils.versions import Versions, rank, same
 
 CACHE = "/var/cache/clusterwright"
-FORMAT = 1
 ATTEMPTS = 3
 CHUNK = 1 << 20
 RETRIABLE = (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError)
-
-
-def rank(version: str) -> tuple:
-    """Orders versions: numbers by value, and a release after its own pre-releases."""
-    core, _dash, pre = version.lstrip("v").partition("-")
-    numbers = tuple(int(part) for part in re.findall(r"\d+", core))
-    return numbers, not pre, pre
 
 
 def explain(error: BaseException) -> str:
@@ -62,52 +55,74 @@ def retried(action, url: str):
 
 
 class Bundle:
-    """One bundle, its index read once."""
+    """One bundle, as the variable `artifacts_bundle` describes it; its index is read once in a run."""
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self.url = source.url
-        index_url = f"{self.url}/index.json"
-
-        def fetch():
-            with source.open(index_url) as answer:
-                return answer.read()
-
-        content = retried(fetch, index_url)
-        source.check_index(content)
-        try:
-            index = json.loads(content)
-        except ValueError as error:
-            raise StepFailure("ArtifactIndexInvalid", f"{index_url} is not JSON: {error}") from error
-        if not isinstance(index, dict) or index.get("formatVersion") != FORMAT:
-            raise StepFailure("ArtifactIndexInvalid", f"{index_url}: formatVersion must be {FORMAT}")
-        arch = architecture()
+    def __init__(self, options: dict) -> None:
+        self._source = Source(options)
+        self.url = self._source.url
+        self._arch = architecture()
+        frozen = frozen_components(options.get("components", {}))
+        index = self._index()
+        self._versions = Versions(frozen, index.components, str(options.get("kube_version", "")))
         self.artifacts = [
             entry
-            for entry in index.get("artifacts", [])
-            if entry.get("os", "linux") == "linux" and entry.get("arch", arch) == arch
+            for entry in index.artifacts
+            if entry.get("os", "linux") == "linux" and entry.get("arch", self._arch) == self._arch
         ]
 
+    def _index(self) -> bundle_index.Index:
+        url = f"{self.url}/index.json"
+        kept = bundle_cache.read(url)
+        if kept is not None and self._source.is_promised(kept):
+            return bundle_index.parse(kept, url)
+
+        def fetch():
+            with self._source.open(url) as answer:
+                return answer.read()
+
+        content = retried(fetch, url)
+        self._source.check_index(content)
+        index = bundle_index.parse(content, url)
+        bundle_cache.keep(url, content)
+        return index
+
     def find(self, name: str, version: str | None) -> dict | None:
-        """The artifact of that name and version; of no version, the newest."""
+        """The artifact of that name and version; of no version, the newest. Of several, the one with the frozen digest."""
         found = [entry for entry in self.artifacts if entry["name"] == name]
         if version:
-            found = [entry for entry in found if entry["version"].lstrip("v") == version.lstrip("v")]
-        return max(found, key=lambda entry: rank(entry["version"]), default=None)
+            found = [entry for entry in found if same(entry["version"], version)]
+        frozen = self._versions.digest(name, version or "", self._arch)
+        return max(found, key=lambda entry: (rank(entry["version"]), entry["sha256"].lower() == frozen), default=None)
 
     def resolve(self, wanted: list) -> list:
-        """The artifact of each {name, version}; names every one that is missing."""
-        resolved, missing = [], []
+        """The artifact of each {name, version}; names every one that is missing, or another file than the frozen one."""
+        resolved, missing, changed = [], [], []
         for entry in wanted:
-            artifact = self.find(entry["name"], entry.get("version"))
-            if artifact is None:
-                missing.append(f"{entry['name']} {entry.get('version') or '(any version)'}")
+            name = entry["name"]
+            meant = self._versions.meant(name, entry.get("version"))
+            artifact = self.find(name, meant.version)
             resolved.append(artifact)
+            if artifact is None:
+                by = f" ({meant.by})" if meant.by else ""
+                missing.append(f"{name} {meant.version or '(any version)'}{by}")
+                continue
+            frozen = self._versions.digest(name, artifact["version"], self._arch)
+            if frozen and artifact["sha256"].lower() != frozen:
+                got = artifact["sha256"].lower()
+                changed.append(
+                    f"component {name} {artifact['version']} has sha256 {got}, and {frozen} is frozen for this cluster"
+                )
         if missing:
             raise StepFailure(
                 "ArtifactNotFound",
-                f"{self.url}/index.json has no {', '.join(missing)} for linux/{architecture()}:"
-                " add it to the bundle or ask for a version that is there",
+                f"{self.url}/index.json has no {', '.join(missing)} for linux/{self._arch}: add it to the bundle (of what is"
+                " frozen, the file that it was), or ask for a version that is there",
+            )
+        if changed:
+            raise StepFailure(
+                "ComponentChanged",
+                f"{self.url}/index.json: {'; '.join(changed)}: put the former file back in the bundle; a file that was"
+                " built anew is another component, and needs a version of its own",
             )
         return resolved
 

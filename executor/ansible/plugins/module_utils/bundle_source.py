@@ -14,6 +14,10 @@ import urllib.request
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 
+# What the variable `artifacts_bundle` holds. The last two are not the source's, and say what is meant of the bundle.
+FIELDS = {"url", "index_sha256", "ca", "username", "password", "token", "components", "kube_version"}
+
+
 def origin(url: str) -> tuple:
     parts = urllib.parse.urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
@@ -32,11 +36,16 @@ class Redirects(urllib.request.HTTPRedirectHandler):
 
 
 class Source:
-    """Opens URLs of the bundle as the module's parameters say."""
+    """Opens URLs of the bundle as the variable `artifacts_bundle` says."""
 
-    def __init__(self, url: str, options: dict | None = None) -> None:
-        options = options or {}
-        self.url = url.rstrip("/")
+    def __init__(self, options: dict) -> None:
+        unknown = sorted(set(options) - FIELDS)
+        if unknown or not options.get("url"):
+            problem = f"unknown fields {', '.join(unknown)}" if unknown else "no url"
+            raise StepFailure(
+                "InvalidVariables", f"bundle has {problem}: give the variable artifacts_bundle (fields {', '.join(sorted(FIELDS))})"
+            )
+        self.url = options["url"].rstrip("/")
         self.index_sha256 = (options.get("index_sha256") or "").lower()
         self._authorization = authorization(options, self.url)
         self._opener = urllib.request.build_opener(
@@ -52,13 +61,17 @@ class Source:
 
     def check_index(self, content: bytes) -> None:
         """Refuses another index than the one that was promised: the digests of everything else are in it."""
-        got = hashlib.sha256(content).hexdigest()
-        if self.index_sha256 and got != self.index_sha256:
+        if not self.is_promised(content):
+            got = hashlib.sha256(content).hexdigest()
             raise StepFailure(
                 "DigestMismatch",
                 f"{self.url}/index.json: expected sha256 {self.index_sha256} (spec.artifacts.indexSHA256), got {got}; nothing of"
                 " the bundle was used: compare the two with the place where the bundle was made",
             )
+
+    def is_promised(self, content: bytes) -> bool:
+        """Whether this is the index that was promised, where one was."""
+        return not self.index_sha256 or hashlib.sha256(content).hexdigest() == self.index_sha256
 
     def is_unverified(self) -> bool:
         """Whether programs and their digests come over the same open wire."""

@@ -32,6 +32,8 @@ PORTS = {
 }
 PROGRAMS = ("ip", "iptables", "mount", "nsenter", "modprobe", "sysctl", "systemctl", "nft")
 BALANCER_PROGRAMS = ("haproxy", "keepalived")
+# Names of findings by what reading the bundle ends with.
+OF_BUNDLE = {"ArtifactNotFound": "artifacts-missing", "ComponentChanged": "component-changed"}
 
 
 def distribution(params: dict) -> list:
@@ -151,8 +153,7 @@ def artifacts(params: dict) -> list:
     """Whether the bundle answers from here and has all that the later steps take from it."""
     found = []
     try:
-        source = Source(params["artifacts_url"], params["artifacts_source"])
-        if source.is_unverified():
+        if Source(params["bundle"]).is_unverified():
             found.append(
                 warning(
                     "artifacts-unverified",
@@ -160,10 +161,9 @@ def artifacts(params: dict) -> list:
                     " spec.artifacts.indexSHA256 (sha256sum index.json), or an https URL",
                 )
             )
-        Bundle(source).resolve(params["artifacts"])
+        Bundle(params["bundle"]).resolve(params["artifacts"])
     except StepFailure as failure:
-        name = "artifacts-missing" if failure.reason == "ArtifactNotFound" else "artifact-source"
-        found.append(error(name, failure.message))
+        found.append(error(OF_BUNDLE.get(failure.reason, "artifact-source"), failure.message))
     return found
 
 

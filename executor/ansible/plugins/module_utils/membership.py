@@ -14,6 +14,8 @@ HOME = "/etc/clusterwright"
 CLUSTER = f"{HOME}/cluster.json"
 ROOTS = f"{HOME}/roots.json"
 ARTIFACTS = f"{HOME}/artifacts.json"
+# Records there of images begin with it; programs' names have no colon.
+IMAGE = "image:"
 KUBEADM = f"{HOME}/kubeadm.json"
 ETCD = f"{HOME}/etcd.json"
 LOAD_BALANCER = f"{HOME}/load-balancer/balancer.json"

@@ -12,19 +12,14 @@ description:
   - Reads the bundle's index, downloads side by side what this machine does not have yet, verifies each digest before
     anything is unpacked, and moves every file into place whole.
   - What was installed is remembered in /etc/clusterwright/artifacts.json, so that a second run only compares.
+  - Which programs these are is in C(clusterwright.components), each with name, version, arch and sha256; not in check mode.
 options:
-  url:
-    description: Address of the bundle, where index.json is.
-    type: str
-    required: true
-  source:
-    description: >-
-      Whom to trust there and who we are: C(index_sha256), C(ca), C(username) and C(password), or C(token). Kept out of arguments,
-      files and messages.
+  bundle:
+    description: The bundle and which of its components are meant, as the variable C(artifacts_bundle) has it.
     type: dict
-    default: {}
+    required: true
   wanted:
-    description: The programs, each by name, with the version (default the newest in the index) and where it goes.
+    description: The programs, each by name, with the version (default the component's, see docs/playbooks.md) and where it goes.
     type: list
     elements: dict
     required: true
@@ -55,9 +50,8 @@ import os
 import shutil
 import tarfile
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import membership
+from ansible_collections.clusterwright.cluster.plugins.module_utils import components, membership
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
-from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle_source import Source
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 
@@ -110,7 +104,7 @@ def unpack(archive: str, name: str, directory: str, strip: int, only: list) -> l
 
 def work(call) -> dict:
     wanted = call.params["wanted"]
-    bundle = Bundle(Source(call.params["url"], call.params["source"]))
+    bundle = Bundle(call.params["bundle"])
     resolved = bundle.resolve(wanted)
     records = membership.read(membership.ARTIFACTS)
     due = []
@@ -141,8 +135,11 @@ def work(call) -> dict:
             bundle.fetch_all([artifact for _entry, artifact in due], install)
         finally:
             membership.save(membership.ARTIFACTS, records)
-    return {
+    result = {
         "changed": bool(due),
         "installed": [f"{artifact['name']} {artifact['version']}" for _entry, artifact in due],
         "versions": {artifact["name"]: artifact["version"] for artifact in resolved},
     }
+    if not call.check_mode:
+        result["clusterwright"] = components.report([artifact for entry, artifact in zip(wanted, resolved) if entry["directory"]])
+    return result

@@ -10,20 +10,15 @@ module: images
 short_description: Imports container images from the artifact bundle into containerd
 description:
   - Downloads the archives of images that containerd does not have, verifies each digest, imports them and deletes the archive.
+  - The images wanted by name are in C(clusterwright.components), each with name, version, arch and sha256; not in check mode.
   - Imported images are pinned, since the kubelet could not fetch them again after collecting them as garbage.
 options:
-  url:
-    description: Address of the bundle, where index.json is.
-    type: str
-    required: true
-  source:
-    description: >-
-      Whom to trust there and who we are: C(index_sha256), C(ca), C(username) and C(password), or C(token). Kept out of arguments,
-      files and messages.
+  bundle:
+    description: The bundle and which of its components are meant, as the variable C(artifacts_bundle) has it.
     type: dict
-    default: {}
+    required: true
   wanted:
-    description: The images, each by name without tag, with the tag (default the newest in the index).
+    description: The images, each by name without tag, with the tag (default the component's, see docs/playbooks.md).
     type: list
     elements: dict
     required: true
@@ -45,15 +40,12 @@ author:
 
 import threading
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import membership
+from ansible_collections.clusterwright.cluster.plugins.module_utils import components, membership
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
-from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle_source import Source
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import Output, attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 PINNED = "io.cri-containerd.pinned=pinned"
-# Ours are named for the image; programs' names have no slash.
-PREFIX = "image:"
 FAILED = "ImageImportFailed"
 
 
@@ -70,30 +62,28 @@ def ctr(*arguments: str, timeout: float = 300) -> str:
     return output.out
 
 
-def chosen(bundle: Bundle, params: dict) -> list:
-    """The artifacts of the images wanted, each once."""
-    artifacts = bundle.resolve(params["wanted"])
-    if params["also_all_others"]:
-        known = {artifact["name"] for artifact in artifacts}
-        kubernetes = "registry.k8s.io/kube-"
-        artifacts += [
-            artifact
-            for artifact in bundle.artifacts
-            if artifact["kind"] == "image" and artifact["name"] not in known and not artifact["name"].startswith(kubernetes)
-        ]
-    return artifacts
+def others(bundle: Bundle, wanted: list) -> list:
+    """The bundle's images beside those wanted by name, without Kubernetes' own: these are of other versions."""
+    known = {artifact["name"] for artifact in wanted}
+    kubernetes = "registry.k8s.io/kube-"
+    return [
+        artifact
+        for artifact in bundle.artifacts
+        if artifact["kind"] == "image" and artifact["name"] not in known and not artifact["name"].startswith(kubernetes)
+    ]
 
 
 def work(call) -> dict:
-    bundle = Bundle(Source(call.params["url"], call.params["source"]))
-    artifacts = chosen(bundle, call.params)
+    bundle = Bundle(call.params["bundle"])
+    wanted = bundle.resolve(call.params["wanted"])
+    artifacts = wanted + (others(bundle, wanted) if call.params["also_all_others"] else [])
     present = set(ctr("images", "ls", "-q").split())
     records = membership.read(membership.ARTIFACTS)
     due = [
         artifact
         for artifact in artifacts
         if reference(artifact) not in present
-        or records.get(PREFIX + reference(artifact), {}).get("sha256") != artifact["sha256"]
+        or records.get(membership.IMAGE + reference(artifact), {}).get("sha256") != artifact["sha256"]
     ]
     lock = threading.Lock()
 
@@ -101,7 +91,9 @@ def work(call) -> dict:
         # --local: through containerd's transfer service it takes twice as long.
         ctr("images", "import", "--local", "--label", PINNED, "--platform", f"linux/{artifact.get('arch', 'amd64')}", path)
         with lock:
-            records[PREFIX + reference(artifact)] = {"sha256": artifact["sha256"]}
+            record = {"sha256": artifact["sha256"]}
+            # No component of the cluster, as far as we know: nothing freezes its version.
+            records[membership.IMAGE + reference(artifact)] = record if artifact in wanted else {**record, "other": True}
 
     if due and not call.check_mode:
         try:
@@ -114,4 +106,7 @@ def work(call) -> dict:
             raise
         finally:
             membership.save(membership.ARTIFACTS, records)
-    return {"changed": bool(due), "imported": [reference(artifact) for artifact in due]}
+    result = {"changed": bool(due), "imported": [reference(artifact) for artifact in due]}
+    if not call.check_mode:
+        result["clusterwright"] = components.report(wanted)
+    return result

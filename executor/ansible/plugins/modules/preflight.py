@@ -9,7 +9,8 @@ DOCUMENTATION = r"""
 module: preflight
 short_description: Checks a machine before anything is changed on it, and reports all findings at once
 description:
-  - Read-only. The findings are in C(clusterwright.findings), each with name, severity (error or warning) and message.
+  - Read-only, but for the bundle's index, which is kept in /run for the run.
+  - The findings are in C(clusterwright.findings), each with name, severity (error or warning) and message.
   - Errors fail the task with reason PreflightFailed; warnings do not.
 options:
   roles:
@@ -58,16 +59,10 @@ options:
     type: list
     elements: str
     default: []
-  artifacts_url:
-    description: Address of the bundle.
-    type: str
-    required: true
-  artifacts_source:
-    description: >-
-      Whom to trust there and who we are: C(index_sha256), C(ca), C(username) and C(password), or C(token). Kept out of arguments,
-      files and messages.
+  bundle:
+    description: The bundle and which of its components are meant, as the variable C(artifacts_bundle) has it.
     type: dict
-    default: {}
+    required: true
   artifacts:
     description: What the bundle must have, name and version.
     type: list

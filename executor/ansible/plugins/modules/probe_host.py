@@ -1,18 +1,18 @@
 #!/usr/bin/python
 # -*- coding: utf-8 -*-
 # SPDX-License-Identifier: Apache-2.0
-"""Looks at a machine that belongs to no cluster."""
+"""Looks at a machine."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: probe_host
-short_description: Facts of a machine, or whether it is clean of every cluster; read-only
+short_description: Facts of a machine, whether it is clean of every cluster, or the components installed on it; read-only
 options:
   report:
     description: What to report.
     type: str
-    choices: [facts, clean]
+    choices: [facts, clean, components]
     required: true
   must_be_clean:
     description: Fail with reason NotClean when it is not.
@@ -22,7 +22,7 @@ author:
   - Clusterwright developers
 """
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import leftovers, machine
+from ansible_collections.clusterwright.cluster.plugins.module_utils import components, leftovers, machine
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 
@@ -33,6 +33,8 @@ def work(call) -> dict:
             "clusterwright": machine.facts(),
             "ansible_facts": {"clusterwright_machine": machine.relaxations()},
         }
+    if call.params["report"] == "components":
+        return {"changed": False, "clusterwright": components.installed()}
     left = leftovers.find_all()
     report = {"kind": "clean", "clean": not left, "leftovers": left}
     if left and call.params["must_be_clean"]:

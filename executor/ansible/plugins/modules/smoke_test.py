@@ -24,22 +24,16 @@ options:
     description: Port of this machine's API server.
     type: int
     default: 6443
-  url:
-    description: Address of the bundle, whose index tells the image's newest tag.
-    type: str
-    required: true
-  source:
-    description: >-
-      Whom to trust there and who we are: C(index_sha256), C(ca), C(username) and C(password), or C(token). Kept out of arguments,
-      files and messages.
+  bundle:
+    description: The bundle and which of its components are meant, as the variable C(artifacts_bundle) has it.
     type: dict
-    default: {}
+    required: true
   image:
     description: Name of an image with busybox, without tag.
     type: str
     required: true
   version:
-    description: Its tag; the newest in the bundle when empty.
+    description: Its tag; the component's when empty (see docs/playbooks.md).
     type: str
     default: ""
   dns_domain:
@@ -59,7 +53,6 @@ import time
 from ansible_collections.clusterwright.cluster.plugins.module_utils import api
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, Refused, wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
-from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle_source import Source
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import warning
 
@@ -352,7 +345,7 @@ def work(call) -> dict:
         # Behind the endpoint may be the API server of a machine that is sick.
         host = f"[{params['address']}]" if ":" in params["address"] else params["address"]
         client.server = f"https://{host}:{params['port']}"
-    tag = params["version"] or Bundle(Source(params["url"], params["source"])).resolve([{"name": params["image"]}])[0]["version"]
+    tag = params["version"] or Bundle(params["bundle"]).resolve([{"name": params["image"]}])[0]["version"]
     remove_namespaces(client)
     try:
         said = prove(client, params, f"{params['image']}:{tag}")
