@@ -48,6 +48,31 @@ while true; do
 done
 """
 )
+# Asks for no Service and no Pod but those that every cluster has. Its last line is the result.
+WORKER = (
+    RESOLVE
+    + """\
+while true; do
+  if ! /bin/busybox timeout 4 /bin/busybox nc -w 2 ADDRESS PORT < /dev/null > /dev/null 2>&1; then
+    said="the Service's address ADDRESS (port PORT) does not answer"
+    code=NO_SERVICE
+  elif [ "$(resolve)" != ADDRESS ]; then
+    said="the name NAME does not resolve"
+    code=NO_NAME
+  else
+    said="answered"
+    code=0
+  fi
+  say "$said"
+  if [ $code = 0 ] || [ "$(/bin/busybox date +%s)" -ge "$end" ]; then
+    say "ended with $code: $said"
+    exit $code
+  fi
+  /bin/busybox sleep 0.3
+done
+"""
+)
+
 
 def filled(script: str, **values: object) -> str:
     """The script with its words in capitals replaced."""
