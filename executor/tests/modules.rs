@@ -75,6 +75,16 @@ mod scripts {
     }
 
     #[test]
+    fn a_worker_that_joins_proves_itself_and_a_fault_elsewhere_does_not_fail_its_join() {
+        play("worker_join.py");
+    }
+
+    #[test]
+    fn a_workers_kubelet_finds_its_directory_of_static_pods_and_a_reset_removes_a_smoke_test_that_was_cut_off() {
+        play_machine("worker_manifests.py");
+    }
+
+    #[test]
     fn kubeadms_error_stands_before_all_else_that_it_says() {
         play("kubeadm_complaint.py");
     }

@@ -102,7 +102,7 @@ import re
 import ssl
 import time
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import files, healthz, membership, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import files, healthz, membership, static_pod, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import Output, attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
@@ -205,6 +205,9 @@ def become_node(params: dict) -> str:
     if any(os.path.exists(path) for path in TRACES):
         undo_attempt()
     write_files(params, False)
+    if params["role"] == "worker":
+        # Before the kubelet starts, so that it learns of a static Pod at once.
+        static_pod.make_folder()
     units.ensure(KUBELET_UNIT, start=False)
     verb = "init"
     if not params["init_config"] or params["initialized"] or endpoint_answers(params):

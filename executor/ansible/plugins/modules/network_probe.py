@@ -32,8 +32,8 @@ import json
 import sys
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import api, files, membership, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils.network_evidence import PROGRAM
 
-PROGRAM = "/usr/local/sbin/clusterwright-network-probe"
 UNIT = "clusterwright-network-probe.service"
 UNIT_FILE = f"/etc/systemd/system/{UNIT}"
 

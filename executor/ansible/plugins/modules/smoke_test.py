@@ -52,120 +52,13 @@ import time
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import api
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, Refused, wait
-from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
-from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import warning
+from ansible_collections.clusterwright.cluster.plugins.module_utils.smoke_pod import LABEL, exit_code, phase, pod, state_of
+from ansible_collections.clusterwright.cluster.plugins.module_utils.smoke_report import Elsewhere, elsewhere, image_of
+from ansible_collections.clusterwright.cluster.plugins.module_utils.smoke_scripts import CLIENT, NO_NAME, NO_SERVICE, SERVER, WITNESS, filled
 
-LABEL = "clusterwright.dev/smoke-test"
 NAME = "smoke-test"
-ANSWER = "clusterwright-answers"
-SERVER = f"echo {ANSWER} > /www/index.html && exec /bin/busybox httpd -f -p 8080 -h /www"
-# How the asking Pods end without an answer.
-NO_SERVICE = 10
-NO_NAME = 11
-# Debian's static busybox crashes in wget; nslookup and nc do not.
-RESOLVE = """\
-say() { echo "$1" > /dev/termination-log; }
-resolve() { /bin/busybox nslookup NAME "$@" 2>/dev/null | /bin/busybox awk '/^Name:/ {n = 1} n && /^Address/ {print $NF; exit}'; }
-end=$(($(/bin/busybox date +%s) + SECONDS))
-"""
-CLIENT = (
-    RESOLVE
-    + """\
-while true; do
-  if ! printf 'GET / HTTP/1.0\\r\\n\\r\\n' | /bin/busybox nc -w 2 ADDRESS 80 2>/dev/null | /bin/busybox grep -q ANSWER; then
-    say "the Service's address ADDRESS does not answer"
-    code=NO_SERVICE
-  elif [ "$(resolve)" != ADDRESS ]; then
-    say "the name NAME does not resolve"
-    code=NO_NAME
-  else
-    say "answered"
-    exit 0
-  fi
-  [ "$(/bin/busybox date +%s)" -lt "$end" ] || exit $code
-  /bin/busybox sleep 0.3
-done
-"""
-)
-# Asks the DNS's Pods one by one, not their Service.
-WITNESS = (
-    RESOLVE
-    + """\
-while true; do
-  for server in SERVERS; do
-    [ "$(resolve $server)" = ADDRESS ] && exit 0
-  done
-  say "the DNS's Pods SERVERS do not answer"
-  [ "$(/bin/busybox date +%s)" -lt "$end" ] || exit NO_NAME
-  /bin/busybox sleep 0.3
-done
-"""
-)
 WITNESS_SECONDS = 20
-
-
-class Elsewhere(Exception):
-    """What fails is not this machine's fault, or not known to be."""
-
-
-def filled(script: str, **values: object) -> str:
-    """The script with its words in capitals replaced."""
-    constants = {"NO_SERVICE": NO_SERVICE, "NO_NAME": NO_NAME, "ANSWER": ANSWER}
-    for word, value in {**constants, **values}.items():
-        script = script.replace(word, str(value))
-    return script
-
-
-def pod(role: str, image: str, script: str, node: str = "") -> dict:
-    """A Pod that meets Pod Security's restricted level, and that may run on a tainted control plane; on a certain node, no scheduler
-    has a part in it."""
-    wanted = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": role, "labels": {LABEL: role}},
-        "spec": {
-            "automountServiceAccountToken": False,
-            "enableServiceLinks": False,
-            "restartPolicy": "Never",
-            "terminationGracePeriodSeconds": 0,
-            "tolerations": [{"operator": "Exists"}],
-            "affinity": {
-                "podAntiAffinity": {
-                    "preferredDuringSchedulingIgnoredDuringExecution": [
-                        {
-                            "weight": 100,
-                            "podAffinityTerm": {
-                                "topologyKey": "kubernetes.io/hostname",
-                                "labelSelector": {"matchExpressions": [{"key": LABEL, "operator": "Exists"}]},
-                            },
-                        }
-                    ]
-                }
-            },
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": 65532,
-                "runAsGroup": 65532,
-                "fsGroup": 65532,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            "containers": [
-                {
-                    "name": role,
-                    "image": image,
-                    "imagePullPolicy": "IfNotPresent",
-                    "command": ["/bin/busybox", "sh", "-c", script],
-                    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-                    "volumeMounts": [{"name": "www", "mountPath": "/www"}],
-                }
-            ],
-            "volumes": [{"name": "www", "emptyDir": {}}],
-        },
-    }
-    if node:
-        wanted["spec"]["nodeName"] = node
-    return wanted
 
 
 def create(client: Api, path: str, body: dict, timeout: float = 20) -> dict:
@@ -178,23 +71,6 @@ def create(client: Api, path: str, body: dict, timeout: float = 20) -> dict:
             if time.monotonic() > deadline or (isinstance(error, Refused) and error.status not in (403, 404, 429, 500, 503)):
                 raise StepFailure("SmokeTestFailed", f"failed to create {body['kind']} of the smoke test: {error}") from error
         time.sleep(0.1)
-
-
-def state_of(thing: dict | None) -> str:
-    """Why a Pod is not further, in a few words."""
-    status = (thing or {}).get("status") or {}
-    for container in status.get("containerStatuses") or []:
-        state = container.get("state") or {}
-        waiting = state.get("waiting") or {}
-        if waiting.get("reason"):
-            return f"{waiting['reason']} {waiting.get('message', '')}".strip()
-        ended = state.get("terminated") or {}
-        if ended:
-            return f"ended with {ended.get('exitCode')}: {ended.get('message', '')}"
-        if state.get("running"):
-            return "runs without an answer so far"
-    scheduled = api.condition(thing, "PodScheduled")
-    return scheduled.get("message") or status.get("phase", "not created")
 
 
 def asking_time(thing: dict) -> str:
@@ -217,18 +93,6 @@ def remove_namespaces(client: Api) -> None:
         except (Refused, OSError):
             # It carries our label: the next run removes it.
             pass
-
-
-def exit_code(thing: dict | None) -> int | None:
-    """How the container ended; None: it did not."""
-    for container in ((thing or {}).get("status") or {}).get("containerStatuses") or []:
-        ended = (container.get("state") or {}).get("terminated") or {}
-        return ended.get("exitCode")
-    return None
-
-
-def phase(thing: dict | None) -> str:
-    return ((thing or {}).get("status") or {}).get("phase", "")
 
 
 def endpoints(client: Api, namespace: str, service: str) -> list:
@@ -345,14 +209,12 @@ def work(call) -> dict:
         # Behind the endpoint may be the API server of a machine that is sick.
         host = f"[{params['address']}]" if ":" in params["address"] else params["address"]
         client.server = f"https://{host}:{params['port']}"
-    tag = params["version"] or Bundle(params["bundle"]).resolve([{"name": params["image"]}])[0]["version"]
+    image = image_of(params)
     remove_namespaces(client)
     try:
-        said = prove(client, params, f"{params['image']}:{tag}")
+        said = prove(client, params, image)
     except Elsewhere as fault:
-        message = f"the smoke test on node {params['node']} was cut short by a fault elsewhere: {fault}"
-        report = {"kind": "findings", "findings": [warning("smoke-test-elsewhere", message)]}
-        return {"changed": False, "clusterwright": report, "msg": message}
+        return elsewhere(params["node"], fault)
     finally:
         remove_namespaces(client)
     return {"changed": False, "msg": said}
