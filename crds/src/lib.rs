@@ -7,6 +7,7 @@
 pub mod cluster;
 pub mod cluster_deployment;
 pub mod commands;
+pub mod component;
 pub mod conditions;
 pub mod host;
 pub mod inputs;
@@ -24,6 +25,7 @@ pub mod step;
 
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
 pub use cluster_deployment::{ClusterDeployment, ClusterDeploymentSpec, ClusterDeploymentStatus};
+pub use component::Component;
 pub use host::{Host, HostSpec, HostStatus};
 pub use machine::{Machine, MachineSpec, MachineStatus};
 pub use machine_set::{MachineSet, MachineSetSpec, MachineSetStatus};

@@ -3,12 +3,14 @@
 //! schema allows.
 
 mod budget;
+mod components;
 mod ending;
 mod host;
 mod sentence;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crds::Component;
 use crds::inputs::{Group, RunInputs};
 use crds::playbook_run::{Fence, HostResult, Progress, RunOutcome, StepPhase, StepStatus};
 use crds::step::{Role, Step};
@@ -37,6 +39,9 @@ pub struct Snapshot {
     pub steps: Vec<StepStatus>,
     /// What came out for each host.
     pub hosts: Vec<HostResult>,
+    /// What the machines found in the artifact bundle.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub components: Vec<Component>,
     /// The last word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<RunOutcome>,
@@ -64,6 +69,7 @@ pub struct Fold {
     /// Steps that have no probe: a user's own.
     unproven: BTreeSet<Step>,
     hosts: BTreeMap<String, Host>,
+    components: Vec<Component>,
     /// Index of the step that runs, and whether its probe does.
     current: Option<(usize, bool)>,
     progress: Progress,
@@ -98,6 +104,7 @@ impl Fold {
             steps: steps.collect(),
             unproven: model.steps.iter().filter(unproven).copied().collect(),
             hosts: hosts.collect(),
+            components: Vec::new(),
             current: None,
             progress: Progress::default(),
             ended: false,
@@ -212,6 +219,7 @@ impl Fold {
             progress: self.progress.clone(),
             steps: self.steps.clone(),
             hosts: budget::fit(hosts),
+            components: self.components.clone(),
             outcome: self.outcome.clone(),
         }
     }
@@ -248,6 +256,9 @@ impl Fold {
             return;
         };
         self.results += 1;
+        for found in result.finding.iter().flat_map(components::found) {
+            Component::merge(&mut self.components, &found);
+        }
         host.take(result, step, probe, self.results);
         if result.changed
             && result.status == TaskStatus::Ok

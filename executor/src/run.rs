@@ -82,6 +82,7 @@ pub async fn run(args: &Run) -> u8 {
             progress: Progress::default(),
             steps: Vec::new(),
             hosts: Vec::new(),
+            components: Vec::new(),
             outcome: None,
         },
     };

@@ -80,7 +80,8 @@ mod scripts {
     }
 
     #[test]
-    fn a_workers_kubelet_finds_its_directory_of_static_pods_and_a_reset_removes_a_smoke_test_that_was_cut_off() {
+    fn a_workers_kubelet_finds_its_directory_of_static_pods_and_a_reset_removes_a_smoke_test_that_was_cut_off()
+     {
         play_machine("worker_manifests.py");
     }
 

@@ -2,6 +2,7 @@
 
 pub mod api_server;
 pub mod audit;
+pub mod bundle;
 pub mod chaos;
 pub mod client;
 pub mod eventually;

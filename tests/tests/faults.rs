@@ -1,17 +1,16 @@
 //! What goes wrong says what, where, and what happens next; and what is well goes on.
 
-use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use crds::playbook_run::RunPhase;
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
+use e2e::bundle::Bundle;
 use e2e::eventually::{Look, eventually};
 use e2e::objects;
 use e2e::scenario::{Scenario, scenario};
 use e2e::workload;
 use lab::Lab;
-use lab::cache::Cache;
 use lab::machines::MachineOptions;
 use serde_json::json;
 
@@ -98,15 +97,18 @@ async fn a_wrong_password_is_named_on_the_host_and_the_right_one_makes_it_availa
 async fn an_artifact_with_a_wrong_digest_is_never_installed() {
     scenario("digest", async |scenario: &Scenario| {
         let machines = scenario.machines(&["cp"]).await?;
-        let tampered = tempfile::tempdir()?;
-        tampered_bundle(&Cache::from_env().bundle(), tampered.path(), "kubelet")?;
-        let directory = tampered.path().to_owned();
-        let server = tokio::spawn(lab::serve::run(lab::serve::ServeBundle {
-            listen: "172.30.0.1:7080".parse()?,
-            directory: Some(directory),
-        }));
+        let tampered = Bundle::serve(7080, |index| {
+            let entries = index["artifacts"].as_array_mut();
+            for entry in entries
+                .into_iter()
+                .flatten()
+                .filter(|entry| entry["name"] == "kubelet")
+            {
+                entry["sha256"] = json!("0".repeat(64));
+            }
+        })?;
         let mut cluster = objects::cluster("digest", "tampered", "10.240.0.0/16", &["digest-cp"], &[]);
-        cluster["spec"]["artifacts"]["url"] = json!("http://172.30.0.1:7080");
+        cluster["spec"]["artifacts"]["url"] = json!(tampered.url);
         scenario.apply(&cluster).await?;
 
         let runs = scenario.api::<PlaybookRun>();
@@ -124,7 +126,6 @@ async fn an_artifact_with_a_wrong_digest_is_never_installed() {
             )
         })
         .await?;
-        server.abort();
         ensure!(
             failure.reason == "DigestMismatch",
             "the reason is the digest: {failure:?}"
@@ -147,24 +148,6 @@ async fn an_artifact_with_a_wrong_digest_is_never_installed() {
         Ok(())
     })
     .await;
-}
-
-/// A bundle that is the real one, but for the digest of one artifact in its index.
-fn tampered_bundle(real: &Path, into: &Path, artifact: &str) -> Result<()> {
-    for directory in ["files", "images"] {
-        std::os::unix::fs::symlink(real.join(directory), into.join(directory))?;
-    }
-    let mut index: serde_json::Value = serde_json::from_slice(&std::fs::read(real.join("index.json"))?)?;
-    let entries = index["artifacts"]
-        .as_array_mut()
-        .context("the index has artifacts")?;
-    let entry = entries
-        .iter_mut()
-        .find(|entry| entry["name"] == artifact)
-        .context("the artifact is there")?;
-    entry["sha256"] = json!("0".repeat(64));
-    std::fs::write(into.join("index.json"), serde_json::to_vec(&index)?)?;
-    Ok(())
 }
 
 async fn hosts_available(scenario: &Scenario, count: usize) -> Result<()> {

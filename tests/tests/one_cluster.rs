@@ -8,12 +8,15 @@ use crds::host::HostPhase;
 use crds::names::condition;
 use crds::playbook_run::StepPhase;
 use crds::{ClusterDeployment, Host, PlaybookRun};
+use e2e::bundle::{self, Bundle};
 use e2e::eventually::{Look, eventually};
 use e2e::objects;
 use e2e::scenario::{Scenario, scenario};
 use e2e::workload;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::{Patch, PatchParams};
 use lab::machines::Machine;
+use serde_json::json;
 
 const POD_CIDR: &str = "10.244.0.0/16";
 const INSTALL: Duration = Duration::from_secs(900);
@@ -42,6 +45,8 @@ async fn one_deployment_becomes_a_cluster_runs_its_steps_again_and_gives_its_mac
         let cut_off = machines.iter().find(|machine| machine.name() == w1);
         a_node_whose_pods_are_cut_off_is_named(scenario, cut_off.context("no w1")?).await?;
 
+        let newer = Bundle::serve(7081, bundle::make_newer)?;
+        what_the_cluster_is_made_of_stays(scenario, &newer).await?;
         every_step_again_changes_nothing(scenario, &[cp], &[w1, w2]).await?;
         the_machines_come_back_and_serve_again(scenario, cp, w1, w2).await
     })
@@ -85,6 +90,32 @@ async fn a_node_whose_pods_are_cut_off_is_named(scenario: &Scenario, machine: &M
     scenario.ssh(machine, "nft delete table ip cut").await?;
     network("the network is Ready again", &|ready| ready.status == "True").await?;
     scenario.say("its Pods are connected again");
+    Ok(())
+}
+
+/// The status names each component, and each run from now on installs these, of a bundle that has newer ones.
+async fn what_the_cluster_is_made_of_stays(scenario: &Scenario, newer: &Bundle) -> Result<()> {
+    let api = scenario.api::<ClusterDeployment>();
+    let status = api.get("first").await?.status.unwrap_or_default();
+    let index = bundle::index()?;
+    let artifacts = index["artifacts"].as_array().context("the index has artifacts")?;
+    for name in ["etcd", "containerd", "runc", "kubelet", "registry.k8s.io/pause"] {
+        let artifact = artifacts.iter().find(|artifact| artifact["name"] == name);
+        let artifact = artifact.with_context(|| format!("the bundle has no {name}"))?;
+        let known = status.components.iter().find(|component| component.name == name);
+        let known =
+            known.with_context(|| format!("status.components has no {name}: {:?}", status.components))?;
+        let digest = artifact["arch"].as_str().and_then(|arch| known.digests.get(arch));
+        ensure!(
+            artifact["version"] == known.version
+                && digest.is_some_and(|digest| artifact["sha256"] == *digest),
+            "{name} is another one: {known:?} and {artifact}"
+        );
+    }
+    let patch = json!({"spec": {"artifacts": {"url": newer.url}}});
+    api.patch("first", &PatchParams::default(), &Patch::Merge(&patch))
+        .await?;
+    scenario.say("the bundle has newer components now");
     Ok(())
 }
 

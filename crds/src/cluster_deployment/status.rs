@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::component::Component;
 use crate::references::LocalRef;
 use crate::remediation_policy::RemediationAction;
 use crate::step::Role;
@@ -184,6 +185,11 @@ pub struct ClusterDeploymentStatus {
     /// When the install run succeeded: from then on machines join, nothing is initialised again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installed_at: Option<Time>,
+    /// The components that the cluster's machines have, resolved once for this Kubernetes version: each run installs these
+    /// very versions and files, whatever the bundle's index says of newer ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub components: Vec<Component>,
     /// The manifests that were applied to the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied_manifests: Option<AppliedManifests>,

@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::component::Component;
 use crate::inputs::PreflightFinding;
 use crate::references::LocalRef;
 use crate::step::Step;
@@ -73,6 +74,10 @@ pub struct FrozenSettings {
     /// Of the ConfigMap of `networking.plugin.manifestsRef`.
     #[schemars(length(max = 32))]
     pub network_manifests: String,
+    /// The Kubernetes version, as it is.
+    #[serde(default)]
+    #[schemars(length(max = 16))]
+    pub kubernetes_version: String,
 }
 
 /// Where the executor is.
@@ -232,8 +237,8 @@ pub struct HostResult {
     pub host_key: Option<String>,
 }
 
-/// Where a run is and what came out. `progress`, `steps`, `hosts` and `outcome` are the executor's; all else is the
-/// operator's.
+/// Where a run is and what came out. `progress`, `steps`, `hosts`, `components` and `outcome` are the
+/// executor's; all else is the operator's.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlaybookRunStatus {
@@ -286,6 +291,10 @@ pub struct PlaybookRunStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 500), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub hosts: Vec<HostResult>,
+    /// What the machines found in the artifact bundle, or have of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub components: Vec<Component>,
     /// The executor's last word; its presence says that `steps` and `hosts` are whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<RunOutcome>,

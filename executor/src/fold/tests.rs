@@ -559,6 +559,32 @@ fn progress_counts_the_tasks_of_a_step() {
 }
 
 #[test]
+fn what_machines_found_in_the_bundle_is_told_once_for_all_of_them() {
+    let model = model("Install", &["container-runtime"], &["a+", "b"]);
+    let mut fold = Fold::new(&model, "");
+    for (host, name, version) in [
+        ("a", "runc", "1.5.2"),
+        ("b", "runc", "1.6.0"),
+        ("b", "containerd", "2.4.2"),
+        ("nobody", "etcd", "3.6.16"),
+    ] {
+        let found = json!({"name": name, "version": version, "arch": "amd64", "sha256": "a".repeat(64)});
+        let event = json!({"event": "result", "at": 1, "host": host, "task": "t", "status": "ok",
+            "finding": {"kind": "components", "components": [found]}});
+        assert!(fold.line(event.to_string().as_bytes(), &Scrubber::default()));
+    }
+    let snapshot = serde_json::to_value(fold.snapshot()).unwrap();
+    let digests = json!({"amd64": "a".repeat(64)});
+    assert_eq!(
+        snapshot["components"],
+        json!([
+            {"name": "containerd", "version": "2.4.2", "digests": digests},
+            {"name": "runc", "version": "1.5.2", "digests": digests},
+        ])
+    );
+}
+
+#[test]
 fn what_a_machine_tells_of_itself_is_kept_within_limits() {
     let model = model("Probe", &["probe-host"], &["a"]);
     let mut fold = Fold::new(&model, "");

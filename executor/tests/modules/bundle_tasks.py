@@ -47,7 +47,7 @@ def tasks(value: object):
 
 
 modules = readers()
-assert modules == {"artifacts", "images", "preflight", "smoke_test"}, modules
+assert modules == {"artifacts", "images", "preflight", "smoke_test", "worker_smoke_test"}, modules
 for module in modules:
     source = (HOME / "plugins/modules" / f"{module}.py").read_text(encoding="utf-8")
     option = yaml.safe_load(re.search(r'DOCUMENTATION = r"""(.*?)"""', source, re.DOTALL).group(1))["options"]["bundle"]

@@ -48,6 +48,7 @@ pub fn build(cache: &Cache, programs: &Programs, progress: &Progress) -> Result<
         made.0.insert(artifact.path, entry);
         task.advance();
     }
+    index.combine();
     // The index is whole before anything is removed that the old one named.
     write_json(&bundle.join("index.json"), &index)?;
     write_json(&memory, &made)?;

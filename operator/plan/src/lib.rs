@@ -10,6 +10,7 @@ pub mod attempts;
 pub mod claims;
 pub mod cluster;
 pub mod cluster_deployment;
+pub mod components;
 pub mod departure;
 pub mod disruption;
 pub mod etcd;

@@ -14,7 +14,7 @@ use crds::step::{Intent, Step};
 use crds::{ClusterDeployment, Machine, PlaybookRun};
 use serde::Serialize;
 
-use crate::{attempts, naming};
+use crate::{attempts, components, naming};
 
 /// The variable that says which API servers are behind an endpoint that the control planes hold.
 pub const BACKENDS: &str = "kube_apiserver_backends";
@@ -46,6 +46,7 @@ pub fn frozen(
         registry_mirrors: digest(&spec.container_runtime.registry_mirrors),
         addon_manifests: digest(addons),
         network_manifests: digest(network),
+        kubernetes_version: components::version(deployment).to_owned(),
     }
 }
 

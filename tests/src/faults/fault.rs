@@ -150,7 +150,7 @@ impl Place {
         step: Step::ContainerRuntime,
     };
 
-    /// Every step of an install of 1 + 1, in order. The join's post-install has nothing to do on a worker.
+    /// Every step of an install of 1 + 1, in order.
     pub fn all() -> Vec<Place> {
         let install = [
             Step::BootstrapOs,
@@ -170,6 +170,7 @@ impl Place {
             Step::ContainerRuntime,
             Step::Node,
             Step::Network,
+            Step::PostInstall,
         ];
         let of = |intent, steps: &[Step]| -> Vec<Place> {
             steps.iter().map(|step| Place { intent, step: *step }).collect()
@@ -229,7 +230,7 @@ mod tests {
     fn a_later_step_ranks_higher_and_the_join_comes_after_the_install() {
         let ranks: Vec<usize> = Place::all().into_iter().map(Place::rank).collect();
         assert!(ranks.is_sorted(), "{ranks:?}");
-        assert_eq!(ranks.len(), 15);
+        assert_eq!(ranks.len(), 16);
     }
 
     #[test]

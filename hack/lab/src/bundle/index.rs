@@ -1,5 +1,7 @@
 //! The index as machines read it.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::artifact::Planned;
@@ -11,6 +13,9 @@ use crate::images::architecture;
 pub struct Index {
     /// Rises when readers must change.
     pub format_version: u32,
+    /// Versions by name that go with each Kubernetes minor, e.g. `1.35`: what a machine takes where no version is asked for.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub components: BTreeMap<String, BTreeMap<String, String>>,
     /// Everything that is there.
     pub artifacts: Vec<Artifact>,
 }
@@ -20,8 +25,27 @@ impl Index {
     pub fn new() -> Self {
         Self {
             format_version: 1,
+            components: BTreeMap::new(),
             artifacts: Vec::new(),
         }
+    }
+
+    /// Says that all that is there goes with each Kubernetes minor that is there: of nothing is there more than one version.
+    pub fn combine(&mut self) {
+        let kubernetes = |artifact: &&Artifact| {
+            let name = artifact.name.as_str();
+            ["kubelet", "kubeadm", "kubectl"].contains(&name) || name.starts_with("registry.k8s.io/kube-")
+        };
+        let others = self.artifacts.iter().filter(|artifact| !kubernetes(artifact));
+        let versions: BTreeMap<String, String> = others
+            .map(|artifact| (artifact.name.clone(), artifact.version.clone()))
+            .collect();
+        let kubelets = self
+            .artifacts
+            .iter()
+            .filter(|artifact| artifact.name == "kubelet");
+        let minors = kubelets.filter_map(|kubelet| Some(kubelet.version.rsplit_once('.')?.0.to_owned()));
+        self.components = minors.map(|minor| (minor, versions.clone())).collect();
     }
 }
 
@@ -64,6 +88,37 @@ impl Artifact {
 mod tests {
     use super::*;
     use crate::bundle::artifact::Content;
+
+    fn planned(name: &str, version: &str) -> Planned {
+        Planned {
+            name: name.into(),
+            version: version.into(),
+            path: format!("files/{name}"),
+            content: Content::File("/cache/file".into()),
+        }
+    }
+
+    #[test]
+    fn the_index_says_which_versions_go_with_each_kubernetes_minor() {
+        let mut index = Index::new();
+        for (name, version) in [
+            ("kubelet", "1.35.4"),
+            ("kubelet", "1.34.4"),
+            ("registry.k8s.io/kube-proxy", "v1.35.4"),
+            ("etcd", "3.6.16"),
+            ("registry.k8s.io/pause", "3.10.1"),
+        ] {
+            index
+                .artifacts
+                .push(Artifact::new(&planned(name, version), 7, "ab"));
+        }
+        index.combine();
+        let versions = serde_json::json!({"etcd": "3.6.16", "registry.k8s.io/pause": "3.10.1"});
+        assert_eq!(
+            serde_json::to_value(&index).unwrap()["components"],
+            serde_json::json!({"1.34": versions, "1.35": versions})
+        );
+    }
 
     #[test]
     fn an_entry_says_all_that_a_machine_needs() {

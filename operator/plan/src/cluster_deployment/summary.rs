@@ -10,7 +10,7 @@ use super::endpoint;
 use super::lock::Lock;
 use super::scene::{Member, Scene};
 use super::up_to_date;
-use crate::{attempts, provisioning, undecodable};
+use crate::{attempts, components, provisioning, undecodable};
 
 /// All but message, phase and conditions.
 pub(super) fn base(scene: &Scene<'_>, lock: &Lock) -> ClusterDeploymentStatus {
@@ -46,6 +46,7 @@ pub(super) fn base(scene: &Scene<'_>, lock: &Lock) -> ClusterDeploymentStatus {
         first_control_plane: first.or(old.first_control_plane),
         installed_at: scene.installed.clone(),
         operations: lock.operations.clone(),
+        components: components::resolved(scene.deployment, scene.observed.runs),
         applied_manifests: up_to_date::applied(scene),
         last_token: lock.last_token,
         control_plane_endpoints: endpoint::control_planes(scene),

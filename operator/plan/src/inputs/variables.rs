@@ -13,6 +13,7 @@ use super::endpoint::of_endpoint;
 use super::host::address_in_cluster;
 use super::manifests;
 use super::{ClusterSeen, InputsProblem, artifacts};
+use crate::components;
 
 pub(super) fn of_cluster(
     cluster: &ClusterSeen<'_>,
@@ -76,9 +77,11 @@ pub(super) fn of_cluster(
     };
     let mut vars: BTreeMap<String, Value> = BTreeMap::new();
     let mut set = |name: &str, value: Value| vars.insert(name.to_owned(), value);
-    // A version that is wanted, and whose rollout has not begun, may still be taken back.
-    let started = status.started_kubernetes_version.as_ref();
-    set("kube_version", json!(started.unwrap_or(&spec.kubernetes_version)));
+    set("kube_version", json!(components::version(deployment)));
+    let components = components::variable(deployment);
+    if let Some(components) = components.filter(|_| !needs_none) {
+        set("components", components);
+    }
     set("cluster_name", json!(name));
     set("dns_domain", json!(spec.networking.dns_domain));
     set("kube_pods_subnet", json!(spec.networking.pod_cidr));

@@ -19,10 +19,12 @@ const MOST: usize = 3;
 /// How long a machine that SSH does not reach is waited for before another one is taken.
 const SILENT: SignedDuration = SignedDuration::from_mins(5);
 /// What goes wrong on a machine and does not lie with it: it would go wrong on every other one.
-const NOT_ITS_FAULT: [&str; 9] = [
+const NOT_ITS_FAULT: [&str; 11] = [
     "ApiserverNotReady",
+    "ArtifactIndexInvalid",
     "ArtifactNotFound",
     "ArtifactSourceMissing",
+    "ComponentChanged",
     "DigestMismatch",
     "Fenced",
     "InvalidVariables",

@@ -1,0 +1,78 @@
+//! Bundles that differ from the lab's in their index, each served at a port of its own.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use lab::cache::Cache;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+/// A bundle that is served until this is dropped.
+pub struct Bundle {
+    /// Where it is.
+    pub url: String,
+    server: JoinHandle<Result<()>>,
+    _directory: TempDir,
+}
+
+impl Bundle {
+    /// Serves the lab's bundle at a port, with the index as `change` makes it.
+    pub fn serve(port: u16, change: impl FnOnce(&mut Value)) -> Result<Self> {
+        let real = Cache::from_env().bundle();
+        let directory = tempfile::tempdir()?;
+        for part in ["files", "images"] {
+            std::os::unix::fs::symlink(real.join(part), directory.path().join(part))?;
+        }
+        let mut index = read(&real)?;
+        change(&mut index);
+        std::fs::write(directory.path().join("index.json"), serde_json::to_vec(&index)?)?;
+        let address = format!("172.30.0.1:{port}");
+        let server = tokio::spawn(lab::serve::run(lab::serve::ServeBundle {
+            listen: address.parse()?,
+            directory: Some(directory.path().to_owned()),
+        }));
+        Ok(Self {
+            url: format!("http://{address}"),
+            server,
+            _directory: directory,
+        })
+    }
+}
+
+impl Drop for Bundle {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+/// The index of the lab's own bundle.
+pub fn index() -> Result<Value> {
+    read(&Cache::from_env().bundle())
+}
+
+fn read(bundle: &Path) -> Result<Value> {
+    let path = bundle.join("index.json");
+    let text = std::fs::read(&path).with_context(|| format!("failed to read {}", path.display()))?;
+    Ok(serde_json::from_slice(&text)?)
+}
+
+/// Lets the bundle have a newer version of everything but Kubernetes, whose files are missing: who takes one, fails.
+pub fn make_newer(index: &mut Value) {
+    index["components"] = json!({});
+    let artifacts = index["artifacts"].as_array().cloned().unwrap_or_default();
+    let newer = artifacts.into_iter().filter(|artifact| {
+        let name = artifact["name"].as_str().unwrap_or_default();
+        !name.starts_with("kube") && !name.starts_with("registry.k8s.io/kube-")
+    });
+    let newer: Vec<Value> = newer
+        .map(|mut artifact| {
+            artifact["version"] = json!("99.0.0");
+            artifact["path"] = json!("files/missing");
+            artifact
+        })
+        .collect();
+    if let Some(artifacts) = index["artifacts"].as_array_mut() {
+        artifacts.extend(newer);
+    }
+}
