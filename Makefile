@@ -54,8 +54,8 @@ lab: ## Run the lab's command: make lab ARGS='machine add NAME'
 	@$(LAB) $(ARGS)
 
 .PHONY: images
-images: ## Build the image archives: Kubernetes', CoreDNS, and our operator and executor
-	@$(LAB) build images
+images: ## Build the image archives: Kubernetes', CoreDNS, and our operator and executor, optimised
+	@CLUSTERWRIGHT_PROFILE=release $(LAB) build images
 
 .PHONY: crds
 crds: ## Write the CustomResourceDefinitions and docs/api.md from the types

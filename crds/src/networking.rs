@@ -139,6 +139,9 @@ pub struct Endpoint {
     pub keepalived: Option<Keepalived>,
 }
 
+/// Where an API server listens on its own machine.
+pub const API_SERVER_PORT: i32 = 6443;
+
 fn default_port() -> i32 {
-    6443
+    API_SERVER_PORT
 }

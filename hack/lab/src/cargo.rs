@@ -18,11 +18,12 @@ pub struct Ours {
 
 /// Builds the operator, the executor and the guard.
 pub fn ours(cache: &Cache, progress: &Progress) -> Result<Ours> {
-    let release = release()?;
+    let (profile, built) = (profile(), built()?);
     let task = progress.task("operator and executor");
     let mut build = cargo("build");
     build.args([
-        "--release",
+        "--profile",
+        &profile,
         "--locked",
         "--package",
         "operator",
@@ -32,22 +33,30 @@ pub fn ours(cache: &Cache, progress: &Progress) -> Result<Ours> {
     logged::run(&mut build, &cache.log("cargo"), &task)?;
     task.done();
     Ok(Ours {
-        operator: release.join("operator"),
-        executor: release.join("executor"),
+        operator: built.join("operator"),
+        executor: built.join("executor"),
         guard: guard(cache, progress)?,
     })
 }
 
 /// Builds the pause program, static: nothing else is in its image.
 pub fn pause(cache: &Cache, progress: &Progress) -> Result<PathBuf> {
-    let release = release()?;
+    let (profile, built) = (profile(), built()?);
     let task = progress.task("pause");
     let mut build = cargo("rustc");
-    build.args(["--release", "--locked", "--package", "pause", "--bin", "pause"]);
+    build.args([
+        "--profile",
+        &profile,
+        "--locked",
+        "--package",
+        "pause",
+        "--bin",
+        "pause",
+    ]);
     build.args(["--", "-C", "target-feature=+crt-static"]);
     logged::run(&mut build, &cache.log("cargo"), &task)?;
     task.done();
-    Ok(release.join("pause"))
+    Ok(built.join("pause"))
 }
 
 /// Builds the guard, static: it is copied to machines as it is. Its path holds the hash of its sources.
@@ -96,8 +105,13 @@ fn says_who_runs(name: &str) -> bool {
         .any(|prefix| name.starts_with(prefix))
 }
 
-/// The directory of release builds, wherever the user keeps them.
-fn release() -> Result<PathBuf> {
+/// The profile of the programs in our images: `CLUSTERWRIGHT_PROFILE`, default `lab`.
+fn profile() -> String {
+    std::env::var("CLUSTERWRIGHT_PROFILE").unwrap_or_else(|_| "lab".into())
+}
+
+/// The directory of what is built with that profile, wherever the user keeps it.
+fn built() -> Result<PathBuf> {
     let said = cargo("metadata")
         .args(["--format-version", "1", "--no-deps", "--locked"])
         .output()
@@ -107,7 +121,7 @@ fn release() -> Result<PathBuf> {
     let target = metadata["target_directory"]
         .as_str()
         .context("cargo metadata names no target directory")?;
-    Ok(Path::new(target).join("release"))
+    Ok(Path::new(target).join(profile()))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 mod rivals;
 
 use crds::cluster_deployment::ControlPlaneEndpoint;
-use crds::networking::{Endpoint, EndpointProvider};
+use crds::networking::{API_SERVER_PORT, Endpoint, EndpointProvider};
 use crds::step::Role;
 use serde_json::Value;
 
@@ -12,8 +12,6 @@ use rivals::Rival;
 use super::problem::Problem;
 use super::scene::{Member, Scene};
 use crate::inputs::address_in_cluster;
-
-const API_SERVER_PORT: i32 = 6443;
 
 /// Where each API server answers, for load balancers and DNS. One that leaves stays in the list until its Host is given
 /// back, and gets no clients.

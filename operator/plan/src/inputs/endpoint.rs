@@ -5,14 +5,11 @@ use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 
 use crds::Host;
-use crds::networking::{Endpoint, EndpointProvider};
+use crds::networking::{API_SERVER_PORT, Endpoint, EndpointProvider};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::host::address_in_cluster;
-
-/// Where an API server listens on its own machine.
-const API_SERVER_PORT: i32 = 6443;
 
 /// What keepalived and haproxy must know, with the addresses of these control planes; nothing where another holds the
 /// endpoint.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::cluster_deployment::EtcdTopology;
 use crds::names::annotation;
-use crds::networking::NetworkPluginName;
+use crds::networking::{API_SERVER_PORT, NetworkPluginName};
 use crds::step::{Effect, Role};
 use crds::{Host, Machine, PlaybookRun};
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ pub(super) fn of_cluster(
         first_address.or(control_planes.first().map(|seat| seat.address)),
     ) {
         (Some(endpoint), _) => Some((endpoint.host.as_str(), endpoint.port)),
-        (None, Some(address)) => Some((address, 6443)),
+        (None, Some(address)) => Some((address, API_SERVER_PORT)),
         (None, None) => None,
     };
     let mut vars: BTreeMap<String, Value> = BTreeMap::new();

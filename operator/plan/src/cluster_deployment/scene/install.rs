@@ -2,6 +2,7 @@
 
 use crds::PlaybookRun;
 use crds::cluster_deployment::EtcdTopology;
+use crds::networking::API_SERVER_PORT;
 use crds::playbook_run::RunPhase;
 use crds::step::{Intent, Role};
 use jiff::Timestamp;
@@ -114,7 +115,7 @@ impl<'a> Scene<'a> {
         }
         let host = self.first_control_plane()?.host?;
         let address = host.spec.internal_address.as_ref().unwrap_or(&host.spec.address);
-        Some(url(address, 6443))
+        Some(url(address, API_SERVER_PORT))
     }
 }
 
