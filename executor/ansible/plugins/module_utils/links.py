@@ -1,13 +1,16 @@
 # -*- coding: utf-8 -*-
 # SPDX-License-Identifier: Apache-2.0
-"""Interfaces that only a cluster's network has: kube-proxy's and our own, Calico's, Cilium's and Flannel's."""
+"""Interfaces that only a cluster's network has: kube-proxy's and our own, Calico's, Cilium's and Flannel's, and of any other plugin
+those with an address in the Pods' range."""
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import re
 
+from ansible_collections.clusterwright.cluster.plugins.module_utils import ranges
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 
 NAMES = re.compile(
@@ -28,21 +31,44 @@ def of_cluster(name: str) -> bool:
 
 def interfaces() -> list:
     try:
-        return sorted(name for name in os.listdir("/sys/class/net") if NAMES.fullmatch(name))
+        present = os.listdir("/sys/class/net")
     except OSError:
         return []
+    return sorted({name for name in present if NAMES.fullmatch(name)} | set(of_pods()))
+
+
+def of_pods() -> list:
+    """Interfaces of software that have an address in the Pods' range."""
+    known = ranges.of_pods()
+    if not known:
+        return []
+    return [
+        name
+        for name, address in addresses()
+        if ranges.within(ipaddress.ip_interface(address).network, known) and os.path.exists(f"/sys/devices/virtual/net/{name}")
+    ]
+
+
+def addresses(*of: str) -> list:
+    """(interface, address with its prefix), of all interfaces or of the one that is named."""
+    output = attempt("ip", "-json", "address", "show", *of)
+    try:
+        known = json.loads(output.out) if output.ok else []
+    except ValueError:
+        return []
+    return [
+        (link["ifname"], f"{info['local']}/{info['prefixlen']}")
+        for link in known
+        for info in link.get("addr_info", [])
+        if "local" in info
+    ]
 
 
 def tunnel_addresses() -> list:
     """Addresses with their prefix that the tunnel has."""
     if not os.path.exists(f"/sys/class/net/{TUNNEL}"):
         return []
-    output = attempt("ip", "-json", "address", "show", "dev", TUNNEL)
-    try:
-        known = json.loads(output.out) if output.ok else []
-    except ValueError:
-        return []
-    return [f"{info['local']}/{info['prefixlen']}" for link in known for info in link.get("addr_info", []) if "local" in info]
+    return [address for _name, address in addresses("dev", TUNNEL)]
 
 
 def find() -> list:

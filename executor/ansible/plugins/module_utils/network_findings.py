@@ -7,7 +7,7 @@ from __future__ import annotations
 import ipaddress
 import json
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import arp, links, membership, routing
+from ansible_collections.clusterwright.cluster.plugins.module_utils import arp, links, membership, ranges, routing
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import error
 
@@ -116,16 +116,18 @@ def addresses() -> set:
 
 def present_networks(own: list) -> list:
     """(where, network) this machine reaches directly or by a route, other than the default and what a cluster's network added. `own`:
-    the ranges of the cluster that the machine belongs to already, into which its plugin adds routes over whatever interface."""
-    found = []
+    the ranges of the cluster that the machine belongs to already, for which its plugin adds interfaces and routes of any name."""
+    found, known = [], set()
+    of_pods = ranges.of_pods() if own else []
     for link in interfaces():
         if links.of_cluster(link.get("ifname", "")):
             continue
         for info in link.get("addr_info", []):
             if info.get("scope") == "global" and "local" in info:
                 network = ipaddress.ip_interface(f"{info['local']}/{info['prefixlen']}").network
-                found.append((f"interface {link['ifname']}", network))
-    known = {network for _where, network in found}
+                known.add(network)
+                if not ranges.within(network, of_pods):
+                    found.append((f"interface {link['ifname']}", network))
     for route in routing.shown("-4", "route", "show"):
         network = routing.destination(route)
         if network is None or network in known or routing.of_cluster(route, own):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 import json
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import links, membership
+from ansible_collections.clusterwright.cluster.plugins.module_utils import links, ranges as pod_ranges
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, find as program
 
 # Ours carry a protocol number of their own, so that they are found again; Felix, Calico's agent, has one, too.
@@ -32,26 +32,10 @@ def shown(*arguments: str) -> list:
         return []
 
 
-def pod_networks() -> list:
-    """The ranges of Pods of the cluster that this machine was prepared for."""
-    found = []
-    for part in str(membership.read(membership.CLUSTER).get("pod_cidr", "")).split(","):
-        try:
-            found.append(ipaddress.ip_network(part.strip()))
-        except ValueError:
-            continue
-    return found
-
-
 def destination(route: dict) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
     """Where a route leads; None for the default."""
     text = route.get("dst", "default")
     return None if text == "default" else ipaddress.ip_network(text, strict=False)
-
-
-def within(network: object, ranges: list) -> bool:
-    """Whether the network is a part of one of the ranges."""
-    return any(network.version == known.version and network.subnet_of(known) for known in ranges)
 
 
 def of_cluster(route: dict, ranges: list) -> bool:
@@ -60,12 +44,12 @@ def of_cluster(route: dict, ranges: list) -> bool:
         return True
     network = destination(route)
     # The kernel's own come with an address, and go with it.
-    return network is not None and route.get("protocol") != "kernel" and within(network, ranges)
+    return network is not None and route.get("protocol") != "kernel" and pod_ranges.within(network, ranges)
 
 
 def routes() -> list:
     """(family, route) of a cluster's, by their own sign or by the range that was recorded. Those over an interface go with it."""
-    ranges = pod_networks()
+    ranges = pod_ranges.of_pods()
     found = []
     for family in ("-4", "-6"):
         found += [(family, route) for route in shown(family, "route", "show") if of_cluster(route, ranges)]
