@@ -6,6 +6,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use lab::cache::Cache;
+use lab::progress::Progress;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::time::sleep;
@@ -113,32 +115,7 @@ impl Drop for Operator {
     }
 }
 
-/// The operator, built from what is here.
+/// The operator that the lab runs, built from what is here.
 fn program() -> Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args([
-            "build",
-            "--quiet",
-            "--package",
-            "operator",
-            "--message-format",
-            "json",
-            "--manifest-path",
-        ])
-        .arg(lab::project::path("Cargo.toml"))
-        .stderr(Stdio::inherit())
-        .output()
-        .context("failed to run cargo")?;
-    ensure!(output.status.success(), "the operator is not built");
-    let messages = String::from_utf8_lossy(&output.stdout).into_owned();
-    let mut built = messages.lines().filter_map(|line| {
-        let message: serde_json::Value = serde_json::from_str(line).ok()?;
-        let is_ours = message["target"]["name"] == "operator";
-        message["executable"]
-            .as_str()
-            .filter(|_| is_ours)
-            .map(PathBuf::from)
-    });
-    built.next_back().context("cargo names no program")
+    Ok(lab::cargo::ours(&Cache::from_env(), &Progress::new())?.operator)
 }
