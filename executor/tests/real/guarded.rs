@@ -383,8 +383,11 @@ fn a_run_that_is_to_pause_holds_after_its_current_step() {
         machine.bench.playbook(step, &play);
         machine.bench.playbook(&format!("probe/{step}"), LOOK);
     }
-    // Somebody pauses while the first step runs.
-    let (port, _, times) = api_server(|patch| patch["status"]["steps"][0]["phase"] == "Running");
+    // Somebody pauses while the first step runs, and leaves it paused.
+    let (port, _, times) = api_server(|patch| {
+        let phase = &patch["status"]["steps"][0]["phase"];
+        phase == "Running" || phase == "Succeeded"
+    });
     machine.reports_to(port);
     // Long enough for its report to come to the API server, and the answer back, on a busy machine.
     machine.inputs(&["prepare", "node"], seconds(10), &["w1", "w2"]);
