@@ -24,17 +24,20 @@ pub struct Component {
 impl Component {
     /// The most that a status holds.
     pub const LIMIT: usize = 64;
+    /// The most architectures of one.
+    pub const ARCHITECTURES: usize = 8;
 
     /// Takes in what another machine found. What is known stays: of another version nothing is taken, of this one the
     /// digests of architectures that were not known.
     pub fn merge(known: &mut Vec<Self>, found: &Self) {
         match known.binary_search_by(|there| there.name.cmp(&found.name)) {
             Ok(place) if known[place].version == found.version => {
+                let digests = &mut known[place].digests;
                 for (architecture, digest) in &found.digests {
-                    let digests = &mut known[place].digests;
-                    digests
-                        .entry(architecture.clone())
-                        .or_insert_with(|| digest.clone());
+                    if digests.len() < Self::ARCHITECTURES {
+                        let entry = digests.entry(architecture.clone());
+                        entry.or_insert_with(|| digest.clone());
+                    }
                 }
             }
             Ok(_) => {}
@@ -82,5 +85,10 @@ mod tests {
             Component::merge(&mut known, &component(&format!("c{number}"), "1", &[]));
         }
         assert_eq!(known.len(), Component::LIMIT);
+        for number in 0..100 {
+            let architecture = format!("a{number}");
+            Component::merge(&mut known, &component("c0", "1", &[(&architecture, "a")]));
+        }
+        assert_eq!(known[0].digests.len(), Component::ARCHITECTURES);
     }
 }

@@ -3,7 +3,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use crate::conditions::Statement;
+use crate::conditions::{self, Statement};
 use crate::names::condition;
 
 /// Where an object stands.
@@ -19,7 +19,7 @@ pub enum Standing {
 
 impl Standing {
     /// Of an object that is ready, or that waits for a person.
-    pub fn of(is_ready: bool, is_stalled: bool) -> Self {
+    pub fn new(is_ready: bool, is_stalled: bool) -> Self {
         match (is_ready, is_stalled) {
             (true, _) => Self::Settled,
             (false, true) => Self::Stalled,
@@ -27,8 +27,8 @@ impl Standing {
         }
     }
 
-    /// States it, in the words of `why`, and takes out of the old conditions what is so no more.
-    pub fn tell(self, why: &Statement, old: &mut Vec<Condition>, statements: &mut Vec<Statement>) {
+    /// Reports it, in the words of `why`, and takes out of the old conditions what is so no more.
+    pub fn report(self, why: &Statement, old: &mut Vec<Condition>, statements: &mut Vec<Statement>) {
         let type_ = match self {
             Self::Settled => None,
             Self::Reconciling => Some(condition::RECONCILING),
@@ -39,6 +39,11 @@ impl Standing {
         statements
             .extend(type_.map(|type_| Statement::new(type_, true, why.reason.clone(), why.message.clone())));
     }
+}
+
+/// Whether an object with these conditions waits for somebody.
+pub fn is_stalled(conditions: &[Condition]) -> bool {
+    conditions::is_true(conditions, condition::STALLED)
 }
 
 #[cfg(test)]
@@ -53,14 +58,14 @@ mod tests {
     fn an_object_is_reconciling_or_stalled_or_neither_and_never_both() {
         let mut conditions = Vec::new();
         for (standing, expected) in [
-            (Standing::of(false, false), vec!["Ready", "Reconciling"]),
-            (Standing::of(false, true), vec!["Ready", "Stalled"]),
-            (Standing::of(false, false), vec!["Ready", "Reconciling"]),
-            (Standing::of(true, false), vec!["Ready"]),
+            (Standing::new(false, false), vec!["Ready", "Reconciling"]),
+            (Standing::new(false, true), vec!["Ready", "Stalled"]),
+            (Standing::new(false, false), vec!["Ready", "Reconciling"]),
+            (Standing::new(true, false), vec!["Ready"]),
         ] {
             let ready = Statement::new(condition::READY, standing == Standing::Settled, "Why", "so it is");
             let mut statements = vec![ready.clone()];
-            standing.tell(&ready, &mut conditions, &mut statements);
+            standing.report(&ready, &mut conditions, &mut statements);
             conditions = state(&conditions, &statements, Some(2), &Time(Timestamp::UNIX_EPOCH));
             let types: Vec<&str> = conditions.iter().map(|there| there.type_.as_str()).collect();
             assert_eq!(types, expected);

@@ -95,7 +95,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, MachineSetStatus> {
                 .filter_map(|machine| set_version(observed.set, machine)),
         );
     }
-    let (available, grows) = available::of(&live, observed.set.spec.min_ready_seconds, observed.now);
+    let (available, grows) = available::count(&live, observed.set.spec.min_ready_seconds, observed.now);
     let next = next.or_sooner(grows);
     let (status, waits_for) = status::of(observed, &members, hold.as_ref(), waits, held, available);
     Plan {

@@ -270,7 +270,7 @@ fn under_way(
     status.phase = Some(phase);
     status.message = Some(cut(message));
     let statement = Statement::new(condition::COMPLETE, false, reason, cut(condition_message));
-    tell(observed, &mut status, Standing::Reconciling, vec![statement]);
+    report(observed, &mut status, Standing::Reconciling, vec![statement]);
     status
 }
 
@@ -287,20 +287,20 @@ fn over(
     status.retriable = (phase == RunPhase::Failed).then_some(retriable);
     status.message = Some(cut(message));
     status.finished_at = Some(Time(observed.now));
-    let standing = Standing::of(phase == RunPhase::Succeeded, true);
-    tell(observed, &mut status, standing, end(phase, reason, &cut(message)));
+    let standing = Standing::new(phase == RunPhase::Succeeded, true);
+    report(observed, &mut status, standing, end(phase, reason, &cut(message)));
     status
 }
 
 /// Where it stands; the first statement says why.
-fn tell(
+fn report(
     observed: &RunObserved<'_>,
     status: &mut PlaybookRunStatus,
     standing: Standing,
     mut statements: Vec<Statement>,
 ) {
     if let Some(why) = statements.first().cloned() {
-        standing.tell(&why, &mut status.conditions, &mut statements);
+        standing.report(&why, &mut status.conditions, &mut statements);
     }
     state(observed, status, &statements);
 }

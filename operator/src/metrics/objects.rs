@@ -70,14 +70,14 @@ impl Gauges {
     }
 
     pub(super) fn set(&self, objects: &Objects, now: Timestamp) {
-        let machines = objects.machines.iter().map(|machine| {
-            let phase = machine.status.as_ref().and_then(|status| status.phase);
-            phase.map_or_else(|| "Pending".into(), |phase| format!("{phase:?}"))
-        });
-        let hosts = objects.hosts.iter().map(|host| {
-            let phase = host.status.as_ref().and_then(|status| status.phase);
-            phase.map_or_else(|| "Pending".into(), |phase| format!("{phase:?}"))
-        });
+        let machines = objects
+            .machines
+            .iter()
+            .map(|machine| phase_of(machine.status.as_ref().and_then(|status| status.phase)));
+        let hosts = objects
+            .hosts
+            .iter()
+            .map(|host| phase_of(host.status.as_ref().and_then(|status| status.phase)));
         let deployments = objects.deployments.iter().map(|deployment| {
             let status = deployment.status.as_ref();
             let ready = status.and_then(|status| conditions::find(&status.conditions, condition::READY));
@@ -99,6 +99,11 @@ impl Gauges {
             }
         }
     }
+}
+
+/// A phase's name; an object that no controller has seen yet is pending.
+fn phase_of(phase: Option<impl std::fmt::Debug>) -> String {
+    phase.map_or_else(|| "Pending".into(), |phase| format!("{phase:?}"))
 }
 
 /// Sets each label's count; what is counted no more goes.
@@ -130,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_clusters_and_the_first_certificate_that_ends_are_told() {
+    fn hosts_clusters_and_the_first_certificate_that_ends_are_exported() {
         let host = |phase: &str| {
             let spec = "address: 10.0.0.1, ssh: {credentialsRef: {name: c}, hostKeyPolicy: TrustOnFirstUse}";
             object("Host", spec, &format!("phase: {phase}"))

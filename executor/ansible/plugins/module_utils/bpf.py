@@ -9,7 +9,7 @@ import json
 import os
 import re
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import links, removal, routing
+from ansible_collections.clusterwright.cluster.plugins.module_utils import iproute, links, removal
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, find as program
 
 FOLDERS = ("/sys/fs/bpf", "/sys/fs/bpf/tc", "/sys/fs/bpf/tc/globals", "/sys/fs/bpf/xdp", "/sys/fs/bpf/xdp/globals")
@@ -58,7 +58,7 @@ def filters() -> list:
 def early() -> list:
     """Interfaces with a program in front of everything else (XDP)."""
     found = []
-    for link in routing.shown("-details", "link", "show"):
+    for link in iproute.shown("-details", "link", "show"):
         xdp = link.get("xdp") or {}
         programs = [xdp.get("prog") or {}] + [one.get("prog") or {} for one in xdp.get("attached", [])]
         if any(PROGRAM.match(one.get("name", "")) for one in programs):

@@ -6,12 +6,12 @@ those with an address in the Pods' range."""
 from __future__ import annotations
 
 import ipaddress
-import json
 import os
 import re
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import ranges
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
+from ansible_collections.clusterwright.cluster.plugins.module_utils.iproute import shown
 
 NAMES = re.compile(
     r"cni0|kube-ipvs0|nodelocaldns"
@@ -51,14 +51,9 @@ def of_pods() -> list:
 
 def addresses(*of: str) -> list:
     """(interface, address with its prefix), of all interfaces or of the one that is named."""
-    output = attempt("ip", "-json", "address", "show", *of)
-    try:
-        known = json.loads(output.out) if output.ok else []
-    except ValueError:
-        return []
     return [
         (link["ifname"], f"{info['local']}/{info['prefixlen']}")
-        for link in known
+        for link in shown("address", "show", *of)
         for info in link.get("addr_info", [])
         if "local" in info
     ]

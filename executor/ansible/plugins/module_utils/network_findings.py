@@ -5,11 +5,10 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import arp, links, membership, ranges, routing
-from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import error
+from ansible_collections.clusterwright.cluster.plugins.module_utils.iproute import shown
 
 
 def networks(params: dict) -> list:
@@ -95,11 +94,7 @@ def neighbours(params: dict) -> list:
 
 def interfaces() -> list:
     """Interfaces with their addresses, from ip."""
-    output = attempt("ip", "-json", "address", "show")
-    try:
-        return json.loads(output.out) if output.ok else []
-    except ValueError:
-        return []
+    return shown("address", "show")
 
 
 def interface_of(address: str) -> str:
@@ -128,7 +123,7 @@ def present_networks(own: list) -> list:
                 known.add(network)
                 if not ranges.within(network, of_pods):
                     found.append((f"interface {link['ifname']}", network))
-    for route in routing.shown("-4", "route", "show"):
+    for route in shown("-4", "route", "show"):
         network = routing.destination(route)
         if network is None or network in known or routing.of_cluster(route, own):
             continue

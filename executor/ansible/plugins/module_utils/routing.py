@@ -6,10 +6,10 @@ to other nodes' Pods over the machine's own interface."""
 from __future__ import annotations
 
 import ipaddress
-import json
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import links, ranges as pod_ranges
-from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, find as program
+from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
+from ansible_collections.clusterwright.cluster.plugins.module_utils.iproute import shown
 
 # Ours carry a protocol number of their own, so that they are found again; Felix, Calico's agent, has one, too.
 ROUTE_PROTOCOL = "77"
@@ -19,17 +19,6 @@ CILIUM_MARKS = ("0x200/0xf00", "0xa00/0xf00")
 # Where Cilium puts the rule for the machine's own addresses, which belongs at 0.
 MOVED_LOCAL = 100
 CALICO_PRIORITY = 99
-
-
-def shown(*arguments: str) -> list:
-    """What ip says in JSON."""
-    if not program("ip"):
-        return []
-    output = attempt("ip", "-json", *arguments)
-    try:
-        return json.loads(output.out) if output.ok and output.out.strip() else []
-    except ValueError:
-        return []
 
 
 def destination(route: dict) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:

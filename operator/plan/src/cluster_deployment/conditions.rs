@@ -2,7 +2,7 @@
 
 use crds::ClusterDeploymentStatus;
 use crds::conditions::{self, Statement};
-use crds::kstatus::Standing;
+use crds::kstatus::{self, Standing};
 use crds::names::condition;
 use crds::step::Role;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -123,8 +123,15 @@ pub(super) fn living(scene: &Scene<'_>, work: &Work<'_>) -> (ClusterDeploymentSt
             )
         }
     };
-    let waits_for_somebody = failed || scene.live.iter().any(is_stalled);
-    let standing = Standing::of(ready.status == Some(true), waits_for_somebody);
+    let waits_for_somebody = failed
+        || scene.live.iter().any(|member| {
+            member
+                .machine
+                .status
+                .iter()
+                .any(|status| kstatus::is_stalled(&status.conditions))
+        });
+    let standing = Standing::new(ready.status == Some(true), waits_for_somebody);
     let mut statements = vec![
         ready.clone(),
         control_plane.statement(condition::CONTROL_PLANE_READY),
@@ -136,7 +143,7 @@ pub(super) fn living(scene: &Scene<'_>, work: &Work<'_>) -> (ClusterDeploymentSt
         progressing(scene, work, &message),
         Statement::new(condition::PAUSED, paused, pause, cut(paused_where)),
     ];
-    standing.tell(&ready, &mut status.conditions, &mut statements);
+    standing.report(&ready, &mut status.conditions, &mut statements);
     state_lock(&mut status, &mut statements, &work.tokens);
     work.repairs.tell(&mut status, &mut statements);
     removals::tell(&work.repairs.removals, &mut status, &mut statements);
@@ -166,12 +173,6 @@ pub(super) fn living(scene: &Scene<'_>, work: &Work<'_>) -> (ClusterDeploymentSt
     status.message = Some(cut(message.clone()));
     let unfinished = main.is_some() || !scene.active.is_empty() || !scene.leaving.is_empty();
     (status, unfinished.then_some(message))
-}
-
-/// Whether one of its machines waits for somebody.
-fn is_stalled(member: &Member<'_>) -> bool {
-    let status = member.machine.status.as_ref();
-    status.is_some_and(|status| conditions::is_true(&status.conditions, condition::STALLED))
 }
 
 /// A lock that is closed is told; one that is open goes without saying.

@@ -76,8 +76,8 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
         applied.as_ref(),
     ));
     statements.extend(repair);
-    let standing = Standing::of(ready.status == Some(true), waits_for_somebody);
-    standing.tell(&ready, &mut old_conditions, &mut statements);
+    let standing = Standing::new(ready.status == Some(true), waits_for_somebody);
+    standing.report(&ready, &mut old_conditions, &mut statements);
     let status = MachineStatus {
         observed_generation: machine.metadata.generation,
         phase: Some(phase(hold, turn, &ready)),

@@ -8,7 +8,7 @@ use super::shrinking::is_ready;
 use crate::Next;
 
 /// How many there are, and when there will be more if nothing changes.
-pub(super) fn of(live: &[&Machine], min_ready_seconds: i32, now: Timestamp) -> (i32, Next) {
+pub(super) fn count(live: &[&Machine], min_ready_seconds: i32, now: Timestamp) -> (i32, Next) {
     let wait = SignedDuration::from_secs(min_ready_seconds.into());
     let (mut available, mut next) = (0, Next::OnChange);
     for machine in live.iter().filter(|machine| is_ready(machine)) {
@@ -47,7 +47,7 @@ mod tests {
             machine("False", "2026-01-01T00:00:00Z"),
         ];
         let live: Vec<&Machine> = machines.iter().collect();
-        let at = |seconds: i32, now: &str| of(&live, seconds, now.parse().unwrap());
+        let at = |seconds: i32, now: &str| count(&live, seconds, now.parse().unwrap());
         assert_eq!(at(0, "2026-01-01T00:01:00Z"), (3, Next::OnChange));
         assert_eq!(
             at(30, "2026-01-01T00:01:00Z"),

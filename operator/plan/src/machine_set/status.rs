@@ -2,7 +2,7 @@
 
 use crds::Machine;
 use crds::conditions::{self, Statement};
-use crds::kstatus::Standing;
+use crds::kstatus::{self, Standing};
 use crds::machine_set::MachineSetStatus;
 use crds::names::{condition, label};
 use crds::step::Role;
@@ -101,12 +101,16 @@ pub(super) fn of(
     ];
     let old = set.status.as_ref();
     let mut old_conditions = old.map(|status| status.conditions.clone()).unwrap_or_default();
-    let is_stalled = |machine: &&Machine| {
-        let status = machine.status.as_ref();
-        status.is_some_and(|status| conditions::is_true(&status.conditions, condition::STALLED))
-    };
-    let standing = Standing::of(is_ready, live.iter().any(is_stalled));
-    standing.tell(&ready_told, &mut old_conditions, &mut statements);
+    let standing = Standing::new(
+        is_ready,
+        live.iter().any(|machine| {
+            machine
+                .status
+                .iter()
+                .any(|status| kstatus::is_stalled(&status.conditions))
+        }),
+    );
+    standing.report(&ready_told, &mut old_conditions, &mut statements);
     let version = set.spec.template.kubernetes_version.as_deref();
     let name = set.metadata.name.as_deref().unwrap_or_default();
     let status = MachineSetStatus {
