@@ -65,8 +65,7 @@ pub fn wait(
             return Ok(Turn::Signaled(signal));
         }
         if !reported && let Some(holder) = holder {
-            reported = true;
-            report(directory, &highest.unwrap_or_default(), step, holder);
+            reported = report(directory, &highest.unwrap_or_default(), step, holder);
         }
         thread::sleep(pause);
         pause = (pause * 2).min(LOOK);
@@ -107,17 +106,22 @@ fn busy(holder: Option<i32>, step: &str) -> Failure {
     ))
 }
 
-/// A line less keeps no command from its turn.
-fn report(directory: &Directory, standing: &Standing, step: &str, holder: i32) {
-    if let Ok(Some(held)) = directory.try_hold() {
-        let before = Worker {
-            pid: holder,
-            command: String::new(),
-            fence: standing.fence.to_string(),
-        };
-        let _ = held.write(Record {
-            processes: vec![before],
-            ..record(Event::Waits, standing, step)
-        });
-    }
+/// Writes down what is waited for, unless another guard writes just now: then it is for the next look. A line that cannot be
+/// written keeps no command from its turn.
+fn report(directory: &Directory, standing: &Standing, step: &str, holder: i32) -> bool {
+    let held = match directory.try_hold() {
+        Ok(Some(held)) => held,
+        Ok(None) => return false,
+        Err(_) => return true,
+    };
+    let before = Worker {
+        pid: holder,
+        command: String::new(),
+        fence: standing.fence.to_string(),
+    };
+    let _ = held.write(Record {
+        processes: vec![before],
+        ..record(Event::Waits, standing, step)
+    });
+    true
 }

@@ -1,6 +1,9 @@
 //! One command of a run at a time.
 
+use std::fs::File;
 use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
 
 use guard::record::Event;
 use nix::sys::signal::{Signal, kill};
@@ -37,6 +40,23 @@ fn a_command_waits_for_an_unfinished_one_of_its_run() {
         "first begins\nfirst ends\nsecond begins\nsecond ends\n"
     );
     place.report();
+}
+
+#[test]
+fn what_is_waited_for_is_written_down_although_another_guard_writes_just_then() {
+    let Some(place) = Place::new() else { return };
+    place.begun(1, 1);
+    let mut first = started(&mut place.shell(1, 1, &slow(&place, "first")));
+    eventually("the first is at work", || !seen(&place).is_empty());
+    let other = File::options().write(true).open(place.file("lock")).unwrap();
+    other.lock().unwrap();
+    let mut second = started(&mut place.shell(1, 1, &slow(&place, "second")));
+    thread::sleep(Duration::from_millis(300));
+    assert!(!place.has(Event::Waits));
+    drop(other);
+    eventually("the second waits", || place.has(Event::Waits));
+    std::fs::write(place.file("over"), "").unwrap();
+    assert!(first.wait().unwrap().success() && second.wait().unwrap().success());
 }
 
 #[test]
