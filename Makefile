@@ -5,7 +5,7 @@ CLUSTERWRIGHT_CACHE ?= $(HOME)/.cache/clusterwright
 export CLUSTERWRIGHT_CACHE
 # One target directory for all checkouts: a fresh clone finds its dependencies built.
 export CARGO_TARGET_DIR ?= $(CLUSTERWRIGHT_CACHE)/target
-LAB := cargo run --quiet --package lab --
+LAB := cargo run --quiet --bin lab --
 
 .PHONY: help
 help: ## List the verbs

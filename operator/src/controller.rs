@@ -1,7 +1,7 @@
 //! The frame that every controller runs in: one pass an object at a time, a deadline round each, backoff for each
 //! object, one line of log and the counters for each pass.
 //!
-//! ```ignore
+//! ```text
 //! pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
 //!     let controller = controller::of(ctx, &ctx.cache.hosts)
 //!         .watches_shared_stream(ctx.cache.machines.changes(), |machine| hosts_of(&machine));
