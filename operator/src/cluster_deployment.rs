@@ -19,7 +19,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
 use plan::cluster::NodeSeen;
-use plan::cluster_deployment::{Observed, Step};
+use plan::cluster_deployment::{Action, Observed};
 use plan::hooks::Library;
 use plan::settings::{self, Manifests};
 use plan::undecodable::status_on_hold;
@@ -125,14 +125,14 @@ pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<ClusterDeployment>) -> R
     }
     let known = |status: Option<&ClusterDeploymentStatus>| status.is_some_and(|s| s.last_token.is_some());
     let opens = known(Some(&plan.status)) && !known(deployment.status.as_ref());
-    if opens || plan.steps.iter().any(Step::cannot_be_taken_back) {
+    if opens || plan.steps.iter().any(Action::is_irrevocable) {
         belongings = belongings::live(&ctx, &namespace, &name).await?;
         plan = decide(&belongings);
     }
     for step in &plan.steps {
         steps::execute(&ctx, &deployment, step).await?;
     }
-    if plan.steps.contains(&Step::RemoveFinalizer) {
+    if plan.steps.contains(&Action::RemoveFinalizer) {
         return Ok(Pass::of(&plan, false));
     }
     let written = deployment.status.as_ref() != Some(&plan.status);

@@ -15,7 +15,7 @@ use crds::{ClusterDeployment, Machine, PlaybookRun};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::attempts::{self, Outcome, Policy, Tried, Turn};
+use crate::attempts::{self, Outcome, Tried, Turn};
 use crate::provisioning;
 use library::{Asked, asked_by_run};
 pub use library::{Library, Refusal};
@@ -58,13 +58,8 @@ pub fn turn_before_drain(
     now: Timestamp,
 ) -> Turn {
     let tried = tried_before_drain(machine.metadata.uid.as_deref().unwrap_or_default(), runs);
-    let policy = Policy {
-        limit: None,
-        wanted: provisioning::wanted(deployment),
-        host_generation: None,
-        retries: provisioning::asked_retries(machine, deployment),
-        stopped_is_final: true,
-    };
+    let retries = provisioning::asked_retries(machine, deployment);
+    let policy = provisioning::endless(deployment, retries).stopped_is_final();
     attempts::turn(&tried, &policy, now)
 }
 
@@ -134,8 +129,24 @@ pub fn passed_over(
     (!names.is_empty()).then(|| format!("not played: {}; the machine was {why}", names.join(", ")))
 }
 
-/// Puts the hooks of an install around its steps.
-pub fn around_install(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
+/// Puts the hooks of what a run does around its steps.
+pub fn around(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
+    match spec.intent {
+        Intent::Install => around_install(spec, deployment),
+        Intent::Join => around_join(spec, deployment),
+        Intent::Reset => around_reset(spec, deployment),
+        Intent::Remove
+        | Intent::Repair
+        | Intent::Upgrade
+        | Intent::Renew
+        | Intent::Backup
+        | Intent::Restore
+        | Intent::Probe
+        | Intent::Custom => {}
+    }
+}
+
+fn around_install(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
     if let Some(hooks) = hooks(deployment) {
         frame(
             spec,
@@ -146,8 +157,7 @@ pub fn around_install(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment
     }
 }
 
-/// Puts the hooks of a join around its steps.
-pub fn around_join(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
+fn around_join(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
     if let Some(hooks) = hooks(deployment) {
         frame(spec, deployment, &[&hooks.before_join], &[&hooks.after_join]);
     }
@@ -161,8 +171,8 @@ pub fn only_before_drain(spec: &mut PlaybookRunSpec, deployment: &ClusterDeploym
     }
 }
 
-/// Puts the hooks of a machine that leaves around its reset. When the whole cluster goes, nothing was drained.
-pub fn around_reset(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
+/// When the whole cluster goes, nothing was drained.
+fn around_reset(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
     let Some(hooks) = hooks(deployment) else { return };
     let ends = deployment.metadata.deletion_timestamp.is_some();
     let before: &[&[Hook]] = match ends {

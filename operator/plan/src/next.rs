@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 /// When to look at the object again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Next {
     /// When it, or something that it watches, changes.
+    #[default]
     OnChange,
     /// After this long, or on a change before.
     After(Duration),

@@ -43,6 +43,25 @@ pub fn most_attempts(deployment: &ClusterDeployment) -> usize {
         .max(1)
 }
 
+/// Attempts at what is wanted now, so often that a person must act in the end.
+pub fn limited(deployment: &ClusterDeployment, retries: Vec<String>) -> Policy {
+    Policy {
+        limit: Some(most_attempts(deployment)),
+        ..endless(deployment, retries)
+    }
+}
+
+/// Attempts for as long as it takes.
+pub fn endless(deployment: &ClusterDeployment, retries: Vec<String>) -> Policy {
+    Policy {
+        limit: None,
+        wanted: wanted(deployment),
+        host_generation: None,
+        retries,
+        stopped_is_final: false,
+    }
+}
+
 /// Where the machine's provisioning stands. What was recorded in its status counts, even if the run is gone.
 pub fn turn(
     machine: &Machine,
@@ -68,11 +87,8 @@ pub fn turn(
     let uid = machine.metadata.uid.as_deref().unwrap_or_default();
     let tried = attempts::tried(runs, &[Intent::Install, Intent::Join], uid);
     let policy = Policy {
-        limit: Some(most_attempts(deployment)),
-        wanted: wanted(deployment),
         host_generation: host.and_then(|host| host.metadata.generation),
-        retries: asked_retries(machine, deployment),
-        stopped_is_final: false,
+        ..limited(deployment, asked_retries(machine, deployment))
     };
     attempts::turn(&tried, &policy, now)
 }

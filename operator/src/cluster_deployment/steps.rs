@@ -5,7 +5,7 @@ use crds::{ClusterDeployment, Machine, MachineSet, PlaybookRun};
 use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use plan::cluster_deployment::Step;
+use plan::cluster_deployment::Action;
 use serde_json::{Value, json};
 
 use crate::context::Context;
@@ -13,41 +13,47 @@ use crate::error::{Doing, Error};
 use crate::execute::{self, Creation};
 use crate::{kubeconfig, pki};
 
-pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, step: &Step) -> Result<(), Error> {
-    match step {
-        Step::AddFinalizer => execute::add_finalizer(ctx, deployment, finalizer::CLUSTER_DEPLOYMENT).await,
-        Step::RemoveFinalizer => {
+pub(super) async fn execute(
+    ctx: &Context,
+    deployment: &ClusterDeployment,
+    action: &Action,
+) -> Result<(), Error> {
+    match action {
+        Action::AddFinalizer => execute::add_finalizer(ctx, deployment, finalizer::CLUSTER_DEPLOYMENT).await,
+        Action::RemoveFinalizer => {
             execute::remove_finalizer(ctx, deployment, finalizer::CLUSTER_DEPLOYMENT).await
         }
-        Step::MakePki => pki::make(ctx, deployment, Timestamp::now()).await,
-        Step::MakeKubeconfig { endpoint } => {
+        Action::MakePki => pki::make(ctx, deployment, Timestamp::now()).await,
+        Action::MakeKubeconfig { endpoint } => {
             let pki = pki::get(ctx, deployment).await?;
             kubeconfig::ensure(ctx, deployment, &pki, endpoint, Timestamp::now())
                 .await
                 .map(drop)
         }
-        Step::ApplyCluster(cluster) => execute::apply(ctx, &**cluster).await.map(drop),
-        Step::DeleteCluster(cluster) => execute::delete(ctx, &**cluster, None).await,
-        Step::ApplyMachineSet { name, object } => apply_set(ctx, deployment, name, object).await,
-        Step::DeleteMachineSet(set) => execute::delete(ctx, &**set, None).await,
-        Step::DeleteMachine(machine) => execute::delete(ctx, &**machine, None).await,
-        Step::ForceRemoveMachine(machine) => force_remove(ctx, machine, None).await,
-        Step::ForgetMachine { machine, since } => force_remove(ctx, machine, Some(*since)).await,
-        Step::CreateRun(run) => match execute::create_once(ctx, &**run).await? {
+        Action::ApplyCluster(cluster) => execute::apply(ctx, &**cluster).await.map(drop),
+        Action::DeleteCluster(cluster) => execute::delete(ctx, &**cluster, None).await,
+        Action::ApplyMachineSet { name, object } => apply_set(ctx, deployment, name, object).await,
+        Action::DeleteMachineSet(set) => execute::delete(ctx, &**set, None).await,
+        Action::DeleteMachine(machine) => execute::delete(ctx, &**machine, None).await,
+        Action::ForceRemoveMachine(machine) => force_remove(ctx, machine, None).await,
+        Action::ForgetMachine { machine, since } => force_remove(ctx, machine, Some(*since)).await,
+        Action::CreateRun(run) => match execute::create_once(ctx, &**run).await? {
             Creation::Made | Creation::Ours => Ok(()),
             Creation::Foreign => Err(Error::Failed {
                 action: format!("create PlaybookRun {}", run.name_any()),
                 source: "one of that name is there and belongs to another: delete it".into(),
             }),
         },
-        Step::CancelRun(run) => ask(ctx, run, "cancel", json!({ "cancel": true })).await,
-        Step::HoldRun { run, paused: true } => ask(ctx, run, "pause", json!({ "paused": true })).await,
-        Step::HoldRun { run, paused: false } => ask(ctx, run, "let go on", json!({ "paused": false })).await,
-        Step::MarkFenced(host) => {
+        Action::CancelRun(run) => ask(ctx, run, "cancel", json!({ "cancel": true })).await,
+        Action::HoldRun { run, paused: true } => ask(ctx, run, "pause", json!({ "paused": true })).await,
+        Action::HoldRun { run, paused: false } => {
+            ask(ctx, run, "let go on", json!({ "paused": false })).await
+        }
+        Action::MarkFenced(host) => {
             let patch = json!({ "spec": { "quarantine": { "fence": { "fenced": true } } } });
             execute::patch_if_unchanged(ctx, &**host, patch).await.map(drop)
         }
-        Step::DeleteRun(run) => execute::delete(ctx, &**run, None).await,
+        Action::DeleteRun(run) => execute::delete(ctx, &**run, None).await,
     }
 }
 

@@ -30,6 +30,16 @@ pub struct Policy {
     pub stopped_is_final: bool,
 }
 
+impl Policy {
+    /// The same, and one that was stopped from outside waits for a person.
+    pub fn stopped_is_final(self) -> Self {
+        Self {
+            stopped_is_final: true,
+            ..self
+        }
+    }
+}
+
 /// Whether to try (again).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Turn {

@@ -5,6 +5,8 @@ use crds::conditions::Statement;
 use crds::names::condition;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::moment::day_and_clock;
+
 /// Without these there is no control plane; the others are add-ons.
 const CONTROL_PLANE: [&str; 4] = [
     "kube-apiserver",
@@ -85,7 +87,7 @@ pub fn from_lease(
             component,
             format!(
                 "its leader has not renewed the lease since {}",
-                since.strftime("%Y-%m-%d %H:%M:%S UTC")
+                day_and_clock(since)
             ),
         )
     };

@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::certificates::{certificates_valid, expiries};
 use super::{Access, Observed, Seen, Step, components, dns, network_probe, nodes, strays};
+use crate::moment::day_and_clock;
 
 /// Nothing of what was seen before is known now; who the cluster is stays.
 pub(super) fn forget(old: &ClusterStatus) -> ClusterStatus {
@@ -41,7 +42,7 @@ pub(super) fn lost(
     let sentence = format!(
         "the API at {} has not answered since {}: {message}",
         access.server,
-        since.0.strftime("%Y-%m-%d %H:%M:%S UTC")
+        day_and_clock(since.0)
     );
     let status = ClusterStatus {
         endpoint: Some(access.server.clone()),

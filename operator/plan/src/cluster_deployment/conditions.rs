@@ -5,23 +5,20 @@ use crds::conditions::{self, Statement};
 use crds::kstatus::{self, Standing};
 use crds::names::condition;
 use crds::step::Role;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::Work;
+use super::blocker::Blocker;
+use super::component_status::{ComponentStatus, control_plane, etcd, workers};
 use super::deletion::Deletion;
-use super::forgotten;
 use super::gates;
-use super::install::Install;
-use super::lack::{Lack, not_installed, problem};
 use super::lock::Lock;
-use super::member::Member;
-use super::part::{component, etcd, members, workers};
-use super::pause;
-use super::removals;
-use super::runs::describe;
-use super::scene::Scene;
+use super::machine::ClusterMachine;
+use super::operations::hold_runs;
+use super::proposal::{Area, Round, Severity};
+use super::request::describe;
+use super::state::ClusterState;
 use super::summary::base;
-use super::tokens::Tokens;
+use super::tokens::{Lost, Tokens};
 use super::up_to_date;
 use crate::sentence::{count, cut};
 
@@ -31,179 +28,167 @@ pub(super) const NOT_INSTALLED: &str = "the cluster is not installed yet";
 const NAMED: usize = 5;
 
 pub(super) fn deleting(
-    scene: &Scene<'_>,
+    state: &ClusterState<'_>,
     lock: &Lock,
     tokens: &Tokens,
     deletion: &Deletion,
 ) -> ClusterDeploymentStatus {
-    let mut status = base(scene, lock);
+    let mut status = base(state, lock);
     status.repairs.clear();
     status.repair_approval = None;
-    forgotten::cleared(&mut status);
+    // A cluster that is deleted owes nobody anything.
+    status.forgotten.clear();
+    let is_over = |type_: &str| match type_ {
+        condition::MACHINES_FORGOTTEN => true,
+        condition::LOCK_OPEN => tokens.lost().is_none(),
+        _ => false,
+    };
+    status.conditions.retain(|there| !is_over(&there.type_));
     status.phase = Some("Deleting".into());
-    status.message = Some(cut(deletion.message.clone()));
     let message = cut(deletion.message.clone());
+    status.message = Some(message.clone());
     let mut statements = vec![
         Statement::new(condition::READY, false, "Deleting", message.clone()),
         Statement::new(condition::DELETING, true, deletion.reason, message),
     ];
-    state_lock(&mut status, &mut statements, tokens);
-    status.conditions = conditions::state(
-        &status.conditions,
-        &statements,
-        scene.deployment.metadata.generation,
-        &Time(scene.observed.now),
-    );
+    statements.extend(tokens.lost().map(Lost::statement));
+    state_all(state, &mut status, &statements);
     status
 }
 
-pub(super) fn living(scene: &Scene<'_>, work: &Work<'_>) -> (ClusterDeploymentStatus, Option<String>) {
-    let mut status = base(scene, &work.lock);
-    let paused = scene.deployment.spec.paused;
-    let control_plane = members(scene, Role::ControlPlane, work);
-    let etcd = etcd(scene, work);
-    let workers = workers(scene, work);
-    let closed = work.tokens.lost();
-    let main = problem(work)
-        .or_else(|| lock_closed(scene, work))
-        .or_else(|| work.rebuild.lack.clone())
-        .or_else(|| not_installed(scene, work))
-        .or_else(|| control_plane.lack())
-        .or_else(|| etcd.lack())
-        .or_else(|| workers.lack())
-        .or_else(|| gates::lack(scene));
-    let mut message = match &main {
-        Some(main) => main.message.clone(),
-        None => match scene.active.first() {
-            Some(run) => format!("running; {}", describe(scene, run)),
-            None => "running".into(),
-        },
+fn state_all(state: &ClusterState<'_>, status: &mut ClusterDeploymentStatus, statements: &[Statement]) {
+    status.conditions = conditions::state(
+        &status.conditions,
+        statements,
+        state.deployment.metadata.generation,
+        &Time(state.observed.now),
+    );
+}
+
+/// The status of a cluster that is not being deleted, and what its unfinished work waits for.
+pub(super) fn living(state: &ClusterState<'_>, round: &Round) -> (ClusterDeploymentStatus, Option<String>) {
+    let mut status = base(state, &round.lock);
+    let components = Components {
+        control_plane: control_plane(state, Role::ControlPlane, round),
+        etcd: etcd(state, round),
+        workers: workers(state, round),
     };
-    if let Some(closed) = closed.filter(|closed| closed.message != message) {
-        message = format!("{message}; {}", closed.message);
-    }
-    if let Some(repair) = &work.repairs.says {
-        message = format!("{message}; repair: {repair}");
-    }
-    if let Some(queue) = queue(work) {
-        message = format!("{message}; {queue}");
-    }
-    let (pause, paused_where) = match paused {
-        true => pause::says(scene, &work.lock),
+    let blocker = blocker(state, round, &components);
+    let (pause, paused) = match round.paused {
+        true => hold_runs::says(state, &round.lock),
         false => ("NotPaused", "spec.paused is false".into()),
     };
-    if paused {
-        message = match scene.active.is_empty() {
+    let mut message = sentence(state, round, blocker.as_ref());
+    if round.paused {
+        message = match state.active.is_empty() {
             // A cluster that is well is told so, and what is lacking when nothing was held.
-            _ if main.is_none() => format!("{paused_where}; {message}"),
-            true if pause == "SpecPaused" => format!("{paused_where}; {message}"),
-            _ => paused_where.clone(),
+            _ if blocker.is_none() => format!("{paused}; {message}"),
+            true if pause == "SpecPaused" => format!("{paused}; {message}"),
+            _ => paused.clone(),
         };
     }
-    let failed = matches!(work.install, Install::Halted { .. }) || work.problem.is_some();
-    let phase = match (&main, scene.installed.is_some()) {
-        (None, _) => "Running",
-        (Some(_), _) if failed && scene.installed.is_none() => "Failed",
-        (Some(_), true) if control_plane.status == Some(true) && !workers.bad && work.problem.is_none() => {
-            "Running"
-        }
-        (Some(_), true) => "Degraded",
-        (Some(_), false) if scene.active.is_empty() && scene.founders().is_none() => "Pending",
-        (Some(_), false) => "Provisioning",
-    };
-    let ready = match &main {
+    let ready = match &blocker {
         None => Statement::new(condition::READY, true, "Running", cut(message.clone())),
-        Some(main) => {
-            let status = main.known.then_some(false);
+        Some(blocker) => {
+            let status = blocker.known.then_some(false);
             Statement::new(
                 condition::READY,
                 status,
-                main.reason.clone(),
+                blocker.reason.clone(),
                 cut(message.clone()),
             )
         }
     };
-    let waits_for_somebody = failed
-        || scene.live.iter().any(|member| {
-            member
-                .machine
-                .status
-                .iter()
-                .any(|status| kstatus::is_stalled(&status.conditions))
-        });
-    let standing = Standing::new(ready.status == Some(true), waits_for_somebody);
     let mut statements = vec![
         ready.clone(),
-        control_plane.statement(condition::CONTROL_PLANE_READY),
-        etcd.statement(condition::ETCD_READY),
-        workers.statement(condition::WORKERS_READY),
-        network(scene, work),
-        addons(scene),
-        up_to_date::statement(scene),
-        progressing(scene, work, &message),
-        Statement::new(condition::PAUSED, paused, pause, cut(paused_where)),
+        components.control_plane.statement(condition::CONTROL_PLANE_READY),
+        components.etcd.statement(condition::ETCD_READY),
+        components.workers.statement(condition::WORKERS_READY),
+        network(state, round),
+        addons(state),
+        up_to_date::statement(state),
+        progressing(state, round, &message),
+        Statement::new(condition::PAUSED, round.paused, pause, cut(paused)),
     ];
+    let standing = Standing::new(ready.status == Some(true), waits_for_somebody(state, round));
     standing.report(&ready, &mut status.conditions, &mut statements);
-    state_lock(&mut status, &mut statements, &work.tokens);
-    work.repairs.tell(&mut status, &mut statements);
-    removals::tell(&work.repairs.removals, &mut status, &mut statements);
-    work.rebuild.tell(&mut status, &mut statements);
-    work.forgotten.tell(&mut status, &mut statements);
-    if let Some((set, theirs, ours)) = work.put_back.first() {
-        statements.push(Statement::new(
-            condition::SCALE_PUT_BACK,
-            true,
-            "CountOwnedBySpec",
-            format!("MachineSet {set} was scaled to {theirs} and is put back to {ours}: change spec.workers[].replicas, or leave it out to scale the set"),
-        ));
-    } else {
-        let stale = |there: &Condition| {
-            there.type_ == condition::SCALE_PUT_BACK
-                && there.observed_generation != scene.deployment.metadata.generation
-        };
-        status.conditions.retain(|condition| !stale(condition));
-    }
-    status.conditions = conditions::state(
-        &status.conditions,
-        &statements,
-        scene.deployment.metadata.generation,
-        &Time(scene.observed.now),
-    );
-    status.phase = Some(phase.into());
+    statements.extend(round.conditions.iter().cloned());
+    round.record(&mut status);
+    state_all(state, &mut status, &statements);
+    status.phase = Some(phase(state, round, &components, blocker.is_some()).into());
     status.message = Some(cut(message.clone()));
-    let unfinished = main.is_some() || !scene.active.is_empty() || !scene.leaving.is_empty();
+    let unfinished = blocker.is_some() || !state.active.is_empty() || !state.leaving.is_empty();
     (status, unfinished.then_some(message))
 }
 
-/// A lock that is closed is told; one that is open goes without saying.
-fn state_lock(status: &mut ClusterDeploymentStatus, statements: &mut Vec<Statement>, tokens: &Tokens) {
-    match tokens.lost() {
-        Some(lost) => statements.push(Statement::new(
-            condition::LOCK_OPEN,
-            false,
-            lost.reason,
-            cut(lost.message.clone()),
-        )),
-        None => status
-            .conditions
-            .retain(|there| there.type_ != condition::LOCK_OPEN),
+struct Components {
+    control_plane: ComponentStatus,
+    etcd: ComponentStatus,
+    workers: ComponentStatus,
+}
+
+/// Why the cluster is not as wanted: the first that explains the others.
+fn blocker(state: &ClusterState<'_>, round: &Round, components: &Components) -> Option<Blocker> {
+    let problem = round.problem.as_ref();
+    // A cluster that is not there yet waits for its lock; one that runs does so without.
+    let closed = round.tokens.lost().filter(|_| state.installed.is_none());
+    let reported = |area| round.report(area).map(Blocker::from);
+    problem
+        .map(|problem| Blocker::new(problem.reason, problem.message.clone()))
+        .or_else(|| closed.map(|lost| Blocker::new("LockClosed", lost.message.clone())))
+        .or_else(|| reported(Area::Rebuild))
+        .or_else(|| reported(Area::Install))
+        .or_else(|| components.control_plane.blocker())
+        .or_else(|| components.etcd.blocker())
+        .or_else(|| components.workers.blocker())
+        .or_else(|| gates::blocker(state))
+}
+
+/// The STATUS sentence of a cluster that is not paused.
+fn sentence(state: &ClusterState<'_>, round: &Round, blocker: Option<&Blocker>) -> String {
+    let first = match (blocker, state.active.first()) {
+        (Some(blocker), _) => blocker.message.clone(),
+        (None, Some(run)) => format!("running; {}", describe(state, run)),
+        (None, None) => "running".into(),
+    };
+    let closed = round.tokens.lost().map(|lost| lost.message.clone());
+    let closed = closed.filter(|closed| *closed != first);
+    let repair = round.report(Area::Remediation);
+    let repair = repair.map(|report| format!("repair: {}", report.message));
+    let rest = [closed, repair, queue(round)].into_iter().flatten();
+    std::iter::once(first).chain(rest).collect::<Vec<_>>().join("; ")
+}
+
+/// Whether the install, or a wish that cannot be met, waits for somebody.
+fn has_failed(round: &Round) -> bool {
+    let install = round.report(Area::Install);
+    round.problem.is_some() || install.is_some_and(|install| install.severity == Severity::Stalled)
+}
+
+fn waits_for_somebody(state: &ClusterState<'_>, round: &Round) -> bool {
+    let is_stalled = |machine: &ClusterMachine<'_>| {
+        let mut status = machine.machine.status.iter();
+        status.any(|status| kstatus::is_stalled(&status.conditions))
+    };
+    has_failed(round) || state.live.iter().any(is_stalled)
+}
+
+fn phase(state: &ClusterState<'_>, round: &Round, components: &Components, is_blocked: bool) -> &'static str {
+    let serves = components.control_plane.status == Some(true) && !components.workers.bad;
+    match state.installed {
+        _ if !is_blocked => "Running",
+        Some(_) if serves && round.problem.is_none() => "Running",
+        Some(_) => "Degraded",
+        None if has_failed(round) => "Failed",
+        None if state.active.is_empty() && state.founders().is_none() => "Pending",
+        None => "Provisioning",
     }
 }
 
-/// A cluster that is not there yet waits for its lock; one that runs does so without.
-fn lock_closed(scene: &Scene<'_>, work: &Work<'_>) -> Option<Lack> {
-    let lost = work.tokens.lost().filter(|_| scene.installed.is_none())?;
-    Some(Lack {
-        known: true,
-        reason: "LockClosed".into(),
-        message: lost.message.clone(),
-    })
-}
-
 /// `run by-hand waits for a-join-x7k2m9-0 (and 2 more runs wait)`.
-fn queue(work: &Work<'_>) -> Option<String> {
-    let queue = &work.lock.queue;
-    let first = queue.first().filter(|_| work.tokens.lost().is_none())?;
+fn queue(round: &Round) -> Option<String> {
+    let queue = &round.lock.queue;
+    let first = queue.first().filter(|_| round.tokens.lost().is_none())?;
     let more = match queue.len() {
         1 => String::new(),
         more => format!(" (and {} more wait)", count(more - 1, "run")),
@@ -216,14 +201,14 @@ fn queue(work: &Work<'_>) -> Option<String> {
     Some(format!("run {} waits for {behind}{more}", first.run))
 }
 
-fn network(scene: &Scene<'_>, work: &Work<'_>) -> Statement {
-    if scene.installed.is_none() {
+fn network(state: &ClusterState<'_>, round: &Round) -> Statement {
+    if state.installed.is_none() {
         return Statement::new(condition::NETWORK_READY, false, "NotInstalled", NOT_INSTALLED);
     }
-    if let Some(message) = cut_off(scene) {
+    if let Some(message) = cut_off(state) {
         return Statement::new(condition::NETWORK_READY, false, "NodesCutOff", cut(message));
     }
-    let part = members(scene, Role::ControlPlane, work);
+    let part = control_plane(state, Role::ControlPlane, round);
     let message = if part.status == Some(true) {
         format!("the control plane's nodes are Ready: {}", part.message)
     } else {
@@ -242,13 +227,13 @@ fn network(scene: &Scene<'_>, work: &Work<'_>) -> Statement {
 }
 
 /// The machines that say that their Pods do not reach others, or the DNS; each with what it says.
-fn cut_off(scene: &Scene<'_>) -> Option<String> {
-    let said = |member: &Member<'_>| {
+fn cut_off(state: &ClusterState<'_>) -> Option<String> {
+    let said = |member: &ClusterMachine<'_>| {
         let status = member.machine.status.as_ref()?;
         let network = conditions::find(&status.conditions, condition::NETWORK_READY)?;
         (network.status == "False").then(|| format!("{}: {}", member.title(), network.message))
     };
-    let mut all: Vec<String> = scene.live.iter().filter_map(said).collect();
+    let mut all: Vec<String> = state.live.iter().filter_map(said).collect();
     all.sort();
     let more = all.len().saturating_sub(NAMED);
     all.truncate(NAMED);
@@ -260,16 +245,16 @@ fn cut_off(scene: &Scene<'_>) -> Option<String> {
     }
 }
 
-fn addons(scene: &Scene<'_>) -> Statement {
+fn addons(state: &ClusterState<'_>) -> Statement {
     let of = |status: Option<bool>, reason: &str, message: String| {
         Statement::new(condition::ADDONS_READY, status, reason, message)
     };
-    if scene.installed.is_none() {
+    if state.installed.is_none() {
         return of(Some(false), "NotInstalled", NOT_INSTALLED.into());
     }
     let bad = ["coredns", "kube-proxy"]
         .into_iter()
-        .find_map(|name| match component(scene, name) {
+        .find_map(|name| match state.component(name) {
             Some((false, message)) => Some(format!("{name}: {message}")),
             _ => None,
         });
@@ -283,17 +268,13 @@ fn addons(scene: &Scene<'_>) -> Statement {
     }
 }
 
-fn progressing(scene: &Scene<'_>, work: &Work<'_>, message: &str) -> Statement {
-    let goes_on = matches!(work.install, Install::Begins(_) | Install::Later { .. })
-        || !work.joins.later.is_empty()
-        || !work.joins.steps.is_empty()
-        || !work.resets.later.is_empty();
-    let of = |status, reason: &str, message: &str| {
-        Statement::new(condition::PROGRESSING, status, reason, cut(message.to_owned()))
+fn progressing(state: &ClusterState<'_>, round: &Round, message: &str) -> Statement {
+    let of = |status, reason: &str, message: String| {
+        Statement::new(condition::PROGRESSING, status, reason, cut(message))
     };
-    match (scene.active.is_empty(), goes_on && work.problem.is_none()) {
-        (false, _) => of(true, "RunUnderWay", message),
-        (true, true) => of(true, "Waiting", message),
-        (true, false) => of(false, "Idle", "no run is under way, and none is due"),
+    match state.active.is_empty() {
+        false => of(true, "RunUnderWay", message.to_owned()),
+        true if round.pending && round.problem.is_none() => of(true, "Waiting", message.to_owned()),
+        true => of(false, "Idle", "no run is under way, and none is due".into()),
     }
 }

@@ -6,11 +6,13 @@ use crds::names::{annotation, condition};
 use crds::step::{Intent, Role};
 use crds::{ClusterDeployment, conditions};
 
-use super::scene::{Member, Scene};
+use super::action::Action;
+use super::operations::reset;
+use super::request::describe;
+use super::state::{ClusterMachine, ClusterState};
 use super::tokens::Tokens;
-use super::{Step, reset, runs};
-use crate::attempts;
-use crate::{Next, sentence};
+use crate::moment::clock;
+use crate::{Next, attempts, sentence};
 
 /// Reason of `Deleting` of a cluster that is not touched before its deletion is confirmed.
 const PROTECTED: &str = "DeletionProtected";
@@ -19,35 +21,35 @@ const FORCE: &str = "force";
 
 /// What is to be done.
 pub(super) struct Deletion {
-    pub steps: Vec<Step>,
+    pub actions: Vec<Action>,
     pub next: Next,
     pub reason: &'static str,
     pub message: String,
 }
 
-pub(super) fn of(scene: &Scene<'_>, tokens: &Tokens) -> Deletion {
+pub(super) fn plan(state: &ClusterState<'_>, tokens: &Tokens) -> Deletion {
     let waits = |reason, message: String| Deletion {
-        steps: Vec::new(),
+        actions: Vec::new(),
         next: Next::OnChange,
         reason,
         message,
     };
-    if !is_confirmed(scene.deployment) {
+    if !is_confirmed(state.deployment) {
         let message = format!(
             "spec.deletionProtection is true, nothing is touched: to delete the cluster all the same, {}; a deletion cannot be taken back",
-            confirm(scene, "")
+            confirm(state, "")
         );
         return waits(PROTECTED, message);
     }
-    if scene.live.is_empty() && scene.leaving.is_empty() && scene.active.is_empty() {
+    if state.live.is_empty() && state.leaving.is_empty() && state.active.is_empty() {
         return Deletion {
-            steps: vec![Step::RemoveFinalizer],
+            actions: vec![Action::RemoveFinalizer],
             next: Next::OnChange,
             reason: "MachinesReleased",
             message: "every machine is given back".into(),
         };
     }
-    let in_the_way: Vec<_> = scene
+    let in_the_way: Vec<_> = state
         .active
         .iter()
         .copied()
@@ -55,34 +57,34 @@ pub(super) fn of(scene: &Scene<'_>, tokens: &Tokens) -> Deletion {
         .collect();
     if let Some(first) = in_the_way.first() {
         let running = in_the_way.iter().filter(|run| !run.spec.cancel);
-        let steps = running
-            .map(|run| Step::CancelRun(Box::new((*run).clone())))
+        let actions = running
+            .map(|run| Action::CancelRun(Box::new((*run).clone())))
             .collect();
         let name = first.metadata.name.as_deref().unwrap_or_default();
         return Deletion {
-            steps,
+            actions,
             ..waits(
                 "CancelsRuns",
-                format!("cancels run {name} ({})", runs::describe(scene, first)),
+                format!("cancels run {name} ({})", describe(state, first)),
             )
         };
     }
-    if !scene.live.is_empty() {
-        let steps = scene
+    if !state.live.is_empty() {
+        let actions = state
             .live
             .iter()
-            .map(|member| Step::DeleteMachine(Box::new(member.machine.clone())));
+            .map(|member| Action::DeleteMachine(Box::new(member.machine.clone())));
         return Deletion {
-            steps: steps.collect(),
+            actions: actions.collect(),
             ..waits(
                 "DeletesMachines",
-                format!("deletes {}", sentence::count(scene.live.len(), "machine")),
+                format!("deletes {}", sentence::count(state.live.len(), "machine")),
             )
         };
     }
-    if scene.deployment.spec.deletion_policy == DeletionPolicy::Reset {
-        let paused = scene.deployment.spec.paused;
-        if paused && scene.active.is_empty() {
+    if state.deployment.spec.deletion_policy == DeletionPolicy::Reset {
+        let paused = state.deployment.spec.paused;
+        if paused && state.active.is_empty() {
             return waits(
                 "Paused",
                 "paused: set spec.paused to false to let the deletion go on".into(),
@@ -94,11 +96,11 @@ pub(super) fn of(scene: &Scene<'_>, tokens: &Tokens) -> Deletion {
                 ..waits(lost.reason, lost.message.clone())
             };
         }
-        let resets = reset::of(scene);
-        if let Some(run) = scene.active.first() {
+        let resets = reset::look(state);
+        if let Some(run) = state.active.first() {
             return Deletion {
-                steps: resets.steps,
-                ..waits("CleansMachines", runs::describe(scene, run))
+                actions: resets.actions,
+                ..waits("CleansMachines", describe(state, run))
             };
         }
         if let Some((member, at, cause)) = resets.later.iter().min_by_key(|(_, at, _)| *at) {
@@ -106,31 +108,31 @@ pub(super) fn of(scene: &Scene<'_>, tokens: &Tokens) -> Deletion {
                 1 => String::new(),
                 more => format!(" (and {} more)", more - 1),
             };
-            let mut steps = resets.steps;
-            if is_forced(scene.deployment) {
+            let mut actions = resets.actions;
+            if is_forced(state.deployment) {
                 let failed = resets.later.iter().map(|(member, _, _)| member);
-                steps.extend(failed.filter_map(|member| force(scene, member)));
+                actions.extend(failed.filter_map(|member| force(state, member)));
             }
             return Deletion {
-                steps,
-                next: until(scene, *at),
+                actions,
+                next: state.until(*at),
                 reason: "ResetFailed",
                 message: format!(
                     "cannot clean Host {}{others}: {}: {}; tried again at {}; to forget such machines (their Hosts are quarantined), {}",
                     member.host_name().unwrap_or_default(),
                     cause.reason,
                     cause.message,
-                    at.strftime("%H:%M:%S UTC"),
-                    confirm(scene, FORCE)
+                    clock(*at),
+                    confirm(state, FORCE)
                 ),
             };
         }
-        if !resets.steps.is_empty() {
-            let role = first_role(scene).map_or("", Role::name);
-            let members = scene.leaving.iter();
-            let now = members.filter(|member| Some(member.machine.spec.role) == first_role(scene));
+        if !resets.actions.is_empty() {
+            let role = first_role(state).map_or("", Role::name);
+            let members = state.leaving.iter();
+            let now = members.filter(|member| Some(member.machine.spec.role) == first_role(state));
             return Deletion {
-                steps: resets.steps,
+                actions: resets.actions,
                 ..waits(
                     "CleansMachines",
                     format!(
@@ -141,7 +143,7 @@ pub(super) fn of(scene: &Scene<'_>, tokens: &Tokens) -> Deletion {
             };
         }
     }
-    let first = scene
+    let first = state
         .leaving
         .first()
         .map(|member| format!("{}: {}", member.title(), member.says()));
@@ -149,7 +151,7 @@ pub(super) fn of(scene: &Scene<'_>, tokens: &Tokens) -> Deletion {
         "WaitsForMachines",
         format!(
             "waits for {} to go: {}",
-            sentence::count(scene.leaving.len(), "machine"),
+            sentence::count(state.leaving.len(), "machine"),
             first.unwrap_or_default()
         ),
     )
@@ -184,39 +186,33 @@ fn confirmation(deployment: &ClusterDeployment) -> Option<&str> {
 }
 
 /// What a person types to confirm it.
-fn confirm(scene: &Scene<'_>, word: &str) -> String {
+fn confirm(state: &ClusterState<'_>, word: &str) -> String {
     let dot = if word.is_empty() { "" } else { "." };
-    scene.annotate(
+    state.annotate(
         annotation::DELETE_CONFIRMED,
-        &format!("{}{dot}{word}", scene.generation()),
+        &format!("{}{dot}{word}", state.generation()),
     )
 }
 
 /// Asks that a machine be forgotten; nothing where that was asked already.
-fn force(scene: &Scene<'_>, member: &Member<'_>) -> Option<Step> {
+fn force(state: &ClusterState<'_>, member: &ClusterMachine<'_>) -> Option<Action> {
     let asked = attempts::names_generation(&member.machine.metadata, annotation::FORCE_REMOVE);
     let busy = member
         .host_name()
-        .is_some_and(|host| scene.active_on(host).is_some());
-    (!asked && !busy).then(|| Step::ForceRemoveMachine(Box::new(member.machine.clone())))
+        .is_some_and(|host| state.active_on(host).is_some());
+    (!asked && !busy).then(|| Action::ForceRemoveMachine(Box::new(member.machine.clone())))
 }
 
 /// The machines of this role go now; those of others wait for them.
-pub(super) fn first_role(scene: &Scene<'_>) -> Option<Role> {
+pub(super) fn first_role(state: &ClusterState<'_>) -> Option<Role> {
     let order = |role: &Role| match role {
         Role::Worker => 0,
         Role::ControlPlane => 1,
         Role::Etcd => 2,
     };
-    scene
+    state
         .leaving
         .iter()
         .map(|member| member.machine.spec.role)
         .min_by_key(order)
-}
-
-/// Look again then; times are whole seconds, so a little after.
-pub(super) fn until(scene: &Scene<'_>, at: jiff::Timestamp) -> Next {
-    let seconds = at.duration_since(scene.observed.now).as_secs().max(0);
-    Next::after_seconds(u64::try_from(seconds).unwrap_or_default() + 1)
 }

@@ -10,14 +10,14 @@ use serde_json::Value;
 use rivals::Rival;
 
 use super::problem::Problem;
-use super::scene::{Member, Scene};
+use super::state::{ClusterMachine, ClusterState};
 use crate::inputs::address_in_cluster;
 
 /// Where each API server answers, for load balancers and DNS. One that leaves stays in the list until its Host is given
 /// back, and gets no clients.
-pub(super) fn control_planes(scene: &Scene<'_>) -> Vec<ControlPlaneEndpoint> {
-    let staying = scene.live.iter().map(|member| (member, true));
-    let leaving = scene.leaving.iter().map(|member| (member, false));
+pub(super) fn control_planes(state: &ClusterState<'_>) -> Vec<ControlPlaneEndpoint> {
+    let staying = state.live.iter().map(|member| (member, true));
+    let leaving = state.leaving.iter().map(|member| (member, false));
     staying
         .chain(leaving)
         .filter(|(member, _)| member.machine.spec.role == Role::ControlPlane)
@@ -34,13 +34,13 @@ pub(super) fn control_planes(scene: &Scene<'_>) -> Vec<ControlPlaneEndpoint> {
 }
 
 /// The endpoint, where the control planes hold it themselves.
-pub(super) fn held<'a>(scene: &Scene<'a>) -> Option<&'a Endpoint> {
-    let endpoint = scene.deployment.spec.control_plane.endpoint.as_ref()?;
+pub(super) fn held<'a>(state: &ClusterState<'a>) -> Option<&'a Endpoint> {
+    let endpoint = state.deployment.spec.control_plane.endpoint.as_ref()?;
     (endpoint.provider == EndpointProvider::Keepalived).then_some(endpoint)
 }
 
 /// The variables of a run with these control planes behind the endpoint.
-pub(super) fn backends(members: &[Member<'_>]) -> Value {
+pub(super) fn backends(members: &[ClusterMachine<'_>]) -> Value {
     let mut addresses: Vec<&str> = members
         .iter()
         .filter_map(|member| member.host)
@@ -51,8 +51,8 @@ pub(super) fn backends(members: &[Member<'_>]) -> Value {
 }
 
 /// Why its address cannot be held, or is held by another cluster.
-pub(super) fn problem(scene: &Scene<'_>) -> Option<Problem> {
-    let address = &scene.deployment.spec.control_plane.endpoint.as_ref()?.host;
+pub(super) fn problem(state: &ClusterState<'_>) -> Option<Problem> {
+    let address = &state.deployment.spec.control_plane.endpoint.as_ref()?.host;
     let says = |reason, message: String| {
         Some(Problem {
             reason,
@@ -71,13 +71,13 @@ pub(super) fn problem(scene: &Scene<'_>) -> Option<Problem> {
     let is_of = |host: &&&crds::Host| {
         host.spec.address == *address || host.spec.internal_address.as_ref() == Some(address)
     };
-    if let Some(host) = scene.observed.hosts.iter().find(is_of)
-        && held(scene).is_some()
+    if let Some(host) = state.observed.hosts.iter().find(is_of)
+        && held(state).is_some()
     {
         let name = host.metadata.name.as_deref().unwrap_or_default();
         return taken(format!("Host {name} has this address"));
     }
-    match rivals::find(scene.deployment, scene.observed.deployments)? {
+    match rivals::find(state.deployment, state.observed.deployments)? {
         Rival::Address(of) => taken(format!("it is the endpoint of ClusterDeployment {of}")),
         Rival::RouterId { id, of, free } => {
             let free = free.map_or("none is free there".into(), |free| format!("{free} is free"));

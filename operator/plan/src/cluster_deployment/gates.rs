@@ -2,19 +2,19 @@
 
 use crds::conditions;
 
-use super::lack::Lack;
-use super::scene::Scene;
+use super::blocker::Blocker;
+use super::state::ClusterState;
 
 /// Reason of a cluster that is as wanted but for a gate.
 pub const WAITS_FOR_GATE: &str = "WaitsForReadinessGate";
 
 /// The first gate that is not open, by the word of its own controller.
-pub(super) fn lack(scene: &Scene<'_>) -> Option<Lack> {
-    let status = scene.deployment.status.as_ref();
+pub(super) fn blocker(state: &ClusterState<'_>) -> Option<Blocker> {
+    let status = state.deployment.status.as_ref();
     let there = status
         .map(|status| status.conditions.as_slice())
         .unwrap_or_default();
-    scene.deployment.spec.readiness_gates.iter().find_map(|gate| {
+    state.deployment.spec.readiness_gates.iter().find_map(|gate| {
         let type_ = &gate.condition_type;
         let message = match conditions::find(there, type_) {
             Some(condition) if condition.status == "True" => return None,
@@ -26,10 +26,6 @@ pub(super) fn lack(scene: &Scene<'_>) -> Option<Lack> {
                 "waits for condition {type_} of spec.readinessGates, which its controller has not set yet: is that controller running?"
             ),
         };
-        Some(Lack {
-            known: true,
-            reason: WAITS_FOR_GATE.into(),
-            message,
-        })
+        Some(Blocker::new(WAITS_FOR_GATE, message))
     })
 }

@@ -5,8 +5,7 @@ use crds::ClusterDeployment;
 use crds::names::{condition, pki_secret};
 use crds::{Machine, conditions};
 
-use super::rebuild;
-use super::scene::Scene;
+use super::state::{ClusterState, past};
 
 /// Reason of what waits for them.
 pub const PKI_MISSING: &str = "PKIMissing";
@@ -15,20 +14,20 @@ pub const PKI_MISSING: &str = "PKIMissing";
 const KEYS: &str = "ca.crt, ca.key, front-proxy-ca.crt, front-proxy-ca.key, etcd-ca.crt, etcd-ca.key, sa.key, sa.pub, encryption.key";
 
 /// Whether they are gone and may not be made anew.
-pub(super) fn is_missing(scene: &Scene<'_>) -> bool {
-    !scene.observed.pki && may_be_trusted(scene)
+pub(super) fn is_missing(state: &ClusterState<'_>) -> bool {
+    !state.observed.pki && may_be_trusted(state)
 }
 
 /// Whether some machine may trust them already, for all that the objects say: one of them is enough, since a status may
 /// have been lost.
-fn may_be_trusted(scene: &Scene<'_>) -> bool {
-    let status = scene.deployment.status.as_ref();
+fn may_be_trusted(state: &ClusterState<'_>) -> bool {
+    let status = state.deployment.status.as_ref();
     // The lock, whose last token is read back from the machines themselves where it was lost, is given to every run.
     let had_runs = status.is_some_and(|status| status.last_token.is_some_and(|token| token > 0));
-    let mut members = scene.live.iter().chain(&scene.leaving);
-    scene.installed.is_some()
+    let mut members = state.live.iter().chain(&state.leaving);
+    state.installed.is_some()
         || had_runs
-        || rebuild::anew_since(scene.observed).is_some()
+        || past::anew_since(state.observed).is_some()
         || members.any(|member| member.host.is_some() && may_be_provisioned(member.machine))
 }
 

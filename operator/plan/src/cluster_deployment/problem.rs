@@ -7,7 +7,7 @@ use crds::cluster_deployment::EtcdTopology;
 use crds::networking::NetworkPluginName;
 
 use super::pki;
-use super::scene::Scene;
+use super::state::ClusterState;
 use crate::hooks;
 
 /// Prefix length of the network that each node takes.
@@ -32,15 +32,15 @@ fn problem(reason: &'static str, message: String) -> Option<Problem> {
     })
 }
 
-pub(super) fn find(scene: &Scene<'_>) -> Option<Problem> {
-    not_there_yet(scene.deployment)
-        .or_else(|| names_taken(scene))
-        .or_else(|| pki_missing(scene))
-        .or_else(|| changes_of_a_running_cluster(scene))
-        .or_else(|| pod_network_too_small(scene))
-        .or_else(|| pod_network_shared(scene))
-        .or_else(|| super::endpoint::problem(scene))
-        .or_else(|| hooks_refused(scene))
+pub(super) fn find(state: &ClusterState<'_>) -> Option<Problem> {
+    not_there_yet(state.deployment)
+        .or_else(|| names_taken(state))
+        .or_else(|| pki_missing(state))
+        .or_else(|| changes_of_a_running_cluster(state))
+        .or_else(|| pod_network_too_small(state))
+        .or_else(|| pod_network_shared(state))
+        .or_else(|| super::endpoint::problem(state))
+        .or_else(|| hooks_refused(state))
 }
 
 fn not_there_yet(deployment: &ClusterDeployment) -> Option<Problem> {
@@ -61,8 +61,8 @@ fn not_there_yet(deployment: &ClusterDeployment) -> Option<Problem> {
 }
 
 /// Hooks that could not be played; a ConfigMap is not followed.
-fn hooks_refused(scene: &Scene<'_>) -> Option<Problem> {
-    let refusal = hooks::refusal(scene.deployment, scene.observed.library)?;
+fn hooks_refused(state: &ClusterState<'_>) -> Option<Problem> {
+    let refusal = hooks::refusal(state.deployment, state.observed.library)?;
     Some(Problem {
         reason: refusal.reason,
         message: refusal.message,
@@ -70,8 +70,8 @@ fn hooks_refused(scene: &Scene<'_>) -> Option<Problem> {
     })
 }
 
-fn names_taken(scene: &Scene<'_>) -> Option<Problem> {
-    if let Some(set) = scene.foreign_sets().next() {
+fn names_taken(state: &ClusterState<'_>) -> Option<Problem> {
+    if let Some(set) = state.foreign_sets().next() {
         let name = set.metadata.name.as_deref().unwrap_or_default();
         return problem(
             "NameConflict",
@@ -81,13 +81,13 @@ fn names_taken(scene: &Scene<'_>) -> Option<Problem> {
             ),
         );
     }
-    let cluster = scene.observed.cluster?;
-    if !scene.owns(&cluster.metadata) {
+    let cluster = state.observed.cluster?;
+    if !state.owns(&cluster.metadata) {
         return problem(
             "NameConflict",
             format!(
                 "Cluster {} is there already and is not of this ClusterDeployment: delete it, or choose another name",
-                scene.name
+                state.name
             ),
         );
     }
@@ -95,18 +95,18 @@ fn names_taken(scene: &Scene<'_>) -> Option<Problem> {
 }
 
 /// Secrets are not followed.
-fn pki_missing(scene: &Scene<'_>) -> Option<Problem> {
-    pki::is_missing(scene).then(|| Problem {
+fn pki_missing(state: &ClusterState<'_>) -> Option<Problem> {
+    pki::is_missing(state).then(|| Problem {
         reason: pki::PKI_MISSING,
-        message: pki::missing(scene.deployment),
+        message: pki::missing(state.deployment),
         ends_unseen: true,
     })
 }
 
-fn changes_of_a_running_cluster(scene: &Scene<'_>) -> Option<Problem> {
-    scene.installed.as_ref()?;
-    let spec = &scene.deployment.spec;
-    if let Some(installed) = scene
+fn changes_of_a_running_cluster(state: &ClusterState<'_>) -> Option<Problem> {
+    state.installed.as_ref()?;
+    let spec = &state.deployment.spec;
+    if let Some(installed) = state
         .version_installed()
         .filter(|version| *version != spec.kubernetes_version)
     {
@@ -121,11 +121,11 @@ fn changes_of_a_running_cluster(scene: &Scene<'_>) -> Option<Problem> {
     None
 }
 
-fn pod_network_too_small(scene: &Scene<'_>) -> Option<Problem> {
-    let cidr = &scene.deployment.spec.networking.pod_cidr;
+fn pod_network_too_small(state: &ClusterState<'_>) -> Option<Problem> {
+    let cidr = &state.deployment.spec.networking.pod_cidr;
     let prefix: u32 = cidr.rsplit('/').next()?.parse().ok()?;
     let room = 1u64 << NODE_PREFIX.saturating_sub(prefix).min(32);
-    let nodes = scene.nodes_wanted();
+    let nodes = state.nodes_wanted();
     (nodes > room).then(|| Problem {
         reason: "PodCIDRTooSmall",
         ends_unseen: false,
@@ -137,22 +137,22 @@ fn pod_network_too_small(scene: &Scene<'_>) -> Option<Problem> {
 
 /// Machines of the built-in network stand on one L2 network, where each cluster's Pods need addresses of their own. The
 /// cluster that was there first has them.
-fn pod_network_shared(scene: &Scene<'_>) -> Option<Problem> {
+fn pod_network_shared(state: &ClusterState<'_>) -> Option<Problem> {
     let bridge =
         |deployment: &ClusterDeployment| deployment.spec.networking.plugin.name == NetworkPluginName::Bridge;
-    if scene.installed.is_some() || !bridge(scene.deployment) {
+    if state.installed.is_some() || !bridge(state.deployment) {
         return None;
     }
     let age = |deployment: &ClusterDeployment| {
         let metadata = &deployment.metadata;
         (metadata.creation_timestamp.clone(), metadata.name.clone())
     };
-    let ours = &scene.deployment.spec.networking.pod_cidr;
-    let other = scene.observed.deployments.iter().find(|other| {
-        other.metadata.uid != scene.deployment.metadata.uid
-            && other.metadata.namespace == scene.deployment.metadata.namespace
+    let ours = &state.deployment.spec.networking.pod_cidr;
+    let other = state.observed.deployments.iter().find(|other| {
+        other.metadata.uid != state.deployment.metadata.uid
+            && other.metadata.namespace == state.deployment.metadata.namespace
             && bridge(other)
-            && age(other) < age(scene.deployment)
+            && age(other) < age(state.deployment)
             && overlap(ours, &other.spec.networking.pod_cidr)
     })?;
     Some(Problem {

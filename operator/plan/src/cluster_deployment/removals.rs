@@ -1,33 +1,11 @@
 //! Removals: whether healthy machines may be taken away, as the status tells it to whoever would.
 
-use crds::conditions::{self, Statement};
+use crds::conditions;
 use crds::names::condition;
-use crds::{ClusterDeployment, ClusterDeploymentStatus, Machine};
-
-use crate::remediation::Removals;
-use crate::sentence::cut;
+use crds::{ClusterDeployment, Machine};
 
 /// Reason of `RemovalsHeld`.
-const REASON: &str = "TooManyUnhealthy";
-
-pub(super) fn tell(
-    removals: &Removals,
-    status: &mut ClusterDeploymentStatus,
-    statements: &mut Vec<Statement>,
-) {
-    match removals {
-        Removals::Held(why) => statements.push(Statement::new(
-            condition::REMOVALS_HELD,
-            true,
-            REASON,
-            cut(why.clone()),
-        )),
-        Removals::Free => status
-            .conditions
-            .retain(|there| there.type_ != condition::REMOVALS_HELD),
-        Removals::Unknown => {}
-    }
-}
+pub(super) const TOO_MANY_UNHEALTHY: &str = "TooManyUnhealthy";
 
 /// Why no healthy machine is taken away, as it was told last.
 pub fn held(deployment: &ClusterDeployment) -> Option<&str> {

@@ -8,61 +8,61 @@ use crds::{ClusterDeploymentStatus, PlaybookRun};
 
 use super::endpoint;
 use super::lock::Lock;
-use super::scene::{Member, Scene};
+use super::state::{ClusterMachine, ClusterState};
 use super::up_to_date;
 use crate::{attempts, components, provisioning, undecodable};
 
 /// All but message, phase and conditions.
-pub(super) fn base(scene: &Scene<'_>, lock: &Lock) -> ClusterDeploymentStatus {
-    let old = scene.deployment.status.clone().unwrap_or_default();
-    let deleting = scene.deployment.metadata.deletion_timestamp.is_some();
-    let generation = scene.generation();
-    let wanted = provisioning::wanted(scene.deployment);
-    let queued = scene.active.iter().any(|run| {
+pub(super) fn base(state: &ClusterState<'_>, lock: &Lock) -> ClusterDeploymentStatus {
+    let old = state.deployment.status.clone().unwrap_or_default();
+    let deleting = state.deployment.metadata.deletion_timestamp.is_some();
+    let generation = state.generation();
+    let wanted = provisioning::wanted(state.deployment);
+    let queued = state.active.iter().any(|run| {
         let older = attempts::generation_of(run).is_some_and(|made| made < generation);
         older && attempts::wanted_of(run) != Some(&wanted)
     });
-    let url = scene.endpoint();
-    let first = scene.first_control_plane().map(|member| member.name().to_owned());
+    let url = state.endpoint();
+    let first = state.first_control_plane().map(|member| member.name().to_owned());
     ClusterDeploymentStatus {
-        observed_generation: scene.deployment.metadata.generation,
-        kubernetes_version: version(scene).or(old.kubernetes_version),
-        started_kubernetes_version: started_version(scene, lock),
+        observed_generation: state.deployment.metadata.generation,
+        kubernetes_version: version(state).or(old.kubernetes_version),
+        started_kubernetes_version: started_version(state, lock),
         cluster_ref: url
             .as_ref()
-            .map(|_| LocalRef::new(&scene.name))
+            .map(|_| LocalRef::new(&state.name))
             .or(old.cluster_ref),
         kubeconfig_ref: match &url {
-            Some(_) => Some(LocalRef::new(names::kubeconfig_secret(&scene.name))),
+            Some(_) => Some(LocalRef::new(names::kubeconfig_secret(&state.name))),
             None => old.kubeconfig_ref,
         },
         endpoint: url.or(old.endpoint),
         control_plane: Some(counts(
-            scene,
+            state,
             Role::ControlPlane,
-            scene.deployment.spec.control_plane.replicas,
+            state.deployment.spec.control_plane.replicas,
         )),
-        workers: Some(counts(scene, Role::Worker, scene.workers_wanted())),
+        workers: Some(counts(state, Role::Worker, state.workers_wanted())),
         first_control_plane: first.or(old.first_control_plane),
-        installed_at: scene.installed.clone(),
+        installed_at: state.installed.clone(),
         operations: lock.operations.clone(),
-        components: components::resolved(scene.deployment, scene.observed.runs),
-        applied_manifests: up_to_date::applied(scene),
+        components: components::resolved(state.deployment, state.observed.runs),
+        applied_manifests: up_to_date::applied(state),
         last_token: lock.last_token,
-        control_plane_endpoints: endpoint::control_planes(scene),
+        control_plane_endpoints: endpoint::control_planes(state),
         pending_generation: (queued && !deleting).then_some(generation),
         conditions: undecodable::ended(&old.conditions),
         ..old
     }
 }
 
-pub(super) fn counts(scene: &Scene<'_>, role: Role, wanted: i32) -> ReplicaCounts {
-    let number = |holds: &dyn Fn(&Member<'_>) -> bool| {
-        i32::try_from(scene.of_role(role).filter(|member| holds(member)).count()).unwrap_or(i32::MAX)
+pub(super) fn counts(state: &ClusterState<'_>, role: Role, wanted: i32) -> ReplicaCounts {
+    let number = |holds: &dyn Fn(&ClusterMachine<'_>) -> bool| {
+        i32::try_from(state.of_role(role).filter(|member| holds(member)).count()).unwrap_or(i32::MAX)
     };
     let ready = number(&|member| member.is_ready());
-    let version = &scene.deployment.spec.kubernetes_version;
-    let seen = |member: &Member<'_>| {
+    let version = &state.deployment.spec.kubernetes_version;
+    let seen = |member: &ClusterMachine<'_>| {
         member
             .machine
             .status
@@ -78,8 +78,8 @@ pub(super) fn counts(scene: &Scene<'_>, role: Role, wanted: i32) -> ReplicaCount
 }
 
 /// The version of every node, when they agree.
-fn version(scene: &Scene<'_>) -> Option<String> {
-    let mut versions = scene
+fn version(state: &ClusterState<'_>) -> Option<String> {
+    let mut versions = state
         .live
         .iter()
         .filter_map(|member| member.machine.status.as_ref())
@@ -90,14 +90,14 @@ fn version(scene: &Scene<'_>) -> Option<String> {
 
 /// The version whose rollout has begun. A run gets its lock and the cluster this version in one write, whose precondition
 /// is the very spec that was read: what is wanted later is not what the run brings.
-fn started_version(scene: &Scene<'_>, lock: &Lock) -> Option<String> {
-    let old = scene.deployment.status.as_ref();
+fn started_version(state: &ClusterState<'_>, lock: &Lock) -> Option<String> {
+    let old = state.deployment.status.as_ref();
     let held_before = |run: &str| {
         let operations = old.into_iter().flat_map(|status| &status.operations);
         operations.into_iter().any(|held| held.run == run)
     };
     let begins = lock.operations.iter().any(|held| {
-        let run = scene
+        let run = state
             .active
             .iter()
             .find(|run| run.metadata.name.as_ref() == Some(&held.run));
@@ -108,10 +108,10 @@ fn started_version(scene: &Scene<'_>, lock: &Lock) -> Option<String> {
             && !held_before(&held.run)
     });
     if begins {
-        return Some(scene.deployment.spec.kubernetes_version.clone());
+        return Some(state.deployment.spec.kubernetes_version.clone());
     }
     let known = old.and_then(|status| status.started_kubernetes_version.clone());
-    known.or_else(|| scene.version_installed())
+    known.or_else(|| state.version_installed())
 }
 
 /// Whether a run brings the version that is wanted to machines; all others keep to the one that has begun.

@@ -7,16 +7,17 @@ mod answers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crds::conditions::{self, Statement};
 use crds::names::{annotation, condition};
 use crds::step::Intent;
-use crds::{Host, Machine, PlaybookRun, conditions};
+use crds::{Host, Machine, PlaybookRun};
 
-use super::deletion::until;
+use super::action::Action;
 use super::lock::HIGHEST;
-use super::runs::BATCH;
-use super::scene::Scene;
-use super::{Step, rebuild};
-use crate::moment::after;
+use super::request::{BATCH, number_after};
+use super::state::{ClusterState, past};
+use crate::moment::{after, clock};
+use crate::sentence::cut;
 use crate::{Next, attempts};
 use answers::{answer, probe, probes, silent};
 
@@ -37,10 +38,22 @@ pub(super) enum Tokens {
 /// A lock that is closed.
 pub(super) struct Lost {
     /// The probe to make, if one is due.
-    pub steps: Vec<Step>,
+    pub actions: Vec<Action>,
     pub next: Next,
     pub reason: &'static str,
     pub message: String,
+}
+
+impl Lost {
+    /// That the lock is closed; one that is open goes without saying.
+    pub fn statement(&self) -> Statement {
+        Statement::new(
+            condition::LOCK_OPEN,
+            false,
+            self.reason,
+            cut(self.message.clone()),
+        )
+    }
 }
 
 impl Tokens {
@@ -59,19 +72,19 @@ impl Tokens {
     }
 }
 
-pub(super) fn of(scene: &Scene<'_>) -> Tokens {
-    let status = scene.deployment.status.as_ref();
+pub(super) fn find(state: &ClusterState<'_>) -> Tokens {
+    let status = state.deployment.status.as_ref();
     if let Some(last) = status.and_then(|status| status.last_token) {
         return Tokens::Known(last);
     }
-    let known = known_to_runs(scene);
-    let claimed = claimed(scene);
+    let known = known_to_runs(state);
+    let claimed = claimed(state);
     if claimed.is_empty() {
         return Tokens::Found(known);
     }
     let lost = |reason, next, message: String| {
         Tokens::Lost(Lost {
-            steps: Vec::new(),
+            actions: Vec::new(),
             next,
             reason,
             message: format!("the lock is closed: its last token is lost; {message}"),
@@ -89,7 +102,7 @@ pub(super) fn of(scene: &Scene<'_>) -> Tokens {
             "machines will be asked".into(),
         );
     };
-    let probes = probes(scene, noticed);
+    let probes = probes(state, noticed);
     if let Some(run) = probes.iter().find(|run| !attempts::is_over(run)) {
         let name = run.metadata.name.as_deref().unwrap_or_default();
         let message = format!(
@@ -119,33 +132,30 @@ pub(super) fn of(scene: &Scene<'_>) -> Tokens {
         .copied()
         .filter(|name| !answers.contains_key(name))
         .collect();
-    if not_asked.is_empty() && attempts::names_generation(&scene.deployment.metadata, annotation::UNLOCK) {
+    if not_asked.is_empty() && attempts::names_generation(&state.deployment.metadata, annotation::UNLOCK) {
         return Tokens::Found(known.saturating_add(ROOM));
     }
     let ask = if not_asked.is_empty() { &open } else { &not_asked };
     let last = probes.iter().filter_map(|run| attempts::ended_at(run)).max();
-    let at = last.map_or(scene.observed.now, |last| {
+    let at = last.map_or(state.observed.now, |last| {
         after(last, attempts::backoff(probes.len()))
     });
-    let silent = silent(scene, &answers);
-    if not_asked.is_empty() && at > scene.observed.now {
-        let message = format!("{silent}; asked again at {}", at.strftime("%H:%M:%S UTC"));
-        return lost("MachinesSilent", until(scene, at), message);
+    let silent = silent(state, &answers);
+    if not_asked.is_empty() && at > state.observed.now {
+        let message = format!("{silent}; asked again at {}", clock(at));
+        return lost("MachinesSilent", state.until(at), message);
     }
     // Old ones may be gone: the number grows, and no name comes twice.
-    let number = probes
-        .iter()
-        .map(|run| attempts::attempt_of(run).saturating_add(1))
-        .max();
+    let number = number_after(probes.iter().copied());
     let ask = &ask[..ask.len().min(BATCH)];
-    let run = probe(scene, ask, noticed, number.unwrap_or_default());
+    let run = probe(state, ask, noticed, number);
     let message = match silent.is_empty() {
         true => "machines are asked".to_owned(),
         false => silent,
     };
     match lost("AsksMachines", Next::OnChange, message) {
         Tokens::Lost(lost) => Tokens::Lost(Lost {
-            steps: vec![Step::CreateRun(Box::new(run))],
+            actions: vec![Action::create(run)],
             ..lost
         }),
         known => known,
@@ -153,8 +163,8 @@ pub(super) fn of(scene: &Scene<'_>) -> Tokens {
 }
 
 /// The highest token of all runs; one more for each that may have one that its status does not tell yet.
-fn known_to_runs(scene: &Scene<'_>) -> i64 {
-    let runs = scene
+fn known_to_runs(state: &ClusterState<'_>) -> i64 {
+    let runs = state
         .observed
         .runs
         .iter()
@@ -163,7 +173,7 @@ fn known_to_runs(scene: &Scene<'_>) -> i64 {
         let token = run.status.as_ref().map(|status| status.token);
         token.filter(|token| *token <= HIGHEST).unwrap_or_default()
     };
-    let held = scene
+    let held = state
         .deployment
         .status
         .iter()
@@ -175,9 +185,9 @@ fn known_to_runs(scene: &Scene<'_>) -> i64 {
 
 /// Hosts that the cluster's Machines hold, by name; without those of machines that a rebuild forgets, on which no run will
 /// ever begin under their present claims.
-fn claimed<'a>(scene: &Scene<'a>) -> BTreeMap<&'a str, &'a Host> {
-    let observed = scene.observed;
-    let goes_on = |machine: &&&Machine| !rebuild::is_of_the_past(observed, machine);
+fn claimed<'a>(state: &ClusterState<'a>) -> BTreeMap<&'a str, &'a Host> {
+    let observed = state.observed;
+    let goes_on = |machine: &&&Machine| !past::is_of_the_past(observed, machine);
     let machines = observed.machines.iter().filter(goes_on);
     let uids: BTreeSet<&str> = machines
         .filter_map(|machine| machine.metadata.uid.as_deref())
@@ -186,7 +196,7 @@ fn claimed<'a>(scene: &Scene<'a>) -> BTreeMap<&'a str, &'a Host> {
         let claim = host.spec.claim_ref.as_ref();
         claim.is_some_and(|claim| uids.contains(claim.uid.as_str()))
     };
-    let hosts = scene.observed.hosts.iter().filter(held);
+    let hosts = state.observed.hosts.iter().filter(held);
     hosts
         .map(|host| (host.metadata.name.as_deref().unwrap_or_default(), *host))
         .collect()

@@ -7,26 +7,26 @@ use crds::conditions::Statement;
 use crds::names::condition;
 
 use super::conditions::NOT_INSTALLED;
-use super::scene::{Member, Scene};
+use super::state::{ClusterMachine, ClusterState};
 use crate::sentence::cut;
 use crate::settings::{self, Difference};
 
-pub(super) fn statement(scene: &Scene<'_>) -> Statement {
-    let wanted = &scene.deployment.spec.kubernetes_version;
+pub(super) fn statement(state: &ClusterState<'_>) -> Statement {
+    let wanted = &state.deployment.spec.kubernetes_version;
     let of = |status: Option<bool>, reason: &str, message: String| {
         Statement::new(condition::UP_TO_DATE, status, reason, cut(message))
     };
-    if scene.installed.is_none() {
+    if state.installed.is_none() {
         return of(Some(false), "NotInstalled", NOT_INSTALLED.into());
     }
-    let mut other = scene.live.iter().filter_map(|member| {
+    let mut other = state.live.iter().filter_map(|member| {
         let seen = member.machine.status.as_ref()?.kubernetes_version.as_ref()?;
         (seen != wanted).then(|| format!("{} has {seen}, {wanted} is wanted", member.title()))
     });
     if let Some(message) = other.next() {
         return of(Some(false), "OtherVersion", message);
     }
-    let differences = differences(scene);
+    let differences = differences(state);
     let named = |kind: fn(&Difference) -> Option<&String>| {
         let fields = differences.iter().filter_map(|(difference, machines)| {
             let field = kind(difference)?;
@@ -61,25 +61,25 @@ pub(super) fn statement(scene: &Scene<'_>) -> Statement {
 }
 
 /// The fields that differ, in order, each with its machines; manifests are the cluster's.
-fn differences<'a>(scene: &Scene<'a>) -> BTreeMap<Difference, Vec<&'a str>> {
+fn differences<'a>(state: &ClusterState<'a>) -> BTreeMap<Difference, Vec<&'a str>> {
     let mut fields: BTreeMap<Difference, Vec<&'a str>> = BTreeMap::new();
-    for member in scene.live.iter().filter(|member| member.is_provisioned()) {
+    for member in state.live.iter().filter(|member| member.is_provisioned()) {
         let status = member.machine.status.as_ref();
         let applied = status.and_then(|status| status.applied.as_ref());
-        for difference in settings::differences(scene.deployment, member.machine, applied) {
+        for difference in settings::differences(state.deployment, member.machine, applied) {
             fields.entry(difference).or_default().push(member.name());
         }
     }
-    for difference in of_manifests(scene) {
+    for difference in of_manifests(state) {
         fields.entry(difference).or_default();
     }
     fields
 }
 
-fn of_manifests(scene: &Scene<'_>) -> Vec<Difference> {
-    let applied = applied(scene).unwrap_or_default();
-    let wanted = &scene.observed.manifests;
-    let spec = &scene.deployment.spec;
+fn of_manifests(state: &ClusterState<'_>) -> Vec<Difference> {
+    let applied = applied(state).unwrap_or_default();
+    let wanted = &state.observed.manifests;
+    let spec = &state.deployment.spec;
     let addons = spec.addon_manifests();
     let compare = |field: &str, is_named: bool, applied: &Option<String>, wanted: &Option<String>| {
         match (applied, wanted) {
@@ -104,16 +104,16 @@ fn of_manifests(scene: &Scene<'_>) -> Vec<Difference> {
 }
 
 /// The manifests that were applied to the cluster.
-pub(super) fn applied(scene: &Scene<'_>) -> Option<crds::cluster_deployment::AppliedManifests> {
-    let members = scene.live.iter().chain(&scene.leaving);
+pub(super) fn applied(state: &ClusterState<'_>) -> Option<crds::cluster_deployment::AppliedManifests> {
+    let members = state.live.iter().chain(&state.leaving);
     let control_planes = members.filter(|member| member.machine.spec.role == crds::step::Role::ControlPlane);
-    let hosts: Vec<&str> = control_planes.filter_map(Member::host_name).collect();
-    settings::applied_manifests(scene.deployment, &hosts, scene.observed.runs)
+    let hosts: Vec<&str> = control_planes.filter_map(ClusterMachine::host_name).collect();
+    settings::applied_manifests(state.deployment, &hosts, state.observed.runs)
 }
 
 /// Whether a ConfigMap is named whose content is compared: it is not followed.
-pub(super) fn follows_manifests(scene: &Scene<'_>) -> bool {
-    let spec = &scene.deployment.spec;
+pub(super) fn follows_manifests(state: &ClusterState<'_>) -> bool {
+    let spec = &state.deployment.spec;
     let addons = spec.addon_manifests();
-    scene.installed.is_some() && (addons.is_some() || spec.networking.plugin.manifests_ref.is_some())
+    state.installed.is_some() && (addons.is_some() || spec.networking.plugin.manifests_ref.is_some())
 }

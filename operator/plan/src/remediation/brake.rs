@@ -7,9 +7,10 @@ use crds::remediation_policy::{Remediation, RemediationAction as Action};
 use crds::step::Role;
 use jiff::{SignedDuration, Timestamp};
 
-use super::words::{clock, name};
+use super::words::name;
 use super::{Patient, Rule, Spares, State, Verdict, Ward};
 use crate::moment::after;
+use crate::moment::clock;
 use crate::sentence::count;
 use crate::share::{Rounded, share, written};
 

@@ -7,8 +7,9 @@ use jiff::Timestamp;
 
 use super::brake::Brakes;
 use super::ladder::Rung;
-use super::words::{clock, doing, name, verb};
+use super::words::{doing, name, verb};
 use super::{Patient, Ward};
+use crate::moment::clock;
 
 /// What begins now.
 #[derive(Clone, Debug, PartialEq, Eq)]

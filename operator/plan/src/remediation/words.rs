@@ -2,7 +2,6 @@
 
 use crds::remediation_policy::RemediationAction as Action;
 use crds::step::Role;
-use jiff::Timestamp;
 
 /// The action's name, as in the API.
 pub fn name(action: Action) -> &'static str {
@@ -41,9 +40,4 @@ pub(super) fn done(action: Action, role: Role) -> &'static str {
         (Action::Reboot, Role::ControlPlane | Role::Etcd | Role::Worker) => "rebooted it",
         (Action::Replace, Role::ControlPlane | Role::Etcd | Role::Worker) => "replaced it",
     }
-}
-
-/// `12:05:09 UTC`.
-pub(super) fn clock(at: Timestamp) -> String {
-    at.strftime("%H:%M:%S UTC").to_string()
 }

@@ -89,14 +89,14 @@ impl Namespace {
     }
 
     #[allow(unreachable_patterns)]
-    fn apply_to_deployment(&mut self, cluster: &str, step: cluster_deployment::Step) {
-        use cluster_deployment::Step;
+    fn apply_to_deployment(&mut self, cluster: &str, step: cluster_deployment::Action) {
+        use cluster_deployment::Action;
         match step {
-            Step::AddFinalizer => {
+            Action::AddFinalizer => {
                 self.deployment(cluster).metadata.finalizers =
                     Some(vec![finalizer::CLUSTER_DEPLOYMENT.into()]);
             }
-            Step::MarkFenced(host) => {
+            Action::MarkFenced(host) => {
                 if let Some(live) = self.unchanged(&host) {
                     let fence = live
                         .spec
@@ -107,9 +107,9 @@ impl Namespace {
                     changed(&mut live.metadata);
                 }
             }
-            Step::MakePki => drop(self.keys.insert(cluster.into())),
-            Step::MakeKubeconfig { .. } => drop(self.keys.insert(format!("{cluster}-kubeconfig"))),
-            Step::ApplyCluster(mut object) => {
+            Action::MakePki => drop(self.keys.insert(cluster.into())),
+            Action::MakeKubeconfig { .. } => drop(self.keys.insert(format!("{cluster}-kubeconfig"))),
+            Action::ApplyCluster(mut object) => {
                 let found = self
                     .clusters
                     .iter_mut()
@@ -122,7 +122,7 @@ impl Namespace {
                     }
                 }
             }
-            Step::ApplyMachineSet { name, object } => {
+            Action::ApplyMachineSet { name, object } => {
                 let mut set: MachineSet = serde_json::from_value(object).unwrap();
                 match named_set(&mut self.sets, &name) {
                     Some(there) => {
@@ -139,7 +139,7 @@ impl Namespace {
                     }
                 }
             }
-            Step::DeleteMachineSet(set) => {
+            Action::DeleteMachineSet(set) => {
                 self.sets.retain(|other| other.metadata.uid != set.metadata.uid);
                 let orphans: Vec<Machine> = self
                     .machines
@@ -149,15 +149,15 @@ impl Namespace {
                     .collect();
                 orphans.iter().for_each(|machine| self.delete_machine(machine));
             }
-            Step::DeleteMachine(machine) => {
+            Action::DeleteMachine(machine) => {
                 self.check_replacement(cluster, &machine);
                 self.delete_machine(&machine);
             }
-            Step::ForceRemoveMachine(machine) => {
+            Action::ForceRemoveMachine(machine) => {
                 let name = machine.metadata.name.clone().unwrap_or_default();
                 self.force_remove(&name);
             }
-            Step::CreateRun(run) => {
+            Action::CreateRun(run) => {
                 crds::playbook_run::check_steps(run.spec.intent, &run.spec.steps).unwrap();
                 let mut run = *run;
                 let same = |other: &crds::PlaybookRun| other.metadata.name == run.metadata.name;
@@ -167,17 +167,17 @@ impl Namespace {
                     self.runs.push(run);
                 }
             }
-            Step::CancelRun(run) => {
+            Action::CancelRun(run) => {
                 if let Some(run) = self.run_of(&run.metadata) {
                     run.spec.cancel = true;
                 }
             }
-            Step::HoldRun { run, paused } => {
+            Action::HoldRun { run, paused } => {
                 if let Some(run) = self.run_of(&run.metadata) {
                     run.spec.paused = paused;
                 }
             }
-            Step::DeleteRun(run) => self.runs.retain(|other| other.metadata.uid != run.metadata.uid),
+            Action::DeleteRun(run) => self.runs.retain(|other| other.metadata.uid != run.metadata.uid),
             other => panic!("this world does not know {other:?}"),
         }
     }

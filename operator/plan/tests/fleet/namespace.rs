@@ -25,7 +25,7 @@ const PATIENCE: usize = 2500;
 /// Anything that is written, but what Hosts say of themselves.
 #[derive(Clone, Debug)]
 pub enum Write {
-    Deployment(String, cluster_deployment::Step),
+    Deployment(String, cluster_deployment::Action),
     Set(machine_set::Step),
     Machine(String, Box<machine::Step>),
     DeploymentStatus(String, Box<crds::ClusterDeploymentStatus>),

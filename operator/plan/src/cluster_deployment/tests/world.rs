@@ -43,7 +43,7 @@ pub enum Fate {
 /// Anything that is written; Machines by their UIDs.
 #[derive(Clone, Debug)]
 pub enum Write {
-    Deployment(cluster_deployment::Step),
+    Deployment(cluster_deployment::Action),
     Set(machine_set::Step),
     Machine(String, Box<machine::Step>),
     DeploymentStatus(Box<crds::ClusterDeploymentStatus>),

@@ -4,30 +4,29 @@ use std::collections::BTreeMap;
 
 use crds::names::annotation;
 use crds::playbook_run::{HostResult, RunPhase};
-use crds::step::{Intent, Step as RunStep};
+use crds::step::{Intent, Step};
 use crds::{Host, PlaybookRun};
 use jiff::Timestamp;
 
+use crate::attempts;
 use crate::cluster_deployment::lock::HIGHEST;
-use crate::cluster_deployment::runs;
-use crate::cluster_deployment::scene::Scene;
-use crate::{attempts, naming};
+use crate::cluster_deployment::request;
+use crate::cluster_deployment::state::ClusterState;
 
-/// Deadline of a probe.
-const TIMEOUT_SECONDS: i32 = 300;
 /// Machines that are named in a message.
 const NAMED: usize = 3;
 
 /// The probes of ours that were made for this loss: their names say so, while the time of their creation is of another clock.
-pub(super) fn probes<'a>(scene: &Scene<'a>, noticed: Timestamp) -> Vec<&'a PlaybookRun> {
+pub(super) fn probes<'a>(state: &ClusterState<'a>, noticed: Timestamp) -> Vec<&'a PlaybookRun> {
     let since = |run: &&PlaybookRun| {
         let hosts: Vec<&str> = run.spec.hosts.iter().map(String::as_str).collect();
-        let name = name_of(scene, &hosts, noticed, attempts::attempt_of(run));
+        let number = attempts::attempt_of(run);
+        let name = request::probe_name(state, &hosts, &[&noticed.to_string()], number);
         run.spec.intent == Intent::Probe
-            && scene.owns(&run.metadata)
+            && state.owns(&run.metadata)
             && run.metadata.name.as_ref() == Some(&name)
     };
-    scene.observed.runs.iter().copied().filter(since).collect()
+    state.observed.runs.iter().copied().filter(since).collect()
 }
 
 /// What a machine said of the highest token of its present claim, or why it said nothing; none: it was not asked.
@@ -77,7 +76,7 @@ fn said(host: &Host, name: &str, run: &PlaybookRun) -> Result<i64, String> {
 }
 
 /// Which machines have not answered, why, and what a person can do.
-pub(super) fn silent(scene: &Scene<'_>, answers: &BTreeMap<&str, Result<i64, String>>) -> String {
+pub(super) fn silent(state: &ClusterState<'_>, answers: &BTreeMap<&str, Result<i64, String>>) -> String {
     let silent: Vec<String> = answers
         .iter()
         .filter_map(|(name, answer)| Some(format!("{name} ({})", answer.as_ref().err()?)))
@@ -92,28 +91,16 @@ pub(super) fn silent(scene: &Scene<'_>, answers: &BTreeMap<&str, Result<i64, Str
     format!(
         "no answer from {}{more}: mend that, or open it without them: {}",
         silent[..silent.len().min(NAMED)].join(", "),
-        scene.annotate(annotation::UNLOCK, &scene.generation().to_string())
+        state.annotate(annotation::UNLOCK, &state.generation().to_string())
     )
 }
 
-fn name_of(scene: &Scene<'_>, hosts: &[&str], noticed: Timestamp, attempt: i32) -> String {
-    let noticed = noticed.to_string();
-    let parts = hosts.iter().copied().chain([noticed.as_str()]);
-    naming::run(&scene.name, scene.uid(), Intent::Probe, parts, attempt)
-}
-
 /// A read-only look at machines; what their guards know comes with it.
-pub(super) fn probe(scene: &Scene<'_>, hosts: &[&str], noticed: Timestamp, attempt: i32) -> PlaybookRun {
-    let name = name_of(scene, hosts, noticed, attempt);
-    let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
-    let mut run = runs::of_cluster(
-        scene,
-        &name,
-        Intent::Probe,
-        vec![RunStep::ProbeHost],
-        hosts,
-        attempt,
-    );
-    run.spec.timeout_seconds = TIMEOUT_SECONDS;
-    run
+pub(super) fn probe(
+    state: &ClusterState<'_>,
+    hosts: &[&str],
+    noticed: Timestamp,
+    attempt: i32,
+) -> PlaybookRun {
+    request::probe(state, Step::ProbeHost, hosts, &[&noticed.to_string()], attempt)
 }

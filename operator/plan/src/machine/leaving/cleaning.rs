@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use super::force::{self, Force};
 use super::{Observed, name_of, quarantine, status};
 use crate::attempts::{self, Failure, Outcome};
+use crate::moment::clock;
 use crate::provisioning;
 
 /// Where the cleaning stands.
@@ -137,7 +138,7 @@ fn forgotten(observed: &Observed<'_>, host: &str) -> String {
     match force::until(observed, host) {
         Some(until) => format!(
             "if it stays dead it is removed without cleaning at {}",
-            until.strftime("%H:%M:%S UTC")
+            clock(until)
         ),
         None => format!("if it is dead: {}", force::command(observed)),
     }

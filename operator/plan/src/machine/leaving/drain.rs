@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::{Leaving, Observed, Step};
 use crate::Next;
 use crate::cluster::NodeSeen;
-use crate::moment::after;
+use crate::moment::{after, clock};
 use crate::sentence::count;
 
 /// How often a node that is drained is looked at.
@@ -171,7 +171,7 @@ pub(super) fn of(observed: &Observed<'_>, host: &str) -> Progress {
     } else {
         "PodsBlocked"
     };
-    let message = format!("{left}{GOES_ON}{}", until.strftime("%H:%M:%S UTC"));
+    let message = format!("{left}{GOES_ON}{}", clock(until));
     let mut leaving = under_way(reason, message, steps);
     leaving.next = Next::after_seconds(look);
     Progress::UnderWay(leaving)

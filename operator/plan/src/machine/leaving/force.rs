@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Observed, cleaning};
 use crate::attempts::{self, Outcome};
-use crate::moment::after;
+use crate::moment::{after, day_and_clock};
 
 /// Why a machine is forgotten without reaching it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Force {
             Force::ByHand => format!("removed by {} without reaching it", annotation::FORCE_REMOVE),
             Force::ByTime { since } => format!(
                 "removed without reaching it: it has not answered since {}",
-                since.strftime("%Y-%m-%d %H:%M:%S UTC")
+                day_and_clock(since)
             ),
         }
     }

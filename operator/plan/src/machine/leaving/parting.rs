@@ -12,6 +12,7 @@ use super::{Leaving, Observed, Step, status};
 use crate::attempts::Turn;
 use crate::departure::{self, Departure, LEAVES_ETCD};
 use crate::hooks::{self, HookState};
+use crate::moment::clock;
 use crate::{Next, provisioning};
 
 /// How often a deleted Node is looked for again.
@@ -167,7 +168,7 @@ fn hooks(observed: &Observed<'_>, deployment: &ClusterDeployment) -> Option<Leav
         HookState::Failed(message) => {
             let again =
                 match hooks::turn_before_drain(observed.machine, deployment, observed.runs, observed.now) {
-                    Turn::Later { at, .. } => format!("tried again at {}", at.strftime("%H:%M:%S UTC")),
+                    Turn::Later { at, .. } => format!("tried again at {}", clock(at)),
                     _ => "it is tried again".to_owned(),
                 };
             waits(format!("{message}; {again}; {WITHOUT_HOOKS}"))

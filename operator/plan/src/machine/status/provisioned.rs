@@ -9,6 +9,7 @@ use crds::step::Role;
 use super::{Hold, Observed};
 use crate::attempts::{self, Turn};
 use crate::machine::{active_run, name_of};
+use crate::moment::clock;
 use crate::sentence::count;
 
 pub(super) fn claimed(hold: &Hold<'_>) -> Statement {
@@ -36,11 +37,7 @@ pub(super) fn statement(observed: &Observed<'_>, host: Option<&Host>, turn: &Tur
         Turn::Later { at, cause, .. } => of(
             false,
             &cause.reason,
-            format!(
-                "{} (tried again at {})",
-                cause.message,
-                at.strftime("%H:%M:%S UTC")
-            ),
+            format!("{} (tried again at {})", cause.message, clock(*at)),
         ),
         Turn::Halted { failures, cause } => match cause {
             Some(cause) => of(

@@ -86,14 +86,14 @@ impl World {
         }
     }
 
-    pub(super) fn apply_to_deployment(&mut self, step: cluster_deployment::Step) {
-        use cluster_deployment::Step;
+    pub(super) fn apply_to_deployment(&mut self, step: cluster_deployment::Action) {
+        use cluster_deployment::Action;
         match step {
-            Step::AddFinalizer => {
+            Action::AddFinalizer => {
                 self.deployment.metadata.finalizers =
                     Some(vec![crds::names::finalizer::CLUSTER_DEPLOYMENT.into()]);
             }
-            Step::MarkFenced(host) => {
+            Action::MarkFenced(host) => {
                 if let Some(live) = self.unchanged(&host) {
                     let fence = live
                         .spec
@@ -104,12 +104,12 @@ impl World {
                     written(&mut live.metadata);
                 }
             }
-            Step::MakePki => self.pki = true,
-            Step::MakeKubeconfig { .. } => {
+            Action::MakePki => self.pki = true,
+            Action::MakeKubeconfig { .. } => {
                 assert!(self.pki, "a kubeconfig needs keys");
                 self.kubeconfig = true;
             }
-            Step::ApplyCluster(cluster) => {
+            Action::ApplyCluster(cluster) => {
                 let mut cluster = *cluster;
                 match &mut self.cluster {
                     Some(there) => there.spec = cluster.spec,
@@ -119,11 +119,11 @@ impl World {
                     }
                 }
             }
-            Step::DeleteCluster(cluster) => {
+            Action::DeleteCluster(cluster) => {
                 let is_it = |there: &Cluster| there.metadata.uid == cluster.metadata.uid;
                 self.cluster = self.cluster.take().filter(|there| !is_it(there));
             }
-            Step::ApplyMachineSet { name, object } => {
+            Action::ApplyMachineSet { name, object } => {
                 let found = self
                     .sets
                     .iter()
@@ -145,7 +145,7 @@ impl World {
                     }
                 }
             }
-            Step::DeleteMachineSet(set) => {
+            Action::DeleteMachineSet(set) => {
                 self.sets.retain(|other| other.metadata.uid != set.metadata.uid);
                 let orphans: Vec<Machine> = self
                     .machines
@@ -155,8 +155,8 @@ impl World {
                     .collect();
                 orphans.iter().for_each(|machine| self.mark_deleted(machine));
             }
-            Step::DeleteMachine(machine) => self.mark_deleted(&machine),
-            Step::ForceRemoveMachine(machine) => {
+            Action::DeleteMachine(machine) => self.mark_deleted(&machine),
+            Action::ForceRemoveMachine(machine) => {
                 let name = machine.metadata.name.clone().unwrap_or_default();
                 if let Some(machine) = self.machine(&name) {
                     let generation = machine.metadata.generation.unwrap_or_default().to_string();
@@ -164,7 +164,7 @@ impl World {
                     annotations.insert(crds::names::annotation::FORCE_REMOVE.into(), generation);
                 }
             }
-            Step::ForgetMachine { machine, since } => {
+            Action::ForgetMachine { machine, since } => {
                 let uid = machine.metadata.uid.clone().unwrap_or_default();
                 if let Some(machine) = self.machine_of(&uid) {
                     let generation = machine.metadata.generation.unwrap_or_default().to_string();
@@ -173,7 +173,7 @@ impl World {
                     annotations.insert(crds::names::annotation::LOST_SINCE.into(), since.to_string());
                 }
             }
-            Step::CreateRun(run) => {
+            Action::CreateRun(run) => {
                 let mut run = *run;
                 self.check_change(&run);
                 crds::playbook_run::check_steps(run.spec.intent, &run.spec.steps).unwrap();
@@ -186,20 +186,20 @@ impl World {
                     self.runs.push(run);
                 }
             }
-            Step::CancelRun(run) => {
+            Action::CancelRun(run) => {
                 let uid = run.metadata.uid.clone();
                 if let Some(run) = self.runs.iter_mut().find(|run| run.metadata.uid == uid) {
                     run.spec.cancel = true;
                 }
             }
-            Step::HoldRun { run, paused } => {
+            Action::HoldRun { run, paused } => {
                 let uid = run.metadata.uid.clone();
                 if let Some(run) = self.runs.iter_mut().find(|run| run.metadata.uid == uid) {
                     run.spec.paused = paused;
                 }
             }
-            Step::DeleteRun(run) => self.runs.retain(|other| other.metadata.uid != run.metadata.uid),
-            Step::RemoveFinalizer => {
+            Action::DeleteRun(run) => self.runs.retain(|other| other.metadata.uid != run.metadata.uid),
+            Action::RemoveFinalizer => {
                 self.gone = true;
                 // The garbage collector.
                 self.sets.clear();

@@ -42,7 +42,7 @@ impl World {
     }
 
     fn pass_of_deployment(&self, cache: &World) -> Vec<Write> {
-        use cluster_deployment::{Observed, Step, plan};
+        use cluster_deployment::{Action, Observed, plan};
         let decide = |seen: &Seen<'_>| {
             plan(&Observed {
                 now: self.now,
@@ -77,7 +77,7 @@ impl World {
         let mut plan = decide(&seen);
         let token = |status: &crds::ClusterDeploymentStatus| status.last_token.is_some();
         let opens = token(&plan.status) && !self.deployment.status.as_ref().is_some_and(token);
-        if opens || plan.steps.iter().any(Step::cannot_be_taken_back) {
+        if opens || plan.steps.iter().any(Action::is_irrevocable) {
             plan = decide(&Seen {
                 cluster: seen.cluster,
                 ..Seen::of(self)

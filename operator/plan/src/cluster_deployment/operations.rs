@@ -1,0 +1,159 @@
+//! Operations: what may be under way with a cluster, as data. Each is one file of one shape: it looks at the state and
+//! proposes. The table says their order, what each needs, and the lane that it is in; nothing here knows what any of them does.
+
+mod access;
+mod fence_returned;
+pub(super) mod hold_runs;
+mod install;
+mod join_control_plane;
+mod join_workers;
+mod look_again;
+mod machine_sets;
+mod observe_etcd;
+mod play_drain_hooks;
+pub(super) mod prune_runs;
+mod quorum_loss;
+mod rebuild;
+mod remediate;
+mod remember_orphans;
+mod remove_etcd_member;
+mod reopen_lock;
+mod replace_members;
+pub(super) mod reset;
+mod update_etcd_endpoints;
+mod update_load_balancers;
+mod withdraw_runs;
+
+use super::proposal::{Proposal, Round};
+use super::state::ClusterState;
+
+/// Which part of the cluster an operation changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// The lock itself.
+    Lock,
+    /// Machines that are no part of the cluster any more.
+    Fencing,
+    /// A cluster all of whose machines are lost.
+    Recovery,
+    /// Keys, sets and the first run.
+    Install,
+    /// Control planes and etcd: one change at a time, the first in the table that has something to report.
+    ControlPlane,
+    /// Workers that join.
+    Workers,
+    /// Sick machines.
+    Remediation,
+    /// Machines that leave.
+    Leaving,
+    /// What is kept of it all.
+    Records,
+}
+
+/// Without what an operation's actions are not taken; its report is given all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Needs {
+    /// Nothing that all operations know of.
+    Nothing,
+    /// The cluster is not paused, and its lock is not lost.
+    Lock,
+    /// And its spec can be met.
+    Spec,
+}
+
+/// One row of the table.
+pub(super) struct Operation {
+    pub lane: Lane,
+    pub needs: Needs,
+    /// What it wants now; pure, from the state and what came before it in the round.
+    pub propose: fn(&ClusterState<'_>, &Round) -> Proposal,
+    /// Names of ended runs by which it decides: history keeps them.
+    pub keeps: fn(&ClusterState<'_>) -> Vec<String>,
+}
+
+impl Operation {
+    const fn new(lane: Lane, needs: Needs, propose: fn(&ClusterState<'_>, &Round) -> Proposal) -> Self {
+        Self {
+            lane,
+            needs,
+            propose,
+            keeps: |_| Vec::new(),
+        }
+    }
+
+    const fn keeping(self, keeps: fn(&ClusterState<'_>) -> Vec<String>) -> Self {
+        Self { keeps, ..self }
+    }
+}
+
+/// All of them, in their order.
+const OPERATIONS: &[Operation] = &[
+    Operation::new(Lane::Lock, Needs::Nothing, reopen_lock::propose).keeping(reopen_lock::keeps),
+    Operation::new(Lane::Fencing, Needs::Lock, fence_returned::propose),
+    Operation::new(Lane::Recovery, Needs::Nothing, rebuild::propose).keeping(rebuild::keeps),
+    Operation::new(Lane::Install, Needs::Spec, access::propose),
+    Operation::new(Lane::Install, Needs::Spec, install::propose),
+    Operation::new(Lane::ControlPlane, Needs::Lock, replace_members::propose),
+    Operation::new(Lane::ControlPlane, Needs::Lock, quorum_loss::propose).keeping(quorum_loss::keeps),
+    Operation::new(Lane::ControlPlane, Needs::Lock, remove_etcd_member::propose)
+        .keeping(remove_etcd_member::keeps),
+    Operation::new(Lane::ControlPlane, Needs::Lock, update_etcd_endpoints::propose)
+        .keeping(update_etcd_endpoints::keeps),
+    Operation::new(Lane::ControlPlane, Needs::Lock, update_load_balancers::propose),
+    Operation::new(Lane::ControlPlane, Needs::Spec, join_control_plane::propose),
+    Operation::new(Lane::Workers, Needs::Spec, join_workers::propose),
+    Operation::new(Lane::Remediation, Needs::Nothing, remediate::propose).keeping(remediate::keeps),
+    Operation::new(Lane::Remediation, Needs::Nothing, observe_etcd::propose).keeping(observe_etcd::keeps),
+    Operation::new(Lane::Install, Needs::Spec, machine_sets::propose),
+    Operation::new(Lane::Leaving, Needs::Lock, play_drain_hooks::propose),
+    Operation::new(Lane::Leaving, Needs::Lock, reset::propose),
+    Operation::new(Lane::Leaving, Needs::Lock, withdraw_runs::propose),
+    Operation::new(Lane::Records, Needs::Nothing, remember_orphans::propose),
+    Operation::new(Lane::Records, Needs::Nothing, look_again::propose),
+    Operation::new(Lane::Records, Needs::Nothing, hold_runs::propose),
+    Operation::new(Lane::Records, Needs::Nothing, prune_runs::propose),
+];
+
+/// Asks them all.
+pub(super) fn propose(state: &ClusterState<'_>, mut round: Round) -> Round {
+    for operation in OPERATIONS {
+        if !round.is_taken(operation.lane) {
+            let proposal = (operation.propose)(state, &round);
+            round.take(operation, proposal);
+        }
+    }
+    round
+}
+
+/// Names of ended runs by which any of them decides.
+fn kept(state: &ClusterState<'_>) -> impl Iterator<Item = String> {
+    OPERATIONS.iter().flat_map(|operation| (operation.keeps)(state))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    /// A file that no row calls would never do anything.
+    #[test]
+    fn every_operation_has_its_row() {
+        let source = Path::new("src/cluster_deployment");
+        let text = fs::read_to_string(source.join("operations.rs")).unwrap();
+        let table = text.split("#[cfg(test)]").next().unwrap();
+        let calls = table.split("::propose").filter_map(|before| {
+            let name = before
+                .rsplit(|c: char| !(c.is_alphanumeric() || c == '_'))
+                .next()?;
+            (!name.is_empty()).then(|| name.to_owned())
+        });
+        let rows: BTreeSet<String> = calls.collect();
+        let files = fs::read_dir(source.join("operations")).unwrap();
+        let files = files.filter_map(|file| {
+            let name = file.unwrap().file_name().into_string().unwrap();
+            name.strip_suffix(".rs").map(str::to_owned)
+        });
+        assert_eq!(rows, files.collect());
+    }
+}

@@ -1,0 +1,171 @@
+//! The install: one Exclusive run on all control planes and dedicated etcd machines, when all of them have their Hosts.
+
+use crds::PlaybookRun;
+use crds::playbook_run::RunPhase;
+use crds::step::{Intent, Role};
+use jiff::Timestamp;
+
+use crate::attempts::{self, Failure, Turn};
+use crate::cluster_deployment::action::Action;
+use crate::cluster_deployment::blocker::waits_for_hosts;
+use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
+use crate::cluster_deployment::request::{Attempt, Request, Target, describe};
+use crate::cluster_deployment::retrying::{failed_after, next_attempt, retry};
+use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
+
+/// An attempt that is not due yet.
+struct Later {
+    at: Timestamp,
+    failures: usize,
+    cause: Failure,
+}
+
+pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
+    if state.installed.is_some() {
+        return Proposal::default();
+    }
+    let Some(initial) = state.founders() else {
+        return waiting_for_hosts(state);
+    };
+    let active = initial
+        .iter()
+        .find_map(|machine| state.active_on(machine.host_name()?));
+    if let Some(run) = active {
+        return installing(describe(state, run));
+    }
+    let mut targets: Vec<Target<'_>> = Vec::new();
+    let mut next_number = 0;
+    let mut stopped: Vec<Option<String>> = Vec::new();
+    let mut later: Option<Later> = None;
+    for machine in initial {
+        match state.turn(&machine) {
+            Turn::Now {
+                attempt,
+                retry,
+                goes_on,
+            } => {
+                next_number = next_number.max(attempt);
+                stopped.push(goes_on);
+                targets.push((machine, retry));
+            }
+            // A machine that was part of an earlier attempt is installed again with the others: every step may be.
+            Turn::Done { .. } => {
+                stopped.push(None);
+                targets.push((machine, None));
+            }
+            Turn::UnderWay { run } => {
+                let message = state.run(&run).map(|run| describe(state, run));
+                return installing(message.unwrap_or_else(|| format!("run {run}")));
+            }
+            Turn::Halted { failures, cause } => {
+                return halted(state, failures, cause.map(|cause| named(cause, &machine)));
+            }
+            Turn::Later { at, failures, cause } => {
+                if later.as_ref().is_none_or(|other| other.at < at) {
+                    let cause = named(cause, &machine);
+                    later = Some(Later { at, failures, cause });
+                }
+            }
+        }
+    }
+    match later {
+        Some(later) => failing(state, &later),
+        None => {
+            let attempt = Attempt {
+                number: next_number,
+                resume: goes_on(state, &stopped, targets.len()),
+            };
+            let run = Request::new(state, Intent::Install, &targets, attempt).run(state);
+            Proposal {
+                pending: true,
+                ..installing("the install begins".into()).and(Action::create(run))
+            }
+        }
+    }
+}
+
+fn report(reason: &'static str, message: String, severity: Severity) -> Proposal {
+    Proposal::report(Area::Install, reason, message, severity)
+}
+
+fn installing(message: String) -> Proposal {
+    report("Installing", message, Severity::Progressing)
+}
+
+fn waiting_for_hosts(state: &ClusterState<'_>) -> Proposal {
+    let message = waits_for_hosts(state, |_| true).unwrap_or_else(|| {
+        let spec = &state.deployment.spec;
+        let etcd = spec.etcd.replicas.unwrap_or_default();
+        let wanted = spec.control_plane.replicas.saturating_add(etcd);
+        let with_hosts = |role| {
+            state
+                .of_role(role)
+                .filter(|machine| machine.host.is_some())
+                .count()
+        };
+        let has = with_hosts(Role::ControlPlane) + with_hosts(Role::Etcd);
+        format!("waits for the Hosts of the control plane: {has} of {wanted} are claimed")
+    });
+    report("WaitsForHosts", message, Severity::Progressing)
+}
+
+fn failing(state: &ClusterState<'_>, later: &Later) -> Proposal {
+    let Later { at, failures, cause } = later;
+    let how = match cause.interrupted {
+        true => "the install was interrupted",
+        false => "the install failed",
+    };
+    let message = next_attempt(state, how, *failures, cause, *at);
+    Proposal {
+        pending: true,
+        ..report("InstallFailed", message, Severity::Failing).at(state, *at)
+    }
+}
+
+fn halted(state: &ClusterState<'_>, failures: usize, cause: Option<Failure>) -> Proposal {
+    match cause {
+        Some(cause) => {
+            let message = failed_after(state, "the install failed", failures, &cause);
+            report("InstallFailed", message, Severity::Stalled)
+        }
+        None => {
+            let place = where_canceled(state);
+            let message = format!("the install was canceled{place}; to go on, {}", retry(state));
+            report("InstallCanceled", message, Severity::Stalled)
+        }
+    }
+}
+
+/// ` on HOST: what its run says`, of the install that was canceled last.
+fn where_canceled(state: &ClusterState<'_>) -> String {
+    let canceled = |run: &&&PlaybookRun| {
+        let phase = run.status.as_ref().and_then(|status| status.phase);
+        run.spec.intent == Intent::Install && phase == Some(RunPhase::Canceled)
+    };
+    let runs = state.observed.runs.iter().filter(canceled);
+    let last = runs.max_by_key(|run| attempts::attempt_of(run));
+    last.map_or_else(String::new, |run| {
+        let said = run.status.as_ref().and_then(|status| status.message.as_deref());
+        format!(" on {}: {}", run.spec.hosts.join(", "), said.unwrap_or_default())
+    })
+}
+
+/// What went wrong, with the Host that it went wrong on.
+fn named(cause: Failure, machine: &ClusterMachine<'_>) -> Failure {
+    match machine.host_name() {
+        Some(host) if !cause.message.contains(host) => Failure {
+            message: format!("{host}: {}", cause.message),
+            ..cause
+        },
+        _ => cause,
+    }
+}
+
+/// Whether the same run stopped for all of them, and for no other machine: then the next one goes on from there.
+fn goes_on(state: &ClusterState<'_>, stopped: &[Option<String>], wanted: usize) -> bool {
+    let Some(Some(first)) = stopped.first() else {
+        return false;
+    };
+    let machines = state.run(first).map(|run| attempts::marks(run).len());
+    stopped.iter().all(|run| run.as_ref() == Some(first)) && machines == Some(wanted)
+}

@@ -1,0 +1,172 @@
+//! Joins the next control plane or dedicated etcd machine to the running cluster, by a run on itself alone.
+
+use crds::PlaybookRun;
+use crds::cluster_deployment::EtcdTopology;
+use crds::networking::EndpointProvider;
+use crds::step::{Intent, Role, Step};
+
+use super::{Lane, Needs};
+use crate::attempts::Turn;
+use crate::cluster_deployment::action::Action;
+use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
+use crate::cluster_deployment::request::{Attempt, Request, describe};
+use crate::cluster_deployment::retrying::{failed_to_join, given_up, next_attempt};
+use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
+use crate::departure::{self, Council, is_healthy};
+use crate::provisioning;
+use crate::sentence::count;
+
+const JOINING: &str = "Joining";
+const FAILED: &str = "JoinFailed";
+
+pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
+    if state.installed.is_none() || !round.allows(Lane::ControlPlane, Needs::Spec) {
+        return Proposal::default();
+    }
+    join_next(state).unwrap_or_default()
+}
+
+fn join_next(state: &ClusterState<'_>) -> Option<Proposal> {
+    let (next, others) = next(state)?;
+    let role = next.machine.spec.role;
+    let report =
+        |reason, message, severity| Proposal::report(Area::Machines(role), reason, message, severity);
+    let host = next.host_name()?;
+    let more = match others {
+        0 => String::new(),
+        others => format!("; {} more after it, one at a time", count(others, "machine")),
+    };
+    if let Some(run) = state.active_on(host) {
+        let message = format!("{}{more}", describe(state, run));
+        return Some(report(JOINING, message, Severity::Progressing));
+    }
+    let title = next.title();
+    let proposal = match state.turn(&next) {
+        // Its Machine is about to say so.
+        Turn::Done { .. } | Turn::UnderWay { .. } => {
+            report(JOINING, format!("{title} has joined"), Severity::Progressing)
+        }
+        Turn::Now {
+            attempt,
+            retry,
+            goes_on,
+        } => {
+            let council = state.council();
+            match no_endpoint(state, role).or_else(|| waits_for(state, &council)) {
+                Some(why) => {
+                    let message = format!("{title} is to join; {why}");
+                    report("WaitsToJoin", message, Severity::Progressing)
+                }
+                None => {
+                    let attempt = Attempt {
+                        number: attempt,
+                        resume: goes_on.is_some(),
+                    };
+                    let run = run(state, &council, next, retry, attempt);
+                    report(JOINING, format!("joining {title}{more}"), Severity::Progressing)
+                        .and(Action::create(run))
+                }
+            }
+        }
+        Turn::Later { at, failures, cause } => {
+            let message = next_attempt(state, &failed_to_join(&title, &cause), failures, &cause, at);
+            report(FAILED, message, Severity::Failing).at(state, at)
+        }
+        Turn::Halted { failures, cause } => {
+            let could_not = format!("{title} could not join");
+            let message = format!(
+                "{}; or delete Machine {}, and another one is made",
+                given_up(state, &could_not, failures, cause.as_ref()),
+                next.name()
+            );
+            report(FAILED, message, Severity::Stalled)
+        }
+    };
+    Some(proposal)
+}
+
+/// The machine that joins next, and how many more there are: etcd's before control planes, one that was begun before all.
+fn next<'a>(state: &ClusterState<'a>) -> Option<(ClusterMachine<'a>, usize)> {
+    let waits = |machine: &&ClusterMachine<'a>| {
+        machine.machine.spec.role != Role::Worker && machine.host.is_some() && !machine.is_provisioned()
+    };
+    let mut waiting: Vec<ClusterMachine<'a>> = state.live.iter().filter(waits).copied().collect();
+    waiting.sort_by_key(|machine| {
+        let begun = provisioning::was_touched(machine.machine, state.observed.runs);
+        (!begun, machine.machine.spec.role != Role::Etcd)
+    });
+    Some((*waiting.first()?, waiting.len() - 1))
+}
+
+/// The address of the only control plane stands in every kubeconfig: nobody can take its place.
+fn no_endpoint(state: &ClusterState<'_>, role: Role) -> Option<String> {
+    let endpoint = &state.deployment.spec.control_plane.endpoint;
+    (role == Role::ControlPlane && endpoint.is_none()).then(|| {
+        "the cluster has no spec.controlPlane.endpoint, which cannot be added later: its only control plane can neither be replaced nor get another beside it".to_owned()
+    })
+}
+
+/// Why no machine joins now.
+fn waits_for(state: &ClusterState<'_>, council: &Council<'_>) -> Option<String> {
+    if let Some(leaves) = council.leaving().find(|machine| !council.is_kept(machine)) {
+        let name = leaves.metadata.name.as_deref().unwrap_or_default();
+        return Some(format!("waits for machine {name} to leave first"));
+    }
+    if let Some(forgotten) = council.forgotten().first() {
+        let title = departure::title_of_forgotten(forgotten);
+        return Some(format!("waits for {title} to be taken out of etcd first"));
+    }
+    if let Some(run) = council.run_in_the_way(None) {
+        return Some(run);
+    }
+    let stays =
+        |machine: &&ClusterMachine<'_>| machine.machine.spec.role != Role::Worker && machine.is_provisioned();
+    let mut staying = state.live.iter().filter(stays);
+    if let Some(sick) = staying.find(|machine| !is_healthy(machine.machine)) {
+        return Some(format!(
+            "waits for {} to be well ({}), or for its Machine to be deleted: it is taken out before another one comes",
+            sick.title(),
+            sick.says()
+        ));
+    }
+    state.waits_for_etcd().or_else(|| state.waits_for_api())
+}
+
+fn run(
+    state: &ClusterState<'_>,
+    council: &Council<'_>,
+    next: ClusterMachine<'_>,
+    retry: Option<String>,
+    attempt: Attempt,
+) -> PlaybookRun {
+    let mut members = council.members();
+    if council.is_of_etcd(next.machine) {
+        members.push(next.machine);
+    }
+    let steps = steps_of(state, next.machine.spec.role);
+    Request::of_steps(Intent::Join, steps, &[(next, retry)], attempt)
+        .with(state.etcd_variables(&members))
+        .run(state)
+}
+
+fn steps_of(state: &ClusterState<'_>, role: Role) -> Vec<Step> {
+    let spec = &state.deployment.spec;
+    let mut steps = vec![
+        Step::BootstrapOs,
+        Step::Preflight,
+        Step::Prepare,
+        Step::ContainerRuntime,
+    ];
+    if role == Role::Etcd || spec.etcd.topology == EtcdTopology::Stacked {
+        steps.push(Step::Etcd);
+    }
+    if role != Role::Etcd {
+        steps.push(Step::ControlPlane);
+        let endpoint = spec.control_plane.endpoint.as_ref();
+        if endpoint.is_some_and(|endpoint| endpoint.provider == EndpointProvider::Keepalived) {
+            steps.push(Step::LoadBalancer);
+        }
+        steps.extend([Step::Network, Step::PostInstall]);
+    }
+    steps
+}

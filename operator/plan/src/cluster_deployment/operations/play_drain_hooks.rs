@@ -1,0 +1,42 @@
+//! Plays the hooks before a drain: a run of their own on each machine that waits for them, tried again until it goes well,
+//! or the hook is taken out of the spec. One that was stopped from outside waits for a person's word.
+
+use crds::step::Intent;
+
+use crate::attempts::Turn;
+use crate::cluster_deployment::action::Action;
+use crate::cluster_deployment::proposal::{Proposal, Round};
+use crate::cluster_deployment::request::{Attempt, Request};
+use crate::cluster_deployment::state::ClusterState;
+use crate::hooks;
+
+/// Reason of `Deleting` of a machine that waits for them.
+const WAITS_FOR_HOOKS: &str = "WaitsForHooks";
+
+pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
+    let observed = state.observed;
+    let leaving = state.leaving.iter().copied();
+    let waiting = leaving.filter(|machine| machine.deleting_reason() == Some(WAITS_FOR_HOOKS));
+    waiting.fold(Proposal::default(), |proposal, machine| {
+        let host = machine.host_name();
+        if host.is_none_or(|host| state.active_on(host).is_some()) {
+            return proposal;
+        }
+        let turn = hooks::turn_before_drain(machine.machine, state.deployment, observed.runs, observed.now);
+        match turn {
+            Turn::Now { attempt, retry, .. } => {
+                let (targets, attempt) = ([(machine, retry)], Attempt::from_start(attempt));
+                let request = Request::of_steps(Intent::Remove, Vec::new(), &targets, attempt)
+                    .named([machine.uid(), "before-drain"]);
+                let mut run = request.run(state);
+                hooks::only_before_drain(&mut run.spec, state.deployment);
+                match run.spec.steps.is_empty() {
+                    true => proposal,
+                    false => proposal.and(Action::create(run)),
+                }
+            }
+            Turn::Later { at, .. } => proposal.at(state, at),
+            Turn::UnderWay { .. } | Turn::Done { .. } | Turn::Halted { .. } => proposal,
+        }
+    })
+}

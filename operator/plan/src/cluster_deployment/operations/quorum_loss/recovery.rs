@@ -1,0 +1,83 @@
+//! The machine that goes on alone, attempt after attempt on the same one.
+
+use crds::PlaybookRun;
+use crds::names::annotation;
+use crds::step::{Intent, Role, Step};
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::{lost, of_loss};
+use crate::attempts;
+use crate::cluster_deployment::action::Action;
+use crate::cluster_deployment::proposal::Proposal;
+use crate::cluster_deployment::request::{Attempt, Request, describe_as};
+use crate::cluster_deployment::retrying::Effort;
+use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
+use crate::provisioning::{self, asked_retries};
+
+const REASON: &str = "RecoversEtcd";
+
+/// A recovery that was begun since the loss: it goes on, on the same machine, or has come to its end.
+pub(super) fn goes_on(state: &ClusterState<'_>, role: Role, since: Timestamp) -> Option<Proposal> {
+    let is_begun = |run: &&PlaybookRun| {
+        let made = run.metadata.creation_timestamp.as_ref();
+        run.spec.steps.contains(&Step::RecoverEtcd)
+            && !attempts::marks(run).is_empty()
+            && made.is_some_and(|made| made.0 >= since)
+    };
+    let begun: Vec<&PlaybookRun> = state.observed.runs.iter().copied().filter(is_begun).collect();
+    let last = begun.iter().max_by_key(|run| attempts::attempt_of(run))?;
+    if !attempts::is_over(last) {
+        let what = format!("etcd goes on with {} alone", last.spec.hosts.join(", "));
+        return Some(lost(role, REASON, describe_as(state, &what, last)));
+    }
+    let survivor = attempts::marks(last)
+        .into_values()
+        .find_map(|mark| state.live.iter().find(|machine| machine.uid() == mark.uid))?;
+    let tried = attempts::tried_by(&begun, |run| {
+        let host = survivor.host_name()?;
+        let mark = attempts::marks(run).remove(host)?;
+        (mark.uid == survivor.uid()).then(|| (host.to_owned(), mark))
+    });
+    let retries = asked_retries(survivor.machine, state.deployment);
+    let policy = provisioning::limited(state.deployment, retries).stopped_is_final();
+    let effort = Effort {
+        role,
+        failed: "RecoveryFailed",
+        could_not: format!("{} could not go on alone", survivor.title()),
+    };
+    // Once it is done the API servers are told, and then the API answers.
+    let turn = attempts::turn(&tried, &policy, state.observed.now);
+    let proposal = effort.propose(state, turn, |number, retry| {
+        let annotations = last.metadata.annotations.as_ref()?;
+        let approval = annotations.get(annotation::APPROVE)?;
+        Some(begin(state, role, *survivor, approval, number, retry))
+    });
+    proposal.map(of_loss)
+}
+
+/// Makes this member the only one.
+pub(super) fn begin(
+    state: &ClusterState<'_>,
+    role: Role,
+    survivor: ClusterMachine<'_>,
+    approval: &str,
+    number: i32,
+    retry: Option<String>,
+) -> Proposal {
+    let message = format!("etcd goes on with {} alone, from its own data", survivor.title());
+    let host = survivor.host_name().unwrap_or_default();
+    let mut vars = state.etcd_variables(&[survivor.machine]);
+    vars.insert(
+        "etcd_recover_member".into(),
+        json!({ "name": host, "host": host }),
+    );
+    let (steps, targets) = (vec![Step::RecoverEtcd], [(survivor, retry)]);
+    let request = Request::of_steps(Intent::Repair, steps, &targets, Attempt::from_start(number))
+        .named(["recover", survivor.uid(), approval])
+        .with(vars);
+    let mut run = request.run(state);
+    let annotations = run.metadata.annotations.get_or_insert_default();
+    annotations.insert(annotation::APPROVE.into(), approval.to_owned());
+    lost(role, REASON, message).and(Action::create(run))
+}

@@ -1,0 +1,101 @@
+//! How it is told: an entry a machine, the condition, and the clause for the cluster's own sentence.
+
+use crds::cluster_deployment::Repair;
+use crds::conditions::Statement;
+use crds::names::condition;
+use crds::remediation_policy::RemediationAction as Action;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::LOST;
+use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
+use crate::departure::is_out;
+use crate::remediation::{Round, Verdict, Ward};
+use crate::sentence::{count, cut};
+
+pub(super) fn told<'a>(state: &ClusterState<'a>, machine: &str) -> Option<&'a Repair> {
+    let status = state.deployment.status.as_ref()?;
+    status.repairs.iter().find(|repair| repair.machine == machine)
+}
+
+pub(super) fn entry(verdict: &Verdict) -> Repair {
+    Repair {
+        machine: verdict.machine.clone(),
+        action: verdict.action,
+        reason: verdict.reason.clone(),
+        message: cut(verdict.sentence()),
+        since: Time(Timestamp::UNIX_EPOCH),
+    }
+}
+
+/// Machines that were deleted to be replaced, until the cluster has nothing of them any more.
+pub(super) fn replaced(state: &ClusterState<'_>) -> Vec<Repair> {
+    let leaving = state.leaving.iter().filter_map(|member| {
+        let before = told(state, member.name()).filter(|before| before.action == Some(Action::Replace))?;
+        let out = member.deleting_reason().is_some_and(is_out);
+        (!out).then(|| Repair {
+            message: cut(format!("it is being replaced: {}", member.says())),
+            ..before.clone()
+        })
+    });
+    leaving.collect()
+}
+
+/// The condition, and the clause that goes with the cluster's own sentence, which has said already what is wrong.
+pub(super) fn summary(
+    state: &ClusterState<'_>,
+    ward: &Ward,
+    round: &Round,
+    replaced: &[Repair],
+) -> (Statement, Option<String>) {
+    let of = |status: bool, reason: &str, message: String| {
+        Statement::new(condition::REMEDIATION, status, reason, cut(message))
+    };
+    let acts = round.verdicts.iter().any(|verdict| verdict.action.is_some()) || !replaced.is_empty();
+    let idle = round.verdicts.iter().find(|verdict| verdict.action.is_none());
+    let told = sentence(state, round, replaced, Verdict::sentence);
+    let says = sentence(state, round, replaced, |verdict| verdict.message.clone());
+    match (acts, &ward.unreachable, idle) {
+        (true, _, _) => (of(true, "Repairing", told), Some(says)),
+        (false, Some(lost), _) => {
+            let message = format!("no machine is repaired: {lost}");
+            (of(false, LOST, message), None)
+        }
+        (false, None, Some(first)) => (of(false, &first.reason, told), Some(says)),
+        (false, None, None) => (of(false, "NothingToRepair", "no machine is sick".into()), None),
+    }
+}
+
+/// What is done about the first machine, and why nothing about the first of the others.
+fn sentence(
+    state: &ClusterState<'_>,
+    round: &Round,
+    replaced: &[Repair],
+    says: impl Fn(&Verdict) -> String,
+) -> String {
+    let clause = |name: &str, message: &str| {
+        let mut members = state.live.iter().chain(&state.leaving);
+        let member = members.find(|member| member.name() == name);
+        let title = member.map_or_else(|| name.to_owned(), ClusterMachine::title);
+        format!("{title}: {message}")
+    };
+    let (acting, idle): (Vec<&Verdict>, Vec<&Verdict>) = round
+        .verdicts
+        .iter()
+        .partition(|verdict| verdict.action.is_some());
+    let of_verdict = |verdict: &&Verdict| clause(&verdict.machine, &says(verdict));
+    let mut acting: Vec<String> = acting.iter().map(of_verdict).collect();
+    acting.extend(
+        replaced
+            .iter()
+            .map(|repair| clause(&repair.machine, &repair.message)),
+    );
+    let first = |clauses: &[String]| match clauses {
+        [] => None,
+        [one] => Some(one.clone()),
+        [one, more @ ..] => Some(format!("{one}; and {}", count(more.len(), "more machine"))),
+    };
+    let idle: Vec<String> = idle.iter().map(of_verdict).collect();
+    let parts = [first(&acting), first(&idle)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}

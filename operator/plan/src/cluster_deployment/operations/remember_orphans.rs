@@ -1,0 +1,156 @@
+//! Remembers machines that are removed without reaching them, while their cluster does not answer either. What still stands for
+//! them there is written down before they go, and remembered until it is gone.
+
+use std::collections::BTreeSet;
+
+use crds::cluster_deployment::ForgottenMachine;
+use crds::conditions::Statement;
+use crds::host::QuarantineReason;
+use crds::names::condition;
+use crds::step::Role;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::remove_etcd_member::why_it_stays;
+use crate::cluster::NodeSeen;
+use crate::cluster_deployment::LOOK_AGAIN_SECONDS;
+use crate::cluster_deployment::proposal::{Proposal, Record, Round};
+use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
+use crate::departure;
+use crate::machine::leaving;
+use crate::sentence::{count, cut};
+use crate::{Next, provisioning};
+
+/// Entries that the status takes; more machines wait until there is room.
+const MOST_TOLD: usize = 500;
+
+pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
+    let council = state.council();
+    let mut machines = remembered(state);
+    let known: BTreeSet<String> = machines.iter().map(|one| one.uid.clone()).collect();
+    let new = state
+        .leaving
+        .iter()
+        .filter(|member| !known.contains(member.uid()));
+    machines.extend(new.filter_map(|member| written_down(state, member)));
+    for one in &mut machines {
+        one.etcd_member = one.etcd_member && !council.is_out_of_etcd(one);
+        one.node_ready = node(state, one).is_some_and(|node| node.ready == Some(true));
+    }
+    machines.retain(|one| is_there(state, one) || (state.installed.is_some() && is_owed(state, one)));
+    machines.truncate(MOST_TOLD);
+    let gone: Vec<&ForgottenMachine> = machines.iter().filter(|one| !is_there(state, one)).collect();
+    let statement = gone.first().map(|first| owes(state, first, gone.len()));
+    let proposal = Proposal {
+        // Nodes that are to go are looked for.
+        requeue: match statement {
+            Some(_) => Next::after_seconds(LOOK_AGAIN_SECONDS),
+            None => Next::OnChange,
+        },
+        records: vec![Record::Forgotten(machines.clone())],
+        ..Proposal::default()
+    };
+    proposal.condition(condition::MACHINES_FORGOTTEN, statement)
+}
+
+/// What is still to be done for machines that are gone.
+fn owes(state: &ClusterState<'_>, first: &ForgottenMachine, gone: usize) -> Statement {
+    let title = departure::title_of_forgotten(first);
+    let (reason, message) = match first.etcd_member {
+        true => {
+            let message = match why_it_stays(state, &state.council(), first) {
+                Some(why) => format!("{title} is to be taken out of etcd: {why}"),
+                None => format!("{title} is taken out of etcd, then its Node is deleted"),
+            };
+            ("OwesEtcdMember", message)
+        }
+        false => (
+            "OwesNode",
+            format!("the Node of {title} is to be deleted, if there is one"),
+        ),
+    };
+    let more = match gone {
+        1 => String::new(),
+        more => format!("; and {}", count(more - 1, "more machine")),
+    };
+    Statement::new(
+        condition::MACHINES_FORGOTTEN,
+        true,
+        reason,
+        cut(format!("{message}{more}")),
+    )
+}
+
+/// What the status says; where that was lost, what the Hosts say that were taken from forgotten machines.
+fn remembered(state: &ClusterState<'_>) -> Vec<ForgottenMachine> {
+    let status = state.deployment.status.as_ref();
+    let mut remembered = status.map(|status| status.forgotten.clone()).unwrap_or_default();
+    if status.is_some_and(|status| status.last_token.is_some()) {
+        return remembered;
+    }
+    for host in state.observed.hosts {
+        let quarantine = host.spec.quarantine.as_ref();
+        let Some(quarantine) = quarantine.filter(|quarantine| {
+            quarantine.reason == QuarantineReason::ForceRemoved
+                && quarantine.cluster_name.as_deref() == Some(&state.name)
+        }) else {
+            continue;
+        };
+        let (Some(uid), Some(role)) = (&quarantine.machine_uid, quarantine.role) else {
+            continue;
+        };
+        if remembered.iter().all(|one| one.uid != *uid) {
+            remembered.push(ForgottenMachine {
+                uid: uid.clone(),
+                machine: quarantine.machine.clone(),
+                host: host.metadata.name.clone().unwrap_or_default(),
+                role,
+                provisioned: true,
+                etcd_member: Some(role) == state.council().etcd_role(),
+                node_ready: false,
+                since: quarantine.since.clone(),
+            });
+        }
+    }
+    remembered
+}
+
+/// A machine that a person wants to be forgotten, if anything was ever done to it.
+fn written_down(state: &ClusterState<'_>, member: &ClusterMachine<'_>) -> Option<ForgottenMachine> {
+    let machine = member.machine;
+    if !leaving::is_forced(machine) || !provisioning::was_touched(machine, state.observed.runs) {
+        return None;
+    }
+    let council = state.council();
+    Some(ForgottenMachine {
+        uid: member.uid().to_owned(),
+        machine: member.name().to_owned(),
+        host: member.host_name()?.to_owned(),
+        role: machine.spec.role,
+        provisioned: member.is_provisioned(),
+        etcd_member: council.is_of_etcd(machine) && council.left_at(machine).is_none(),
+        node_ready: false,
+        since: Time(state.observed.now),
+    })
+}
+
+/// Whether its Machine is still there, and says itself what it waits for.
+fn is_there(state: &ClusterState<'_>, one: &ForgottenMachine) -> bool {
+    state.leaving.iter().any(|member| member.uid() == one.uid)
+}
+
+/// Whether something in the cluster stands for it, or may.
+fn is_owed(state: &ClusterState<'_>, one: &ForgottenMachine) -> bool {
+    let mut machines = state.observed.machines.iter();
+    let is_anothers = machines.any(|machine| {
+        let named = machine.spec.host_ref.as_ref();
+        named.is_some_and(|named| named.name == one.host)
+    });
+    let has_node = one.role != Role::Etcd && !is_anothers;
+    let gone = || state.observed.forgotten_nodes.is_some() && node(state, one).is_none();
+    one.etcd_member || (has_node && !gone())
+}
+
+fn node<'a>(state: &ClusterState<'a>, one: &ForgottenMachine) -> Option<&'a NodeSeen> {
+    let nodes = state.observed.forgotten_nodes?;
+    nodes.iter().find(|node| node.name == one.host)
+}

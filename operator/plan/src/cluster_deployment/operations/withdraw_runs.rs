@@ -1,0 +1,48 @@
+//! Withdraws runs that are in the way of machines that leave: what has not begun never does, and a join that works for
+//! nobody else ends.
+
+use crds::PlaybookRun;
+use crds::step::{Effect, Intent};
+
+use crate::attempts;
+use crate::cluster_deployment::action::Action;
+use crate::cluster_deployment::proposal::{Proposal, Round};
+use crate::cluster_deployment::state::ClusterState;
+
+pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
+    let runs = state.active.iter().copied();
+    let runs = runs.filter(|run| !run.spec.cancel && makes_machines(run));
+    Proposal::actions(runs.filter_map(|run| withdraw(state, run)).collect())
+}
+
+/// Whether it does something to machines that is of no use to one that leaves.
+fn makes_machines(run: &PlaybookRun) -> bool {
+    run.spec.intent.spec().effect == Effect::Provisions
+}
+
+fn withdraw(state: &ClusterState<'_>, run: &PlaybookRun) -> Option<Action> {
+    let leaves = |host: &String| state.is_leaving(host);
+    if !run.spec.hosts.iter().any(leaves) {
+        return None;
+    }
+    let held = state
+        .deployment
+        .status
+        .iter()
+        .flat_map(|status| &status.operations);
+    let token = run.status.as_ref().map_or(0, |status| status.token);
+    let granted = token > 0
+        || held
+            .into_iter()
+            .any(|held| Some(&held.run) == run.metadata.name.as_ref());
+    match granted {
+        // The lock never lets it begin. Its other machines get another one; what a person asked for is canceled, and not
+        // forgotten.
+        false if attempts::marks(run).is_empty() => Some(Action::CancelRun(Box::new(run.clone()))),
+        false => Some(Action::DeleteRun(Box::new(run.clone()))),
+        true if run.spec.intent == Intent::Join && run.spec.hosts.iter().all(leaves) => {
+            Some(Action::CancelRun(Box::new(run.clone())))
+        }
+        true => None,
+    }
+}

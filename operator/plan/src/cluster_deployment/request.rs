@@ -1,0 +1,329 @@
+//! The runs that a ClusterDeployment asks for: their steps, their names, and what they remember.
+
+use std::collections::BTreeMap;
+
+use crds::PlaybookRun;
+use crds::names::{annotation, label};
+use crds::playbook_run::PlaybookRunSpec;
+use crds::references::controller_ref;
+use crds::step::{Intent, Role, Step as RunStep};
+use serde_json::Value;
+
+use super::endpoint;
+use super::state::{ClusterMachine, ClusterState};
+use crate::attempts::{self, Mark};
+pub(super) use crate::settings::BACKENDS;
+use crate::{hooks, naming, provisioning};
+
+/// Deadline of one attempt.
+const TIMEOUT_SECONDS: i32 = 3600;
+/// Deadline of a probe.
+const PROBE_TIMEOUT_SECONDS: i32 = 300;
+/// Hosts of one run, where they are workers: one bad batch is not everything.
+pub(super) const BATCH: usize = 100;
+
+/// The steps of an intent.
+pub(super) fn steps_of(intent: Intent) -> Vec<RunStep> {
+    match intent {
+        Intent::Install => vec![
+            RunStep::BootstrapOs,
+            RunStep::Preflight,
+            RunStep::Prepare,
+            RunStep::ContainerRuntime,
+            RunStep::Etcd,
+            RunStep::ControlPlane,
+            RunStep::Network,
+            RunStep::Addons,
+            RunStep::PostInstall,
+        ],
+        Intent::Join => vec![
+            RunStep::BootstrapOs,
+            RunStep::Preflight,
+            RunStep::Prepare,
+            RunStep::ContainerRuntime,
+            RunStep::Node,
+            RunStep::Network,
+            RunStep::PostInstall,
+        ],
+        Intent::Reset => vec![RunStep::Reset],
+        // Who asks for these names their steps; the API refuses a run without any.
+        Intent::Remove
+        | Intent::Repair
+        | Intent::Upgrade
+        | Intent::Renew
+        | Intent::Backup
+        | Intent::Restore
+        | Intent::Probe
+        | Intent::Custom => Vec::new(),
+    }
+}
+
+/// The steps of an intent in this cluster. Where the control planes hold the endpoint, the first one begins to while it is
+/// made, and the others follow.
+fn steps_in(state: &ClusterState<'_>, intent: Intent) -> Vec<RunStep> {
+    let mut steps = steps_of(intent);
+    let place = steps.iter().position(|step| *step == RunStep::ControlPlane);
+    if let Some(place) = place.filter(|_| endpoint::held(state).is_some()) {
+        steps.insert(place + 1, RunStep::LoadBalancer);
+    }
+    steps
+}
+
+/// A machine of a run, with the retry that it answers.
+pub(super) type Target<'a> = (ClusterMachine<'a>, Option<String>);
+
+/// Which attempt a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Attempt {
+    /// How often the same was tried before.
+    pub number: i32,
+    /// It goes on where the one before it stopped.
+    pub resume: bool,
+}
+
+impl Attempt {
+    pub const FIRST: Self = Self::from_start(0);
+
+    /// All steps are played.
+    pub const fn from_start(number: i32) -> Self {
+        Self {
+            number,
+            resume: false,
+        }
+    }
+}
+
+/// A run that is asked for on machines of the cluster, which it remembers.
+pub(super) struct Request<'r, 'a> {
+    pub intent: Intent,
+    pub steps: Vec<RunStep>,
+    pub targets: &'r [Target<'a>],
+    pub attempt: Attempt,
+    /// What its name follows from, where that is not the machines that it works on.
+    pub name_of: Option<Vec<String>>,
+    /// Variables that it has before those of its cluster.
+    pub vars: BTreeMap<String, Value>,
+}
+
+impl<'r, 'a> Request<'r, 'a> {
+    /// The steps of an intent in this cluster, on these machines.
+    pub fn new(
+        state: &ClusterState<'_>,
+        intent: Intent,
+        targets: &'r [Target<'a>],
+        attempt: Attempt,
+    ) -> Self {
+        Self::of_steps(intent, steps_in(state, intent), targets, attempt)
+    }
+
+    /// These steps, on these machines.
+    pub fn of_steps(
+        intent: Intent,
+        steps: Vec<RunStep>,
+        targets: &'r [Target<'a>],
+        attempt: Attempt,
+    ) -> Self {
+        Self {
+            intent,
+            steps,
+            targets,
+            attempt,
+            name_of: None,
+            vars: BTreeMap::new(),
+        }
+    }
+
+    /// The same, with a name that follows from these parts.
+    pub fn named<const N: usize>(self, parts: [&str; N]) -> Self {
+        let parts = parts.iter().map(|part| (*part).to_owned()).collect();
+        Self {
+            name_of: Some(parts),
+            ..self
+        }
+    }
+
+    /// The same, with these variables before those of its cluster.
+    pub fn with(self, vars: BTreeMap<String, Value>) -> Self {
+        Self { vars, ..self }
+    }
+
+    /// The run.
+    pub fn run(self, state: &ClusterState<'_>) -> PlaybookRun {
+        let Self { intent, attempt, .. } = self;
+        let mark = |(machine, retry): &Target<'_>| {
+            let mark = Mark {
+                uid: machine.uid().to_owned(),
+                retry: retry.clone(),
+                host_generation: machine.host.and_then(|host| host.metadata.generation),
+            };
+            Some((machine.host_name()?.to_owned(), mark))
+        };
+        let marks: BTreeMap<String, Mark> = self.targets.iter().filter_map(mark).collect();
+        let uids = || marks.values().map(|mark| mark.uid.clone()).collect();
+        let parts: Vec<String> = self.name_of.unwrap_or_else(uids);
+        let parts = parts.iter().map(String::as_str);
+        let name = naming::run(&state.name, state.uid(), intent, parts, attempt.number);
+        let hosts = marks.keys().cloned().collect();
+        let mut run = of_cluster(state, &name, intent, self.steps, hosts, attempt.number);
+        hooks::around(&mut run.spec, state.deployment);
+        run.spec.resume = attempt.resume;
+        if run.spec.steps.contains(&RunStep::LoadBalancer) {
+            // Said here, so that it is remembered what the machines were told.
+            let behind: Vec<ClusterMachine<'_>> = state.of_role(Role::ControlPlane).collect();
+            run.spec.vars.insert(BACKENDS.into(), endpoint::backends(&behind));
+        }
+        run.spec.vars.extend(self.vars);
+        let annotations = run.metadata.annotations.get_or_insert_default();
+        annotations.extend([
+            (
+                annotation::MACHINES.to_owned(),
+                serde_json::to_string(&marks).unwrap_or_default(),
+            ),
+            (annotation::GENERATION.to_owned(), state.generation().to_string()),
+            (
+                annotation::WANTED.to_owned(),
+                provisioning::wanted(state.deployment),
+            ),
+        ]);
+        run
+    }
+}
+
+/// The number of the attempt after all of these.
+pub(super) fn number_after<'r>(runs: impl IntoIterator<Item = &'r PlaybookRun>) -> i32 {
+    let numbers = runs
+        .into_iter()
+        .map(|run| attempts::attempt_of(run).saturating_add(1));
+    numbers.max().unwrap_or_default()
+}
+
+/// A read-only look at machines of the cluster, by a step that changes nothing. Its name follows from the Hosts, these parts
+/// and the number.
+pub(super) fn probe(
+    state: &ClusterState<'_>,
+    step: RunStep,
+    hosts: &[&str],
+    parts: &[&str],
+    number: i32,
+) -> PlaybookRun {
+    let name = probe_name(state, hosts, parts, number);
+    let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
+    let mut run = of_cluster(state, &name, Intent::Probe, vec![step], hosts, number);
+    run.spec.timeout_seconds = PROBE_TIMEOUT_SECONDS;
+    run
+}
+
+/// The name that such a probe has.
+pub(super) fn probe_name(state: &ClusterState<'_>, hosts: &[&str], parts: &[&str], number: i32) -> String {
+    let parts = hosts.iter().chain(parts).copied();
+    naming::run(&state.name, state.uid(), Intent::Probe, parts, number)
+}
+
+/// A run of the cluster, which goes with it.
+pub(super) fn of_cluster(
+    state: &ClusterState<'_>,
+    name: &str,
+    intent: Intent,
+    steps: Vec<RunStep>,
+    hosts: Vec<String>,
+    attempt: i32,
+) -> PlaybookRun {
+    let spec = PlaybookRunSpec {
+        cluster_name: Some(state.name.clone()),
+        intent,
+        steps,
+        hosts,
+        vars: BTreeMap::new(),
+        playbooks_ref: None,
+        playbook_vars: BTreeMap::new(),
+        timeout_seconds: TIMEOUT_SECONDS,
+        resume: false,
+        paused: false,
+        cancel: false,
+    };
+    let mut run = PlaybookRun::new(name, spec);
+    run.metadata.namespace = state.deployment.metadata.namespace.clone();
+    run.metadata.owner_references = controller_ref(state.deployment).map(|owner| vec![owner]);
+    run.metadata.labels = Some(BTreeMap::from([
+        (label::CLUSTER.into(), state.name.clone()),
+        (label::INTENT.into(), intent.slug().into()),
+    ]));
+    run.metadata.annotations = Some(BTreeMap::from([(
+        annotation::ATTEMPT.into(),
+        attempt.to_string(),
+    )]));
+    run
+}
+
+/// What an active run does, in other words than those of its intent.
+pub(super) fn describe_as(state: &ClusterState<'_>, what: &str, run: &PlaybookRun) -> String {
+    let described = describe(state, run);
+    let (_, place) = described.split_once(": ").unwrap_or(("", &described));
+    format!("{what}: {place}")
+}
+
+/// What an active run does, as a clause of the STATUS sentence.
+pub(super) fn describe(state: &ClusterState<'_>, run: &PlaybookRun) -> String {
+    let verb = match run.spec.intent {
+        Intent::Install => "installing",
+        Intent::Join => "joining",
+        Intent::Remove => "removing",
+        Intent::Reset => "cleaning",
+        Intent::Repair => "repairing",
+        Intent::Upgrade => "upgrading",
+        Intent::Renew => "renewing certificates of",
+        Intent::Backup => "backing up",
+        Intent::Restore => "restoring",
+        Intent::Probe => "probing",
+        Intent::Custom => "running steps on",
+    };
+    let what = match run.spec.hosts.as_slice() {
+        [host] => {
+            let members = state.live.iter().chain(&state.leaving);
+            let member = members
+                .into_iter()
+                .find(|member| member.host_name() == Some(host));
+            member.map_or_else(|| host.clone(), ClusterMachine::title)
+        }
+        hosts => crate::sentence::count(hosts.len(), "machine"),
+    };
+    let status = run.status.as_ref();
+    let progress = status
+        .and_then(|status| status.progress.as_ref())
+        .filter(|progress| !progress.step.is_empty());
+    let place = match progress {
+        Some(progress) if progress.total > 0 => {
+            format!("{}, task {} of {}", progress.step, progress.done, progress.total)
+        }
+        Some(progress) => progress.step.clone(),
+        None => match status
+            .and_then(|status| status.message.clone())
+            .filter(|message| !message.is_empty())
+        {
+            Some(message) => message,
+            None => format!("run {} begins", run.metadata.name.as_deref().unwrap_or_default()),
+        },
+    };
+    format!("{verb} {what}: {place}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Intent, RunStep, steps_of};
+
+    #[test]
+    fn no_intent_but_reset_resets_machines_unasked() {
+        for intent in Intent::ALL {
+            let steps = steps_of(intent);
+            assert_eq!(
+                steps.contains(&RunStep::Reset),
+                intent == Intent::Reset,
+                "{intent:?}"
+            );
+            assert!(
+                crds::playbook_run::check_steps(intent, &steps).is_ok(),
+                "{intent:?}"
+            );
+        }
+    }
+}

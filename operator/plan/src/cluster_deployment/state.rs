@@ -1,0 +1,192 @@
+//! The state of one cluster: what was observed, looked at once and put in order.
+
+mod health;
+mod install;
+pub(super) mod past;
+mod sets;
+
+use std::collections::BTreeMap;
+
+use crds::commands::{self, Target};
+use crds::step::{Intent, Role, Step};
+use crds::{ClusterDeployment, Host, Machine, PlaybookRun, names};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::Value;
+
+use super::Observed;
+pub(super) use super::machine::ClusterMachine;
+use crate::attempts::{self, Turn};
+use crate::departure::Council;
+use crate::{Next, approval};
+use crate::{claims, inputs, machine_set, provisioning};
+
+/// What was observed, in order.
+pub(super) struct ClusterState<'a> {
+    pub observed: &'a Observed<'a>,
+    pub deployment: &'a ClusterDeployment,
+    pub name: String,
+    /// Machines that stay.
+    pub live: Vec<ClusterMachine<'a>>,
+    /// Machines that are being deleted.
+    pub leaving: Vec<ClusterMachine<'a>>,
+    /// Runs that are not over, in the order of their creation; without probes, which change nothing.
+    pub active: Vec<&'a PlaybookRun>,
+    /// When the cluster was installed.
+    pub installed: Option<Time>,
+}
+
+impl<'a> ClusterState<'a> {
+    pub fn observe(observed: &'a Observed<'a>) -> Self {
+        let deployment = observed.deployment;
+        let mut holders: BTreeMap<&str, &Host> = BTreeMap::new();
+        for host in observed.hosts {
+            if let Some(claim) = &host.spec.claim_ref {
+                holders.insert(&claim.uid, host);
+            }
+        }
+        let member = |machine: &'a Machine| {
+            let host = holders
+                .get(machine.metadata.uid.as_deref().unwrap_or_default())
+                .copied();
+            let named = machine.spec.host_ref.as_ref().map(|host| host.name.as_str());
+            // Both sides must agree before anything is done to the machine; one that leaves lets go of what it holds.
+            let leaving = machine.metadata.deletion_timestamp.is_some();
+            ClusterMachine {
+                machine,
+                host: host.filter(|host| {
+                    claims::holds(machine, host) && (leaving || named == host.metadata.name.as_deref())
+                }),
+            }
+        };
+        let mut members: Vec<ClusterMachine<'a>> = observed.machines.iter().copied().map(member).collect();
+        members.sort_by_key(|member| {
+            (
+                member.machine.spec.role,
+                machine_set::ordinal_of(member.machine),
+                member.name(),
+            )
+        });
+        let (live, leaving): (Vec<_>, Vec<_>) = members
+            .into_iter()
+            .partition(|member| member.machine.metadata.deletion_timestamp.is_none());
+        let mut active: Vec<&PlaybookRun> = observed
+            .runs
+            .iter()
+            .copied()
+            .filter(|run| !attempts::is_over(run) && run.spec.intent != Intent::Probe)
+            .collect();
+        active.sort_by_key(|run| (run.metadata.creation_timestamp.clone(), run.metadata.name.clone()));
+        let mut state = Self {
+            observed,
+            deployment,
+            name: deployment.metadata.name.clone().unwrap_or_default(),
+            live,
+            leaving,
+            active,
+            installed: None,
+        };
+        let recorded = deployment
+            .status
+            .as_ref()
+            .and_then(|status| status.installed_at.clone());
+        let since = past::anew_since(observed);
+        let is_new = |at: &Time| since.is_none_or(|since| at.0 > since);
+        state.installed = recorded.filter(is_new).or_else(|| state.seen_installed(since));
+        state
+    }
+
+    pub fn turn(&self, member: &ClusterMachine<'_>) -> Turn {
+        provisioning::turn(
+            member.machine,
+            member.host,
+            self.deployment,
+            self.observed.runs,
+            self.observed.now,
+        )
+    }
+
+    /// The control planes and etcd machines, and what was done about them.
+    pub fn council(&self) -> Council<'a> {
+        Council::of(
+            &self.name,
+            self.observed.machines,
+            self.deployment,
+            self.observed.runs,
+        )
+    }
+
+    /// A Machine with its Host, one that leaves included.
+    pub fn member(&self, machine: &Machine) -> Option<ClusterMachine<'a>> {
+        let mut members = self.live.iter().chain(&self.leaving);
+        let found = members.find(|member| member.machine.metadata.uid == machine.metadata.uid);
+        found.copied()
+    }
+
+    /// What a run must know of etcd, with these members.
+    pub fn etcd_variables(&self, members: &[&Machine]) -> BTreeMap<String, Value> {
+        let seat = |machine: &&Machine| {
+            let host = self.member(machine)?.host?;
+            let name = host.metadata.name.clone()?;
+            Some((name, inputs::address_in_cluster(host).to_owned()))
+        };
+        inputs::of_etcd(&members.iter().filter_map(seat).collect::<Vec<_>>())
+    }
+
+    /// Look again then; times are whole seconds, so a little after.
+    pub fn until(&self, at: Timestamp) -> Next {
+        let seconds = at.duration_since(self.observed.now).as_secs().max(0);
+        Next::after_seconds(u64::try_from(seconds).unwrap_or_default() + 1)
+    }
+
+    /// What a person types to approve what waits for it.
+    pub fn approve(&self, value: &str) -> String {
+        let value = approval::to_write(&self.deployment.metadata, value);
+        self.annotate(names::annotation::APPROVE, &value)
+    }
+
+    /// What a person types to annotate the cluster.
+    pub fn annotate(&self, key: &str, value: &str) -> String {
+        commands::annotate(Target::ClusterDeployment, &self.deployment.metadata, key, value)
+    }
+
+    pub fn of_role(&self, role: Role) -> impl Iterator<Item = ClusterMachine<'a>> + '_ {
+        self.live
+            .iter()
+            .copied()
+            .filter(move |member| member.machine.spec.role == role)
+    }
+
+    pub fn generation(&self) -> i64 {
+        self.deployment.metadata.generation.unwrap_or_default()
+    }
+
+    pub fn uid(&self) -> &'a str {
+        self.deployment.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    /// Whether a Host is held by a machine that is being deleted.
+    pub fn is_leaving(&self, host: &str) -> bool {
+        self.leaving.iter().any(|member| member.host_name() == Some(host))
+    }
+
+    /// A run, by its name.
+    pub fn run(&self, name: &str) -> Option<&'a PlaybookRun> {
+        let mut runs = self.observed.runs.iter().copied();
+        runs.find(|run| run.metadata.name.as_deref() == Some(name))
+    }
+
+    /// The run of ours that works, or waits, for a step.
+    pub fn active_with(&self, step: &Step) -> Option<&'a PlaybookRun> {
+        let mut active = self.active.iter().copied();
+        active.find(|run| run.spec.steps.contains(step) && !attempts::marks(run).is_empty())
+    }
+
+    /// The run that works on a Host, or is about to.
+    pub fn active_on(&self, host: &str) -> Option<&'a PlaybookRun> {
+        self.active
+            .iter()
+            .copied()
+            .find(|run| run.spec.hosts.iter().any(|named| named == host))
+    }
+}
