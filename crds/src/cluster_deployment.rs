@@ -35,8 +35,8 @@ macro_rules! version_from {
         "(has(oldSelf.status) && has(oldSelf.status.startedKubernetesVersion) ? oldSelf.status.startedKubernetesVersion : oldSelf.spec.kubernetesVersion)"
     };
 }
-/// CEL: a wish that no machine has followed yet may be taken back, so what counts is how far it is from the version whose
-/// rollout has begun. An unchanged field passes whatever the status says: a status can be written in any case.
+/// CEL: a wish that no machine has followed yet may be taken back, so what counts is how far it is from the version
+/// whose rollout has begun. An unchanged field passes whatever the status says: a status can be written in any case.
 const VERSION_RULE: &str = concat!(
     "self.spec.kubernetesVersion == oldSelf.spec.kubernetesVersion || [",
     version_from!(),
@@ -103,8 +103,8 @@ const HOOKS_RULE: &str = "!has(self.hooks) || (has(self.executor) && has(self.ex
     .message("Forbidden: controlPlane.endpoint is immutable: it stands in the certificates and in every kubeconfig")
     .field_path(".controlPlane"))]
 pub struct ClusterDeploymentSpec {
-    /// Kubernetes version without `v`, e.g. `1.35.4`; the minors 1.34, 1.35 and 1.36. A change may be taken back until its
-    /// rollout begins: it is compared with `status.startedKubernetesVersion`.
+    /// Kubernetes version without `v`, e.g. `1.35.4`; the minors 1.34, 1.35 and 1.36. A change may be taken back until
+    /// its rollout begins: it is compared with `status.startedKubernetesVersion`.
     #[schemars(length(min = 5, max = 16))]
     #[x_kube(validation = Rule::new("self.matches('^1[.](34|35|36)[.](0|[1-9][0-9]?)$')")
         .message(Message::Expression("'UnsupportedVersion: ' + self + '; supported are 1.34.x, 1.35.x and 1.36.x, written without v, e.g. 1.35.4'".into())))]
@@ -125,7 +125,8 @@ pub struct ClusterDeploymentSpec {
     /// The container runtime.
     #[serde(default)]
     pub container_runtime: ContainerRuntime,
-    /// Where programs and images come from. Absent: `ArtifactSourceMissing`; upstream without a bundle is not there yet.
+    /// Where programs and images come from. Absent: `ArtifactSourceMissing`; upstream without a bundle is not there
+    /// yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifacts: Option<Artifacts>,
     /// Manifests to apply once the cluster stands.
@@ -189,8 +190,8 @@ pub struct ControlPlane {
     )]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub hosts: Option<Vec<String>>,
-    /// Where clients reach the API servers. Absent with one replica: the machine itself; such a cluster can neither grow nor
-    /// have its control plane replaced, since this cannot be added later.
+    /// Where clients reach the API servers. Absent with one replica: the machine itself; such a cluster can neither
+    /// grow nor have its control plane replaced, since this cannot be added later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<Endpoint>,
     /// More names and addresses in the API servers' certificate; at most 32.
@@ -310,13 +311,13 @@ pub struct Artifacts {
     )]
     pub url: String,
     /// SHA-256 of the bundle's `index.json` as 64 lower-case hexadecimal digits (`sha256sum index.json`): with it every
-    /// program and image is what the bundle's maker meant, whoever is on the way. Another index is `DigestMismatch`. Absent
-    /// with an http URL, preflight warns (`artifacts-unverified`).
+    /// program and image is what the bundle's maker meant, whoever is on the way. Another index is `DigestMismatch`.
+    /// Absent with an http URL, preflight warns (`artifacts-unverified`).
     #[serde(default, rename = "indexSHA256", skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[0-9a-f]{64}$"))]
     pub index_sha256: Option<String>,
-    /// A ConfigMap with the server's certificate authority in key `ca.crt` (PEM). It alone is believed then. Absent: the
-    /// machines' own authorities. Only with an https URL.
+    /// A ConfigMap with the server's certificate authority in key `ca.crt` (PEM). It alone is believed then. Absent:
+    /// the machines' own authorities. Only with an https URL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_ref: Option<LocalRef>,
     /// A Secret with `username` and `password` (Basic), or with `token` (Bearer). Only with an https URL.
@@ -335,8 +336,8 @@ impl ClusterDeploymentSpec {
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Addons {
-    /// A ConfigMap whose values are YAML manifests, rendered with the cluster's facts (docs/playbooks.md) and applied in the
-    /// order of their keys.
+    /// A ConfigMap whose values are YAML manifests, rendered with the cluster's facts (docs/playbooks.md) and applied
+    /// in the order of their keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifests_ref: Option<LocalRef>,
 }
@@ -357,7 +358,8 @@ pub struct Executor {
     #[serde(default = "default_max_attempts")]
     #[schemars(range(min = 1, max = 100))]
     pub max_attempts: i32,
-    /// Ended runs that are kept, with their logs, 1 to 500, and as many probes beside them; the oldest go first. Default 20.
+    /// Ended runs that are kept, with their logs, 1 to 500, and as many probes beside them; the oldest go first.
+    /// Default 20.
     #[serde(default = "default_history_limit")]
     #[schemars(range(min = 1, max = 500))]
     pub history_limit: i32,

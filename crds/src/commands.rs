@@ -1,5 +1,5 @@
-//! Commands that messages print. They run as printed, wherever the reader's kubectl points: each names the namespace, and
-//! the resource with its group, since other projects have `machines` and `clusterdeployments`, too.
+//! Commands that messages print. They run as printed, wherever the reader's kubectl points: each names the namespace,
+//! and the resource with its group, since other projects have `machines` and `clusterdeployments`, too.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 

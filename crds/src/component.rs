@@ -1,4 +1,5 @@
-//! A component of a cluster: a program or an image of the artifact bundle, in the version that the cluster's machines have.
+//! A component of a cluster: a program or an image of the artifact bundle, in the version that the cluster's machines
+//! have.
 
 use std::collections::BTreeMap;
 

@@ -24,8 +24,8 @@ pub(crate) const ADDRESS_RULE: &str = concat!(
     machine_ip!(),
     ") : (self.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$') && !self.matches('^[0-9.]+$') && self != 'localhost')"
 );
-/// CEL, on the parent since it must also hold where `internalAddress` appears or goes: what the cluster uses stays. A name
-/// is no address of a cluster's machine yet.
+/// CEL, on the parent since it must also hold where `internalAddress` appears or goes: what the cluster uses stays. A
+/// name is no address of a cluster's machine yet.
 const CLUSTER_ADDRESS_RULE: &str = "!has(oldSelf.claimRef) || (!has(oldSelf.internalAddress) && !isIP(oldSelf.address)) || (has(self.internalAddress) ? self.internalAddress : self.address) == (has(oldSelf.internalAddress) ? oldSelf.internalAddress : oldSelf.address)";
 /// What a wrong address gets.
 pub(crate) const ADDRESS_MESSAGE: &str = "must be an IPv4 or IPv6 address in canonical form (not unspecified, loopback, link-local or multicast) or a lowercase DNS name other than localhost, without a port";
@@ -63,8 +63,8 @@ pub(crate) const ADDRESS_MESSAGE: &str = "must be an IPv4 or IPv6 address in can
     .message("Forbidden: the address that the cluster uses (internalAddress, or address where there is none) does not change while a Machine has claimed the Host: the cluster, its certificates and etcd know the machine by it. If SSH reaches the same machine elsewhere now, change address and give internalAddress the value that the cluster uses. For another machine, delete the Machine that has claimed the Host (spec.claimRef.name), and then change the Host or make another one")
     .field_path(".internalAddress"))]
 pub struct HostSpec {
-    /// Where SSH answers: IPv4, IPv6 or DNS name, without a port. While a Machine has claimed the Host it does not change
-    /// where it is what the cluster uses (without `internalAddress`).
+    /// Where SSH answers: IPv4, IPv6 or DNS name, without a port. While a Machine has claimed the Host it does not
+    /// change where it is what the cluster uses (without `internalAddress`).
     #[schemars(length(min = 1, max = 253))]
     #[x_kube(validation = Rule::new(ADDRESS_RULE).message(ADDRESS_MESSAGE))]
     pub address: String,
@@ -86,9 +86,9 @@ pub struct HostSpec {
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub claim_epoch: i64,
-    /// Which machine it is, since it was claimed: a run that meets another one changes nothing there (`MachineIsAnother`).
-    /// Written by the operator, and kept by backups. If the machine is the right one and has new keys, take the field off:
-    /// it is written again from what is found then.
+    /// Which machine it is, since it was claimed: a run that meets another one changes nothing there
+    /// (`MachineIsAnother`). Written by the operator, and kept by backups. If the machine is the right one and has new
+    /// keys, take the field off: it is written again from what is found then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<HostIdentity>,
     /// Why it is not to be claimed; written by the operator when a machine could not join or could not be cleaned, and
@@ -270,8 +270,8 @@ pub struct HostStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub probed_for_release: Option<String>,
-    /// `Ready` (can be claimed, or is claimed and reachable), `Reachable`, `HostKeyVerified`, `IdentityVerified`, `Clean`,
-    /// `MachineIDUnique`.
+    /// `Ready` (can be claimed, or is claimed and reachable), `Reachable`, `HostKeyVerified`, `IdentityVerified`,
+    /// `Clean`, `MachineIDUnique`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

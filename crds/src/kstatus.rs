@@ -1,5 +1,6 @@
-//! What kstatus reads of any object, and with it Argo CD, Flux and `kubectl wait`: `Reconciling` while it is not as it is
-//! wanted and something is done about that, `Stalled` while nothing is until somebody acts. Each is there only while it is True.
+//! What kstatus reads of any object, and with it Argo CD, Flux and `kubectl wait`: `Reconciling` while it is not as it
+//! is wanted and something is done about that, `Stalled` while nothing is until somebody acts. Each is there only while
+//! it is True.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 

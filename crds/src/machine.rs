@@ -176,8 +176,8 @@ pub struct MachineStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub kubernetes_version: Option<String>,
-    /// ID of its member of etcd, hexadecimal as etcdctl shows it, as its machine has told; absent on machines without etcd,
-    /// and once the member is taken out.
+    /// ID of its member of etcd, hexadecimal as etcdctl shows it, as its machine has told; absent on machines without
+    /// etcd, and once the member is taken out.
     #[serde(default, rename = "etcdMemberID", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16))]
     pub etcd_member_id: Option<String>,

@@ -43,16 +43,16 @@ pub mod annotation {
     /// On a Machine, written by its set before it deletes it: why its Host is not to be claimed again, as JSON
     /// `{"reason": "JoinFailed", "message": "..."}`.
     pub const QUARANTINE: &str = "clusterwright.dev/quarantine";
-    /// On a Machine, written by the operator: since when it counts as lost, as a time (RFC 3339). Its cluster is built anew
-    /// without it, and without all Machines that were made before this time. On one Machine alone, or without
+    /// On a Machine, written by the operator: since when it counts as lost, as a time (RFC 3339). Its cluster is built
+    /// anew without it, and without all Machines that were made before this time. On one Machine alone, or without
     /// `recovery.strategy: Rebuild`, it begins nothing.
     pub const LOST_SINCE: &str = "clusterwright.dev/lost-since";
     /// On a Machine: it is not repaired; any value.
     pub const SKIP_REMEDIATION: &str = "clusterwright.dev/skip-remediation";
     /// On a Host: ends its quarantine after a probe; its value is the generation it is meant for.
     pub const RELEASE: &str = "clusterwright.dev/release";
-    /// On a ClusterDeployment or PlaybookRun: go on with what its message says needs approval: `<what>.<digest>`, several
-    /// separated by commas. Each is for one thing; the message has the whole command.
+    /// On a ClusterDeployment or PlaybookRun: go on with what its message says needs approval: `<what>.<digest>`,
+    /// several separated by commas. Each is for one thing; the message has the whole command.
     pub const APPROVE: &str = "clusterwright.dev/approve";
     /// On a ClusterDeployment: delete it in spite of `deletionProtection`; its value is the generation it is meant for.
     pub const DELETE_CONFIRMED: &str = "clusterwright.dev/delete-confirmed";
@@ -66,7 +66,8 @@ pub mod annotation {
     pub const ETCD_CHANGE: &str = "clusterwright.dev/etcd-change";
     /// On runs of a controller: the ClusterDeployment's generation that it was made from.
     pub const GENERATION: &str = "clusterwright.dev/generation";
-    /// On runs of a controller: a digest of what the ClusterDeployment wanted of its machines; a pause does not change it.
+    /// On runs of a controller: a digest of what the ClusterDeployment wanted of its machines; a pause does not change
+    /// it.
     pub const WANTED: &str = "clusterwright.dev/wanted";
     /// On the operator's probes: what each Host was when it was asked, as JSON
     /// `{"<host>": {"uid": "...", "generation": 1, "claimEpoch": 0}}`.
@@ -117,7 +118,8 @@ pub mod condition {
     pub const PAUSED: &str = "Paused";
     /// The cluster's lock can be given out; only there, and `False`, while its last token is not known.
     pub const LOCK_OPEN: &str = "LockOpen";
-    /// An object that the cluster is decided by cannot be decoded: nothing is done until it can; only there while that is so.
+    /// An object that the cluster is decided by cannot be decoded: nothing is done until it can; only there while that
+    /// is so.
     pub const ON_HOLD: &str = "OnHold";
     /// It is being deleted.
     pub const DELETING: &str = "Deleting";
@@ -161,10 +163,11 @@ pub mod condition {
     pub const SCALE_PUT_BACK: &str = "ScalePutBack";
     /// Neither the API nor any machine of the cluster has answered for long; only there while it says something.
     pub const MACHINES_LOST: &str = "MachinesLost";
-    /// Machines were removed without reaching them, and something in the cluster still stands for them; only there while it
-    /// says something.
+    /// Machines were removed without reaching them, and something in the cluster still stands for them; only there
+    /// while it says something.
     pub const MACHINES_FORGOTTEN: &str = "MachinesForgotten";
-    /// Machines name the cluster that were made for a former ClusterDeployment of its name; only there while there are any.
+    /// Machines name the cluster that were made for a former ClusterDeployment of its name; only there while there are
+    /// any.
     pub const FORMER_MACHINES: &str = "FormerMachines";
     /// So many machines are sick at once that no healthy one is taken away; only there while it says something.
     pub const REMOVALS_HELD: &str = "RemovalsHeld";

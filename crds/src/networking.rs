@@ -77,8 +77,8 @@ pub struct NetworkPlugin {
     /// `bridge` or `manifests`. Default `bridge`.
     #[serde(default)]
     pub name: NetworkPluginName,
-    /// With `manifests`: a ConfigMap whose values are YAML manifests, rendered with the cluster's facts (docs/playbooks.md) and
-    /// applied in the order of their keys.
+    /// With `manifests`: a ConfigMap whose values are YAML manifests, rendered with the cluster's facts
+    /// (docs/playbooks.md) and applied in the order of their keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifests_ref: Option<LocalRef>,
 }
@@ -101,7 +101,8 @@ pub struct Keepalived {
     #[serde(default, rename = "virtualRouterID", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 255))]
     pub virtual_router_id: Option<i32>,
-    /// Network interface that holds the address on every control plane. Default: the one with the machine's own address.
+    /// Network interface that holds the address on every control plane. Default: the one with the machine's own
+    /// address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 15),

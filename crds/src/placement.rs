@@ -185,13 +185,13 @@ pub struct WorkerSet {
     /// How many machines of the set may be out of service at once for our own doing: a count (1 to 5000) or a
     /// percentage of the set's `replicas` (1 % to 99 %), rounded down, at least 1. Default `10%`. Counted are machines
     /// under repair (restart, reboot, replacement) until they are Ready again, or out of the cluster; those that never
-    /// joined and those that SSH does not reach serve nobody, and are not. A set that shrinks lets a Ready machine go only
-    /// while `replicas` less this many Ready ones stay; others go at once. Control planes and etcd: always 1.
+    /// joined and those that SSH does not reach serve nobody, and are not. A set that shrinks lets a Ready machine go
+    /// only while `replicas` less this many Ready ones stay; others go at once. Control planes and etcd: always 1.
     #[serde(default = "default_max_unavailable")]
     #[schemars(extend("minimum" = 1, "maximum" = 5000, "pattern" = r"^[1-9][0-9]?%$", "nullable" = false))]
     pub max_unavailable: IntOrString,
-    /// How long a machine must have been Ready to count among the MachineSet's `availableReplicas`, in seconds, 0 to 86400.
-    /// Default 0.
+    /// How long a machine must have been Ready to count among the MachineSet's `availableReplicas`, in seconds, 0 to
+    /// 86400. Default 0.
     #[serde(default)]
     #[schemars(range(min = 0, max = 86400))]
     pub min_ready_seconds: i32,

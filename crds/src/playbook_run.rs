@@ -60,8 +60,8 @@ pub struct PlaybookRunSpec {
     pub cluster_name: Option<String>,
     /// What it is for. An administrator writes `Custom`, or `Probe`.
     pub intent: Intent,
-    /// The steps, in this order; at most 32. Which ones a run may have follows from its intent; a `Probe` has only steps
-    /// that change nothing.
+    /// The steps, in this order; at most 32. Which ones a run may have follows from its intent; a `Probe` has only
+    /// steps that change nothing.
     #[schemars(length(min = 1, max = 32))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub steps: Vec<Step>,
@@ -84,8 +84,8 @@ pub struct PlaybookRunSpec {
     )]
     #[schemars(schema_with = "vars_schema")]
     pub vars: BTreeMap<String, serde_json::Value>,
-    /// The ConfigMap with the playbooks of the steps `custom-<name>`: `<name>.yml`, and where there are `<name>.probe.yml`
-    /// and `<name>.schema.json`.
+    /// The ConfigMap with the playbooks of the steps `custom-<name>`: `<name>.yml`, and where there are
+    /// `<name>.probe.yml` and `<name>.schema.json`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub playbooks_ref: Option<LocalRef>,
     /// Variables of custom playbooks, by the playbook's name: only its step sees them. Data, never templates; checked

@@ -52,7 +52,8 @@ pub struct RemediationPolicySpec {
     #[schemars(length(max = 3))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub roles: Vec<Role>,
-    /// Labels of the Machine objects. Empty: all machines. Of several policies that select a machine, the first by name holds.
+    /// Labels of the Machine objects. Empty: all machines. Of several policies that select a machine, the first by name
+    /// holds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     pub match_labels: BTreeMap<String, LabelValue>,
@@ -70,20 +71,20 @@ pub struct Remediation {
     #[serde(default = "default_unhealthy_after")]
     #[schemars(range(min = 30, max = 86400))]
     pub unhealthy_after_seconds: i32,
-    /// Conditions of a Machine that count like a node that is not Ready when they are False. Empty: none. `NetworkReady`: its Pods
-    /// do not reach those of most other machines that it asks, or not the cluster's DNS; a fault of the DNS itself shows on all
-    /// machines, which is what `maxUnhealthy` is for.
+    /// Conditions of a Machine that count like a node that is not Ready when they are False. Empty: none.
+    /// `NetworkReady`: its Pods do not reach those of most other machines that it asks, or not the cluster's DNS; a
+    /// fault of the DNS itself shows on all machines, which is what `maxUnhealthy` is for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub unhealthy_conditions: Vec<UnhealthyCondition>,
-    /// How long after its Host was claimed a machine may be tried in vain to become part of its cluster, in seconds, 60 to
-    /// 86400; then it is replaced. Default 1800.
+    /// How long after its Host was claimed a machine may be tried in vain to become part of its cluster, in seconds, 60
+    /// to 86400; then it is replaced. Default 1800.
     #[serde(default = "default_never_started_after")]
     #[schemars(range(min = 60, max = 86400))]
     pub never_started_after_seconds: i32,
-    /// What is tried, in this order, each waited for before the next. A machine that SSH does not reach is only replaced.
-    /// Default: all three.
+    /// What is tried, in this order, each waited for before the next. A machine that SSH does not reach is only
+    /// replaced. Default: all three.
     #[serde(default = "default_actions")]
     #[schemars(length(min = 1, max = 3))]
     #[x_kube(merge_strategy = ListMerge::Set)]
@@ -92,13 +93,13 @@ pub struct Remediation {
     #[serde(default = "default_wait")]
     #[schemars(range(min = 30, max = 86400))]
     pub wait_seconds: i32,
-    /// How long a machine may take to boot, in seconds, 60 to 3000: until SSH lets us in again after a reboot. One that takes
-    /// longer counts as not rebooted, and the next action follows. Default 600.
+    /// How long a machine may take to boot, in seconds, 60 to 3000: until SSH lets us in again after a reboot. One that
+    /// takes longer counts as not rebooted, and the next action follows. Default 600.
     #[serde(default = "default_reboot_timeout")]
     #[schemars(range(min = 60, max = 3000))]
     pub reboot_timeout_seconds: i32,
-    /// With more sick machines of the cluster than this (a count, or a percentage, rounded up), nothing is done. Default
-    /// `30%`.
+    /// With more sick machines of the cluster than this (a count, or a percentage, rounded up), nothing is done.
+    /// Default `30%`.
     #[serde(default = "default_max_unhealthy")]
     #[schemars(extend("minimum" = 0, "maximum" = 5000, "pattern" = r"^([0-9]|[1-9][0-9]|100)%$", "nullable" = false))]
     pub max_unhealthy: IntOrString,
@@ -110,7 +111,8 @@ pub struct Remediation {
     #[serde(default)]
     #[schemars(range(min = 0, max = 5000))]
     pub keep_spare_hosts: i32,
-    /// After more sick machines than `maxUnhealthy` at once: how long nothing is done yet, in seconds, 0 to 86400. Default 300.
+    /// After more sick machines than `maxUnhealthy` at once: how long nothing is done yet, in seconds, 0 to 86400.
+    /// Default 300.
     #[serde(default = "default_cooldown")]
     #[schemars(range(min = 0, max = 86400))]
     pub cooldown_seconds: i32,

@@ -227,25 +227,6 @@ pub enum Intent {
     Custom,
 }
 
-impl Intent {
-    /// The intent in lower case, as it stands in names and metrics.
-    pub fn slug(self) -> &'static str {
-        match self {
-            Intent::Install => "install",
-            Intent::Join => "join",
-            Intent::Remove => "remove",
-            Intent::Reset => "reset",
-            Intent::Repair => "repair",
-            Intent::Upgrade => "upgrade",
-            Intent::Renew => "renew",
-            Intent::Backup => "backup",
-            Intent::Restore => "restore",
-            Intent::Probe => "probe",
-            Intent::Custom => "custom",
-        }
-    }
-}
-
 /// What a machine is in its cluster.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -1,5 +1,5 @@
-//! ssh as Ansible starts it: its output is capped where it is read. Ansible keeps all that a command says in memory, so a
-//! machine that talks without end would end the run for all of them. Called by the name of its link, [`NAME`].
+//! ssh as Ansible starts it: its output is capped where it is read. Ansible keeps all that a command says in memory, so
+//! a machine that talks without end would end the run for all of them. Called by the name of its link, [`NAME`].
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};

@@ -299,7 +299,8 @@ impl Fold {
     }
 }
 
-/// Whether the others cannot go on without a host of these groups. Cleaning a machine, or looking at it, needs no other.
+/// Whether the others cannot go on without a host of these groups. Cleaning a machine, or looking at it, needs no
+/// other.
 pub fn is_critical(model: &RunInputs, groups: &[Group]) -> bool {
     !model.steps.iter().any(|step| step.spec().each_for_itself)
         && (groups.contains(&Group::KubeControlPlane) || groups.contains(&Group::Etcd))

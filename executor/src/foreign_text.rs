@@ -31,7 +31,8 @@ pub fn clean(text: &str, limit: usize) -> String {
     cleaned
 }
 
-/// A line of output as it may reach a terminal: as it is, but for control characters (tabs stay) and marks of direction.
+/// A line of output as it may reach a terminal: as it is, but for control characters (tabs stay) and marks of
+/// direction.
 pub fn line(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let stays = |c: &char| *c == '\t' || !(c.is_control() || hides(*c));

@@ -92,6 +92,22 @@ mod tests {
     use crate::custom::Custom;
 
     #[test]
+    fn every_step_has_its_playbook_its_probe_and_its_place_in_the_docs() {
+        let docs = std::fs::read_to_string("../docs/playbooks.md").unwrap();
+        for step in Step::ALL {
+            let name = step.name();
+            for file in [format!("{name}.yml"), format!("probe/{name}.yml")] {
+                let path = Path::new("ansible/playbooks").join(file);
+                assert!(path.is_file(), "{} is missing", path.display());
+            }
+            assert!(
+                docs.contains(&format!("`{name}`")),
+                "docs/playbooks.md does not tell of {name}"
+            );
+        }
+    }
+
+    #[test]
     fn each_step_is_followed_by_its_probe() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(directory.path().join("playbooks/probe")).unwrap();

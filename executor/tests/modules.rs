@@ -1,5 +1,6 @@
-//! Modules of the collection, run by Python as a machine would run them, with real etcd processes on this machine. What a machine
-//! does for them (systemd) is a stand-in. etcd's programs are found in `CLUSTERWRIGHT_CACHE`, as `lab build` puts them there.
+//! Modules of the collection, run by Python as a machine would run them, with real etcd processes on this machine. What
+//! a machine does for them (systemd) is a stand-in. etcd's programs are found in `CLUSTERWRIGHT_CACHE`, as `lab build`
+//! puts them there.
 
 #[cfg(test)]
 mod scripts {

@@ -1,5 +1,5 @@
-//! Bootstrap tokens: what a machine joins with, each by its own. Made anew for each attempt, taken back when that is over, and
-//! valid for two hours at most.
+//! Bootstrap tokens: what a machine joins with, each by its own. Made anew for each attempt, taken back when that is
+//! over, and valid for two hours at most.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;

@@ -15,8 +15,8 @@ use crate::leader::{Gate, GatedWire};
 /// What such a client consists of, before what the caller lays around it.
 pub type Stack = BoxCloneService<Request<Body>, Response<hyper::body::Incoming>, BoxError>;
 
-/// For a client of this API server, which does not retry by itself and knows no proxy. The gate is laid around it by the
-/// caller, outermost.
+/// For a client of this API server, which does not retry by itself and knows no proxy. The gate is laid around it by
+/// the caller, outermost.
 ///
 /// # Errors
 /// What is wrong with the configuration: certificates, credentials, headers.

@@ -158,7 +158,8 @@ async fn hold(ctx: &Context, deployment: &ClusterDeployment, message: String) ->
     Ok(Pass::held(message))
 }
 
-/// The Nodes of the machines that the status remembers as forgotten; `None` while nothing is known of the cluster's Nodes.
+/// The Nodes of the machines that the status remembers as forgotten; `None` while nothing is known of the cluster's
+/// Nodes.
 fn forgotten_nodes(ctx: &Context, deployment: &ClusterDeployment) -> Option<Vec<NodeSeen>> {
     let (namespace, cluster) = (deployment.namespace().unwrap_or_default(), deployment.name_any());
     let forgotten = &deployment.status.as_ref()?.forgotten;

@@ -1,4 +1,5 @@
-//! Decoding an object at a time: one that our types cannot decode stops neither the list nor the watch that it comes in.
+//! Decoding an object at a time: one that our types cannot decode stops neither the list nor the watch that it comes
+//! in.
 
 use std::borrow::Cow;
 

@@ -144,8 +144,8 @@ impl FakeApi {
         self.lock().conflicts = Some((at, times));
     }
 
-    /// So many requests that begin like this (`<METHOD> <plural>/<namespace>/<name>[/<subresource>]`) are answered with a
-    /// failure of this code, with these details.
+    /// So many requests that begin like this (`<METHOD> <plural>/<namespace>/<name>[/<subresource>]`) are answered with
+    /// a failure of this code, with these details.
     pub(crate) fn refuse(&self, request: &str, times: usize, code: u16, details: Value) {
         let (_, mut answer) = status(code, reason_of(code));
         answer["details"] = details;

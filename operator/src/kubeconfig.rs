@@ -1,6 +1,6 @@
-//! Kubeconfigs: the administrator's of a cluster that was built here, kept in the Secret `<cluster>-kubeconfig`, and the
-//! check of one that somebody gave. A kubeconfig can run programs and read files of whoever loads it: only addresses,
-//! certificates and tokens written out in it are taken.
+//! Kubeconfigs: the administrator's of a cluster that was built here, kept in the Secret `<cluster>-kubeconfig`, and
+//! the check of one that somebody gave. A kubeconfig can run programs and read files of whoever loads it: only
+//! addresses, certificates and tokens written out in it are taken.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,5 +1,6 @@
-//! The Lease that makes one of several operators the leader. What to do with it is decided in `plan::leader`; here it is
-//! read, written, renewed and given back. The Lease has a client of its own: the only one that no gate stands before.
+//! The Lease that makes one of several operators the leader. What to do with it is decided in `plan::leader`; here it
+//! is read, written, renewed and given back. The Lease has a client of its own: the only one that no gate stands
+//! before.
 
 mod clock;
 mod gate;

@@ -146,7 +146,8 @@ enum End {
     Broken(String),
 }
 
-/// Ends when the first controller or watch does, which none of them should; how it did. Where nothing runs, nothing ends.
+/// Ends when the first controller or watch does, which none of them should; how it did. Where nothing runs, nothing
+/// ends.
 async fn first_to_end(tasks: &mut JoinSet<()>) -> String {
     match tasks.join_next().await {
         Some(Ok(())) => "a controller or a watch ended".into(),

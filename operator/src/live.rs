@@ -1,5 +1,5 @@
-//! Lists from the API itself, for what cannot be taken back. An object that cannot be decoded is left out where nothing is
-//! decided by it, and an error where something is.
+//! Lists from the API itself, for what cannot be taken back. An object that cannot be decoded is left out where nothing
+//! is decided by it, and an error where something is.
 
 use kube::Api;
 use kube::api::ListParams;

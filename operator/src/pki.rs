@@ -70,8 +70,8 @@ impl<T> Doing<T> for Result<T, PkiError> {
     }
 }
 
-/// Makes the cluster's authorities and keys, unless they are there. A Secret without an owner is taken as it is: that is
-/// how they are restored from a backup.
+/// Makes the cluster's authorities and keys, unless they are there. A Secret without an owner is taken as it is: that
+/// is how they are restored from a backup.
 pub async fn make(ctx: &Context, cd: &ClusterDeployment, now: Timestamp) -> Result<(), Error> {
     if read(ctx, cd).await?.is_some() {
         return Ok(());

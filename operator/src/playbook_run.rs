@@ -98,7 +98,7 @@ async fn tell(ctx: &Context, run: &PlaybookRun, status: &PlaybookRunStatus) {
             .zip(ended)
             .map_or(0, |(begun, ended)| ended.0.as_second() - begun.0.as_second());
         let took = Duration::from_secs(u64::try_from(took).unwrap_or(0));
-        ctx.metrics.run_ended(run.spec.intent.slug(), &reason, took);
+        ctx.metrics.run_ended(run.spec.intent.spec().slug, &reason, took);
     }
 }
 

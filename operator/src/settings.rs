@@ -57,7 +57,8 @@ pub struct Settings {
     /// Seconds between two looks at the Lease, or two renewals.
     #[arg(long, env = "CLUSTERWRIGHT_RETRY_PERIOD_SECONDS", default_value_t = 2)]
     pub retry_period_seconds: u32,
-    /// Name of this operator in the Lease; something random is added. Default: the name of the host, in a Pod the Pod's.
+    /// Name of this operator in the Lease; something random is added. Default: the name of the host, in a Pod the
+    /// Pod's.
     #[arg(long, env = "CLUSTERWRIGHT_IDENTITY")]
     pub identity: Option<String>,
 }

@@ -75,8 +75,8 @@ impl Cache {
         object.concerns_cluster(namespace, cluster, machines.iter().map(Arc::as_ref))
     }
 
-    /// Why nothing must be done for a cluster now: an object that it is decided by cannot be decoded. To be asked after the
-    /// stores were read, and before anything is done.
+    /// Why nothing must be done for a cluster now: an object that it is decided by cannot be decoded. To be asked after
+    /// the stores were read, and before anything is done.
     pub fn hold_of_cluster(&self, namespace: &str, cluster: &str) -> Option<String> {
         if self.undecodable.is_empty() {
             return None;

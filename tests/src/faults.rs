@@ -1,8 +1,8 @@
 //! Faults on real parts: installs of one control plane and one worker that are hit in a chosen step, and what is
 //! promised to hold afterwards.
 //!
-//! `fault`, `schedule`, `grip`, `verdict` and `table` decide and know no cluster; `sight` looks, `inject` hits, `course` drives
-//! one install, `campaign` drives all of them.
+//! `fault`, `schedule`, `grip`, `verdict` and `table` decide and know no cluster; `sight` looks, `inject` hits,
+//! `course` drives one install, `campaign` drives all of them.
 
 pub mod campaign;
 pub mod course;

@@ -1,5 +1,5 @@
-//! What a cluster's Pods can reach, seen from every node: Pods on all other nodes, a Service by its DNS name, and the API
-//! server through the cluster's endpoint.
+//! What a cluster's Pods can reach, seen from every node: Pods on all other nodes, a Service by its DNS name, and the
+//! API server through the cluster's endpoint.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -23,9 +23,9 @@ const PORT: u16 = 8099;
 /// How long one connection may take, in seconds.
 const CONNECT_SECONDS: u16 = 3;
 
-/// Waits until a Pod on each Ready node has connected to a Pod on every other one, to the API server by its Service's DNS
-/// name, and to `endpoint` (host and port), and removes what was made for it. The error names what each node did not
-/// reach.
+/// Waits until a Pod on each Ready node has connected to a Pod on every other one, to the API server by its Service's
+/// DNS name, and to `endpoint` (host and port), and removes what was made for it. The error names what each node did
+/// not reach.
 pub async fn connected(client: &Client, endpoint: Option<(&str, u16)>, deadline: Duration) -> Result<()> {
     remove(client).await?;
     let reached = check(client, endpoint, deadline).await;

@@ -87,7 +87,8 @@ pub fn unused<'a>(rights: &'a BTreeSet<Right>, requests: &[Request]) -> Vec<&'a 
     rights.iter().filter(used).collect()
 }
 
-/// The requests for which a right was missing. A namespace that is going and a full quota refuse too, whatever the rights.
+/// The requests for which a right was missing. A namespace that is going and a full quota refuse too, whatever the
+/// rights.
 pub fn refused(requests: &[Request]) -> Vec<&Request> {
     let of_rights = |request: &&Request| {
         request.code == 403

@@ -1,5 +1,5 @@
-//! Two operators, one Lease, a real API server: whatever becomes of the one that leads, the other takes over in time, and
-//! one whose time is over writes nothing more.
+//! Two operators, one Lease, a real API server: whatever becomes of the one that leads, the other takes over in time,
+//! and one whose time is over writes nothing more.
 
 use std::time::{Duration, Instant};
 
@@ -150,7 +150,8 @@ async fn a_leader_stopped_past_its_lease_writes_nothing_when_it_wakes_up() -> Re
         since.len()
     );
     ensure!(before > 0, "it did not work before it was stopped:\n{}", a.log());
-    // It may have tried to renew, in vain; and what it had begun to send before may reach the API, and is dropped there.
+    // It may have tried to renew, in vain; and what it had begun to send before may reach the API, and is dropped
+    // there.
     let renewal = |request: &e2e::audit::Request| request.resource == "leases" && request.code == 409;
     let dropped =
         |request: &e2e::audit::Request| request.code == 504 && request.message.contains("context canceled");

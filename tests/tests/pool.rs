@@ -1,5 +1,5 @@
-//! The spare pool on a real API server: clusters that race for its Hosts. No machine is needed for that: what probes would
-//! have found is written by hand.
+//! The spare pool on a real API server: clusters that race for its Hosts. No machine is needed for that: what probes
+//! would have found is written by hand.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! The operator's rights equal what it calls, and an executor does nothing but say how its run goes: read from the audit log
-//! of the lab after every other test has passed there.
+//! The operator's rights equal what it calls, and an executor does nothing but say how its run goes: read from the
+//! audit log of the lab after every other test has passed there.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -54,8 +54,9 @@ async fn the_operator_has_the_rights_that_it_uses_and_executors_report_and_nothi
     judged
 }
 
-/// What needs no machine, and happens in other tests by chance only: a Pod that a quota forbids, a Job that goes before it
-/// had one, a worker set that is taken away, a history that is too long, a Host whose Machine is gone, a RemediationPolicy.
+/// What needs no machine, and happens in other tests by chance only: a Pod that a quota forbids, a Job that goes before
+/// it had one, a worker set that is taken away, a history that is too long, a Host whose Machine is gone, a
+/// RemediationPolicy.
 async fn errands(client: &Client) -> Result<()> {
     let run = |name: &str| {
         json!({

@@ -1,5 +1,5 @@
-//! Secrets stay where they are kept: nothing that a cluster's install makes or says holds one, when it succeeds and when it
-//! fails.
+//! Secrets stay where they are kept: nothing that a cluster's install makes or says holds one, when it succeeds and
+//! when it fails.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -175,8 +175,8 @@ async fn failed(scenario: &Scenario) -> Result<String> {
     .await
 }
 
-/// Every object of the namespace but the Secrets (Events among them), every log of a container, and the logs that are kept, by
-/// name; and the operator's own log.
+/// Every object of the namespace but the Secrets (Events among them), every log of a container, and the logs that are
+/// kept, by name; and the operator's own log.
 async fn everything(scenario: &Scenario) -> Result<BTreeMap<String, String>> {
     let mut texts = BTreeMap::new();
     let discovery = Discovery::new(scenario.client.clone()).run().await?;

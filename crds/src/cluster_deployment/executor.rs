@@ -13,7 +13,8 @@ use crate::references::LocalRef;
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutorPod {
-    /// Secrets of type `kubernetes.io/dockerconfigjson` in this namespace, with which the executor's image is pulled; at most 8.
+    /// Secrets of type `kubernetes.io/dockerconfigjson` in this namespace, with which the executor's image is pulled;
+    /// at most 8.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub image_pull_secrets: Vec<LocalRef>,

@@ -81,8 +81,8 @@ pub enum RecoveryStrategy {
     /// Nothing but to say so: a person restores the machines, or deletes the cluster.
     #[default]
     None,
-    /// Spare Hosts are claimed, and the cluster is installed anew and empty under the same name, with the same authorities
-    /// and keys. All that it held is lost: etcd's data, so every object, Secret and claim in it, and what its old machines
-    /// stored. Those are forgotten, their Hosts quarantined, and never taken back.
+    /// Spare Hosts are claimed, and the cluster is installed anew and empty under the same name, with the same
+    /// authorities and keys. All that it held is lost: etcd's data, so every object, Secret and claim in it, and what
+    /// its old machines stored. Those are forgotten, their Hosts quarantined, and never taken back.
     Rebuild,
 }

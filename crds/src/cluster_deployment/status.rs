@@ -157,8 +157,8 @@ pub struct ClusterDeploymentStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub kubernetes_version: Option<String>,
-    /// The version whose rollout has begun: written together with the lock of the first run that brings it to a machine.
-    /// `spec.kubernetesVersion` may go back to it, and no further.
+    /// The version whose rollout has begun: written together with the lock of the first run that brings it to a
+    /// machine. `spec.kubernetesVersion` may go back to it, and no further.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16), regex(pattern = r"^1\.[0-9]{1,2}\.[0-9]{1,2}$"))]
     pub started_kubernetes_version: Option<String>,
@@ -185,8 +185,8 @@ pub struct ClusterDeploymentStatus {
     /// When the install run succeeded: from then on machines join, nothing is initialised again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installed_at: Option<Time>,
-    /// The components that the cluster's machines have, resolved once for this Kubernetes version: each run installs these
-    /// very versions and files, whatever the bundle's index says of newer ones.
+    /// The components that the cluster's machines have, resolved once for this Kubernetes version: each run installs
+    /// these very versions and files, whatever the bundle's index says of newer ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub components: Vec<Component>,
@@ -208,18 +208,18 @@ pub struct ClusterDeploymentStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["machine"]))]
     pub repairs: Vec<Repair>,
-    /// When it was last seen that no more machines are sick at once than `maxUnhealthy` allows, after more were: nothing is
-    /// done for `cooldownSeconds` from then on.
+    /// When it was last seen that no more machines are sick at once than `maxUnhealthy` allows, after more were:
+    /// nothing is done for `cooldownSeconds` from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calm_since: Option<Time>,
     /// While more machines are sick at once than `maxUnhealthy` allows: the value of the annotation
-    /// `clusterwright.dev/approve` that lets repairs go on all the same, e.g. `repair.4k2m9x0c7d1e`. A value that was there before
-    /// counts for nothing.
+    /// `clusterwright.dev/approve` that lets repairs go on all the same, e.g. `repair.4k2m9x0c7d1e`. A value that was
+    /// there before counts for nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub repair_approval: Option<String>,
-    /// Machines that were removed without reaching them (`force-remove`), until nothing in the cluster stands for them any
-    /// more: no member of etcd, no Node. At most 500.
+    /// Machines that were removed without reaching them (`force-remove`), until nothing in the cluster stands for them
+    /// any more: no member of etcd, no Node. At most 500.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 500), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uid"]))]
     pub forgotten: Vec<ForgottenMachine>,
@@ -227,8 +227,8 @@ pub struct ClusterDeploymentStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_generation: Option<i64>,
     /// `Ready`, `ControlPlaneReady`, `EtcdReady`, `WorkersReady`, `NetworkReady`, `AddonsReady`, `UpToDate`,
-    /// `Progressing`, `Paused`, `Deleting`; `Reconciling` or `Stalled`, `LockOpen`, `ScalePutBack`, `MachinesForgotten` and `RemovalsHeld` only while they say something; `Remediation` where a
-    /// policy holds.
+    /// `Progressing`, `Paused`, `Deleting`; `Reconciling` or `Stalled`, `LockOpen`, `ScalePutBack`, `MachinesForgotten`
+    /// and `RemovalsHeld` only while they say something; `Remediation` where a policy holds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 24), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

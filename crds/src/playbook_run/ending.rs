@@ -1,5 +1,5 @@
-//! How the end of a run stands in its conditions: as a Job's, `Complete` or `Failed` is True. Whoever decides by the reason
-//! reads here what is written here.
+//! How the end of a run stands in its conditions: as a Job's, `Complete` or `Failed` is True. Whoever decides by the
+//! reason reads here what is written here.
 
 use crate::conditions::{self, Statement};
 use crate::names::condition;

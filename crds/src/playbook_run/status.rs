@@ -298,9 +298,9 @@ pub struct PlaybookRunStatus {
     /// The executor's last word; its presence says that `steps` and `hosts` are whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<RunOutcome>,
-    /// As a Job has them: `Complete` is True once the run has succeeded, `Failed` once it has ended otherwise (failed, was
-    /// canceled, met its deadline, or was lost); the reason says why. Of an ended run that had a Job also `LogKept`.
-    /// `Reconciling` until it has ended, `Stalled` once it has without success: a new run is another object.
+    /// As a Job has them: `Complete` is True once the run has succeeded, `Failed` once it has ended otherwise (failed,
+    /// was canceled, met its deadline, or was lost); the reason says why. Of an ended run that had a Job also
+    /// `LogKept`. `Reconciling` until it has ended, `Stalled` once it has without success: a new run is another object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

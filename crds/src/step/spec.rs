@@ -40,13 +40,23 @@ pub enum LockUse {
     Exclusive,
 }
 
-/// What the runs of an intent do.
+/// What the runs of an intent do, and how that is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntentSpec {
-    /// What they are for.
+    /// The intent in lower case, as it stands in names and metrics.
+    pub slug: &'static str,
+    /// What a run does with machines, in messages: `installing`.
+    pub doing: &'static str,
+    /// What a machine is when it is done: `installed`.
+    pub done: &'static str,
+    /// What it works on, one and many: `machine`, `machines`.
+    pub things: (&'static str, &'static str),
+    /// What the runs are for.
     pub effect: Effect,
     /// How they hold the lock.
     pub lock: LockUse,
+    /// They bring the version that is wanted to machines; all others keep to the one whose rollout has begun.
+    pub brings_version: bool,
 }
 
 impl Step {
@@ -162,15 +172,98 @@ impl Intent {
 
     /// What the runs of the intent do.
     pub const fn spec(self) -> IntentSpec {
-        let (effect, lock) = match self {
-            Intent::Install | Intent::Upgrade | Intent::Renew | Intent::Backup | Intent::Restore => {
-                (Effect::Provisions, LockUse::Exclusive)
-            }
-            Intent::Join | Intent::Repair | Intent::Custom => (Effect::Provisions, LockUse::SharedOnWorkers),
-            Intent::Remove | Intent::Reset => (Effect::Removes, LockUse::SharedOnWorkers),
-            Intent::Probe => (Effect::Looks, LockUse::None),
+        /// Alone on a cluster.
+        const ALONE: IntentSpec = IntentSpec {
+            slug: "",
+            doing: "",
+            done: "done",
+            things: ("machine", "machines"),
+            effect: Effect::Provisions,
+            lock: LockUse::Exclusive,
+            brings_version: false,
         };
-        IntentSpec { effect, lock }
+        /// Beside others, where it works on workers.
+        const BESIDE: IntentSpec = IntentSpec {
+            lock: LockUse::SharedOnWorkers,
+            ..ALONE
+        };
+        const HOSTS: (&str, &str) = ("host", "hosts");
+        match self {
+            Intent::Install => IntentSpec {
+                slug: "install",
+                doing: "installing",
+                done: "installed",
+                brings_version: true,
+                ..ALONE
+            },
+            Intent::Upgrade => IntentSpec {
+                slug: "upgrade",
+                doing: "upgrading",
+                done: "upgraded",
+                brings_version: true,
+                ..ALONE
+            },
+            Intent::Renew => IntentSpec {
+                slug: "renew",
+                doing: "renewing certificates of",
+                things: HOSTS,
+                ..ALONE
+            },
+            Intent::Backup => IntentSpec {
+                slug: "backup",
+                doing: "backing up",
+                things: HOSTS,
+                ..ALONE
+            },
+            Intent::Restore => IntentSpec {
+                slug: "restore",
+                doing: "restoring",
+                things: HOSTS,
+                ..ALONE
+            },
+            Intent::Join => IntentSpec {
+                slug: "join",
+                doing: "joining",
+                done: "joined",
+                ..BESIDE
+            },
+            Intent::Repair => IntentSpec {
+                slug: "repair",
+                doing: "repairing",
+                done: "repaired",
+                ..BESIDE
+            },
+            Intent::Custom => IntentSpec {
+                slug: "custom",
+                doing: "running steps on",
+                things: HOSTS,
+                ..BESIDE
+            },
+            // What comes before a machine is removed removes none: its hooks, or its member of etcd.
+            Intent::Remove => IntentSpec {
+                slug: "remove",
+                doing: "removing",
+                things: HOSTS,
+                effect: Effect::Removes,
+                ..BESIDE
+            },
+            Intent::Reset => IntentSpec {
+                slug: "reset",
+                doing: "cleaning",
+                done: "clean",
+                effect: Effect::Removes,
+                ..BESIDE
+            },
+            Intent::Probe => IntentSpec {
+                slug: "probe",
+                doing: "probing",
+                done: "answered",
+                things: HOSTS,
+                effect: Effect::Looks,
+                lock: LockUse::None,
+                ..ALONE
+            },
+        }
     }
 
     /// The names of our steps that a run of the intent may have; empty: the intent does nothing yet.

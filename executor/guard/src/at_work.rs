@@ -65,9 +65,9 @@ pub struct Work {
     pub ends: bool,
 }
 
-/// What a process works for, where the guard lives in `directory`: by its name if it is a guard, else by the mark in its
-/// environment, else by the scope that it was started in. A container may be a machine with a guard of its own, so in
-/// there only the scope counts.
+/// What a process works for, where the guard lives in `directory`: by its name if it is a guard, else by the mark in
+/// its environment, else by the scope that it was started in. A container may be a machine with a guard of its own, so
+/// in there only the scope counts.
 pub fn work_of(seen: &Seen, directory: &Path) -> Option<Work> {
     let work = |fence| Work { fence, ends: false };
     let own = || guards_work(seen, directory).or_else(|| marked(&seen.environment, directory).map(work));

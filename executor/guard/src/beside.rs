@@ -1,9 +1,9 @@
 //! Whether a command may start while another of its run is at work on the machine.
 //!
-//! A run sends a machine one command at a time. A second one beside it is the same command sent again after its connection
-//! broke, or one of a task that was delegated here by several hosts: both wait. A command inside another (`become` calls
-//! the shell twice) belongs to the one that started it, and passes. What a command left in the background (`async`) has
-//! no guard any more, and holds nobody up.
+//! A run sends a machine one command at a time. A second one beside it is the same command sent again after its
+//! connection broke, or one of a task that was delegated here by several hosts: both wait. A command inside another
+//! (`become` calls the shell twice) belongs to the one that started it, and passes. What a command left in the
+//! background (`async`) has no guard any more, and holds nobody up.
 
 use std::time::Duration;
 

@@ -45,7 +45,8 @@ impl FromStr for Fence {
     }
 }
 
-/// The run that works on this machine, or was the last to: the content of the file `fence`, and of each run's `run.json`.
+/// The run that works on this machine, or was the last to: the content of the file `fence`, and of each run's
+/// `run.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
     #[serde(flatten)]
@@ -83,8 +84,8 @@ pub fn may_begin(highest: Option<&Standing>, fence: Fence) -> Admission {
     }
 }
 
-/// Whether this machine is the one that a run means which only takes it as it was left: the highest fence is of exactly that
-/// claim, and of the same cluster. What it knows instead is the error.
+/// Whether this machine is the one that a run means which only takes it as it was left: the highest fence is of exactly
+/// that claim, and of the same cluster. What it knows instead is the error.
 pub fn is_as_left(highest: Option<&Standing>, asked: &Standing, epoch: i64) -> Result<(), String> {
     let namespace = |run: &str| run.split_once('/').map(|(namespace, _)| namespace.to_owned());
     let Some(highest) = highest else {

@@ -184,8 +184,8 @@ impl Defect {
     }
 }
 
-/// What is gone, in the order in which it is put back. What cannot be seen (an interface that is not there, a bridge that
-/// nobody has made yet) is not gone.
+/// What is gone, in the order in which it is put back. What cannot be seen (an interface that is not there, a bridge
+/// that nobody has made yet) is not gone.
 pub fn defects(wanted: &Wanted, settings: &BTreeMap<String, String>, observed: &Observed) -> Vec<Defect> {
     let mut defects: Vec<Defect> = settings
         .iter()

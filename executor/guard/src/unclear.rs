@@ -11,8 +11,8 @@ const BECOMING: Duration = Duration::from_secs(1);
 /// The arguments are read a moment before the environment: they may be those of the program before.
 const BETWEEN: Duration = Duration::from_millis(10);
 
-/// For how long nobody can say that this process works for no fence; `None` if that is clear. One that shows nothing for
-/// longer was started with nothing.
+/// For how long nobody can say that this process works for no fence; `None` if that is clear. One that shows nothing
+/// for longer was started with nothing.
 pub fn unclear_for(seen: &Seen, directory: &Path) -> Option<Duration> {
     // A process of a container counts by its scope alone, and what may not be read has no file either.
     let silent = seen.environment.is_empty() && !seen.contained && !seen.executable.as_os_str().is_empty();

@@ -1,5 +1,5 @@
-//! `guard watch`: keeps the Pod network of this machine as the step `network` made it. A unit of systemd runs it, so what it says
-//! stands in the journal.
+//! `guard watch`: keeps the Pod network of this machine as the step `network` made it. A unit of systemd runs it, so
+//! what it says stands in the journal.
 
 mod program;
 mod repair;
@@ -59,7 +59,8 @@ struct Keeper<'a> {
 
 impl Keeper<'_> {
     fn look(&mut self, rules_too: bool) {
-        // Held while anything is changed: a reset takes it, and takes away what is wanted, before it takes away the rest.
+        // Held while anything is changed: a reset takes it, and takes away what is wanted, before it takes away the
+        // rest.
         let _lock = match lock(&self.asked.wanted) {
             Ok(Some(lock)) => lock,
             Ok(None) => return,

@@ -140,23 +140,15 @@ fn title(role: Role) -> (&'static str, &'static str) {
 }
 
 fn words(purpose: Purpose, hosts: &[&Host]) -> (&'static str, &'static str, &'static str) {
-    let machines = ("machine", "machines");
-    let ((one, many), done) = match purpose.intent {
-        Intent::Join => {
-            let first = hosts.first().map(|host| host.role);
-            let alike = first.filter(|role| hosts.iter().all(|host| host.role == *role));
-            (alike.map_or(machines, title), "joined")
-        }
-        Intent::Install => (machines, "installed"),
-        Intent::Reset => (machines, "clean"),
-        Intent::Remove if purpose.resets => (machines, "removed"),
-        Intent::Probe => (("host", "hosts"), "answered"),
-        Intent::Upgrade => (machines, "upgraded"),
-        Intent::Repair => (machines, "repaired"),
-        // What comes before a machine is removed removes none.
-        Intent::Remove | Intent::Renew | Intent::Backup | Intent::Restore | Intent::Custom => {
-            (("host", "hosts"), "done")
-        }
+    let spec = purpose.intent.spec();
+    let first = hosts.first().map(|host| host.role);
+    let alike = first.filter(|role| hosts.iter().all(|host| host.role == *role));
+    let ((one, many), done) = if purpose.intent == Intent::Remove && purpose.resets {
+        (("machine", "machines"), "removed")
+    } else if purpose.intent == Intent::Join {
+        (alike.map_or(spec.things, title), spec.done)
+    } else {
+        (spec.things, spec.done)
     };
     (one, many, done)
 }

@@ -1,5 +1,5 @@
-//! Whether a machine is the one that was claimed: by its host key, which ssh is held to, and by its machine-id, which is
-//! looked at before anything is put there. Pure.
+//! Whether a machine is the one that was claimed: by its host key, which ssh is held to, and by its machine-id, which
+//! is looked at before anything is put there. Pure.
 
 use crds::inputs::{HostIdentity, HostInputs};
 
@@ -30,8 +30,8 @@ pub fn check(identity: Option<&HostIdentity>) -> String {
     })
 }
 
-/// The host keys that ssh may believe: of a machine that was claimed, only that one's, and only those that are pinned where
-/// keys are.
+/// The host keys that ssh may believe: of a machine that was claimed, only that one's, and only those that are pinned
+/// where keys are.
 pub fn believed(host: &HostInputs) -> Vec<&str> {
     let key = |text: &'_ str| {
         text.split_ascii_whitespace()

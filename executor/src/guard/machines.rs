@@ -109,8 +109,8 @@ impl Machines<'_> {
         }
     }
 
-    /// Ends what this run left on the machines, until this moment; well where the guard says that nothing is at work any
-    /// more. Machines that were not heard by then are not among the answers.
+    /// Ends what this run left on the machines, until this moment; well where the guard says that nothing is at work
+    /// any more. Machines that were not heard by then are not among the answers.
     pub async fn end(&self, hosts: Vec<String>, until: Instant) -> BTreeMap<String, Result<(), Unreachable>> {
         let each = farewell(hosts.len(), until.saturating_duration_since(Instant::now()));
         let calls = self.calls(hosts, async |host, route| {

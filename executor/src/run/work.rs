@@ -30,8 +30,8 @@ use crate::unreachable::Unreachable;
 
 /// A probe that only finds out where things stand does not wait long for what is not there.
 const PROBE_SECONDS: u64 = 5;
-/// After so long all machines of a stopped run have been called for the last time. Its Pod is killed 120 s after it was asked
-/// to end, and the last report needs the rest.
+/// After so long all machines of a stopped run have been called for the last time. Its Pod is killed 120 s after it was
+/// asked to end, and the last report needs the rest.
 const FAREWELL: Duration = Duration::from_secs(95);
 
 /// What the run hears while it works, and who watches it.
@@ -77,8 +77,8 @@ impl Guarding {
     }
 }
 
-/// Whether the run changes nothing, so that it passes by the fence. What its intent says is not enough: each step must be
-/// read-only, too.
+/// Whether the run changes nothing, so that it passes by the fence. What its intent says is not enough: each step must
+/// be read-only, too.
 fn only_looks(model: &RunInputs) -> bool {
     let looks = model.intent.spec().effect == Effect::Looks;
     looks && model.steps.iter().all(|step| step.spec().read_only)

@@ -1,5 +1,6 @@
 //! A small playbook killed at random moments, again and again on one machine: never two runs at once, never a wrong
-//! outcome. `CLUSTERWRIGHT_KILLS` says how often (default 3; `make faults` has ten), `CLUSTERWRIGHT_SEED` which moments.
+//! outcome. `CLUSTERWRIGHT_KILLS` says how often (default 3; `make faults` has ten), `CLUSTERWRIGHT_SEED` which
+//! moments.
 //!
 //! Beside the guard's own log stands a canary that knows nothing of it: each task holds a directory while it works, and
 //! tells when it finds one of another fence whose owner lives.
@@ -121,8 +122,8 @@ pub fn kill_tree(run: &mut Child) {
     let _ = run.wait();
 }
 
-/// What killed runs leave of themselves, by the directory that their files are in: it ends with the test, also when that
-/// fails.
+/// What killed runs leave of themselves, by the directory that their files are in: it ends with the test, also when
+/// that fails.
 struct Orphans(PathBuf);
 
 impl Drop for Orphans {

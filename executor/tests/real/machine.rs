@@ -1,4 +1,5 @@
-//! The test's own machine as one that a guard stands on: a directory of its own for the guard, and the log that it keeps.
+//! The test's own machine as one that a guard stands on: a directory of its own for the guard, and the log that it
+//! keeps.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! The control groups of what the lab runs. Every machine starts in a group of its own, or all kubelets would share one root.
+//! The control groups of what the lab runs. Every machine starts in a group of its own, or all kubelets would share one
+//! root.
 //!
 //! Both layouts are served: one mount a controller (version 1, the one this is tested on) and a single one (version 2).
 

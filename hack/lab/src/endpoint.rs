@@ -1,4 +1,5 @@
-//! A stand-in for the load balancer that a site has in front of its API servers: forwards TCP to a backend that answers.
+//! A stand-in for the load balancer that a site has in front of its API servers: forwards TCP to a backend that
+//! answers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The metadata cluster, which Clusterwright itself runs in: a control plane and a node on the host, a second node in a machine.
+//! The metadata cluster, which Clusterwright itself runs in: a control plane and a node on the host, a second node in a
+//! machine.
 //!
 //! It has no DNS of its own: the operator finds the API by the variables that every Pod gets.
 
@@ -56,8 +57,8 @@ impl Metadata {
         processes::find(&self.place, "kube-apiserver").is_some()
     }
 
-    /// Starts all of it, imports images from these archives, and waits until both nodes are Ready. What runs already is left
-    /// alone. Says whether there was an image to import.
+    /// Starts all of it, imports images from these archives, and waits until both nodes are Ready. What runs already is
+    /// left alone. Says whether there was an image to import.
     pub fn up(&self, archives: &[PathBuf]) -> Result<bool> {
         if !self.is_up() {
             // Whatever is there is what a run left that ended badly.
@@ -119,8 +120,8 @@ impl Metadata {
         }
     }
 
-    /// Imports image archives into both nodes, each unless that very file is there already. Says whether there was anything to
-    /// import.
+    /// Imports image archives into both nodes, each unless that very file is there already. Says whether there was
+    /// anything to import.
     pub fn load_images(&self, archives: &[PathBuf]) -> Result<bool> {
         thread::scope(|scope| {
             let in_machine = scope.spawn(|| images::in_machine(self, archives));

@@ -12,8 +12,8 @@ use crate::command::{Invocation, run};
 pub const BRIDGE: &str = "cwlab0";
 /// The host's address on the bridge.
 pub const HOST_ADDRESS: Ipv4Addr = Ipv4Addr::new(172, 30, 0, 1);
-/// The bridge's hardware address. One that is not given is the lowest of the machines': it changes when they come and go,
-/// and everybody's ways to the host are wrong until they ask anew, which takes half a minute.
+/// The bridge's hardware address. One that is not given is the lowest of the machines': it changes when they come and
+/// go, and everybody's ways to the host are wrong until they ask anew, which takes half a minute.
 const HARDWARE_ADDRESS: &str = "02:00:ac:1e:00:01";
 /// Length of the network's prefix.
 pub const PREFIX_LENGTH: u8 = 24;
@@ -21,7 +21,8 @@ pub const PREFIX_LENGTH: u8 = 24;
 pub const MACHINE_NETWORK: &str = "172.30.0.0/24";
 /// The network of the metadata cluster's Pods.
 pub const POD_NETWORK: &str = "10.200.0.0/16";
-/// Private ranges. A machine that asks there for what it thinks is its own cluster's must not get an answer of another network.
+/// Private ranges. A machine that asks there for what it thinks is its own cluster's must not get an answer of another
+/// network.
 const PRIVATE_NETWORKS: [&str; 4] = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"];
 /// The chain that says which of them machines may reach through the host.
 const PRIVATE_CHAIN: &str = "CW-LAB-PRIVATE";
@@ -164,8 +165,8 @@ fn rules() -> Vec<Rule> {
     ]
 }
 
-/// The commands that make the chain: the metadata cluster's Pods and the host's own name servers, which machines ask as well, and
-/// nothing else that is private.
+/// The commands that make the chain: the metadata cluster's Pods and the host's own name servers, which machines ask as
+/// well, and nothing else that is private.
 fn private_chain(nameservers: &[Ipv4Addr]) -> Vec<Vec<String>> {
     let command = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let append = |destination: &str, target: &[&str]| {
@@ -238,8 +239,8 @@ mod tests {
         );
     }
 
-    /// In network namespaces: this one is the host; a machine is on the bridge, and somebody behind the host has every address and
-    /// refuses all connections, so that "refused" means that the packet was forwarded.
+    /// In network namespaces: this one is the host; a machine is on the bridge, and somebody behind the host has every
+    /// address and refuses all connections, so that "refused" means that the packet was forwarded.
     #[test]
     fn the_host_forwards_nothing_of_its_machines_to_private_ranges_other_than_its_own() {
         let mut script = format!(

@@ -77,7 +77,8 @@ impl Place {
         self.root.join("ssh/id_ed25519")
     }
 
-    /// Takes one of the lab's locks: `machines` by whoever chooses a name or an address, `up` by whoever starts the lab.
+    /// Takes one of the lab's locks: `machines` by whoever chooses a name or an address, `up` by whoever starts the
+    /// lab.
     pub fn lock(&self, of: &str) -> Result<Flock<File>> {
         fs::create_dir_all(&self.root)
             .with_context(|| format!("failed to create {}", self.root.display()))?;

@@ -51,7 +51,8 @@ impl Lab {
         })
     }
 
-    /// The lab with all of it running: network, bundle server, metadata cluster with its images. What runs is left alone.
+    /// The lab with all of it running: network, bundle server, metadata cluster with its images. What runs is left
+    /// alone.
     pub fn up() -> Result<Self> {
         let lab = Self::open()?;
         lab.start(&Progress::new())?;

@@ -1,6 +1,6 @@
 //! Approval: what a person writes to let one thing be done that is not done unasked. The value names the thing, and a
-//! digest binds it to the object, its generation and the very acts: it is an approval for nothing else, and never for the
-//! next time. Several stand beside each other, separated by commas.
+//! digest binds it to the object, its generation and the very acts: it is an approval for nothing else, and never for
+//! the next time. Several stand beside each other, separated by commas.
 
 use crds::names::annotation;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

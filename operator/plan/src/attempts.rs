@@ -77,8 +77,8 @@ pub fn ended_at(run: &PlaybookRun) -> Option<Timestamp> {
         .map(|time| time.0)
 }
 
-/// How many steps of the run were done for a Host, from the first on, when it ended. Steps that a resumed run passed over
-/// count, since their probes said that they are done.
+/// How many steps of the run were done for a Host, from the first on, when it ended. Steps that a resumed run passed
+/// over count, since their probes said that they are done.
 pub fn steps_done(run: &PlaybookRun, host: &str) -> usize {
     let Some(status) = &run.status else { return 0 };
     let failure = status

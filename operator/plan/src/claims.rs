@@ -1,5 +1,5 @@
-//! Claims: which Host a Machine takes from the spare pool of its namespace. Deterministic, and the same for everyone who
-//! looks at the same pool.
+//! Claims: which Host a Machine takes from the spare pool of its namespace. Deterministic, and the same for everyone
+//! who looks at the same pool.
 
 mod choice;
 mod identities;

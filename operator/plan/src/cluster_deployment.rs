@@ -69,7 +69,8 @@ pub struct Observed<'a> {
     pub policies: &'a [&'a RemediationPolicy],
     /// The Cluster object of the same name.
     pub cluster: Option<&'a Cluster>,
-    /// The Nodes of the machines in `status.forgotten`, as far as there are any; `None`: the cluster's API is not reached.
+    /// The Nodes of the machines in `status.forgotten`, as far as there are any; `None`: the cluster's API is not
+    /// reached.
     pub forgotten_nodes: Option<&'a [NodeSeen]>,
     /// What the ConfigMaps with manifests hold.
     pub manifests: &'a Manifests,

@@ -1,6 +1,6 @@
-//! The versions of a cluster's components. The machines that are installed first find them in the artifact bundle's index
-//! and report them; from then on each run is given these very versions and digests, until another Kubernetes version is
-//! begun. See `docs/decisions/component-versions.md`.
+//! The versions of a cluster's components. The machines that are installed first find them in the artifact bundle's
+//! index and report them; from then on each run is given these very versions and digests, until another Kubernetes
+//! version is begun. See `docs/decisions/component-versions.md`.
 
 use crds::step::{Effect, Intent};
 use crds::{ClusterDeployment, Component, PlaybookRun};
@@ -9,15 +9,16 @@ use serde_json::{Value, json};
 /// The component whose version is Kubernetes' own.
 const KUBELET: &str = "kubelet";
 
-/// The Kubernetes version that runs bring: one that is wanted, and whose rollout has not begun, may still be taken back.
+/// The Kubernetes version that runs bring: one that is wanted, and whose rollout has not begun, may still be taken
+/// back.
 pub fn version(deployment: &ClusterDeployment) -> &str {
     let status = deployment.status.as_ref();
     let started = status.and_then(|status| status.started_kubernetes_version.as_deref());
     started.unwrap_or(&deployment.spec.kubernetes_version)
 }
 
-/// The variable that freezes the components into a run: `{NAME: {version, digests: {ARCHITECTURE: SHA256}}}`; none: they are
-/// not known, and the first machine that looks finds them.
+/// The variable that freezes the components into a run: `{NAME: {version, digests: {ARCHITECTURE: SHA256}}}`; none:
+/// they are not known, and the first machine that looks finds them.
 pub fn variable(deployment: &ClusterDeployment) -> Option<Value> {
     let known = recorded(deployment);
     let entry = |component: &Component| {
@@ -27,8 +28,8 @@ pub fn variable(deployment: &ClusterDeployment) -> Option<Value> {
     (!known.is_empty()).then(|| Value::Object(known.iter().map(entry).collect()))
 }
 
-/// The components as they are known now: those that the status remembers, and what runs of the same Kubernetes version have
-/// reported beside them.
+/// The components as they are known now: those that the status remembers, and what runs of the same Kubernetes version
+/// have reported beside them.
 pub fn resolved(deployment: &ClusterDeployment, runs: &[&PlaybookRun]) -> Vec<Component> {
     let mut known = recorded(deployment).to_vec();
     let version = version(deployment);
@@ -67,7 +68,8 @@ fn reported(run: &PlaybookRun) -> &[Component] {
         .unwrap_or_default()
 }
 
-/// Whether a run's report is of this Kubernetes version: its kubelet is, or, where it has none, the run was to bring it.
+/// Whether a run's report is of this Kubernetes version: its kubelet is, or, where it has none, the run was to bring
+/// it.
 fn is_of(run: &PlaybookRun, version: &str) -> bool {
     let settings = run.status.as_ref().and_then(|status| status.settings.as_ref());
     let brought = settings.map(|settings| settings.kubernetes_version.as_str());

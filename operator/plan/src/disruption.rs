@@ -7,8 +7,8 @@ use crds::{ClusterDeployment, MachineSet};
 
 use crate::share::{Rounded, share};
 
-/// What `maxUnavailable` of a set comes to: a percentage of its `replicas`, rounded down, at least 1. A set that a platform
-/// made has the default; of control planes and etcd machines it is always one.
+/// What `maxUnavailable` of a set comes to: a percentage of its `replicas`, rounded down, at least 1. A set that a
+/// platform made has the default; of control planes and etcd machines it is always one.
 pub fn most(set: &MachineSet, deployment: Option<&ClusterDeployment>) -> usize {
     if set.spec.role != Role::Worker {
         return 1;

@@ -38,8 +38,8 @@ pub fn is_probe(run: &PlaybookRun) -> bool {
     run.spec.intent == Intent::Probe && run.spec.steps == [Step::ProbeEtcd]
 }
 
-/// The last word on the member of a machine: its own, or, where SSH does not reach it, that of other members. An etcd none
-/// of whose other members is well is no trouble of this one.
+/// The last word on the member of a machine: its own, or, where SSH does not reach it, that of other members. An etcd
+/// none of whose other members is well is no trouble of this one.
 pub fn look(machine: &Machine, runs: &[&PlaybookRun], now: Timestamp) -> Look {
     let host = machine.spec.host_ref.as_ref().map(|host| host.name.as_str());
     let status = machine.status.as_ref();

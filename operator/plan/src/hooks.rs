@@ -98,8 +98,8 @@ pub fn before_drain(machine: &Machine, deployment: &ClusterDeployment, runs: &[&
     }
 }
 
-/// The hooks that a machine which leaves goes without, and why. `forced` says why it is forgotten without being reached:
-/// then nothing is played on it any more.
+/// The hooks that a machine which leaves goes without, and why. `forced` says why it is forgotten without being
+/// reached: then nothing is played on it any more.
 pub fn passed_over(
     machine: &Machine,
     deployment: &ClusterDeployment,
@@ -129,24 +129,8 @@ pub fn passed_over(
     (!names.is_empty()).then(|| format!("not played: {}; the machine was {why}", names.join(", ")))
 }
 
-/// Puts the hooks of what a run does around its steps.
-pub fn around(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
-    match spec.intent {
-        Intent::Install => around_install(spec, deployment),
-        Intent::Join => around_join(spec, deployment),
-        Intent::Reset => around_reset(spec, deployment),
-        Intent::Remove
-        | Intent::Repair
-        | Intent::Upgrade
-        | Intent::Renew
-        | Intent::Backup
-        | Intent::Restore
-        | Intent::Probe
-        | Intent::Custom => {}
-    }
-}
-
-fn around_install(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
+/// Puts the hooks of an install around its steps.
+pub fn around_install(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
     if let Some(hooks) = hooks(deployment) {
         frame(
             spec,
@@ -157,22 +141,22 @@ fn around_install(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
     }
 }
 
-fn around_join(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
+/// Puts the hooks of a join around its steps.
+pub fn around_join(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
     if let Some(hooks) = hooks(deployment) {
         frame(spec, deployment, &[&hooks.before_join], &[&hooks.after_join]);
     }
 }
 
-/// Makes a run one of `hooks.beforeDrain` alone.
-pub fn only_before_drain(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
-    spec.steps = Vec::new();
+/// Puts the hooks before a drain into a run of their own.
+pub fn around_drain(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
     if let Some(hooks) = hooks(deployment) {
         frame(spec, deployment, &[&hooks.before_drain], &[]);
     }
 }
 
-/// When the whole cluster goes, nothing was drained.
-fn around_reset(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
+/// Puts the hooks of a machine that leaves around its reset. When the whole cluster goes, nothing was drained.
+pub fn around_reset(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
     let Some(hooks) = hooks(deployment) else { return };
     let ends = deployment.metadata.deletion_timestamp.is_some();
     let before: &[&[Hook]] = match ends {

@@ -54,7 +54,7 @@ pub fn labels(run: &PlaybookRun) -> BTreeMap<String, String> {
             label::RUN.to_owned(),
             run.metadata.name.clone().unwrap_or_default(),
         ),
-        (label::INTENT.to_owned(), run.spec.intent.slug().to_owned()),
+        (label::INTENT.to_owned(), run.spec.intent.spec().slug.to_owned()),
     ]
     .into();
     if let Some(cluster) = &run.spec.cluster_name {

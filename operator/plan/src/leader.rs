@@ -1,5 +1,5 @@
-//! Who leads: decided from the Lease as this candidate has seen it, by a clock of its own. The times written in the Lease
-//! are for people: clocks of two machines are never compared. A Lease expires when its holder was silent for its
+//! Who leads: decided from the Lease as this candidate has seen it, by a clock of its own. The times written in the
+//! Lease are for people: clocks of two machines are never compared. A Lease expires when its holder was silent for its
 //! duration, measured from the moment at which this candidate first saw the very record that it still sees. The holder
 //! counts from the moment at which it sent its last renewal, and stops sooner (the renew deadline): so that its time is
 //! over before another's can begin, as long as no clock runs half as fast again as another.

@@ -104,7 +104,8 @@ pub enum Step {
 }
 
 impl Step {
-    /// Whether the step is only right if nothing has changed since what it was decided on was read: caches are not believed.
+    /// Whether the step is only right if nothing has changed since what it was decided on was read: caches are not
+    /// believed.
     pub fn cannot_be_taken_back(&self) -> bool {
         match self {
             Step::AddFinalizer | Step::SetHost(_) | Step::Cordon { .. } | Step::Evict { .. } => false,

@@ -1,5 +1,5 @@
-//! Moments: what comes after one. Anyone may have written the moment; one at the end of time has none after it, and that
-//! is no reason to stop.
+//! Moments: what comes after one. Anyone may have written the moment; one at the end of time has none after it, and
+//! that is no reason to stop.
 
 use jiff::{SignedDuration, Timestamp};
 

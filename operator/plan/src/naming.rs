@@ -35,9 +35,13 @@ pub fn run<'a>(
 ) -> String {
     let mut uids: Vec<&str> = machine_uids.into_iter().collect();
     uids.sort_unstable();
-    let mut parts = vec![cluster_uid, intent.slug()];
+    let mut parts = vec![cluster_uid, intent.spec().slug];
     parts.extend(uids);
-    format!("{cluster}-{}-{}-{attempt}", intent.slug(), short_hash(&parts, 6))
+    format!(
+        "{cluster}-{}-{}-{attempt}",
+        intent.spec().slug,
+        short_hash(&parts, 6)
+    )
 }
 
 #[cfg(test)]

@@ -15,7 +15,8 @@ pub fn executor(deployment: &ClusterDeployment) -> Executor {
     deployment.spec.executor.clone().unwrap_or_default()
 }
 
-/// A digest of what is wanted of a cluster's machines. Pausing it, or changing how often it is tried, wants nothing else.
+/// A digest of what is wanted of a cluster's machines. Pausing it, or changing how often it is tried, wants nothing
+/// else.
 pub fn wanted(deployment: &ClusterDeployment) -> String {
     let mut spec = deployment.spec.clone();
     (spec.paused, spec.executor) = (false, None);
@@ -93,7 +94,8 @@ pub fn turn(
     attempts::turn(&tried, &policy, now)
 }
 
-/// Whether any run has ever been about this machine, an administrator's too: one that was only claimed needs no cleaning.
+/// Whether any run has ever been about this machine, an administrator's too: one that was only claimed needs no
+/// cleaning.
 pub fn was_touched(machine: &Machine, runs: &[&PlaybookRun]) -> bool {
     let uid = machine.metadata.uid.as_deref().unwrap_or_default();
     let status = machine.status.as_ref();

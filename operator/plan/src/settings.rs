@@ -1,5 +1,5 @@
-//! Settings that can be edited after they were applied: what was frozen into runs, what runs have brought to machines, and
-//! where that differs from what is wanted now. Nothing rolls such a change out by itself: it is reported.
+//! Settings that can be edited after they were applied: what was frozen into runs, what runs have brought to machines,
+//! and where that differs from what is wanted now. Nothing rolls such a change out by itself: it is reported.
 
 mod differences;
 
@@ -140,8 +140,8 @@ fn settings_of(run: &PlaybookRun) -> Option<&FrozenSettings> {
     run.status.as_ref().and_then(|status| status.settings.as_ref())
 }
 
-/// A setting that is the same in all runs with this step on the machine: whichever of them did it (its executor may have
-/// been lost before it could say so), it brought this one.
+/// A setting that is the same in all runs with this step on the machine: whichever of them did it (its executor may
+/// have been lost before it could say so), it brought this one.
 fn common(
     machine: &Machine,
     host: &str,
@@ -160,8 +160,8 @@ fn common(
 
 type Setting = fn(&FrozenSettings) -> String;
 
-/// The manifests that were applied to the cluster, by what its status remembers and what ended since. They are applied on
-/// one of the control planes, of which these are the Hosts.
+/// The manifests that were applied to the cluster, by what its status remembers and what ended since. They are applied
+/// on one of the control planes, of which these are the Hosts.
 pub fn applied_manifests(
     deployment: &ClusterDeployment,
     control_planes: &[&str],
@@ -209,8 +209,8 @@ fn newer_manifests<'a>(
         .collect()
 }
 
-/// Names of the ended runs that must not be pruned: those whose settings no status remembers yet, and of those that were
-/// made by hand the newest on each machine, since nothing else would tell what it brought if a status were lost.
+/// Names of the ended runs that must not be pruned: those whose settings no status remembers yet, and of those that
+/// were made by hand the newest on each machine, since nothing else would tell what it brought if a status were lost.
 pub fn needed(
     deployment: &ClusterDeployment,
     machines: &[(&Machine, &str)],

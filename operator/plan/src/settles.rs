@@ -1,4 +1,5 @@
-//! The oracle of every planner: applied again and again, its steps come to an end, and the invariants hold at each turn.
+//! The oracle of every planner: applied again and again, its steps come to an end, and the invariants hold at each
+//! turn.
 
 use std::fmt::Debug;
 

@@ -100,7 +100,8 @@ impl Undecodable {
         })
     }
 
-    /// Whether this is a Host that may be the same machine as `host`: two clusters must not get one machine under two names.
+    /// Whether this is a Host that may be the same machine as `host`: two clusters must not get one machine under two
+    /// names.
     pub fn may_be_machine_of(&self, host: &Host) -> bool {
         if self.kind != "Host" || host.metadata.namespace.as_deref() != Some(self.namespace.as_str()) {
             return false;

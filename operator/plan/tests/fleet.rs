@@ -1,5 +1,5 @@
-//! All planners together, on a namespace of machines that die, fall ill and come back while people change their minds: at
-//! every turn what must never be is looked for, and in the end it comes to rest as it is wished.
+//! All planners together, on a namespace of machines that die, fall ill and come back while people change their minds:
+//! at every turn what must never be is looked for, and in the end it comes to rest as it is wished.
 
 #[cfg(test)]
 #[path = "fleet/api.rs"]

@@ -28,7 +28,8 @@ pub(super) struct Follower<K: Kind> {
 }
 
 impl<K: Kind> Follower<K> {
-    /// Follows the watch until it ends. `tell` is called once for each object that cannot be decoded, and for each mistake.
+    /// Follows the watch until it ends. `tell` is called once for each object that cannot be decoded, and for each
+    /// mistake.
     pub(super) async fn follow(
         mut self,
         events: impl Stream<Item = Result<Event<Decoded<K>>, watcher::Error>>,
@@ -182,7 +183,8 @@ mod tests {
     const GOOD: &str = "2026-01-01T00:00:00Z";
     const BAD: &str = "2026-01-01T00:00:00+99:99";
 
-    /// What the watch showed: names in the store, names in the register, how often it was told; then what subscribers heard.
+    /// What the watch showed: names in the store, names in the register, how often it was told; then what subscribers
+    /// heard.
     async fn follow(
         cache: &Cache,
         events: Vec<Event<Decoded<Host>>>,

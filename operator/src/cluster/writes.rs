@@ -1,4 +1,5 @@
-//! Writes into a cluster: labels and taints of its Nodes, where its DNS runs, and what becomes of the Nodes of forgotten machines.
+//! Writes into a cluster: labels and taints of its Nodes, where its DNS runs, and what becomes of the Nodes of
+//! forgotten machines.
 
 use crds::Cluster;
 use k8s_openapi::api::apps::v1::Deployment;

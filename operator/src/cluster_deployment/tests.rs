@@ -1,5 +1,5 @@
-//! The controllers of ClusterDeployment, MachineSet and Machine through a whole life of a cluster, cut off and refused at
-//! every write.
+//! The controllers of ClusterDeployment, MachineSet and Machine through a whole life of a cluster, cut off and refused
+//! at every write.
 
 mod rows;
 mod undecodable;

@@ -1,5 +1,5 @@
-//! Which Events repeat one that was written: same object, type, reason and message. kube's own recorder leaves the message
-//! out of its key, and then shows the first wording with the age of the last.
+//! Which Events repeat one that was written: same object, type, reason and message. kube's own recorder leaves the
+//! message out of its key, and then shows the first wording with the age of the last.
 
 use std::collections::HashMap;
 

@@ -1,6 +1,6 @@
-//! The gate that every write of the operator passes, to the metadata cluster and to those behind its Clusters: it is open
-//! while the Lease is held, by our own clock, and asked at the last moment before a request goes out. So a leader that was
-//! stopped, and does not know yet that its time is over, writes nothing when it wakes up.
+//! The gate that every write of the operator passes, to the metadata cluster and to those behind its Clusters: it is
+//! open while the Lease is held, by our own clock, and asked at the last moment before a request goes out. So a leader
+//! that was stopped, and does not know yet that its time is over, writes nothing when it wakes up.
 
 use std::future::Future;
 use std::pin::Pin;

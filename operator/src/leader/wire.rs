@@ -1,6 +1,6 @@
-//! The gate at the wire: what has passed the gate in front may still be in our memory when the process is stopped, and goes
-//! out when it wakes up. So the clock is read again before each write to a connection, and one of a time that is over carries
-//! nothing more, not even the rest of a request.
+//! The gate at the wire: what has passed the gate in front may still be in our memory when the process is stopped, and
+//! goes out when it wakes up. So the clock is read again before each write to a connection, and one of a time that is
+//! over carries nothing more, not even the rest of a request.
 
 use std::io;
 use std::pin::Pin;

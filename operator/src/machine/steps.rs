@@ -1,4 +1,5 @@
-//! The steps of a plan, carried out one by one: on objects of the metadata cluster, and on the Node of the machine's own.
+//! The steps of a plan, carried out one by one: on objects of the metadata cluster, and on the Node of the machine's
+//! own.
 
 use crds::Machine;
 use crds::names::finalizer;

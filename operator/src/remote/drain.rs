@@ -1,5 +1,5 @@
-//! The drain of one node through its cluster's API: its Pods are looked at, and asked to go. Each call has its deadline,
-//! and there are only so many of them in one pass.
+//! The drain of one node through its cluster's API: its Pods are looked at, and asked to go. Each call has its
+//! deadline, and there are only so many of them in one pass.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,5 +1,6 @@
-//! Promises of the watch of a cluster's Nodes, kept with an API server that speaks HTTP over real connections: how soon a
-//! change is in the Machine's status, how many connections a cluster costs, alive and dead, and how it is found again.
+//! Promises of the watch of a cluster's Nodes, kept with an API server that speaks HTTP over real connections: how soon
+//! a change is in the Machine's status, how many connections a cluster costs, alive and dead, and how it is found
+//! again.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

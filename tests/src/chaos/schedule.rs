@@ -1,5 +1,5 @@
-//! What is done when: it follows from the seed alone, so that a walk can be repeated. Which machine or run is meant depends
-//! on what is there at that moment.
+//! What is done when: it follows from the seed alone, so that a walk can be repeated. Which machine or run is meant
+//! depends on what is there at that moment.
 
 use std::time::Duration;
 

@@ -42,8 +42,8 @@ pub fn by_fault(cells: &BTreeSet<(Fault, Place)>) -> Vec<Series> {
 }
 
 /// Drives all series and gives all verdicts. What loses a node goes beside the rest: its executors alone are kept to
-/// that node, all others and the operators to the one that stays. It mostly waits, and that an operator is away meanwhile
-/// makes what is promised of it no easier.
+/// that node, all others and the operators to the one that stays. It mostly waits, and that an operator is away
+/// meanwhile makes what is promised of it no easier.
 pub fn run(series: Vec<Series>, seed: u64) -> Results {
     let (operator, others): (Vec<Series>, Vec<Series>) =
         series.into_iter().partition(Series::hits_the_operator);
@@ -130,8 +130,8 @@ impl Crew<'_> {
         }
     }
 
-    /// Keeps the operators off the node that is lost, or lets them go. If that fails, a lost node takes one of them away
-    /// too, which makes what is promised no easier.
+    /// Keeps the operators off the node that is lost, or lets them go. If that fails, a lost node takes one of them
+    /// away too, which makes what is promised no easier.
     fn place_operators(&self, kept: bool) {
         let placed = runtime().map_err(anyhow::Error::from).and_then(|runtime| {
             runtime.block_on(async { inject::keep_operators(&inject::administrator().await?, kept).await })

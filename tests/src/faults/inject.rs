@@ -1,5 +1,5 @@
-//! Does what a fault does, and takes it back. What must be looked up is looked up before (`aim`), so that the hit itself
-//! takes no time.
+//! Does what a fault does, and takes it back. What must be looked up is looked up before (`aim`), so that the hit
+//! itself takes no time.
 
 mod machine;
 mod metadata;

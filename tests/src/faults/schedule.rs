@@ -1,5 +1,5 @@
-//! When in a step a fault strikes, and how long its outage lasts: both follow from the seed alone, so that a seed can be
-//! repeated.
+//! When in a step a fault strikes, and how long its outage lasts: both follow from the seed alone, so that a seed can
+//! be repeated.
 
 use std::time::Duration;
 

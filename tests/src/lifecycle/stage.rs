@@ -40,8 +40,8 @@ pub struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// Machines in the pool, all Available, and a wish that nobody has been told yet: one control plane and no worker, on
-    /// whatever Hosts there are.
+    /// Machines in the pool, all Available, and a wish that nobody has been told yet: one control plane and no worker,
+    /// on whatever Hosts there are.
     pub async fn set(scenario: &'a Scenario, machines: &[&str], pod_cidr: &str) -> Result<Self> {
         let machines = scenario.machines(machines).await?;
         let mut wish = objects::cluster(&scenario.name, CLUSTER, pod_cidr, &[], &[]);

@@ -17,15 +17,16 @@ use crate::scenario::Scenario;
 pub const MEMBERS: &str = "ETCDCTL_API=3 etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/etcd/pki/ca.crt \
      --cert=/etc/etcd/pki/healthcheck-client.crt --key=/etc/etcd/pki/healthcheck-client.key member list";
 
-/// So many control planes, each with an API server of its own and a started member of etcd; and the Cluster says that all
-/// is well.
+/// So many control planes, each with an API server of its own and a started member of etcd; and the Cluster says that
+/// all is well.
 pub async fn whole(stage: &Stage<'_>, count: usize) -> Result<()> {
     etcd_members(stage, Role::ControlPlane, count).await?;
     api_servers(stage, count).await?;
     healthy(stage.scenario, CLUSTER).await
 }
 
-/// The machines of this role are so many, and etcd's members are started voters on exactly these, as each of them sees it.
+/// The machines of this role are so many, and etcd's members are started voters on exactly these, as each of them sees
+/// it.
 pub async fn etcd_members(stage: &Stage<'_>, role: Role, count: usize) -> Result<()> {
     let machines = machines(stage, role, count).await?;
     for machine in &machines {
@@ -44,7 +45,8 @@ pub async fn etcd_members(stage: &Stage<'_>, role: Role, count: usize) -> Result
     Ok(())
 }
 
-/// So many control planes: an API server on each, with a certificate that holds there; the endpoint is in `cluster-info`.
+/// So many control planes: an API server on each, with a certificate that holds there; the endpoint is in
+/// `cluster-info`.
 pub async fn api_servers(stage: &Stage<'_>, count: usize) -> Result<()> {
     let secret = stage
         .scenario

@@ -13,7 +13,8 @@ use crate::images::architecture;
 pub struct Index {
     /// Rises when readers must change.
     pub format_version: u32,
-    /// Versions by name that go with each Kubernetes minor, e.g. `1.35`: what a machine takes where no version is asked for.
+    /// Versions by name that go with each Kubernetes minor, e.g. `1.35`: what a machine takes where no version is asked
+    /// for.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub components: BTreeMap<String, BTreeMap<String, String>>,
     /// Everything that is there.
@@ -30,7 +31,8 @@ impl Index {
         }
     }
 
-    /// Says that all that is there goes with each Kubernetes minor that is there: of nothing is there more than one version.
+    /// Says that all that is there goes with each Kubernetes minor that is there: of nothing is there more than one
+    /// version.
     pub fn combine(&mut self) {
         let kubernetes = |artifact: &&Artifact| {
             let name = artifact.name.as_str();

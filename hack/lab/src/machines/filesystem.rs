@@ -39,8 +39,8 @@ pub(super) fn prepare(directory: &Path, definition: &Definition, authorized_key:
         fs::create_dir_all(&path).with_context(|| format!("failed to create {}", path.display()))?;
     }
     if !mounted_below(directory)?.contains(&root) {
-        // Volatile: a machine is not kept over a crash of the host, and an unmount need not wait for the whole disk. The
-        // mark of a mount that such a crash ended would be refused.
+        // Volatile: a machine is not kept over a crash of the host, and an unmount need not wait for the whole disk.
+        // The mark of a mount that such a crash ended would be refused.
         let mark = work.join("work/incompat");
         if mark.exists() {
             fs::remove_dir_all(&mark).with_context(|| format!("failed to remove {}", mark.display()))?;

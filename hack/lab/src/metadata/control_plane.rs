@@ -18,11 +18,13 @@ pub(super) const PROCESSES: [&str; 4] = [
     "kube-scheduler",
 ];
 
-/// How long a Pod stays on a node that is gone. Kubernetes' own five minutes would make each test of a lost node as long.
+/// How long a Pod stays on a node that is gone. Kubernetes' own five minutes would make each test of a lost node as
+/// long.
 const TOLERATION_SECONDS: u32 = 30;
 
 const AUDIT_POLICY_FILE: &str = "policy.yaml";
-/// What ServiceAccounts ask for is written down, without what they send or get; those of Kubernetes' own controllers apart.
+/// What ServiceAccounts ask for is written down, without what they send or get; those of Kubernetes' own controllers
+/// apart.
 const AUDIT_POLICY: &str = "apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]

@@ -1,4 +1,5 @@
-//! The metadata cluster's node on the host. All that it has lies in the lab's directory, beside anything else that runs here.
+//! The metadata cluster's node on the host. All that it has lies in the lab's directory, beside anything else that runs
+//! here.
 
 use std::fs;
 use std::path::{Path, PathBuf};

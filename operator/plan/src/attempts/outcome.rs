@@ -9,8 +9,8 @@ use crate::sentence::quote;
 /// Reasons of a host that did not fail itself: the run ended before it was done there.
 const NOT_ITS_OWN: [&str; 4] = ["NotReached", "Canceled", "DeadlineExceeded", "Paused"];
 
-/// Reasons of a machine that is well itself and waits for others of its cluster: for one that holds the endpoint's address
-/// without belonging to it, or that does not know the machine as a peer yet.
+/// Reasons of a machine that is well itself and waits for others of its cluster: for one that holds the endpoint's
+/// address without belonging to it, or that does not know the machine as a peer yet.
 const WAITS_FOR_OTHERS: [&str; 1] = ["LoadBalancerPeersUnaware"];
 
 /// What came out of a run for one machine.

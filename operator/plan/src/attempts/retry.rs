@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crds::names::annotation;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// Whether the object's annotation is there and meant for the generation that the object has: `7`, or `7.2` for a second
-/// time.
+/// Whether the object's annotation is there and meant for the generation that the object has: `7`, or `7.2` for a
+/// second time.
 pub fn names_generation(metadata: &ObjectMeta, key: &str) -> bool {
     let value = metadata.annotations.as_ref().and_then(|all| all.get(key));
     value.is_some_and(|value| is_meant_for(value, metadata.generation.unwrap_or_default()))

@@ -1,8 +1,8 @@
 //! Whether to try again: at once, later, where the last attempt stopped, or not without a person.
 //!
-//! An attempt that came further than all before it does not count, and the delay is short again. One that could not even
-//! get into the machine has done nothing there, and one may wait for other machines of its cluster: those are tried for
-//! as long as it takes, the later the longer between.
+//! An attempt that came further than all before it does not count, and the delay is short again. One that could not
+//! even get into the machine has done nothing there, and one may wait for other machines of its cluster: those are
+//! tried for as long as it takes, the later the longer between.
 
 use crate::moment::after;
 use jiff::{SignedDuration, Timestamp};
@@ -10,8 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Failure, Outcome, Tried};
 
 const FIRST_DELAY_SECONDS: i64 = 15;
-/// After lost contact: the cause is in the metadata cluster, not on the machine, and the guard there waits by itself for
-/// what is left at work. Waiting here as well would only add up.
+/// After lost contact: the cause is in the metadata cluster, not on the machine, and the guard there waits by itself
+/// for what is left at work. Waiting here as well would only add up.
 const FIRST_DELAY_AFTER_UNKNOWN_SECONDS: i64 = 5;
 const LONGEST_DELAY_SECONDS: i64 = 600;
 
@@ -168,7 +168,8 @@ pub fn turn(tried: &[Tried], policy: &Policy, now: Timestamp) -> Turn {
     }
 }
 
-/// What was held at a pause counts for nothing; what was tried of another spec or on another Host says nothing of these.
+/// What was held at a pause counts for nothing; what was tried of another spec or on another Host says nothing of
+/// these.
 fn counts(tried: &Tried, policy: &Policy) -> bool {
     let same_host = tried.host_generation.is_none()
         || policy.host_generation.is_none()
@@ -194,8 +195,8 @@ fn in_vain(counted: &[&Tried]) -> usize {
 }
 
 /// The run that the next attempt goes on from. After an interruption what is done is done, and the probes say how much;
-/// after a failure of its own, or with another spec, all steps are played again: they change nothing where they are done,
-/// and what went wrong may have its cause in one that a probe takes for done.
+/// after a failure of its own, or with another spec, all steps are played again: they change nothing where they are
+/// done, and what went wrong may have its cause in one that a probe takes for done.
 fn goes_on(last: &Tried, policy: &Policy) -> Option<String> {
     let stopped = match &last.outcome {
         Outcome::Held | Outcome::Canceled => true,

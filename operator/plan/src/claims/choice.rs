@@ -67,8 +67,8 @@ fn held_by_machines<'a>(hosts: &[&'a Host]) -> BTreeMap<&'a str, &'a Host> {
     hosts.iter().copied().filter_map(claim).collect()
 }
 
-/// The best free Host for a Machine: where fewest of its set are, by each key in turn; then by the order of names given;
-/// then by name.
+/// The best free Host for a Machine: where fewest of its set are, by each key in turn; then by the order of names
+/// given; then by name.
 fn best<'a>(
     machine: &Machine,
     machines: &[&Machine],

@@ -4,8 +4,8 @@ use crds::inputs::HostIdentity;
 use crds::names::condition;
 use crds::{Host, conditions};
 
-/// What a probe found; none while no host key is known to be the machine's. Which of several pinned keys the machine shows is
-/// ssh's choice: all of them are its own.
+/// What a probe found; none while no host key is known to be the machine's. Which of several pinned keys the machine
+/// shows is ssh's choice: all of them are its own.
 pub fn found(host: &Host) -> Option<HostIdentity> {
     let status = host.status.as_ref()?;
     if !conditions::is_true(&status.conditions, condition::HOST_KEY_VERIFIED) {

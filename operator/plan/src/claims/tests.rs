@@ -232,8 +232,8 @@ mod arbitrary {
 
     proptest! {
         /// Machines of two clusters look at the pool, each at a moment of its own, and claim what they chose if nobody
-        /// has written that Host since. One claim a Host, one Host a Machine, none that is not free; and whoever is left
-        /// without has none that is free and matches.
+        /// has written that Host since. One claim a Host, one Host a Machine, none that is not free; and whoever is
+        /// left without has none that is free and matches.
         #[test]
         fn whoever_races_each_host_has_one_owner_and_each_machine_one_host(
             makers in vec(a_host(), 0..8),

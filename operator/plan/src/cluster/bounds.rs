@@ -1,5 +1,5 @@
-//! What the schema takes: a kubeconfig and an API server may say more, and one text that is too long would keep the whole
-//! status from being written.
+//! What the schema takes: a kubeconfig and an API server may say more, and one text that is too long would keep the
+//! whole status from being written.
 
 use crds::ClusterStatus;
 

@@ -1,7 +1,8 @@
 //! The cluster's DNS: its Pods stand on different machines, so that losing one of them is not losing every name.
 //!
-//! kubeadm's Deployment only prefers that, and both of its Pods are there before the second machine is. So the Deployment gets a
-//! constraint that holds whenever a Pod is scheduled, and one Pod at a time is evicted where machines have come since.
+//! kubeadm's Deployment only prefers that, and both of its Pods are there before the second machine is. So the
+//! Deployment gets a constraint that holds whenever a Pod is scheduled, and one Pod at a time is evicted where machines
+//! have come since.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Pod, Taint, TopologySpreadConstraint};
@@ -119,8 +120,8 @@ pub(super) fn spread(observed: &Observed<'_>, dns: Option<&DnsSeen>, nodes: &[No
     })
 }
 
-/// On one machine all Pods may stand; on two or more none has two more than another. Machines that take no Pods do not count, and
-/// Pods of an older revision do not keep those of a newer one away.
+/// On one machine all Pods may stand; on two or more none has two more than another. Machines that take no Pods do not
+/// count, and Pods of an older revision do not keep those of a newer one away.
 fn constrain(dns: &DnsSeen) -> serde_json::Value {
     let ours = json!({
         "maxSkew": 1,

@@ -1,5 +1,6 @@
-//! Whom each machine asks, to find out whether its Pods reach those of other machines and the cluster's DNS. The machines ask and
-//! report in their own Nodes' conditions; here they are only given the addresses, in an annotation of the Node.
+//! Whom each machine asks, to find out whether its Pods reach those of other machines and the cluster's DNS. The
+//! machines ask and report in their own Nodes' conditions; here they are only given the addresses, in an annotation of
+//! the Node.
 
 use std::net::Ipv4Addr;
 
@@ -52,7 +53,8 @@ pub(super) fn annotate(observed: &Observed<'_>, nodes: &[NodeSeen]) -> Vec<Step>
     let Some(dns) = ordinal_of(&deployment.spec.networking.service_cidr, DNS_ORDINAL) else {
         return Vec::new();
     };
-    // A ring in an order that has nothing to do with names, which often follow the racks. One that joins changes three Nodes.
+    // A ring in an order that has nothing to do with names, which often follow the racks. One that joins changes three
+    // Nodes.
     let mut ring: Vec<(String, &NodeSeen)> = nodes
         .iter()
         .filter(|node| node.ready == Some(true))

@@ -1,9 +1,9 @@
-//! Strays: Nodes of machines that were removed without reaching them. Such a machine may get its power back: its kubelet goes on,
-//! or registers its Node again. It is cordoned at once, and deleted once its member is out of etcd.
+//! Strays: Nodes of machines that were removed without reaching them. Such a machine may get its power back: its
+//! kubelet goes on, or registers its Node again. It is cordoned at once, and deleted once its member is out of etcd.
 //!
-//! A Node is taken for such a machine's by evidence alone: no Machine of the cluster stands for its name, and either the
-//! ClusterDeployment remembers a forgotten machine of that name, or the Host of that name is quarantined and was taken from a
-//! machine of this very cluster. Where there is the Host, the Node must have its address, too.
+//! A Node is taken for such a machine's by evidence alone: no Machine of the cluster stands for its name, and either
+//! the ClusterDeployment remembers a forgotten machine of that name, or the Host of that name is quarantined and was
+//! taken from a machine of this very cluster. Where there is the Host, the Node must have its address, too.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -55,7 +55,8 @@ impl ComponentStatus {
         }
     }
 
-    /// All are ready. One that has no part in the cluster any more is reported while it leaves, and is no reason not to be.
+    /// All are ready. One that has no part in the cluster any more is reported while it leaves, and is no reason not to
+    /// be.
     fn all_ready(summary: String, leaving: Option<&ClusterMachine<'_>>) -> Self {
         match leaving {
             Some(machine) => Self::ready(format!(

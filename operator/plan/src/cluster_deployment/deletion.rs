@@ -157,8 +157,8 @@ pub(super) fn plan(state: &ClusterState<'_>, tokens: &Tokens) -> Deletion {
     )
 }
 
-/// Whether the deletion may begin, or has begun. The deletion itself counts as a change of the object, so the generation
-/// that was confirmed before it is one lower.
+/// Whether the deletion may begin, or has begun. The deletion itself counts as a change of the object, so the
+/// generation that was confirmed before it is one lower.
 fn is_confirmed(deployment: &ClusterDeployment) -> bool {
     let status = deployment.status.as_ref();
     let deleting = status.and_then(|status| conditions::find(&status.conditions, condition::DELETING));

@@ -1,5 +1,5 @@
-//! Machines of a former ClusterDeployment of the same name: one that was let go without its Machines, by taking finalizers
-//! off. They name this cluster and are no part of it: nothing is done with them, and they are reported.
+//! Machines of a former ClusterDeployment of the same name: one that was let go without its Machines, by taking
+//! finalizers off. They name this cluster and are no part of it: nothing is done with them, and they are reported.
 
 use crds::commands::{self, Target};
 use crds::conditions::{self, Statement};
@@ -13,9 +13,9 @@ use crate::sentence::{count, cut};
 /// Machines that are named.
 const NAMED: usize = 3;
 
-/// Whether the Machine was made for another ClusterDeployment than this one. One that a set made is never older than the
-/// cluster, and its set is the cluster's. One that no set made is a platform's, which may have made it first: it was part of
-/// another cluster if it joined before there was this one.
+/// Whether the Machine was made for another ClusterDeployment than this one. One that a set made is never older than
+/// the cluster, and its set is the cluster's. One that no set made is a platform's, which may have made it first: it
+/// was part of another cluster if it joined before there was this one.
 pub fn is_former(machine: &Machine, deployment: &ClusterDeployment, sets: &[&MachineSet]) -> bool {
     let metadata = &machine.metadata;
     let owner = metadata

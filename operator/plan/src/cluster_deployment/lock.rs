@@ -115,8 +115,8 @@ impl Claimant {
 }
 
 /// Decides from the lock as it stands and all runs of the cluster. A run that is over or gone lets go. A run that works
-/// with a token, and that the lock does not know (a status that was lost), takes its place again before anyone else, also
-/// while the last token is not known.
+/// with a token, and that the lock does not know (a status that was lost), takes its place again before anyone else,
+/// also while the last token is not known.
 pub fn decide(held: &[Operation], last_token: Option<i64>, runs: &[Claimant], now: Timestamp) -> Lock {
     let of = |name: &str| runs.iter().find(|run| run.run == name);
     let mut operations: Vec<Operation> = held

@@ -1,5 +1,6 @@
 //! Operations: what may be under way with a cluster, as data. Each is one file of one shape: it looks at the state and
-//! proposes. The table says their order, what each needs, and the lane that it is in; nothing here knows what any of them does.
+//! proposes. The table says their order, what each needs, and the lane that it is in; nothing here knows what any of
+//! them does.
 
 mod access;
 mod fence_returned;

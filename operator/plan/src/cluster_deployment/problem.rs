@@ -1,4 +1,5 @@
-//! What keeps a cluster from being worked on: wishes that cannot be met, or not yet. Each names the field and what to do.
+//! What keeps a cluster from being worked on: wishes that cannot be met, or not yet. Each names the field and what to
+//! do.
 
 use std::net::Ipv4Addr;
 

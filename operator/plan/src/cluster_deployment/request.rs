@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use crds::PlaybookRun;
 use crds::names::{annotation, label};
 use crds::playbook_run::PlaybookRunSpec;
 use crds::references::controller_ref;
 use crds::step::{Intent, Role, Step as RunStep};
+use crds::{ClusterDeployment, PlaybookRun};
 use serde_json::Value;
 
 use super::endpoint;
 use super::state::{ClusterMachine, ClusterState};
 use crate::attempts::{self, Mark};
 pub(super) use crate::settings::BACKENDS;
-use crate::{hooks, naming, provisioning};
+use crate::{naming, provisioning};
 
 /// Deadline of one attempt.
 const TIMEOUT_SECONDS: i32 = 3600;
@@ -21,53 +21,6 @@ const TIMEOUT_SECONDS: i32 = 3600;
 const PROBE_TIMEOUT_SECONDS: i32 = 300;
 /// Hosts of one run, where they are workers: one bad batch is not everything.
 pub(super) const BATCH: usize = 100;
-
-/// The steps of an intent.
-pub(super) fn steps_of(intent: Intent) -> Vec<RunStep> {
-    match intent {
-        Intent::Install => vec![
-            RunStep::BootstrapOs,
-            RunStep::Preflight,
-            RunStep::Prepare,
-            RunStep::ContainerRuntime,
-            RunStep::Etcd,
-            RunStep::ControlPlane,
-            RunStep::Network,
-            RunStep::Addons,
-            RunStep::PostInstall,
-        ],
-        Intent::Join => vec![
-            RunStep::BootstrapOs,
-            RunStep::Preflight,
-            RunStep::Prepare,
-            RunStep::ContainerRuntime,
-            RunStep::Node,
-            RunStep::Network,
-            RunStep::PostInstall,
-        ],
-        Intent::Reset => vec![RunStep::Reset],
-        // Who asks for these names their steps; the API refuses a run without any.
-        Intent::Remove
-        | Intent::Repair
-        | Intent::Upgrade
-        | Intent::Renew
-        | Intent::Backup
-        | Intent::Restore
-        | Intent::Probe
-        | Intent::Custom => Vec::new(),
-    }
-}
-
-/// The steps of an intent in this cluster. Where the control planes hold the endpoint, the first one begins to while it is
-/// made, and the others follow.
-fn steps_in(state: &ClusterState<'_>, intent: Intent) -> Vec<RunStep> {
-    let mut steps = steps_of(intent);
-    let place = steps.iter().position(|step| *step == RunStep::ControlPlane);
-    if let Some(place) = place.filter(|_| endpoint::held(state).is_some()) {
-        steps.insert(place + 1, RunStep::LoadBalancer);
-    }
-    steps
-}
 
 /// A machine of a run, with the retry that it answers.
 pub(super) type Target<'a> = (ClusterMachine<'a>, Option<String>);
@@ -103,26 +56,13 @@ pub(super) struct Request<'r, 'a> {
     pub name_of: Option<Vec<String>>,
     /// Variables that it has before those of its cluster.
     pub vars: BTreeMap<String, Value>,
+    /// Puts hooks around its steps.
+    pub around: fn(&mut PlaybookRunSpec, &ClusterDeployment),
 }
 
 impl<'r, 'a> Request<'r, 'a> {
-    /// The steps of an intent in this cluster, on these machines.
-    pub fn new(
-        state: &ClusterState<'_>,
-        intent: Intent,
-        targets: &'r [Target<'a>],
-        attempt: Attempt,
-    ) -> Self {
-        Self::of_steps(intent, steps_in(state, intent), targets, attempt)
-    }
-
     /// These steps, on these machines.
-    pub fn of_steps(
-        intent: Intent,
-        steps: Vec<RunStep>,
-        targets: &'r [Target<'a>],
-        attempt: Attempt,
-    ) -> Self {
+    pub fn new(intent: Intent, steps: Vec<RunStep>, targets: &'r [Target<'a>], attempt: Attempt) -> Self {
         Self {
             intent,
             steps,
@@ -130,6 +70,7 @@ impl<'r, 'a> Request<'r, 'a> {
             attempt,
             name_of: None,
             vars: BTreeMap::new(),
+            around: |_, _| (),
         }
     }
 
@@ -145,6 +86,11 @@ impl<'r, 'a> Request<'r, 'a> {
     /// The same, with these variables before those of its cluster.
     pub fn with(self, vars: BTreeMap<String, Value>) -> Self {
         Self { vars, ..self }
+    }
+
+    /// The same, with the hooks that this puts around its steps.
+    pub fn around(self, around: fn(&mut PlaybookRunSpec, &ClusterDeployment)) -> Self {
+        Self { around, ..self }
     }
 
     /// The run.
@@ -165,7 +111,7 @@ impl<'r, 'a> Request<'r, 'a> {
         let name = naming::run(&state.name, state.uid(), intent, parts, attempt.number);
         let hosts = marks.keys().cloned().collect();
         let mut run = of_cluster(state, &name, intent, self.steps, hosts, attempt.number);
-        hooks::around(&mut run.spec, state.deployment);
+        (self.around)(&mut run.spec, state.deployment);
         run.spec.resume = attempt.resume;
         if run.spec.steps.contains(&RunStep::LoadBalancer) {
             // Said here, so that it is remembered what the machines were told.
@@ -197,8 +143,8 @@ pub(super) fn number_after<'r>(runs: impl IntoIterator<Item = &'r PlaybookRun>) 
     numbers.max().unwrap_or_default()
 }
 
-/// A read-only look at machines of the cluster, by a step that changes nothing. Its name follows from the Hosts, these parts
-/// and the number.
+/// A read-only look at machines of the cluster, by a step that changes nothing. Its name follows from the Hosts, these
+/// parts and the number.
 pub(super) fn probe(
     state: &ClusterState<'_>,
     step: RunStep,
@@ -246,7 +192,7 @@ pub(super) fn of_cluster(
     run.metadata.owner_references = controller_ref(state.deployment).map(|owner| vec![owner]);
     run.metadata.labels = Some(BTreeMap::from([
         (label::CLUSTER.into(), state.name.clone()),
-        (label::INTENT.into(), intent.slug().into()),
+        (label::INTENT.into(), intent.spec().slug.into()),
     ]));
     run.metadata.annotations = Some(BTreeMap::from([(
         annotation::ATTEMPT.into(),
@@ -264,19 +210,7 @@ pub(super) fn describe_as(state: &ClusterState<'_>, what: &str, run: &PlaybookRu
 
 /// What an active run does, as a clause of the STATUS sentence.
 pub(super) fn describe(state: &ClusterState<'_>, run: &PlaybookRun) -> String {
-    let verb = match run.spec.intent {
-        Intent::Install => "installing",
-        Intent::Join => "joining",
-        Intent::Remove => "removing",
-        Intent::Reset => "cleaning",
-        Intent::Repair => "repairing",
-        Intent::Upgrade => "upgrading",
-        Intent::Renew => "renewing certificates of",
-        Intent::Backup => "backing up",
-        Intent::Restore => "restoring",
-        Intent::Probe => "probing",
-        Intent::Custom => "running steps on",
-    };
+    let verb = run.spec.intent.spec().doing;
     let what = match run.spec.hosts.as_slice() {
         [host] => {
             let members = state.live.iter().chain(&state.leaving);
@@ -305,25 +239,4 @@ pub(super) fn describe(state: &ClusterState<'_>, run: &PlaybookRun) -> String {
         },
     };
     format!("{verb} {what}: {place}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Intent, RunStep, steps_of};
-
-    #[test]
-    fn no_intent_but_reset_resets_machines_unasked() {
-        for intent in Intent::ALL {
-            let steps = steps_of(intent);
-            assert_eq!(
-                steps.contains(&RunStep::Reset),
-                intent == Intent::Reset,
-                "{intent:?}"
-            );
-            assert!(
-                crds::playbook_run::check_steps(intent, &steps).is_ok(),
-                "{intent:?}"
-            );
-        }
-    }
 }

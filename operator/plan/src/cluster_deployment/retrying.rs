@@ -22,8 +22,8 @@ pub(super) struct Effort {
 }
 
 impl Effort {
-    /// What comes of it: `now` proposes the next attempt, given its number and the retry that it answers. Nothing where it
-    /// is done or under way.
+    /// What comes of it: `now` proposes the next attempt, given its number and the retry that it answers. Nothing where
+    /// it is done or under way.
     pub fn propose(
         &self,
         state: &ClusterState<'_>,

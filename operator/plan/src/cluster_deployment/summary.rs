@@ -88,8 +88,8 @@ fn version(state: &ClusterState<'_>) -> Option<String> {
     versions.all(|other| other == first).then(|| first.clone())
 }
 
-/// The version whose rollout has begun. A run gets its lock and the cluster this version in one write, whose precondition
-/// is the very spec that was read: what is wanted later is not what the run brings.
+/// The version whose rollout has begun. A run gets its lock and the cluster this version in one write, whose
+/// precondition is the very spec that was read: what is wanted later is not what the run brings.
 fn started_version(state: &ClusterState<'_>, lock: &Lock) -> Option<String> {
     let old = state.deployment.status.as_ref();
     let held_before = |run: &str| {
@@ -104,7 +104,7 @@ fn started_version(state: &ClusterState<'_>, lock: &Lock) -> Option<String> {
         // An administrator's run of single steps is no rollout, whatever it is called.
         let ours = |run: &&&PlaybookRun| !attempts::marks(run).is_empty();
         run.filter(ours)
-            .is_some_and(|run| brings_version(run.spec.intent))
+            .is_some_and(|run| run.spec.intent.spec().brings_version)
             && !held_before(&held.run)
     });
     if begins {
@@ -112,20 +112,4 @@ fn started_version(state: &ClusterState<'_>, lock: &Lock) -> Option<String> {
     }
     let known = old.and_then(|status| status.started_kubernetes_version.clone());
     known.or_else(|| state.version_installed())
-}
-
-/// Whether a run brings the version that is wanted to machines; all others keep to the one that has begun.
-fn brings_version(intent: Intent) -> bool {
-    match intent {
-        Intent::Install | Intent::Upgrade => true,
-        Intent::Join
-        | Intent::Remove
-        | Intent::Reset
-        | Intent::Repair
-        | Intent::Renew
-        | Intent::Backup
-        | Intent::Restore
-        | Intent::Probe
-        | Intent::Custom => false,
-    }
 }

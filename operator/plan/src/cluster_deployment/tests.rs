@@ -1,5 +1,5 @@
-//! Promises of the planners of ClusterDeployment, MachineSet and Machine, kept together in a small world: an API without
-//! a server, an executor whose outcomes are given, and probes that find machines clean when they are.
+//! Promises of the planners of ClusterDeployment, MachineSet and Machine, kept together in a small world: an API
+//! without a server, an executor whose outcomes are given, and probes that find machines clean when they are.
 
 mod clocks;
 mod deletion;

@@ -1,5 +1,5 @@
-//! The last token of a lock whose status was lost: read back from the runs and from the guards of the machines. Until all
-//! that may know a token have been asked, nothing is given out.
+//! The last token of a lock whose status was lost: read back from the runs and from the guards of the machines. Until
+//! all that may know a token have been asked, nothing is given out.
 //!
 //! A token that is given twice, or a lower one after a higher, would make two runs one to a guard, or be refused by it.
 
@@ -21,8 +21,8 @@ use crate::sentence::cut;
 use crate::{Next, attempts};
 use answers::{answer, probe, probes, silent};
 
-/// A machine that did not answer may know a higher token than all that did: opened without it, the lock leaves this much
-/// room.
+/// A machine that did not answer may know a higher token than all that did: opened without it, the lock leaves this
+/// much room.
 const ROOM: i64 = 1000;
 
 /// What is known of the last token.
@@ -183,8 +183,8 @@ fn known_to_runs(state: &ClusterState<'_>) -> i64 {
     highest.unwrap_or_default() + i64::try_from(untold.count()).unwrap_or_default()
 }
 
-/// Hosts that the cluster's Machines hold, by name; without those of machines that a rebuild forgets, on which no run will
-/// ever begin under their present claims.
+/// Hosts that the cluster's Machines hold, by name; without those of machines that a rebuild forgets, on which no run
+/// will ever begin under their present claims.
 fn claimed<'a>(state: &ClusterState<'a>) -> BTreeMap<&'a str, &'a Host> {
     let observed = state.observed;
     let goes_on = |machine: &&&Machine| !past::is_of_the_past(observed, machine);

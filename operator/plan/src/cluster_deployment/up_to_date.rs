@@ -1,5 +1,5 @@
-//! Whether the cluster is as its spec wants it. What can be edited, and is not rolled out by anything, is named here with
-//! the machines that do not have it, for as long as they do not.
+//! Whether the cluster is as its spec wants it. What can be edited, and is not rolled out by anything, is named here
+//! with the machines that do not have it, for as long as they do not.
 
 use std::collections::BTreeMap;
 

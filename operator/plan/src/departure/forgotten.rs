@@ -1,5 +1,5 @@
-//! Forgotten: machines that were removed without reaching them, and whose members of etcd nobody has taken out. They count as
-//! members until that is done.
+//! Forgotten: machines that were removed without reaching them, and whose members of etcd nobody has taken out. They
+//! count as members until that is done.
 
 use crds::Machine;
 use crds::cluster_deployment::ForgottenMachine;
@@ -28,8 +28,8 @@ impl<'a> Council<'a> {
         forgotten
     }
 
-    /// Whether it is no member of etcd any more: a run took it out, or made another one the only member, or what has its name
-    /// there is another Machine's.
+    /// Whether it is no member of etcd any more: a run took it out, or made another one the only member, or what has
+    /// its name there is another Machine's.
     pub fn is_out_of_etcd(&self, forgotten: &ForgottenMachine) -> bool {
         let removed = self
             .runs
@@ -72,7 +72,8 @@ impl<'a> Council<'a> {
     }
 }
 
-/// Whether it is known to work: by its node, or, where there is none, for all that is known. etcd is asked once more in any case.
+/// Whether it is known to work: by its node, or, where there is none, for all that is known. etcd is asked once more in
+/// any case.
 pub(super) fn is_well(forgotten: &ForgottenMachine) -> bool {
     forgotten.role == Role::Etcd || forgotten.node_ready
 }

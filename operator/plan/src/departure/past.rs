@@ -94,8 +94,8 @@ impl<'a> Council<'a> {
     }
 }
 
-/// Whether a run tells of etcd's members as they have been since then. The moment of the change that it was made for says so:
-/// the time of its creation is of another clock.
+/// Whether a run tells of etcd's members as they have been since then. The moment of the change that it was made for
+/// says so: the time of its creation is of another clock.
 pub(crate) fn knows_of(run: &PlaybookRun, since: Timestamp) -> bool {
     let annotations = run.metadata.annotations.as_ref();
     let change = annotations.and_then(|annotations| annotations.get(annotation::ETCD_CHANGE));

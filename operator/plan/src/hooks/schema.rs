@@ -1,5 +1,5 @@
-//! Whether variables fit the JSON Schema that stands beside a playbook. What a schema may say is bounded, so that reading
-//! one and checking against it takes no longer than its size allows: no references, patterns in linear time.
+//! Whether variables fit the JSON Schema that stands beside a playbook. What a schema may say is bounded, so that
+//! reading one and checking against it takes no longer than its size allows: no references, patterns in linear time.
 
 use std::collections::BTreeMap;
 

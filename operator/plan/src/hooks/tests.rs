@@ -432,7 +432,7 @@ fn the_steps_of_hooks_stand_around_those_of_the_run_with_their_variables() {
         json!({"j": {"v": 1}}),
     );
     check(super::around_join, &cd, "custom-k reset custom-l", json!({}));
-    check(super::only_before_drain, &cd, "custom-m", json!({}));
+    check(super::around_drain, &cd, "custom-m reset", json!({}));
     check(
         super::around_reset,
         &cd,

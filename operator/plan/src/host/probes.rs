@@ -200,7 +200,7 @@ fn probe(observed: &HostObserved<'_>, batch: &[&Host]) -> PlaybookRun {
         },
     );
     run.metadata.namespace = Some(namespace);
-    run.metadata.labels = Some([(label::INTENT.to_owned(), Intent::Probe.slug().to_owned())].into());
+    run.metadata.labels = Some([(label::INTENT.to_owned(), Intent::Probe.spec().slug.to_owned())].into());
     // Maps of plain values always become JSON.
     let marks = serde_json::to_string(&marks).unwrap_or_default();
     run.metadata.annotations = Some([(annotation::PROBED.to_owned(), marks)].into());

@@ -67,7 +67,8 @@ pub(super) fn steps(observed: &HostObserved<'_>, status: &HostStatus) -> Vec<Ste
     ends.then(end).into_iter().collect()
 }
 
-/// Whether the last probe, made since the quarantine began, found the machine clean, and that is enough or was asked for.
+/// Whether the last probe, made since the quarantine began, found the machine clean, and that is enough or was asked
+/// for.
 fn ends(host: &Host, status: &HostStatus, quarantine: &Quarantine) -> bool {
     let find = |type_: &str| conditions::find(&status.conditions, type_);
     let of_now = find(condition::REACHABLE).is_some_and(|reachable| {

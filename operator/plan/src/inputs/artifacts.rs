@@ -1,4 +1,5 @@
-//! Whom runs trust where programs and images come from, and how they log in there; secrets are looked at, never repeated.
+//! Whom runs trust where programs and images come from, and how they log in there; secrets are looked at, never
+//! repeated.
 
 use std::collections::BTreeMap;
 

@@ -45,8 +45,8 @@ pub fn backends(control_planes: &[&str]) -> Value {
         .collect()
 }
 
-/// Names of Hosts near the endpoint's address, by their own: one of them may hold it, and is named then. Near is the same
-/// /24, which keeps them few.
+/// Names of Hosts near the endpoint's address, by their own: one of them may hold it, and is named then. Near is the
+/// same /24, which keeps them few.
 pub fn neighbours(endpoint: &Endpoint, hosts: &BTreeMap<String, Host>) -> Value {
     let network = |address: &str| Some(address.parse::<Ipv4Addr>().ok()?.octets()[..3].to_vec());
     let wanted = network(&endpoint.host);
@@ -61,8 +61,8 @@ pub fn neighbours(endpoint: &Endpoint, hosts: &BTreeMap<String, Host>) -> Value 
 /// VRRP router ids.
 pub(crate) const ROUTER_IDS: RangeInclusive<i32> = 1..=255;
 
-/// The VRRP router id of an endpoint that control planes hold: the one given, or else it follows from the address, another
-/// one for each of 254 neighbouring addresses.
+/// The VRRP router id of an endpoint that control planes hold: the one given, or else it follows from the address,
+/// another one for each of 254 neighbouring addresses.
 pub(crate) fn router_id(endpoint: &Endpoint) -> i32 {
     let given = endpoint.keepalived.as_ref().and_then(|own| own.virtual_router_id);
     given.unwrap_or_else(|| {

@@ -1,4 +1,5 @@
-//! Manifests that an administrator gives: rendered with the cluster's facts, strictly. What is no template stays as it is.
+//! Manifests that an administrator gives: rendered with the cluster's facts, strictly. What is no template stays as it
+//! is.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! What may be reset: a machine that leaves its cluster, and no other. Its Machine is deleted by then, which is never taken
-//! back; a run that is older than its Machine, or made by hand, wipes nothing that serves.
+//! What may be reset: a machine that leaves its cluster, and no other. Its Machine is deleted by then, which is never
+//! taken back; a run that is older than its Machine, or made by hand, wipes nothing that serves.
 
 use std::collections::BTreeMap;
 

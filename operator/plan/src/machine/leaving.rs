@@ -1,5 +1,5 @@
-//! The end of a Machine: its Pods are moved, it leaves etcd, its Node is deleted, its machine cleaned by a Reset run, and
-//! its Host given back. Each is done before the next one begins; where it stands is the reason of `Deleting`.
+//! The end of a Machine: its Pods are moved, it leaves etcd, its Node is deleted, its machine cleaned by a Reset run,
+//! and its Host given back. Each is done before the next one begins; where it stands is the reason of `Deleting`.
 
 mod cleaning;
 pub mod drain;

@@ -106,8 +106,8 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
     (status, waits_for)
 }
 
-/// Ready: as its claim says, then as its provisioning does, then as its node and its etcd member do. The node counts once
-/// the machine is provisioned.
+/// Ready: as its claim says, then as its provisioning does, then as its node and its etcd member do. The node counts
+/// once the machine is provisioned.
 fn ready(
     observed: &Observed<'_>,
     claimed: &Statement,

@@ -95,8 +95,8 @@ fn hold(observed: &Observed<'_>, go: &mut Vec<&Machine>) -> Option<String> {
     (stay > 0).then(|| format!("{} too many: {why}", count(stay, "healthy machine")))
 }
 
-/// Of workers that would go, those that do: a Ready one stays while, of the count wanted, more than `maxUnavailable` would
-/// not be Ready without it.
+/// Of workers that would go, those that do: a Ready one stays while, of the count wanted, more than `maxUnavailable`
+/// would not be Ready without it.
 fn in_service<'a>(
     observed: &Observed<'_>,
     live: &[&Machine],

@@ -115,8 +115,8 @@ pub(super) fn ended_by(pod: &Pod) -> Option<Why> {
     deleted.then(|| Why::new("PodDeleted", "its Pod was deleted"))
 }
 
-/// True when Kubernetes took the Pod off a node that does not answer: only the controller of nodes calls a Pod not ready
-/// whose containers are.
+/// True when Kubernetes took the Pod off a node that does not answer: only the controller of nodes calls a Pod not
+/// ready whose containers are.
 pub(super) fn node_is_silent(pod: &Pod) -> bool {
     let taken = condition(pod, "DisruptionTarget", "True")
         .is_some_and(|condition| condition.reason.as_deref() == Some("DeletionByTaintManager"));

@@ -616,7 +616,8 @@ mod arbitrary {
     }
 
     proptest! {
-        /// Whatever is found, a run comes to rest, with nothing held, at most one Job made, and none beside one that is there.
+        /// Whatever is found, a run comes to rest, with nothing held, at most one Job made, and none beside one that is
+        /// there.
         #[test]
         fn a_run_found_in_any_state_comes_to_rest(
             job in jobs(), pods in pods(), cancel in any::<bool>(), deleted in any::<bool>(), held in any::<bool>(), code in any::<u8>()

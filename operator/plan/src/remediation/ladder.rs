@@ -1,5 +1,5 @@
-//! The ladder: which action comes next for one sick machine, from what was tried. Each is waited for before the next; one
-//! that was interrupted is tried again; a machine that SSH does not reach is only replaced.
+//! The ladder: which action comes next for one sick machine, from what was tried. Each is waited for before the next;
+//! one that was interrupted is tried again; a machine that SSH does not reach is only replaced.
 
 use crds::remediation_policy::{Remediation, RemediationAction as Action};
 use jiff::{SignedDuration, Timestamp};
@@ -274,8 +274,8 @@ fn outcome(effort: &Effort) -> String {
     }
 }
 
-/// The efforts of this spell of sickness: up to now without a longer pause between two of them, and since the last retry
-/// that a person asked for.
+/// The efforts of this spell of sickness: up to now without a longer pause between two of them, and since the last
+/// retry that a person asked for.
 fn of_this_spell(patient: &Patient, since: Timestamp) -> Vec<&Effort> {
     let efforts = &patient.efforts;
     let mut from = since;

@@ -1,5 +1,5 @@
-//! Promises of the pure heart of repair: what comes next for one machine, every reason not to act, and what holds whatever
-//! happens.
+//! Promises of the pure heart of repair: what comes next for one machine, every reason not to act, and what holds
+//! whatever happens.
 
 mod simulation;
 

@@ -50,8 +50,8 @@ pub fn differences(
     }
 }
 
-/// Labels and taints are in the Machine's own spec, and its Node is kept as that says. Machines that a platform made have
-/// those that the platform gave them.
+/// Labels and taints are in the Machine's own spec, and its Node is kept as that says. Machines that a platform made
+/// have those that the platform gave them.
 fn of_template(deployment: &ClusterDeployment, machine: &Machine) -> Vec<Difference> {
     let cluster = deployment.metadata.name.as_deref().unwrap_or_default();
     let set = claims::set_of(machine).unwrap_or_default();

@@ -322,8 +322,8 @@ impl Namespace {
         }
     }
 
-    /// What a step finds out for itself: a member without whom etcd would not decide is not taken out, and none goes on alone
-    /// while there is a majority.
+    /// What a step finds out for itself: a member without whom etcd would not decide is not taken out, and none goes on
+    /// alone while there is a majority.
     fn refuses(&self, run: &PlaybookRun) -> bool {
         let cluster = run.spec.cluster_name.as_deref().unwrap_or_default();
         let Some(town) = self.towns.get(cluster) else {

@@ -1,5 +1,5 @@
-//! A worker that joins, one that leaves, and one that is replaced, through the controllers: whatever is cut off, refused,
-//! shown too late or never seen, the end is the same, and nothing is made or done twice.
+//! A worker that joins, one that leaves, and one that is replaced, through the controllers: whatever is cut off,
+//! refused, shown too late or never seen, the end is the same, and nothing is made or done twice.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

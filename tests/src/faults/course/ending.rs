@@ -82,7 +82,8 @@ impl Course<'_> {
         hosts_available(self.scenario, self.machines.len()).await
     }
 
-    /// What the guards' logs, fetched as an administrator would, show that must never be; and how many commands they know.
+    /// What the guards' logs, fetched as an administrator would, show that must never be; and how many commands they
+    /// know.
     async fn ask_guards(&self) -> Result<(usize, Vec<String>)> {
         let (mut commands, mut broken) = (0, Vec::new());
         for machine in &self.machines {
@@ -118,8 +119,8 @@ pub(super) async fn hosts_available(scenario: &Scenario, count: usize) -> Result
     .await
 }
 
-/// The hit with what was seen until the next one: a Pod that is asked to end, or a machine that goes down gently, lets the
-/// run come further before it is over.
+/// The hit with what was seen until the next one: a Pod that is asked to end, or a machine that goes down gently, lets
+/// the run come further before it is over.
 fn hit(struck: &Struck, view: &View, trail: &Trail, until: Timestamp) -> Hit {
     let mut steps = trail.steps_within(&struck.aim.run, struck.at - LAG, until);
     steps.insert(struck.place.step);

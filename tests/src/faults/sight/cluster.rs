@@ -1,5 +1,5 @@
-//! What the API says of an install, watched all the time: the status's sentences with their times, the runs, and the UID
-//! of the new cluster's kube-system.
+//! What the API says of an install, watched all the time: the status's sentences with their times, the runs, and the
+//! UID of the new cluster's kube-system.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -50,8 +50,8 @@ pub async fn quarantined_until_clean(stage: &mut Stage<'_>, machine: &machines::
 pub async fn quarantined_without_node(stage: &mut Stage<'_>, machine: &machines::Machine) -> Result<()> {
     returns(stage, machine).await?;
     tokio::time::sleep(Duration::from_secs(20)).await;
-    // The load balancer's stand-in knows its backends by their ports alone: some requests meet the API server that starts
-    // there in vain.
+    // The load balancer's stand-in knows its backends by their ports alone: some requests meet the API server that
+    // starts there in vain.
     let is_back = eventually("the API says whether the Node is back", ANSWER, async || {
         let nodes: Api<Node> = Api::all(stage.client().await?);
         Ok(Look::Done(nodes.get_opt(machine.name()).await?.is_some()))

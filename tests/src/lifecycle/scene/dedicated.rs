@@ -37,8 +37,8 @@ pub async fn grow(stage: &mut Stage<'_>) -> Result<Seen> {
     })
 }
 
-/// One of three members is killed: by the cluster's remediation another machine takes its place. The remediation is wished
-/// after the kill, and looks at once; one that stands looks every ten minutes.
+/// One of three members is killed: by the cluster's remediation another machine takes its place. The remediation is
+/// wished after the kill, and looks at once; one that stands looks every ten minutes.
 pub async fn replace(stage: &mut Stage<'_>) -> Result<Seen> {
     if stage.members(Role::Etcd).await?.len() < 3 {
         grow(stage).await?;

@@ -20,7 +20,8 @@ use crate::lifecycle::stage::{CLUSTER, READY, Stage};
 /// How long nothing must have answered.
 const LOST_AFTER: u64 = 60;
 
-/// Without a strategy nothing is done, and it is said; with Rebuild spares become the cluster, with the old authorities.
+/// Without a strategy nothing is done, and it is said; with Rebuild spares become the cluster, with the old
+/// authorities.
 pub async fn rebuild(stage: &mut Stage<'_>) -> Result<Seen> {
     let count = stage.in_use().await?.len();
     let old = stage.in_use().await?;

@@ -1,6 +1,6 @@
-//! Clusters whose control planes would hold the same address, or speak VRRP under the same router id on one wire. One of
-//! them was first; the other does not begin. Clusters of all namespaces that the operator watches are compared: a wire
-//! knows no namespaces.
+//! Clusters whose control planes would hold the same address, or speak VRRP under the same router id on one wire. One
+//! of them was first; the other does not begin. Clusters of all namespaces that the operator watches are compared: a
+//! wire knows no namespaces.
 
 use std::net::Ipv4Addr;
 

@@ -1,9 +1,9 @@
-//! Fences what returns: a machine that was given up without being cleaned, and that answers again, still serves and speaks
-//! for the cluster. Before anything else what does so there is stopped and disabled; no data is deleted.
+//! Fences what returns: a machine that was given up without being cleaned, and that answers again, still serves and
+//! speaks for the cluster. Before anything else what does so there is stopped and disabled; no data is deleted.
 //!
-//! Such a run takes a token of the cluster's lock: its fence is then higher than that of every run of the machine's time,
-//! and the lock is closed while the metadata cluster may be older than its machines. It works on a machine that is no part
-//! of the cluster any more, so it stands beside every other run, an exclusive one too.
+//! Such a run takes a token of the cluster's lock: its fence is then higher than that of every run of the machine's
+//! time, and the lock is closed while the metadata cluster may be older than its machines. It works on a machine that
+//! is no part of the cluster any more, so it stands beside every other run, an exclusive one too.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Holds runs while the cluster is paused: those that work are asked to hold before their next step, and asked again to go on when it ends; what was held
-//! is told.
+//! Holds runs while the cluster is paused: those that work are asked to hold before their next step, and asked again to
+//! go on when it ends; what was held is told.
 
 use crds::PlaybookRun;
 use crds::step::Intent;

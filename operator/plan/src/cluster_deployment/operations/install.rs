@@ -2,16 +2,33 @@
 
 use crds::PlaybookRun;
 use crds::playbook_run::RunPhase;
-use crds::step::{Intent, Role};
+use crds::step::{Intent, Role, Step};
 use jiff::Timestamp;
 
 use crate::attempts::{self, Failure, Turn};
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::blocker::waits_for_hosts;
+use crate::cluster_deployment::endpoint;
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::{Attempt, Request, Target, describe};
 use crate::cluster_deployment::retrying::{failed_after, next_attempt, retry};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
+use crate::hooks;
+
+/// Where the control planes hold the endpoint, the first one begins to while it is made, and the others follow.
+fn steps(state: &ClusterState<'_>) -> Vec<Step> {
+    let mut steps = vec![
+        Step::BootstrapOs,
+        Step::Preflight,
+        Step::Prepare,
+        Step::ContainerRuntime,
+        Step::Etcd,
+        Step::ControlPlane,
+    ];
+    steps.extend(endpoint::held(state).map(|_| Step::LoadBalancer));
+    steps.extend([Step::Network, Step::Addons, Step::PostInstall]);
+    steps
+}
 
 /// An attempt that is not due yet.
 struct Later {
@@ -75,7 +92,9 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
                 number: next_number,
                 resume: goes_on(state, &stopped, targets.len()),
             };
-            let run = Request::new(state, Intent::Install, &targets, attempt).run(state);
+            let run = Request::new(Intent::Install, steps(state), &targets, attempt)
+                .around(hooks::around_install)
+                .run(state);
             Proposal {
                 pending: true,
                 ..installing("the install begins".into()).and(Action::create(run))

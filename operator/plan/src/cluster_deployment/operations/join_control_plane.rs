@@ -13,8 +13,8 @@ use crate::cluster_deployment::request::{Attempt, Request, describe};
 use crate::cluster_deployment::retrying::{failed_to_join, given_up, next_attempt};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::departure::{self, Council, is_healthy};
-use crate::provisioning;
 use crate::sentence::count;
+use crate::{hooks, provisioning};
 
 const JOINING: &str = "Joining";
 const FAILED: &str = "JoinFailed";
@@ -85,7 +85,8 @@ fn join_next(state: &ClusterState<'_>) -> Option<Proposal> {
     Some(proposal)
 }
 
-/// The machine that joins next, and how many more there are: etcd's before control planes, one that was begun before all.
+/// The machine that joins next, and how many more there are: etcd's before control planes, one that was begun before
+/// all.
 fn next<'a>(state: &ClusterState<'a>) -> Option<(ClusterMachine<'a>, usize)> {
     let waits = |machine: &&ClusterMachine<'a>| {
         machine.machine.spec.role != Role::Worker && machine.host.is_some() && !machine.is_provisioned()
@@ -144,8 +145,9 @@ fn run(
         members.push(next.machine);
     }
     let steps = steps_of(state, next.machine.spec.role);
-    Request::of_steps(Intent::Join, steps, &[(next, retry)], attempt)
+    Request::new(Intent::Join, steps, &[(next, retry)], attempt)
         .with(state.etcd_variables(&members))
+        .around(hooks::around_join)
         .run(state)
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crds::step::{Intent, Role};
+use crds::step::{Intent, Role, Step};
 use crds::{conditions, names};
 use jiff::{SignedDuration, Timestamp};
 
@@ -15,7 +15,18 @@ use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::{Attempt, BATCH, Request, Target, describe};
 use crate::cluster_deployment::retrying::{failed_after, failed_to_join, next_attempt, retry};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
+use crate::hooks;
 use crate::sentence::count;
+
+const STEPS: [Step; 7] = [
+    Step::BootstrapOs,
+    Step::Preflight,
+    Step::Prepare,
+    Step::ContainerRuntime,
+    Step::Node,
+    Step::Network,
+    Step::PostInstall,
+];
 
 /// How long a batch waits at most for machines that are about to have their Hosts.
 const GATHER: SignedDuration = SignedDuration::from_secs(5);
@@ -47,7 +58,11 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     if joins.held.is_none() {
         for (attempt, targets) in &joins.due {
             let batches = targets.chunks(BATCH);
-            let runs = batches.map(|batch| Request::new(state, Intent::Join, batch, *attempt).run(state));
+            let runs = batches.map(|batch| {
+                Request::new(Intent::Join, STEPS.into(), batch, *attempt)
+                    .around(hooks::around_join)
+                    .run(state)
+            });
             proposal.actions.extend(runs.map(Action::create));
         }
     }

@@ -1,6 +1,6 @@
-//! Observes the members of a dedicated etcd, whose machines have no Node that says how they are. While a policy holds for
-//! them, they are asked over SSH, each by a run that changes nothing: seldom while all are well, and soon again when one is
-//! not.
+//! Observes the members of a dedicated etcd, whose machines have no Node that says how they are. While a policy holds
+//! for them, they are asked over SSH, each by a run that changes nothing: seldom while all are well, and soon again
+//! when one is not.
 
 use std::cmp::Reverse;
 

@@ -1,5 +1,5 @@
-//! Plays the hooks before a drain: a run of their own on each machine that waits for them, tried again until it goes well,
-//! or the hook is taken out of the spec. One that was stopped from outside waits for a person's word.
+//! Plays the hooks before a drain: a run of their own on each machine that waits for them, tried again until it goes
+//! well, or the hook is taken out of the spec. One that was stopped from outside waits for a person's word.
 
 use crds::step::Intent;
 
@@ -26,10 +26,10 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
         match turn {
             Turn::Now { attempt, retry, .. } => {
                 let (targets, attempt) = ([(machine, retry)], Attempt::from_start(attempt));
-                let request = Request::of_steps(Intent::Remove, Vec::new(), &targets, attempt)
-                    .named([machine.uid(), "before-drain"]);
-                let mut run = request.run(state);
-                hooks::only_before_drain(&mut run.spec, state.deployment);
+                let run = Request::new(Intent::Remove, Vec::new(), &targets, attempt)
+                    .named([machine.uid(), "before-drain"])
+                    .around(hooks::around_drain)
+                    .run(state);
                 match run.spec.steps.is_empty() {
                     true => proposal,
                     false => proposal.and(Action::create(run)),

@@ -1,5 +1,5 @@
-//! Recovers etcd from the loss of the majority of its members' machines. Nothing is done until a person approves; then one
-//! machine that still answers carries on alone, from its own data, and the others are made anew.
+//! Recovers etcd from the loss of the majority of its members' machines. Nothing is done until a person approves; then
+//! one machine that still answers carries on alone, from its own data, and the others are made anew.
 
 mod asking;
 mod recovery;

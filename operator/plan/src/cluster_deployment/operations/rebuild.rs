@@ -1,8 +1,9 @@
-//! Rebuilds a cluster all of whose machines are lost. That is reported; and where `spec.recovery` wishes it, the machines
-//! are forgotten, others take their places, and the cluster is installed anew under its name and with its keys.
+//! Rebuilds a cluster all of whose machines are lost. That is reported; and where `spec.recovery` wishes it, the
+//! machines are forgotten, others take their places, and the cluster is installed anew under its name and with its
+//! keys.
 //!
-//! Lost is what nobody has answered for: neither the API nor any machine, for long enough, in probes of all of them. What
-//! is of the past from then on, [`past`] says.
+//! Lost is what nobody has answered for: neither the API nor any machine, for long enough, in probes of all of them.
+//! What is of the past from then on, [`past`] says.
 
 mod asked;
 mod forgetting;
@@ -39,8 +40,8 @@ fn restore(_: &ClusterDeployment) -> Restore {
     Restore::Nothing
 }
 
-/// That a cluster is lost is seen, and its machines are forgotten, also while its lock is closed: dead machines cannot tell
-/// what would open it, and none of their tokens is of use to others.
+/// That a cluster is lost is seen, and its machines are forgotten, also while its lock is closed: dead machines cannot
+/// tell what would open it, and none of their tokens is of use to others.
 pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
     let (conditions, proposal) = match (past::begun(state.observed), state.silent_since()) {
         (Some(since), _) => forgetting::goes_on(state, since, round.may_work()),

@@ -27,8 +27,8 @@ const MOST_TOLD: usize = 100;
 /// Reason while nothing is known of the cluster's nodes.
 const LOST: &str = "ClusterUnreachable";
 
-/// Without the cluster's last token nothing begins, and beside a run that changes the control plane or etcd and begins now,
-/// nothing there.
+/// Without the cluster's last token nothing begins, and beside a run that changes the control plane or etcd and begins
+/// now, nothing there.
 pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
     let recorded = state.deployment.status.as_ref();
     let calm_since = recorded.and_then(|status| status.calm_since.clone());

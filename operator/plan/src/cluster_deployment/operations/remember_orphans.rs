@@ -1,5 +1,5 @@
-//! Remembers machines that are removed without reaching them, while their cluster does not answer either. What still stands for
-//! them there is written down before they go, and remembered until it is gone.
+//! Remembers machines that are removed without reaching them, while their cluster does not answer either. What still
+//! stands for them there is written down before they go, and remembered until it is gone.
 
 use std::collections::BTreeSet;
 

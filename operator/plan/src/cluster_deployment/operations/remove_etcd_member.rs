@@ -1,5 +1,5 @@
-//! Takes a member that leaves, or whose Machine was forgotten, out of etcd, by a run on one that stays. Nothing is needed
-//! of its own machine.
+//! Takes a member that leaves, or whose Machine was forgotten, out of etcd, by a run on one that stays. Nothing is
+//! needed of its own machine.
 
 use crds::cluster_deployment::ForgottenMachine;
 use crds::names::annotation;
@@ -225,7 +225,7 @@ fn run(
     vars.insert("etcd_member_remove".into(), json!({ "name": host, "host": host }));
     let (steps, targets) = (vec![Step::RemoveEtcdMember], [(by, retry)]);
     // Whoever carries it out, it is the same attempt.
-    let request = Request::of_steps(Intent::Remove, steps, &targets, Attempt::from_start(attempt))
+    let request = Request::new(Intent::Remove, steps, &targets, Attempt::from_start(attempt))
         .named(["member", leaver.uid])
         .with(vars);
     let mut run = request.run(state);

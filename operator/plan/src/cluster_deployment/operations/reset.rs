@@ -12,6 +12,7 @@ use crate::cluster_deployment::deletion;
 use crate::cluster_deployment::proposal::{Proposal, Round};
 use crate::cluster_deployment::request::{Attempt, BATCH, Request, Target};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
+use crate::hooks;
 use crate::machine::leaving;
 use crate::provisioning::{self, asked_retries};
 
@@ -78,7 +79,11 @@ pub(in crate::cluster_deployment) fn look<'a>(state: &ClusterState<'a>) -> Reset
     for ((attempt, _), targets) in due {
         let attempt = Attempt::from_start(attempt);
         let batches = targets.chunks(BATCH);
-        let runs = batches.map(|batch| Request::new(state, Intent::Reset, batch, attempt).run(state));
+        let runs = batches.map(|batch| {
+            Request::new(Intent::Reset, vec![Step::Reset], batch, attempt)
+                .around(hooks::around_reset)
+                .run(state)
+        });
         resets.actions.extend(runs.map(Action::create));
     }
     resets

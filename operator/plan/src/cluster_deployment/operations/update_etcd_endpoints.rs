@@ -78,7 +78,7 @@ fn update(state: &ClusterState<'_>) -> Option<Proposal> {
     }
     let attempt = Attempt::from_start(number_after(told_since));
     let since = since.to_string();
-    let request = Request::of_steps(Intent::Repair, vec![Step::EtcdEndpoints], &due, attempt)
+    let request = Request::new(Intent::Repair, vec![Step::EtcdEndpoints], &due, attempt)
         .named(["endpoints", &since])
         .with(state.etcd_variables(&council.members()));
     let mut run = request.run(state);

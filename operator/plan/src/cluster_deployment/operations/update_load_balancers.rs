@@ -89,7 +89,7 @@ fn update(state: &ClusterState<'_>) -> Option<Proposal> {
         count(targets.len(), "control plane")
     );
     let attempt = Attempt::from_start(number_after(same));
-    let request = Request::of_steps(Intent::Repair, vec![Step::LoadBalancer], &targets, attempt)
+    let request = Request::new(Intent::Repair, vec![Step::LoadBalancer], &targets, attempt)
         .named(["load-balancer", &wanted.to_string()]);
     Some(progressing(message).and(Action::create(request.run(state))))
 }

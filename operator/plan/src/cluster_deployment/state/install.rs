@@ -79,8 +79,8 @@ impl<'a> ClusterState<'a> {
         self.of_role(Role::ControlPlane).find_map(seen).or_else(recorded)
     }
 
-    /// The machine that runs `kubeadm init`: the one chosen, or else the first by ordinal once all have their Hosts. In a
-    /// cluster that stands it is one that is part of it, which another one becomes when it goes.
+    /// The machine that runs `kubeadm init`: the one chosen, or else the first by ordinal once all have their Hosts. In
+    /// a cluster that stands it is one that is part of it, which another one becomes when it goes.
     pub fn first_control_plane(&self) -> Option<ClusterMachine<'a>> {
         let status = self.deployment.status.as_ref();
         let chosen = status.and_then(|status| status.first_control_plane.as_deref());

@@ -1,8 +1,9 @@
 //! What is of the past in a cluster that is built anew.
 //!
-//! From the moment when the condition `Rebuilding` is written, machines older than that moment are of the past. The moment
-//! is written on each of them before anything is done, and a status that is lost is made from that again: once they are all
-//! gone, the cluster is one that was never installed. So everything may be cut off, and forgotten, at any point.
+//! From the moment when the condition `Rebuilding` is written, machines older than that moment are of the past. The
+//! moment is written on each of them before anything is done, and a status that is lost is made from that again: once
+//! they are all gone, the cluster is one that was never installed. So everything may be cut off, and forgotten, at any
+//! point.
 
 use crds::Machine;
 use crds::cluster_deployment::RecoveryStrategy;
@@ -12,8 +13,8 @@ use jiff::Timestamp;
 
 use crate::cluster_deployment::Observed;
 
-/// When the machines of a cluster that is being rebuilt began to be of the past: as the cluster says, or, where its status
-/// was lost, one of its Machines. What is written on a Machine begins nothing by itself.
+/// When the machines of a cluster that is being rebuilt began to be of the past: as the cluster says, or, where its
+/// status was lost, one of its Machines. What is written on a Machine begins nothing by itself.
 pub fn begun(observed: &Observed<'_>) -> Option<Timestamp> {
     let deployment = observed.deployment;
     let conditions = deployment.status.as_ref().map(|status| &status.conditions);
@@ -23,8 +24,8 @@ pub fn begun(observed: &Observed<'_>) -> Option<Timestamp> {
     told.or_else(|| marked(observed))
 }
 
-/// The time that is written on the Machines of a rebuild that has begun: where one is wanted, on all that were there then,
-/// and while the API of the old cluster is not known to answer, or once they are being deleted.
+/// The time that is written on the Machines of a rebuild that has begun: where one is wanted, on all that were there
+/// then, and while the API of the old cluster is not known to answer, or once they are being deleted.
 fn marked(observed: &Observed<'_>) -> Option<Timestamp> {
     let since = observed
         .machines

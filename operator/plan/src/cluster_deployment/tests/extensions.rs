@@ -1,5 +1,5 @@
-//! Promises of what others bring: playbooks of an administrator's, conditions of other controllers, and an endpoint that
-//! the control planes hold.
+//! Promises of what others bring: playbooks of an administrator's, conditions of other controllers, and an endpoint
+//! that the control planes hold.
 
 use crds::conditions;
 use crds::names::{annotation, condition};

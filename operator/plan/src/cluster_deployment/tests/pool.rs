@@ -1,5 +1,5 @@
-//! Growing and shrinking from the spare pool: what joins, what it has to do with what is there already, and what becomes
-//! of Hosts that cannot be used.
+//! Growing and shrinking from the spare pool: what joins, what it has to do with what is there already, and what
+//! becomes of Hosts that cannot be used.
 
 use crds::machine_set::MachineSetMode;
 use crds::names::label;
@@ -340,9 +340,9 @@ fn happens() -> impl Strategy<Value = Happens> {
 
 proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { cases: 96, failure_persistence: None, ..Default::default() })]
-    /// Machines that are healthy, sick, marked, taken away by hand, stripped of what ties them to their set, and offered
-    /// by a platform, in whatever order, while the count changes: one claim a Host, one run a Host (`World::check`), and
-    /// in the end the count is met as far as the pool goes.
+    /// Machines that are healthy, sick, marked, taken away by hand, stripped of what ties them to their set, and
+    /// offered by a platform, in whatever order, while the count changes: one claim a Host, one run a Host
+    /// (`World::check`), and in the end the count is met as far as the pool goes.
     #[test]
     fn whatever_happens_to_its_machines_a_set_settles_at_its_count(events in proptest::collection::vec(happens(), 0..14), finally in any::<bool>()) {
         let mut world = World::new("controlPlane: {replicas: 1}, workers: [{name: general}]", 8);

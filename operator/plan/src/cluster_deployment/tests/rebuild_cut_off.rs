@@ -1,5 +1,5 @@
-//! A rebuild that is cut off at any of its writes, that sees what was there before, or whose objects lose what they say of
-//! themselves, comes to the same end: nothing is begun twice, no Host is claimed twice, and none stays claimed.
+//! A rebuild that is cut off at any of its writes, that sees what was there before, or whose objects lose what they say
+//! of themselves, comes to the same end: nothing is begun twice, no Host is claimed twice, and none stays claimed.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Promises of repair, from what is seen of a machine to its end: each step is waited for before the next, none is tried
-//! twice for one cause, and what was decided is told.
+//! Promises of repair, from what is seen of a machine to its end: each step is waited for before the next, none is
+//! tried twice for one cause, and what was decided is told.
 
 use std::collections::BTreeSet;
 

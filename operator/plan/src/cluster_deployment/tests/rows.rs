@@ -1,5 +1,6 @@
-//! Faults that come while machines join, leave and are repaired: what was cut short is taken up again or waits for a word,
-//! what cannot be reached is told, what a person changes meanwhile is met after it. The page docs/faults.md has the table.
+//! Faults that come while machines join, leave and are repaired: what was cut short is taken up again or waits for a
+//! word, what cannot be reached is told, what a person changes meanwhile is met after it. The page docs/faults.md has
+//! the table.
 
 mod cut_short;
 mod meanwhile;

@@ -1,5 +1,6 @@
-//! Machines that die and return, counts that change, Machines that are deleted, Hosts that others take, and statuses that
-//! are lost, in any order and whatever becomes of runs: at every turn what must be so is so, and in the end it settles.
+//! Machines that die and return, counts that change, Machines that are deleted, Hosts that others take, and statuses
+//! that are lost, in any order and whatever becomes of runs: at every turn what must be so is so, and in the end it
+//! settles.
 
 use crds::cluster_deployment::RecoveryStrategy;
 use crds::references::ClaimRef;

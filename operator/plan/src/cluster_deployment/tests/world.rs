@@ -1,4 +1,5 @@
-//! A small world for the planners to work on: what the API, the executor, the probes and the garbage collector would do.
+//! A small world for the planners to work on: what the API, the executor, the probes and the garbage collector would
+//! do.
 
 mod api;
 mod etcd;

@@ -16,7 +16,8 @@ use crate::cluster_deployment::state::ClusterState;
 /// Machines that are named in a message.
 const NAMED: usize = 3;
 
-/// The probes of ours that were made for this loss: their names say so, while the time of their creation is of another clock.
+/// The probes of ours that were made for this loss: their names say so, while the time of their creation is of another
+/// clock.
 pub(super) fn probes<'a>(state: &ClusterState<'a>, noticed: Timestamp) -> Vec<&'a PlaybookRun> {
     let since = |run: &&PlaybookRun| {
         let hosts: Vec<&str> = run.spec.hosts.iter().map(String::as_str).collect();

@@ -1,5 +1,5 @@
-//! The drain: Pods leave a node by the eviction API, which keeps what PodDisruptionBudgets ask for. It takes so long and
-//! no longer; who is in the way is named.
+//! The drain: Pods leave a node by the eviction API, which keeps what PodDisruptionBudgets ask for. It takes so long
+//! and no longer; who is in the way is named.
 
 use std::collections::BTreeMap;
 

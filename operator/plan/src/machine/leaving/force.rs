@@ -48,8 +48,8 @@ pub(super) fn until(observed: &Observed<'_>, host: &str) -> Option<Timestamp> {
     (until > observed.now).then_some(until)
 }
 
-/// Whether a person says so; the deletion raises the generation by one: what was meant for the one before it was meant for
-/// this removal.
+/// Whether a person says so; the deletion raises the generation by one: what was meant for the one before it was meant
+/// for this removal.
 pub(super) fn is_asked(machine: &Machine) -> bool {
     let metadata = &machine.metadata;
     let mut before = metadata.clone();
@@ -59,7 +59,8 @@ pub(super) fn is_asked(machine: &Machine) -> bool {
         || (is_leaving && attempts::names_generation(&before, annotation::FORCE_REMOVE))
 }
 
-/// Whether the cluster remembers the machine after it is forgotten: what stands for it there is taken away when its API answers.
+/// Whether the cluster remembers the machine after it is forgotten: what stands for it there is taken away when its API
+/// answers.
 pub(super) fn is_written_down(machine: &Machine, deployment: &ClusterDeployment) -> bool {
     let status = deployment.status.as_ref();
     let mut forgotten = status.into_iter().flat_map(|status| &status.forgotten);

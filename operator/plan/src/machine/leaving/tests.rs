@@ -311,8 +311,8 @@ fn a_pod_may_stay_if_it_is_a_daemon_sets_the_kubelets_own_or_has_ended() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
-    /// From any state: it never gives back what is not clean without a quarantine, cleans nothing that still has a Node,
-    /// drains nothing in a cluster's own deletion, and comes to an end.
+    /// From any state: it never gives back what is not clean without a quarantine, cleans nothing that still has a
+    /// Node, drains nothing in a cluster's own deletion, and comes to an end.
     #[test]
     fn a_removal_keeps_its_promises_and_ends(
         ready in proptest::option::of(proptest::option::of(any::<bool>())),

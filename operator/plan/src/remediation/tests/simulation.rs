@@ -353,7 +353,8 @@ proptest! {
         prop_assert!(quiet > 5, "it goes on for ever: {} actions", world.made);
         let rest = decide(&world.ward);
         prop_assert!(rest.verdicts.iter().all(|verdict| verdict.begin.is_none() && !verdict.message.is_empty()));
-        // Nothing that could be repaired is left lying: each sick one has a reason that a person can do something about.
+        // Nothing that could be repaired is left lying: each sick one has a reason that a person can do something
+        // about.
         let ends = ["NothingLeftToTry", "TooManyUnhealthy", "NoSpareHost", "KeepsSpareHosts", "QuorumRisk", "Canceled"];
         for verdict in &rest.verdicts {
             prop_assert!(ends.contains(&verdict.reason.as_str()), "{verdict:?}");

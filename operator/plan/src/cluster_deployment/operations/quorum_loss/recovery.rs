@@ -73,7 +73,7 @@ pub(super) fn begin(
         json!({ "name": host, "host": host }),
     );
     let (steps, targets) = (vec![Step::RecoverEtcd], [(survivor, retry)]);
-    let request = Request::of_steps(Intent::Repair, steps, &targets, Attempt::from_start(number))
+    let request = Request::new(Intent::Repair, steps, &targets, Attempt::from_start(number))
         .named(["recover", survivor.uid(), approval])
         .with(vars);
     let mut run = request.run(state);

@@ -104,9 +104,9 @@ fn old_cluster<'a>(state: &ClusterState<'a>, since: Timestamp) -> Option<&'a Clu
     made.is_some_and(is_old).then_some(seen)
 }
 
-/// Runs on the old machines end, and the machines are deleted, to be forgotten without reaching them. First it is written
-/// on all of them that they are of the past, and what was seen of their cluster goes: while one of them is there, it is
-/// known what the others were.
+/// Runs on the old machines end, and the machines are deleted, to be forgotten without reaching them. First it is
+/// written on all of them that they are of the past, and what was seen of their cluster goes: while one of them is
+/// there, it is known what the others were.
 fn forget(state: &ClusterState<'_>, old: &[&ClusterMachine<'_>], since: Timestamp) -> Vec<Action> {
     let on_old = |run: &&&PlaybookRun| {
         let hosts = &run.spec.hosts;

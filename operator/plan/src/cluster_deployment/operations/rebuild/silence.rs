@@ -1,4 +1,5 @@
-//! Since when nobody of a cluster has answered, neither its API nor any of its machines, and whether that is long enough.
+//! Since when nobody of a cluster has answered, neither its API nor any of its machines, and whether that is long
+//! enough.
 
 use std::collections::BTreeSet;
 

@@ -237,7 +237,8 @@ fn counted(machine: &Machine, rule: Option<&Rule>, contact_since: Option<Timesta
     })
 }
 
-/// A machine of a dedicated etcd, which has no Node. While the API is out of reach it may be etcd as a whole that is lost.
+/// A machine of a dedicated etcd, which has no Node. While the API is out of reach it may be etcd as a whole that is
+/// lost.
 fn state_of_member(
     state: &ClusterState<'_>,
     member: &ClusterMachine<'_>,

@@ -77,7 +77,8 @@ fn result(run: &PlaybookRun, host: &str) -> EffortResult {
             let reached = own.is_some_and(|own| own.failure.is_some() || own.failed > 0);
             let kept_out = failure.unreachable && failure.reason != "Unreachable";
             let phase = status.and_then(|status| status.phase);
-            // A run that could not be made ready says nothing of the machine, and one that is kept out says it of a key.
+            // A run that could not be made ready says nothing of the machine, and one that is kept out says it of a
+            // key.
             let elsewhere = phase == Some(RunPhase::Failed) && !reached && !failure.unreachable;
             if kept_out || elsewhere || !failure.has_begun() {
                 EffortResult::NotTried(failure)
@@ -108,7 +109,7 @@ fn create(
     let known = runs.filter(|run| is_effort(run, machine.uid()).is_some());
     let attempt = Attempt::from_start(number_after(known));
     let targets = [(*machine, begin.retry.clone())];
-    let request = Request::of_steps(Intent::Repair, vec![step], &targets, attempt)
+    let request = Request::new(Intent::Repair, vec![step], &targets, attempt)
         .named([machine.uid(), remediation::name(begin.action)])
         .with(vars);
     ClusterAction::create(request.run(state))

@@ -1,5 +1,5 @@
-//! Executors that are lost, and machines that drop the connection. Every run that follows has a higher token, which ends
-//! what may still be at work (the guards of this world refuse any other), and nothing is done twice at a time.
+//! Executors that are lost, and machines that drop the connection. Every run that follows has a higher token, which
+//! ends what may still be at work (the guards of this world refuse any other), and nothing is done twice at a time.
 
 use crds::names::annotation;
 use crds::step::Intent;

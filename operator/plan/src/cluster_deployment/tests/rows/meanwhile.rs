@@ -1,5 +1,5 @@
-//! What people do while machines leave and are repaired: the run under way ends as it was asked for, then what they wish
-//! is met.
+//! What people do while machines leave and are repaired: the run under way ends as it was asked for, then what they
+//! wish is met.
 
 use crds::playbook_run::RunPhase;
 use crds::step::Intent;

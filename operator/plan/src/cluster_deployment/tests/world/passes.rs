@@ -1,5 +1,5 @@
-//! The passes of the controllers: what each of them writes, by what it sees. Caches may be behind; what cannot be taken back
-//! is decided once more by what the API says.
+//! The passes of the controllers: what each of them writes, by what it sees. Caches may be behind; what cannot be taken
+//! back is decided once more by what the API says.
 
 use crds::{Cluster, Host, Machine, MachineSet, PlaybookRun};
 

@@ -90,7 +90,8 @@ impl World {
         assert!(changed.len() <= 1, "{changed:?} change at a time");
     }
 
-    /// A Host that is not clean is never given back as if it were, but for a cluster that leaves its machines as they are.
+    /// A Host that is not clean is never given back as if it were, but for a cluster that leaves its machines as they
+    /// are.
     pub(super) fn check_release(&self, host: &Host, quarantine: Option<&Quarantine>) {
         let name = host.metadata.name.as_deref().unwrap_or_default();
         let detached = self.deployment.spec.deletion_policy == DeletionPolicy::Detach
