@@ -6,6 +6,7 @@ mod turn;
 
 use std::collections::BTreeMap;
 
+use crds::ObjectExt;
 use crds::PlaybookRun;
 use crds::names::annotation;
 use crds::playbook_run::{RunPhase, StepPhase};
@@ -72,9 +73,7 @@ pub fn is_over(run: &PlaybookRun) -> bool {
 /// When nothing more came of the run.
 pub fn ended_at(run: &PlaybookRun) -> Option<Timestamp> {
     let finished = run.status.as_ref().and_then(|status| status.finished_at.as_ref());
-    finished
-        .or(run.metadata.creation_timestamp.as_ref())
-        .map(|time| time.0)
+    finished.or(run.created_at()).map(|time| time.0)
 }
 
 /// How many steps of the run were done for a Host, from the first on, when it ended. Steps that a resumed run passed
@@ -147,11 +146,8 @@ pub fn tried_by(runs: &[&PlaybookRun], ours: impl Fn(&PlaybookRun) -> Option<(St
         .iter()
         .filter_map(|run| {
             let (host, mark) = ours(run)?;
-            let name = run.metadata.name.clone().unwrap_or_default();
-            let asked = asked_retry(
-                run.metadata.annotations.as_ref(),
-                run.metadata.generation.unwrap_or_default(),
-            );
+            let name = run.name().to_owned();
+            let asked = asked_retry(run.metadata.annotations.as_ref(), run.generation());
             Some(Tried {
                 asked: asked.map(|value| format!("run {name} {value}")),
                 run: name,

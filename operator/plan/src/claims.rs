@@ -7,6 +7,7 @@ pub mod identity;
 mod pool;
 mod wish;
 
+use crds::ObjectExt;
 use crds::{Host, Machine};
 
 pub use choice::choose;
@@ -26,7 +27,7 @@ pub fn holds(machine: &Machine, host: &Host) -> bool {
 
 /// Whether the Machine looks for a Host.
 pub fn is_looking(machine: &Machine) -> bool {
-    machine.spec.host_ref.is_none() && machine.metadata.deletion_timestamp.is_none()
+    machine.spec.host_ref.is_none() && !machine.is_deleting()
 }
 
 /// Name of the MachineSet that a Machine is of, as its label says.
@@ -36,7 +37,7 @@ pub(crate) fn set_of(machine: &Machine) -> Option<&str> {
 }
 
 fn name_of(host: &Host) -> &str {
-    host.metadata.name.as_deref().unwrap_or_default()
+    host.name()
 }
 
 #[cfg(test)]

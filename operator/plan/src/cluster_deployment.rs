@@ -25,6 +25,7 @@ mod summary;
 mod tokens;
 mod up_to_date;
 
+use crds::ObjectExt;
 use crds::names::finalizer;
 use crds::step::{Effect, LockUse};
 use crds::{
@@ -138,7 +139,7 @@ fn keep(state: &ClusterState<'_>, lock: Lock, tokens: Tokens) -> Plan<Action, Cl
 
 fn grant(state: &ClusterState<'_>, tokens: &Tokens) -> Lock {
     let deployment = state.deployment;
-    let deleting = deployment.metadata.deletion_timestamp.is_some();
+    let deleting = deployment.is_deleting();
     let status = deployment.status.clone().unwrap_or_default();
     let claimants: Vec<lock::Claimant> = state
         .observed

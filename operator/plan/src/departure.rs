@@ -8,6 +8,7 @@ mod quorum;
 mod standing;
 mod turn;
 
+use crds::ObjectExt;
 use crds::step::Role;
 use crds::{ClusterDeployment, Machine, PlaybookRun};
 use jiff::Timestamp;
@@ -63,7 +64,7 @@ pub fn of(
     deployment: &ClusterDeployment,
     runs: &[&PlaybookRun],
 ) -> Departure {
-    let goes_on = deployment.metadata.deletion_timestamp.is_none();
+    let goes_on = !deployment.is_deleting();
     let installed = deployment
         .status
         .as_ref()
@@ -92,7 +93,7 @@ pub fn of(
         ));
     }
     if let Some(run) = council.removal_under_way(machine) {
-        let run = run.metadata.name.as_deref().unwrap_or_default();
+        let run = run.name();
         return Departure::UnderWay(format!("run {run} takes it out of etcd"));
     }
     match council.why_not_yet(machine) {

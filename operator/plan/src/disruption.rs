@@ -1,5 +1,6 @@
 //! Disruption: how many machines of a set may be out of service at once for our own doing, by its `maxUnavailable`.
 
+use crds::ObjectExt;
 use crds::names::worker_set;
 use crds::placement::default_max_unavailable;
 use crds::step::Role;
@@ -13,7 +14,7 @@ pub fn most(set: &MachineSet, deployment: Option<&ClusterDeployment>) -> usize {
     if set.spec.role != Role::Worker {
         return 1;
     }
-    let name = set.metadata.name.as_deref().unwrap_or_default();
+    let name = set.name();
     let described = deployment.and_then(|deployment| {
         let mut sets = deployment.spec.workers.iter();
         sets.find(|workers| worker_set(&set.spec.cluster_name, &workers.name) == name)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crds::ObjectExt;
 use crds::playbook_run::EtcdSeen;
 use crds::step::{Intent, Step};
 use crds::{Machine, PlaybookRun};
@@ -47,7 +48,7 @@ pub fn look(machine: &Machine, runs: &[&PlaybookRun], now: Timestamp) -> Look {
     let mut looks: Vec<(Timestamp, &PlaybookRun)> = runs
         .iter()
         .filter(|run| is_probe(run) && attempts::is_over(run))
-        .filter(|run| since.is_some() && run.metadata.creation_timestamp.as_ref() >= since)
+        .filter(|run| since.is_some() && run.created_at() >= since)
         .filter_map(|run| Some((attempts::ended_at(run)?, *run)))
         .filter(|(at, _)| now.duration_since(*at) < STALE)
         .collect();
@@ -100,12 +101,12 @@ fn word(run: &PlaybookRun, host: &str) -> Option<Health> {
 
 /// The ID of a machine's member, as it was told last, and when.
 pub fn member_id(machine: &Machine, host: &str, runs: &[&PlaybookRun]) -> Option<(Timestamp, String)> {
-    let uid = machine.metadata.uid.as_deref().unwrap_or_default();
+    let uid = machine.uid();
     let status = machine.status.as_ref();
     let since = status.and_then(|status| status.provisioned_at.as_ref());
     let about = |run: &PlaybookRun| match attempts::marks(run).get(host) {
         Some(mark) => mark.uid == uid,
-        None => is_probe(run) && since.is_some() && run.metadata.creation_timestamp.as_ref() >= since,
+        None => is_probe(run) && since.is_some() && run.created_at() >= since,
     };
     let told = runs.iter().filter(|run| attempts::is_over(run) && about(run));
     let told = told.filter_map(|run| {

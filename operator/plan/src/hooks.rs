@@ -7,6 +7,7 @@ mod schema;
 
 use std::collections::BTreeMap;
 
+use crds::ObjectExt;
 use crds::cluster_deployment::{Hook, Hooks};
 use crds::inputs::PlaybookInputs;
 use crds::playbook_run::PlaybookRunSpec;
@@ -57,7 +58,7 @@ pub fn turn_before_drain(
     runs: &[&PlaybookRun],
     now: Timestamp,
 ) -> Turn {
-    let tried = tried_before_drain(machine.metadata.uid.as_deref().unwrap_or_default(), runs);
+    let tried = tried_before_drain(machine.uid(), runs);
     let retries = provisioning::asked_retries(machine, deployment);
     let policy = provisioning::endless(deployment, retries).stopped_is_final();
     attempts::turn(&tried, &policy, now)
@@ -68,11 +69,11 @@ pub fn before_drain(machine: &Machine, deployment: &ClusterDeployment, runs: &[&
     let wanted = hooks(deployment).is_some_and(|hooks| !hooks.before_drain.is_empty());
     let status = machine.status.as_ref();
     let stands = status.is_some_and(|status| status.provisioned_at.is_some());
-    let ends = deployment.metadata.deletion_timestamp.is_some();
+    let ends = deployment.is_deleting();
     if !wanted || !stands || ends || machine.spec.host_ref.is_none() {
         return HookState::None;
     }
-    let tried = tried_before_drain(machine.metadata.uid.as_deref().unwrap_or_default(), runs);
+    let tried = tried_before_drain(machine.uid(), runs);
     let Some(last) = tried.last() else {
         return HookState::Wanted;
     };
@@ -114,7 +115,7 @@ pub fn passed_over(
         };
     };
     let hooks = hooks(deployment)?;
-    let drains = deployment.metadata.deletion_timestamp.is_none();
+    let drains = !deployment.is_deleting();
     let unplayed = !matches!(state, HookState::None | HookState::Done);
     let lists = [
         ("hooks.beforeDrain", unplayed),
@@ -158,7 +159,7 @@ pub fn around_drain(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) 
 /// Puts the hooks of a machine that leaves around its reset. When the whole cluster goes, nothing was drained.
 pub fn around_reset(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
     let Some(hooks) = hooks(deployment) else { return };
-    let ends = deployment.metadata.deletion_timestamp.is_some();
+    let ends = deployment.is_deleting();
     let before: &[&[Hook]] = match ends {
         true => &[&hooks.before_remove],
         false => &[&hooks.after_drain, &hooks.before_remove],

@@ -10,6 +10,7 @@ mod view;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crds::ObjectExt;
 use crds::host::Quarantine;
 use crds::inputs::HostIdentity;
 use crds::{Host, HostStatus, PlaybookRun};
@@ -105,12 +106,12 @@ trait Named {
 }
 impl Named for Host {
     fn named(&self) -> &str {
-        self.metadata.name.as_deref().unwrap_or_default()
+        self.name()
     }
 }
 impl Named for PlaybookRun {
     fn named(&self) -> &str {
-        self.metadata.name.as_deref().unwrap_or_default()
+        self.name()
     }
 }
 

@@ -13,6 +13,7 @@ mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crds::ObjectExt;
 use crds::inputs::{RunInputs, VARIABLE_DEPTH_LIMIT, depth, is_reserved_variable, is_variable_name};
 use crds::playbook_run::check_steps;
 use crds::step::{Effect, Step};
@@ -196,8 +197,8 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
     };
     vars.extend(run.spec.vars.clone());
     Ok(RunInputs {
-        namespace: run.metadata.namespace.clone().unwrap_or_default(),
-        run: run.metadata.name.clone().unwrap_or_default(),
+        namespace: run.namespace().to_owned(),
+        run: run.name().to_owned(),
         cluster_name: run.spec.cluster_name.clone(),
         intent: run.spec.intent,
         steps: run.spec.steps.clone(),

@@ -6,6 +6,7 @@ mod volumes;
 
 use std::collections::BTreeMap;
 
+use crds::ObjectExt;
 use crds::cluster_deployment::ExecutorPod;
 use crds::names::{finalizer, label};
 use crds::playbook_run::FrozenInputs;
@@ -50,10 +51,7 @@ pub struct JobWanted<'a> {
 /// Labels of everything that belongs to a run.
 pub fn labels(run: &PlaybookRun) -> BTreeMap<String, String> {
     let mut labels: BTreeMap<String, String> = [
-        (
-            label::RUN.to_owned(),
-            run.metadata.name.clone().unwrap_or_default(),
-        ),
+        (label::RUN.to_owned(), run.name().to_owned()),
         (label::INTENT.to_owned(), run.spec.intent.spec().slug.to_owned()),
     ]
     .into();
@@ -77,7 +75,7 @@ pub fn metadata(run: &PlaybookRun, name: &str) -> ObjectMeta {
 /// The Job.
 pub fn job(wanted: &JobWanted<'_>) -> Job {
     let run = wanted.run;
-    let name = run.metadata.name.clone().unwrap_or_default();
+    let name = run.name().to_owned();
     let held = Some(vec![finalizer::OUTCOME_RECORDED.to_owned()]);
     Job {
         metadata: ObjectMeta {

@@ -5,6 +5,7 @@ mod member;
 mod remediation;
 mod status;
 
+use crds::ObjectExt;
 use crds::host::Quarantine;
 use crds::inputs::HostIdentity;
 use crds::names::finalizer;
@@ -118,7 +119,7 @@ impl Step {
 
 /// Decides.
 pub fn plan(observed: &Observed<'_>) -> Plan<Step, MachineStatus> {
-    if observed.machine.metadata.deletion_timestamp.is_some() {
+    if observed.machine.is_deleting() {
         return leaving::plan(observed);
     }
     let hold = hold(observed);
@@ -199,7 +200,7 @@ fn hold<'a>(observed: &Observed<'a>) -> Hold<'a> {
         );
         return nothing("ClusterNotFound", message);
     };
-    if deployment.metadata.deletion_timestamp.is_some() {
+    if deployment.is_deleting() {
         return nothing(
             "ClusterDeleting",
             format!("cluster {cluster} is being deleted: no Host is claimed"),
@@ -230,7 +231,7 @@ fn take_named<'a>(observed: &Observed<'a>, named: &str) -> Hold<'a> {
         .status
         .as_ref()
         .is_some_and(|status| status.provisioned_at.is_some());
-    let nobodys = host.spec.claim_ref.is_none() && host.metadata.deletion_timestamp.is_none();
+    let nobodys = host.spec.claim_ref.is_none() && !host.is_deleting();
     if provisioned && nobodys {
         // The claim was lost (an old backup, a hand edit) and the machine works: it is written again.
         return Hold::Take(host);
@@ -272,8 +273,8 @@ fn claim(machine: &Machine, host: &Host) -> Step {
         host: Box::new(host.clone()),
         claim: ClaimRef {
             kind: "Machine".into(),
-            name: machine.metadata.name.clone().unwrap_or_default(),
-            uid: machine.metadata.uid.clone().unwrap_or_default(),
+            name: machine.name().to_owned(),
+            uid: machine.uid().to_owned(),
         },
         epoch: host.spec.claim_epoch.saturating_add(1),
         identity: claims::identity::at_claim(host),
@@ -282,7 +283,7 @@ fn claim(machine: &Machine, host: &Host) -> Step {
 }
 
 fn name_of(host: &Host) -> &str {
-    host.metadata.name.as_deref().unwrap_or_default()
+    host.name()
 }
 
 /// The run that works on a Host, or is about to; a probe changes nothing.

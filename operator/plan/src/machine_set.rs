@@ -8,6 +8,7 @@ mod unfit;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crds::ObjectExt;
 use crds::machine::MachineSpec;
 use crds::machine_set::MachineSetMode;
 use crds::names::annotation;
@@ -141,13 +142,13 @@ fn set_version(set: &MachineSet, machine: &Machine) -> Option<Step> {
 }
 
 fn is_live(machine: &Machine) -> bool {
-    machine.metadata.deletion_timestamp.is_none()
+    !machine.is_deleting()
 }
 
 fn hold(observed: &Observed<'_>) -> Option<Hold> {
     let set = observed.set;
     let because = |reason, message: String| Some(Hold { reason, message });
-    if set.metadata.deletion_timestamp.is_some() {
+    if set.is_deleting() {
         return because("Deleting", "the set is being deleted".into());
     }
     if set.spec.mode == MachineSetMode::Manual {
@@ -159,7 +160,7 @@ fn hold(observed: &Observed<'_>) -> Option<Hold> {
             format!("there is no ClusterDeployment {cluster} in this namespace: make it, or delete the set");
         return because("ClusterNotFound", message);
     };
-    if deployment.metadata.deletion_timestamp.is_some() {
+    if deployment.is_deleting() {
         return because("ClusterDeleting", format!("cluster {cluster} is being deleted"));
     }
     if deployment.spec.paused {
@@ -185,7 +186,7 @@ fn create(observed: &Observed<'_>, count: usize, ordinals: &mut BTreeSet<u32>) -
         if ordinals.insert(ordinal) {
             let machine = machine(observed.set, version, ordinal);
             // Two ordinals with one name would be one Machine: the second is passed over.
-            if names.insert(machine.metadata.name.clone().unwrap_or_default()) {
+            if names.insert(machine.name().to_owned()) {
                 steps.push(Step::CreateMachine(Box::new(machine)));
             }
         }
@@ -206,7 +207,7 @@ pub fn ordinal_of(machine: &Machine) -> Option<u32> {
 }
 
 fn machine(set: &MachineSet, version: &str, ordinal: u32) -> Machine {
-    let set_name = set.metadata.name.as_deref().unwrap_or_default();
+    let set_name = set.name();
     let template = &set.spec.template;
     let spec = MachineSpec {
         cluster_name: set.spec.cluster_name.clone(),
@@ -219,7 +220,7 @@ fn machine(set: &MachineSet, version: &str, ordinal: u32) -> Machine {
         labels: template.labels.clone(),
         taints: template.taints.clone(),
     };
-    let uid = set.metadata.uid.as_deref().unwrap_or_default();
+    let uid = set.uid();
     let mut machine = Machine::new(&naming::machine(set_name, uid, ordinal), spec);
     machine.metadata.namespace = set.metadata.namespace.clone();
     machine.metadata.owner_references = controller_ref(set).map(|owner| vec![owner]);

@@ -11,6 +11,7 @@ mod preparing;
 mod trouble;
 mod working;
 
+use crds::ObjectExt;
 use crds::cluster_deployment::ExecutorPod;
 use crds::conditions::{self, Statement};
 use crds::inputs::RunInputs;
@@ -126,12 +127,12 @@ pub struct RunObserved<'a> {
 impl RunObserved<'_> {
     /// A person wants it to stop.
     fn stop_is_asked(&self) -> bool {
-        self.run.spec.cancel || self.run.metadata.deletion_timestamp.is_some() || self.is_killed()
+        self.run.spec.cancel || self.run.is_deleting() || self.is_killed()
     }
 
     /// A person wants this very run to end at once.
     fn is_killed(&self) -> bool {
-        let generation = self.run.metadata.generation.unwrap_or_default();
+        let generation = self.run.generation();
         self.kill().is_some_and(|value| value.parse() == Ok(generation))
     }
 
@@ -139,7 +140,7 @@ impl RunObserved<'_> {
     fn ignored_kill(&self) -> Option<String> {
         let value = self.kill().filter(|_| !self.is_killed())?;
         let value: String = value.chars().take(20).collect();
-        let generation = self.run.metadata.generation.unwrap_or_default();
+        let generation = self.run.generation();
         Some(format!(
             "annotation {} is ignored: it names generation {value:?}, this is {generation}",
             annotation::KILL
@@ -217,7 +218,7 @@ fn releasing(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> {
         .pods
         .iter()
         .filter(|pod| holds(pod.metadata.finalizers.as_deref(), finalizer::OUTCOME_RECORDED));
-    let release = |pod: &Pod| match has_ended(pod) || pod.metadata.deletion_timestamp.is_some() {
+    let release = |pod: &Pod| match has_ended(pod) || pod.is_deleting() {
         true => Step::ReleasePod(Box::new(pod.clone())),
         // One that came up while its Job was being deleted.
         false => Step::StopPod(Box::new(pod.clone())),
@@ -246,7 +247,7 @@ fn let_go() -> [Step; 3] {
 
 /// Name of the run's ConfigMap, Secret, Job, and of what its executor may do.
 fn name_of(run: &PlaybookRun) -> String {
-    run.metadata.name.clone().unwrap_or_default()
+    run.name().to_owned()
 }
 
 /// What a frozen model is called, and its digest.

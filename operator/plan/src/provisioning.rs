@@ -1,5 +1,6 @@
 //! Provisioning: whether a Machine is part of its cluster yet, and whether its next attempt is due.
 
+use crds::ObjectExt;
 use crds::cluster_deployment::{DeletionPolicy, Executor};
 use crds::names::condition;
 use crds::playbook_run::RunPhase;
@@ -27,7 +28,7 @@ pub fn wanted(deployment: &ClusterDeployment) -> String {
 
 /// When the machine's cluster was installed, by a run of ours that the status may not tell yet.
 pub fn installed_with(machine: &Machine, runs: &[&PlaybookRun]) -> Option<Timestamp> {
-    let uid = machine.metadata.uid.as_deref().unwrap_or_default();
+    let uid = machine.uid();
     let succeeded = runs.iter().filter(|run| {
         let phase = run.status.as_ref().and_then(|status| status.phase);
         run.spec.intent == Intent::Install
@@ -85,7 +86,7 @@ pub fn turn(
             at: Some(at.0),
         };
     }
-    let uid = machine.metadata.uid.as_deref().unwrap_or_default();
+    let uid = machine.uid();
     let tried = attempts::tried(runs, &[Intent::Install, Intent::Join], uid);
     let policy = Policy {
         host_generation: host.and_then(|host| host.metadata.generation),
@@ -97,7 +98,7 @@ pub fn turn(
 /// Whether any run has ever been about this machine, an administrator's too: one that was only claimed needs no
 /// cleaning.
 pub fn was_touched(machine: &Machine, runs: &[&PlaybookRun]) -> bool {
-    let uid = machine.metadata.uid.as_deref().unwrap_or_default();
+    let uid = machine.uid();
     let status = machine.status.as_ref();
     let told = status.is_some_and(|status| {
         let provisioned = conditions::find(&status.conditions, condition::PROVISIONED);
@@ -118,8 +119,7 @@ fn worked_on(run: &PlaybookRun, machine: &Machine) -> bool {
         None => true,
         Some(status) => {
             let began = status.started_at.as_ref();
-            status.token > 0
-                && began.is_none_or(|at| Some(at) >= machine.metadata.creation_timestamp.as_ref())
+            status.token > 0 && began.is_none_or(|at| Some(at) >= machine.created_at())
         }
     };
     run.spec.intent != Intent::Probe
@@ -129,19 +129,13 @@ fn worked_on(run: &PlaybookRun, machine: &Machine) -> bool {
 
 /// The retries that people ask for on the Machine, and on its ClusterDeployment for all of its machines.
 pub fn asked_retries(machine: &Machine, deployment: &ClusterDeployment) -> Vec<String> {
-    let of_machine = attempts::asked_retry(
-        machine.metadata.annotations.as_ref(),
-        machine.metadata.generation.unwrap_or_default(),
-    );
+    let of_machine = attempts::asked_retry(machine.metadata.annotations.as_ref(), machine.generation());
     let of_machine = of_machine.map(|value| format!("machine {value}"));
     of_machine.into_iter().chain(retry_of_all(deployment)).collect()
 }
 
 /// The retry that people ask for on a ClusterDeployment, for all of its machines.
 pub fn retry_of_all(deployment: &ClusterDeployment) -> Option<String> {
-    let asked = attempts::asked_retry(
-        deployment.metadata.annotations.as_ref(),
-        deployment.metadata.generation.unwrap_or_default(),
-    );
+    let asked = attempts::asked_retry(deployment.metadata.annotations.as_ref(), deployment.generation());
     asked.map(|value| format!("cluster {value}"))
 }

@@ -1,6 +1,7 @@
 //! RemediationPolicy: says which machines it holds for, how many of them are sick, and what is done about them. The
 //! ClusterDeployments decide; this only tells.
 
+use crds::ObjectExt;
 use crds::cluster_deployment::Repair;
 use crds::conditions::{Statement, state};
 use crds::names::condition;
@@ -71,7 +72,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, RemediationPolicyStatus> {
 fn held<'a>(observed: &Observed<'a>) -> Vec<&'a Machine> {
     let uid = observed.policy.metadata.uid.as_ref();
     let held = observed.machines.iter().copied().filter(|machine| {
-        let stays = machine.metadata.deletion_timestamp.is_none();
+        let stays = !machine.is_deleting();
         let holds = || {
             policy_of(machine, observed.policies).is_some_and(|policy| policy.metadata.uid.as_ref() == uid)
         };
@@ -99,7 +100,7 @@ fn last_action(observed: &Observed<'_>, machines: &[&Machine], repairing: &[&Rep
     let of_machines = |run: &&&PlaybookRun| {
         let marks = attempts::marks(run);
         let marked = |machine: &&Machine| {
-            let uid = machine.metadata.uid.as_deref().unwrap_or_default();
+            let uid = machine.uid();
             marks.values().any(|mark| mark.uid == uid)
         };
         run.spec.intent == Intent::Repair && machines.iter().any(marked)

@@ -7,6 +7,7 @@ pub use differences::{Difference, differences};
 
 use std::collections::BTreeMap;
 
+use crds::ObjectExt;
 use crds::cluster_deployment::AppliedManifests;
 use crds::machine::AppliedSettings;
 use crds::playbook_run::FrozenSettings;
@@ -113,7 +114,7 @@ fn is_on(run: &PlaybookRun, machine: &Machine, host: &str) -> bool {
     let began = run.status.as_ref().and_then(|status| status.started_at.as_ref());
     marks.is_empty()
         && run.spec.hosts.iter().any(|named| named == host)
-        && began.is_some_and(|at| Some(at) >= machine.metadata.creation_timestamp.as_ref())
+        && began.is_some_and(|at| Some(at) >= machine.created_at())
 }
 
 /// How a step came to be done.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crds::ObjectExt;
 use crds::step::Role;
 use crds::{Host, Machine};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -46,14 +47,14 @@ fn turn_of(machine: &Machine) -> Turn<'_> {
     (
         machine.spec.role,
         machine.spec.hosts.is_none(),
-        machine.metadata.creation_timestamp.as_ref(),
-        machine.metadata.name.as_deref().unwrap_or_default(),
+        machine.created_at(),
+        machine.name(),
         uid_of(machine),
     )
 }
 
 fn uid_of(machine: &Machine) -> &str {
-    machine.metadata.uid.as_deref().unwrap_or_default()
+    machine.uid()
 }
 
 /// Hosts by the UID of the Machine that holds them.

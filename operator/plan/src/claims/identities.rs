@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crds::Host;
+use crds::ObjectExt;
 use jiff::Timestamp;
 
 use super::name_of;
@@ -89,7 +90,7 @@ pub fn is_one_machine(one: &Host, other: &Host) -> bool {
 }
 
 fn rank(host: &Host) -> (bool, Option<Timestamp>, &str) {
-    let created = host.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let created = host.created_at().map(|time| time.0);
     (host.spec.claim_ref.is_none(), created, name_of(host))
 }
 

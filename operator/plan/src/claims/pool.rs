@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crds::ObjectExt;
 use crds::names::condition;
 use crds::{Host, conditions};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -16,7 +17,7 @@ pub fn why_not(host: &Host) -> Option<String> {
     if let Some(claim) = &host.spec.claim_ref {
         return Some(format!("held by Machine {}", claim.name));
     }
-    if host.metadata.deletion_timestamp.is_some() {
+    if host.is_deleting() {
         return Some("being deleted".into());
     }
     if let Some(quarantine) = &host.spec.quarantine {

@@ -4,6 +4,7 @@
 //! Deployment gets a constraint that holds whenever a Pod is scheduled, and one Pod at a time is evicted where machines
 //! have come since.
 
+use crds::ObjectExt;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Pod, Taint, TopologySpreadConstraint};
 use serde_json::json;
@@ -96,7 +97,7 @@ impl DnsPod {
 pub(super) fn spread(observed: &Observed<'_>, dns: Option<&DnsSeen>, nodes: &[NodeSeen]) -> Option<Step> {
     let deployment = observed.deployment?;
     let dns = dns?;
-    let stays = deployment.metadata.deletion_timestamp.is_none() && !deployment.spec.paused;
+    let stays = !deployment.is_deleting() && !deployment.spec.paused;
     // During the installation the steps wait for this Deployment's rollout.
     let installed = deployment
         .status

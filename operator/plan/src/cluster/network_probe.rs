@@ -5,6 +5,7 @@
 use std::net::Ipv4Addr;
 
 use crds::ClusterDeployment;
+use crds::ObjectExt;
 use crds::names::annotation;
 use crds::networking::NetworkPluginName;
 use serde::Serialize;
@@ -42,7 +43,7 @@ pub(super) fn annotate(observed: &Observed<'_>, nodes: &[NodeSeen]) -> Vec<Step>
     // Before the install is done there is no DNS to be missed.
     let stands = |deployment: &&ClusterDeployment| {
         let status = deployment.status.as_ref();
-        deployment.metadata.deletion_timestamp.is_none()
+        !deployment.is_deleting()
             && !deployment.spec.paused
             && status.is_some_and(|status| status.installed_at.is_some())
     };

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crds::Machine;
+use crds::ObjectExt;
 use crds::cluster::NodeCounts;
 use crds::conditions::Statement;
 use crds::names::{annotation, condition, node_condition};
@@ -216,7 +217,7 @@ pub(super) fn health(nodes: Option<&[NodeSeen]>) -> (Option<NodeCounts>, Stateme
 
 /// The Machines that live, by the name of their Host, which is their Node's.
 pub(super) fn by_node(machines: &[Arc<Machine>]) -> HashMap<&str, &Machine> {
-    let lives = |machine: &&Arc<Machine>| machine.metadata.deletion_timestamp.is_none();
+    let lives = |machine: &&Arc<Machine>| !machine.is_deleting();
     let machines = machines.iter().filter(lives);
     machines
         .filter_map(|machine| Some((machine.spec.host_ref.as_ref()?.name.as_str(), &**machine)))

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crds::Host;
+use crds::ObjectExt;
 use crds::step::Role;
 
 use super::nodes::NodeSeen;
@@ -26,7 +27,7 @@ struct Evidence<'a> {
 pub(super) fn of(observed: &Observed<'_>, nodes: &[NodeSeen]) -> Vec<Step> {
     let goes_on = observed
         .deployment
-        .is_none_or(|deployment| deployment.metadata.deletion_timestamp.is_none());
+        .is_none_or(|deployment| !deployment.is_deleting());
     let nodes = nodes.iter().filter(|_| goes_on);
     nodes.flat_map(|node| steps(observed, node)).collect()
 }
@@ -54,7 +55,7 @@ fn steps(observed: &Observed<'_>, node: &NodeSeen) -> Vec<Step> {
 }
 
 fn stray(observed: &Observed<'_>, node: &NodeSeen, evidence: &Evidence<'_>, done: Option<&str>) -> Stray {
-    let cluster = observed.cluster.metadata.name.as_deref().unwrap_or_default();
+    let cluster = observed.cluster.name();
     let (name, machine) = (&node.name, evidence.machine);
     let tells = |done: &str| {
         format!(

@@ -1,6 +1,7 @@
 //! Blockers: why a cluster is not as wanted, as a reason for programs and a sentence for people.
 
-use crds::conditions;
+use crds::Conditions;
+use crds::ObjectExt;
 use crds::names::condition;
 use crds::step::Role;
 
@@ -37,16 +38,11 @@ pub(super) fn waits_for_hosts(state: &ClusterState<'_>, wanted: impl Fn(Role) ->
     let mut needs: Vec<String> = Vec::new();
     let mut whys: Vec<String> = Vec::new();
     for set in state.sets().filter(|set| wanted(set.spec.role)) {
-        let conditions = set
-            .status
-            .as_ref()
-            .map(|status| status.conditions.as_slice())
-            .unwrap_or_default();
-        let hosts = conditions::find(conditions, condition::HOSTS_AVAILABLE);
+        let hosts = set.condition(condition::HOSTS_AVAILABLE);
         let Some(hosts) = hosts.filter(|hosts| hosts.status == "False") else {
             continue;
         };
-        let name = set.metadata.name.as_deref().unwrap_or_default();
+        let name = set.name();
         let short = name
             .strip_prefix(&state.name)
             .and_then(|rest| rest.strip_prefix('-'))

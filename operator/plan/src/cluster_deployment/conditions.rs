@@ -1,6 +1,7 @@
 //! What a ClusterDeployment shows: conditions, and the sentence that says what it does or waits for.
 
 use crds::ClusterDeploymentStatus;
+use crds::Conditions;
 use crds::conditions::{self, Statement};
 use crds::kstatus::{self, Standing};
 use crds::names::condition;
@@ -229,8 +230,7 @@ fn network(state: &ClusterState<'_>, round: &Round) -> Statement {
 /// The machines that say that their Pods do not reach others, or the DNS; each with what it says.
 fn cut_off(state: &ClusterState<'_>) -> Option<String> {
     let said = |member: &ClusterMachine<'_>| {
-        let status = member.machine.status.as_ref()?;
-        let network = conditions::find(&status.conditions, condition::NETWORK_READY)?;
+        let network = member.machine.condition(condition::NETWORK_READY)?;
         (network.status == "False").then(|| format!("{}: {}", member.title(), network.message))
     };
     let mut all: Vec<String> = state.live.iter().filter_map(said).collect();

@@ -1,10 +1,12 @@
 //! The end of a cluster: runs are canceled, machines deleted and cleaned (or let go as they are), workers first, then
 //! control planes, then etcd; and then it goes. A protected cluster waits for a person's word before any of it.
 
+use crds::ClusterDeployment;
+use crds::Conditions;
+use crds::ObjectExt;
 use crds::cluster_deployment::DeletionPolicy;
 use crds::names::{annotation, condition};
 use crds::step::{Intent, Role};
-use crds::{ClusterDeployment, conditions};
 
 use super::action::Action;
 use super::operations::reset;
@@ -60,7 +62,7 @@ pub(super) fn plan(state: &ClusterState<'_>, tokens: &Tokens) -> Deletion {
         let actions = running
             .map(|run| Action::CancelRun(Box::new((*run).clone())))
             .collect();
-        let name = first.metadata.name.as_deref().unwrap_or_default();
+        let name = first.name();
         return Deletion {
             actions,
             ..waits(
@@ -160,8 +162,7 @@ pub(super) fn plan(state: &ClusterState<'_>, tokens: &Tokens) -> Deletion {
 /// Whether the deletion may begin, or has begun. The deletion itself counts as a change of the object, so the
 /// generation that was confirmed before it is one lower.
 fn is_confirmed(deployment: &ClusterDeployment) -> bool {
-    let status = deployment.status.as_ref();
-    let deleting = status.and_then(|status| conditions::find(&status.conditions, condition::DELETING));
+    let deleting = deployment.condition(condition::DELETING);
     let has_begun =
         deleting.is_some_and(|deleting| deleting.status == "True" && deleting.reason != PROTECTED);
     !deployment.spec.deletion_protection || has_begun || confirmation(deployment).is_some()
@@ -178,7 +179,7 @@ fn is_forced(deployment: &ClusterDeployment) -> bool {
 fn confirmation(deployment: &ClusterDeployment) -> Option<&str> {
     let annotations = deployment.metadata.annotations.as_ref()?;
     let value = annotations.get(annotation::DELETE_CONFIRMED)?;
-    let generation = deployment.metadata.generation.unwrap_or_default();
+    let generation = deployment.generation();
     let meant_for = value.split('.').next()?.parse::<i64>().ok()?;
     (generation - 1..=generation)
         .contains(&meant_for)

@@ -2,6 +2,7 @@
 
 mod rivals;
 
+use crds::ObjectExt;
 use crds::cluster_deployment::ControlPlaneEndpoint;
 use crds::networking::{API_SERVER_PORT, Endpoint, EndpointProvider};
 use crds::step::Role;
@@ -74,7 +75,7 @@ pub(super) fn problem(state: &ClusterState<'_>) -> Option<Problem> {
     if let Some(host) = state.observed.hosts.iter().find(is_of)
         && held(state).is_some()
     {
-        let name = host.metadata.name.as_deref().unwrap_or_default();
+        let name = host.name();
         return taken(format!("Host {name} has this address"));
     }
     match rivals::find(state.deployment, state.observed.deployments)? {

@@ -1,6 +1,7 @@
 //! Machines of a former ClusterDeployment of the same name: one that was let go without its Machines, by taking
 //! finalizers off. They name this cluster and are no part of it: nothing is done with them, and they are reported.
 
+use crds::ObjectExt;
 use crds::commands::{self, Target};
 use crds::conditions::{self, Statement};
 use crds::names::{annotation, condition};
@@ -27,7 +28,7 @@ pub fn is_former(machine: &Machine, deployment: &ClusterDeployment, sets: &[&Mac
         .annotations
         .as_ref()
         .is_some_and(|all| all.contains_key(annotation::ORDINAL));
-    let since = deployment.metadata.creation_timestamp.as_ref();
+    let since = deployment.created_at();
     let is_before = |time: Option<&Time>| time.zip(since).is_some_and(|(time, since)| time < since);
     if owner.is_none() && !ordinal {
         let status = machine.status.as_ref();
@@ -54,10 +55,10 @@ pub(super) fn tell(observed: &Observed<'_>, former: &[&Machine], status: &mut Cl
             .retain(|there| there.type_ != condition::FORMER_MACHINES);
         return;
     };
-    let name = |machine: &Machine| machine.metadata.name.clone().unwrap_or_default();
+    let name = |machine: &Machine| machine.name().to_owned();
     let all: Vec<String> = former.iter().map(|machine| name(machine)).collect();
     let mut names: Vec<&str> = all.iter().map(String::as_str).collect();
-    let namespace = first.metadata.namespace.as_deref().unwrap_or_default();
+    let namespace = first.namespace();
     names.sort_unstable();
     let more = match names.len().saturating_sub(NAMED) {
         0 => String::new(),

@@ -1,6 +1,7 @@
 //! The cluster's lock: which runs may work on it now, and with which token. Exclusive runs are alone; Shared ones stand
 //! side by side when they work on different Hosts. Nobody overtakes a run that was made before and is in its way.
 
+use crds::ObjectExt;
 use crds::cluster_deployment::{LockMode, Operation};
 use crds::step::{LockUse, Role};
 use crds::{Machine, PlaybookRun};
@@ -75,7 +76,7 @@ impl Claimant {
         let shared = beside || may_share && run.spec.hosts.iter().all(is_worker);
         let status = run.status.as_ref();
         Self {
-            run: run.metadata.name.clone().unwrap_or_default(),
+            run: run.name().to_owned(),
             mode: if shared {
                 LockMode::Shared
             } else {
@@ -90,7 +91,7 @@ impl Claimant {
                 .unwrap_or_default(),
             may_start: may_start && !run.spec.cancel,
             made: (
-                run.metadata.creation_timestamp.as_ref().map(|time| time.0),
+                run.created_at().map(|time| time.0),
                 status
                     .and_then(|status| status.started_at.as_ref())
                     .map(|time| time.0),

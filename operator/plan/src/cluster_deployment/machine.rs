@@ -1,5 +1,7 @@
 //! A Machine of a cluster, with the Host that it holds.
 
+use crds::Conditions;
+use crds::ObjectExt;
 use crds::{Host, Machine, conditions, names};
 use jiff::Timestamp;
 
@@ -13,11 +15,11 @@ pub(super) struct ClusterMachine<'a> {
 
 impl<'a> ClusterMachine<'a> {
     pub fn name(&self) -> &'a str {
-        self.machine.metadata.name.as_deref().unwrap_or_default()
+        self.machine.name()
     }
 
     pub fn uid(&self) -> &'a str {
-        self.machine.metadata.uid.as_deref().unwrap_or_default()
+        self.machine.uid()
     }
 
     pub fn deleted_at(&self) -> Option<Timestamp> {
@@ -37,8 +39,7 @@ impl<'a> ClusterMachine<'a> {
 
     /// Where its removal stands.
     pub fn deleting_reason(&self) -> Option<&'a str> {
-        let status = self.machine.status.as_ref()?;
-        let deleting = conditions::find(&status.conditions, names::condition::DELETING)?;
+        let deleting = self.machine.condition(names::condition::DELETING)?;
         (deleting.status == "True").then_some(deleting.reason.as_str())
     }
 
@@ -53,11 +54,7 @@ impl<'a> ClusterMachine<'a> {
     }
 
     pub fn ready_reason(&self) -> &'a str {
-        let status = self.machine.status.as_ref();
-        let conditions = status
-            .map(|status| status.conditions.as_slice())
-            .unwrap_or_default();
-        let ready = conditions::find(conditions, names::condition::READY);
+        let ready = self.machine.condition(names::condition::READY);
         ready.map_or("Unknown", |ready| ready.reason.as_str())
     }
 

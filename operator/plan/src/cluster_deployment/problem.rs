@@ -4,6 +4,7 @@
 use std::net::Ipv4Addr;
 
 use crds::ClusterDeployment;
+use crds::ObjectExt;
 use crds::cluster_deployment::EtcdTopology;
 use crds::networking::NetworkPluginName;
 
@@ -73,7 +74,7 @@ fn hooks_refused(state: &ClusterState<'_>) -> Option<Problem> {
 
 fn names_taken(state: &ClusterState<'_>) -> Option<Problem> {
     if let Some(set) = state.foreign_sets().next() {
-        let name = set.metadata.name.as_deref().unwrap_or_default();
+        let name = set.name();
         return problem(
             "NameConflict",
             format!(
@@ -162,7 +163,7 @@ fn pod_network_shared(state: &ClusterState<'_>) -> Option<Problem> {
         message: format!(
             "spec.networking.podCIDR {ours} overlaps with {} of ClusterDeployment {}, and both use the bridge network: make this cluster with another podCIDR, or delete that one",
             other.spec.networking.pod_cidr,
-            other.metadata.name.as_deref().unwrap_or_default()
+            other.name()
         ),
     })
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crds::ObjectExt;
 use crds::names::{annotation, label};
 use crds::playbook_run::PlaybookRunSpec;
 use crds::references::controller_ref;
@@ -235,7 +236,7 @@ pub(super) fn describe(state: &ClusterState<'_>, run: &PlaybookRun) -> String {
             .filter(|message| !message.is_empty())
         {
             Some(message) => message,
-            None => format!("run {} begins", run.metadata.name.as_deref().unwrap_or_default()),
+            None => format!("run {} begins", run.name()),
         },
     };
     format!("{verb} {what}: {place}")

@@ -7,6 +7,7 @@ mod sets;
 
 use std::collections::BTreeMap;
 
+use crds::ObjectExt;
 use crds::commands::{self, Target};
 use crds::step::{Intent, Role, Step};
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun, names};
@@ -46,12 +47,10 @@ impl<'a> ClusterState<'a> {
             }
         }
         let member = |machine: &'a Machine| {
-            let host = holders
-                .get(machine.metadata.uid.as_deref().unwrap_or_default())
-                .copied();
+            let host = holders.get(machine.uid()).copied();
             let named = machine.spec.host_ref.as_ref().map(|host| host.name.as_str());
             // Both sides must agree before anything is done to the machine; one that leaves lets go of what it holds.
-            let leaving = machine.metadata.deletion_timestamp.is_some();
+            let leaving = machine.is_deleting();
             ClusterMachine {
                 machine,
                 host: host.filter(|host| {
@@ -69,7 +68,7 @@ impl<'a> ClusterState<'a> {
         });
         let (live, leaving): (Vec<_>, Vec<_>) = members
             .into_iter()
-            .partition(|member| member.machine.metadata.deletion_timestamp.is_none());
+            .partition(|member| !member.machine.is_deleting());
         let mut active: Vec<&PlaybookRun> = observed
             .runs
             .iter()
@@ -80,7 +79,7 @@ impl<'a> ClusterState<'a> {
         let mut state = Self {
             observed,
             deployment,
-            name: deployment.metadata.name.clone().unwrap_or_default(),
+            name: deployment.name().to_owned(),
             live,
             leaving,
             active,
@@ -158,11 +157,11 @@ impl<'a> ClusterState<'a> {
     }
 
     pub fn generation(&self) -> i64 {
-        self.deployment.metadata.generation.unwrap_or_default()
+        self.deployment.generation()
     }
 
     pub fn uid(&self) -> &'a str {
-        self.deployment.metadata.uid.as_deref().unwrap_or_default()
+        self.deployment.uid()
     }
 
     /// Whether a Host is held by a machine that is being deleted.

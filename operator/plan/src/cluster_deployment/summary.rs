@@ -1,9 +1,10 @@
 //! The summary of a cluster: all of its status but message, phase and conditions.
 
+use crds::ObjectExt;
 use crds::cluster_deployment::ReplicaCounts;
 use crds::names;
 use crds::references::LocalRef;
-use crds::step::{Intent, Role};
+use crds::step::Role;
 use crds::{ClusterDeploymentStatus, PlaybookRun};
 
 use super::endpoint;
@@ -15,7 +16,7 @@ use crate::{attempts, components, provisioning, undecodable};
 /// All but message, phase and conditions.
 pub(super) fn base(state: &ClusterState<'_>, lock: &Lock) -> ClusterDeploymentStatus {
     let old = state.deployment.status.clone().unwrap_or_default();
-    let deleting = state.deployment.metadata.deletion_timestamp.is_some();
+    let deleting = state.deployment.is_deleting();
     let generation = state.generation();
     let wanted = provisioning::wanted(state.deployment);
     let queued = state.active.iter().any(|run| {

@@ -7,6 +7,7 @@ mod answers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crds::ObjectExt;
 use crds::conditions::{self, Statement};
 use crds::names::{annotation, condition};
 use crds::step::Intent;
@@ -104,7 +105,7 @@ pub(super) fn find(state: &ClusterState<'_>) -> Tokens {
     };
     let probes = probes(state, noticed);
     if let Some(run) = probes.iter().find(|run| !attempts::is_over(run)) {
-        let name = run.metadata.name.as_deref().unwrap_or_default();
+        let name = run.name();
         let message = format!(
             "run {name} asks {} for it",
             crate::sentence::count(run.spec.hosts.len(), "machine")
@@ -197,7 +198,5 @@ fn claimed<'a>(state: &ClusterState<'a>) -> BTreeMap<&'a str, &'a Host> {
         claim.is_some_and(|claim| uids.contains(claim.uid.as_str()))
     };
     let hosts = state.observed.hosts.iter().filter(held);
-    hosts
-        .map(|host| (host.metadata.name.as_deref().unwrap_or_default(), *host))
-        .collect()
+    hosts.map(|host| (host.name(), *host)).collect()
 }

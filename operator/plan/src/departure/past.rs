@@ -1,5 +1,6 @@
 //! The past: what runs have made of etcd's members, and which API servers were told.
 
+use crds::ObjectExt;
 use crds::names::annotation;
 use crds::step::{Role, Step};
 use crds::{Machine, PlaybookRun};
@@ -12,7 +13,7 @@ use crate::attempts::{self, Outcome};
 impl<'a> Council<'a> {
     /// The runs that take a machine's member out of etcd.
     pub fn removals(&self, machine: &Machine) -> Vec<&'a PlaybookRun> {
-        self.removals_of(machine.metadata.uid.as_deref().unwrap_or_default())
+        self.removals_of(machine.uid())
     }
 
     /// The same, by the UID of a Machine that may be gone.
@@ -32,7 +33,7 @@ impl<'a> Council<'a> {
             .removals(machine)
             .into_iter()
             .filter(|run| has_succeeded(run));
-        let made = machine.metadata.creation_timestamp.as_ref();
+        let made = machine.created_at();
         let survivor = |run: &PlaybookRun| {
             let survivors = attempts::marks(run);
             survivors
@@ -41,7 +42,7 @@ impl<'a> Council<'a> {
         };
         let recovered = self
             .recoveries()
-            .filter(|run| made < run.metadata.creation_timestamp.as_ref() && !survivor(run));
+            .filter(|run| made < run.created_at() && !survivor(run));
         removed.chain(recovered).filter_map(attempts::ended_at).max()
     }
 
@@ -100,7 +101,7 @@ pub(crate) fn knows_of(run: &PlaybookRun, since: Timestamp) -> bool {
     let annotations = run.metadata.annotations.as_ref();
     let change = annotations.and_then(|annotations| annotations.get(annotation::ETCD_CHANGE));
     let change = change.and_then(|change| change.parse::<Timestamp>().ok());
-    let made = run.metadata.creation_timestamp.as_ref().map(|made| made.0);
+    let made = run.created_at().map(|made| made.0);
     run.spec.steps.contains(&Step::EtcdEndpoints) && change.or(made).is_some_and(|known| known >= since)
 }
 

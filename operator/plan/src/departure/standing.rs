@@ -1,5 +1,7 @@
 //! Standing: what one Machine says of itself.
 
+use crds::Conditions;
+use crds::ObjectExt;
 use crds::names::condition;
 use crds::step::Role;
 use crds::{Machine, conditions};
@@ -10,7 +12,7 @@ pub(super) fn is_same(one: &Machine, other: &Machine) -> bool {
 }
 
 pub(super) fn is_leaving(machine: &Machine) -> bool {
-    machine.metadata.deletion_timestamp.is_some()
+    machine.is_deleting()
 }
 
 pub(super) fn provisioned_at(machine: &Machine) -> Option<Timestamp> {
@@ -38,11 +40,10 @@ pub(crate) fn is_healthy(machine: &Machine) -> bool {
 
 /// The reason of `Deleting`, if it says that.
 pub(super) fn deleting(machine: &Machine) -> &str {
-    let status = machine.status.as_ref();
-    let there = status.and_then(|status| conditions::find(&status.conditions, condition::DELETING));
+    let there = machine.condition(condition::DELETING);
     there.map_or("", |there| there.reason.as_str())
 }
 
 pub(super) fn name_of(machine: &Machine) -> &str {
-    machine.metadata.name.as_deref().unwrap_or_default()
+    machine.name()
 }

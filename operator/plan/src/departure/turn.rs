@@ -1,6 +1,7 @@
 //! Turn: whose removal goes on now. One at a time, and none beside a run on another one.
 
 use crds::Machine;
+use crds::ObjectExt;
 use crds::step::Intent;
 
 use super::standing::{deleting, is_healthy, is_same, name_of};
@@ -20,7 +21,7 @@ impl Council<'_> {
     /// Why its removal does not begin, or go on.
     pub fn why_not_yet(&self, machine: &Machine) -> Option<String> {
         if self.deployment.spec.paused {
-            let name = self.deployment.metadata.name.as_deref().unwrap_or_default();
+            let name = self.deployment.name();
             return Some(format!("cluster {name} is paused"));
         }
         let another = || self.another_leaves(machine);
@@ -66,7 +67,7 @@ impl Council<'_> {
         })?;
         Some(format!(
             "waits for run {} on {} to end: one control plane or etcd machine changes at a time",
-            run.metadata.name.as_deref().unwrap_or_default(),
+            run.name(),
             run.spec.hosts.join(", ")
         ))
     }

@@ -1,6 +1,7 @@
 //! Whether a claimed Host is still the machine that was claimed: the identity that is written where it is missing, and
 //! what the last run on it found.
 
+use crds::ObjectExt;
 use crds::commands::{self, Target};
 use crds::conditions::{self, Statement};
 use crds::host::HostKeyPolicy;
@@ -31,7 +32,7 @@ pub(super) fn wants_probe(host: &Host, status: Option<&HostStatus>) -> bool {
     let known =
         !ssh.host_keys.is_empty() || (ssh.host_key_policy == HostKeyPolicy::TrustOnFirstUse && pinned);
     let misses = host.spec.claim_ref.is_some() && host.spec.identity.is_none();
-    misses && known && host.metadata.deletion_timestamp.is_none()
+    misses && known && !host.is_deleting()
 }
 
 /// States what the newest run on the Host, as it is now, found; it holds until the Host is changed.

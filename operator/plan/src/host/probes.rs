@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crds::ObjectExt;
 use crds::conditions;
 use crds::names::{annotation, condition, label};
 use crds::playbook_run::PlaybookRunSpec;
@@ -66,16 +67,12 @@ fn slack(interval_seconds: u64) -> i64 {
 /// When the Host is to be looked at; not while it is going, and not while it is claimed and known.
 fn due_at(host: &Host, status: Option<&HostStatus>, interval_seconds: u64) -> Option<Timestamp> {
     let asks = host.spec.claim_ref.is_none() || identity::wants_probe(host, status);
-    if !asks || host.metadata.deletion_timestamp.is_some() {
+    if !asks || host.is_deleting() {
         return None;
     }
     let later =
         |time: Timestamp, seconds: i64| Timestamp::from_second(time.as_second() + seconds).unwrap_or(time);
-    let created = host
-        .metadata
-        .creation_timestamp
-        .as_ref()
-        .map_or(Timestamp::UNIX_EPOCH, |time| time.0);
+    let created = host.created_at().map_or(Timestamp::UNIX_EPOCH, |time| time.0);
     let find = |type_: &str| status.and_then(|status| conditions::find(&status.conditions, type_));
     let reachable = find(condition::REACHABLE);
     let last = status
@@ -161,12 +158,7 @@ fn old(observed: &HostObserved<'_>) -> Vec<Step> {
 
 /// A name that follows from the newest probe, and that none of those known has: two of one second may look alike.
 fn next_name(namespace: &str, probes: &[Arc<PlaybookRun>]) -> String {
-    let age = |run: &Arc<PlaybookRun>| {
-        (
-            run.metadata.creation_timestamp.as_ref().map(|time| time.0),
-            name_of(&**run).to_owned(),
-        )
-    };
+    let age = |run: &Arc<PlaybookRun>| (run.created_at().map(|time| time.0), name_of(&**run).to_owned());
     let before = probes
         .iter()
         .max_by_key(|run| age(run))
@@ -180,7 +172,7 @@ fn next_name(namespace: &str, probes: &[Arc<PlaybookRun>]) -> String {
 
 /// The probe; its name follows from the one before it, so that everyone who sees the same makes the same.
 fn probe(observed: &HostObserved<'_>, batch: &[&Host]) -> PlaybookRun {
-    let namespace = observed.host.metadata.namespace.clone().unwrap_or_default();
+    let namespace = observed.host.namespace().to_owned();
     let name = next_name(&namespace, observed.probes);
     let marks: BTreeMap<&str, Mark> = batch.iter().map(|host| (name_of(*host), mark(host))).collect();
     let mut run = PlaybookRun::new(

@@ -1,5 +1,6 @@
 //! Quarantine: what keeps a Host out of the pool, and what ends it. And claims whose Machine is gone, which end in one.
 
+use crds::ObjectExt;
 use crds::commands::{self, Target};
 use crds::conditions;
 use crds::host::{Quarantine, QuarantineReason};
@@ -19,7 +20,7 @@ pub(super) fn asked_release(host: &Host) -> Option<String> {
 /// What a person types to release the Host.
 fn release(host: &Host) -> String {
     let annotations = host.metadata.annotations.as_ref();
-    let generation = host.metadata.generation.unwrap_or_default();
+    let generation = host.generation();
     let value = next_value(annotations, annotation::RELEASE, generation);
     commands::annotate(Target::Host, &host.metadata, annotation::RELEASE, value)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crds::ObjectExt;
 use crds::conditions::{self, Statement};
 use crds::host::HostKeyPolicy;
 use crds::names::{annotation, condition};
@@ -37,8 +38,8 @@ pub(super) fn marks(run: &PlaybookRun) -> BTreeMap<String, Mark> {
 
 pub(super) fn mark(host: &Host) -> Mark {
     Mark {
-        uid: host.metadata.uid.clone().unwrap_or_default(),
-        generation: host.metadata.generation.unwrap_or_default(),
+        uid: host.uid().to_owned(),
+        generation: host.generation(),
         claim_epoch: host.spec.claim_epoch,
         release: asked_release(host),
     }
@@ -47,7 +48,7 @@ pub(super) fn mark(host: &Host) -> Mark {
 /// The newest probe of this Host that has ended and has not been folded yet.
 fn newest<'a>(observed: &HostObserved<'a>) -> Option<(&'a PlaybookRun, Mark)> {
     let name = name_of(observed.host);
-    let uid = observed.host.metadata.uid.as_deref().unwrap_or_default();
+    let uid = observed.host.uid();
     let status = observed.host.status.as_ref();
     // In the order of their ends, and of their names where two ended in one second: none is folded twice.
     let folded = status.and_then(|status| {

@@ -1,5 +1,6 @@
 //! What people see of a Host: `Ready`, the phase, and one sentence.
 
+use crds::ObjectExt;
 use crds::conditions::{self, Statement};
 use crds::host::HostPhase;
 use crds::names::condition;
@@ -160,7 +161,7 @@ fn waiting(observed: &HostObserved<'_>) -> String {
 /// What holds up a probe that should have begun long ago. A Host's status does not follow one that is well.
 fn trouble(run: &PlaybookRun, now: Timestamp) -> Option<String> {
     let status = run.status.as_ref()?;
-    let created = run.metadata.creation_timestamp.as_ref()?.0.as_second();
+    let created = run.created_at()?.0.as_second();
     let late = now.as_second() - created > LATE_SECONDS && status.phase == Some(RunPhase::Pending);
     status
         .message

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crds::ObjectExt;
 use crds::cluster_deployment::FenceReturned;
 use crds::step::Step;
 use crds::{Host, PlaybookRun};
@@ -32,7 +33,7 @@ pub(super) fn check(
     if deployment.spec.machine_removal.fence_returned == FenceReturned::Never {
         return refused("spec.machineRemoval.fenceReturned of the ClusterDeployment is Never".into());
     }
-    let uid = deployment.metadata.uid.as_deref().unwrap_or_default();
+    let uid = deployment.uid();
     let fits = |name: &&String| {
         let fence = hosts.get(*name).and_then(|host| of_cluster(host, uid));
         fence.is_some_and(|fence| Some(fence.claim_epoch) == epoch_of(run))

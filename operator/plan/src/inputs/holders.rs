@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crds::ObjectExt;
 use crds::{Host, Machine, PlaybookRun};
 
 use super::InputsProblem;
@@ -19,8 +20,8 @@ pub(super) fn check(
         .iter()
         .filter(|(name, _)| run.spec.hosts.iter().any(|host| host == *name))
     {
-        let uid = machine.metadata.uid.as_deref().unwrap_or_default();
-        let machine = machine.metadata.name.as_deref().unwrap_or_default();
+        let uid = machine.uid();
+        let machine = machine.name();
         match marks.get(*name) {
             Some(mark) if mark.uid != uid => {
                 let made_for = &mark.uid;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use crds::ObjectExt;
 use crds::cluster_deployment::EtcdTopology;
 use crds::host::HostKeyPolicy;
 use crds::inputs::{Group, HostIdentity, HostInputs};
@@ -78,7 +79,7 @@ fn reach(
     first_key: FirstKey,
     bastions_left: usize,
 ) -> Result<HostInputs, InputsProblem> {
-    let name = host.metadata.name.as_deref().unwrap_or_default();
+    let name = host.name();
     let ssh = &host.spec.ssh;
     let credential = ssh.credentials_ref.name.clone();
     let credential_kind = match credentials.get(&credential) {
@@ -142,7 +143,7 @@ fn identity(host: &Host) -> Option<HostIdentity> {
 
 /// The keys that the machine may show. None: the first one is believed.
 fn host_keys(host: &Host, first_key: FirstKey) -> Result<Vec<String>, InputsProblem> {
-    let name = host.metadata.name.as_deref().unwrap_or_default();
+    let name = host.name();
     let ssh = &host.spec.ssh;
     if !ssh.host_keys.is_empty() {
         return Ok(ssh.host_keys.clone());
@@ -179,7 +180,7 @@ pub(super) fn place(
     machine: &Machine,
     cluster: &ClusterDeployment,
 ) -> Result<(), InputsProblem> {
-    let name = host.metadata.name.clone().unwrap_or_default();
+    let name = host.name().to_owned();
     let address = address_in_cluster(host);
     if address.parse::<IpAddr>().is_err() {
         let message = format!(

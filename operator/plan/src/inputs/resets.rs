@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crds::ObjectExt;
 use crds::commands::{self, Target};
 use crds::step::Step;
 use crds::{Machine, PlaybookRun};
@@ -18,10 +19,10 @@ pub(super) fn check(run: &PlaybookRun, machines: &BTreeMap<&str, &Machine>) -> R
         let Some(machine) = machines.get(name.as_str()) else {
             continue;
         };
-        if machine.metadata.deletion_timestamp.is_none() {
+        if !machine.is_deleting() {
             let message = format!(
                 "Host {name} is not reset: its Machine {} is part of the cluster and is not being deleted. To take it out, which resets the Host: {}",
-                machine.metadata.name.as_deref().unwrap_or_default(),
+                machine.name(),
                 commands::delete(Target::Machine, &machine.metadata)
             );
             return Err(InputsProblem::refused("MachineStays", message));

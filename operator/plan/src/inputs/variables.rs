@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crds::ObjectExt;
 use crds::cluster_deployment::EtcdTopology;
 use crds::names::annotation;
 use crds::networking::{API_SERVER_PORT, NetworkPluginName};
@@ -23,7 +24,7 @@ pub(super) fn of_cluster(
     let deployment = cluster.deployment;
     let spec = &deployment.spec;
     let status = deployment.status.clone().unwrap_or_default();
-    let name = deployment.metadata.name.clone().unwrap_or_default();
+    let name = deployment.name().to_owned();
     // Cleaning or probing a machine needs nothing from there.
     let needs_none = run.spec.intent.spec().effect != Effect::Provisions;
     if spec.artifacts.is_none() && !needs_none {
@@ -40,7 +41,7 @@ pub(super) fn of_cluster(
         let message = format!(
             "Host {}: address {} is IPv6, and the machines of a cluster know each other by IPv4: give the Host an IPv4 \
              internalAddress (SSH may go on using IPv6)",
-            host.metadata.name.as_deref().unwrap_or_default(),
+            host.name(),
             address_in_cluster(host)
         );
         return Err(InputsProblem::waits("AddressNotIPv4", message));
@@ -110,7 +111,7 @@ pub(super) fn of_cluster(
         "etcd_initial_cluster_state",
         json!(if initialized { "existing" } else { "new" }),
     );
-    let uid = deployment.metadata.uid.as_deref().unwrap_or_default();
+    let uid = deployment.uid();
     set(
         "etcd_cluster_token",
         json!(format!("{name}-{}", uid.get(..8).unwrap_or(uid))),
@@ -217,8 +218,7 @@ fn ordinal(machine: &Machine) -> u32 {
 /// Whether the machine is part of its cluster, and stays.
 fn stands(machine: &Machine) -> bool {
     let status = machine.status.as_ref();
-    machine.metadata.deletion_timestamp.is_none()
-        && status.is_some_and(|status| status.provisioned_at.is_some())
+    !machine.is_deleting() && status.is_some_and(|status| status.provisioned_at.is_some())
 }
 
 /// The Host of a Machine of this name, or the Host itself of this name.

@@ -7,6 +7,8 @@ mod force;
 mod parting;
 mod quarantine;
 
+use crds::Conditions;
+use crds::ObjectExt;
 use crds::conditions::{self, Statement};
 use crds::host::Quarantine;
 use crds::inputs::HostIdentity;
@@ -147,13 +149,12 @@ fn hooks_passed_over(observed: &Observed<'_>) -> Option<Statement> {
 /// Whether the planner wants to know which Pods are on the machine's node.
 pub fn looks_at_pods(observed: &Observed<'_>) -> bool {
     let Some(host) = held(observed) else { return false };
-    observed.machine.metadata.deletion_timestamp.is_some() && parting::looks_at_pods(observed, name_of(host))
+    observed.machine.is_deleting() && parting::looks_at_pods(observed, name_of(host))
 }
 
 /// Whether the Machine says that it is to be cleaned now: nothing else is left to be done before.
 pub fn waits_for_reset(machine: &crds::Machine) -> bool {
-    let status = machine.status.as_ref();
-    let deleting = status.and_then(|status| conditions::find(&status.conditions, condition::DELETING));
+    let deleting = machine.condition(condition::DELETING);
     deleting.is_some_and(|deleting| deleting.reason == WAITS_FOR_RESET)
 }
 
@@ -178,7 +179,7 @@ fn leave(observed: &Observed<'_>) -> Leaving {
     };
     let name = name_of(host);
     if let Some(run) = active_run(observed.runs, name) {
-        let run = run.metadata.name.as_deref().unwrap_or_default();
+        let run = run.name();
         let message = format!("waits for run {run} on Host {name} to end");
         return Leaving::waits("RunUnderWay", message);
     }

@@ -1,7 +1,8 @@
 //! What is done about a sick Machine, or why nothing is: its ClusterDeployment decides, and the Machine shows it.
 
+use crds::Conditions;
 use crds::cluster_deployment::Repair;
-use crds::conditions::{self, Statement};
+use crds::conditions::Statement;
 use crds::names::condition;
 use crds::step::Role;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -46,6 +47,5 @@ fn entry<'a>(observed: &Observed<'a>) -> Option<&'a Repair> {
 }
 
 fn before<'a>(observed: &Observed<'a>) -> Option<&'a Condition> {
-    let status = observed.machine.status.as_ref()?;
-    conditions::find(&status.conditions, condition::REMEDIATION)
+    observed.machine.condition(condition::REMEDIATION)
 }

@@ -1,7 +1,8 @@
 //! Which machines of a set are available: Ready for `minReadySeconds`.
 
+use crds::Conditions;
+use crds::Machine;
 use crds::names::condition;
-use crds::{Machine, conditions};
 use jiff::{SignedDuration, Timestamp};
 
 use super::shrinking::is_ready;
@@ -12,8 +13,7 @@ pub(super) fn count(live: &[&Machine], min_ready_seconds: i32, now: Timestamp) -
     let wait = SignedDuration::from_secs(min_ready_seconds.into());
     let (mut available, mut next) = (0, Next::OnChange);
     for machine in live.iter().filter(|machine| is_ready(machine)) {
-        let status = machine.status.as_ref();
-        let ready = status.and_then(|status| conditions::find(&status.conditions, condition::READY));
+        let ready = machine.condition(condition::READY);
         let since = ready.map_or(now, |ready| ready.last_transition_time.0);
         let left = wait - now.duration_since(since);
         match left.is_positive() {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crds::ObjectExt;
 use crds::machine_set::MachineSetMode;
 use crds::names::{annotation, finalizer, label};
 use crds::references::controller_ref;
@@ -105,10 +106,7 @@ pub(super) fn adopt(
 pub(super) fn labels_of(set: &MachineSet) -> BTreeMap<String, String> {
     BTreeMap::from([
         (label::CLUSTER.into(), set.spec.cluster_name.clone()),
-        (
-            label::MACHINE_SET.into(),
-            set.metadata.name.clone().unwrap_or_default(),
-        ),
+        (label::MACHINE_SET.into(), set.name().to_owned()),
         (label::ROLE.into(), set.spec.role.name().into()),
     ])
 }

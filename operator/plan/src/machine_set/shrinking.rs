@@ -1,9 +1,11 @@
 //! Shrinking: which Machines go when there are too many, and how many of them at once.
 
+use crds::Conditions;
+use crds::Machine;
+use crds::ObjectExt;
 use crds::machine_set::DeletionOrder;
 use crds::names::{annotation, condition};
 use crds::step::Role;
-use crds::{Machine, conditions};
 
 use super::{Observed, is_live, ordinal_of};
 use crate::cluster_deployment::removals;
@@ -58,7 +60,7 @@ fn in_turn<'a>(
     };
     let waits = |message: String| (Vec::new(), Some(message));
     if let Some(other) = own.iter().find(|machine| is_on_its_way(machine)) {
-        let other = other.metadata.name.as_deref().unwrap_or_default();
+        let other = other.name();
         return waits(format!("waits for machine {other} to leave: one goes at a time"));
     }
     // Members of etcd decide by majority; so many must be well once it is gone.
@@ -73,7 +75,7 @@ fn in_turn<'a>(
         };
         let (members, well) = (stay().count(), stay().filter(|machine| is_ready(machine)).count());
         if well < members / 2 + 1 {
-            let name = first.metadata.name.as_deref().unwrap_or_default();
+            let name = first.name();
             let role = observed.set.spec.role.name();
             return waits(format!(
                 "machine {name} cannot go: {well} of the other {} are known to be well, and {} must be",
@@ -117,7 +119,7 @@ fn in_service<'a>(
         goes
     });
     let waits = kept.map(|machine| {
-        let name = machine.metadata.name.as_deref().unwrap_or_default();
+        let name = machine.name();
         format!(
             "machine {name} cannot go: {ready} of the {wanted} wanted are Ready, and maxUnavailable comes to {most}"
         )
@@ -127,8 +129,7 @@ fn in_service<'a>(
 
 /// Whether the machine leaves, and its cluster still has a part in it.
 fn is_on_its_way(machine: &Machine) -> bool {
-    let conditions = machine.status.as_ref().map(|status| status.conditions.as_slice());
-    let deleting = conditions::find(conditions.unwrap_or_default(), condition::DELETING);
+    let deleting = machine.condition(condition::DELETING);
     let out = deleting.is_some_and(|there| there.status == "True" && OUT.contains(&there.reason.as_str()));
     !is_live(machine) && !out
 }
@@ -158,8 +159,7 @@ fn in_order<'a>(observed: &Observed<'_>, live: &[&'a Machine]) -> Vec<&'a Machin
 
 /// Not well, not known, well. What is not known may be well: those that are surely not go before.
 fn health(machine: &Machine) -> u8 {
-    let conditions = machine.status.as_ref().map(|status| status.conditions.as_slice());
-    let ready = conditions::find(conditions.unwrap_or_default(), condition::READY);
+    let ready = machine.condition(condition::READY);
     match ready.map(|ready| ready.status.as_str()) {
         Some("True") => 2,
         Some("Unknown") => 1,

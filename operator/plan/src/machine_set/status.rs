@@ -1,6 +1,7 @@
 //! What a MachineSet shows: counts, and the sentence about what it lacks.
 
 use crds::Machine;
+use crds::ObjectExt;
 use crds::conditions::{self, Statement};
 use crds::kstatus::{self, Standing};
 use crds::machine_set::MachineSetStatus;
@@ -112,7 +113,7 @@ pub(super) fn of(
     );
     standing.report(&ready_told, &mut old_conditions, &mut statements);
     let version = set.spec.template.kubernetes_version.as_deref();
-    let name = set.metadata.name.as_deref().unwrap_or_default();
+    let name = set.name();
     let status = MachineSetStatus {
         observed_generation: set.metadata.generation,
         selector: Some(format!(

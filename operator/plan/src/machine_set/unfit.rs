@@ -1,6 +1,7 @@
 //! Unfit: workers whose Host could not be made part of the cluster. The Host is put aside and another one is taken, as
 //! long as there is one, and not for ever: what goes wrong on every machine does not lie with the machines.
 
+use crds::ObjectExt;
 use crds::host::QuarantineReason;
 use crds::names::{annotation, condition};
 use crds::step::{Intent, Role};
@@ -70,8 +71,8 @@ pub(super) fn of(observed: &Observed<'_>, own: &[&Machine]) -> Unfit {
             }
             Failure::Of(host, failure) => (host, failure),
         };
-        let name = machine.metadata.name.as_deref().unwrap_or_default();
-        let host = host.metadata.name.as_deref().unwrap_or_default();
+        let name = machine.name();
+        let host = host.name();
         if aside >= MOST || spare == 0 {
             let why = if aside >= MOST {
                 format!(
@@ -183,7 +184,7 @@ fn failure<'a>(observed: &Observed<'a>, machine: &Machine, deployment: &ClusterD
 
 /// Whether the last attempt failed on this very machine, and not the run as a whole.
 fn failed_itself(observed: &Observed<'_>, machine: &Machine, host: &Host) -> bool {
-    let uid = machine.metadata.uid.as_deref().unwrap_or_default();
+    let uid = machine.uid();
     let tried = attempts::tried(observed.runs, &[Intent::Install, Intent::Join], uid);
     let named = |run: &PlaybookRun, name: &str| run.metadata.name.as_deref() == Some(name);
     let last = tried.last().and_then(|tried| {

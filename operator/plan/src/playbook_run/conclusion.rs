@@ -1,6 +1,7 @@
 //! What came of a run: how it ended, seen against what was asked of it. Lost contact is Unknown: never Failed, never
 //! "still running".
 
+use crds::ObjectExt;
 use crds::playbook_run::RunPhase;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -152,9 +153,7 @@ fn stopped_by(observed: &RunObserved<'_>, pod: Option<&Pod>) -> Why {
 }
 
 fn job_deleted(observed: &RunObserved<'_>) -> Option<Why> {
-    let there = observed
-        .job
-        .is_some_and(|job| job.metadata.deletion_timestamp.is_none());
+    let there = observed.job.is_some_and(|job| !job.is_deleting());
     (!there).then(|| Why::new("JobDeleted", "its Job was deleted"))
 }
 

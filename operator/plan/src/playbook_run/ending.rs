@@ -1,6 +1,7 @@
 //! How the executor's process ended, as far as run, Job and Pod tell: by its own word, without one, out of sight, or
 //! before it began.
 
+use crds::ObjectExt;
 use crds::playbook_run::{RunOutcome, RunPhase};
 use crds::step::Step;
 use k8s_openapi::api::core::v1::Pod;
@@ -198,7 +199,7 @@ fn without_pod(observed: &RunObserved<'_>) -> Option<Ending> {
         });
     };
     let ended = end_of(job);
-    if ended.is_none() && job.metadata.deletion_timestamp.is_none() {
+    if ended.is_none() && !job.is_deleting() {
         return None;
     }
     if began {

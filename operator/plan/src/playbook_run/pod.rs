@@ -1,5 +1,6 @@
 //! What a Pod says of itself, in words.
 
+use crds::ObjectExt;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, PodCondition};
 
 /// Why something does not run, or runs no more: a reason in CamelCase and a sentence.
@@ -111,7 +112,7 @@ pub(super) fn ended_by(pod: &Pod) -> Option<Why> {
             _ => Why::new("Evicted", format!("its Pod was evicted: {message}")),
         });
     }
-    let deleted = pod.metadata.deletion_timestamp.is_some();
+    let deleted = pod.is_deleting();
     deleted.then(|| Why::new("PodDeleted", "its Pod was deleted"))
 }
 

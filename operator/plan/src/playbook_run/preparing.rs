@@ -1,5 +1,6 @@
 //! A run without a Job: refused, waiting, or started. Order of creation: inputs, permission, Job.
 
+use crds::ObjectExt;
 use crds::PlaybookRunStatus;
 use crds::inputs::{MODEL_FILE, RunInputs};
 use crds::names::finalizer;
@@ -22,7 +23,7 @@ const LOOK_AT_INPUTS_SECONDS: u64 = 10;
 
 pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> {
     let run = observed.run;
-    if run.metadata.deletion_timestamp.is_some() {
+    if run.is_deleting() {
         let held = holds(run.metadata.finalizers.as_deref(), finalizer::RUN);
         let steps = if held { let_go().into() } else { Vec::new() };
         return Plan {
@@ -177,11 +178,7 @@ fn digest(text: &str) -> String {
 /// A probe that cannot start makes room for the next one: only one is under way in a namespace.
 fn too_late(observed: &RunObserved<'_>) -> bool {
     let run = observed.run;
-    let created = run
-        .metadata
-        .creation_timestamp
-        .as_ref()
-        .map_or(observed.now, |time| time.0);
+    let created = run.created_at().map_or(observed.now, |time| time.0);
     run.spec.intent == Intent::Probe
         && observed.now.as_second() - created.as_second() > i64::from(run.spec.timeout_seconds)
 }

@@ -1,5 +1,6 @@
 //! A run with a Job: what it is doing, stopping it, and recording what came of it.
 
+use crds::ObjectExt;
 use crds::PlaybookRunStatus;
 use crds::playbook_run::{FrozenInputs, RunPhase};
 use crds::references::LocalRef;
@@ -82,10 +83,7 @@ fn going_on(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> {
         &message
     };
     let status = under_way(observed, phase, why.reason, &message, lasting);
-    let stopping = observed
-        .pods
-        .iter()
-        .any(|pod| pod.metadata.deletion_timestamp.is_some());
+    let stopping = observed.pods.iter().any(|pod| pod.is_deleting());
     let seconds = if pod.is_none() || stopping { 5 } else { 30 };
     Plan {
         steps,
@@ -122,15 +120,13 @@ fn prolong(observed: &RunObserved<'_>, pod: Option<&Pod>) -> Vec<Step> {
 
 /// Somebody deletes the Job: that alone would leave its Pod working.
 fn job_is_going(observed: &RunObserved<'_>) -> bool {
-    observed
-        .job
-        .is_some_and(|job| job.metadata.deletion_timestamp.is_some())
+    observed.job.is_some_and(|job| job.is_deleting())
 }
 
 /// Ends what still runs. A Job whose Pod failed makes no other; one without a Pod must go itself.
 fn stop(observed: &RunObserved<'_>) -> Vec<Step> {
     let end = |pod: &Pod| {
-        let asked = pod.metadata.deletion_timestamp.is_some();
+        let asked = pod.is_deleting();
         let at_once = asked && pod.metadata.deletion_grace_period_seconds == Some(0);
         match (observed.is_killed(), asked) {
             _ if has_ended(pod) => None,
@@ -142,7 +138,7 @@ fn stop(observed: &RunObserved<'_>) -> Vec<Step> {
     let mut steps: Vec<Step> = observed.pods.iter().filter_map(end).collect();
     if let Some(job) = observed.job
         && observed.pods.is_empty()
-        && job.metadata.deletion_timestamp.is_none()
+        && !job.is_deleting()
         && end_of(job).is_none()
     {
         steps.push(Step::StopJob(Box::new(job.clone())));
@@ -169,7 +165,7 @@ pub(super) fn progress(observed: &RunObserved<'_>) -> Option<String> {
 /// Why no Pod works yet.
 pub(super) fn pending(observed: &RunObserved<'_>) -> Why {
     let said = match observed.pods.first() {
-        Some(pod) if pod.metadata.deletion_timestamp.is_some() => {
+        Some(pod) if pod.is_deleting() => {
             // What it waited for is told until it is gone: then it is why nothing was done.
             let waited_for = waited_for(observed).unwrap_or("its Pod is being ended");
             return Why::new("Stopping", waited_for);

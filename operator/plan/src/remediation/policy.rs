@@ -1,5 +1,6 @@
 //! Which policy holds for a machine: the first by name that selects it, or else what its ClusterDeployment says.
 
+use crds::ObjectExt;
 use crds::remediation_policy::Remediation;
 use crds::{ClusterDeployment, Machine, RemediationPolicy};
 
@@ -20,10 +21,7 @@ pub fn holding(
 ) -> Option<Rule> {
     if let Some(policy) = policy_of(machine, policies) {
         return Some(Rule {
-            source: format!(
-                "RemediationPolicy {}",
-                policy.metadata.name.as_deref().unwrap_or_default()
-            ),
+            source: format!("RemediationPolicy {}", policy.name()),
             remediation: policy.spec.remediation.clone(),
         });
     }
@@ -36,9 +34,7 @@ pub fn holding(
 
 /// The first policy by name that selects a Machine; one that is being deleted selects none.
 pub fn policy_of<'a>(machine: &Machine, policies: &[&'a RemediationPolicy]) -> Option<&'a RemediationPolicy> {
-    let selects = |policy: &&&RemediationPolicy| {
-        policy.metadata.deletion_timestamp.is_none() && selects(policy, machine)
-    };
+    let selects = |policy: &&&RemediationPolicy| !policy.is_deleting() && selects(policy, machine);
     let selecting = policies.iter().filter(selects);
     selecting
         .min_by_key(|policy| policy.metadata.name.clone())

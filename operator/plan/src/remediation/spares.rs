@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crds::ObjectExt;
 use crds::{Host, Machine, MachineSet};
 
 use crate::claims::{self, Wish};
@@ -18,11 +19,7 @@ pub struct Spares {
 impl Spares {
     /// The pool as the Machines of one cluster find it.
     pub fn of(hosts: &[&Host], machines: &[&Machine], sets: &[&MachineSet]) -> Self {
-        let live = || {
-            machines
-                .iter()
-                .filter(|machine| machine.metadata.deletion_timestamp.is_none())
-        };
+        let live = || machines.iter().filter(|machine| !machine.is_deleting());
         let held = |machine: &Machine| hosts.iter().any(|host| claims::holds(machine, host));
         let looking = live().filter(|machine| !held(machine)).count();
         let mut by_set: BTreeMap<&str, usize> = BTreeMap::new();
@@ -37,7 +34,7 @@ impl Spares {
             spread_by: &[],
         };
         let lacking = sets.iter().map(|set| {
-            let has = by_set.get(set.metadata.name.as_deref().unwrap_or_default());
+            let has = by_set.get(set.name());
             let wanted = usize::try_from(set.spec.replicas).unwrap_or_default();
             wanted.saturating_sub(has.copied().unwrap_or_default())
         });

@@ -1,5 +1,6 @@
 //! Where a machine differs from what its cluster's spec wants now.
 
+use crds::ObjectExt;
 use crds::machine::AppliedSettings;
 use crds::step::Role;
 use crds::{ClusterDeployment, Machine, names};
@@ -53,7 +54,7 @@ pub fn differences(
 /// Labels and taints are in the Machine's own spec, and its Node is kept as that says. Machines that a platform made
 /// have those that the platform gave them.
 fn of_template(deployment: &ClusterDeployment, machine: &Machine) -> Vec<Difference> {
-    let cluster = deployment.metadata.name.as_deref().unwrap_or_default();
+    let cluster = deployment.name();
     let set = claims::set_of(machine).unwrap_or_default();
     let mut sets = deployment.spec.workers.iter();
     let Some(workers) = sets.find(|workers| names::worker_set(cluster, &workers.name) == set) else {

@@ -1,5 +1,6 @@
 //! What the API server and the garbage collector make of what is written.
 
+use crds::ObjectExt;
 use crds::names::{annotation, finalizer};
 use crds::{Host, Machine, MachineSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -41,7 +42,7 @@ impl Namespace {
             .machines
             .iter_mut()
             .find(|machine| machine.metadata.uid == uid);
-        if let Some(machine) = found.filter(|machine| machine.metadata.deletion_timestamp.is_none()) {
+        if let Some(machine) = found.filter(|machine| !machine.is_deleting()) {
             machine.metadata.deletion_timestamp = Some(now);
             machine.metadata.generation = machine.metadata.generation.map(|number| number + 1);
         }
@@ -60,7 +61,7 @@ impl Namespace {
                 }
             }
             Step::Adopt(machine) => {
-                let name = machine.metadata.name.clone().unwrap_or_default();
+                let name = machine.name().to_owned();
                 if let Some(there) = self.machine(&name) {
                     there.metadata = machine.metadata;
                 }
@@ -154,7 +155,7 @@ impl Namespace {
                 self.delete_machine(&machine);
             }
             Action::ForceRemoveMachine(machine) => {
-                let name = machine.metadata.name.clone().unwrap_or_default();
+                let name = machine.name().to_owned();
                 self.force_remove(&name);
             }
             Action::CreateRun(run) => {
@@ -189,7 +190,7 @@ impl Namespace {
     /// A person's word, for the Machine as it is now.
     pub fn force_remove(&mut self, name: &str) {
         if let Some(machine) = self.machine(name) {
-            let generation = machine.metadata.generation.unwrap_or_default().to_string();
+            let generation = machine.generation().to_string();
             let annotations = machine.metadata.annotations.get_or_insert_default();
             annotations.insert(annotation::FORCE_REMOVE.into(), generation);
         }

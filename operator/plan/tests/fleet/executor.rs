@@ -1,5 +1,6 @@
 //! Runs: they begin when the lock lets them, and do to the machines what their steps say, unless their fate is another.
 
+use crds::ObjectExt;
 use crds::PlaybookRun;
 use crds::cluster_deployment::EtcdTopology;
 use crds::playbook_run::{
@@ -62,7 +63,7 @@ impl Namespace {
     /// Every guard takes its fence, or refuses it.
     fn begin(&mut self, index: usize, token: i64) {
         let run = self.runs[index].clone();
-        let name = run.metadata.name.clone().unwrap_or_default();
+        let name = run.name().to_owned();
         self.check_begin(&run);
         for host in &run.spec.hosts {
             let found = self

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crds::ObjectExt;
 use crds::cluster::ComponentHealth;
 use crds::names::{annotation, label};
 use crds::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
@@ -155,7 +156,7 @@ impl Namespace {
             return;
         }
         let deployment = self.deployment(name);
-        let generation = deployment.metadata.generation.unwrap_or_default().to_string();
+        let generation = deployment.generation().to_string();
         let annotations = deployment.metadata.annotations.get_or_insert_default();
         let count = annotations.get(verb).map_or(0, |value| value.len());
         let value = match annotations.get(verb) {
@@ -215,7 +216,7 @@ impl Namespace {
         }
         for host in &mut self.hosts {
             host.spec.unschedulable = false;
-            let generation = host.metadata.generation.unwrap_or_default() + 1;
+            let generation = host.generation() + 1;
             host.metadata.generation = Some(generation);
             let annotations = host.metadata.annotations.get_or_insert_default();
             annotations.insert(annotation::RELEASE.into(), generation.to_string());
@@ -313,13 +314,13 @@ impl Namespace {
                 "machine {:?} on {:?} deleted {}: {:?}\n",
                 machine.metadata.name,
                 machine.spec.host_ref.as_ref().map(|host| &host.name),
-                machine.metadata.deletion_timestamp.is_some(),
+                machine.is_deleting(),
                 status.message
             );
         }
         for host in &self.hosts {
             let status = host.status.clone().unwrap_or_default();
-            let name = host.metadata.name.clone().unwrap_or_default();
+            let name = host.name().to_owned();
             text += &format!(
                 "host {name} {:?} claimed {:?} metal {:?}: {:?}\n",
                 status.phase,
@@ -466,7 +467,7 @@ impl Namespace {
         let sets: Vec<&MachineSet> = self.sets.iter().collect();
         let deployments: Vec<&ClusterDeployment> = self.deployments.iter().collect();
         for deployment in &self.deployments {
-            let name = deployment.metadata.name.clone().unwrap_or_default();
+            let name = deployment.name().to_owned();
             let machines = of_cluster(&self.machines, &name);
             let runs = runs_of(&self.runs, &name);
             let nodes = self.nodes_of(&name);
@@ -507,7 +508,7 @@ impl Namespace {
             });
             writes.extend(plan.steps.into_iter().map(Write::Set));
             if set.status.as_ref() != Some(&plan.status) {
-                let name = set.metadata.name.clone().unwrap_or_default();
+                let name = set.name().to_owned();
                 writes.push(Write::SetStatus(name, Box::new(plan.status)));
             }
         }
@@ -530,7 +531,7 @@ impl Namespace {
                 cluster: self.cluster(cluster),
                 drain: Some(&drain),
             });
-            let name = machine.metadata.name.clone().unwrap_or_default();
+            let name = machine.name().to_owned();
             writes.extend(
                 plan.steps
                     .into_iter()

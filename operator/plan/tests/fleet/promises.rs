@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crds::ObjectExt;
 use crds::cluster_deployment::LockMode;
 use crds::names::condition;
 use crds::step::{Intent, Role, Step};
@@ -50,7 +51,7 @@ impl Namespace {
                     );
                 }
             }
-            self.check_one_change(deployment.metadata.name.as_deref().unwrap_or_default());
+            self.check_one_change(deployment.name());
         }
     }
 
@@ -145,9 +146,9 @@ impl Namespace {
     pub fn check_replacement(&self, cluster: &str, machine: &Machine) {
         let goes_on = self
             .deployment_of(cluster)
-            .is_some_and(|deployment| deployment.metadata.deletion_timestamp.is_none());
+            .is_some_and(|deployment| !deployment.is_deleting());
         let is_sick = is_sick(machine);
-        if goes_on && is_sick && machine.metadata.deletion_timestamp.is_none() && self.is_installed(cluster) {
+        if goes_on && is_sick && !machine.is_deleting() && self.is_installed(cluster) {
             self.check_budget(
                 cluster,
                 &format!("the replacement of {:?}", machine.metadata.name),
@@ -169,7 +170,7 @@ impl Namespace {
     fn check_budget(&self, cluster: &str, what: &str) {
         let machines = of_cluster(&self.machines, cluster);
         let stay = |machine: &&&Machine| {
-            machine.metadata.deletion_timestamp.is_none()
+            !machine.is_deleting()
                 && machine
                     .status
                     .as_ref()
@@ -201,7 +202,7 @@ impl Namespace {
         let cluster = &machine.spec.cluster_name;
         let goes_on = self
             .deployment_of(cluster)
-            .is_some_and(|deployment| deployment.metadata.deletion_timestamp.is_none());
+            .is_some_and(|deployment| !deployment.is_deleting());
         let reached = self.cluster(cluster).and_then(|cluster| cluster.status.as_ref());
         let reached = reached
             .and_then(|status| conditions::find(&status.conditions, condition::REACHABLE))
@@ -212,7 +213,7 @@ impl Namespace {
         let machines = of_cluster(&self.machines, cluster);
         let stay: Vec<&&Machine> = machines
             .iter()
-            .filter(|machine| machine.metadata.deletion_timestamp.is_none())
+            .filter(|machine| !machine.is_deleting())
             .filter(|machine| {
                 let status = machine.status.as_ref();
                 status.is_some_and(|status| status.provisioned_at.is_some())
@@ -275,8 +276,7 @@ impl Namespace {
                 let machines = of_cluster(&self.machines, cluster);
                 !machines.iter().any(|machine| {
                     let named = machine.spec.host_ref.as_ref();
-                    named.is_some_and(|named| named.name == ***member)
-                        && machine.metadata.deletion_timestamp.is_none()
+                    named.is_some_and(|named| named.name == ***member) && !machine.is_deleting()
                 })
             })
             .collect();
@@ -316,7 +316,7 @@ impl Namespace {
     /// What a cluster that goes on still counts on is not cleaned.
     pub fn check_reset(&self, cluster: &str, host: &str) {
         let deployment = self.deployment_of(cluster);
-        let goes_on = deployment.is_some_and(|deployment| deployment.metadata.deletion_timestamp.is_none());
+        let goes_on = deployment.is_some_and(|deployment| !deployment.is_deleting());
         let town = &self.towns[cluster];
         if goes_on && self.is_installed(cluster) {
             assert!(
@@ -342,7 +342,7 @@ impl Namespace {
 
     /// Nothing dirty is given back as if it were clean.
     pub fn check_release(&self, cluster: &str, host: &Host, quarantined: bool) {
-        let name = host.metadata.name.as_deref().unwrap_or_default();
+        let name = host.name();
         assert!(
             quarantined || !self.metal[name].dirty,
             "{name} of {cluster} is given back as if it were clean"
@@ -359,7 +359,7 @@ impl Namespace {
     pub fn check_end(&self) {
         let mut lacks = 0;
         for deployment in &self.deployments {
-            let name = deployment.metadata.name.clone().unwrap_or_default();
+            let name = deployment.name().to_owned();
             let workers: i32 = deployment
                 .spec
                 .workers

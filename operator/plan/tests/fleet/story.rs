@@ -1,6 +1,7 @@
 //! What happens: machines, networks, runs and people.
 
 use crds::Machine;
+use crds::ObjectExt;
 use crds::names::annotation;
 use crds::step::Role;
 use proptest::prelude::*;
@@ -120,7 +121,7 @@ fn may_be_forgotten(namespace: &Namespace, machine: &Machine) -> bool {
         let status = other.status.as_ref();
         other.spec.role == Role::ControlPlane
             && other.metadata.uid != machine.metadata.uid
-            && other.metadata.deletion_timestamp.is_none()
+            && !other.is_deleting()
             && status.is_some_and(|status| status.provisioned_at.is_some())
     };
     machine.spec.role != Role::ControlPlane || machines.into_iter().any(|other| stays(&other))

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use crds::ObjectExt;
 use crds::cluster_deployment::FenceReturned;
 use crds::host::QuarantineFence;
 use crds::inputs::FENCE_CLAIM_EPOCH;
@@ -40,7 +41,7 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
 }
 
 fn decide(state: &ClusterState<'_>, host: &Host, fence: &QuarantineFence, proposal: Proposal) -> Proposal {
-    let name = host.metadata.name.as_deref().unwrap_or_default();
+    let name = host.name();
     let of_claim = |run: &&PlaybookRun| {
         is_fence(run) && run.spec.hosts == [name] && epoch_of(run) == Some(fence.claim_epoch)
     };
@@ -82,7 +83,7 @@ fn run(
     attempt: i32,
 ) -> PlaybookRun {
     let epoch = fence.claim_epoch.to_string();
-    let uid = host.metadata.uid.as_deref().unwrap_or_default();
+    let uid = host.uid();
     let parts = ["fence", uid, epoch.as_str()];
     let run_name = naming::run(&state.name, state.uid(), Intent::Remove, parts, attempt);
     let (steps, hosts) = (vec![Step::Fence], vec![name.to_owned()]);

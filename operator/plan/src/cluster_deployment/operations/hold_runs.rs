@@ -1,6 +1,7 @@
 //! Holds runs while the cluster is paused: those that work are asked to hold before their next step, and asked again to
 //! go on when it ends; what was held is told.
 
+use crds::ObjectExt;
 use crds::PlaybookRun;
 use crds::step::Intent;
 
@@ -62,7 +63,7 @@ pub(in crate::cluster_deployment) fn says(state: &ClusterState<'_>, lock: &Lock)
 
 /// `step etcd of run a-install-x7k2m9-0`.
 fn step_of(run: &PlaybookRun) -> String {
-    let name = run.metadata.name.as_deref().unwrap_or_default();
+    let name = run.name();
     let progress = run.status.as_ref().and_then(|status| status.progress.as_ref());
     match progress.filter(|progress| !progress.step.is_empty()) {
         Some(progress) => format!("step {} of run {name}", progress.step),
@@ -73,7 +74,7 @@ fn step_of(run: &PlaybookRun) -> String {
 /// The newest run that was held, and that something still waits for: its name, and `paused before step etcd`.
 fn held(state: &ClusterState<'_>) -> Option<(String, String)> {
     let last_of = |machine: &crds::Machine| {
-        let uid = machine.metadata.uid.as_deref().unwrap_or_default();
+        let uid = machine.uid();
         let provisioned = machine.status.as_ref()?.provisioned_at.is_some();
         let tried = attempts::tried(state.observed.runs, &[Intent::Install, Intent::Join], uid);
         let last = tried.into_iter().next_back()?;

@@ -1,5 +1,6 @@
 //! Joins the next control plane or dedicated etcd machine to the running cluster, by a run on itself alone.
 
+use crds::ObjectExt;
 use crds::PlaybookRun;
 use crds::cluster_deployment::EtcdTopology;
 use crds::networking::EndpointProvider;
@@ -110,7 +111,7 @@ fn no_endpoint(state: &ClusterState<'_>, role: Role) -> Option<String> {
 /// Why no machine joins now.
 fn waits_for(state: &ClusterState<'_>, council: &Council<'_>) -> Option<String> {
     if let Some(leaves) = council.leaving().find(|machine| !council.is_kept(machine)) {
-        let name = leaves.metadata.name.as_deref().unwrap_or_default();
+        let name = leaves.name();
         return Some(format!("waits for machine {name} to leave first"));
     }
     if let Some(forgotten) = council.forgotten().first() {

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use crds::Conditions;
+use crds::names;
 use crds::step::{Intent, Role, Step};
-use crds::{conditions, names};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::Next;
@@ -178,7 +179,6 @@ fn gathers(state: &ClusterState<'_>, batch: &[Target<'_>]) -> bool {
 }
 
 fn claimed_at(machine: &ClusterMachine<'_>) -> Option<Timestamp> {
-    let status = machine.machine.status.as_ref()?;
-    let claimed = conditions::find(&status.conditions, names::condition::HOST_CLAIMED)?;
+    let claimed = machine.machine.condition(names::condition::HOST_CLAIMED)?;
     (claimed.status == "True").then_some(claimed.last_transition_time.0)
 }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crds::Conditions;
 use crds::MachineSet;
+use crds::ObjectExt;
 use crds::cluster_deployment::EtcdTopology;
-use crds::conditions::{self, Statement};
+use crds::conditions::Statement;
 use crds::machine_set::{MachineSetSpec, MachineTemplate};
 use crds::names::{self, condition, label};
 use crds::references::controller_ref;
@@ -39,8 +41,7 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
 
 fn was_put_back_before(state: &ClusterState<'_>) -> bool {
     let metadata = &state.deployment.metadata;
-    let status = state.deployment.status.as_ref();
-    let told = status.and_then(|status| conditions::find(&status.conditions, condition::SCALE_PUT_BACK));
+    let told = state.deployment.condition(condition::SCALE_PUT_BACK);
     told.is_some_and(|told| told.observed_generation == metadata.generation)
 }
 
@@ -49,7 +50,7 @@ fn actions(state: &ClusterState<'_>, removals: &Removals) -> Vec<Action> {
     let mut actions: Vec<Action> = wanted.iter().filter_map(|wanted| apply(state, wanted)).collect();
     let leftover = state.sets().filter(|set| {
         state.owns(&set.metadata)
-            && set.metadata.deletion_timestamp.is_none()
+            && !set.is_deleting()
             && wanted
                 .iter()
                 .all(|wanted| set.metadata.name.as_deref() != Some(&wanted.name))
@@ -146,7 +147,7 @@ fn wanted(state: &ClusterState<'_>) -> Vec<Wanted> {
 
 fn apply(state: &ClusterState<'_>, wanted: &Wanted) -> Option<Action> {
     let there = state.set(&wanted.name);
-    if there.is_some_and(|set| set.metadata.deletion_timestamp.is_some()) {
+    if there.is_some_and(|set| set.is_deleting()) {
         return None;
     }
     let labels = BTreeMap::from([

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use crds::ObjectExt;
 use crds::PlaybookRun;
 use crds::playbook_run::RunPhase;
 use crds::step::Intent;
@@ -27,7 +28,7 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
 pub(in crate::cluster_deployment) fn prune(state: &ClusterState<'_>, lock: &Lock) -> Vec<Action> {
     let limit = provisioning::executor(state.deployment).history_limit;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let is_ended = |run: &&&PlaybookRun| attempts::is_over(run) && run.metadata.deletion_timestamp.is_none();
+    let is_ended = |run: &&&PlaybookRun| attempts::is_over(run) && !run.is_deleting();
     let ended = state.observed.runs.iter().filter(is_ended).copied();
     let (probes, others): (Vec<&PlaybookRun>, Vec<&PlaybookRun>) =
         ended.partition(|run| run.spec.intent == Intent::Probe);
@@ -48,7 +49,7 @@ pub(in crate::cluster_deployment) fn prune(state: &ClusterState<'_>, lock: &Lock
 }
 
 fn name_of(run: &PlaybookRun) -> &str {
-    run.metadata.name.as_deref().unwrap_or_default()
+    run.name()
 }
 
 /// Names of the runs that a decision still needs.
@@ -140,7 +141,7 @@ fn cleaning<'a>(
     host: Option<&'a str>,
     deleted: Option<Timestamp>,
 ) -> impl Iterator<Item = String> + 'a {
-    let made = |run: &PlaybookRun| run.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let made = |run: &PlaybookRun| run.created_at().map(|time| time.0);
     let cleaned = move |run: &&&PlaybookRun| {
         host.is_some_and(|host| {
             run.spec.steps.contains(&crds::Step::Reset)

@@ -6,8 +6,8 @@ mod recovery;
 
 use std::cmp::Reverse;
 
+use crds::Conditions;
 use crds::PlaybookRun;
-use crds::conditions;
 use crds::names::condition;
 use crds::step::{Role, Step};
 use jiff::{SignedDuration, Timestamp};
@@ -151,8 +151,7 @@ fn trouble_since(state: &ClusterState<'_>) -> Option<Timestamp> {
         return Some(since);
     }
     state.etcd_problem()?;
-    let status = state.deployment.status.as_ref()?;
-    let ready = conditions::find(&status.conditions, condition::ETCD_READY)?;
+    let ready = state.deployment.condition(condition::ETCD_READY)?;
     (ready.status != "True").then_some(ready.last_transition_time.0)
 }
 

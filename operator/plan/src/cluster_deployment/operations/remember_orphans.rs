@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use crds::ObjectExt;
 use crds::cluster_deployment::ForgottenMachine;
 use crds::conditions::Statement;
 use crds::host::QuarantineReason;
@@ -102,7 +103,7 @@ fn remembered(state: &ClusterState<'_>) -> Vec<ForgottenMachine> {
             remembered.push(ForgottenMachine {
                 uid: uid.clone(),
                 machine: quarantine.machine.clone(),
-                host: host.metadata.name.clone().unwrap_or_default(),
+                host: host.name().to_owned(),
                 role,
                 provisioned: true,
                 etcd_member: Some(role) == state.council().etcd_role(),

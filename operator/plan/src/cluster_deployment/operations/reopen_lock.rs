@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
+use crds::Conditions;
 use crds::PlaybookRun;
-use crds::conditions;
 use crds::names::condition;
 use crds::step::Intent;
 
@@ -30,8 +30,7 @@ pub(super) fn propose(_: &ClusterState<'_>, round: &Round) -> Proposal {
 
 /// Probes in which a machine told its token, and the newest of all.
 pub(super) fn keeps(state: &ClusterState<'_>) -> Vec<String> {
-    let status = state.deployment.status.as_ref();
-    let open = status.and_then(|status| conditions::find(&status.conditions, condition::LOCK_OPEN));
+    let open = state.deployment.condition(condition::LOCK_OPEN);
     if open.is_none_or(|open| open.status != "False") {
         return Vec::new();
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crds::ObjectExt;
 use crds::PlaybookRun;
 use crds::step::{Intent, Step};
 use jiff::Timestamp;
@@ -46,7 +47,7 @@ pub(in crate::cluster_deployment) fn look<'a>(state: &ClusterState<'a>) -> Reset
     let cleans = |run: &&PlaybookRun| run.spec.steps.contains(&Step::Reset);
     let cleaning: Vec<&PlaybookRun> = state.observed.runs.iter().copied().filter(cleans).collect();
     // When all go, they go in their order.
-    let ends = state.deployment.metadata.deletion_timestamp.is_some();
+    let ends = state.deployment.is_deleting();
     let first = deletion::first_role(state).filter(|_| ends);
     for machine in state.leaving.iter().copied() {
         if first.is_some_and(|first| machine.machine.spec.role != first) {

@@ -6,6 +6,7 @@
 //! point.
 
 use crds::Machine;
+use crds::ObjectExt;
 use crds::cluster_deployment::RecoveryStrategy;
 use crds::conditions;
 use crds::names::{annotation, condition};
@@ -34,7 +35,7 @@ fn marked(observed: &Observed<'_>) -> Option<Timestamp> {
         .max()?;
     let mut old = observed.machines.iter().filter(|machine| is_old(machine, since));
     let all = old.clone().all(|machine| lost_since(machine).is_some());
-    let deletes = old.any(|machine| machine.metadata.deletion_timestamp.is_some());
+    let deletes = old.any(|machine| machine.is_deleting());
     let seen = observed.cluster.and_then(|cluster| cluster.status.as_ref());
     let answers = seen.is_some_and(|seen| seen.unreachable_since.is_none());
     let wanted = observed.deployment.spec.recovery.strategy == RecoveryStrategy::Rebuild;
@@ -66,6 +67,6 @@ pub fn anew_since(observed: &Observed<'_>) -> Option<Timestamp> {
 
 /// Whether a Machine is not younger than that moment.
 pub fn is_old(machine: &Machine, since: Timestamp) -> bool {
-    let made = machine.metadata.creation_timestamp.as_ref();
+    let made = machine.created_at();
     made.is_none_or(|made| made.0 <= since)
 }

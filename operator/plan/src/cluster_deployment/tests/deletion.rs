@@ -1,5 +1,6 @@
 //! Promises of a cluster's deletion: protection, the order, and machines that are dead.
 
+use crds::ObjectExt;
 use crds::conditions;
 use crds::names::{annotation, condition};
 use crds::step::{Intent, Role};
@@ -18,7 +19,7 @@ fn confirm(world: &mut World, value: &str) {
 }
 
 fn generation(world: &World) -> i64 {
-    world.deployment.metadata.generation.unwrap_or_default()
+    world.deployment.generation()
 }
 
 const THREE_ROLES: &str = "controlPlane: {replicas: 1}, etcd: {topology: Dedicated, replicas: 1}, workers: [{name: general, replicas: 2}]";
@@ -58,12 +59,7 @@ fn a_protected_cluster_is_not_touched_until_its_deletion_is_confirmed() {
         message.contains("spec.deletionProtection") && message.contains(&command),
         "{message}"
     );
-    assert!(
-        world
-            .machines
-            .iter()
-            .all(|machine| machine.metadata.deletion_timestamp.is_none())
-    );
+    assert!(world.machines.iter().all(|machine| !machine.is_deleting()));
     assert_eq!((world.runs.len(), world.gone), (runs, false));
 
     confirm(&mut world, "1");

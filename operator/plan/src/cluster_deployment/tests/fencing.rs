@@ -1,5 +1,6 @@
 //! A machine that was given up without being cleaned, and that answers again, is fenced first; nobody else's is.
 
+use crds::ObjectExt;
 use crds::cluster_deployment::{DeletionPolicy, FenceReturned};
 use crds::inputs::FENCE_CLAIM_EPOCH;
 use crds::names::annotation;
@@ -28,7 +29,7 @@ fn given_up() -> World {
         })
         .unwrap();
     let machine = &mut world.machines[index];
-    let generation = machine.metadata.generation.unwrap_or_default().to_string();
+    let generation = machine.generation().to_string();
     machine
         .metadata
         .annotations

@@ -1,5 +1,6 @@
 //! Promises of a control plane and etcd that grow, shrink, and lose members.
 
+use crds::ObjectExt;
 use crds::names::{annotation, condition};
 use crds::step::{Intent, Role, Step as RunStep};
 use crds::{PlaybookRun, conditions};
@@ -85,7 +86,7 @@ fn etcd_says(world: &World) -> (String, String) {
 fn delete_on(world: &mut World, host: &str) {
     let index = world.machines.iter().position(|machine| {
         let named = machine.spec.host_ref.as_ref();
-        machine.metadata.deletion_timestamp.is_none() && named.is_some_and(|named| named.name == host)
+        !machine.is_deleting() && named.is_some_and(|named| named.name == host)
     });
     world.delete_machine(index.unwrap());
 }
@@ -418,7 +419,7 @@ proptest! {
         }
         prop_assert_eq!(world.inits, 1);
         let carries = |machine: &&crds::Machine| machine.spec.role != Role::Worker;
-        prop_assert!(world.machines.iter().filter(carries).all(|machine| machine.metadata.deletion_timestamp.is_none()), "{:?}", ready(&world));
+        prop_assert!(world.machines.iter().filter(carries).all(|machine| !machine.is_deleting()), "{:?}", ready(&world));
         let (status, _, message) = ready(&world);
         prop_assert_eq!(status, "True", "{}", message);
     }

@@ -1,5 +1,6 @@
 //! What was interrupted goes on, what fails again and again waits for a person, and a person is heard.
 
+use crds::ObjectExt;
 use crds::conditions;
 use crds::names::annotation;
 use crds::playbook_run::RunPhase;
@@ -161,7 +162,7 @@ fn a_removal_whose_time_was_over_waits_for_a_person_and_a_deletion_does_not() {
     let leaving = world
         .machines
         .iter_mut()
-        .find(|machine| machine.metadata.deletion_timestamp.is_some())
+        .find(|machine| machine.is_deleting())
         .unwrap();
     let said = leaving.status.clone().unwrap().message.unwrap();
     assert!(said.contains("clusterwright.dev/retry=1"), "{said}");

@@ -1,6 +1,7 @@
 //! Growing and shrinking from the spare pool: what joins, what it has to do with what is there already, and what
 //! becomes of Hosts that cannot be used.
 
+use crds::ObjectExt;
 use crds::machine_set::MachineSetMode;
 use crds::names::label;
 use crds::references::LocalRef;
@@ -399,7 +400,7 @@ proptest! {
         let set = world.sets[1].metadata.uid.clone();
         let own = world.machines.iter().filter(|machine| {
             let owners = machine.metadata.owner_references.iter().flatten();
-            owners.into_iter().any(|owner| Some(&owner.uid) == set.as_ref()) && machine.metadata.deletion_timestamp.is_none()
+            owners.into_iter().any(|owner| Some(&owner.uid) == set.as_ref()) && !machine.is_deleting()
         });
         prop_assert_eq!(i32::try_from(own.count()).unwrap(), replicas);
         for host in &world.hosts {

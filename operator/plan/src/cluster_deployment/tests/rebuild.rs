@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crds::ObjectExt;
 use crds::cluster_deployment::RecoveryStrategy;
 use crds::conditions;
 use crds::host::QuarantineReason;
@@ -103,12 +104,7 @@ fn a_cluster_of_which_one_machine_answers_is_never_rebuilt() {
             (lost(&world), of_cluster(&world)),
             (None, ["h1".to_owned(), "h2".to_owned()].into())
         );
-        assert!(
-            world
-                .machines
-                .iter()
-                .all(|machine| machine.metadata.deletion_timestamp.is_none())
-        );
+        assert!(world.machines.iter().all(|machine| !machine.is_deleting()));
     }
 }
 

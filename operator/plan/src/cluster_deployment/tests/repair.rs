@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use crds::ObjectExt;
 use crds::cluster::ClusterStatus;
 use crds::conditions::{self, Statement};
 use crds::names::{annotation, condition};
@@ -77,7 +78,7 @@ fn cure(world: &mut World, host: &str, cure: Cure) {
 fn machine_on<'a>(world: &'a World, host: &str) -> Option<&'a Machine> {
     world.machines.iter().find(|machine| {
         let named = machine.spec.host_ref.as_ref();
-        machine.metadata.deletion_timestamp.is_none() && named.is_some_and(|named| named.name == host)
+        !machine.is_deleting() && named.is_some_and(|named| named.name == host)
     })
 }
 

@@ -9,6 +9,7 @@ mod out_of_reach;
 
 use std::collections::BTreeMap;
 
+use crds::ObjectExt;
 use crds::conditions::{self, Statement};
 use crds::names::condition;
 use crds::playbook_run::RunPhase;
@@ -185,9 +186,7 @@ fn ends(world: &mut World, deed: Deed, reason: &str) {
 }
 
 fn workers(world: &World) -> Vec<&Machine> {
-    let stays = |machine: &&Machine| {
-        machine.spec.role == Role::Worker && machine.metadata.deletion_timestamp.is_none()
-    };
+    let stays = |machine: &&Machine| machine.spec.role == Role::Worker && !machine.is_deleting();
     world.machines.iter().filter(stays).collect()
 }
 
@@ -214,10 +213,7 @@ fn holder(world: &World, host: &str) -> Option<String> {
 
 /// What a Machine that leaves says, if one does.
 fn leaving(world: &World) -> (String, String) {
-    let machine = world
-        .machines
-        .iter()
-        .find(|machine| machine.metadata.deletion_timestamp.is_some());
+    let machine = world.machines.iter().find(|machine| machine.is_deleting());
     let status = machine
         .and_then(|machine| machine.status.clone())
         .unwrap_or_default();

@@ -1,5 +1,6 @@
 //! The cleaning of a machine that leaves: a Reset run, again and again until it is clean, or until that is given up.
 
+use crds::ObjectExt;
 use crds::cluster_deployment::DeletionPolicy;
 use crds::host::{Quarantine, QuarantineReason};
 use crds::step::{Intent, Step as RunStep};
@@ -25,8 +26,7 @@ pub(super) fn of(observed: &Observed<'_>, held: &Host, force: Option<Force>) -> 
     let by_set = quarantine::by_set(observed);
     let deployment = observed.deployment;
     let detach = deployment.is_none_or(|deployment| {
-        deployment.metadata.deletion_timestamp.is_some()
-            && deployment.spec.deletion_policy == DeletionPolicy::Detach
+        deployment.is_deleting() && deployment.spec.deletion_policy == DeletionPolicy::Detach
     });
     let touched = provisioning::was_touched(observed.machine, observed.runs);
     if detach || !touched || is_clean(observed, host) {
@@ -90,7 +90,7 @@ pub(super) fn resets<'a>(observed: &'a Observed<'_>, host: &'a str) -> impl Iter
         .as_ref()
         .map(|time| time.0);
     let since = move |run: &PlaybookRun| -> bool {
-        let made: Option<Timestamp> = run.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        let made: Option<Timestamp> = run.created_at().map(|time| time.0);
         made >= deleted
     };
     observed
@@ -105,7 +105,7 @@ fn waits_for_reset(observed: &Observed<'_>, host: &str) -> String {
     let last = resets(observed, host).max_by_key(|run| attempts::attempt_of(run));
     let goes_on = observed
         .deployment
-        .is_some_and(|deployment| deployment.metadata.deletion_timestamp.is_none());
+        .is_some_and(|deployment| !deployment.is_deleting());
     match last.map(|run| attempts::outcome(run, host)) {
         Some(Outcome::Failed(failure)) if goes_on && failure.was_stopped() => format!(
             "the reset of Host {host} was stopped ({}): {}; look at the machine, then {}",

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crds::conditions::{self, Statement};
+use crds::Conditions;
+use crds::ObjectExt;
+use crds::conditions::Statement;
 use crds::names::condition;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
@@ -238,8 +240,7 @@ fn is_over(observed: &Observed<'_>) -> bool {
 }
 
 fn drained<'a>(observed: &Observed<'a>) -> Option<&'a Condition> {
-    let status = observed.machine.status.as_ref()?;
-    conditions::find(&status.conditions, condition::DRAINED)
+    observed.machine.condition(condition::DRAINED)
 }
 
 /// Since when Pods are being moved.
@@ -292,7 +293,7 @@ fn seconds(observed: &Observed<'_>) -> i64 {
 }
 
 fn namespace(observed: &Observed<'_>) -> String {
-    observed.machine.metadata.namespace.clone().unwrap_or_default()
+    observed.machine.namespace().to_owned()
 }
 
 /// `3 Pods are left: default/web-1 (PodDisruptionBudget web), default/web-2 and 1 more`; those in the way come first.

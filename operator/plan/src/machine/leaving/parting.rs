@@ -2,6 +2,7 @@
 //! this order. In a cluster's own deletion there is nothing to part from.
 
 use crds::ClusterDeployment;
+use crds::ObjectExt;
 use crds::conditions::{self, Statement};
 use crds::names::condition;
 use crds::step::Role;
@@ -108,7 +109,7 @@ pub(super) fn node(observed: &Observed<'_>, node: &str, force: Option<Force>) ->
     nodes.iter().find(|seen| seen.name == node)?;
     Some(Leaving {
         steps: vec![Step::DeleteNode {
-            namespace: machine.metadata.namespace.clone().unwrap_or_default(),
+            namespace: machine.namespace().to_owned(),
             cluster: machine.spec.cluster_name.clone(),
             node: node.into(),
         }],
@@ -122,7 +123,7 @@ fn cluster_that_goes_on<'a>(observed: &Observed<'a>) -> Option<&'a ClusterDeploy
     let deployment = observed.deployment?;
     let status = deployment.status.as_ref();
     let installed = status.is_some_and(|status| status.installed_at.is_some());
-    let goes_on = deployment.metadata.deletion_timestamp.is_none();
+    let goes_on = !deployment.is_deleting();
     let touched = provisioning::was_touched(observed.machine, observed.runs);
     (installed && goes_on && touched).then_some(deployment)
 }
@@ -131,8 +132,7 @@ fn cluster_that_goes_on<'a>(observed: &Observed<'a>) -> Option<&'a ClusterDeploy
 fn install_not_recorded(observed: &Observed<'_>) -> bool {
     let not_yet = |deployment: &ClusterDeployment| {
         let status = deployment.status.as_ref();
-        deployment.metadata.deletion_timestamp.is_none()
-            && status.is_none_or(|status| status.installed_at.is_none())
+        !deployment.is_deleting() && status.is_none_or(|status| status.installed_at.is_none())
     };
     observed.deployment.is_some_and(not_yet)
         && provisioning::installed_with(observed.machine, observed.runs).is_some()

@@ -1,9 +1,11 @@
 //! The run that a Machine tells of.
 
+use crds::Conditions;
+use crds::ObjectExt;
 use crds::machine::LastRun;
 use crds::names::condition;
 use crds::step::Intent;
-use crds::{Host, PlaybookRun, conditions};
+use crds::{Host, PlaybookRun};
 
 use super::Observed;
 use crate::attempts::{self, Outcome};
@@ -12,10 +14,9 @@ use crate::sentence::cut;
 
 /// The newest run that is over and was about this Machine, or worked on its Host since it was claimed.
 pub(super) fn newest(observed: &Observed<'_>, host: &Host) -> Option<LastRun> {
-    let uid = observed.machine.metadata.uid.as_deref().unwrap_or_default();
+    let uid = observed.machine.uid();
     let name = name_of(host);
-    let status = observed.machine.status.as_ref();
-    let claimed = status.and_then(|status| conditions::find(&status.conditions, condition::HOST_CLAIMED));
+    let claimed = observed.machine.condition(condition::HOST_CLAIMED);
     let claimed = claimed
         .filter(|claimed| claimed.status == "True")
         .map(|claimed| &claimed.last_transition_time);
@@ -24,7 +25,7 @@ pub(super) fn newest(observed: &Observed<'_>, host: &Host) -> Option<LastRun> {
         None => {
             run.spec.intent != Intent::Probe
                 && run.spec.hosts.iter().any(|named| named == name)
-                && claimed.is_some_and(|claimed| run.metadata.creation_timestamp.as_ref() >= Some(claimed))
+                && claimed.is_some_and(|claimed| run.created_at() >= Some(claimed))
         }
     };
     let run = observed
@@ -41,7 +42,7 @@ pub(super) fn newest(observed: &Observed<'_>, host: &Host) -> Option<LastRun> {
         Outcome::UnderWay => return None,
     };
     Some(LastRun {
-        name: run.metadata.name.clone().unwrap_or_default(),
+        name: run.name().to_owned(),
         outcome: outcome.into(),
         message: message.map(|failure| cut(format!("{}: {}", failure.reason, failure.message))),
     })

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crds::ObjectExt;
 use crds::PlaybookRun;
 use crds::step::{Intent, Step};
 use jiff::Timestamp;
@@ -26,7 +27,7 @@ pub(super) struct Asked {
 /// Asks the machines, the later the longer between: they may come back, or go.
 pub(super) fn ask(state: &ClusterState<'_>, members: &[ClusterMachine<'_>], since: Timestamp) -> Asked {
     let is_ours = |run: &&PlaybookRun| {
-        let made = run.metadata.creation_timestamp.as_ref();
+        let made = run.created_at();
         run.spec.intent == Intent::Probe
             && state.owns(&run.metadata)
             && made.is_some_and(|made| made.0 >= since)

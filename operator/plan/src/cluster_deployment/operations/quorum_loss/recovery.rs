@@ -1,5 +1,6 @@
 //! The machine that goes on alone, attempt after attempt on the same one.
 
+use crds::ObjectExt;
 use crds::PlaybookRun;
 use crds::names::annotation;
 use crds::step::{Intent, Role, Step};
@@ -20,7 +21,7 @@ const REASON: &str = "RecoversEtcd";
 /// A recovery that was begun since the loss: it goes on, on the same machine, or has come to its end.
 pub(super) fn goes_on(state: &ClusterState<'_>, role: Role, since: Timestamp) -> Option<Proposal> {
     let is_begun = |run: &&PlaybookRun| {
-        let made = run.metadata.creation_timestamp.as_ref();
+        let made = run.created_at();
         run.spec.steps.contains(&Step::RecoverEtcd)
             && !attempts::marks(run).is_empty()
             && made.is_some_and(|made| made.0 >= since)

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crds::ObjectExt;
 use crds::PlaybookRun;
 use crds::playbook_run::HostResult;
 use crds::step::{Intent, Step};
@@ -73,7 +74,7 @@ pub(super) fn needed(state: &ClusterState<'_>, since: Timestamp, held: &BTreeSet
 fn probes<'a>(state: &ClusterState<'a>, since: Timestamp) -> impl Iterator<Item = &'a PlaybookRun> {
     let uid = state.deployment.metadata.uid.clone();
     let ours = move |run: &&PlaybookRun| {
-        let made = run.metadata.creation_timestamp.as_ref();
+        let made = run.created_at();
         let mut owners = run.metadata.owner_references.iter().flatten();
         run.spec.intent == Intent::Probe
             && owners.any(|owner| Some(&owner.uid) == uid.as_ref())

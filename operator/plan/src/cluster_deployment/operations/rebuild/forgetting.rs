@@ -1,6 +1,8 @@
 //! The machines of the past go without being reached, and what was seen of their cluster with them.
 
-use crds::conditions::{self, Statement};
+use crds::Conditions;
+use crds::ObjectExt;
+use crds::conditions::Statement;
 use crds::names::condition;
 use crds::{Cluster, PlaybookRun};
 use jiff::Timestamp;
@@ -82,8 +84,7 @@ pub(super) fn goes_on(
 
 /// The condition, where it was lost with the status: it did not begin only now.
 fn recorded(state: &ClusterState<'_>, since: Timestamp) -> Option<Record> {
-    let status = state.deployment.status.as_ref();
-    let known = status.and_then(|status| conditions::find(&status.conditions, condition::REBUILDING));
+    let known = state.deployment.condition(condition::REBUILDING);
     known.is_none_or(|known| known.status != "True").then(|| {
         Record::Condition(Condition {
             type_: condition::REBUILDING.into(),
@@ -100,7 +101,7 @@ fn recorded(state: &ClusterState<'_>, since: Timestamp) -> Option<Record> {
 fn old_cluster<'a>(state: &ClusterState<'a>, since: Timestamp) -> Option<&'a Cluster> {
     let is_old = |made: &Time| made.0 <= since;
     let seen = state.observed.cluster?;
-    let made = seen.metadata.creation_timestamp.as_ref();
+    let made = seen.created_at();
     made.is_some_and(is_old).then_some(seen)
 }
 

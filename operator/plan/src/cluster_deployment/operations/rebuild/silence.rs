@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
+use crds::Conditions;
 use crds::cluster_deployment::RecoveryStrategy;
-use crds::conditions::{self, Statement};
+use crds::conditions::Statement;
 use crds::names::condition;
 use jiff::{SignedDuration, Timestamp};
 
@@ -34,8 +35,7 @@ pub(super) fn look(
         .iter()
         .all(|host| asked.last.get(host).is_some_and(|last| !last.answered));
     let answered = asked.last.values().any(|last| last.answered);
-    let old = state.deployment.status.as_ref();
-    let old = old.and_then(|status| conditions::find(&status.conditions, condition::MACHINES_LOST));
+    let old = state.deployment.condition(condition::MACHINES_LOST);
     let was_lost = old.is_some_and(|old| old.status == "True");
     let since = old.map_or(state.observed.now, |old| old.last_transition_time.0);
     let at = after(since, lost_after);

@@ -1,5 +1,7 @@
 //! What is seen of the machines and of what goes on around them.
 
+use crds::Conditions;
+use crds::ObjectExt;
 use crds::cluster_deployment::EtcdTopology;
 use crds::machine_set::MachineSetMode;
 use crds::names::{annotation, condition};
@@ -80,7 +82,7 @@ pub(super) fn ward(
 }
 
 fn set_seen(state: &ClusterState<'_>, set: &MachineSet) -> (String, SetSeen) {
-    let name = set.metadata.name.clone().unwrap_or_default();
+    let name = set.name().to_owned();
     let replaced = state.leaving.iter().filter(|member| {
         let told = told(state, member.name());
         claims::set_of(member.machine) == Some(&name)
@@ -163,7 +165,7 @@ fn patient(
         skipped: annotations.is_some_and(|all| all.contains_key(annotation::SKIP_REMEDIATION)),
         busy: busy.and_then(|run| run.metadata.name.clone()),
         efforts,
-        retry: attempts::asked_retry(annotations, machine.metadata.generation.unwrap_or_default()),
+        retry: attempts::asked_retry(annotations, machine.generation()),
         irreplaceable: irreplaceable(state, machine),
         fitting,
         told: told(state, member.name()).is_some(),
@@ -246,8 +248,7 @@ fn state_of_member(
     lost: bool,
 ) -> State {
     let observed = state.observed;
-    let status = member.machine.status.as_ref();
-    let healthy = status.and_then(|status| conditions::find(&status.conditions, condition::HEALTHY));
+    let healthy = member.machine.condition(condition::HEALTHY);
     let sick = healthy.filter(|healthy| healthy.status == "False");
     match etcd::look(member.machine, observed.runs, observed.now).health {
         _ if lost => State::Unknown,
@@ -264,8 +265,7 @@ fn state_of_member(
 
 /// A machine that was tried in vain. One that waits for its turn, or whose runs do not begin, is not to blame.
 fn never_started(state: &ClusterState<'_>, member: &ClusterMachine<'_>) -> Option<State> {
-    let status = member.machine.status.as_ref()?;
-    let claimed = conditions::find(&status.conditions, condition::HOST_CLAIMED)?;
+    let claimed = member.machine.condition(condition::HOST_CLAIMED)?;
     member.host.filter(|_| claimed.status == "True")?;
     let what = match state.turn(member) {
         Turn::Later { cause, .. }
@@ -286,7 +286,7 @@ fn never_started(state: &ClusterState<'_>, member: &ClusterMachine<'_>) -> Optio
 }
 
 fn works_on(run: &PlaybookRun) -> String {
-    let name = run.metadata.name.as_deref().unwrap_or_default();
+    let name = run.name();
     format!("run {name} works on {}", run.spec.hosts.join(", "))
 }
 

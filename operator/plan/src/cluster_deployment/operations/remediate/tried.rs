@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crds::ObjectExt;
 use crds::PlaybookRun;
 use crds::playbook_run::RunPhase;
 use crds::remediation_policy::RemediationAction as Action;
@@ -36,9 +37,9 @@ pub(super) fn is_effort(run: &PlaybookRun, machine_uid: &str) -> Option<(Action,
 pub(super) fn efforts_of(state: &ClusterState<'_>, machine_uid: &str) -> Vec<Effort> {
     let effort = |run: &&PlaybookRun| {
         let (action, host, mark) = is_effort(run, machine_uid)?;
-        let made = run.metadata.creation_timestamp.as_ref()?.0;
+        let made = run.created_at()?.0;
         Some(Effort {
-            run: run.metadata.name.clone().unwrap_or_default(),
+            run: run.name().to_owned(),
             action,
             made,
             ended: attempts::ended_at(run).unwrap_or(made),

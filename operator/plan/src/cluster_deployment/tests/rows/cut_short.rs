@@ -1,6 +1,7 @@
 //! Executors that are lost, and machines that drop the connection. Every run that follows has a higher token, which
 //! ends what may still be at work (the guards of this world refuse any other), and nothing is done twice at a time.
 
+use crds::ObjectExt;
 use crds::names::annotation;
 use crds::step::Intent;
 
@@ -48,10 +49,7 @@ fn a_job_that_a_person_deletes_is_made_again_and_only_a_reset_waits_for_a_word_r
         message.contains("was stopped (JobDeleted)") && message.contains("clusterwright.dev/retry=1"),
         "{message}"
     );
-    let machine = world
-        .machines
-        .iter_mut()
-        .find(|machine| machine.metadata.deletion_timestamp.is_some());
+    let machine = world.machines.iter_mut().find(|machine| machine.is_deleting());
     let annotations = machine.unwrap().metadata.annotations.get_or_insert_default();
     annotations.insert(annotation::RETRY.into(), "1".into());
     assert_eq!(deed.settle(&mut world).len(), 2);

@@ -1,6 +1,7 @@
 //! Machines that let nobody in, an API that does not answer, an etcd without a majority: what waits for them says so,
 //! touches nothing, and goes on by itself.
 
+use crds::ObjectExt;
 use crds::cluster::ComponentHealth;
 use crds::host::QuarantineReason;
 use crds::step::Intent;
@@ -262,7 +263,7 @@ fn the_spare_that_another_cluster_takes_first_is_left_to_it_row_43() {
             _ => world.kill("h2"),
         }
         // Its own machine is decided on by then, and its successor not made yet.
-        let is_leaving = |machine: &crds::Machine| machine.metadata.deletion_timestamp.is_some();
+        let is_leaving = |machine: &crds::Machine| machine.is_deleting();
         world.run_for(1);
         while deed == Deed::Repair && !world.machines.iter().any(is_leaving) {
             world.run_for(1);

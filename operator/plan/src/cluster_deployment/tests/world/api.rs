@@ -1,5 +1,6 @@
 //! What the API server and the garbage collector make of what is written.
 
+use crds::ObjectExt;
 use crds::{Cluster, Host, Machine, MachineSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -23,7 +24,7 @@ impl World {
             }
             Write::Set(machine_set::Step::DeleteMachine(machine)) => self.mark_deleted(&machine),
             Write::Set(machine_set::Step::Adopt(adopted)) => {
-                let name = adopted.metadata.name.clone().unwrap_or_default();
+                let name = adopted.name().to_owned();
                 if let Some(machine) = self.machine(&name) {
                     machine.metadata = adopted.metadata;
                 }
@@ -157,17 +158,17 @@ impl World {
             }
             Action::DeleteMachine(machine) => self.mark_deleted(&machine),
             Action::ForceRemoveMachine(machine) => {
-                let name = machine.metadata.name.clone().unwrap_or_default();
+                let name = machine.name().to_owned();
                 if let Some(machine) = self.machine(&name) {
-                    let generation = machine.metadata.generation.unwrap_or_default().to_string();
+                    let generation = machine.generation().to_string();
                     let annotations = machine.metadata.annotations.get_or_insert_default();
                     annotations.insert(crds::names::annotation::FORCE_REMOVE.into(), generation);
                 }
             }
             Action::ForgetMachine { machine, since } => {
-                let uid = machine.metadata.uid.clone().unwrap_or_default();
+                let uid = machine.uid().to_owned();
                 if let Some(machine) = self.machine_of(&uid) {
-                    let generation = machine.metadata.generation.unwrap_or_default().to_string();
+                    let generation = machine.generation().to_string();
                     let annotations = machine.metadata.annotations.get_or_insert_default();
                     annotations.insert(crds::names::annotation::FORCE_REMOVE.into(), generation);
                     annotations.insert(crds::names::annotation::LOST_SINCE.into(), since.to_string());

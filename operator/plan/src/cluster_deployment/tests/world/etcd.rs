@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crds::ObjectExt;
 use crds::PlaybookRun;
 use crds::cluster::ClusterStatus;
 use crds::conditions::{self, Statement};
@@ -131,7 +132,7 @@ impl World {
         }
         if run.spec.steps.contains(&RunStep::Reset) {
             for host in run.spec.hosts.iter().filter(|host| !self.dirty.contains(*host)) {
-                let goes_on = self.deployment.metadata.deletion_timestamp.is_none();
+                let goes_on = !self.deployment.is_deleting();
                 let status = self.deployment.status.as_ref();
                 let stands = status.is_some_and(|status| status.installed_at.is_some());
                 assert!(

@@ -1,6 +1,7 @@
 //! The passes of the controllers: what each of them writes, by what it sees. Caches may be behind; what cannot be taken
 //! back is decided once more by what the API says.
 
+use crds::ObjectExt;
 use crds::{Cluster, Host, Machine, MachineSet, PlaybookRun};
 
 use super::{World, Write};
@@ -145,7 +146,7 @@ impl World {
             let Some(live) = self.machines.iter().find(is_it) else {
                 return Vec::new();
             };
-            let leaves = live.metadata.deletion_timestamp.is_some();
+            let leaves = live.is_deleting();
             (machine, plan) = (live, decide(live, self, if leaves { self } else { cache }));
         }
         let uid = machine.metadata.uid.clone().unwrap();

@@ -1,6 +1,7 @@
 //! The Pods of the cluster's nodes, and the budgets that hold them.
 
 use crds::Machine;
+use crds::ObjectExt;
 
 use super::World;
 use crate::cluster::{NetworkSeen, NodeSeen};
@@ -51,7 +52,7 @@ impl World {
 
     /// In this world a Pod's namespace names its node.
     pub(super) fn evict(&mut self, pods: &[PodSeen]) {
-        let goes_on = self.deployment.metadata.deletion_timestamp.is_none();
+        let goes_on = !self.deployment.is_deleting();
         assert!(goes_on, "nothing is drained in a cluster's own deletion");
         for pod in pods {
             let node = &pod.namespace;

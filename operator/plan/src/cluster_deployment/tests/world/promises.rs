@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crds::ObjectExt;
 use crds::cluster_deployment::{DeletionPolicy, LockMode};
 use crds::host::Quarantine;
 use crds::playbook_run::RunPhase;
@@ -93,9 +94,9 @@ impl World {
     /// A Host that is not clean is never given back as if it were, but for a cluster that leaves its machines as they
     /// are.
     pub(super) fn check_release(&self, host: &Host, quarantine: Option<&Quarantine>) {
-        let name = host.metadata.name.as_deref().unwrap_or_default();
-        let detached = self.deployment.spec.deletion_policy == DeletionPolicy::Detach
-            && self.deployment.metadata.deletion_timestamp.is_some();
+        let name = host.name();
+        let detached =
+            self.deployment.spec.deletion_policy == DeletionPolicy::Detach && self.deployment.is_deleting();
         assert!(
             quarantine.is_some() || !self.dirty.contains(name) || detached || self.gone,
             "Host {name} is given back as if it were clean"
@@ -136,7 +137,7 @@ impl World {
     /// The Node of a machine that leaves a cluster which goes on is gone before the machine is cleaned; but one that an
     /// administrator's own run has made meanwhile goes after it.
     pub(super) fn check_reset(&self, run: &PlaybookRun) {
-        let goes_on = self.deployment.metadata.deletion_timestamp.is_none();
+        let goes_on = !self.deployment.is_deleting();
         let by_hand = |host: &String| {
             let mut runs = self.runs.iter();
             runs.any(|other| other.spec.intent == Intent::Custom && other.spec.hosts.contains(host))
