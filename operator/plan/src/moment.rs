@@ -8,6 +8,16 @@ pub fn after(moment: Timestamp, wait: SignedDuration) -> Timestamp {
     moment.saturating_add(wait).unwrap_or(Timestamp::MAX)
 }
 
+/// The day and its time, as they stand in messages: `2026-01-02 14:03:09 UTC`.
+pub fn day_and_clock(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+/// The time of day, as it stands in messages: `14:03:09 UTC`.
+pub fn clock(at: Timestamp) -> String {
+    at.strftime("%H:%M:%S UTC").to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::after;
@@ -23,14 +33,4 @@ mod tests {
         check(Timestamp::MAX, 60, Timestamp::MAX);
         check("9999-12-30T00:00:00Z".parse().unwrap(), i64::MAX, Timestamp::MAX);
     }
-}
-
-/// The day and its time, as they stand in messages: `2026-01-02 14:03:09 UTC`.
-pub fn day_and_clock(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
-}
-
-/// The time of day, as it stands in messages: `14:03:09 UTC`.
-pub fn clock(at: Timestamp) -> String {
-    at.strftime("%H:%M:%S UTC").to_string()
 }

@@ -197,7 +197,7 @@ impl Place {
 
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(&format!("{}/{}", self.intent.slug(), self.step))
+        f.pad(&format!("{}/{}", self.intent.spec().slug, self.step))
     }
 }
 

@@ -227,7 +227,7 @@ fn intent_of(run: &str) -> Option<Intent> {
     let intent = run.rsplit('-').nth(2)?;
     [Intent::Install, Intent::Join, Intent::Reset]
         .into_iter()
-        .find(|known| known.slug() == intent)
+        .find(|known| known.spec().slug == intent)
 }
 
 #[cfg(test)]

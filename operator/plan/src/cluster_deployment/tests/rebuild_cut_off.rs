@@ -37,7 +37,7 @@ impl End {
         };
         let (status, reason, _) = ready(world);
         let mut runs: Vec<(Intent, usize)> = world.begun_runs.values().copied().collect();
-        runs.sort_by_key(|(intent, hosts)| (intent.slug(), *hosts));
+        runs.sort_by_key(|(intent, hosts)| (intent.spec().slug, *hosts));
         Self {
             ready: (status, reason),
             machines: world.machines.len(),
