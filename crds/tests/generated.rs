@@ -44,11 +44,14 @@ fn the_definitions_in_manifests_are_those_of_the_types() {
     }
 }
 
+#[path = "../examples/api_docs/reasons.rs"]
+mod reasons;
 #[path = "../examples/api_docs/reference.rs"]
 mod reference;
 
 #[test]
-fn the_reference_in_docs_is_that_of_the_types() {
-    let command = "cargo run -p crds --example api_docs -- docs/api.md";
+fn the_pages_in_docs_are_those_of_the_types() {
+    let command = "cargo run -p crds --example api_docs -- docs";
     check("docs/api.md", &reference::text().unwrap(), command);
+    check("docs/reasons.md", &reasons::text().unwrap(), command);
 }

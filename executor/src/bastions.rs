@@ -33,7 +33,7 @@ pub async fn open(ansible: &Ansible, place: &Place, ssh: &Ssh) -> BTreeMap<Strin
     for (bastion, why) in failed {
         warn!(
             address = bastion.address,
-            reason = why.reason,
+            reason = %why.reason,
             message = why.message,
             "a bastion lets nobody through"
         );

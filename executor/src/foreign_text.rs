@@ -1,5 +1,6 @@
 //! Text that came from a machine: nothing in it may steer a terminal, hide itself, or grow a status.
 
+use crds::Reason;
 /// What a cut text ends with.
 const ELLIPSIS: char = '…';
 
@@ -40,42 +41,38 @@ pub fn line(bytes: &[u8]) -> String {
 }
 
 /// Reasons that are the executor's to give, or that decide what becomes of a run: no machine's word counts for them.
-const OWN_REASONS: [&str; 20] = [
-    "AnsibleFailed",
-    "AnsibleKilled",
-    "AuthenticationFailed",
-    "Canceled",
-    "CommandRunning",
-    "Complete",
-    "DeadlineExceeded",
-    "Fenced",
-    "GuardFailed",
-    "HostKeyChanged",
-    "HostKeyUnknown",
-    "InputsChanged",
-    "InputsInvalid",
-    "Internal",
-    "InventoryMismatch",
-    "MachineIsAnother",
-    "NotDone",
-    "NotReached",
-    "Paused",
-    "Unreachable",
+const OWN_REASONS: [Reason; 20] = [
+    Reason::AnsibleFailed,
+    Reason::AnsibleKilled,
+    Reason::AuthenticationFailed,
+    Reason::Canceled,
+    Reason::CommandRunning,
+    Reason::Complete,
+    Reason::DeadlineExceeded,
+    Reason::Fenced,
+    Reason::GuardFailed,
+    Reason::HostKeyChanged,
+    Reason::HostKeyUnknown,
+    Reason::InputsChanged,
+    Reason::InputsInvalid,
+    Reason::Internal,
+    Reason::InventoryMismatch,
+    Reason::MachineIsAnother,
+    Reason::NotDone,
+    Reason::NotReached,
+    Reason::Paused,
+    Reason::Unreachable,
 ];
 
 /// A CamelCase reason that a machine may give: letters and digits, at most 64; `fallback` when nothing of that kind is
 /// there.
-pub fn reason(text: &str, fallback: &str) -> String {
+pub fn reason(text: &str, fallback: Reason) -> String {
     let fits = !text.is_empty()
-        && !OWN_REASONS.contains(&text)
+        && !Reason::among(text, &OWN_REASONS)
         && text.len() <= 64
         && text.starts_with(|c: char| c.is_ascii_uppercase())
         && text.chars().all(|c| c.is_ascii_alphanumeric());
-    if fits {
-        text.to_owned()
-    } else {
-        fallback.to_owned()
-    }
+    if fits { text.to_owned() } else { fallback.into() }
 }
 
 /// The name of a finding, as an administrator must repeat it to ignore it: letters, digits and `-_.`, at most 64;
@@ -114,7 +111,7 @@ fn hides(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{clean, cut, reason};
+    use super::{Reason, clean, cut, reason};
 
     #[test]
     fn foreign_text_is_one_line_without_control_characters() {
@@ -131,7 +128,8 @@ mod tests {
 
     #[test]
     fn a_reason_is_camel_case_or_the_fallback() {
-        let check = |text: &str, expected: &str| assert_eq!(reason(text, "TaskFailed"), expected, "{text:?}");
+        let check =
+            |text: &str, expected: &str| assert_eq!(reason(text, Reason::TaskFailed), expected, "{text:?}");
         check("DigestMismatch", "DigestMismatch");
         check("", "TaskFailed");
         check("digest mismatch", "TaskFailed");
@@ -139,7 +137,7 @@ mod tests {
         check(&"A".repeat(65), "TaskFailed");
         // A machine that says so is not paused, nor has its key changed.
         for own in super::OWN_REASONS {
-            check(own, "TaskFailed");
+            check(own.as_str(), "TaskFailed");
         }
     }
 

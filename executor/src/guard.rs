@@ -9,39 +9,35 @@ pub mod farewell;
 pub mod identity;
 pub mod machines;
 
+use crds::Reason;
 use crds::playbook_run::Fence;
 
-/// The reason of a host on which a newer run works.
-pub const FENCED: &str = "Fenced";
-/// The reason of a host whose guard could not be installed, or cannot do its work.
-pub const GUARD_FAILED: &str = "GuardFailed";
-/// The reason of a host on which an earlier command of the same run does not end.
-pub const COMMAND_RUNNING: &str = "CommandRunning";
-/// The reason of a machine that is not as the run was told that it is: of another claim, or another cluster.
-pub const EPOCH_DIFFERS: &str = "EpochDiffers";
 /// The variable of a host that says where its shells are, one for each step.
 pub const RUN_VARIABLE: &str = "clusterwright_guard_run";
 
 /// What the guard said in a text, without its mark: which of the three reasons, and its words.
-pub fn said(text: &str) -> Option<(&'static str, String)> {
+pub fn said(text: &str) -> Option<(Reason, String)> {
     let words = text.split_once(guard::MARKER)?.1;
     let words = words.lines().next().unwrap_or_default();
     if let Some(words) = words.strip_prefix("refused:") {
-        return Some((FENCED, fenced(words)));
+        return Some((Reason::Fenced, fenced(words)));
     }
     if let Some(words) = words.strip_prefix("busy:") {
-        return Some((COMMAND_RUNNING, crate::foreign_text::clean(words, 512)));
+        return Some((Reason::CommandRunning, crate::foreign_text::clean(words, 512)));
     }
     if let Some(words) = words.strip_prefix("differs:") {
         let words = crate::foreign_text::clean(words, 512);
         return Some((
-            EPOCH_DIFFERS,
+            Reason::EpochDiffers,
             format!("nothing was touched on this machine: {words}"),
         ));
     }
     let words = words.strip_prefix("failed:").unwrap_or(words);
     let words = crate::foreign_text::clean(words, 512);
-    Some((GUARD_FAILED, format!("the guard on the machine failed: {words}")))
+    Some((
+        Reason::GuardFailed,
+        format!("the guard on the machine failed: {words}"),
+    ))
 }
 
 /// The sentence of a host on which a newer run works.
@@ -57,7 +53,10 @@ pub fn fenced(words: &str) -> String {
 
 /// True for the reasons of a host that SSH let us in to.
 pub fn answers(reason: &str) -> bool {
-    matches!(reason, FENCED | GUARD_FAILED | EPOCH_DIFFERS)
+    Reason::among(
+        reason,
+        &[Reason::Fenced, Reason::GuardFailed, Reason::EpochDiffers],
+    )
 }
 
 /// Where the shells of a run are on a machine.
@@ -67,33 +66,34 @@ pub fn run_directory(directory: &str, fence: Fence) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{COMMAND_RUNNING, EPOCH_DIFFERS, FENCED, GUARD_FAILED, said};
+    use super::said;
+    use crds::Reason;
 
     #[test]
     fn the_guards_words_are_found_in_what_ansible_makes_of_them() {
-        let check = |text: &str, reason: &str, part: &str| {
+        let check = |text: &str, reason: Reason, part: &str| {
             let (found, message) = said(text).unwrap();
             assert_eq!(found, reason, "{text}");
             assert!(message.contains(part), "{message}");
         };
         check(
             "non-zero return code: clusterwright-guard: refused: fence 1-2 is lower than 1-3\nmore",
-            FENCED,
+            Reason::Fenced,
             "a newer run works on this host, so this one may not: fence 1-2 is lower than 1-3",
         );
         check(
             "clusterwright-guard: differs: claim epoch 3 was expected",
-            EPOCH_DIFFERS,
+            Reason::EpochDiffers,
             "nothing was touched on this machine: claim epoch 3 was expected",
         );
         check(
             "Premature end of stream >>> clusterwright-guard: failed: No space left on device",
-            GUARD_FAILED,
+            Reason::GuardFailed,
             "No space left on device",
         );
         check(
             "clusterwright-guard: busy: an earlier command of this run (process 7) is still at work",
-            COMMAND_RUNNING,
+            Reason::CommandRunning,
             "an earlier command of this run (process 7) is still at work",
         );
         assert_eq!(said("refused: by somebody else"), None);

@@ -6,6 +6,7 @@ mod checked;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use crds::Reason;
 use crds::inputs::{MODEL_FILE, RunInputs};
 use crds::playbook_run::StepNotAllowed;
 use sha2::{Digest, Sha256};
@@ -89,16 +90,16 @@ pub enum InputsError {
 
 impl InputsError {
     /// The reason in the outcome.
-    pub fn reason(&self) -> &'static str {
+    pub fn reason(&self) -> Reason {
         match self {
-            InputsError::Read { .. } => "InputsUnreadable",
-            InputsError::DigestMismatch { .. } => "InputsChanged",
+            InputsError::Read { .. } => Reason::InputsUnreadable,
+            InputsError::DigestMismatch { .. } => Reason::InputsChanged,
             InputsError::Parse(_) | InputsError::OtherRun { .. } | InputsError::Invalid { .. } => {
-                "InputsInvalid"
+                Reason::InputsInvalid
             }
-            InputsError::StepNotAllowed(_) => "StepNotAllowed",
-            InputsError::ReservedVariable { .. } => "ReservedVariable",
-            InputsError::SecretMissing { .. } => "SecretMissing",
+            InputsError::StepNotAllowed(_) => Reason::StepNotAllowed,
+            InputsError::ReservedVariable { .. } => Reason::ReservedVariable,
+            InputsError::SecretMissing { .. } => Reason::SecretMissing,
         }
     }
 }

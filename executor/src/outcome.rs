@@ -12,6 +12,7 @@
 //! | 31 | the deadline is over | yes |
 //! | 40 | a failure of the executor itself | yes |
 
+use crds::Reason;
 use std::path::Path;
 use std::{fs, io};
 
@@ -20,9 +21,6 @@ use serde_json::{Value, json};
 
 use crate::foreign_text::cut;
 use crate::stop::Stop;
-use crate::unreachable::{
-    AUTHENTICATION_FAILED, HOST_KEY_CHANGED, HOST_KEY_UNKNOWN, MACHINE_IS_ANOTHER, UNREACHABLE,
-};
 
 /// The inputs are refused.
 pub const INPUTS_REFUSED: u8 = 10;
@@ -59,10 +57,10 @@ pub fn exit_code(outcome: &RunOutcome, hosts: &[HostResult], stop: Option<Stop>)
 }
 
 fn kind(reason: &str) -> u8 {
-    match reason {
-        HOST_KEY_CHANGED | HOST_KEY_UNKNOWN | MACHINE_IS_ANOTHER => HOST_KEY,
-        AUTHENTICATION_FAILED => AUTHENTICATION,
-        UNREACHABLE => HOSTS_UNREACHABLE,
+    match Reason::from_name(reason) {
+        Some(Reason::HostKeyChanged | Reason::HostKeyUnknown | Reason::MachineIsAnother) => HOST_KEY,
+        Some(Reason::AuthenticationFailed) => AUTHENTICATION,
+        Some(Reason::Unreachable) => HOSTS_UNREACHABLE,
         _ => STEP_FAILED,
     }
 }
@@ -77,11 +75,17 @@ fn weight(code: u8) -> u8 {
 }
 
 /// An outcome before, or without, any host: nothing was done.
-pub fn nothing_done(reason: &str, message: &str, digest: &str, hosts: usize, retriable: bool) -> RunOutcome {
+pub fn nothing_done(
+    reason: Reason,
+    message: &str,
+    digest: &str,
+    hosts: usize,
+    retriable: bool,
+) -> RunOutcome {
     RunOutcome {
         phase: RunPhase::Failed,
         retriable,
-        reason: reason.to_owned(),
+        reason: reason.into(),
         message: crate::foreign_text::clean(message, 1024),
         step: None,
         hosts_ok: 0,
@@ -121,7 +125,7 @@ pub fn write_termination_message(path: &Path, outcome: &RunOutcome) -> io::Resul
 mod tests {
     use crds::playbook_run::{HostFailure, HostResult, RunOutcome, RunPhase};
 
-    use super::{exit_code, nothing_done, termination_message};
+    use super::{Reason, exit_code, nothing_done, termination_message};
     use crate::stop::Stop;
 
     #[test]
@@ -140,7 +144,7 @@ mod tests {
                 })
                 .collect();
             assert_eq!(
-                exit_code(&nothing_done("x", "", "", 1, true), &hosts, None),
+                exit_code(&nothing_done(Reason::Internal, "", "", 1, true), &hosts, None),
                 expected,
                 "{reasons:?}"
             );
@@ -159,7 +163,7 @@ mod tests {
         let check = |phase: RunPhase, stop: Option<Stop>, expected: u8| {
             let outcome = RunOutcome {
                 phase,
-                ..nothing_done("x", "", "", 1, true)
+                ..nothing_done(Reason::Internal, "", "", 1, true)
             };
             assert_eq!(exit_code(&outcome, &[], stop), expected);
         };
@@ -178,7 +182,7 @@ mod tests {
             "\u{1}😀".repeat(1000),
         ] {
             let outcome = nothing_done(
-                "InputsInvalid",
+                Reason::InputsInvalid,
                 &message,
                 &format!("sha256:{}", "a".repeat(64)),
                 500,

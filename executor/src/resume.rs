@@ -115,7 +115,7 @@ mod tests {
             fold.blocked(
                 host,
                 Unreachable {
-                    reason: "Unreachable",
+                    reason: crds::Reason::Unreachable,
                     message: String::new(),
                 },
             );

@@ -1,27 +1,17 @@
 //! Why a host could not be reached, by what ssh says, and in words that say what to do.
 
 use crate::{foreign_text, guard};
+use crds::Reason;
 
 /// A reason and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreachable {
     /// `HostKeyChanged`, `HostKeyUnknown`, `MachineIsAnother`, `AuthenticationFailed`, `Fenced`, `EpochDiffers`,
     /// `CommandRunning`, `GuardFailed` or `Unreachable`.
-    pub reason: &'static str,
+    pub reason: Reason,
     /// What was seen and what to do.
     pub message: String,
 }
-
-/// The reason of a changed host key.
-pub const HOST_KEY_CHANGED: &str = "HostKeyChanged";
-/// The reason of a host key that nobody pinned.
-pub const HOST_KEY_UNKNOWN: &str = "HostKeyUnknown";
-/// The reason of a machine that is not the one that was claimed.
-pub const MACHINE_IS_ANOTHER: &str = "MachineIsAnother";
-/// The reason of refused credentials.
-pub const AUTHENTICATION_FAILED: &str = "AuthenticationFailed";
-/// The reason of everything else.
-pub const UNREACHABLE: &str = "Unreachable";
 
 /// Reads ssh's words. A changed key comes first: ssh says "Permission denied" after it, too, when it goes on
 /// without passwords.
@@ -33,13 +23,13 @@ pub fn explain(message: &str) -> Unreachable {
     // The guard's words are not shown for Ansible's first command, its exit code is.
     if has(&format!("exited with result {}", ::guard::REFUSED)) {
         return Unreachable {
-            reason: guard::FENCED,
+            reason: Reason::Fenced,
             message: guard::fenced(""),
         };
     }
     if has(&format!("exited with result {}", ::guard::BUSY)) {
         return Unreachable {
-            reason: guard::COMMAND_RUNNING,
+            reason: Reason::CommandRunning,
             message: "an earlier command of this run is still at work on the machine".to_owned(),
         };
     }
@@ -51,7 +41,7 @@ pub fn explain(message: &str) -> Unreachable {
             .map(|seen| format!(" (seen: {})", seen.trim_end_matches('.')))
             .unwrap_or_default();
         return Unreachable {
-            reason: HOST_KEY_CHANGED,
+            reason: Reason::HostKeyChanged,
             message: format!(
                 "the machine shows another host key than the pinned one{seen}: if it was installed anew, put its new key into the Host's spec.ssh.hostKeys; if not, somebody may be in between"
             ),
@@ -59,7 +49,7 @@ pub fn explain(message: &str) -> Unreachable {
     }
     if has("Host key verification failed") || has("host key is known for") || has("no hostkey alg") {
         return Unreachable {
-            reason: HOST_KEY_UNKNOWN,
+            reason: Reason::HostKeyUnknown,
             message: "the machine's host key is none of the pinned ones: compare and put it into the Host's spec.ssh.hostKeys"
                 .to_owned(),
         };
@@ -73,7 +63,7 @@ pub fn explain(message: &str) -> Unreachable {
             &["Permission denied", "Too many", "Invalid/incorrect", "Load key"],
         );
         return Unreachable {
-            reason: AUTHENTICATION_FAILED,
+            reason: Reason::AuthenticationFailed,
             message: format!("SSH lets the user in with none of what the Host's credentials give: {said}"),
         };
     }
@@ -88,7 +78,7 @@ pub fn explain(message: &str) -> Unreachable {
         ],
     );
     Unreachable {
-        reason: UNREACHABLE,
+        reason: Reason::Unreachable,
         message: said,
     }
 }

@@ -5,6 +5,7 @@ mod writes;
 
 use std::sync::Arc;
 
+use crds::Reason;
 use crds::{Cluster, ClusterDeployment, Machine, PlaybookRun};
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
@@ -181,7 +182,7 @@ async fn look(ctx: &Context, key: &Key, client: &Client, now: Timestamp) -> Resu
 fn rejected(cluster: &Cluster, why: &str) -> Contact {
     let secret = &cluster.spec.kubeconfig_ref.name;
     Contact::Refused {
-        reason: "KubeconfigRejected",
+        reason: Reason::KubeconfigRejected,
         message: format!("KubeconfigRejected: Secret {secret}: {why}"),
     }
 }
@@ -198,7 +199,7 @@ async fn kubeconfig_of(
     let refused = |reason, message| Ok(Err(Contact::Refused { reason, message }));
     let Some(secret) = secret else {
         return refused(
-            "SecretNotFound",
+            Reason::SecretNotFound,
             format!("waits for Secret {name}, which holds the kubeconfig"),
         );
     };
@@ -208,7 +209,7 @@ async fn kubeconfig_of(
         .and_then(|data| data.get(crds::names::KUBECONFIG_KEY));
     let Some(text) = data.and_then(|data| std::str::from_utf8(&data.0).ok()) else {
         return refused(
-            "SecretNotFound",
+            Reason::SecretNotFound,
             format!("Secret {name} has no text under the key kubeconfig"),
         );
     };

@@ -28,13 +28,23 @@ impl Events {
     }
 
     /// Tells that something went as it should. `reason` in CamelCase, `note` a sentence.
-    pub async fn normal<K: Resource<DynamicType = ()>>(&self, about: &K, reason: &str, note: &str) {
-        self.tell(about, "Normal", reason, note).await;
+    pub async fn normal<K: Resource<DynamicType = ()>>(
+        &self,
+        about: &K,
+        reason: impl AsRef<str>,
+        note: &str,
+    ) {
+        self.tell(about, "Normal", reason.as_ref(), note).await;
     }
 
     /// Tells that something needs a look.
-    pub async fn warning<K: Resource<DynamicType = ()>>(&self, about: &K, reason: &str, note: &str) {
-        self.tell(about, "Warning", reason, note).await;
+    pub async fn warning<K: Resource<DynamicType = ()>>(
+        &self,
+        about: &K,
+        reason: impl AsRef<str>,
+        note: &str,
+    ) {
+        self.tell(about, "Warning", reason.as_ref(), note).await;
     }
 
     /// Tells a piece of news, as what it is.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crds::Reason;
 use crds::names::condition;
 use crds::playbook_run::RunPhase;
 use crds::{Host, HostStatus, Machine, PlaybookRun, conditions};
@@ -57,7 +58,7 @@ fn doubles(ctx: &Context, changed: &Host) -> Vec<ObjectRef<Host>> {
     let was_double = |host: &Host| {
         let conditions = host.status.as_ref().map(|status| status.conditions.as_slice());
         let ready = conditions::find(conditions.unwrap_or_default(), condition::READY);
-        ready.is_some_and(|ready| ready.reason.starts_with("Same"))
+        ready.is_some_and(|ready| Reason::among(&ready.reason, &[Reason::SameAddress, Reason::SameHostKey]))
     };
     let concerned = |host: &Host| {
         let same = was_double(host) || is_one_machine(host, changed) || have_one_machine_id(host, changed);
@@ -217,7 +218,7 @@ async fn tell(ctx: &Context, host: &Host, status: &HostStatus) {
     let message = status.message.as_deref().unwrap_or_default();
     match state.as_str() {
         "True" => ctx.events.normal(host, &reason, message).await,
-        _ if reason == "WaitsForProbe" => {}
+        _ if reason == Reason::WaitsForProbe => {}
         _ => ctx.events.warning(host, &reason, message).await,
     }
 }

@@ -35,6 +35,7 @@ pub mod undecodable;
 
 // One line for each controller and each part of them, in alphabetical order.
 
+use crds::Reason;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -80,7 +81,7 @@ async fn serve(settings: Settings) -> Result<(), Error> {
     ctx.cache.follow(&ctx, &mut tasks);
     if let Some(lease) = election.lease().cloned() {
         let (ctx, note) = (ctx.clone(), format!("{} leads", election.me()));
-        tokio::spawn(async move { ctx.events.normal(&lease, "LeaderElection", &note).await });
+        tokio::spawn(async move { ctx.events.normal(&lease, Reason::LeaderElection, &note).await });
     }
     let ended = lead(&mut election, asked_to_stop, &stop, &mut tasks).await;
     tasks.abort_all();

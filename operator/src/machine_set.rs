@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crds::Reason;
 use crds::names::{annotation, condition, label};
 use crds::{ClusterDeployment, Host, Machine, MachineSet, MachineSetStatus, PlaybookRun};
 use kube::api::ListParams;
@@ -155,9 +156,7 @@ pub(crate) async fn pass(ctx: Arc<Context>, set: Arc<MachineSet>) -> Result<Pass
             .map(|status| status.conditions.as_slice())
             .unwrap_or_default();
         let types = [condition::HOSTS_AVAILABLE];
-        for news in news(old, &plan.status.conditions, &types, |condition| {
-            condition.status == "False"
-        }) {
+        for news in news(old, &plan.status.conditions, &types) {
             if news.warning {
                 ctx.events.news(&*set, &news).await;
             }
@@ -201,7 +200,7 @@ async fn execute(ctx: &Context, set: &MachineSet, step: &Step) -> Result<(), Err
                 "Host {host} of Machine {} is put aside, another one is taken: {quarantine}",
                 machine.name_any()
             );
-            ctx.events.warning(set, "HostPutAside", &note).await;
+            ctx.events.warning(set, Reason::HostPutAside, &note).await;
             Ok(())
         }
         Step::CreateMachine(machine) => match execute::create_once(ctx, &**machine).await? {

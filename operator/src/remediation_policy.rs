@@ -7,7 +7,7 @@ use crds::{ClusterDeployment, Machine, RemediationPolicy};
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use plan::news::news;
-use plan::remediation_policy::{Observed, is_bad};
+use plan::remediation_policy::Observed;
 use tokio::task::JoinSet;
 
 use crate::cluster_deployment::{now, refs};
@@ -70,7 +70,6 @@ pub(crate) async fn pass(ctx: Arc<Context>, policy: Arc<RemediationPolicy>) -> R
             old.unwrap_or_default(),
             &plan.status.conditions,
             &[condition::READY],
-            |ready| is_bad(&ready.reason),
         );
         for news in told {
             ctx.events.news(&*policy, &news).await;

@@ -1,6 +1,7 @@
 //! The last word: what came out, seen from the end. Exit code and events must tell the same, or it is no
 //! success.
 
+use crds::Reason;
 use crds::playbook_run::{HostFailure, RunOutcome, RunPhase, StepPhase};
 use crds::step::Step;
 
@@ -62,9 +63,9 @@ impl Fold {
         };
         let failure = first.and_then(|host| host.result.failure.as_ref());
         let (reason, message) = match (ending, failure) {
-            (Ending::Paused(step), _) => ("Paused", format!("paused before step {step}")),
+            (Ending::Paused(step), _) => (Reason::Paused.into(), format!("paused before step {step}")),
             (Ending::Canceled, _) => (
-                "Canceled",
+                Reason::Canceled.into(),
                 format!(
                     "stopped because it was asked to, {}{}",
                     self.place(),
@@ -72,15 +73,15 @@ impl Fold {
                 ),
             ),
             (Ending::DeadlineExceeded, _) => (
-                "DeadlineExceeded",
+                Reason::DeadlineExceeded.into(),
                 format!(
                     "stopped by its deadline, {}{}",
                     self.place(),
                     sentence::quiet(&hosts)
                 ),
             ),
-            (_, Some(failure)) => (failure.reason.as_str(), sentence::failed(self.purpose, &hosts)),
-            (_, None) => ("Complete", sentence::succeeded(self.purpose, &hosts)),
+            (_, Some(failure)) => (failure.reason.clone(), sentence::failed(self.purpose, &hosts)),
+            (_, None) => (Reason::Complete.into(), sentence::succeeded(self.purpose, &hosts)),
         };
         let retriable = match phase {
             RunPhase::Succeeded => false,
@@ -98,7 +99,7 @@ impl Fold {
         RunOutcome {
             phase,
             retriable,
-            reason: reason.to_owned(),
+            reason,
             message: clean(&message, MESSAGE_LIMIT),
             step: step.or(self.steps.last().map(|step| step.name)),
             hosts_ok: count(hosts.len() - failed),
@@ -113,35 +114,35 @@ impl Fold {
         let step = step.or(self.steps.last()).map_or("", |step| step.name.name());
         let (reason, message) = match (ending, first) {
             (Ending::Canceled, _) => (
-                "Canceled",
+                Reason::Canceled,
                 "stopped because it was asked to, before it was done".to_owned(),
             ),
             (Ending::DeadlineExceeded, _) => (
-                "DeadlineExceeded",
+                Reason::DeadlineExceeded,
                 "stopped by the run's deadline, before it was done".to_owned(),
             ),
-            (Ending::Paused(step), _) => ("Paused", format!("paused before step {step}")),
+            (Ending::Paused(step), _) => (Reason::Paused, format!("paused before step {step}")),
             (_, Some(first)) => (
-                "NotReached",
+                Reason::NotReached,
                 format!("not done: the run stopped when {} failed", first.result.name),
             ),
             (Ending::Exited(Some(0)), None) => (
-                "NotDone",
+                Reason::NotDone,
                 "ansible-playbook ended well, but not every step and probe was played".to_owned(),
             ),
             (Ending::Exited(Some(code)), None) => (
-                "AnsibleFailed",
+                Reason::AnsibleFailed,
                 format!("ansible-playbook ended with code {code} and named no host: see the run's log"),
             ),
             (Ending::Exited(None), None) => (
-                "AnsibleKilled",
+                Reason::AnsibleKilled,
                 "ansible-playbook was killed (out of memory?): see the run's log".to_owned(),
             ),
         };
         HostFailure {
             step: step.to_owned(),
             task: self.progress.task.clone(),
-            reason: reason.to_owned(),
+            reason: reason.into(),
             message: clean(&message, MESSAGE_LIMIT),
         }
     }

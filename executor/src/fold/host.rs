@@ -1,5 +1,6 @@
 //! What came out for one host: counts, the failure, and what its results told of it.
 
+use crds::Reason;
 use crds::host::HostFacts;
 use crds::inputs::{PreflightFinding, Severity};
 use crds::playbook_run::{EtcdSeen, HostFailure, HostResult};
@@ -10,9 +11,7 @@ use super::{MESSAGE_LIMIT, task_name};
 use crate::event::{HostStats, TaskResult, TaskStatus};
 use crate::foreign_text::{clean, name, reason};
 use crate::guard;
-use crate::unreachable::{
-    self, AUTHENTICATION_FAILED, HOST_KEY_CHANGED, HOST_KEY_UNKNOWN, MACHINE_IS_ANOTHER, Unreachable,
-};
+use crate::unreachable::{self, Unreachable};
 
 const FINDINGS_LIMIT: usize = 32;
 const LEFTOVERS_LIMIT: usize = 16;
@@ -76,10 +75,10 @@ impl Host {
             TaskStatus::Failed => {
                 self.result.failed = self.result.failed.saturating_add(1);
                 if let Some((reason, message)) = guard::said(&result.message) {
-                    self.fail(step, &result.task, reason.to_owned(), &message, number);
+                    self.fail(step, &result.task, reason.into(), &message, number);
                     return;
                 }
-                let reason = reason(result.reason.as_deref().unwrap_or_default(), "TaskFailed");
+                let reason = reason(result.reason.as_deref().unwrap_or_default(), Reason::TaskFailed);
                 let message = if result.message.is_empty() {
                     "it gave no message: see the run's log"
                 } else {
@@ -93,8 +92,8 @@ impl Host {
                     .blocked
                     .clone()
                     .unwrap_or_else(|| unreachable::explain(&result.message));
-                self.result.unreachable = !guard::answers(why.reason);
-                self.fail(step, &result.task, why.reason.to_owned(), &why.message, number);
+                self.result.unreachable = !guard::answers(why.reason.as_str());
+                self.fail(step, &result.task, why.reason.into(), &why.message, number);
             }
         }
     }
@@ -113,7 +112,7 @@ impl Host {
             self.fail(
                 "",
                 "",
-                "TaskFailed".to_owned(),
+                Reason::TaskFailed.into(),
                 "it failed and gave no message: see the run's log",
                 u64::MAX,
             );
@@ -129,16 +128,16 @@ impl Host {
 
     /// True when another attempt may go better without anyone doing something.
     pub(super) fn may_heal(&self) -> bool {
-        const STAYING: [&str; 4] = [
-            AUTHENTICATION_FAILED,
-            HOST_KEY_CHANGED,
-            HOST_KEY_UNKNOWN,
-            MACHINE_IS_ANOTHER,
+        const STAYING: [Reason; 4] = [
+            Reason::AuthenticationFailed,
+            Reason::HostKeyChanged,
+            Reason::HostKeyUnknown,
+            Reason::MachineIsAnother,
         ];
         self.result
             .failure
             .as_ref()
-            .is_some_and(|failure| !STAYING.contains(&failure.reason.as_str()))
+            .is_some_and(|failure| !Reason::among(&failure.reason, &STAYING))
     }
 
     fn fail(&mut self, step: &str, task: &str, reason: String, message: &str, number: u64) {

@@ -1,12 +1,13 @@
 //! What a machine answers to a call, as a value. Pure.
 
+use crds::Reason;
 use crds::playbook_run::Fence;
 use serde_json::Value;
 
 use super::call::{BEGUN, MISSING};
-use super::{GUARD_FAILED, identity, said};
+use super::{identity, said};
 use crate::foreign_text::clean;
-use crate::unreachable::{self, AUTHENTICATION_FAILED, UNREACHABLE, Unreachable};
+use crate::unreachable::{self, Unreachable};
 
 /// How a call ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,7 +62,7 @@ pub fn understand(output: &Output) -> Result<Answer, Unreachable> {
                 clean(&stderr, 512)
             );
             Err(Unreachable {
-                reason: GUARD_FAILED,
+                reason: Reason::GuardFailed,
                 message,
             })
         }
@@ -73,13 +74,13 @@ fn shut_out(code: Option<i32>, stderr: &str) -> Unreachable {
     let has = |text: &str| stderr.contains(text);
     if has("sudo: command not found") || has("sudo: not found") {
         return Unreachable {
-            reason: GUARD_FAILED,
+            reason: Reason::GuardFailed,
             message: "the machine has no sudo: install it, or let the Host's user be root".to_owned(),
         };
     }
     if has("sudo:") || has("sudoers") || has("Sorry, try again") {
         return Unreachable {
-            reason: AUTHENTICATION_FAILED,
+            reason: Reason::AuthenticationFailed,
             message: format!(
                 "sudo does not let the user become root with what the Host's credentials give: {}",
                 clean(stderr, 256)
@@ -94,9 +95,9 @@ fn shut_out(code: Option<i32>, stderr: &str) -> Unreachable {
         };
     }
     // ssh came through, and the login shell did not do as it was told.
-    if why.reason == UNREACHABLE && code.is_some_and(|code| code != 255) {
+    if why.reason == Reason::Unreachable && code.is_some_and(|code| code != 255) {
         why = Unreachable {
-            reason: GUARD_FAILED,
+            reason: Reason::GuardFailed,
             message: format!("no command could be run on the machine: {}", why.message),
         };
     }

@@ -1,6 +1,7 @@
 //! One call to one machine over SSH: the control path is the one that Ansible will use, so its first command finds the
 //! connection. Everything has a deadline, and a machine that talks without end is not listened to.
 
+use crds::Reason;
 use std::io;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::ansible::Ansible;
 use crate::children;
 use crate::place::Place;
 use crate::ssh::Route;
-use crate::unreachable::{UNREACHABLE, Unreachable};
+use crate::unreachable::Unreachable;
 
 /// What is kept of an answer.
 const LIMIT: usize = 64 * 1024;
@@ -37,7 +38,7 @@ pub async fn exchange(
 
 fn unreachable(message: String) -> Unreachable {
     Unreachable {
-        reason: UNREACHABLE,
+        reason: Reason::Unreachable,
         message,
     }
 }

@@ -1,10 +1,11 @@
 //! Whether a machine is the one that was claimed: by its host key, which ssh is held to, and by its machine-id, which
 //! is looked at before anything is put there. Pure.
 
+use crds::Reason;
 use crds::inputs::{HostIdentity, HostInputs};
 
 use crate::foreign_text::clean;
-use crate::unreachable::{HOST_KEY_CHANGED, HOST_KEY_UNKNOWN, MACHINE_IS_ANOTHER, Unreachable};
+use crate::unreachable::Unreachable;
 
 /// What the script says of a machine with another machine-id, which follows.
 pub const ANOTHER: &str = "clusterwright-machine-id:";
@@ -62,7 +63,7 @@ pub fn seen(stderr: &str) -> Option<Unreachable> {
 /// What a failed call means for a machine with this identity: a host key that is not its own is another machine's.
 pub fn explain(identity: Option<&HostIdentity>, why: Unreachable) -> Unreachable {
     match identity {
-        Some(identity) if matches!(why.reason, HOST_KEY_CHANGED | HOST_KEY_UNKNOWN) => {
+        Some(identity) if matches!(why.reason, Reason::HostKeyChanged | Reason::HostKeyUnknown) => {
             let shown = why
                 .message
                 .split_once("(seen: ")
@@ -83,7 +84,7 @@ pub fn explain(identity: Option<&HostIdentity>, why: Unreachable) -> Unreachable
 
 fn another(because: &str) -> Unreachable {
     Unreachable {
-        reason: MACHINE_IS_ANOTHER,
+        reason: Reason::MachineIsAnother,
         message: format!(
             "the machine that answers is not the one that was claimed: {because}; nothing was changed on it. Correct the Host's \
              address, port or bastionRef; if it is the right machine and was given new keys or a new machine-id, pin the keys in \
@@ -94,10 +95,10 @@ fn another(because: &str) -> Unreachable {
 
 #[cfg(test)]
 mod tests {
+    use crds::Reason;
     use crds::inputs::HostIdentity;
 
     use super::*;
-    use crate::unreachable::UNREACHABLE;
 
     fn identity(machine_id: Option<&str>) -> HostIdentity {
         HostIdentity {
@@ -130,22 +131,22 @@ mod tests {
     #[test]
     fn a_wrong_key_or_machine_id_is_another_machine_and_silence_is_none() {
         let changed = Unreachable {
-            reason: HOST_KEY_CHANGED,
+            reason: Reason::HostKeyChanged,
             message: "another host key (seen: SHA256:abc): if".into(),
         };
         let own = identity(None);
         let why = explain(Some(&own), changed.clone());
-        assert_eq!(why.reason, MACHINE_IS_ANOTHER);
+        assert_eq!(why.reason, Reason::MachineIsAnother);
         assert!(why.message.contains("SHA256:abc"), "{}", why.message);
         assert_eq!(explain(None, changed.clone()), changed);
         let silent = Unreachable {
-            reason: UNREACHABLE,
+            reason: Reason::Unreachable,
             message: "timed out".into(),
         };
         assert_eq!(explain(Some(&own), silent.clone()), silent);
         assert_eq!(seen("a banner\n"), None);
         let why = seen("a banner\nclusterwright-machine-id: 0123\u{1b}[2J\n").unwrap();
-        assert_eq!(why.reason, MACHINE_IS_ANOTHER);
+        assert_eq!(why.reason, Reason::MachineIsAnother);
         assert!(why.message.contains("its machine-id is 0123"), "{}", why.message);
     }
 

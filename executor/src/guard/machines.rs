@@ -1,5 +1,6 @@
 //! The calls to all machines of a run, side by side.
 
+use crds::Reason;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
@@ -12,7 +13,6 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 use tracing::{info, warn};
 
-use super::GUARD_FAILED;
 use super::answer::{self, Answer};
 use super::binary::Binary;
 use super::call::{self, Begin, Call};
@@ -102,7 +102,7 @@ impl Machines<'_> {
             answer => {
                 warn!(host, ?answer, "the guard's answer is none");
                 Err(Unreachable {
-                    reason: GUARD_FAILED,
+                    reason: Reason::GuardFailed,
                     message: "the guard on the machine did not say that it has begun".to_owned(),
                 })
             }
@@ -119,7 +119,7 @@ impl Machines<'_> {
             match self.call(route, &end, each.patience).await? {
                 Answer::Done(said) if said.get("quiet") == Some(&true.into()) => Ok(()),
                 _ => Err(Unreachable {
-                    reason: GUARD_FAILED,
+                    reason: Reason::GuardFailed,
                     message: "something of this run is still at work".to_owned(),
                 }),
             }
@@ -191,7 +191,7 @@ impl Machines<'_> {
                 if let Err(why) = &result {
                     warn!(
                         host,
-                        reason = why.reason,
+                        reason = %why.reason,
                         message = why.message,
                         "a call to a machine's guard failed"
                     );

@@ -1,5 +1,6 @@
 //! Why a run did not come to play, and what that means for its exit code.
 
+use crds::Reason;
 use std::io;
 use std::path::PathBuf;
 
@@ -55,13 +56,13 @@ pub enum RunError {
 }
 
 impl RunError {
-    pub fn reason(&self) -> &'static str {
+    pub fn reason(&self) -> Reason {
         match self {
             RunError::Inputs(error) => error.reason(),
-            RunError::Inventory(_) => "InventoryMismatch",
-            RunError::NotLocked { .. } => "NotLocked",
-            RunError::Playbooks(_) => "PlaybookMissing",
-            RunError::Place(_) | RunError::Guard { .. } | RunError::System { .. } => "Internal",
+            RunError::Inventory(_) => Reason::InventoryMismatch,
+            RunError::NotLocked { .. } => Reason::NotLocked,
+            RunError::Playbooks(_) => Reason::PlaybookMissing,
+            RunError::Place(_) | RunError::Guard { .. } | RunError::System { .. } => Reason::Internal,
         }
     }
 

@@ -123,7 +123,7 @@ impl Work<'_> {
                 };
                 // A guard that cannot say it hides nothing else of the machine.
                 let met = fences.into_iter().map(|(host, fence)| match fence {
-                    Err(why) if !guard::answers(why.reason) => (host, Err(why)),
+                    Err(why) if !guard::answers(why.reason.as_str()) => (host, Err(why)),
                     fence => {
                         if let Ok(fence) = fence {
                             fold.fence(&host, fence);

@@ -14,6 +14,7 @@ mod strays;
 
 use std::sync::Arc;
 
+use crds::Reason;
 use crds::cluster::ComponentHealth;
 use crds::conditions::{Statement, state};
 use crds::{Cluster, ClusterDeployment, ClusterStatus, Host, Machine};
@@ -52,7 +53,7 @@ pub enum Contact {
     /// The kubeconfig is missing or not to be used: `SecretNotFound`, `KubeconfigRejected`.
     Refused {
         /// CamelCase.
-        reason: &'static str,
+        reason: Reason,
         /// A sentence.
         message: String,
     },
@@ -61,7 +62,7 @@ pub enum Contact {
         /// What the kubeconfig says.
         access: Access,
         /// CamelCase.
-        reason: &'static str,
+        reason: Reason,
         /// Half a sentence, the same each time: `connection refused`.
         message: String,
     },
@@ -143,12 +144,12 @@ pub struct Stray {
 pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterStatus> {
     let old = observed.cluster.status.clone().unwrap_or_default();
     let (mut status, statements, steps) = match &observed.contact {
-        Contact::Refused { reason, message } => (forget(&old), refused(reason, message), Vec::new()),
+        Contact::Refused { reason, message } => (forget(&old), refused(*reason, message), Vec::new()),
         Contact::Lost {
             access,
             reason,
             message,
-        } => lost(observed, &old, access, reason, message),
+        } => lost(observed, &old, access, *reason, message),
         Contact::Made { access, seen } => match (&old.cluster_uid, &seen.cluster_uid) {
             (Some(known), Some(found)) if *known != bounds::uid(found) => {
                 let message = format!(
@@ -156,7 +157,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, ClusterStatus> {
                 );
                 (
                     forget(&old),
-                    refused("ClusterIdentityChanged", &message),
+                    refused(Reason::ClusterIdentityChanged, &message),
                     Vec::new(),
                 )
             }

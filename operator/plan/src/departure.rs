@@ -9,6 +9,7 @@ mod standing;
 mod turn;
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::step::Role;
 use crds::{ClusterDeployment, Machine, PlaybookRun};
 use jiff::Timestamp;
@@ -36,14 +37,14 @@ pub enum Departure {
 }
 
 /// Reason of `Deleting` of a machine that waits to be taken out of etcd.
-pub const LEAVES_ETCD: &str = "LeavesEtcd";
+pub const LEAVES_ETCD: Reason = Reason::LeavesEtcd;
 
 /// Reasons of `Deleting` once the cluster has no part in the machine any more.
-const OUT: [&str; 3] = ["WaitsForReset", "ReleasesHost", "HostReleased"];
+const OUT: [Reason; 3] = [Reason::WaitsForReset, Reason::ReleasesHost, Reason::HostReleased];
 
 /// Whether the reason of `Deleting` says that the cluster has no part in the machine any more.
 pub fn is_out(reason: &str) -> bool {
-    OUT.contains(&reason)
+    Reason::among(reason, &OUT)
 }
 
 /// When a run took the machine's member out of etcd, or made another one the only member; none: it is in, or never was.

@@ -14,6 +14,7 @@ mod variables;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::inputs::{RunInputs, VARIABLE_DEPTH_LIMIT, depth, is_reserved_variable, is_variable_name};
 use crds::playbook_run::check_steps;
 use crds::step::{Effect, Step};
@@ -63,7 +64,7 @@ pub struct ClusterSeen<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputsProblem {
     /// CamelCase.
-    pub reason: &'static str,
+    pub reason: Reason,
     /// What is wrong and what to do.
     pub message: String,
     /// False: it may be cured without another run, by making or changing other objects.
@@ -73,7 +74,7 @@ pub struct InputsProblem {
 }
 
 impl InputsProblem {
-    fn refused(reason: &'static str, message: impl Into<String>) -> Self {
+    fn refused(reason: Reason, message: impl Into<String>) -> Self {
         Self {
             reason,
             message: message.into(),
@@ -89,12 +90,12 @@ impl InputsProblem {
         );
         Self {
             retriable: true,
-            ..Self::refused("InputsChanged", message)
+            ..Self::refused(Reason::InputsChanged, message)
         }
     }
 
     /// A problem that ends by itself once what is missing is there.
-    pub fn waits(reason: &'static str, message: impl Into<String>) -> Self {
+    pub fn waits(reason: Reason, message: impl Into<String>) -> Self {
         Self {
             reason,
             message: message.into(),
@@ -119,34 +120,34 @@ pub fn refused(run: &PlaybookRun) -> Option<InputsProblem> {
     // The schema says the same; a run may be older than it.
     if let Err(refused) = check_steps(run.spec.intent, &run.spec.steps) {
         let message = format!("{refused}: make a new run");
-        return Some(InputsProblem::refused("StepNotAllowed", message));
+        return Some(InputsProblem::refused(Reason::StepNotAllowed, message));
     }
     if run.spec.cluster_name.is_none() && run.spec.intent.spec().effect != Effect::Looks {
         let message = format!(
             "clusterName is required for every intent but Probe, this is {:?}: make a new run that names the cluster of its Hosts",
             run.spec.intent
         );
-        return Some(InputsProblem::refused("ClusterNameMissing", message));
+        return Some(InputsProblem::refused(Reason::ClusterNameMissing, message));
     }
     run.spec.vars.iter().find_map(|(name, value)| {
         if is_reserved_variable(name) {
             let message = format!(
                 "vars.{name}: the name is reserved (ansible_* and Ansible's own variables are): choose another and make a new run"
             );
-            return Some(InputsProblem::refused("ReservedVariable", message));
+            return Some(InputsProblem::refused(Reason::ReservedVariable, message));
         }
         if !is_variable_name(name) {
             let message = format!(
                 "vars.{name:?}: a variable's name is letters, digits and _, at most 128, and begins with no digit: choose another and make a new run"
             );
-            return Some(InputsProblem::refused("InvalidVariable", message));
+            return Some(InputsProblem::refused(Reason::InvalidVariable, message));
         }
         (depth(value) > VARIABLE_DEPTH_LIMIT).then(|| {
             let message = format!(
                 "vars.{name}: nested {} levels deep or more: {VARIABLE_DEPTH_LIMIT} are allowed: give it as text, or flatter, in a new run",
                 depth(value)
             );
-            InputsProblem::refused("InvalidVariable", message)
+            InputsProblem::refused(Reason::InvalidVariable, message)
         })
     })
 }
@@ -164,7 +165,7 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
         (None, None) => BTreeMap::new(),
         (None, Some(name)) => {
             let message = format!("ClusterDeployment {name} is not there: make it, or delete this run");
-            return Err(InputsProblem::waits("ClusterNotFound", message));
+            return Err(InputsProblem::waits(Reason::ClusterNotFound, message));
         }
     };
     holders::check(run, &machines, observed.hosts)?;
@@ -178,7 +179,7 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
     for name in &run.spec.hosts {
         let host = observed.hosts.get(name).ok_or_else(|| {
             InputsProblem::waits(
-                "HostNotFound",
+                Reason::HostNotFound,
                 format!("Host {name} is not there: make it, or delete this run"),
             )
         })?;

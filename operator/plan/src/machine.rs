@@ -6,6 +6,7 @@ mod remediation;
 mod status;
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::host::Quarantine;
 use crds::inputs::HostIdentity;
 use crds::names::finalizer;
@@ -178,7 +179,7 @@ enum Hold<'a> {
     /// It may take the Host now.
     Take(&'a Host),
     /// It has none.
-    Nothing { reason: &'static str, message: String },
+    Nothing { reason: Reason, message: String },
 }
 
 fn hold<'a>(observed: &Observed<'a>) -> Hold<'a> {
@@ -198,17 +199,17 @@ fn hold<'a>(observed: &Observed<'a>) -> Hold<'a> {
         let message = format!(
             "there is no ClusterDeployment {cluster} in this namespace: make it, or delete the Machine"
         );
-        return nothing("ClusterNotFound", message);
+        return nothing(Reason::ClusterNotFound, message);
     };
     if deployment.is_deleting() {
         return nothing(
-            "ClusterDeleting",
+            Reason::ClusterDeleting,
             format!("cluster {cluster} is being deleted: no Host is claimed"),
         );
     }
     if deployment.spec.paused {
         return nothing(
-            "Paused",
+            Reason::Paused,
             format!("cluster {cluster} is paused: no Host is claimed"),
         );
     }
@@ -222,7 +223,7 @@ fn take_named<'a>(observed: &Observed<'a>, named: &str) -> Hold<'a> {
     let nothing = |reason, message: String| Hold::Nothing { reason, message };
     let Some(host) = observed.hosts.iter().copied().find(|host| name_of(host) == named) else {
         return nothing(
-            "HostNotFound",
+            Reason::HostNotFound,
             format!("there is no Host {named} in this namespace: make it, or delete the Machine"),
         );
     };
@@ -239,10 +240,10 @@ fn take_named<'a>(observed: &Observed<'a>, named: &str) -> Hold<'a> {
     match claims::Pool::of(observed.hosts).why_not(host) {
         None => Hold::Take(host),
         Some(why) if host.spec.claim_ref.is_some() => nothing(
-            "HostTaken",
+            Reason::HostTaken,
             format!("Host {named} is {why}: delete this Machine, or that one"),
         ),
-        Some(why) => nothing("HostNotReady", format!("waits for Host {named}: {why}")),
+        Some(why) => nothing(Reason::HostNotReady, format!("waits for Host {named}: {why}")),
     }
 }
 
@@ -259,7 +260,7 @@ fn take_any<'a>(observed: &Observed<'a>) -> Hold<'a> {
         message.push_str(&format!("; {unfit}"));
     }
     Hold::Nothing {
-        reason: "NoHost",
+        reason: Reason::NoHost,
         message,
     }
 }

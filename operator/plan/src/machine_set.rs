@@ -9,6 +9,7 @@ mod unfit;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::machine::MachineSpec;
 use crds::machine_set::MachineSetMode;
 use crds::names::annotation;
@@ -65,7 +66,7 @@ pub enum Step {
 /// Why a set neither makes nor deletes Machines now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Hold {
-    reason: &'static str,
+    reason: Reason,
     message: String,
 }
 
@@ -149,22 +150,28 @@ fn hold(observed: &Observed<'_>) -> Option<Hold> {
     let set = observed.set;
     let because = |reason, message: String| Some(Hold { reason, message });
     if set.is_deleting() {
-        return because("Deleting", "the set is being deleted".into());
+        return because(Reason::Deleting, "the set is being deleted".into());
     }
     if set.spec.mode == MachineSetMode::Manual {
-        return because("Manual", "its Machines are made and deleted by a platform".into());
+        return because(
+            Reason::Manual,
+            "its Machines are made and deleted by a platform".into(),
+        );
     }
     let cluster = &set.spec.cluster_name;
     let Some(deployment) = observed.deployment else {
         let message =
             format!("there is no ClusterDeployment {cluster} in this namespace: make it, or delete the set");
-        return because("ClusterNotFound", message);
+        return because(Reason::ClusterNotFound, message);
     };
     if deployment.is_deleting() {
-        return because("ClusterDeleting", format!("cluster {cluster} is being deleted"));
+        return because(
+            Reason::ClusterDeleting,
+            format!("cluster {cluster} is being deleted"),
+        );
     }
     if deployment.spec.paused {
-        return because("Paused", format!("cluster {cluster} is paused"));
+        return because(Reason::Paused, format!("cluster {cluster} is paused"));
     }
     None
 }

@@ -1,5 +1,6 @@
 //! News: what an Event is written for. A condition whose status or reason changed, and nothing else.
 
+use crds::Reason;
 use crds::conditions;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -14,14 +15,8 @@ pub struct News {
     pub note: String,
 }
 
-/// The news in conditions of these types. `bad_reasons` names the reasons that need a look; all others are told as they
-/// should be.
-pub fn news(
-    old: &[Condition],
-    new: &[Condition],
-    types: &[&str],
-    is_bad: impl Fn(&Condition) -> bool,
-) -> Vec<News> {
+/// The news in conditions of these types; the table of reasons says which need a look.
+pub fn news(old: &[Condition], new: &[Condition], types: &[&str]) -> Vec<News> {
     let changed = |condition: &&Condition| {
         conditions::find(old, &condition.type_)
             .is_none_or(|before| before.status != condition.status || before.reason != condition.reason)
@@ -31,7 +26,7 @@ pub fn news(
         .filter_map(|type_| conditions::find(new, type_))
         .filter(changed)
         .map(|condition| News {
-            warning: is_bad(condition),
+            warning: Reason::is_warning_in(&condition.reason),
             reason: condition.reason.clone(),
             note: if condition.message.is_empty() {
                 format!("{} is {}", condition.type_, condition.status)
@@ -59,7 +54,7 @@ mod tests {
                 &Time(Timestamp::UNIX_EPOCH),
             )
         };
-        let told = |old: &[Condition], new: &[Condition]| news(old, new, &["Ready"], |_| false).len();
+        let told = |old: &[Condition], new: &[Condition]| news(old, new, &["Ready"]).len();
         assert_eq!(told(&[], &of("Installing", "task 1")), 1);
         assert_eq!(told(&of("Installing", "task 1"), &of("Installing", "task 2")), 0);
         assert_eq!(told(&of("Installing", "task 2"), &of("Failed", "task 2")), 1);

@@ -12,6 +12,7 @@ mod trouble;
 mod working;
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::cluster_deployment::ExecutorPod;
 use crds::conditions::{self, Statement};
 use crds::inputs::RunInputs;
@@ -263,7 +264,7 @@ pub fn frozen(run: &PlaybookRun, digest: String) -> FrozenInputs {
 fn under_way(
     observed: &RunObserved<'_>,
     phase: RunPhase,
-    reason: &str,
+    reason: Reason,
     message: &str,
     condition_message: &str,
 ) -> PlaybookRunStatus {
@@ -280,7 +281,7 @@ fn over(
     observed: &RunObserved<'_>,
     phase: RunPhase,
     retriable: bool,
-    reason: &str,
+    reason: impl Into<String>,
     message: &str,
 ) -> PlaybookRunStatus {
     let mut status = observed.status();
@@ -289,7 +290,12 @@ fn over(
     status.message = Some(cut(message));
     status.finished_at = Some(Time(observed.now));
     let standing = Standing::new(phase == RunPhase::Succeeded, true);
-    report(observed, &mut status, standing, end(phase, reason, &cut(message)));
+    report(
+        observed,
+        &mut status,
+        standing,
+        end(phase, &reason.into(), &cut(message)),
+    );
     status
 }
 

@@ -1,6 +1,7 @@
 //! Provisioning: whether a Machine is part of its cluster yet, and whether its next attempt is due.
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::cluster_deployment::{DeletionPolicy, Executor};
 use crds::names::condition;
 use crds::playbook_run::RunPhase;
@@ -104,7 +105,7 @@ pub fn was_touched(machine: &Machine, runs: &[&PlaybookRun]) -> bool {
         let provisioned = conditions::find(&status.conditions, condition::PROVISIONED);
         // Any word but these speaks of a run, which may be gone.
         let of_run = provisioned
-            .is_some_and(|there| !["WaitsForHost", "WaitsForRun"].contains(&there.reason.as_str()));
+            .is_some_and(|there| !Reason::among(&there.reason, &[Reason::WaitsForHost, Reason::WaitsForRun]));
         status.provisioned_at.is_some() || status.last_run.is_some() || of_run
     });
     let marked = |run: &PlaybookRun| attempts::marks(run).values().any(|mark| mark.uid == uid);

@@ -10,6 +10,7 @@ mod spares;
 mod verdict;
 mod words;
 
+use crds::Reason;
 use crds::step::Role;
 use jiff::Timestamp;
 
@@ -99,7 +100,7 @@ fn unattended(ward: &Ward, patient: &Patient) -> Option<Verdict> {
     (sick && others && patient.rule.is_none()).then(|| {
         let message =
             "nothing is done: no RemediationPolicy selects it, and its cluster has no spec.remediation";
-        Verdict::none(patient, "NoPolicy", message.into())
+        Verdict::none(patient, Reason::NoPolicy, message.into())
     })
 }
 
@@ -109,7 +110,7 @@ fn frozen(ward: &Ward, patient: &Patient) -> Option<Verdict> {
     concerned.then(|| {
         Verdict::none(
             patient,
-            "ClusterUnreachable",
+            Reason::ClusterUnreachable,
             format!("not known how it is: {lost}"),
         )
     })

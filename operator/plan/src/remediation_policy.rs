@@ -2,6 +2,7 @@
 //! ClusterDeployments decide; this only tells.
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::cluster_deployment::Repair;
 use crds::conditions::{Statement, state};
 use crds::names::condition;
@@ -117,9 +118,9 @@ fn ready(
     repairs: &[&Repair],
     repairing: &[&Repair],
 ) -> Statement {
-    let of = |status: bool, reason: &str, message: String| {
+    fn of(status: bool, reason: impl Into<String>, message: String) -> Statement {
         Statement::new(condition::READY, status, reason, cut(message))
-    };
+    }
     let more = |number: usize| match number {
         0 => String::new(),
         number => format!("; and {}", count(number, "more machine")),
@@ -132,35 +133,30 @@ fn ready(
     if observed.policy.spec.remediation.paused {
         return of(
             false,
-            "Paused",
+            Reason::Paused,
             "paused: nothing is done until spec.paused is false".into(),
         );
     }
     if machines.is_empty() {
-        return of(true, "NoMachines", "holds for no machine".into());
+        return of(true, Reason::NoMachines, "holds for no machine".into());
     }
     let idle: Vec<&Repair> = repairs
         .iter()
         .copied()
         .filter(|repair| repair.action.is_none())
         .collect();
-    let stuck = |repair: &&&Repair| repair.reason != "Waiting";
+    let stuck = |repair: &&&Repair| repair.reason != Reason::Waiting;
     if let Some(worst) = idle.iter().find(stuck).filter(|_| repairing.is_empty()) {
         let message = format!("{}{}", clause(worst), more(repairs.len() - 1));
-        return of(false, &worst.reason, message);
+        return of(false, worst.reason.as_str(), message);
     }
     if !repairing.is_empty() {
-        return of(true, "Repairing", first(repairing));
+        return of(true, Reason::Repairing, first(repairing));
     }
     match idle.is_empty() {
-        true => of(true, "NothingToRepair", "no machine is sick".into()),
-        false => of(true, "Waiting", first(&idle)),
+        true => of(true, Reason::NothingToRepair, "no machine is sick".into()),
+        false => of(true, Reason::Waiting, first(&idle)),
     }
-}
-
-/// Whether a reason of `Ready` needs a look.
-pub fn is_bad(reason: &str) -> bool {
-    !["NoMachines", "NothingToRepair", "Repairing", "Waiting", "Paused"].contains(&reason)
 }
 
 #[cfg(test)]

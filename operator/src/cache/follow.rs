@@ -1,6 +1,7 @@
 //! One watch: what it shows goes into the store, and to those who follow the kind. What cannot be decoded goes into the
 //! register instead, and the rest goes on.
 
+use crds::Reason;
 use futures::{Stream, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
@@ -148,7 +149,7 @@ pub(super) fn tell<K: Kind>(ctx: &Arc<Context>, why: Undecodable, metadata: Obje
             metadata: Box::new(metadata),
             why: Box::new(why),
         };
-        ctx.events.warning(&object, "DecodingFailed", &note).await;
+        ctx.events.warning(&object, Reason::DecodingFailed, &note).await;
     });
 }
 

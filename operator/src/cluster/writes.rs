@@ -2,6 +2,7 @@
 //! forgotten machines.
 
 use crds::Cluster;
+use crds::Reason;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
@@ -43,7 +44,7 @@ pub(super) async fn execute(ctx: &Context, cluster: &Cluster, key: &Key, step: &
                         "eviction refused"
                     );
                 }
-                None => ctx.events.normal(cluster, "DNSPodMoved", tells).await,
+                None => ctx.events.normal(cluster, Reason::DNSPodMoved, tells).await,
             }
             Ok(())
         }
@@ -96,7 +97,7 @@ fn gone_is_well(result: Result<(), kube::Error>) -> Result<(), kube::Error> {
 
 /// Of its Host, where there is one: whoever looks after the machine looks there.
 async fn tell(ctx: &Context, cluster: &Cluster, stray: &Stray) {
-    const REASON: &str = "ForgottenMachineIsBack";
+    const REASON: Reason = Reason::ForgottenMachineIsBack;
     match (&stray.tells, &stray.host) {
         (Some(note), Some(host)) => ctx.events.warning(&**host, REASON, note).await,
         (Some(note), None) => ctx.events.warning(cluster, REASON, note).await,

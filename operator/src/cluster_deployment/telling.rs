@@ -1,5 +1,6 @@
 //! What a changed status tells as Events.
 
+use crds::Reason;
 use crds::cluster_deployment::Repair;
 use crds::names::condition;
 use crds::remediation_policy::RemediationAction;
@@ -8,43 +9,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use plan::news::news;
 
 use crate::context::Context;
-
-/// Reasons that are on the way; all others need a look.
-const ON_THE_WAY: [&str; 23] = [
-    "AsksMachines",
-    "TellsLoadBalancers",
-    "WaitsForReadinessGate",
-    "TokensLost",
-    "NodeNotSeenYet",
-    "Running",
-    "WaitsForHosts",
-    "Installing",
-    "NotInstalled",
-    "Joining",
-    "WaitsToJoin",
-    "RemovesMember",
-    "TellsApiServers",
-    "RecoversEtcd",
-    "ScalingUp",
-    "ScalingDown",
-    "MachinesNotReady",
-    "Deleting",
-    "CancelsRuns",
-    "DeletesMachines",
-    "CleansMachines",
-    "WaitsForMachines",
-    "MachinesReleased",
-];
-
-const NOTHING_TO_REPAIR: &str = "NothingToRepair";
-/// The same of the condition `Remediation`.
-const REPAIR_ON_THE_WAY: [&str; 5] = [
-    NOTHING_TO_REPAIR,
-    "Repairing",
-    "Waiting",
-    "WaitsForNode",
-    "CoolingDown",
-];
 
 /// Tells what is new of the conditions.
 pub(super) async fn of_conditions(ctx: &Context, deployment: &ClusterDeployment, conditions: &[Condition]) {
@@ -66,11 +30,8 @@ pub(super) async fn of_conditions(ctx: &Context, deployment: &ClusterDeployment,
         ],
     };
     let first_look = crds::conditions::find(old, condition::REMEDIATION).is_none();
-    for news in news(old, conditions, types, |condition| {
-        let reason = condition.reason.as_str();
-        !ON_THE_WAY.contains(&reason) && !REPAIR_ON_THE_WAY.contains(&reason)
-    }) {
-        if first_look && news.reason == NOTHING_TO_REPAIR {
+    for news in news(old, conditions, types) {
+        if first_look && news.reason == Reason::NothingToRepair {
             continue;
         }
         ctx.events.news(deployment, &news).await;

@@ -1,6 +1,7 @@
 //! What a changed status, and what became of the Host, tell as Events.
 
 use crds::Machine;
+use crds::Reason;
 use crds::names::condition;
 use crds::step::Role;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -42,47 +43,18 @@ pub(super) async fn of_conditions(ctx: &Context, machine: &Machine, conditions: 
         Some(_) => &[condition::DELETING, condition::DRAINED, condition::HOOKS_PLAYED],
         None => &[condition::HOST_CLAIMED, condition::PROVISIONED, health],
     };
-    let fine = [
-        "Running",
-        // The set tells what the pool lacks.
-        "NoHost",
-        "NodeStarting",
-        "Claimed",
-        "Claiming",
-        "WaitsForHost",
-        "WaitsForRun",
-        "Provisioning",
-        "Provisioned",
-        "NodeReady",
-        "NodeNotThereYet",
-        "NodeNotSeenYet",
-        "ClusterNotThereYet",
-        "RunUnderWay",
-        "WaitsForTurn",
-        "WaitsForHooks",
-        "Draining",
-        "Drained",
-        "NothingToDrain",
-        "LeavesEtcd",
-        "WaitsForReset",
-        "DeletesNode",
-        "ReleasesHost",
-        "HostReleased",
-    ];
     // What is on its way is no Event: only what came about, and what is wrong.
-    let told = [
-        "Claimed",
-        "Provisioned",
-        "NodeReady",
-        "Draining",
-        "Drained",
-        "LeavesEtcd",
-        "DeletesNode",
+    const TOLD: [Reason; 7] = [
+        Reason::Claimed,
+        Reason::Provisioned,
+        Reason::NodeReady,
+        Reason::Draining,
+        Reason::Drained,
+        Reason::LeavesEtcd,
+        Reason::DeletesNode,
     ];
-    for news in news(old, conditions, types, |condition| {
-        !fine.contains(&condition.reason.as_str())
-    }) {
-        if news.warning || told.contains(&news.reason.as_str()) {
+    for news in news(old, conditions, types) {
+        if news.warning || Reason::among(&news.reason, &TOLD) {
             ctx.events.news(machine, &news).await;
         }
     }
@@ -91,13 +63,7 @@ pub(super) async fn of_conditions(ctx: &Context, machine: &Machine, conditions: 
 /// What is done about a sick machine, and why nothing is: each decision once.
 pub(super) async fn of_repair(ctx: &Context, machine: &Machine, conditions: &[Condition]) {
     let old = machine.status.as_ref().map(|status| status.conditions.as_slice());
-    let on_the_way = |repair: &Condition| {
-        repair.status == "True" || ["Waiting", "Recovered"].contains(&repair.reason.as_str())
-    };
-    let types = [condition::REMEDIATION];
-    for news in news(old.unwrap_or_default(), conditions, &types, |repair| {
-        !on_the_way(repair)
-    }) {
+    for news in news(old.unwrap_or_default(), conditions, &[condition::REMEDIATION]) {
         ctx.events.news(machine, &news).await;
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use crds::PlaybookRun;
+use crds::Reason;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
@@ -80,5 +81,5 @@ pub(super) fn name_taken(kind: &str, name: &str) -> InputsProblem {
     let message = format!(
         "a {kind} {name} is there that belongs to another: delete it, or make this run under another name"
     );
-    InputsProblem::waits("NameTaken", message)
+    InputsProblem::waits(Reason::NameTaken, message)
 }

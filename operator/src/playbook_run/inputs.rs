@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crds::Reason;
 use crds::cluster_deployment::Artifacts;
 use crds::inputs::MODEL_FILE;
 use crds::references::LocalRef;
@@ -107,7 +108,7 @@ async fn gather(
             "waits for the API of cluster {}: a token to join is made there",
             deployment.name_any()
         );
-        return Ok(Err(InputsProblem::waits("ClusterUnreachable", message)));
+        return Ok(Err(InputsProblem::waits(Reason::ClusterUnreachable, message)));
     }
     let text = serde_json::to_string(&model).doing(|| "write the model".into())?;
     let settings = cluster.as_ref().map(|cluster| {
@@ -227,12 +228,12 @@ pub(crate) async fn manifests(
                 "ConfigMap {name}: binaryData {}: manifests are text: put them into data",
                 keys.join(", ")
             );
-            Err(InputsProblem::waits("ManifestsNotText", message))
+            Err(InputsProblem::waits(Reason::ManifestsNotText, message))
         }
         Some(map) => Ok(map.data.unwrap_or_default()),
         None => {
             let message = format!("ConfigMap {name} with manifests is not there: make it");
-            Err(InputsProblem::waits("ConfigMapNotFound", message))
+            Err(InputsProblem::waits(Reason::ConfigMapNotFound, message))
         }
     })
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::error::Error as StdError;
 use std::time::Duration;
 
+use crds::Reason;
 use crds::cluster::ComponentHealth;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
@@ -25,7 +26,7 @@ const MOST_DNS_PODS: u32 = 100;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
     /// CamelCase.
-    pub reason: &'static str,
+    pub reason: Reason,
     /// Half a sentence; the same for the same cause.
     pub message: String,
 }
@@ -37,7 +38,7 @@ pub async fn probe(
     now: Timestamp,
 ) -> Result<(Seen, HashMap<&'static str, LeaseSeen>), Lost> {
     let silent = || Lost {
-        reason: "Timeout",
+        reason: Reason::Timeout,
         message: format!("no answer within {} s", DEADLINE.as_secs()),
     };
     let readyz = tokio::time::timeout(DEADLINE, readyz(client)).await;
@@ -98,7 +99,7 @@ pub async fn probe(
 async fn readyz(client: &Client) -> Result<Vec<ComponentHealth>, Lost> {
     let request = http::Request::get("/readyz?verbose").body(Vec::new());
     let request = request.map_err(|error| Lost {
-        reason: "Unreachable",
+        reason: Reason::Unreachable,
         message: error.to_string(),
     })?;
     match client.request_text(request).await {
@@ -116,11 +117,11 @@ async fn readyz(client: &Client) -> Result<Vec<ComponentHealth>, Lost> {
 fn refused(error: &kube::Error) -> Option<Lost> {
     match error {
         kube::Error::Api(status) if status.code == 401 => Some(Lost {
-            reason: "Unauthorized",
+            reason: Reason::Unauthorized,
             message: "it refuses the kubeconfig's credentials (401)".into(),
         }),
         kube::Error::Api(status) if status.code == 403 => Some(Lost {
-            reason: "Forbidden",
+            reason: Reason::Forbidden,
             message: "it does not let the kubeconfig's user in (403)".into(),
         }),
         _ => None,
@@ -138,12 +139,14 @@ fn unreachable(error: &kube::Error) -> Lost {
         if let Some(error) = error.downcast_ref::<std::io::Error>() {
             match error.kind() {
                 std::io::ErrorKind::ConnectionRefused => {
-                    return lost("ConnectionRefused", "connection refused");
+                    return lost(Reason::ConnectionRefused, "connection refused");
                 }
-                std::io::ErrorKind::TimedOut => return lost("Timeout", "no answer to the connection"),
-                std::io::ErrorKind::ConnectionReset => return lost("ConnectionReset", "connection reset"),
+                std::io::ErrorKind::TimedOut => return lost(Reason::Timeout, "no answer to the connection"),
+                std::io::ErrorKind::ConnectionReset => {
+                    return lost(Reason::ConnectionReset, "connection reset");
+                }
                 std::io::ErrorKind::HostUnreachable | std::io::ErrorKind::NetworkUnreachable => {
-                    return lost("Unreachable", "no route to it");
+                    return lost(Reason::Unreachable, "no route to it");
                 }
                 _ => {}
             }
@@ -154,16 +157,16 @@ fn unreachable(error: &kube::Error) -> Lost {
     let has = |word: &str| text.to_lowercase().contains(word);
     if has("certificate") {
         lost(
-            "CertificateRejected",
+            Reason::CertificateRejected,
             "its certificate is not signed by the kubeconfig's authority for this address, or has ended",
         )
     } else if has("timed out") || has("timeout") || has("deadline") {
-        lost("Timeout", "no answer to the connection")
+        lost(Reason::Timeout, "no answer to the connection")
     } else if has("dns") || has("resolve") || has("lookup") {
-        lost("NameNotResolved", "its name is not resolved")
+        lost(Reason::NameNotResolved, "its name is not resolved")
     } else {
         lost(
-            "Unreachable",
+            Reason::Unreachable,
             &text
                 .chars()
                 .filter(|c| !c.is_control())

@@ -1,17 +1,23 @@
 //! What came out of a run for one machine.
 
 use crds::PlaybookRun;
+use crds::Reason;
 use crds::playbook_run::{HostFailure, HostResult, PlaybookRunStatus, RunPhase};
 use crds::step::{Intent, Step};
 
 use crate::sentence::quote;
 
 /// Reasons of a host that did not fail itself: the run ended before it was done there.
-const NOT_ITS_OWN: [&str; 4] = ["NotReached", "Canceled", "DeadlineExceeded", "Paused"];
+const NOT_ITS_OWN: [Reason; 4] = [
+    Reason::NotReached,
+    Reason::Canceled,
+    Reason::DeadlineExceeded,
+    Reason::Paused,
+];
 
 /// Reasons of a machine that is well itself and waits for others of its cluster: for one that holds the endpoint's
 /// address without belonging to it, or that does not know the machine as a peer yet.
-const WAITS_FOR_OTHERS: [&str; 1] = ["LoadBalancerPeersUnaware"];
+const WAITS_FOR_OTHERS: [Reason; 1] = [Reason::LoadBalancerPeersUnaware];
 
 /// What came out of a run for one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +55,7 @@ pub fn why_halted(cause: Option<&Failure>) -> String {
 }
 
 impl Failure {
-    fn own(reason: &str, message: String, unreachable: bool) -> Self {
+    fn own(reason: impl Into<String>, message: String, unreachable: bool) -> Self {
         Self {
             reason: reason.into(),
             message: quote(message),
@@ -66,7 +72,7 @@ impl Failure {
 
     /// What is said of an attempt that a person stopped.
     pub(super) fn canceled() -> Self {
-        Self::own("Canceled", "a person stopped it".into(), false)
+        Self::own(Reason::Canceled, "a person stopped it".into(), false)
     }
 
     /// The executor is gone, and nobody asked it to go.
@@ -76,22 +82,22 @@ impl Failure {
 
     /// SSH does not reach the machine. What else keeps SSH out is no fault of the machine.
     pub fn is_silence(&self) -> bool {
-        self.reason == "Unreachable"
+        self.reason == Reason::Unreachable
     }
 
     /// False: its executor did not start, and no machine was touched.
     pub fn has_begun(&self) -> bool {
-        self.reason != "NotStarted"
+        self.reason != Reason::NotStarted
     }
 
     /// The fault is another machine's: this one cannot mend it, and is not given up for it.
     pub fn waits_for_others(&self) -> bool {
-        WAITS_FOR_OTHERS.contains(&self.reason.as_str())
+        Reason::among(&self.reason, &WAITS_FOR_OTHERS)
     }
 
     /// Its time was over, or somebody took its Job away.
     pub fn was_stopped(&self) -> bool {
-        matches!(self.reason.as_str(), "DeadlineExceeded" | "JobDeleted")
+        Reason::among(&self.reason, &[Reason::DeadlineExceeded, Reason::JobDeleted])
     }
 }
 
@@ -111,7 +117,7 @@ pub fn outcome(run: &PlaybookRun, host: &str) -> Outcome {
         return Outcome::Succeeded;
     }
     match phase {
-        RunPhase::Canceled if reason_of(status) == "Paused" => Outcome::Held,
+        RunPhase::Canceled if reason_of(status) == Reason::Paused => Outcome::Held,
         RunPhase::Canceled => Outcome::Canceled,
         // That it cannot be seen to have stopped does not make it be wanted again.
         RunPhase::Unknown if run.spec.cancel => Outcome::Canceled,
@@ -119,7 +125,7 @@ pub fn outcome(run: &PlaybookRun, host: &str) -> Outcome {
         RunPhase::Succeeded => succeeded(status, result, host, resets),
         RunPhase::Failed if is_done(run, status, result) => succeeded(status, result, host, resets),
         RunPhase::Unknown => Outcome::Failed(unknown(status)),
-        RunPhase::DeadlineExceeded => Outcome::Failed(cut_short("DeadlineExceeded", said(status))),
+        RunPhase::DeadlineExceeded => Outcome::Failed(cut_short(Reason::DeadlineExceeded, said(status))),
         RunPhase::Failed | RunPhase::Pending | RunPhase::Running => Outcome::Failed(failed(status)),
     }
 }
@@ -140,7 +146,7 @@ fn said(status: &PlaybookRunStatus) -> String {
 }
 
 /// The reason of a run that gave none.
-const NOT_TOLD: &str = "RunFailed";
+const NOT_TOLD: &str = Reason::RunFailed.as_str();
 
 /// Why it ended: the executor's word, or else the operator's.
 fn reason_of(status: &PlaybookRunStatus) -> &str {
@@ -155,7 +161,7 @@ fn succeeded(status: &PlaybookRunStatus, result: Option<&HostResult>, host: &str
         .is_some_and(|outcome| outcome.hosts_failed > 0);
     if result.is_none() && some_failed {
         let message = format!("the run ended without a result for {host}");
-        return Outcome::Failed(Failure::own("ResultMissing", message, false));
+        return Outcome::Failed(Failure::own(Reason::ResultMissing, message, false));
     }
     if !resets {
         return Outcome::Succeeded;
@@ -168,7 +174,7 @@ fn succeeded(status: &PlaybookRunStatus, result: Option<&HostResult>, host: &str
     } else {
         format!("left on the machine: {leftovers}")
     };
-    Outcome::Failed(Failure::own("NotClean", message, false))
+    Outcome::Failed(Failure::own(Reason::NotClean, message, false))
 }
 
 /// Where it was seen last says more than that contact was lost.
@@ -185,13 +191,13 @@ fn unknown(status: &PlaybookRunStatus) -> Failure {
         step => format!("in step {step}: {said}"),
     };
     let reason = match reason_of(status) {
-        NOT_TOLD => "Unknown",
+        NOT_TOLD => Reason::Unknown.as_str(),
         told => told,
     };
     cut_short(reason, message)
 }
 
-fn cut_short(reason: &str, message: String) -> Failure {
+fn cut_short(reason: impl Into<String>, message: String) -> Failure {
     Failure {
         interrupted: true,
         ..Failure::own(reason, message, false)
@@ -211,7 +217,7 @@ fn failed(status: &PlaybookRunStatus) -> Failure {
     let reason = reason_of(status);
     Failure {
         retriable: status.retriable.unwrap_or(true),
-        interrupted: reason == "NotStarted",
+        interrupted: reason == Reason::NotStarted,
         ..Failure::own(reason, said(status), false)
     }
 }
@@ -219,10 +225,14 @@ fn failed(status: &PlaybookRunStatus) -> Failure {
 /// What went wrong on the host itself.
 fn own_failure(result: &HostResult) -> Option<Failure> {
     match &result.failure {
-        Some(failure) if NOT_ITS_OWN.contains(&failure.reason.as_str()) => None,
+        Some(failure) if Reason::among(&failure.reason, &NOT_ITS_OWN) => None,
         Some(failure) => Some(Failure::own(&failure.reason, place(failure), result.unreachable)),
-        None if result.unreachable => Some(Failure::own("Unreachable", "SSH does not answer".into(), true)),
-        None if result.failed > 0 => Some(Failure::own("TaskFailed", "a task failed".into(), false)),
+        None if result.unreachable => Some(Failure::own(
+            Reason::Unreachable,
+            "SSH does not answer".into(),
+            true,
+        )),
+        None if result.failed > 0 => Some(Failure::own(Reason::TaskFailed, "a task failed".into(), false)),
         None => None,
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crds::Host;
 use crds::ObjectExt;
+use crds::Reason;
 use jiff::Timestamp;
 
 use super::name_of;
@@ -37,11 +38,11 @@ pub struct Double<'a> {
 
 impl Double<'_> {
     /// CamelCase.
-    pub fn reason(&self) -> &'static str {
+    pub fn reason(&self) -> Reason {
         if self.address {
-            "SameAddress"
+            Reason::SameAddress
         } else {
-            "SameHostKey"
+            Reason::SameHostKey
         }
     }
 

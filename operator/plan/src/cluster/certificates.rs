@@ -1,5 +1,6 @@
 //! When the certificates of a kubeconfig end.
 
+use crds::Reason;
 use crds::cluster::CertificateExpiry;
 use crds::conditions::Statement;
 use crds::names::condition;
@@ -22,7 +23,12 @@ pub(super) fn certificates_valid(access: &Access, now: &Time) -> Statement {
     let first = access.certificates.iter().min_by_key(|(_, end)| end.0);
     let type_ = condition::CERTIFICATES_VALID;
     let Some((name, end)) = first else {
-        return Statement::new(type_, true, "NoneSeen", "the kubeconfig holds no certificates");
+        return Statement::new(
+            type_,
+            true,
+            Reason::NoneSeen,
+            "the kubeconfig holds no certificates",
+        );
     };
     let date = end.0.strftime("%Y-%m-%d");
     let left = end.0.duration_since(now.0);
@@ -30,21 +36,21 @@ pub(super) fn certificates_valid(access: &Access, now: &Time) -> Statement {
         Statement::new(
             type_,
             false,
-            "Expired",
+            Reason::Expired,
             format!("the certificate {name} ended on {date}"),
         )
     } else if left < CERTIFICATE_WARNING {
         Statement::new(
             type_,
             false,
-            "ExpiresSoon",
+            Reason::ExpiresSoon,
             format!("the certificate {name} ends on {date}"),
         )
     } else {
         Statement::new(
             type_,
             true,
-            "Valid",
+            Reason::Valid,
             format!("the first to end is {name}, on {date}"),
         )
     }

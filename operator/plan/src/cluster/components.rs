@@ -1,5 +1,6 @@
 //! Health of a control plane's components, from what the API shows of them.
 
+use crds::Reason;
 use crds::cluster::ComponentHealth;
 use crds::conditions::Statement;
 use crds::names::condition;
@@ -137,13 +138,13 @@ pub(super) fn control_plane_healthy(components: &[ComponentHealth]) -> Statement
             .unwrap_or(usize::MAX)
     });
     match sick.first() {
-        None => Statement::new(type_, true, "ComponentsWork", "every component works"),
+        None => Statement::new(type_, true, Reason::ComponentsWork, "every component works"),
         Some(component) => {
             let message = component.message.as_deref().unwrap_or("it does not work");
             Statement::new(
                 type_,
                 false,
-                "ComponentUnhealthy",
+                Reason::ComponentUnhealthy,
                 format!("{}: {message}", component.name),
             )
         }

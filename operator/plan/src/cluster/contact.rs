@@ -1,6 +1,7 @@
 //! What becomes of the status with contact, and without: what was seen before is not known any more then.
 
 use crds::ClusterStatus;
+use crds::Reason;
 use crds::cluster::NodeCounts;
 use crds::conditions::Statement;
 use crds::names::condition;
@@ -24,7 +25,7 @@ pub(super) fn forget(old: &ClusterStatus) -> ClusterStatus {
     }
 }
 
-pub(super) fn refused(reason: &str, message: &str) -> Vec<Statement> {
+pub(super) fn refused(reason: Reason, message: &str) -> Vec<Statement> {
     unknown_behind(Statement::new(condition::REACHABLE, None, reason, message), None)
 }
 
@@ -32,7 +33,7 @@ pub(super) fn lost(
     observed: &Observed<'_>,
     old: &ClusterStatus,
     access: &Access,
-    reason: &str,
+    reason: Reason,
     message: &str,
 ) -> (ClusterStatus, Vec<Statement>, Vec<Step>) {
     let since = old
@@ -75,7 +76,7 @@ pub(super) fn made(
     let reachable = Statement::new(
         condition::REACHABLE,
         true,
-        "ApiAnswers",
+        Reason::ApiAnswers,
         format!("the API at {} answers", access.server),
     );
     let statements = vec![
@@ -141,7 +142,7 @@ pub(super) fn summary(statements: &[Statement]) -> Statement {
             type_: condition::READY,
             ..statement.clone()
         },
-        None => Statement::new(condition::READY, true, "AllWell", "all is well"),
+        None => Statement::new(condition::READY, true, Reason::AllWell, "all is well"),
     }
 }
 

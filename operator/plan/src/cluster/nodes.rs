@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crds::Machine;
 use crds::ObjectExt;
+use crds::Reason;
 use crds::cluster::NodeCounts;
 use crds::conditions::Statement;
 use crds::names::{annotation, condition, node_condition};
@@ -61,16 +62,22 @@ pub enum NetworkSeen {
     /// They do not.
     CutOff {
         /// CamelCase.
-        reason: &'static str,
+        reason: Reason,
         /// What the machine says.
         message: String,
     },
 }
 
 /// The reasons, the more telling one first: without the network there is no DNS either.
-const CUT_OFF: [(&str, &str); 2] = [
-    (node_condition::POD_NETWORK_UNREACHABLE, "PodNetworkUnreachable"),
-    (node_condition::CLUSTER_DNS_UNREACHABLE, "ClusterDNSUnreachable"),
+const CUT_OFF: [(&str, Reason); 2] = [
+    (
+        node_condition::POD_NETWORK_UNREACHABLE,
+        Reason::PodNetworkUnreachable,
+    ),
+    (
+        node_condition::CLUSTER_DNS_UNREACHABLE,
+        Reason::ClusterDNSUnreachable,
+    ),
 ];
 
 impl NetworkSeen {
@@ -79,7 +86,7 @@ impl NetworkSeen {
         let bad = CUT_OFF.iter().find_map(|(type_, reason)| {
             let condition = said(type_).filter(|condition| condition.status == "True")?;
             Some(Self::CutOff {
-                reason,
+                reason: *reason,
                 message: short(condition.message.clone().unwrap_or_default()),
             })
         });
@@ -114,7 +121,7 @@ impl NodeSeen {
                 _ => None,
             },
             network: NetworkSeen::of(&conditions)
-                .filter(|_| ready.is_some_and(|ready| ready.status != "Unknown")),
+                .filter(|_| ready.is_some_and(|ready| ready.status != Reason::Unknown)),
             network_probe: node
                 .metadata
                 .annotations
@@ -175,7 +182,7 @@ pub(super) fn health(nodes: Option<&[NodeSeen]>) -> (Option<NodeCounts>, Stateme
     let Some(nodes) = nodes else {
         return (
             None,
-            Statement::new(type_, None, "NotRead", "the Nodes are not read yet"),
+            Statement::new(type_, None, Reason::NotRead, "the Nodes are not read yet"),
         );
     };
     let count = |nodes: usize| i32::try_from(nodes).unwrap_or(i32::MAX);
@@ -202,15 +209,20 @@ pub(super) fn health(nodes: Option<&[NodeSeen]>) -> (Option<NodeCounts>, Stateme
         })
         .collect();
     let statement = if total == 0 {
-        Statement::new(type_, false, "NoNodes", "the cluster has no Nodes")
+        Statement::new(type_, false, Reason::NoNodes, "the cluster has no Nodes")
     } else if not_ready.is_empty() {
-        Statement::new(type_, true, "NodesReady", format!("all {total} Nodes are Ready"))
+        Statement::new(
+            type_,
+            true,
+            Reason::NodesReady,
+            format!("all {total} Nodes are Ready"),
+        )
     } else {
         let message = format!(
             "{ready} of {total} Nodes are Ready; not: {}",
             super::names(not_ready)
         );
-        Statement::new(type_, false, "NodesNotReady", message)
+        Statement::new(type_, false, Reason::NodesNotReady, message)
     };
     (Some(counts), statement)
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crds::ClusterStatus;
+use crds::Reason;
 use crds::names::condition;
 
 use super::{Contact, Observed};
@@ -19,7 +20,7 @@ pub(super) fn next(observed: &Observed<'_>, status: &ClusterStatus) -> Next {
         // Somebody is about to write it.
         (
             Contact::Refused {
-                reason: "SecretNotFound",
+                reason: Reason::SecretNotFound,
                 ..
             },
             _,

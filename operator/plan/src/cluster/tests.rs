@@ -71,7 +71,7 @@ fn seen(nodes: Option<Vec<NodeSeen>>) -> Contact {
 fn lost() -> Contact {
     Contact::Lost {
         access: access(),
-        reason: "ConnectionRefused",
+        reason: crds::Reason::ConnectionRefused,
         message: "connection refused".into(),
     }
 }
@@ -203,7 +203,7 @@ fn nodes_that_are_not_ready_are_named() {
 fn a_kubeconfig_that_is_refused_says_why() {
     let mut cluster = cluster();
     let refused = Contact::Refused {
-        reason: "KubeconfigRejected",
+        reason: crds::Reason::KubeconfigRejected,
         message: "KubeconfigRejected: exec is not allowed".into(),
     };
     decide(&mut cluster, refused, &[], NOON);

@@ -18,7 +18,7 @@ pub(super) struct Blocker {
 }
 
 impl Blocker {
-    pub fn new(reason: &str, message: String) -> Self {
+    pub fn new(reason: impl Into<String>, message: String) -> Self {
         Self {
             known: true,
             reason: reason.into(),

@@ -1,5 +1,6 @@
 //! How the control plane, etcd and the workers of a cluster are.
 
+use crds::Reason;
 use crds::cluster_deployment::EtcdTopology;
 use crds::conditions::Statement;
 use crds::names::condition;
@@ -25,13 +26,13 @@ impl ComponentStatus {
     fn ready(message: impl Into<String>) -> Self {
         Self {
             status: Some(true),
-            reason: "AllReady".into(),
+            reason: Reason::AllReady.into(),
             message: message.into(),
             bad: false,
         }
     }
 
-    fn not_ready(reason: &str, message: impl Into<String>, bad: bool) -> Self {
+    fn not_ready(reason: impl Into<String>, message: impl Into<String>, bad: bool) -> Self {
         Self {
             status: Some(false),
             reason: reason.into(),
@@ -46,7 +47,7 @@ impl ComponentStatus {
         let reason = if unknown {
             machine.ready_reason()
         } else {
-            "MachinesNotReady"
+            Reason::MachinesNotReady.as_str()
         };
         let message = format!("{}: {}", machine.title(), machine.says());
         Self {
@@ -75,7 +76,7 @@ impl ComponentStatus {
     pub fn blocker(&self) -> Option<Blocker> {
         (self.status != Some(true)).then(|| Blocker {
             known: self.status.is_some(),
-            ..Blocker::new(&self.reason, self.message.clone())
+            ..Blocker::new(self.reason.as_str(), self.message.clone())
         })
     }
 }
@@ -90,7 +91,7 @@ impl From<&Report> for ComponentStatus {
 /// The machines of a control plane or of a dedicated etcd.
 pub(super) fn control_plane(state: &ClusterState<'_>, role: Role, round: &Round) -> ComponentStatus {
     if let Some(install) = round.report(Area::Install) {
-        return ComponentStatus::not_ready("NotInstalled", install.message.clone(), false);
+        return ComponentStatus::not_ready(Reason::NotInstalled, install.message.clone(), false);
     }
     if let Some(report) = round.report(Area::Machines(role)) {
         return report.into();
@@ -102,7 +103,7 @@ pub(super) fn control_plane(state: &ClusterState<'_>, role: Role, round: &Round)
         .filter(|machine| machine.machine.spec.role == role);
     if let Some(machine) = leaving.clone().find(|machine| !council.is_out(machine.machine)) {
         let message = format!("{}: {}", machine.title(), machine.says());
-        return ComponentStatus::not_ready("MachineDeleted", message, true);
+        return ComponentStatus::not_ready(Reason::MachineDeleted, message, true);
     }
     let all: Vec<ClusterMachine<'_>> = state.of_role(role).collect();
     let is_sick = |machine: &&ClusterMachine<'_>| machine.is_provisioned() && !machine.is_ready();
@@ -110,7 +111,7 @@ pub(super) fn control_plane(state: &ClusterState<'_>, role: Role, round: &Round)
         Some(machine) => return ComponentStatus::of_machine(machine, true),
         None if all.is_empty() => {
             let message = format!("no {} machine is left", role.name());
-            return ComponentStatus::not_ready("MachinesMissing", message, true);
+            return ComponentStatus::not_ready(Reason::MachinesMissing, message, true);
         }
         None => {}
     }
@@ -126,19 +127,21 @@ pub(super) fn control_plane(state: &ClusterState<'_>, role: Role, round: &Round)
     let summary = format!("{ready} of {wanted} ready");
     if ready < wanted {
         return match waits_for_hosts(state, |of| of == role) {
-            Some(waits) => ComponentStatus::not_ready("WaitsForHosts", format!("{summary}; {waits}"), false),
+            Some(waits) => {
+                ComponentStatus::not_ready(Reason::WaitsForHosts, format!("{summary}; {waits}"), false)
+            }
             None => {
                 let message = format!("{summary}; makes {} more, one at a time", wanted - ready);
-                ComponentStatus::not_ready("ScalingUp", message, false)
+                ComponentStatus::not_ready(Reason::ScalingUp, message, false)
             }
         };
     }
     if all.len() > wanted {
         let message = format!("has {}, {wanted} wanted: one leaves at a time", all.len());
-        return ComponentStatus::not_ready("ScalingDown", message, false);
+        return ComponentStatus::not_ready(Reason::ScalingDown, message, false);
     }
     match held {
-        Some(held) => ComponentStatus::not_ready("QuorumRisk", held.message, false),
+        Some(held) => ComponentStatus::not_ready(Reason::QuorumRisk, held.message, false),
         None => ComponentStatus::all_ready(summary, leaving.next()),
     }
 }
@@ -154,7 +157,7 @@ pub(super) fn etcd(state: &ClusterState<'_>, round: &Round) -> ComponentStatus {
         .is_some_and(|report| report.severity == Severity::Lost);
     match state.etcd_problem() {
         Some(problem) if state.installed.is_some() && !is_lost => {
-            ComponentStatus::not_ready("EtcdUnhealthy", format!("etcd: {problem}"), true)
+            ComponentStatus::not_ready(Reason::EtcdUnhealthy, format!("etcd: {problem}"), true)
         }
         _ => control_plane(state, role, round),
     }
@@ -168,11 +171,11 @@ pub(super) fn workers(state: &ClusterState<'_>, round: &Round) -> ComponentStatu
     if state.installed.is_none() {
         return match wanted {
             0 => ComponentStatus {
-                reason: "NoneWanted".into(),
+                reason: Reason::NoneWanted.into(),
                 ..ComponentStatus::ready("no worker is wanted")
             },
             _ => ComponentStatus::not_ready(
-                "NotInstalled",
+                Reason::NotInstalled,
                 "workers join once the control plane is installed",
                 false,
             ),
@@ -182,7 +185,7 @@ pub(super) fn workers(state: &ClusterState<'_>, round: &Round) -> ComponentStatu
         return report.into();
     }
     if let Some(waits) = waits_for_hosts(state, |role| role == Role::Worker) {
-        return ComponentStatus::not_ready("WaitsForHosts", waits, false);
+        return ComponentStatus::not_ready(Reason::WaitsForHosts, waits, false);
     }
     if let Some(machine) = state.of_role(Role::Worker).find(|machine| !machine.is_ready()) {
         let bad = machine.condition(condition::PROVISIONED) == Some("True");
@@ -191,12 +194,12 @@ pub(super) fn workers(state: &ClusterState<'_>, round: &Round) -> ComponentStatu
     let have = state.of_role(Role::Worker).count();
     match i32::try_from(have).unwrap_or(i32::MAX) {
         have if have < wanted => ComponentStatus::not_ready(
-            "ScalingUp",
+            Reason::ScalingUp,
             format!("{summary}; makes {} more", wanted - have),
             false,
         ),
         have if have > wanted => ComponentStatus::not_ready(
-            "ScalingDown",
+            Reason::ScalingDown,
             format!("has {have}, {wanted} wanted: {} leave", have - wanted),
             false,
         ),

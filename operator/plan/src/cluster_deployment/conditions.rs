@@ -2,6 +2,7 @@
 
 use crds::ClusterDeploymentStatus;
 use crds::Conditions;
+use crds::Reason;
 use crds::conditions::{self, Statement};
 use crds::kstatus::{self, Standing};
 use crds::names::condition;
@@ -49,7 +50,7 @@ pub(super) fn deleting(
     let message = cut(deletion.message.clone());
     status.message = Some(message.clone());
     let mut statements = vec![
-        Statement::new(condition::READY, false, "Deleting", message.clone()),
+        Statement::new(condition::READY, false, Reason::Deleting, message.clone()),
         Statement::new(condition::DELETING, true, deletion.reason, message),
     ];
     statements.extend(tokens.lost().map(Lost::statement));
@@ -77,19 +78,19 @@ pub(super) fn living(state: &ClusterState<'_>, round: &Round) -> (ClusterDeploym
     let blocker = blocker(state, round, &components);
     let (pause, paused) = match round.paused {
         true => hold_runs::says(state, &round.lock),
-        false => ("NotPaused", "spec.paused is false".into()),
+        false => (Reason::NotPaused, "spec.paused is false".into()),
     };
     let mut message = sentence(state, round, blocker.as_ref());
     if round.paused {
         message = match state.active.is_empty() {
             // A cluster that is well is told so, and what is lacking when nothing was held.
             _ if blocker.is_none() => format!("{paused}; {message}"),
-            true if pause == "SpecPaused" => format!("{paused}; {message}"),
+            true if pause == Reason::SpecPaused => format!("{paused}; {message}"),
             _ => paused.clone(),
         };
     }
     let ready = match &blocker {
-        None => Statement::new(condition::READY, true, "Running", cut(message.clone())),
+        None => Statement::new(condition::READY, true, Reason::Running, cut(message.clone())),
         Some(blocker) => {
             let status = blocker.known.then_some(false);
             Statement::new(
@@ -136,7 +137,7 @@ fn blocker(state: &ClusterState<'_>, round: &Round, components: &Components) -> 
     let reported = |area| round.report(area).map(Blocker::from);
     problem
         .map(|problem| Blocker::new(problem.reason, problem.message.clone()))
-        .or_else(|| closed.map(|lost| Blocker::new("LockClosed", lost.message.clone())))
+        .or_else(|| closed.map(|lost| Blocker::new(Reason::LockClosed, lost.message.clone())))
         .or_else(|| reported(Area::Rebuild))
         .or_else(|| reported(Area::Install))
         .or_else(|| components.control_plane.blocker())
@@ -204,10 +205,15 @@ fn queue(round: &Round) -> Option<String> {
 
 fn network(state: &ClusterState<'_>, round: &Round) -> Statement {
     if state.installed.is_none() {
-        return Statement::new(condition::NETWORK_READY, false, "NotInstalled", NOT_INSTALLED);
+        return Statement::new(
+            condition::NETWORK_READY,
+            false,
+            Reason::NotInstalled,
+            NOT_INSTALLED,
+        );
     }
     if let Some(message) = cut_off(state) {
-        return Statement::new(condition::NETWORK_READY, false, "NodesCutOff", cut(message));
+        return Statement::new(condition::NETWORK_READY, false, Reason::NodesCutOff, cut(message));
     }
     let part = control_plane(state, Role::ControlPlane, round);
     let message = if part.status == Some(true) {
@@ -219,9 +225,9 @@ fn network(state: &ClusterState<'_>, round: &Round) -> Statement {
         condition::NETWORK_READY,
         part.status,
         if part.status == Some(true) {
-            "NodesReady"
+            Reason::NodesReady
         } else {
-            "NodesNotReady"
+            Reason::NodesNotReady
         },
         cut(message),
     )
@@ -246,11 +252,11 @@ fn cut_off(state: &ClusterState<'_>) -> Option<String> {
 }
 
 fn addons(state: &ClusterState<'_>) -> Statement {
-    let of = |status: Option<bool>, reason: &str, message: String| {
+    let of = |status: Option<bool>, reason: Reason, message: String| {
         Statement::new(condition::ADDONS_READY, status, reason, message)
     };
     if state.installed.is_none() {
-        return of(Some(false), "NotInstalled", NOT_INSTALLED.into());
+        return of(Some(false), Reason::NotInstalled, NOT_INSTALLED.into());
     }
     let bad = ["coredns", "kube-proxy"]
         .into_iter()
@@ -259,22 +265,22 @@ fn addons(state: &ClusterState<'_>) -> Statement {
             _ => None,
         });
     match bad {
-        Some(message) => of(Some(false), "AddonsUnhealthy", cut(message)),
+        Some(message) => of(Some(false), Reason::AddonsUnhealthy, cut(message)),
         None => of(
             Some(true),
-            "RolledOut",
+            Reason::RolledOut,
             "coredns and kube-proxy are rolled out".into(),
         ),
     }
 }
 
 fn progressing(state: &ClusterState<'_>, round: &Round, message: &str) -> Statement {
-    let of = |status, reason: &str, message: String| {
+    let of = |status, reason: Reason, message: String| {
         Statement::new(condition::PROGRESSING, status, reason, cut(message))
     };
     match state.active.is_empty() {
-        false => of(true, "RunUnderWay", message.to_owned()),
-        true if round.pending && round.problem.is_none() => of(true, "Waiting", message.to_owned()),
-        true => of(false, "Idle", "no run is under way, and none is due".into()),
+        false => of(true, Reason::RunUnderWay, message.to_owned()),
+        true if round.pending && round.problem.is_none() => of(true, Reason::Waiting, message.to_owned()),
+        true => of(false, Reason::Idle, "no run is under way, and none is due".into()),
     }
 }

@@ -4,6 +4,7 @@
 use crds::ClusterDeployment;
 use crds::Conditions;
 use crds::ObjectExt;
+use crds::Reason;
 use crds::cluster_deployment::DeletionPolicy;
 use crds::names::{annotation, condition};
 use crds::step::{Intent, Role};
@@ -17,7 +18,7 @@ use crate::moment::clock;
 use crate::{Next, attempts, sentence};
 
 /// Reason of `Deleting` of a cluster that is not touched before its deletion is confirmed.
-const PROTECTED: &str = "DeletionProtected";
+const PROTECTED: Reason = Reason::DeletionProtected;
 /// What follows the generation in `delete-confirmed` when what cannot be cleaned is to be let go, too.
 const FORCE: &str = "force";
 
@@ -25,7 +26,7 @@ const FORCE: &str = "force";
 pub(super) struct Deletion {
     pub actions: Vec<Action>,
     pub next: Next,
-    pub reason: &'static str,
+    pub reason: Reason,
     pub message: String,
 }
 
@@ -47,7 +48,7 @@ pub(super) fn plan(state: &ClusterState<'_>, tokens: &Tokens) -> Deletion {
         return Deletion {
             actions: vec![Action::RemoveFinalizer],
             next: Next::OnChange,
-            reason: "MachinesReleased",
+            reason: Reason::MachinesReleased,
             message: "every machine is given back".into(),
         };
     }
@@ -66,7 +67,7 @@ pub(super) fn plan(state: &ClusterState<'_>, tokens: &Tokens) -> Deletion {
         return Deletion {
             actions,
             ..waits(
-                "CancelsRuns",
+                Reason::CancelsRuns,
                 format!("cancels run {name} ({})", describe(state, first)),
             )
         };
@@ -79,7 +80,7 @@ pub(super) fn plan(state: &ClusterState<'_>, tokens: &Tokens) -> Deletion {
         return Deletion {
             actions: actions.collect(),
             ..waits(
-                "DeletesMachines",
+                Reason::DeletesMachines,
                 format!("deletes {}", sentence::count(state.live.len(), "machine")),
             )
         };
@@ -88,7 +89,7 @@ pub(super) fn plan(state: &ClusterState<'_>, tokens: &Tokens) -> Deletion {
         let paused = state.deployment.spec.paused;
         if paused && state.active.is_empty() {
             return waits(
-                "Paused",
+                Reason::Paused,
                 "paused: set spec.paused to false to let the deletion go on".into(),
             );
         }
@@ -102,7 +103,7 @@ pub(super) fn plan(state: &ClusterState<'_>, tokens: &Tokens) -> Deletion {
         if let Some(run) = state.active.first() {
             return Deletion {
                 actions: resets.actions,
-                ..waits("CleansMachines", describe(state, run))
+                ..waits(Reason::CleansMachines, describe(state, run))
             };
         }
         if let Some((member, at, cause)) = resets.later.iter().min_by_key(|(_, at, _)| *at) {
@@ -118,7 +119,7 @@ pub(super) fn plan(state: &ClusterState<'_>, tokens: &Tokens) -> Deletion {
             return Deletion {
                 actions,
                 next: state.until(*at),
-                reason: "ResetFailed",
+                reason: Reason::ResetFailed,
                 message: format!(
                     "cannot clean Host {}{others}: {}: {}; tried again at {}; to forget such machines (their Hosts are quarantined), {}",
                     member.host_name().unwrap_or_default(),
@@ -136,7 +137,7 @@ pub(super) fn plan(state: &ClusterState<'_>, tokens: &Tokens) -> Deletion {
             return Deletion {
                 actions: resets.actions,
                 ..waits(
-                    "CleansMachines",
+                    Reason::CleansMachines,
                     format!(
                         "cleans {}",
                         sentence::count(now.count(), &format!("{role} machine"))
@@ -150,7 +151,7 @@ pub(super) fn plan(state: &ClusterState<'_>, tokens: &Tokens) -> Deletion {
         .first()
         .map(|member| format!("{}: {}", member.title(), member.says()));
     waits(
-        "WaitsForMachines",
+        Reason::WaitsForMachines,
         format!(
             "waits for {} to go: {}",
             sentence::count(state.leaving.len(), "machine"),

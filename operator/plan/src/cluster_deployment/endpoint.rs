@@ -3,6 +3,7 @@
 mod rivals;
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::cluster_deployment::ControlPlaneEndpoint;
 use crds::networking::{API_SERVER_PORT, Endpoint, EndpointProvider};
 use crds::step::Role;
@@ -63,7 +64,7 @@ pub(super) fn problem(state: &ClusterState<'_>) -> Option<Problem> {
     };
     let taken = |who: String| {
         says(
-            "VIPInUse",
+            Reason::VIPInUse,
             format!(
                 "spec.controlPlane.endpoint.host {address}: {who}; the endpoint of a cluster is fixed: make it anew with a free address of the machines' network"
             ),
@@ -83,7 +84,7 @@ pub(super) fn problem(state: &ClusterState<'_>) -> Option<Problem> {
         Rival::RouterId { id, of, free } => {
             let free = free.map_or("none is free there".into(), |free| format!("{free} is free"));
             says(
-                "RouterIDInUse",
+                Reason::RouterIDInUse,
                 format!(
                     "spec.controlPlane.endpoint.keepalived.virtualRouterID {id} is that of ClusterDeployment {of}, in the same network as far as its address tells: make this cluster anew with another one of 1 to 255 ({free})"
                 ),

@@ -2,6 +2,7 @@
 //! finalizers off. They name this cluster and are no part of it: nothing is done with them, and they are reported.
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::commands::{self, Target};
 use crds::conditions::{self, Statement};
 use crds::names::{annotation, condition};
@@ -75,7 +76,7 @@ pub(super) fn tell(observed: &Observed<'_>, former: &[&Machine], status: &mut Cl
     let statement = Statement::new(
         condition::FORMER_MACHINES,
         true,
-        "MachinesOfFormerCluster",
+        Reason::MachinesOfFormerCluster,
         cut(message),
     );
     status.conditions = conditions::state(

@@ -1,12 +1,13 @@
 //! Readiness gates: conditions that other controllers set on the ClusterDeployment, and that Ready waits for.
 
+use crds::Reason;
 use crds::conditions;
 
 use super::blocker::Blocker;
 use super::state::ClusterState;
 
 /// Reason of a cluster that is as wanted but for a gate.
-pub const WAITS_FOR_GATE: &str = "WaitsForReadinessGate";
+pub const WAITS_FOR_GATE: Reason = Reason::WaitsForReadinessGate;
 
 /// The first gate that is not open, by the word of its own controller.
 pub(super) fn blocker(state: &ClusterState<'_>) -> Option<Blocker> {

@@ -2,6 +2,7 @@
 
 use crds::Conditions;
 use crds::ObjectExt;
+use crds::Reason;
 use crds::{Host, Machine, conditions, names};
 use jiff::Timestamp;
 
@@ -55,7 +56,7 @@ impl<'a> ClusterMachine<'a> {
 
     pub fn ready_reason(&self) -> &'a str {
         let ready = self.machine.condition(names::condition::READY);
-        ready.map_or("Unknown", |ready| ready.reason.as_str())
+        ready.map_or(Reason::Unknown.as_str(), |ready| ready.reason.as_str())
     }
 
     pub fn says(&self) -> &'a str {

@@ -2,13 +2,14 @@
 //! A second authority would cut off every machine that trusts the first one.
 
 use crds::ClusterDeployment;
+use crds::Reason;
 use crds::names::{condition, pki_secret};
 use crds::{Machine, conditions};
 
 use super::state::{ClusterState, past};
 
 /// Reason of what waits for them.
-pub const PKI_MISSING: &str = "PKIMissing";
+pub const PKI_MISSING: Reason = Reason::PKIMissing;
 
 /// Keys of the Secret.
 const KEYS: &str = "ca.crt, ca.key, front-proxy-ca.crt, front-proxy-ca.key, etcd-ca.crt, etcd-ca.key, sa.key, sa.pub, encryption.key";

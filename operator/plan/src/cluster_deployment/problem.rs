@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 
 use crds::ClusterDeployment;
 use crds::ObjectExt;
+use crds::Reason;
 use crds::cluster_deployment::EtcdTopology;
 use crds::networking::NetworkPluginName;
 
@@ -19,14 +20,14 @@ const NODE_PREFIX: u32 = 24;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// CamelCase.
-    pub reason: &'static str,
+    pub reason: Reason,
     /// What is wrong, where, and what to do.
     pub message: String,
     /// It may end by a change of another object that is not followed.
     pub ends_unseen: bool,
 }
 
-fn problem(reason: &'static str, message: String) -> Option<Problem> {
+fn problem(reason: Reason, message: String) -> Option<Problem> {
     Some(Problem {
         reason,
         message,
@@ -49,13 +50,13 @@ fn not_there_yet(deployment: &ClusterDeployment) -> Option<Problem> {
     let spec = &deployment.spec;
     if spec.artifacts.is_none() {
         return problem(
-            "ArtifactSourceMissing",
+            Reason::ArtifactSourceMissing,
             "spec.artifacts.url is missing: give the URL of an artifact bundle (installing without one is not there yet)".into(),
         );
     }
     if spec.etcd.topology == EtcdTopology::External {
         return problem(
-            "NotImplemented",
+            Reason::NotImplemented,
             "spec.etcd.topology External is not there yet: make the cluster with Stacked or Dedicated".into(),
         );
     }
@@ -76,7 +77,7 @@ fn names_taken(state: &ClusterState<'_>) -> Option<Problem> {
     if let Some(set) = state.foreign_sets().next() {
         let name = set.name();
         return problem(
-            "NameConflict",
+            Reason::NameConflict,
             format!(
                 "MachineSet {name} is there already and is not of this ClusterDeployment (but of cluster {}): rename the set in spec.workers, or delete that MachineSet",
                 set.spec.cluster_name
@@ -86,7 +87,7 @@ fn names_taken(state: &ClusterState<'_>) -> Option<Problem> {
     let cluster = state.observed.cluster?;
     if !state.owns(&cluster.metadata) {
         return problem(
-            "NameConflict",
+            Reason::NameConflict,
             format!(
                 "Cluster {} is there already and is not of this ClusterDeployment: delete it, or choose another name",
                 state.name
@@ -113,7 +114,7 @@ fn changes_of_a_running_cluster(state: &ClusterState<'_>) -> Option<Problem> {
         .filter(|version| *version != spec.kubernetes_version)
     {
         return problem(
-            "NotImplemented",
+            Reason::NotImplemented,
             format!(
                 "spec.kubernetesVersion: the upgrade from {installed} to {} is not there yet: set it back to {installed}",
                 spec.kubernetes_version
@@ -129,7 +130,7 @@ fn pod_network_too_small(state: &ClusterState<'_>) -> Option<Problem> {
     let room = 1u64 << NODE_PREFIX.saturating_sub(prefix).min(32);
     let nodes = state.nodes_wanted();
     (nodes > room).then(|| Problem {
-        reason: "PodCIDRTooSmall",
+        reason: Reason::PodCIDRTooSmall,
         ends_unseen: false,
         message: format!(
             "spec.networking.podCIDR {cidr} has room for {room} nodes (a /{NODE_PREFIX} each), {nodes} are wanted: lower the replicas, or make a new cluster with a larger podCIDR"
@@ -158,7 +159,7 @@ fn pod_network_shared(state: &ClusterState<'_>) -> Option<Problem> {
             && overlap(ours, &other.spec.networking.pod_cidr)
     })?;
     Some(Problem {
-        reason: "CIDROverlap",
+        reason: Reason::CIDROverlap,
         ends_unseen: true,
         message: format!(
             "spec.networking.podCIDR {ours} overlaps with {} of ClusterDeployment {}, and both use the bridge network: make this cluster with another podCIDR, or delete that one",

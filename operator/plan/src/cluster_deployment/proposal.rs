@@ -1,5 +1,6 @@
 //! What an operation proposes, and what all of them come to in one pass.
 
+use crds::Reason;
 use crds::cluster_deployment::{ForgottenMachine, Repair};
 use crds::conditions::Statement;
 use crds::step::{Intent, Role};
@@ -45,7 +46,7 @@ pub(super) struct Report {
     /// What it is about.
     pub area: Area,
     /// CamelCase.
-    pub reason: &'static str,
+    pub reason: Reason,
     /// One sentence.
     pub message: String,
     pub severity: Severity,
@@ -93,7 +94,7 @@ pub(super) enum Record {
 
 impl Proposal {
     /// Nothing but a report.
-    pub fn report(area: Area, reason: &'static str, message: String, severity: Severity) -> Self {
+    pub fn report(area: Area, reason: Reason, message: String, severity: Severity) -> Self {
         Self {
             report: Some(Report {
                 area,

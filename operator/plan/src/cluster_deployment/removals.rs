@@ -1,11 +1,12 @@
 //! Removals: whether healthy machines may be taken away, as the status tells it to whoever would.
 
 use crds::Conditions;
+use crds::Reason;
 use crds::names::condition;
 use crds::{ClusterDeployment, Machine};
 
 /// Reason of `RemovalsHeld`.
-pub(super) const TOO_MANY_UNHEALTHY: &str = "TooManyUnhealthy";
+pub(super) const TOO_MANY_UNHEALTHY: Reason = Reason::TooManyUnhealthy;
 
 /// Why no healthy machine is taken away, as it was told last.
 pub fn held(deployment: &ClusterDeployment) -> Option<&str> {

@@ -1,5 +1,6 @@
 //! How attempts are reported: what failed, when it is tried again, and what to type where it is not.
 
+use crds::Reason;
 use crds::names::annotation;
 use crds::step::Role;
 use jiff::Timestamp;
@@ -16,7 +17,7 @@ pub(super) struct Effort {
     /// The machines whose condition reports it.
     pub role: Role,
     /// Reason while it fails.
-    pub failed: &'static str,
+    pub failed: Reason,
     /// `a-control-plane-x7k2 (n1) could not be taken out of etcd`.
     pub could_not: String,
 }

@@ -8,6 +8,7 @@ mod answers;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::conditions::{self, Statement};
 use crds::names::{annotation, condition};
 use crds::step::Intent;
@@ -41,7 +42,7 @@ pub(super) struct Lost {
     /// The probe to make, if one is due.
     pub actions: Vec<Action>,
     pub next: Next,
-    pub reason: &'static str,
+    pub reason: Reason,
     pub message: String,
 }
 
@@ -98,7 +99,7 @@ pub(super) fn find(state: &ClusterState<'_>) -> Tokens {
     let Some(noticed) = noticed else {
         // What was asked before the loss says nothing: first it is written down when it was noticed.
         return lost(
-            "TokensLost",
+            Reason::TokensLost,
             Next::after_seconds(1),
             "machines will be asked".into(),
         );
@@ -110,7 +111,7 @@ pub(super) fn find(state: &ClusterState<'_>) -> Tokens {
             "run {name} asks {} for it",
             crate::sentence::count(run.spec.hosts.len(), "machine")
         );
-        return lost("AsksMachines", Next::OnChange, message);
+        return lost(Reason::AsksMachines, Next::OnChange, message);
     }
     let answers: BTreeMap<&str, Result<i64, String>> = claimed
         .iter()
@@ -144,7 +145,7 @@ pub(super) fn find(state: &ClusterState<'_>) -> Tokens {
     let silent = silent(state, &answers);
     if not_asked.is_empty() && at > state.observed.now {
         let message = format!("{silent}; asked again at {}", clock(at));
-        return lost("MachinesSilent", state.until(at), message);
+        return lost(Reason::MachinesSilent, state.until(at), message);
     }
     // Old ones may be gone: the number grows, and no name comes twice.
     let number = number_after(probes.iter().copied());
@@ -154,7 +155,7 @@ pub(super) fn find(state: &ClusterState<'_>) -> Tokens {
         true => "machines are asked".to_owned(),
         false => silent,
     };
-    match lost("AsksMachines", Next::OnChange, message) {
+    match lost(Reason::AsksMachines, Next::OnChange, message) {
         Tokens::Lost(lost) => Tokens::Lost(Lost {
             actions: vec![Action::create(run)],
             ..lost

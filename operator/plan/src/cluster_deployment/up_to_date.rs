@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crds::Reason;
 use crds::conditions::Statement;
 use crds::names::condition;
 
@@ -13,18 +14,18 @@ use crate::settings::{self, Difference};
 
 pub(super) fn statement(state: &ClusterState<'_>) -> Statement {
     let wanted = &state.deployment.spec.kubernetes_version;
-    let of = |status: Option<bool>, reason: &str, message: String| {
+    let of = |status: Option<bool>, reason: Reason, message: String| {
         Statement::new(condition::UP_TO_DATE, status, reason, cut(message))
     };
     if state.installed.is_none() {
-        return of(Some(false), "NotInstalled", NOT_INSTALLED.into());
+        return of(Some(false), Reason::NotInstalled, NOT_INSTALLED.into());
     }
     let mut other = state.live.iter().filter_map(|member| {
         let seen = member.machine.status.as_ref()?.kubernetes_version.as_ref()?;
         (seen != wanted).then(|| format!("{} has {seen}, {wanted} is wanted", member.title()))
     });
     if let Some(message) = other.next() {
-        return of(Some(false), "OtherVersion", message);
+        return of(Some(false), Reason::OtherVersion, message);
     }
     let differences = differences(state);
     let named = |kind: fn(&Difference) -> Option<&String>| {
@@ -43,7 +44,7 @@ pub(super) fn statement(state: &ClusterState<'_>) -> Statement {
     });
     if !differ.is_empty() {
         let message = format!("changed, and not rolled out: {}", differ.join("; "));
-        return of(Some(false), "SettingsNotRolledOut", message);
+        return of(Some(false), Reason::SettingsNotRolledOut, message);
     }
     let unknown = named(|difference| match difference {
         Difference::Unknown(field) => Some(field),
@@ -51,11 +52,11 @@ pub(super) fn statement(state: &ClusterState<'_>) -> Statement {
     });
     if !unknown.is_empty() {
         let message = format!("not known whether it is rolled out: {}", unknown.join("; "));
-        return of(None, "SettingsNotKnown", message);
+        return of(None, Reason::SettingsNotKnown, message);
     }
     of(
         Some(true),
-        "UpToDate",
+        Reason::UpToDate,
         format!("every machine has what is wanted, Kubernetes {wanted} among it"),
     )
 }

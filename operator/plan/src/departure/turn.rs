@@ -2,6 +2,7 @@
 
 use crds::Machine;
 use crds::ObjectExt;
+use crds::Reason;
 use crds::step::Intent;
 
 use super::standing::{deleting, is_healthy, is_same, name_of};
@@ -9,12 +10,12 @@ use super::{Council, LEAVES_ETCD};
 use crate::attempts;
 
 /// Where a Machine's removal stands after its turn has come: reasons of `Deleting`.
-const ON_ITS_WAY: [&str; 5] = [
-    "WaitsForHooks",
-    "Draining",
+const ON_ITS_WAY: [Reason; 5] = [
+    Reason::WaitsForHooks,
+    Reason::Draining,
     LEAVES_ETCD,
-    "ClusterUnreachable",
-    "DeletesNode",
+    Reason::ClusterUnreachable,
+    Reason::DeletesNode,
 ];
 
 impl Council<'_> {
@@ -33,7 +34,7 @@ impl Council<'_> {
     fn another_leaves(&self, machine: &Machine) -> Option<String> {
         let turn = |machine: &Machine| {
             (
-                !ON_ITS_WAY.contains(&deleting(machine)),
+                !Reason::among(deleting(machine), &ON_ITS_WAY),
                 is_healthy(machine),
                 machine.metadata.deletion_timestamp.clone(),
                 machine.metadata.name.clone(),

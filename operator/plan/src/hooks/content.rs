@@ -1,6 +1,7 @@
 //! What a custom playbook may not say, as far as its text shows it. An administrator wrote it on purpose, and it may do
 //! anything on the hosts; these are the things that work on the executor instead, or past the guard on the machine.
 
+use crds::Reason;
 use serde_yaml::Value;
 
 use super::library::{Refusal, refuse};
@@ -147,5 +148,5 @@ fn shows(value: &Value, words: &str) -> bool {
 }
 
 fn invalid(at: &str, why: &str) -> Result<(), Refusal> {
-    refuse("PlaybookInvalid", format!("{at}: {why}"))
+    refuse(Reason::PlaybookInvalid, format!("{at}: {why}"))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crds::Reason;
 use crds::inputs::{PlaybookInputs, VARIABLE_DEPTH_LIMIT, depth, is_reserved_variable, is_variable_name};
 use crds::step::{CustomStep, Step};
 use serde_json::Value;
@@ -28,12 +29,12 @@ pub struct Library {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// CamelCase.
-    pub reason: &'static str,
+    pub reason: Reason,
     /// Field, value, what is allowed, what to do.
     pub message: String,
 }
 
-pub(super) fn refuse<T>(reason: &'static str, message: impl Into<String>) -> Result<T, Refusal> {
+pub(super) fn refuse<T>(reason: Reason, message: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal {
         reason,
         message: message.into(),
@@ -73,7 +74,7 @@ impl Library {
                 there.join(", ")
             };
             return refuse(
-                "PlaybookNotFound",
+                Reason::PlaybookNotFound,
                 format!(
                     "{}: there is no playbook \"{name}\": ConfigMap {map} has no key {name}.yml (playbooks there: {there})",
                     asked.name_at
@@ -101,13 +102,13 @@ impl Library {
         let map = &self.config_map;
         let Some(data) = &self.data else {
             return refuse(
-                "ConfigMapNotFound",
+                Reason::ConfigMapNotFound,
                 format!("ConfigMap {map} with custom playbooks is not there: make it"),
             );
         };
         if !self.binary.is_empty() {
             return refuse(
-                "PlaybooksNotText",
+                Reason::PlaybooksNotText,
                 format!(
                     "ConfigMap {map}: binaryData {}: playbooks are text: put them into data",
                     self.binary.join(", ")
@@ -117,7 +118,7 @@ impl Library {
         for (key, text) in data {
             let Some(name) = name_of(key) else {
                 return refuse(
-                    "PlaybookNameRefused",
+                    Reason::PlaybookNameRefused,
                     format!(
                         "ConfigMap {map}: key {key:?} is refused: <name>.yml, <name>.probe.yml and <name>.schema.json are allowed, with a name of a-z, 0-9 and -, at most {} characters",
                         CustomStep::NAME_LIMIT
@@ -127,14 +128,14 @@ impl Library {
             if !data.contains_key(&format!("{name}.yml")) {
                 let message =
                     format!("ConfigMap {map}: key {key} belongs to no playbook: there is no key {name}.yml");
-                return refuse("PlaybookNameRefused", message);
+                return refuse(Reason::PlaybookNameRefused, message);
             }
             if text.len() > CONTENT_LIMIT {
                 let message = format!(
                     "ConfigMap {map}: key {key} has {} bytes, at most {CONTENT_LIMIT} are allowed: make several playbooks of it",
                     text.len()
                 );
-                return refuse("PlaybookTooLarge", message);
+                return refuse(Reason::PlaybookTooLarge, message);
             }
         }
         Ok(data)
@@ -150,7 +151,7 @@ pub(super) fn asked_by_run<'a>(
     if let Some(name) = playbook_vars.keys().find(|name| !names.contains(name.as_str())) {
         let steps: Vec<&str> = names.into_iter().collect();
         return refuse(
-            "InvalidVariable",
+            Reason::InvalidVariable,
             format!(
                 "playbookVars.{name}: this run has no step custom-{name} (playbooks of its steps: {})",
                 steps.join(", ")
@@ -164,7 +165,7 @@ pub(super) fn asked_by_run<'a>(
             Some(Value::Object(vars)) => vars.clone().into_iter().collect(),
             Some(other) => {
                 return refuse(
-                    "InvalidVariable",
+                    Reason::InvalidVariable,
                     format!("{vars_at}: {other} is no map of variables"),
                 );
             }
@@ -190,20 +191,20 @@ fn check_vars(asked: &Asked<'_>) -> Result<(), Refusal> {
             let message = format!(
                 "{at}: the name is reserved (ansible_* and Ansible's own variables are): choose another"
             );
-            return refuse("ReservedVariable", message);
+            return refuse(Reason::ReservedVariable, message);
         }
         if !is_variable_name(name) {
             let message = format!(
                 "{at}: a variable's name is letters, digits and _, at most 128, and begins with no digit: choose another"
             );
-            return refuse("InvalidVariable", message);
+            return refuse(Reason::InvalidVariable, message);
         }
         let depth = depth(value);
         if depth > VARIABLE_DEPTH_LIMIT {
             let message = format!(
                 "{at}: nested {depth} levels deep or more: {VARIABLE_DEPTH_LIMIT} are allowed: give it as text, or flatter"
             );
-            return refuse("InvalidVariable", message);
+            return refuse(Reason::InvalidVariable, message);
         }
     }
     let size = serde_json::to_string(&asked.vars).map_or(usize::MAX, |text| text.len());
@@ -212,7 +213,7 @@ fn check_vars(asked: &Asked<'_>) -> Result<(), Refusal> {
             "{}: {size} bytes of variables, at most {VARS_LIMIT} are allowed: put data into files, and files into an artifact",
             asked.vars_at
         );
-        return refuse("InvalidVariable", message);
+        return refuse(Reason::InvalidVariable, message);
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crds::Reason;
 use crds::inputs::depth;
 use jsonschema::PatternOptions;
 use serde_json::Value;
@@ -25,7 +26,7 @@ const MOST_TOLD: usize = 3;
 const LONGEST: usize = 240;
 
 pub(super) fn check(at: &str, text: &str, asked: &Asked<'_>) -> Result<(), Refusal> {
-    let invalid = |why: String| refuse("PlaybookSchemaInvalid", format!("{at}: {why}"));
+    let invalid = |why: String| refuse(Reason::PlaybookSchemaInvalid, format!("{at}: {why}"));
     if text.len() > LIMIT {
         return invalid(format!("{} bytes, at most {LIMIT} are allowed", text.len()));
     }
@@ -71,7 +72,10 @@ pub(super) fn check(at: &str, text: &str, asked: &Asked<'_>) -> Result<(), Refus
     } else {
         ""
     };
-    refuse("InvalidVariable", format!("{told}{more} (by the schema in {at})"))
+    refuse(
+        Reason::InvalidVariable,
+        format!("{told}{more} (by the schema in {at})"),
+    )
 }
 
 /// Whether a key of this name stands anywhere, but as the name of a property.

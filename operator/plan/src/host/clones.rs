@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use crds::Reason;
 use crds::conditions::{self, Statement};
 use crds::names::condition;
 use crds::{Host, HostStatus};
@@ -37,7 +38,12 @@ pub(super) fn state(observed: &HostObserved<'_>, status: &mut HostStatus) {
         "Host {}{more} has the same /etc/machine-id (a cloned image?): on all but one of the machines, rm /etc/machine-id && systemd-machine-id-setup, and reboot",
         named.join(", ")
     );
-    let statement = Statement::new(condition::MACHINE_ID_UNIQUE, false, "SameMachineID", message);
+    let statement = Statement::new(
+        condition::MACHINE_ID_UNIQUE,
+        false,
+        Reason::SameMachineID,
+        message,
+    );
     let generation = observed.host.metadata.generation;
     status.conditions = conditions::state(&status.conditions, &[statement], generation, &Time(observed.now));
 }

@@ -2,6 +2,7 @@
 //! what the last run on it found.
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::commands::{self, Target};
 use crds::conditions::{self, Statement};
 use crds::host::HostKeyPolicy;
@@ -13,9 +14,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time
 use super::{HostObserved, name_of};
 use crate::attempts::{ended_at, is_over, marks};
 use crate::claims;
-
-/// Reason of what meets another machine than the one that was claimed.
-pub const MACHINE_IS_ANOTHER: &str = "MachineIsAnother";
 
 /// The identity to write: of a Host that was claimed before there was one, or whose identity a person took off.
 pub(super) fn to_write(host: &Host, status: &HostStatus) -> Option<HostIdentity> {
@@ -50,10 +48,15 @@ pub(super) fn state(observed: &HostObserved<'_>, status: &mut HostStatus) {
         None => Statement::new(
             condition::IDENTITY_VERIFIED,
             true,
-            "Same",
+            Reason::Same,
             "it is the machine that was claimed",
         ),
-        Some(message) => Statement::new(condition::IDENTITY_VERIFIED, false, MACHINE_IS_ANOTHER, message),
+        Some(message) => Statement::new(
+            condition::IDENTITY_VERIFIED,
+            false,
+            Reason::MachineIsAnother,
+            message,
+        ),
     };
     status.conditions = conditions::state(&status.conditions, &[statement], generation, &Time(observed.now));
 }
@@ -78,9 +81,9 @@ fn verdict(run: &PlaybookRun, host: &str) -> Option<Option<String>> {
     let results = run.status.as_ref()?.hosts.iter();
     let result = results.into_iter().find(|result| result.name == host)?;
     match &result.failure {
-        Some(failure) if failure.reason == MACHINE_IS_ANOTHER => Some(Some(failure.message.clone())),
+        Some(failure) if failure.reason == Reason::MachineIsAnother => Some(Some(failure.message.clone())),
         _ if result.unreachable => None,
-        Some(failure) if failure.reason == "NotReached" => None,
+        Some(failure) if failure.reason == Reason::NotReached => None,
         _ => Some(None),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::conditions;
 use crds::names::{annotation, condition, label};
 use crds::playbook_run::PlaybookRunSpec;
@@ -81,7 +82,7 @@ fn due_at(host: &Host, status: Option<&HostStatus>, interval_seconds: u64) -> Op
     let (Some(reachable), Some(last)) = (reachable, last) else {
         return Some(later(created, GATHER_SECONDS));
     };
-    if reachable.reason == "ProbeFailed" {
+    if reachable.reason == Reason::ProbeFailed {
         return Some(later(last, AGAIN_SECONDS));
     }
     if reachable.observed_generation != host.metadata.generation {

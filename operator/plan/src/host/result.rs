@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::conditions::{self, Statement};
 use crds::host::HostKeyPolicy;
 use crds::names::{annotation, condition};
@@ -94,7 +95,12 @@ pub(super) fn fold(observed: &HostObserved<'_>, status: &mut HostStatus) {
                 .as_deref()
                 .unwrap_or("it ended without a message");
             let message = format!("probe {} came to no result: {message}", name_of(run));
-            vec![Statement::new(condition::REACHABLE, None, "ProbeFailed", message)]
+            vec![Statement::new(
+                condition::REACHABLE,
+                None,
+                Reason::ProbeFailed,
+                message,
+            )]
         }
     };
     let ended = ended_at(run).unwrap_or(observed.now);
@@ -132,17 +138,18 @@ pub(super) fn fold(observed: &HostObserved<'_>, status: &mut HostStatus) {
 
 fn statements(result: &HostResult) -> Vec<Statement> {
     let failure = result.failure.as_ref();
-    let reason = failure.map_or("Unreachable", |failure| failure.reason.as_str());
+    let reason = failure.map_or(Reason::Unreachable.as_str(), |failure| failure.reason.as_str());
+    let known = failure.and_then(|failure| Reason::from_name(&failure.reason));
     let message = failure.map_or("SSH did not answer", |failure| failure.message.as_str());
     let reached = !(result.unreachable
         || matches!(
-            reason,
-            "AuthenticationFailed" | "HostKeyChanged" | "HostKeyUnknown"
-        ) && failure.is_some());
+            known,
+            Some(Reason::AuthenticationFailed | Reason::HostKeyChanged | Reason::HostKeyUnknown)
+        ));
     if !reached {
-        let (key, key_reason, key_message) = match reason {
-            "HostKeyChanged" | "HostKeyUnknown" => (Some(false), reason, message),
-            "AuthenticationFailed" => (Some(true), "Pinned", PINNED),
+        let (key, key_reason, key_message) = match known {
+            Some(Reason::HostKeyChanged | Reason::HostKeyUnknown) => (Some(false), reason, message),
+            Some(Reason::AuthenticationFailed) => (Some(true), Reason::Pinned.as_str(), PINNED),
             _ => (None, reason, "the host key was not seen: no connection was made"),
         };
         return vec![
@@ -154,24 +161,24 @@ fn statements(result: &HostResult) -> Vec<Statement> {
         (Some(true), _) => Statement::new(
             condition::CLEAN,
             true,
-            "NothingFound",
+            Reason::NothingFound,
             "nothing of a cluster was found",
         ),
         (Some(false), _) => Statement::new(
             condition::CLEAN,
             false,
-            "LeftoversFound",
+            Reason::LeftoversFound,
             leftovers(&result.leftovers),
         ),
         (None, Some(failure)) => {
             let message = format!("{}, {}: {}", failure.step, failure.task, failure.message);
             Statement::new(condition::CLEAN, None, failure.reason.as_str(), message)
         }
-        (None, None) => Statement::new(condition::CLEAN, None, "NotLookedAt", "no step looked"),
+        (None, None) => Statement::new(condition::CLEAN, None, Reason::NotLookedAt, "no step looked"),
     };
     vec![
-        Statement::new(condition::REACHABLE, true, "Answers", "SSH lets us in"),
-        Statement::new(condition::HOST_KEY_VERIFIED, true, "Pinned", PINNED),
+        Statement::new(condition::REACHABLE, true, Reason::Answers, "SSH lets us in"),
+        Statement::new(condition::HOST_KEY_VERIFIED, true, Reason::Pinned, PINNED),
         clean,
     ]
 }

@@ -300,7 +300,7 @@ fn a_missing_secret_holds_up_its_own_hosts_only() {
     let mut world = World::of(vec![spare("a", ""), spare("b", "")]);
     world.problems.insert(
         "a".into(),
-        InputsProblem::waits("SecretNotFound", "Secret k is not there"),
+        InputsProblem::waits(crds::Reason::SecretNotFound, "Secret k is not there"),
     );
     world.finds.insert("b".into(), "clean: true".into());
     world.settle();

@@ -1,6 +1,7 @@
 //! What people see of a Host: `Ready`, the phase, and one sentence.
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::conditions::{self, Statement};
 use crds::host::HostPhase;
 use crds::names::condition;
@@ -37,21 +38,23 @@ pub(super) fn show(observed: &HostObserved<'_>, status: &mut HostStatus) {
 fn view(observed: &HostObserved<'_>, status: &HostStatus) -> View {
     let host = observed.host;
     let find = |type_: &str| conditions::find(&status.conditions, type_);
-    let make = |phase: HostPhase, ready: Option<bool>, reason: &str, message: String| View {
-        phase,
-        ready,
-        reason: reason.to_owned(),
-        message,
-    };
+    fn make(phase: HostPhase, ready: Option<bool>, reason: impl Into<String>, message: String) -> View {
+        View {
+            phase,
+            ready,
+            reason: reason.into(),
+            message,
+        }
+    }
     let reachable = find(condition::REACHABLE);
     let refused = reachable.filter(|reachable| reachable.status == "False");
     if let Some(claim) = &host.spec.claim_ref {
         if observed.holder_is_gone {
             let message = quarantine::stuck(host, &claim.name);
-            return make(HostPhase::Claimed, Some(false), "MachineGone", message);
+            return make(HostPhase::Claimed, Some(false), Reason::MachineGone, message);
         }
         if let Some(message) = identity::another_in(host, status) {
-            let reason = identity::MACHINE_IS_ANOTHER;
+            let reason = Reason::MachineIsAnother;
             return make(HostPhase::Claimed, Some(false), reason, message);
         }
         return match refused {
@@ -60,12 +63,12 @@ fn view(observed: &HostObserved<'_>, status: &HostStatus) -> View {
                     "claimed by Machine {}, unreachable: {}",
                     claim.name, refused.message
                 );
-                make(HostPhase::Claimed, Some(false), &refused.reason, message)
+                make(HostPhase::Claimed, Some(false), refused.reason.as_str(), message)
             }
             None => make(
                 HostPhase::Claimed,
                 Some(true),
-                "Claimed",
+                Reason::Claimed,
                 format!("claimed by Machine {}", claim.name),
             ),
         };
@@ -82,7 +85,7 @@ fn view(observed: &HostObserved<'_>, status: &HostStatus) -> View {
     if let Some(quarantine) = &host.spec.quarantine {
         let message = quarantine::message(host, status, quarantine);
         let reason = format!("{:?}", quarantine.reason);
-        return make(HostPhase::Quarantined, Some(false), &reason, message);
+        return make(HostPhase::Quarantined, Some(false), reason, message);
     }
     // A probe of an earlier spec, or of another claim, says nothing about this one.
     let probed = reachable.and_then(|reachable| reachable.observed_generation);
@@ -92,17 +95,22 @@ fn view(observed: &HostObserved<'_>, status: &HostStatus) -> View {
             (_, false) if host.spec.claim_epoch > 0 => HostPhase::Cleaning,
             (before, _) => before.unwrap_or(HostPhase::Unreachable),
         };
-        return make(phase, Some(false), "WaitsForProbe", waiting(observed));
+        return make(phase, Some(false), Reason::WaitsForProbe, waiting(observed));
     }
     if let Some(refused) = refused {
         let message = format!("{}: {}", refused.reason, refused.message);
-        return make(HostPhase::Unreachable, Some(false), &refused.reason, message);
+        return make(
+            HostPhase::Unreachable,
+            Some(false),
+            refused.reason.as_str(),
+            message,
+        );
     }
     if let Some(unknown) = reachable.filter(|reachable| reachable.status != "True") {
         return make(
             HostPhase::Unreachable,
             None,
-            &unknown.reason,
+            unknown.reason.as_str(),
             unknown.message.clone(),
         );
     }
@@ -113,30 +121,45 @@ fn view(observed: &HostObserved<'_>, status: &HostStatus) -> View {
             } else {
                 "available"
             };
-            make(HostPhase::Available, Some(true), "Available", message.to_owned())
+            make(
+                HostPhase::Available,
+                Some(true),
+                Reason::Available,
+                message.to_owned(),
+            )
         }
         Some(clean) if clean.status == "False" => {
             let message = format!(
                 "not clean: {}; reset the machine, it is looked at again by itself",
                 clean.message
             );
-            make(HostPhase::Quarantined, Some(false), &clean.reason, message)
+            make(
+                HostPhase::Quarantined,
+                Some(false),
+                clean.reason.as_str(),
+                message,
+            )
         }
         Some(clean) => {
             let message = format!("not known to be clean: {}", clean.message);
-            make(HostPhase::Quarantined, Some(false), &clean.reason, message)
+            make(
+                HostPhase::Quarantined,
+                Some(false),
+                clean.reason.as_str(),
+                message,
+            )
         }
         None => make(
             HostPhase::Cleaning,
             Some(false),
-            "WaitsForProbe",
+            Reason::WaitsForProbe,
             waiting(observed),
         ),
     }
 }
 
 /// Another Host that comes first on the same machine: two clusters must not get one machine.
-fn double(observed: &HostObserved<'_>, status: &HostStatus) -> Option<(&'static str, String)> {
+fn double(observed: &HostObserved<'_>, status: &HostStatus) -> Option<(Reason, String)> {
     // What was pinned just now counts.
     let mut ours = observed.host.clone();
     ours.status = Some(status.clone());

@@ -1,6 +1,7 @@
 //! Whom runs trust where programs and images come from, and how they log in there; secrets are looked at, never
 //! repeated.
 
+use crds::Reason;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -61,13 +62,13 @@ pub fn ca_of(name: &str, map: Option<&ConfigMap>) -> Result<String, InputsProble
         let message = format!(
             "ConfigMap {name} of spec.artifacts.caRef is not there: make it, with the certificate in key {CA_KEY}"
         );
-        return Err(InputsProblem::waits("ConfigMapNotFound", message));
+        return Err(InputsProblem::waits(Reason::ConfigMapNotFound, message));
     };
     let pem = map.data.as_ref().and_then(|data| data.get(CA_KEY));
     match pem.filter(|pem| pem.contains("-----BEGIN CERTIFICATE-----")) {
         Some(pem) => Ok(pem.clone()),
         None => Err(InputsProblem::waits(
-            "InvalidCA",
+            Reason::InvalidCA,
             format!(
                 "ConfigMap {name} of spec.artifacts.caRef has no certificate in key {CA_KEY}: give one or more in PEM"
             ),
@@ -81,7 +82,7 @@ pub fn login_of(name: &str, secret: Option<&Secret>) -> Result<Login, InputsProb
         let message = format!(
             "Secret {name} of spec.artifacts.credentialsRef is not there: make it, with username and password, or with token"
         );
-        return Err(InputsProblem::waits("SecretNotFound", message));
+        return Err(InputsProblem::waits(Reason::SecretNotFound, message));
     };
     let has = |key: &&str| {
         let value = secret.data.as_ref().and_then(|data| data.get(*key));
@@ -95,7 +96,7 @@ pub fn login_of(name: &str, secret: Option<&Secret>) -> Result<Login, InputsProb
                 "Secret {name} of spec.artifacts.credentialsRef holds neither username and password nor token, each one line \
                  of text: give one of them"
             );
-            InputsProblem::waits("SecretNotFound", message)
+            InputsProblem::waits(Reason::SecretNotFound, message)
         })
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crds::Reason;
 use crds::inputs::CredentialKind;
 use k8s_openapi::api::core::v1::Secret;
 
@@ -17,7 +18,7 @@ pub fn classify(name: &str, secret: Option<&Secret>) -> Result<CredentialKind, I
         let message = format!(
             "Secret {name} is not there: make it, of type kubernetes.io/ssh-auth or kubernetes.io/basic-auth"
         );
-        return Err(InputsProblem::waits("SecretNotFound", message));
+        return Err(InputsProblem::waits(Reason::SecretNotFound, message));
     };
     let value = |key: &str| {
         let value = secret.data.as_ref().and_then(|data| data.get(key));
@@ -32,7 +33,7 @@ pub fn classify(name: &str, secret: Option<&Secret>) -> Result<CredentialKind, I
                 let message = format!(
                     "Secret {name}: ssh-privatekey is {mistake}; give an unencrypted private key in PEM or OpenSSH form"
                 );
-                Err(InputsProblem::waits("InvalidSSHKey", message))
+                Err(InputsProblem::waits(Reason::InvalidSSHKey, message))
             }
         };
     }
@@ -41,7 +42,7 @@ pub fn classify(name: &str, secret: Option<&Secret>) -> Result<CredentialKind, I
     }
     let message =
         format!("Secret {name} holds neither ssh-privatekey nor password, or an empty one: give one of them");
-    Err(InputsProblem::waits("SecretNotFound", message))
+    Err(InputsProblem::waits(Reason::SecretNotFound, message))
 }
 
 #[cfg(test)]
@@ -77,7 +78,10 @@ mod tests {
     fn a_secret_that_is_missing_or_empty_is_waited_for() {
         let check = |secret: Option<Secret>| {
             let problem = classify("s", secret.as_ref()).unwrap_err();
-            assert_eq!((problem.reason, problem.permanent), ("SecretNotFound", false));
+            assert_eq!(
+                (problem.reason.as_str(), problem.permanent),
+                ("SecretNotFound", false)
+            );
         };
         check(None);
         check(Some(Secret::default()));
@@ -90,7 +94,10 @@ mod tests {
     fn a_key_that_is_none_is_waited_for_and_never_repeated() {
         let secret = of("ssh-privatekey", "ssh-ed25519 AAAAC3Nza root@x");
         let problem = classify("s", Some(&secret)).unwrap_err();
-        assert_eq!((problem.reason, problem.permanent), ("InvalidSSHKey", false));
+        assert_eq!(
+            (problem.reason.as_str(), problem.permanent),
+            ("InvalidSSHKey", false)
+        );
         assert!(
             problem
                 .message

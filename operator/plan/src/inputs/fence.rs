@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::cluster_deployment::FenceReturned;
 use crds::step::Step;
 use crds::{Host, PlaybookRun};
@@ -17,7 +18,7 @@ pub(super) fn check(
     cluster: Option<&ClusterSeen<'_>>,
     hosts: &BTreeMap<String, Host>,
 ) -> Result<bool, InputsProblem> {
-    let refused = |message: String| Err(InputsProblem::refused("NotToBeFenced", message));
+    let refused = |message: String| Err(InputsProblem::refused(Reason::NotToBeFenced, message));
     if !is_fence(run) {
         return match run.spec.steps.contains(&Step::Fence) {
             true => refused(

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::{Host, Machine, PlaybookRun};
 
 use super::InputsProblem;
@@ -28,14 +29,14 @@ pub(super) fn check(
                 let message = format!(
                     "Host {name} was another Machine's when this run was made (UID {made_for}; now it is Machine {machine}, UID {uid}): this run is for nothing any more, make a new one"
                 );
-                return Err(InputsProblem::refused("MachineReplaced", message));
+                return Err(InputsProblem::refused(Reason::MachineReplaced, message));
             }
             None if !marks.is_empty() => {
                 let message = format!(
                     "Host {name}: annotation {} names no Machine for it: make a new run",
                     crds::names::annotation::MACHINES
                 );
-                return Err(InputsProblem::refused("MachineReplaced", message));
+                return Err(InputsProblem::refused(Reason::MachineReplaced, message));
             }
             _ => {}
         }
@@ -49,7 +50,7 @@ pub(super) fn check(
             let message = format!(
                 "Host {name} is claimed by {holder}, not by Machine {machine} (UID {uid}) of this cluster: nothing is done to a machine that may be another's; make a new run once the claim is right"
             );
-            return Err(InputsProblem::refused("HostNotHeld", message));
+            return Err(InputsProblem::refused(Reason::HostNotHeld, message));
         }
     }
     Ok(())

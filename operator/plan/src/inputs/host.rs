@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::cluster_deployment::EtcdTopology;
 use crds::host::HostKeyPolicy;
 use crds::inputs::{Group, HostIdentity, HostInputs};
@@ -48,7 +49,7 @@ pub(super) fn machines_of<'a>(
                     known.join(", ")
                 }
             );
-            Err(InputsProblem::refused("HostNotInCluster", message))
+            Err(InputsProblem::refused(Reason::HostNotInCluster, message))
         }
     }
 }
@@ -87,7 +88,7 @@ fn reach(
         Some(Err(problem)) => return Err(problem.clone()),
         None => {
             return Err(InputsProblem::waits(
-                "SecretNotFound",
+                Reason::SecretNotFound,
                 format!("Secret {credential} is not there: make it"),
             ));
         }
@@ -96,7 +97,7 @@ fn reach(
         None => None,
         Some(_) if bastions_left == 0 => {
             let message = format!("Host {name}: more than {MOST_BASTIONS} bastions in a row (or in a ring)");
-            return Err(InputsProblem::waits("BastionChainTooLong", message));
+            return Err(InputsProblem::waits(Reason::BastionChainTooLong, message));
         }
         Some(bastion) => {
             let bastion = hosts.get(&bastion.name).ok_or_else(|| {
@@ -104,7 +105,7 @@ fn reach(
                     "Host {name} is reached through Host {}, which is not there: make it",
                     bastion.name
                 );
-                InputsProblem::waits("HostNotFound", message)
+                InputsProblem::waits(Reason::HostNotFound, message)
             })?;
             // Nobody pins the key of a machine that is only passed through: its own probe does.
             let refused = FirstKey::Refused;
@@ -152,7 +153,7 @@ fn host_keys(host: &Host, first_key: FirstKey) -> Result<Vec<String>, InputsProb
         let message = format!(
             "Host {name}: hostKeyPolicy Strict needs spec.ssh.hostKeys: give the machine's public host keys (ssh-keyscan)"
         );
-        return Err(InputsProblem::waits("HostKeyUnknown", message));
+        return Err(InputsProblem::waits(Reason::HostKeyUnknown, message));
     }
     let pinned = host.status.as_ref().map(|status| status.host_keys.clone());
     let pinned = pinned.unwrap_or_default();
@@ -160,7 +161,7 @@ fn host_keys(host: &Host, first_key: FirstKey) -> Result<Vec<String>, InputsProb
         let message = format!(
             "Host {name}: no host key is pinned: the probe of a Host that nobody has claimed pins the first one seen; or give spec.ssh.hostKeys"
         );
-        return Err(InputsProblem::waits("HostKeyUnknown", message));
+        return Err(InputsProblem::waits(Reason::HostKeyUnknown, message));
     }
     Ok(pinned)
 }
@@ -186,7 +187,7 @@ pub(super) fn place(
         let message = format!(
             "Host {name}: address {address} is a name; a machine of a cluster needs an IP address: give the Host internalAddress"
         );
-        return Err(InputsProblem::waits("InternalAddressMissing", message));
+        return Err(InputsProblem::waits(Reason::InternalAddressMissing, message));
     }
     inputs.groups = groups(machine.spec.role, cluster.spec.etcd.topology);
     let vars = &mut inputs.vars;

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::ClusterDeployment;
+use crds::Reason;
 use crds::placement::plain;
 use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior};
 use serde_json::{Map, Value, json};
@@ -80,7 +81,7 @@ fn problem(
             "it is no template that can be rendered ({error}); braces that are the manifest's own go between {{% raw %}} and {{% endraw %}}"
         ),
     };
-    InputsProblem::waits("ManifestNotRendered", format!("{place}: {what}"))
+    InputsProblem::waits(Reason::ManifestNotRendered, format!("{place}: {what}"))
 }
 
 /// The names that a template uses and that nothing defines.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::commands::{self, Target};
 use crds::step::Step;
 use crds::{Machine, PlaybookRun};
@@ -25,7 +26,7 @@ pub(super) fn check(run: &PlaybookRun, machines: &BTreeMap<&str, &Machine>) -> R
                 machine.name(),
                 commands::delete(Target::Machine, &machine.metadata)
             );
-            return Err(InputsProblem::refused("MachineStays", message));
+            return Err(InputsProblem::refused(Reason::MachineStays, message));
         }
     }
     Ok(())

@@ -185,7 +185,7 @@ fn what_cannot_be_built_says_why() {
     let check = |spec: &str, run: PlaybookRun, reason: &str, permanent: bool| {
         let problem = build_in(&deployment(spec, ""), &run).unwrap_err();
         assert_eq!(
-            (problem.reason, problem.permanent),
+            (problem.reason.as_str(), problem.permanent),
             (reason, permanent),
             "{}",
             problem.message
@@ -240,7 +240,10 @@ fn a_machine_whose_address_is_ipv6_waits_for_another_and_is_cleaned_all_the_same
         }
     };
     let problem = build_with(&deployment, &run("Join", "node", "w1", ""), at_ipv6).unwrap_err();
-    assert_eq!((problem.reason, problem.permanent), ("AddressNotIPv4", false));
+    assert_eq!(
+        (problem.reason.as_str(), problem.permanent),
+        ("AddressNotIPv4", false)
+    );
     assert!(problem.message.contains("Host w1") && problem.message.contains("internalAddress"));
     assert!(build_with(&deployment, &run("Reset", "reset", "leaving", ""), at_ipv6).is_ok());
 }
@@ -261,7 +264,7 @@ fn a_run_knows_how_to_log_in_to_the_artifact_source_and_gets_the_secret_for_it()
 fn a_run_that_the_schema_should_have_refused_is_refused_before_anything_is_begun() {
     let refused = |run: &PlaybookRun, reason: &str, words: &str| {
         let problem = super::refused(run).unwrap();
-        let found = (problem.reason, problem.permanent, problem.retriable);
+        let found = (problem.reason.as_str(), problem.permanent, problem.retriable);
         assert_eq!(found, (reason, true, false), "{}", problem.message);
         assert!(problem.message.contains(words), "{}", problem.message);
         assert_eq!(build_in(&deployment("", ""), run), Err(problem));
@@ -287,7 +290,7 @@ fn only_a_machine_that_leaves_its_cluster_is_reset() {
     for intent in ["Reset", "Remove"] {
         assert!(build_in(&deployment, &run(intent, "reset", "leaving", "")).is_ok());
         let problem = build_in(&deployment, &run(intent, "reset", "leaving, w1", "")).unwrap_err();
-        let found = (problem.reason, problem.permanent, problem.retriable);
+        let found = (problem.reason.as_str(), problem.permanent, problem.retriable);
         assert_eq!(found, ("MachineStays", true, false), "{}", problem.message);
         let command = "kubectl -n fleet delete machines.clusterwright.dev m-w";
         assert!(problem.message.ends_with(command), "{}", problem.message);
@@ -319,7 +322,7 @@ fn a_run_that_outlived_its_machines_is_refused_for_good() {
     };
     let refused = |run: &PlaybookRun, change: &dyn Fn(&mut Host), reason: &str| {
         let problem = build_with(&deployment, run, |hosts| change(hosts.get_mut("w1").unwrap())).unwrap_err();
-        let found = (problem.reason, problem.permanent, problem.retriable);
+        let found = (problem.reason.as_str(), problem.permanent, problem.retriable);
         assert_eq!(found, (reason, true, false), "{}", problem.message);
     };
     let ours = marked(r#"{"w1": {"uid": "machine-of-w1"}}"#);
@@ -460,7 +463,7 @@ fn a_fence_works_on_a_host_that_this_cluster_gave_up_and_on_no_other() {
                     model.hosts["back"].claim_epoch,
                 )
             })
-            .map_err(|problem| problem.reason)
+            .map_err(|problem| problem.reason.as_str())
     };
     assert_eq!(check(&cluster, &fence, &|_| {}), Ok((true, 2)));
     let refused = Err("NotToBeFenced");

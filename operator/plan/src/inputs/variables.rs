@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::cluster_deployment::EtcdTopology;
 use crds::names::annotation;
 use crds::networking::{API_SERVER_PORT, NetworkPluginName};
@@ -31,7 +32,7 @@ pub(super) fn of_cluster(
         let message = format!(
             "ClusterDeployment {name}: artifacts.url is missing: give the URL of the artifact bundle"
         );
-        return Err(InputsProblem::waits("ArtifactSourceMissing", message));
+        return Err(InputsProblem::waits(Reason::ArtifactSourceMissing, message));
     }
     let of_run = run.spec.hosts.iter().filter_map(|name| hosts.get(name));
     if let Some(host) = of_run
@@ -44,7 +45,7 @@ pub(super) fn of_cluster(
             host.name(),
             address_in_cluster(host)
         );
-        return Err(InputsProblem::waits("AddressNotIPv4", message));
+        return Err(InputsProblem::waits(Reason::AddressNotIPv4, message));
     }
     let initialized = status.installed_at.is_some();
     // Of a cluster that stands: who is part of it and stays, and who is about to be.

@@ -9,6 +9,7 @@ mod quarantine;
 
 use crds::Conditions;
 use crds::ObjectExt;
+use crds::Reason;
 use crds::conditions::{self, Statement};
 use crds::host::Quarantine;
 use crds::inputs::HostIdentity;
@@ -24,19 +25,19 @@ use cleaning::Cleaning;
 use parting::Parting;
 
 /// Reason of `Deleting` of a machine that is to be cleaned, and not before.
-pub const WAITS_FOR_RESET: &str = "WaitsForReset";
+pub const WAITS_FOR_RESET: Reason = Reason::WaitsForReset;
 
 struct Leaving {
     steps: Vec<Step>,
     next: Next,
-    reason: &'static str,
+    reason: Reason,
     message: String,
     /// What is said of its Pods, if that is new.
     drained: Option<Statement>,
 }
 
 impl Leaving {
-    fn waits(reason: &'static str, message: String) -> Self {
+    fn waits(reason: Reason, message: String) -> Self {
         Self {
             steps: Vec::new(),
             next: Next::OnChange,
@@ -54,21 +55,26 @@ pub(super) fn plan(observed: &Observed<'_>) -> Plan<Step, MachineStatus> {
     let provisioned_at = old.provisioned_at.clone().or_else(|| provisioned_at(observed));
     let message = crate::sentence::cut(leaving.message.clone());
     let mut statements = vec![
-        Statement::new(condition::READY, false, "Deleting", message.clone()),
+        Statement::new(condition::READY, false, Reason::Deleting, message.clone()),
         Statement::new(condition::DELETING, true, leaving.reason, message.clone()),
     ];
     let provisioned = conditions::is_true(&old.conditions, condition::PROVISIONED);
     if !provisioned && provisioning::was_touched(machine, observed.runs) {
         // What makes a reset due is not forgotten with the run.
         let message = "a run has worked on its Host";
-        statements.push(Statement::new(condition::PROVISIONED, false, "Touched", message));
+        statements.push(Statement::new(
+            condition::PROVISIONED,
+            false,
+            Reason::Touched,
+            message,
+        ));
     }
     if provisioned_at.is_some() && has_ready_node(observed) {
         // The cluster counts on it until it is out, also when it was deleted before its node was seen.
         statements.push(Statement::new(
             condition::NODE_READY,
             true,
-            "NodeReady",
+            Reason::NodeReady,
             "its node is Ready",
         ));
     }
@@ -78,10 +84,10 @@ pub(super) fn plan(observed: &Observed<'_>) -> Plan<Step, MachineStatus> {
         ..drained
     }));
     // That it is being replaced.
-    let not_ready = Statement::new(condition::READY, false, "Deleting", message.clone());
+    let not_ready = Statement::new(condition::READY, false, Reason::Deleting, message.clone());
     statements.extend(remediation::statement(observed, &not_ready));
     let phase = match leaving.reason {
-        "Draining" => MachinePhase::Draining,
+        Reason::Draining => MachinePhase::Draining,
         _ => MachinePhase::Deleting,
     };
     let status = MachineStatus {
@@ -141,7 +147,7 @@ fn hooks_passed_over(observed: &Observed<'_>) -> Option<Statement> {
     Some(Statement::new(
         condition::HOOKS_PLAYED,
         false,
-        "PassedOver",
+        Reason::PassedOver,
         message,
     ))
 }
@@ -174,14 +180,14 @@ fn leave(observed: &Observed<'_>) -> Leaving {
     let Some(host) = held(observed) else {
         return Leaving {
             steps: vec![Step::RemoveFinalizer],
-            ..Leaving::waits("HostReleased", "its Host is given back".into())
+            ..Leaving::waits(Reason::HostReleased, "its Host is given back".into())
         };
     };
     let name = name_of(host);
     if let Some(run) = active_run(observed.runs, name) {
         let run = run.name();
         let message = format!("waits for run {run} on Host {name} to end");
-        return Leaving::waits("RunUnderWay", message);
+        return Leaving::waits(Reason::RunUnderWay, message);
     }
     let force = force::of(observed, name);
     let drained = match parting::of(observed, name, force) {
@@ -238,7 +244,7 @@ fn release(host: &Host, quarantine: Option<Quarantine>) -> Leaving {
             },
             Step::RemoveFinalizer,
         ],
-        ..Leaving::waits("ReleasesHost", message)
+        ..Leaving::waits(Reason::ReleasesHost, message)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The machine's member of etcd: its ID, and, on a machine of a dedicated etcd, which has no Node, how it is.
 
+use crds::Reason;
 use crds::conditions::Statement;
 use crds::names::condition;
 use crds::step::Role;
@@ -32,7 +33,12 @@ pub(super) fn not_well(observed: &Observed<'_>) -> Option<Statement> {
         return None;
     }
     match etcd::look(observed.machine, observed.runs, observed.now).health {
-        Health::Sick(what) => Some(Statement::new(condition::READY, false, "EtcdMemberNotWell", what)),
+        Health::Sick(what) => Some(Statement::new(
+            condition::READY,
+            false,
+            Reason::EtcdMemberNotWell,
+            what,
+        )),
         // Not to know is not to be ill.
         Health::Well | Health::Unknown => None,
     }

@@ -1,6 +1,7 @@
 //! What is done about a sick Machine, or why nothing is: its ClusterDeployment decides, and the Machine shows it.
 
 use crds::Conditions;
+use crds::Reason;
 use crds::cluster_deployment::Repair;
 use crds::conditions::Statement;
 use crds::names::condition;
@@ -13,22 +14,26 @@ use crate::sentence::cut;
 /// The condition `Remediation`, where `ready` says whether its node, or its member of etcd, is well; none for a machine
 /// that was never sick, and for one that nobody decides about.
 pub(super) fn statement(observed: &Observed<'_>, ready: &Statement) -> Option<Statement> {
-    let of = |status: bool, reason: &str, message: String| {
+    fn of(status: bool, reason: impl Into<String>, message: String) -> Option<Statement> {
         Some(Statement::new(condition::REMEDIATION, status, reason, message))
-    };
+    }
     if let Some(repair) = entry(observed) {
-        return of(repair.action.is_some(), &repair.reason, repair.message.clone());
+        return of(
+            repair.action.is_some(),
+            repair.reason.as_str(),
+            repair.message.clone(),
+        );
     }
     let before = before(observed)?;
     if ready.status != Some(true) {
         return None;
     }
-    if before.reason == "Recovered" {
-        return of(false, "Recovered", before.message.clone());
+    if before.reason == Reason::Recovered {
+        return of(false, Reason::Recovered, before.message.clone());
     }
     of(
         false,
-        "Recovered",
+        Reason::Recovered,
         cut(format!(
             "{}; before: {}",
             match observed.machine.spec.role {

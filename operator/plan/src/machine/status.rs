@@ -5,6 +5,7 @@ mod node;
 mod provisioned;
 mod up_to_date;
 
+use crds::Reason;
 use crds::conditions::{self, Statement};
 use crds::kstatus::Standing;
 use crds::machine::{MachinePhase, MachineStatus};
@@ -14,7 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{Hold, Observed, member, name_of, remediation};
 use crate::attempts::Turn;
-use crate::host::identity::{self, MACHINE_IS_ANOTHER};
+use crate::host::identity;
 use crate::sentence::cut;
 use crate::settings;
 
@@ -51,7 +52,7 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
     let applied = host
         .and_then(|host| settings::applied(machine, name_of(host), observed.runs))
         .or(old.applied);
-    let waits_for_somebody = matches!(turn, Turn::Halted { .. }) || ready.reason == MACHINE_IS_ANOTHER;
+    let waits_for_somebody = matches!(turn, Turn::Halted { .. }) || ready.reason == Reason::MachineIsAnother;
     let mut statements = vec![ready.clone(), claimed, provisioned];
     let repair = remediation::statement(observed, if has_node { &node_ready } else { &ready });
     let mut old_conditions = old.conditions.clone();
@@ -123,21 +124,22 @@ fn ready(
             statement.message.clone(),
         )
     };
-    let another = another.map(|message| Statement::new(condition::READY, false, MACHINE_IS_ANOTHER, message));
+    let another =
+        another.map(|message| Statement::new(condition::READY, false, Reason::MachineIsAnother, message));
     let mut before = [Some(claimed), another.as_ref(), Some(provisioned), node_ready]
         .into_iter()
         .flatten();
     match before.find(|statement| statement.status != Some(true)) {
         Some(statement) => as_it_says(statement),
         None => member::not_well(observed)
-            .unwrap_or_else(|| Statement::new(condition::READY, true, "Running", "running")),
+            .unwrap_or_else(|| Statement::new(condition::READY, true, Reason::Running, "running")),
     }
 }
 
 fn phase(hold: &Hold<'_>, turn: &Turn, ready: &Statement) -> MachinePhase {
     match (hold, turn) {
         (Hold::Take(_), _) => MachinePhase::Claiming,
-        (Hold::Nothing { reason, .. }, _) if *reason == "NoHost" || *reason == "HostNotReady" => {
+        (Hold::Nothing { reason, .. }, _) if *reason == Reason::NoHost || *reason == Reason::HostNotReady => {
             MachinePhase::Claiming
         }
         (Hold::Nothing { .. }, _) => MachinePhase::Pending,

@@ -3,6 +3,7 @@
 use crds::Conditions;
 use crds::Machine;
 use crds::ObjectExt;
+use crds::Reason;
 use crds::machine_set::DeletionOrder;
 use crds::names::{annotation, condition};
 use crds::step::Role;
@@ -13,7 +14,7 @@ use crate::disruption;
 use crate::sentence::count;
 
 /// Reasons of `Deleting` once the cluster has no part in a machine any more.
-const OUT: [&str; 3] = ["WaitsForReset", "ReleasesHost", "HostReleased"];
+const OUT: [Reason; 3] = [Reason::WaitsForReset, Reason::ReleasesHost, Reason::HostReleased];
 
 /// Who goes now, and why nobody more does.
 #[derive(Default)]
@@ -130,7 +131,7 @@ fn in_service<'a>(
 /// Whether the machine leaves, and its cluster still has a part in it.
 fn is_on_its_way(machine: &Machine) -> bool {
     let deleting = machine.condition(condition::DELETING);
-    let out = deleting.is_some_and(|there| there.status == "True" && OUT.contains(&there.reason.as_str()));
+    let out = deleting.is_some_and(|there| there.status == "True" && Reason::among(&there.reason, &OUT));
     !is_live(machine) && !out
 }
 

@@ -2,6 +2,7 @@
 
 use crds::Machine;
 use crds::ObjectExt;
+use crds::Reason;
 use crds::conditions::{self, Statement};
 use crds::kstatus::{self, Standing};
 use crds::machine_set::MachineSetStatus;
@@ -45,23 +46,23 @@ pub(super) fn of(
     };
     let all_ready = ready >= wanted && !scaling_up;
     let up = if scaling_up {
-        "MachinesMissing"
+        Reason::MachinesMissing
     } else {
-        "CountReached"
+        Reason::CountReached
     };
     let down = if held.is_some() {
-        "TooManyUnhealthy"
+        Reason::TooManyUnhealthy
     } else if scaling_down {
-        "MachinesLeaving"
+        Reason::MachinesLeaving
     } else {
-        "CountReached"
+        Reason::CountReached
     };
     let is_ready = all_ready && !scaling_down;
     let why = match (scaling_up, scaling_down) {
         (true, _) => hold.map_or(up, |hold| hold.reason),
         (false, true) => down,
-        (false, false) if all_ready => "AllReady",
-        (false, false) => "MachinesNotReady",
+        (false, false) if all_ready => Reason::AllReady,
+        (false, false) => Reason::MachinesNotReady,
     };
     let ready_told = Statement::new(
         condition::READY,
@@ -74,7 +75,11 @@ pub(super) fn of(
         Statement::new(
             condition::MACHINES_READY,
             all_ready,
-            if all_ready { "AllReady" } else { "MachinesNotReady" },
+            if all_ready {
+                Reason::AllReady
+            } else {
+                Reason::MachinesNotReady
+            },
             format!("{ready} of {wanted} ready"),
         ),
         Statement::new(
@@ -134,7 +139,7 @@ pub(super) fn of(
             &Time(observed.now),
         ),
     };
-    let settled = all_ready && !scaling_down && hold.is_none_or(|hold| hold.reason == "Manual");
+    let settled = all_ready && !scaling_down && hold.is_none_or(|hold| hold.reason == Reason::Manual);
     (status, (!settled).then_some(message))
 }
 
@@ -181,7 +186,7 @@ fn hosts_available(observed: &Observed<'_>, live: &[&Machine]) -> Statement {
         return Statement::new(
             condition::HOSTS_AVAILABLE,
             true,
-            "EnoughHosts",
+            Reason::EnoughHosts,
             "no Machine looks for a Host",
         );
     }
@@ -197,6 +202,10 @@ fn hosts_available(observed: &Observed<'_>, live: &[&Machine]) -> Statement {
     if let Some(unfit) = offer.why_unfit().filter(|_| !enough) {
         message.push_str(&format!("; {unfit}"));
     }
-    let reason = if enough { "EnoughHosts" } else { "NotEnoughHosts" };
+    let reason = if enough {
+        Reason::EnoughHosts
+    } else {
+        Reason::NotEnoughHosts
+    };
     Statement::new(condition::HOSTS_AVAILABLE, enough, reason, message)
 }

@@ -2,6 +2,7 @@
 //! long as there is one, and not for ever: what goes wrong on every machine does not lie with the machines.
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::host::QuarantineReason;
 use crds::names::{annotation, condition};
 use crds::step::{Intent, Role};
@@ -20,18 +21,18 @@ const MOST: usize = 3;
 /// How long a machine that SSH does not reach is waited for before another one is taken.
 const SILENT: SignedDuration = SignedDuration::from_mins(5);
 /// What goes wrong on a machine and does not lie with it: it would go wrong on every other one.
-const NOT_ITS_FAULT: [&str; 11] = [
-    "ApiserverNotReady",
-    "ArtifactIndexInvalid",
-    "ArtifactNotFound",
-    "ArtifactSourceMissing",
-    "ComponentChanged",
-    "DigestMismatch",
-    "Fenced",
-    "InvalidVariables",
-    "LoadBalancerNotReady",
-    "ManifestsNotApplied",
-    "SecretMissing",
+const NOT_ITS_FAULT: [Reason; 11] = [
+    Reason::ApiserverNotReady,
+    Reason::ArtifactIndexInvalid,
+    Reason::ArtifactNotFound,
+    Reason::ArtifactSourceMissing,
+    Reason::ComponentChanged,
+    Reason::DigestMismatch,
+    Reason::Fenced,
+    Reason::InvalidVariables,
+    Reason::LoadBalancerNotReady,
+    Reason::ManifestsNotApplied,
+    Reason::SecretMissing,
 ];
 
 /// What is done about workers that could not join.
@@ -152,7 +153,7 @@ fn failure<'a>(observed: &Observed<'a>, machine: &Machine, deployment: &ClusterD
         Turn::Halted {
             failures,
             cause: Some(cause),
-        } if !NOT_ITS_FAULT.contains(&cause.reason.as_str()) && failed_itself(observed, machine, host) => {
+        } if !Reason::among(&cause.reason, &NOT_ITS_FAULT) && failed_itself(observed, machine, host) => {
             let tried = count(failures, "attempt");
             let message = format!(
                 "could not join after {tried} ({}): {}",

@@ -2,6 +2,7 @@
 //! "still running".
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::playbook_run::RunPhase;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -25,11 +26,16 @@ pub(super) struct Conclusion {
 }
 
 impl Conclusion {
-    pub(super) fn new(phase: RunPhase, retriable: bool, reason: &str, message: impl Into<String>) -> Self {
+    pub(super) fn new(
+        phase: RunPhase,
+        retriable: bool,
+        reason: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
         Self {
             phase,
             retriable,
-            reason: reason.to_owned(),
+            reason: reason.into(),
             message: message.into(),
         }
     }
@@ -54,10 +60,8 @@ fn stopped(observed: &RunObserved<'_>, pod: Option<&Pod>, said: Conclusion) -> C
     }
     if observed.stop_is_asked() {
         let unquiet = not_quiet(observed);
-        let reason = match (said.reason.as_str(), unquiet.is_empty()) {
-            (UNCONFIRMED, _) | (_, false) => UNCONFIRMED,
-            _ => "Canceled",
-        };
+        let confirmed = said.reason != UNCONFIRMED && unquiet.is_empty();
+        let reason = if confirmed { Reason::Canceled } else { UNCONFIRMED };
         let silent = unquiet.iter().any(|host| !said.message.contains(*host));
         let message = match silent {
             true => format!(
@@ -69,12 +73,17 @@ fn stopped(observed: &RunObserved<'_>, pod: Option<&Pod>, said: Conclusion) -> C
         };
         return Conclusion::new(RunPhase::Canceled, false, reason, message);
     }
-    if said.reason == "Paused" {
-        return Conclusion::new(RunPhase::Canceled, true, "Paused", said.message);
+    if said.reason == Reason::Paused {
+        return Conclusion::new(RunPhase::Canceled, true, Reason::Paused, said.message);
     }
     if over_time(observed) {
         let message = format!("its time was over: {}", said.message);
-        return Conclusion::new(RunPhase::DeadlineExceeded, true, "DeadlineExceeded", message);
+        return Conclusion::new(
+            RunPhase::DeadlineExceeded,
+            true,
+            Reason::DeadlineExceeded,
+            message,
+        );
     }
     let why = stopped_by(observed, pod);
     let message = format!("{}, and the executor said: {}", why.message, said.message);
@@ -82,7 +91,7 @@ fn stopped(observed: &RunObserved<'_>, pod: Option<&Pod>, said: Conclusion) -> C
 }
 
 /// Nobody confirmed that the hosts of a run that was stopped are quiet.
-pub(super) const UNCONFIRMED: &str = "CanceledUnconfirmed";
+pub(super) const UNCONFIRMED: Reason = Reason::CanceledUnconfirmed;
 
 /// The process is gone, and said nothing.
 fn died(observed: &RunObserved<'_>, pod: Option<&Pod>, why: &Why) -> Conclusion {
@@ -99,7 +108,12 @@ fn died(observed: &RunObserved<'_>, pod: Option<&Pod>, why: &Why) -> Conclusion 
     }
     if over_time(observed) {
         let message = format!("its time was over: {}{place}; {LEFT}", why.message);
-        return Conclusion::new(RunPhase::DeadlineExceeded, true, "DeadlineExceeded", message);
+        return Conclusion::new(
+            RunPhase::DeadlineExceeded,
+            true,
+            Reason::DeadlineExceeded,
+            message,
+        );
     }
     let cause = pod.and_then(ended_by).or(job_deleted(observed));
     let (reason, message) = match cause {
@@ -125,21 +139,26 @@ fn lost(observed: &RunObserved<'_>, why: &str) -> Conclusion {
         "{asked}contact with the executor is lost: {why}{}; it may still be at work: {LEFT}",
         place(observed)
     );
-    Conclusion::new(RunPhase::Unknown, true, "ContactLost", message)
+    Conclusion::new(RunPhase::Unknown, true, Reason::ContactLost, message)
 }
 
 /// Nothing has touched a host.
 fn never_began(observed: &RunObserved<'_>, why: &str) -> Conclusion {
     if observed.stop_is_asked() {
-        return Conclusion::new(RunPhase::Canceled, false, "Canceled", "canceled before it began");
+        return Conclusion::new(
+            RunPhase::Canceled,
+            false,
+            Reason::Canceled,
+            "canceled before it began",
+        );
     }
     let message = format!("the executor did not start, no host was touched: {why}");
-    Conclusion::new(RunPhase::Failed, true, "NotStarted", message)
+    Conclusion::new(RunPhase::Failed, true, Reason::NotStarted, message)
 }
 
 fn killed(observed: &RunObserved<'_>) -> Conclusion {
     let message = format!("killed{}; {LEFT}", place(observed));
-    Conclusion::new(RunPhase::Canceled, false, "Killed", message)
+    Conclusion::new(RunPhase::Canceled, false, Reason::Killed, message)
 }
 
 /// Who stopped an executor that nobody asked to stop.
@@ -149,12 +168,12 @@ fn stopped_by(observed: &RunObserved<'_>, pod: Option<&Pod>) -> Why {
     // A Job that goes has its Pod deleted by us.
     of_job
         .or(of_pod)
-        .unwrap_or_else(|| Why::new("PodStopped", "its Pod was stopped from outside"))
+        .unwrap_or_else(|| Why::new(Reason::PodStopped, "its Pod was stopped from outside"))
 }
 
 fn job_deleted(observed: &RunObserved<'_>) -> Option<Why> {
     let there = observed.job.is_some_and(|job| !job.is_deleting());
-    (!there).then(|| Why::new("JobDeleted", "its Job was deleted"))
+    (!there).then(|| Why::new(Reason::JobDeleted, "its Job was deleted"))
 }
 
 /// The Job's own deadline has passed, the one behind the executor's.

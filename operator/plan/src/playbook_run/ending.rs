@@ -2,6 +2,7 @@
 //! before it began.
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::playbook_run::{RunOutcome, RunPhase};
 use crds::step::Step;
 use k8s_openapi::api::core::v1::Pod;
@@ -64,7 +65,7 @@ fn of_outcome(outcome: &RunOutcome) -> Option<Conclusion> {
         Conclusion::new(
             outcome.phase,
             outcome.retriable,
-            &outcome.reason,
+            outcome.reason.as_str(),
             outcome.message.clone(),
         )
     })
@@ -94,7 +95,7 @@ fn termination_message(pod: &Pod) -> Option<Conclusion> {
     let message = format!("{:?}{place}: {}", word.outcome, word.reason);
     word.outcome
         .is_final()
-        .then(|| Conclusion::new(word.outcome, end.exit_code >= 20, &word.reason, message))
+        .then(|| Conclusion::new(word.outcome, end.exit_code >= 20, word.reason, message))
 }
 
 /// Without a word, the exit code decides if it is one that the executor documents.
@@ -111,7 +112,7 @@ fn by_exit(observed: &RunObserved<'_>, pod: &Pod) -> Ending {
             false => Ending::NeverBegan(why),
         };
     };
-    let said = |phase: RunPhase, retriable: bool, reason: &str, what: &str| {
+    let said = |phase: RunPhase, retriable: bool, reason: Reason, what: &str| {
         let message = format!(
             "{what} (exit code {}, no further word from the executor)",
             end.exit_code
@@ -127,18 +128,22 @@ fn by_exit(observed: &RunObserved<'_>, pod: &Pod) -> Ending {
         // The kubelet has no trace of the container: an image that was never pulled looks like that, too.
         (_, "ContainerStatusUnknown") if !was_seen_at_work(observed) => Ending::NeverBegan(held_up(observed)),
         (_, "OOMKilled") => died(
-            "OutOfMemory",
+            Reason::OutOfMemory,
             format!("the executor on {node} ran out of memory and was killed"),
         ),
         (0, _) => died(
-            "ResultLost",
+            Reason::ResultLost,
             format!("the executor on {node} ended well, but its result is lost"),
         ),
-        (10, _) => failed(false, "InputsRefused", "the executor refused its inputs"),
-        (11, _) => failed(false, "HostKeyChanged", "a host's key is not the pinned one"),
-        (12, _) => failed(false, "AuthenticationFailed", "a host let nobody in"),
-        (20, _) => failed(true, "StepFailed", "a step failed"),
-        (21, _) => failed(true, "Unreachable", "hosts were unreachable"),
+        (10, _) => failed(false, Reason::InputsRefused, "the executor refused its inputs"),
+        (11, _) => failed(
+            false,
+            Reason::HostKeyChanged,
+            "a host's key is not the pinned one",
+        ),
+        (12, _) => failed(false, Reason::AuthenticationFailed, "a host let nobody in"),
+        (20, _) => failed(true, Reason::StepFailed, "a step failed"),
+        (21, _) => failed(true, Reason::Unreachable, "hosts were unreachable"),
         (30 | 143, _) => said(
             RunPhase::Canceled,
             true,
@@ -148,17 +153,17 @@ fn by_exit(observed: &RunObserved<'_>, pod: &Pod) -> Ending {
         (31, _) => said(
             RunPhase::DeadlineExceeded,
             true,
-            "DeadlineExceeded",
+            Reason::DeadlineExceeded,
             "its time was over",
         ),
         (137, _) => died(
-            "ExecutorKilled",
+            Reason::ExecutorKilled,
             format!("the executor on {node} was killed (exit code 137)"),
         ),
         (code, reason) => {
             let reason = if reason.is_empty() { "Error" } else { reason };
             died(
-                "ExecutorDied",
+                Reason::ExecutorDied,
                 format!("the executor on {node} died: {reason}, exit code {code}"),
             )
         }

@@ -1,5 +1,6 @@
 //! The log of a run: whether there is one, and what keeps it.
 
+use crds::Reason;
 use crds::conditions::Statement;
 use crds::names::{condition, label};
 use k8s_openapi::ByteString;
@@ -39,12 +40,12 @@ pub(super) fn kept(observed: &RunObserved<'_>) -> Statement {
         LogSeen::Parts(parts) => {
             let kept = parts.len().min(MOST_PARTS);
             let message = format!("kept in {}", crate::sentence::count(kept, "ConfigMap"));
-            return Statement::new(condition::LOG_KEPT, true, "Kept", message);
+            return Statement::new(condition::LOG_KEPT, true, Reason::Kept, message);
         }
         LogSeen::Lost(why) => why.as_str(),
         LogSeen::NotLookedAt => "the executor did not start, or its node is gone",
     };
-    Statement::new(condition::LOG_KEPT, false, "NoLog", super::cut(message))
+    Statement::new(condition::LOG_KEPT, false, Reason::NoLog, super::cut(message))
 }
 
 /// The ConfigMaps that keep it.

@@ -1,17 +1,18 @@
 //! What a Pod says of itself, in words.
 
 use crds::ObjectExt;
+use crds::Reason;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, PodCondition};
 
 /// Why something does not run, or runs no more: a reason in CamelCase and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Why {
-    pub reason: &'static str,
+    pub reason: Reason,
     pub message: String,
 }
 
 impl Why {
-    pub(super) fn new(reason: &'static str, message: impl Into<String>) -> Self {
+    pub(super) fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self {
             reason,
             message: message.into(),
@@ -66,7 +67,7 @@ fn condition<'a>(pod: &'a Pod, type_: &str, state: &str) -> Option<&'a PodCondit
 pub(super) fn waits_for(pod: &Pod) -> Why {
     if let Some(condition) = condition(pod, "PodScheduled", "False") {
         let message = condition.message.as_deref().unwrap_or("no node takes it");
-        return Why::new("Unschedulable", format!("waits for a node: {message}"));
+        return Why::new(Reason::Unschedulable, format!("waits for a node: {message}"));
     }
     let image = image_of(pod).unwrap_or("of the executor");
     let waiting = container(pod)
@@ -80,13 +81,16 @@ pub(super) fn waits_for(pod: &Pod) -> Why {
             let message = message
                 .split_once("ErrImagePull: ")
                 .map_or(&*message, |(_, why)| why);
-            Why::new("ImagePullFailed", format!("cannot pull image {image}: {message}"))
+            Why::new(
+                Reason::ImagePullFailed,
+                format!("cannot pull image {image}: {message}"),
+            )
         }
         None | Some("ContainerCreating" | "PodInitializing") => {
-            Why::new("WaitsForPod", format!("its Pod is being started on {node}"))
+            Why::new(Reason::WaitsForPod, format!("its Pod is being started on {node}"))
         }
         Some(reason) => Why::new(
-            "PodNotStarted",
+            Reason::PodNotStarted,
             format!("its Pod does not start on {node}: {reason}: {message}"),
         ),
     }
@@ -99,7 +103,10 @@ pub(super) fn ended_by(pod: &Pod) -> Option<Why> {
         let message = status
             .message
             .unwrap_or_else(|| "its node lacked room".to_owned());
-        return Some(Why::new("Evicted", format!("its Pod was evicted: {message}")));
+        return Some(Why::new(
+            Reason::Evicted,
+            format!("its Pod was evicted: {message}"),
+        ));
     }
     if let Some(condition) = condition(pod, "DisruptionTarget", "True") {
         let reason = condition.reason.as_deref().unwrap_or_default();
@@ -107,13 +114,13 @@ pub(super) fn ended_by(pod: &Pod) -> Option<Why> {
         return Some(match reason {
             "DeletionByTaintManager" | "DeletionByPodGC" => {
                 let node = node_of(pod).unwrap_or("its node");
-                Why::new("NodeLost", format!("{node} was lost: {message}"))
+                Why::new(Reason::NodeLost, format!("{node} was lost: {message}"))
             }
-            _ => Why::new("Evicted", format!("its Pod was evicted: {message}")),
+            _ => Why::new(Reason::Evicted, format!("its Pod was evicted: {message}")),
         });
     }
     let deleted = pod.is_deleting();
-    deleted.then(|| Why::new("PodDeleted", "its Pod was deleted"))
+    deleted.then(|| Why::new(Reason::PodDeleted, "its Pod was deleted"))
 }
 
 /// True when Kubernetes took the Pod off a node that does not answer: only the controller of nodes calls a Pod not

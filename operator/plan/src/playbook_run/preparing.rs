@@ -2,6 +2,7 @@
 
 use crds::ObjectExt;
 use crds::PlaybookRunStatus;
+use crds::Reason;
 use crds::inputs::{MODEL_FILE, RunInputs};
 use crds::names::finalizer;
 use crds::playbook_run::{FrozenSettings, RunPhase};
@@ -38,7 +39,7 @@ pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> 
             observed,
             RunPhase::Canceled,
             false,
-            "Canceled",
+            Reason::Canceled,
             "canceled before it began",
         ));
     }
@@ -54,15 +55,24 @@ pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> 
     if run.spec.paused {
         return waits(
             observed,
-            "Paused",
+            Reason::Paused,
             "paused: it begins when the pause ends",
             LOOK_AT_LOCK_SECONDS,
         );
     }
     let token = match &observed.grant {
         Grant::Given { token } => *token,
-        Grant::Waits { message } => return waits(observed, "WaitsForLock", message, LOOK_AT_LOCK_SECONDS),
-        Grant::NotLookedAt => return waits(observed, "WaitsForLock", "the lock has not been looked at", 1),
+        Grant::Waits { message } => {
+            return waits(observed, Reason::WaitsForLock, message, LOOK_AT_LOCK_SECONDS);
+        }
+        Grant::NotLookedAt => {
+            return waits(
+                observed,
+                Reason::WaitsForLock,
+                "the lock has not been looked at",
+                1,
+            );
+        }
     };
     let (text, model, settings) = match &observed.inputs {
         InputsSeen::Model {
@@ -73,7 +83,7 @@ pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> 
         InputsSeen::NotLookedAt => {
             return waits(
                 observed,
-                "WaitsForInputs",
+                Reason::WaitsForInputs,
                 "the inputs have not been looked at",
                 1,
             );
@@ -104,7 +114,7 @@ pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> 
             observed,
             RunPhase::Failed,
             false,
-            "InputsTooLarge",
+            Reason::InputsTooLarge,
             &message,
         ));
     }
@@ -150,7 +160,7 @@ fn start(
     let mut status = under_way(
         observed,
         RunPhase::Pending,
-        "Starting",
+        Reason::Starting,
         "its Job is being made",
         "its Job is being made",
     );
@@ -185,7 +195,7 @@ fn too_late(observed: &RunObserved<'_>) -> bool {
 
 fn waits(
     observed: &RunObserved<'_>,
-    reason: &str,
+    reason: Reason,
     message: &str,
     seconds: u64,
 ) -> Plan<Step, PlaybookRunStatus> {

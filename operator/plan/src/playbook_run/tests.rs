@@ -168,7 +168,7 @@ fn a_probe_that_would_change_a_machine_is_refused_and_never_gets_a_job() {
 #[test]
 fn what_is_missing_is_waited_for() {
     let run = run("");
-    let problem = InputsProblem::waits("SecretNotFound", "Secret fleet is not there");
+    let problem = InputsProblem::waits(crds::Reason::SecretNotFound, "Secret fleet is not there");
     let inputs = InputsSeen::Problem(problem);
     let plan = playbook_run(&RunObserved {
         grant: Grant::Given { token: 1 },

@@ -1,5 +1,7 @@
 //! A warning about a Job or a Pod that does not come up, in the words of Kubernetes.
 
+use crds::Reason;
+
 /// A warning about a Job or a Pod that does not come up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
@@ -23,11 +25,11 @@ impl Trouble {
     }
 
     /// The reason in the condition, where the Pod itself has none to give.
-    pub(super) fn reason(&self) -> Option<&'static str> {
+    pub(super) fn reason(&self) -> Option<Reason> {
         match self.event.as_str() {
-            "FailedCreate" if self.message.contains("exceeded quota") => Some("QuotaExceeded"),
-            "FailedCreate" => Some("PodRefused"),
-            "FailedMount" | "FailedAttachVolume" => Some("MountFailed"),
+            "FailedCreate" if self.message.contains("exceeded quota") => Some(Reason::QuotaExceeded),
+            "FailedCreate" => Some(Reason::PodRefused),
+            "FailedMount" | "FailedAttachVolume" => Some(Reason::MountFailed),
             _ => None,
         }
     }
@@ -35,7 +37,7 @@ impl Trouble {
 
 #[cfg(test)]
 mod tests {
-    use super::Trouble;
+    use super::{Reason, Trouble};
 
     #[test]
     fn a_refusal_says_the_same_at_each_try() {
@@ -46,9 +48,15 @@ mod tests {
             Trouble::new("FailedCreate", &message)
         };
         assert_eq!(of("r-abcde"), of("r-fghij"));
-        assert_eq!(of("r-a").reason(), Some("QuotaExceeded"));
-        assert_eq!(Trouble::new("FailedCreate", "no").reason(), Some("PodRefused"));
-        assert_eq!(Trouble::new("FailedMount", "no").reason(), Some("MountFailed"));
+        assert_eq!(of("r-a").reason(), Some(Reason::QuotaExceeded));
+        assert_eq!(
+            Trouble::new("FailedCreate", "no").reason(),
+            Some(Reason::PodRefused)
+        );
+        assert_eq!(
+            Trouble::new("FailedMount", "no").reason(),
+            Some(Reason::MountFailed)
+        );
         assert_eq!(Trouble::new("BackOff", "no").reason(), None);
     }
 }

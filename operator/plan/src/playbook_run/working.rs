@@ -2,6 +2,7 @@
 
 use crds::ObjectExt;
 use crds::PlaybookRunStatus;
+use crds::Reason;
 use crds::playbook_run::{FrozenInputs, RunPhase};
 use crds::references::LocalRef;
 use k8s_openapi::api::batch::v1::Job;
@@ -23,7 +24,7 @@ pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> 
                 observed,
                 conclusion.phase,
                 conclusion.retriable,
-                &conclusion.reason,
+                conclusion.reason,
                 &conclusion.message,
             );
             status.log_refs = parts
@@ -64,11 +65,11 @@ fn going_on(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> {
             } else {
                 "is being stopped"
             };
-            (RunPhase::Running, Why::new("Stopping", asked))
+            (RunPhase::Running, Why::new(Reason::Stopping, asked))
         }
         Some(_) => {
             let progress = progress(observed).unwrap_or_else(|| "the executor starts".to_owned());
-            (RunPhase::Running, Why::new("Running", progress))
+            (RunPhase::Running, Why::new(Reason::Running, progress))
         }
         None => (RunPhase::Pending, pending(observed)),
     };
@@ -77,7 +78,7 @@ fn going_on(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> {
         None => why.message,
     };
     // What moves with each task is no news for a condition.
-    let lasting = if why.reason == "Running" {
+    let lasting = if why.reason == Reason::Running {
         "the executor works"
     } else {
         &message
@@ -96,7 +97,7 @@ fn going_on(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> {
 /// The image cannot be pulled, and another is wanted by now: this Pod would wait for ever.
 fn image_is_replaced(observed: &RunObserved<'_>) -> bool {
     let other = |pod: &Pod| image_of(pod).is_some_and(|image| image != observed.image);
-    let stuck = |pod: &&Pod| waits_for(pod).reason == "ImagePullFailed";
+    let stuck = |pod: &&Pod| waits_for(pod).reason == Reason::ImagePullFailed;
     observed.pods.iter().filter(stuck).any(other)
 }
 
@@ -168,13 +169,15 @@ pub(super) fn pending(observed: &RunObserved<'_>) -> Why {
         Some(pod) if pod.is_deleting() => {
             // What it waited for is told until it is gone: then it is why nothing was done.
             let waited_for = waited_for(observed).unwrap_or("its Pod is being ended");
-            return Why::new("Stopping", waited_for);
+            return Why::new(Reason::Stopping, waited_for);
         }
         Some(pod) => waits_for(pod),
-        None => Why::new("WaitsForPod", "waits for its Pod"),
+        None => Why::new(Reason::WaitsForPod, "waits for its Pod"),
     };
     match observed.trouble {
-        Some(trouble) if said.reason != "ImagePullFailed" && !said.message.contains(&trouble.message) => {
+        Some(trouble)
+            if said.reason != Reason::ImagePullFailed && !said.message.contains(&trouble.message) =>
+        {
             Why {
                 reason: trouble.reason().unwrap_or(said.reason),
                 message: format!("{}: {}", said.message, trouble.message),

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crds::Reason;
 use crds::remediation_policy::{Remediation, RemediationAction as Action};
 use crds::step::Role;
 use jiff::{SignedDuration, Timestamp};
@@ -96,38 +97,38 @@ impl Brakes {
     /// What holds for whatever would be done.
     pub fn for_all(&self, ward: &Ward, patient: &Patient, rule: &Rule) -> Option<Verdict> {
         let remediation = &rule.remediation;
-        let stop = |reason: &str, message: String| Some(Verdict::none(patient, reason, message));
+        let stop = |reason: Reason, message: String| Some(Verdict::none(patient, reason, message));
         if ward.paused {
             return stop(
-                "ClusterPaused",
+                Reason::ClusterPaused,
                 "nothing is done until spec.paused of its cluster is false".into(),
             );
         }
         if !ward.lock_known {
             return stop(
-                "LockClosed",
+                Reason::LockClosed,
                 "nothing is done until the cluster's lock is found again".into(),
             );
         }
         if remediation.paused {
             return stop(
-                "RemediationPaused",
+                Reason::RemediationPaused,
                 format!("nothing is done while {} is paused", rule.source),
             );
         }
         if patient.skipped {
             let annotation = crds::names::annotation::SKIP_REMEDIATION;
             return stop(
-                "Skipped",
+                Reason::Skipped,
                 format!("nothing is done while the Machine has the annotation {annotation}"),
             );
         }
         if let Some(lost) = &ward.unreachable {
-            return stop("ClusterUnreachable", format!("nothing is done: {lost}"));
+            return stop(Reason::ClusterUnreachable, format!("nothing is done: {lost}"));
         }
         if let Some(etcd) = &ward.etcd {
             return stop(
-                "EtcdUnhealthy",
+                Reason::EtcdUnhealthy,
                 format!("nothing is done while etcd is not well: {etcd}"),
             );
         }
@@ -138,7 +139,7 @@ impl Brakes {
                 "{message}; or let them be repaired all the same: {}",
                 ward.approve
             );
-            return stop("TooManyUnhealthy", message);
+            return stop(Reason::TooManyUnhealthy, message);
         }
         let cooldown = SignedDuration::from_secs(i64::from(remediation.cooldown_seconds));
         let calm = self
@@ -146,7 +147,7 @@ impl Brakes {
             .map(|calm| after(calm, cooldown))
             .filter(|at| *at > ward.now)?;
         let message = format!("many were sick at once: nothing is done before {}", clock(calm));
-        stop("CoolingDown", message).map(|verdict| verdict.until(calm))
+        stop(Reason::CoolingDown, message).map(|verdict| verdict.until(calm))
     }
 
     fn too_many_message(&self, remediation: &Remediation, most: usize) -> String {
@@ -161,7 +162,7 @@ impl Brakes {
     /// What holds for this machine and this action.
     pub fn for_one(&self, ward: &Ward, patient: &Patient, rule: &Rule, action: Action) -> Option<Verdict> {
         let remediation = &rule.remediation;
-        let stop = |reason: &str, message: String| {
+        let stop = |reason: Reason, message: String| {
             let message = format!("{} waits: {message}", name(action));
             Some(Verdict::none(patient, reason, message))
         };
@@ -172,17 +173,17 @@ impl Brakes {
                 .map(|other| format!("{other} is being repaired"));
             if let Some(change) = other.or_else(|| ward.change.clone()) {
                 return stop(
-                    "OneAtATime",
+                    Reason::OneAtATime,
                     format!("{change}, and one control plane or etcd machine changes at a time"),
                 );
             }
             if let Some(risk) = quorum_risk(ward, patient, action) {
-                return stop("QuorumRisk", risk);
+                return stop(Reason::QuorumRisk, risk);
             }
         }
         if action == Action::Replace {
             if let Some(why) = &patient.irreplaceable {
-                return stop("NotReplaceable", why.clone());
+                return stop(Reason::NotReplaceable, why.clone());
             }
             let keep = usize::try_from(remediation.keep_spare_hosts).unwrap_or_default();
             if let Some((reason, message)) = self.spares.refuses(patient.fitting, keep) {
@@ -199,10 +200,10 @@ impl Brakes {
                 },
                 rule.source
             );
-            return stop("BudgetExhausted", message);
+            return stop(Reason::BudgetExhausted, message);
         }
         self.out_of_service(ward, patient)
-            .and_then(|message| stop("MaxUnavailable", message))
+            .and_then(|message| stop(Reason::MaxUnavailable, message))
     }
 
     /// Why no more machines of its set may be out of service: one that serves nobody is no more so for being repaired.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::{Host, Machine, MachineSet};
 
 use crate::claims::{self, Wish};
@@ -45,7 +46,7 @@ impl Spares {
     }
 
     /// Why no Host can be had for one more Machine; `fitting` of the free ones would do for it.
-    pub(super) fn refuses(&self, fitting: usize, keep: usize) -> Option<(&'static str, String)> {
+    pub(super) fn refuses(&self, fitting: usize, keep: usize) -> Option<(Reason, String)> {
         let left = self.free.saturating_sub(self.awaited);
         if fitting <= self.awaited {
             let message = match (fitting, self.awaited) {
@@ -59,11 +60,11 @@ impl Spares {
                     }
                 ),
             };
-            return Some(("NoSpareHost", message));
+            return Some((Reason::NoSpareHost, message));
         }
         (left <= keep).then(|| {
             let message = format!("{left} spare Hosts are left, and keepSpareHosts is {keep}");
-            ("KeepsSpareHosts", message)
+            (Reason::KeepsSpareHosts, message)
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The verdict: what is done about one machine, or why nothing is.
 
 use crate::moment::after;
+use crds::Reason;
 use crds::remediation_policy::RemediationAction as Action;
 use crds::step::Role;
 use jiff::Timestamp;
@@ -99,7 +100,7 @@ pub(super) fn of(ward: &Ward, brakes: &mut Brakes, patient: &Patient, rung: Rung
             return Some(
                 Verdict {
                     action: Some(action),
-                    ..Verdict::none(patient, "WaitsForNode", message)
+                    ..Verdict::none(patient, Reason::WaitsForNode, message)
                 }
                 .until(until),
             );
@@ -119,10 +120,10 @@ pub(super) fn of(ward: &Ward, brakes: &mut Brakes, patient: &Patient, rung: Rung
                 "a person canceled run {run}: nothing more is done until the Machine has the annotation {} = its generation, or is deleted",
                 crds::names::annotation::RETRY
             );
-            return Some(Verdict::none(patient, "Canceled", message));
+            return Some(Verdict::none(patient, Reason::Canceled, message));
         }
         Rung::Exhausted { message } => {
-            return Some(Verdict::none(patient, "NothingLeftToTry", message));
+            return Some(Verdict::none(patient, Reason::NothingLeftToTry, message));
         }
         Rung::Next { action, retry, tried } => (action, retry, tried),
     };
@@ -142,11 +143,11 @@ pub(super) fn of(ward: &Ward, brakes: &mut Brakes, patient: &Patient, rung: Rung
             name(action),
             clock(due)
         );
-        return Some(Verdict::none(patient, "Waiting", message).until(due));
+        return Some(Verdict::none(patient, Reason::Waiting, message).until(due));
     }
     if let Some(run) = &patient.busy {
         let message = format!("{} waits for run {run} to end", name(action));
-        return Some(Verdict::none(patient, "RunUnderWay", message));
+        return Some(Verdict::none(patient, Reason::RunUnderWay, message));
     }
     if let Some(stop) = brakes.for_one(ward, patient, rule, action) {
         return Some(stop);

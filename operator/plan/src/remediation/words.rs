@@ -1,5 +1,6 @@
 //! The words for actions.
 
+use crds::Reason;
 use crds::remediation_policy::RemediationAction as Action;
 use crds::step::Role;
 
@@ -12,11 +13,11 @@ pub fn name(action: Action) -> &'static str {
     }
 }
 
-pub(super) fn doing(action: Action) -> &'static str {
+pub(super) fn doing(action: Action) -> Reason {
     match action {
-        Action::RestartServices => "RestartingServices",
-        Action::Reboot => "Rebooting",
-        Action::Replace => "Replacing",
+        Action::RestartServices => Reason::RestartingServices,
+        Action::Reboot => Reason::Rebooting,
+        Action::Replace => Reason::Replacing,
     }
 }
 

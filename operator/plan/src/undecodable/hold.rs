@@ -1,5 +1,6 @@
 //! What a cluster shows while it waits for an object that cannot be decoded, and afterwards.
 
+use crds::Reason;
 use crds::conditions::{self, Statement};
 use crds::names::condition;
 use crds::{ClusterDeployment, ClusterDeploymentStatus};
@@ -16,7 +17,12 @@ pub fn status_on_hold(
 ) -> ClusterDeploymentStatus {
     let old = deployment.status.clone().unwrap_or_default();
     let message = cut(message.to_owned());
-    let held = Statement::new(condition::ON_HOLD, true, "ObjectUndecodable", message.clone());
+    let held = Statement::new(
+        condition::ON_HOLD,
+        true,
+        Reason::ObjectUndecodable,
+        message.clone(),
+    );
     let generation = deployment.metadata.generation;
     let mut held = conditions::state(&old.conditions, &[held], generation, &Time(now));
     held.retain(|condition| condition.type_ == condition::ON_HOLD);

@@ -385,7 +385,7 @@ impl Namespace {
         let Some(nodes) = self.nodes_of(name) else {
             return Contact::Lost {
                 access,
-                reason: "ConnectionRefused",
+                reason: crds::Reason::ConnectionRefused,
                 message: "connection refused".into(),
             };
         };

@@ -6,7 +6,7 @@ use crds::ObjectExt;
 use crds::cluster_deployment::LockMode;
 use crds::names::condition;
 use crds::step::{Intent, Role, Step};
-use crds::{Host, Machine, PlaybookRun, conditions};
+use crds::{Conditions, Host, Machine, PlaybookRun, Reason, conditions};
 use plan::attempts;
 use plan::cluster_deployment::fencing::is_fence;
 
@@ -52,6 +52,25 @@ impl Namespace {
                 }
             }
             self.check_one_change(deployment.name());
+        }
+        self.check_reasons();
+    }
+
+    /// Every condition has a reason of the table, which has it on conditions of that type.
+    fn check_reasons(&self) {
+        let of_clusters = self.deployments.iter().flat_map(Conditions::conditions);
+        let of_machines = self.machines.iter().flat_map(Conditions::conditions);
+        let of_sets = self.sets.iter().flat_map(Conditions::conditions);
+        let of_hosts = self.hosts.iter().flat_map(Conditions::conditions);
+        for stated in of_clusters.chain(of_machines).chain(of_sets).chain(of_hosts) {
+            let (type_, reason) = (&stated.type_, &stated.reason);
+            let known =
+                Reason::from_name(reason).unwrap_or_else(|| panic!("{type_}: {reason} is in no table"));
+            assert!(
+                known.may_stand_on(type_),
+                "crds/src/reason/table.rs: {reason} stands on {type_}: {}",
+                stated.message
+            );
         }
     }
 

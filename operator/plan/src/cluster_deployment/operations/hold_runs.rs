@@ -3,6 +3,7 @@
 
 use crds::ObjectExt;
 use crds::PlaybookRun;
+use crds::Reason;
 use crds::step::Intent;
 
 use crate::attempts::{self, Outcome};
@@ -29,7 +30,7 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
 }
 
 /// Where a paused cluster stands, as a reason and a clause.
-pub(in crate::cluster_deployment) fn says(state: &ClusterState<'_>, lock: &Lock) -> (&'static str, String) {
+pub(in crate::cluster_deployment) fn says(state: &ClusterState<'_>, lock: &Lock) -> (Reason, String) {
     let working: Vec<&PlaybookRun> = state
         .active
         .iter()
@@ -45,17 +46,17 @@ pub(in crate::cluster_deployment) fn says(state: &ClusterState<'_>, lock: &Lock)
             more => format!(" (and those of {} more)", more - 1),
         };
         return (
-            "StepEndsFirst",
+            Reason::StepEndsFirst,
             format!("paused; {}{more} ends first", step_of(first)),
         );
     }
     match held(state) {
         Some((run, place)) => (
-            "Held",
+            Reason::Held,
             format!("{place} of run {run}; goes on when spec.paused is false"),
         ),
         None => (
-            "SpecPaused",
+            Reason::SpecPaused,
             "paused; nothing more starts until spec.paused is false".into(),
         ),
     }
@@ -93,7 +94,7 @@ fn held(state: &ClusterState<'_>) -> Option<(String, String)> {
     let said = run
         .status
         .as_ref()
-        .and_then(|status| status.message.clone())
-        .filter(|said| said.starts_with("paused"));
+        .filter(|status| status.end_reason().is_some_and(|reason| reason == Reason::Paused))
+        .and_then(|status| status.message.clone());
     Some((name, said.unwrap_or_else(|| "paused in the middle".into())))
 }

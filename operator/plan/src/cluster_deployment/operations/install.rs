@@ -1,6 +1,7 @@
 //! The install: one Exclusive run on all control planes and dedicated etcd machines, when all of them have their Hosts.
 
 use crds::PlaybookRun;
+use crds::Reason;
 use crds::playbook_run::RunPhase;
 use crds::step::{Intent, Role, Step};
 use jiff::Timestamp;
@@ -103,12 +104,12 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     }
 }
 
-fn report(reason: &'static str, message: String, severity: Severity) -> Proposal {
+fn report(reason: Reason, message: String, severity: Severity) -> Proposal {
     Proposal::report(Area::Install, reason, message, severity)
 }
 
 fn installing(message: String) -> Proposal {
-    report("Installing", message, Severity::Progressing)
+    report(Reason::Installing, message, Severity::Progressing)
 }
 
 fn waiting_for_hosts(state: &ClusterState<'_>) -> Proposal {
@@ -125,7 +126,7 @@ fn waiting_for_hosts(state: &ClusterState<'_>) -> Proposal {
         let has = with_hosts(Role::ControlPlane) + with_hosts(Role::Etcd);
         format!("waits for the Hosts of the control plane: {has} of {wanted} are claimed")
     });
-    report("WaitsForHosts", message, Severity::Progressing)
+    report(Reason::WaitsForHosts, message, Severity::Progressing)
 }
 
 fn failing(state: &ClusterState<'_>, later: &Later) -> Proposal {
@@ -137,7 +138,7 @@ fn failing(state: &ClusterState<'_>, later: &Later) -> Proposal {
     let message = next_attempt(state, how, *failures, cause, *at);
     Proposal {
         pending: true,
-        ..report("InstallFailed", message, Severity::Failing).at(state, *at)
+        ..report(Reason::InstallFailed, message, Severity::Failing).at(state, *at)
     }
 }
 
@@ -145,12 +146,12 @@ fn halted(state: &ClusterState<'_>, failures: usize, cause: Option<Failure>) -> 
     match cause {
         Some(cause) => {
             let message = failed_after(state, "the install failed", failures, &cause);
-            report("InstallFailed", message, Severity::Stalled)
+            report(Reason::InstallFailed, message, Severity::Stalled)
         }
         None => {
             let place = where_canceled(state);
             let message = format!("the install was canceled{place}; to go on, {}", retry(state));
-            report("InstallCanceled", message, Severity::Stalled)
+            report(Reason::InstallCanceled, message, Severity::Stalled)
         }
     }
 }

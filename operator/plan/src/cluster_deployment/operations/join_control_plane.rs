@@ -2,6 +2,7 @@
 
 use crds::ObjectExt;
 use crds::PlaybookRun;
+use crds::Reason;
 use crds::cluster_deployment::EtcdTopology;
 use crds::networking::EndpointProvider;
 use crds::step::{Intent, Role, Step};
@@ -17,8 +18,8 @@ use crate::departure::{self, Council, is_healthy};
 use crate::sentence::count;
 use crate::{hooks, provisioning};
 
-const JOINING: &str = "Joining";
-const FAILED: &str = "JoinFailed";
+const JOINING: Reason = Reason::Joining;
+const FAILED: Reason = Reason::JoinFailed;
 
 pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
     if state.installed.is_none() || !round.allows(Lane::ControlPlane, Needs::Spec) {
@@ -56,7 +57,7 @@ fn join_next(state: &ClusterState<'_>) -> Option<Proposal> {
             match no_endpoint(state, role).or_else(|| waits_for(state, &council)) {
                 Some(why) => {
                     let message = format!("{title} is to join; {why}");
-                    report("WaitsToJoin", message, Severity::Progressing)
+                    report(Reason::WaitsToJoin, message, Severity::Progressing)
                 }
                 None => {
                     let attempt = Attempt {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crds::Conditions;
+use crds::Reason;
 use crds::names;
 use crds::step::{Intent, Role, Step};
 use jiff::{SignedDuration, Timestamp};
@@ -138,13 +139,13 @@ fn report(state: &ClusterState<'_>, joins: &Joins<'_>) -> Proposal {
         if let Some(run) = under_way {
             message = format!("{message}; {run}");
         }
-        return report("JoinFailed", message, Severity::Stalled);
+        return report(Reason::JoinFailed, message, Severity::Stalled);
     }
     if let Some(run) = under_way {
-        return report("Joining", run, Severity::Progressing);
+        return report(Reason::Joining, run, Severity::Progressing);
     }
     if let Some(held) = &joins.held {
-        return report("WaitsToJoin", held.clone(), Severity::Progressing);
+        return report(Reason::WaitsToJoin, held.clone(), Severity::Progressing);
     }
     if let Some((worker, failures, at, cause)) = joins.later.first() {
         let failed = failed_to_join(&worker.title(), cause);
@@ -153,7 +154,7 @@ fn report(state: &ClusterState<'_>, joins: &Joins<'_>) -> Proposal {
             of_all(joins.later.len(), "are to be tried again"),
             next_attempt(state, &failed, *failures, cause, *at)
         );
-        return report("JoinFailed", message, Severity::Failing);
+        return report(Reason::JoinFailed, message, Severity::Failing);
     }
     Proposal::default()
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crds::Conditions;
 use crds::MachineSet;
 use crds::ObjectExt;
+use crds::Reason;
 use crds::cluster_deployment::EtcdTopology;
 use crds::conditions::Statement;
 use crds::machine_set::{MachineSetSpec, MachineTemplate};
@@ -89,7 +90,7 @@ fn put_back(state: &ClusterState<'_>) -> Option<Statement> {
             "MachineSet {} was scaled to {theirs} and is put back to {ours}: change spec.workers[].replicas, or leave it out to scale the set",
             wanted.name
         );
-        Some(Statement::new(condition::SCALE_PUT_BACK, true, "CountOwnedBySpec", message))
+        Some(Statement::new(condition::SCALE_PUT_BACK, true, Reason::CountOwnedBySpec, message))
     })
 }
 

@@ -1,6 +1,7 @@
 //! Plays the hooks before a drain: a run of their own on each machine that waits for them, tried again until it goes
 //! well, or the hook is taken out of the spec. One that was stopped from outside waits for a person's word.
 
+use crds::Reason;
 use crds::step::Intent;
 
 use crate::attempts::Turn;
@@ -11,12 +12,16 @@ use crate::cluster_deployment::state::ClusterState;
 use crate::hooks;
 
 /// Reason of `Deleting` of a machine that waits for them.
-const WAITS_FOR_HOOKS: &str = "WaitsForHooks";
+const WAITS_FOR_HOOKS: Reason = Reason::WaitsForHooks;
 
 pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     let observed = state.observed;
     let leaving = state.leaving.iter().copied();
-    let waiting = leaving.filter(|machine| machine.deleting_reason() == Some(WAITS_FOR_HOOKS));
+    let waiting = leaving.filter(|machine| {
+        machine
+            .deleting_reason()
+            .is_some_and(|reason| reason == WAITS_FOR_HOOKS)
+    });
     waiting.fold(Proposal::default(), |proposal, machine| {
         let host = machine.host_name();
         if host.is_none_or(|host| state.active_on(host).is_some()) {

@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 
 use crds::Conditions;
 use crds::PlaybookRun;
+use crds::Reason;
 use crds::names::condition;
 use crds::step::{Role, Step};
 use jiff::{SignedDuration, Timestamp};
@@ -22,7 +23,7 @@ use crate::sentence::count;
 use super::Lane;
 
 /// Reason of `EtcdReady` while an approval is waited for.
-const LOST: &str = "QuorumLost";
+const LOST: Reason = Reason::QuorumLost;
 /// Silence shorter than this is no reason to ask machines.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 /// Recoveries that are kept, the newest.
@@ -52,7 +53,7 @@ pub(super) fn keeps(state: &ClusterState<'_>) -> Vec<String> {
     newest.filter_map(|run| run.metadata.name.clone()).collect()
 }
 
-fn lost(role: Role, reason: &'static str, message: String) -> Proposal {
+fn lost(role: Role, reason: Reason, message: String) -> Proposal {
     of_loss(Proposal::report(
         Area::Machines(role),
         reason,

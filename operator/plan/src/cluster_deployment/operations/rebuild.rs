@@ -10,6 +10,7 @@ mod forgetting;
 mod silence;
 
 use crds::ClusterDeployment;
+use crds::Reason;
 use crds::conditions::Statement;
 use crds::names::condition;
 
@@ -74,6 +75,6 @@ fn machines<'s, 'a>(state: &'s ClusterState<'a>) -> impl Iterator<Item = &'s Clu
 }
 
 /// Why the cluster is not as wanted.
-fn report(reason: &'static str, message: String) -> Proposal {
+fn report(reason: Reason, message: String) -> Proposal {
     Proposal::report(Area::Rebuild, reason, message, Severity::Lost)
 }

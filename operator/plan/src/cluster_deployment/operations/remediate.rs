@@ -6,6 +6,7 @@ mod seen;
 mod told;
 mod tried;
 
+use crds::Reason;
 use crds::cluster_deployment::Repair;
 use crds::conditions::Statement;
 use crds::names::condition;
@@ -25,7 +26,7 @@ pub(super) use seen::unreachable;
 /// Entries that the status takes.
 const MOST_TOLD: usize = 100;
 /// Reason while nothing is known of the cluster's nodes.
-const LOST: &str = "ClusterUnreachable";
+const LOST: Reason = Reason::ClusterUnreachable;
 
 /// Without the cluster's last token nothing begins, and beside a run that changes the control plane or etcd and begins
 /// now, nothing there.
@@ -63,7 +64,7 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
         .collect();
     proposal.report = clause.map(|message| Report {
         area: Area::Remediation,
-        reason: "Repairing",
+        reason: Reason::Repairing,
         message,
         severity: Severity::Progressing,
     });

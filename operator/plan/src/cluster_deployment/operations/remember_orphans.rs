@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use crds::ObjectExt;
+use crds::Reason;
 use crds::cluster_deployment::ForgottenMachine;
 use crds::conditions::Statement;
 use crds::host::QuarantineReason;
@@ -62,10 +63,10 @@ fn owes(state: &ClusterState<'_>, first: &ForgottenMachine, gone: usize) -> Stat
                 Some(why) => format!("{title} is to be taken out of etcd: {why}"),
                 None => format!("{title} is taken out of etcd, then its Node is deleted"),
             };
-            ("OwesEtcdMember", message)
+            (Reason::OwesEtcdMember, message)
         }
         false => (
-            "OwesNode",
+            Reason::OwesNode,
             format!("the Node of {title} is to be deleted, if there is one"),
         ),
     };

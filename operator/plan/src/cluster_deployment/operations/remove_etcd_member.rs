@@ -1,6 +1,7 @@
 //! Takes a member that leaves, or whose Machine was forgotten, out of etcd, by a run on one that stays. Nothing is
 //! needed of its own machine.
 
+use crds::Reason;
 use crds::cluster_deployment::ForgottenMachine;
 use crds::names::annotation;
 use crds::step::{Intent, Role, Step};
@@ -16,8 +17,8 @@ use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::departure::{self, Council, Departure, LEAVES_ETCD, is_healthy};
 use crate::provisioning::{self, asked_retries};
 
-const REASON: &str = "RemovesMember";
-const FAILED: &str = "RemovalFailed";
+const REASON: Reason = Reason::RemovesMember;
+const FAILED: Reason = Reason::RemovalFailed;
 
 /// Whose member is taken out.
 struct Leaver<'a> {
@@ -110,7 +111,9 @@ fn next(state: &ClusterState<'_>, council: &Council<'_>, role: Role) -> Option<P
     forgotten.or_else(|| {
         leaving(state, council).find_map(|machine| {
             let observed = state.observed;
-            let waits = machine.deleting_reason() == Some(LEAVES_ETCD);
+            let waits = machine
+                .deleting_reason()
+                .is_some_and(|reason| reason == LEAVES_ETCD);
             let departure = departure::of(
                 machine.machine,
                 observed.machines,

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use crds::PlaybookRun;
+use crds::Reason;
 use crds::names::annotation;
 use crds::step::{Intent, Role, Step};
 
@@ -16,7 +17,7 @@ use crate::departure::knows_of;
 use crate::provisioning::{self, asked_retries};
 use crate::sentence::count;
 
-const REASON: &str = "TellsApiServers";
+const REASON: Reason = Reason::TellsApiServers;
 const ROLE: Role = Role::ControlPlane;
 /// Runs that are kept, the newest.
 const KEEP: usize = 8;
@@ -59,7 +60,7 @@ fn update(state: &ClusterState<'_>) -> Option<Proposal> {
     for machine in machines.filter(|machine| machine.host.is_some()) {
         let effort = Effort {
             role: ROLE,
-            failed: "TellingFailed",
+            failed: Reason::TellingFailed,
             could_not: format!("{} could not be told of etcd's members", machine.title()),
         };
         let turn = turn(state, machine, &told_since);

@@ -2,6 +2,7 @@
 //! behind it before another one joins, and after one has left.
 
 use crds::PlaybookRun;
+use crds::Reason;
 use crds::step::{Intent, Role, Step};
 
 use crate::attempts::{self, Turn};
@@ -19,7 +20,7 @@ use crate::settings;
 const ROLE: Role = Role::ControlPlane;
 
 fn progressing(message: String) -> Proposal {
-    let reason = "TellsLoadBalancers";
+    let reason = Reason::TellsLoadBalancers;
     Proposal::report(Area::Machines(ROLE), reason, message, Severity::Progressing)
 }
 
@@ -68,7 +69,7 @@ fn update(state: &ClusterState<'_>) -> Option<Proposal> {
     for machine in untold {
         let effort = Effort {
             role: ROLE,
-            failed: "TellingFailed",
+            failed: Reason::TellingFailed,
             could_not: format!("{} could not be told who is behind the endpoint", machine.title()),
         };
         let tried = attempts::tried(&same, &[Intent::Repair], machine.uid());

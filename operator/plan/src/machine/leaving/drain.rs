@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crds::Conditions;
 use crds::ObjectExt;
+use crds::Reason;
 use crds::conditions::Statement;
 use crds::names::condition;
 use jiff::{SignedDuration, Timestamp};
@@ -28,7 +29,7 @@ const NAMED: usize = 5;
 /// What follows in a message on the Pods that are left.
 const GOES_ON: &str = "; goes on without them at ";
 /// Reasons of `Drained=False` with which the removal goes on.
-const GIVEN_UP: [&str; 2] = ["TimedOut", "NotMoved"];
+const GIVEN_UP: [Reason; 2] = [Reason::TimedOut, Reason::NotMoved];
 
 /// What was seen of the Pods of a node that is drained.
 #[derive(Clone, Debug, PartialEq)]
@@ -134,7 +135,7 @@ pub(super) fn of(observed: &Observed<'_>, host: &str) -> Progress {
     );
     let is_late = observed.now >= until;
     let (pods, refusals) = match observed.drain {
-        None => return draining("Draining", format!("drains Node {host}"), steps),
+        None => return draining(Reason::Draining, format!("drains Node {host}"), steps),
         Some(Drain { pods: Err(why), .. }) if is_late => {
             return given_up(format!(
                 "after {seconds} s the Pods of Node {host} could still not be read: {why}"
@@ -142,7 +143,7 @@ pub(super) fn of(observed: &Observed<'_>, host: &str) -> Progress {
         }
         Some(Drain { pods: Err(why), .. }) => {
             let message = format!("the Pods of Node {host} cannot be read: {why}; tried again");
-            return draining("PodsUnknown", message, steps);
+            return draining(Reason::PodsUnknown, message, steps);
         }
         Some(Drain {
             pods: Ok(pods),
@@ -151,7 +152,12 @@ pub(super) fn of(observed: &Observed<'_>, host: &str) -> Progress {
     };
     if pods.is_empty() {
         let message = format!("no Pod is left on Node {host}");
-        return Progress::Over(Some(Statement::new(condition::DRAINED, true, "Drained", message)));
+        return Progress::Over(Some(Statement::new(
+            condition::DRAINED,
+            true,
+            Reason::Drained,
+            message,
+        )));
     }
     let left = tell(pods, refusals);
     if is_late {
@@ -169,9 +175,9 @@ pub(super) fn of(observed: &Observed<'_>, host: &str) -> Progress {
         });
     }
     let reason = if refusals.is_empty() {
-        "Draining"
+        Reason::Draining
     } else {
-        "PodsBlocked"
+        Reason::PodsBlocked
     };
     let message = format!("{left}{GOES_ON}{}", clock(until));
     let mut leaving = under_way(reason, message, steps);
@@ -202,19 +208,20 @@ fn look_seconds(asked: &[PodSeen], refusals: &[Refusal]) -> u64 {
 /// What is said of the Pods while the cluster's API does not answer; none once the drain is over.
 pub(super) fn unknown(observed: &Observed<'_>) -> Option<Statement> {
     let message = "not known: the API of the cluster does not answer";
-    (!is_over(observed)).then(|| Statement::new(condition::DRAINED, None, "ClusterUnreachable", message))
+    (!is_over(observed))
+        .then(|| Statement::new(condition::DRAINED, None, Reason::ClusterUnreachable, message))
 }
 
-fn draining(reason: &str, message: String, steps: Vec<Step>) -> Progress {
+fn draining(reason: Reason, message: String, steps: Vec<Step>) -> Progress {
     Progress::UnderWay(under_way(reason, message, steps))
 }
 
-fn under_way(reason: &str, message: String, steps: Vec<Step>) -> Leaving {
+fn under_way(reason: Reason, message: String, steps: Vec<Step>) -> Leaving {
     Leaving {
         steps,
         next: Next::after_seconds(LOOK_SECONDS),
         drained: Some(Statement::new(condition::DRAINED, false, reason, message.clone())),
-        ..Leaving::waits("Draining", message)
+        ..Leaving::waits(Reason::Draining, message)
     }
 }
 
@@ -223,20 +230,20 @@ fn given_up(left: String) -> Progress {
     Progress::Over(Some(Statement::new(
         condition::DRAINED,
         false,
-        "TimedOut",
+        Reason::TimedOut,
         message,
     )))
 }
 
 /// What was said to be in the way.
 fn blocked<'a>(observed: &Observed<'a>) -> Option<&'a str> {
-    let said = drained(observed).filter(|there| there.reason == "PodsBlocked")?;
+    let said = drained(observed).filter(|there| there.reason == Reason::PodsBlocked)?;
     said.message.split(GOES_ON).next()
 }
 
 /// Whether the removal goes on: no Pod was left, or they are not waited for.
 fn is_over(observed: &Observed<'_>) -> bool {
-    drained(observed).is_some_and(|there| there.status == "True" || GIVEN_UP.contains(&there.reason.as_str()))
+    drained(observed).is_some_and(|there| there.status == "True" || Reason::among(&there.reason, &GIVEN_UP))
 }
 
 fn drained<'a>(observed: &Observed<'a>) -> Option<&'a Condition> {
@@ -252,7 +259,7 @@ fn since(observed: &Observed<'_>) -> Option<Timestamp> {
 
 /// What is said where there is nothing to move, or nobody to move it.
 fn over_at_once(observed: &Observed<'_>, host: &str) -> Option<Statement> {
-    let of = |status, reason: &str, message: String| {
+    let of = |status, reason: Reason, message: String| {
         Some(Statement::new(condition::DRAINED, status, reason, message))
     };
     let machine = observed.machine;
@@ -263,20 +270,24 @@ fn over_at_once(observed: &Observed<'_>, host: &str) -> Option<Statement> {
     if machine.spec.role == crds::step::Role::Etcd || !provisioned {
         return of(
             true,
-            "NothingToDrain",
+            Reason::NothingToDrain,
             "it runs no Pods of the cluster's users".into(),
         );
     }
     let Some(node) = node_of(observed, host) else {
-        return of(true, "NothingToDrain", format!("the cluster has no Node {host}"));
+        return of(
+            true,
+            Reason::NothingToDrain,
+            format!("the cluster has no Node {host}"),
+        );
     };
     if node.ready.is_none() {
         let message = format!("the kubelet of Node {host} is silent: its Pods are not waited for");
-        return of(false, "NotMoved", message);
+        return of(false, Reason::NotMoved, message);
     }
     if seconds(observed) == 0 {
         let message = "machineRemoval.drainTimeoutSeconds is 0: Pods are not moved".to_owned();
-        return of(false, "NotMoved", message);
+        return of(false, Reason::NotMoved, message);
     }
     None
 }

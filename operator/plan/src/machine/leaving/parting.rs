@@ -3,6 +3,7 @@
 
 use crds::ClusterDeployment;
 use crds::ObjectExt;
+use crds::Reason;
 use crds::conditions::{self, Statement};
 use crds::names::condition;
 use crds::step::Role;
@@ -34,7 +35,7 @@ pub(super) fn of(observed: &Observed<'_>, host: &str, force: Option<Force>) -> P
     let Some(deployment) = cluster_that_goes_on(observed) else {
         return match install_not_recorded(observed) {
             true => Parting::Waits(Leaving::waits(
-                "RunUnderWay",
+                Reason::RunUnderWay,
                 "waits for the end of the install to be recorded".into(),
             )),
             false => Parting::Over(None),
@@ -46,13 +47,13 @@ pub(super) fn of(observed: &Observed<'_>, host: &str, force: Option<Force>) -> P
             true => Parting::Over(None),
             false => {
                 let message = "waits for its cluster to write down what stands for it there".to_owned();
-                Parting::Waits(Leaving::waits("ClusterUnreachable", message))
+                Parting::Waits(Leaving::waits(Reason::ClusterUnreachable, message))
             }
         };
     }
     let departure = departure::of(observed.machine, observed.machines, deployment, observed.runs);
     if let Departure::WaitsForTurn(why) = departure {
-        return Parting::Waits(Leaving::waits("WaitsForTurn", why));
+        return Parting::Waits(Leaving::waits(Reason::WaitsForTurn, why));
     }
     if force.is_none()
         && let Some(waits) = hooks(observed, deployment)
@@ -88,7 +89,7 @@ pub(super) fn of(observed: &Observed<'_>, host: &str, force: Option<Force>) -> P
 pub(super) fn looks_at_pods(observed: &Observed<'_>, host: &str) -> bool {
     let waits_for_pods = || {
         let parting = of(observed, host, force::of(observed, host));
-        matches!(parting, Parting::Waits(leaving) if leaving.reason == "Draining")
+        matches!(parting, Parting::Waits(leaving) if leaving.reason == Reason::Draining)
     };
     observed.nodes.is_some()
         && super::active_run(observed.runs, host).is_none()
@@ -114,7 +115,7 @@ pub(super) fn node(observed: &Observed<'_>, node: &str, force: Option<Force>) ->
             node: node.into(),
         }],
         next: Next::after_seconds(NODE_SECONDS),
-        ..Leaving::waits("DeletesNode", format!("deletes Node {node}"))
+        ..Leaving::waits(Reason::DeletesNode, format!("deletes Node {node}"))
     })
 }
 
@@ -155,12 +156,12 @@ fn unreachable(observed: &Observed<'_>, host: &str) -> Leaving {
     );
     Leaving {
         drained: drain::unknown(observed),
-        ..Leaving::waits("ClusterUnreachable", message)
+        ..Leaving::waits(Reason::ClusterUnreachable, message)
     }
 }
 
 fn hooks(observed: &Observed<'_>, deployment: &ClusterDeployment) -> Option<Leaving> {
-    let waits = |message| Some(Leaving::waits("WaitsForHooks", message));
+    let waits = |message| Some(Leaving::waits(Reason::WaitsForHooks, message));
     match hooks::before_drain(observed.machine, deployment, observed.runs) {
         HookState::None | HookState::Done | HookState::PassedOver(_) => None,
         HookState::Wanted => waits("waits for the run of hooks.beforeDrain".to_owned()),

@@ -1,6 +1,7 @@
 //! What a Machine's node says of it.
 
 use crds::Host;
+use crds::Reason;
 use crds::conditions::Statement;
 use crds::names::condition;
 use jiff::SignedDuration;
@@ -11,7 +12,7 @@ use crate::cluster::{NetworkSeen, NodeSeen};
 use crate::machine::name_of;
 
 /// Reason of a machine whose kubelet does not speak to its API server any more: nobody lost sight of the cluster.
-pub(super) const SILENT: &str = "NodeSilent";
+pub(super) const SILENT: Reason = Reason::NodeSilent;
 /// How long a node may take to be seen before that is spoken of.
 pub(in crate::machine) const FRESH: SignedDuration = SignedDuration::from_secs(60);
 
@@ -30,38 +31,38 @@ fn is_fresh(observed: &Observed<'_>, turn: &Turn) -> bool {
 
 pub(super) fn ready(observed: &Observed<'_>, node: Option<&NodeSeen>, turn: &Turn) -> Statement {
     let done = matches!(turn, Turn::Done { .. });
-    let of = |status: Option<bool>, reason: &str, message: String| {
+    let of = |status: Option<bool>, reason: Reason, message: String| {
         Statement::new(condition::NODE_READY, status, reason, message)
     };
     match (node, observed.nodes) {
         (Some(node), _) => match node.ready {
-            Some(true) => of(Some(true), "NodeReady", "its node is Ready".into()),
-            Some(false) if !done => of(Some(false), "NodeStarting", node.message.clone()),
+            Some(true) => of(Some(true), Reason::NodeReady, "its node is Ready".into()),
+            Some(false) if !done => of(Some(false), Reason::NodeStarting, node.message.clone()),
             Some(false) => of(
                 Some(false),
-                "NodeNotReady",
+                Reason::NodeNotReady,
                 format!("its node is not Ready: {}", node.message),
             ),
             None => of(None, SILENT, format!("its kubelet is silent: {}", node.message)),
         },
         (None, _) if is_fresh(observed, turn) => of(
             None,
-            "NodeNotSeenYet",
+            Reason::NodeNotSeenYet,
             "provisioned; waits for its node to be seen".into(),
         ),
         (None, Some(_)) if done => of(
             Some(false),
-            "NodeNotFound",
+            Reason::NodeNotFound,
             "the cluster has no Node of this machine".into(),
         ),
         (None, Some(_)) => of(
             Some(false),
-            "NodeNotThereYet",
+            Reason::NodeNotThereYet,
             "the cluster has no Node of this machine yet".into(),
         ),
         (None, None) if done => of(
             None,
-            "ClusterUnreachable",
+            Reason::ClusterUnreachable,
             format!(
                 "the API of cluster {} does not answer",
                 observed.machine.spec.cluster_name
@@ -69,7 +70,7 @@ pub(super) fn ready(observed: &Observed<'_>, node: Option<&NodeSeen>, turn: &Tur
         ),
         (None, None) => of(
             None,
-            "ClusterNotThereYet",
+            Reason::ClusterNotThereYet,
             "waiting for the cluster's API to answer".into(),
         ),
     }
@@ -77,17 +78,17 @@ pub(super) fn ready(observed: &Observed<'_>, node: Option<&NodeSeen>, turn: &Tur
 
 /// Whether the machine's Pods reach others, by its own probe; none: it has not said.
 pub(super) fn network(node: Option<&NodeSeen>) -> Option<Statement> {
-    let of = |status: bool, reason: &str, message: String| {
+    let of = |status: bool, reason: Reason, message: String| {
         Statement::new(condition::NETWORK_READY, status, reason, message)
     };
     Some(match node?.network.as_ref()? {
         NetworkSeen::Reaches => of(
             true,
-            "PodsReached",
+            Reason::PodsReached,
             "its Pods reach those of other machines, and the DNS".into(),
         ),
         NetworkSeen::CutOff { reason, message } => {
-            of(false, reason, format!("its Pods are cut off: {message}"))
+            of(false, *reason, format!("its Pods are cut off: {message}"))
         }
     })
 }
@@ -103,7 +104,7 @@ pub(super) fn healthy(ready: &Statement, node: Option<&NodeSeen>) -> Statement {
         return Statement::new(
             condition::HEALTHY,
             false,
-            "NodePressure",
+            Reason::NodePressure,
             format!("its node has {pressures}"),
         );
     }

@@ -1,6 +1,7 @@
 //! How far a Machine is on its way into the cluster.
 
 use crds::Host;
+use crds::Reason;
 use crds::commands::{self, Target};
 use crds::conditions::Statement;
 use crds::names::{annotation, condition};
@@ -13,36 +14,40 @@ use crate::moment::clock;
 use crate::sentence::count;
 
 pub(super) fn claimed(hold: &Hold<'_>) -> Statement {
-    let of = |status, reason: &str, message: String| {
+    let of = |status, reason: Reason, message: String| {
         Statement::new(condition::HOST_CLAIMED, status, reason, message)
     };
     match hold {
-        Hold::Held(host) => of(true, "Claimed", format!("Host {}", name_of(host))),
-        Hold::Take(host) => of(false, "Claiming", format!("claims Host {}", name_of(host))),
-        Hold::Nothing { reason, message } => of(false, reason, message.clone()),
+        Hold::Held(host) => of(true, Reason::Claimed, format!("Host {}", name_of(host))),
+        Hold::Take(host) => of(false, Reason::Claiming, format!("claims Host {}", name_of(host))),
+        Hold::Nothing { reason, message } => of(false, *reason, message.clone()),
     }
 }
 
 pub(super) fn statement(observed: &Observed<'_>, host: Option<&Host>, turn: &Turn) -> Statement {
-    let of = |status, reason: &str, message: String| {
+    fn of(status: bool, reason: impl Into<String>, message: String) -> Statement {
         Statement::new(condition::PROVISIONED, status, reason, message)
-    };
+    }
     let Some(host) = host else {
-        return of(false, "WaitsForHost", "has no Host yet".into());
+        return of(false, Reason::WaitsForHost, "has no Host yet".into());
     };
     match turn {
-        Turn::Done { run, .. } => of(true, "Provisioned", format!("run {run}")),
-        Turn::UnderWay { run } => of(false, "Provisioning", under_way(observed, name_of(host), run)),
-        Turn::Now { .. } => of(false, "WaitsForRun", waits_for_run(observed)),
+        Turn::Done { run, .. } => of(true, Reason::Provisioned, format!("run {run}")),
+        Turn::UnderWay { run } => of(
+            false,
+            Reason::Provisioning,
+            under_way(observed, name_of(host), run),
+        ),
+        Turn::Now { .. } => of(false, Reason::WaitsForRun, waits_for_run(observed)),
         Turn::Later { at, cause, .. } => of(
             false,
-            &cause.reason,
+            cause.reason.as_str(),
             format!("{} (tried again at {})", cause.message, clock(*at)),
         ),
         Turn::Halted { failures, cause } => match cause {
             Some(cause) => of(
                 false,
-                &cause.reason,
+                cause.reason.as_str(),
                 format!(
                     "{} (gave up after {}: correct it, then {})",
                     cause.message,
@@ -52,7 +57,7 @@ pub(super) fn statement(observed: &Observed<'_>, host: Option<&Host>, turn: &Tur
             ),
             None => of(
                 false,
-                "Canceled",
+                Reason::Canceled,
                 format!("the run was canceled (to go on: {})", retry(observed)),
             ),
         },

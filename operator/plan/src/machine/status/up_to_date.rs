@@ -1,5 +1,6 @@
 //! Whether a Machine is as its cluster's spec wants it: its version, and the settings that runs have brought to it.
 
+use crds::Reason;
 use crds::conditions::Statement;
 use crds::machine::AppliedSettings;
 use crds::names::condition;
@@ -16,7 +17,7 @@ pub(super) fn statement(
     applied: Option<&AppliedSettings>,
 ) -> Statement {
     let wanted = observed.machine.spec.kubernetes_version.as_str();
-    let of = |status: Option<bool>, reason: &str, message: String| {
+    let of = |status: Option<bool>, reason: Reason, message: String| {
         Statement::new(condition::UP_TO_DATE, status, reason, cut(message))
     };
     let well = match (observed.machine.spec.role, version) {
@@ -27,13 +28,13 @@ pub(super) fn statement(
         (Role::ControlPlane | Role::Etcd | Role::Worker, Some(version)) => {
             return of(
                 Some(false),
-                "OtherVersion",
+                Reason::OtherVersion,
                 format!("has {version}, {wanted} is wanted"),
             );
         }
         (Role::ControlPlane | Role::Etcd | Role::Worker, None) => {
             let message = "the version of its kubelet is not known yet";
-            return of(None, "NotSeenYet", message.into());
+            return of(None, Reason::NotSeenYet, message.into());
         }
     };
     let differences = match observed.deployment.filter(|_| done) {
@@ -49,14 +50,14 @@ pub(super) fn statement(
     }
     if !differ.is_empty() {
         let message = format!("not rolled out to this machine: {}", differ.join(", "));
-        return of(Some(false), "SettingsNotRolledOut", message);
+        return of(Some(false), Reason::SettingsNotRolledOut, message);
     }
     if !unknown.is_empty() {
         let message = format!(
             "not known whether this machine has what is wanted: {}",
             unknown.join(", ")
         );
-        return of(None, "SettingsNotKnown", message);
+        return of(None, Reason::SettingsNotKnown, message);
     }
-    of(Some(true), "UpToDate", well)
+    of(Some(true), Reason::UpToDate, well)
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::ObjectExt;
 use crds::PlaybookRun;
+use crds::Reason;
 use crds::step::{Intent, Step};
 use jiff::Timestamp;
 
@@ -76,10 +77,13 @@ fn next(
 fn answer(run: &PlaybookRun, host: &str) -> Option<bool> {
     let status = run.status.as_ref()?;
     let result = status.hosts.iter().find(|result| result.name == host)?;
-    let reason = result.failure.as_ref().map(|failure| failure.reason.as_str());
+    let reason = result
+        .failure
+        .as_ref()
+        .and_then(|failure| Reason::from_name(&failure.reason));
     match reason {
         _ if result.unreachable => Some(false),
-        Some("NotReached" | "Canceled" | "DeadlineExceeded") => None,
+        Some(Reason::NotReached | Reason::Canceled | Reason::DeadlineExceeded) => None,
         _ => Some(true),
     }
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::ObjectExt;
 use crds::PlaybookRun;
-use crds::playbook_run::HostResult;
+use crds::Reason;
+use crds::playbook_run::{HostFailure, HostResult};
 use crds::step::{Intent, Step};
 use jiff::Timestamp;
 
@@ -85,8 +86,8 @@ fn probes<'a>(state: &ClusterState<'a>, since: Timestamp) -> impl Iterator<Item 
 
 /// Whether nobody spoke: who refuses a key, or shows another one, is there.
 fn is_silent(result: &HostResult) -> bool {
-    let reason = result.failure.as_ref().map(|failure| failure.reason.as_str());
-    result.unreachable && matches!(reason, None | Some("Unreachable"))
+    let spoke = |failure: &HostFailure| failure.reason != Reason::Unreachable;
+    result.unreachable && !result.failure.as_ref().is_some_and(spoke)
 }
 
 /// A read-only look at these machines of the cluster.

@@ -2,6 +2,7 @@
 
 use crds::Conditions;
 use crds::ObjectExt;
+use crds::Reason;
 use crds::conditions::Statement;
 use crds::names::condition;
 use crds::{Cluster, PlaybookRun};
@@ -27,7 +28,7 @@ pub(super) fn goes_on(
         vec![Statement::new(
             condition::REBUILDING,
             true,
-            "Rebuilding",
+            Reason::Rebuilding,
             message.to_owned(),
         )]
     };
@@ -50,7 +51,7 @@ pub(super) fn goes_on(
         let mut proposal = Proposal {
             records,
             blocks: EVERYTHING,
-            ..report("Rebuilding", message.clone())
+            ..report(Reason::Rebuilding, message.clone())
         };
         // Times are whole seconds: what is made in this one would be taken for old.
         if state.observed.now <= since {
@@ -89,7 +90,7 @@ fn recorded(state: &ClusterState<'_>, since: Timestamp) -> Option<Record> {
         Record::Condition(Condition {
             type_: condition::REBUILDING.into(),
             status: "True".into(),
-            reason: "Rebuilding".into(),
+            reason: Reason::Rebuilding.into(),
             message: "the cluster is being built anew".into(),
             observed_generation: None,
             last_transition_time: Time(since),

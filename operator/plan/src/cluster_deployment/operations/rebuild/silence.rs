@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use crds::Conditions;
+use crds::Reason;
 use crds::cluster_deployment::RecoveryStrategy;
 use crds::conditions::Statement;
 use crds::names::condition;
@@ -65,7 +66,7 @@ pub(super) fn look(
             day_and_clock(since),
             day_and_clock(at)
         );
-        let statement = Statement::new(condition::MACHINES_LOST, None, "NobodyAnswers", message);
+        let statement = Statement::new(condition::MACHINES_LOST, None, Reason::NobodyAnswers, message);
         (vec![statement], proposal.at(state, at))
     } else {
         (Vec::new(), proposal)
@@ -101,7 +102,8 @@ fn lost(
     who: &str,
     may_work: bool,
 ) -> (Vec<Statement>, Proposal) {
-    let statement = |type_, message: &str| Statement::new(type_, true, "AllMachinesLost", message.to_owned());
+    let statement =
+        |type_, message: &str| Statement::new(type_, true, Reason::AllMachinesLost, message.to_owned());
     match state.deployment.spec.recovery.strategy {
         RecoveryStrategy::Rebuild if may_work => {
             // Written down first; what is removed is told by it.
@@ -112,7 +114,7 @@ fn lost(
                 statement(condition::REBUILDING, &message),
             ];
             let proposal = Proposal {
-                report: report("Rebuilding", message).report,
+                report: report(Reason::Rebuilding, message).report,
                 blocks: EVERYTHING,
                 requeue: Next::after_seconds(1),
                 ..proposal
@@ -125,7 +127,7 @@ fn lost(
             );
             let conditions = vec![statement(condition::MACHINES_LOST, &message)];
             let proposal = Proposal {
-                report: report("AllMachinesLost", message).report,
+                report: report(Reason::AllMachinesLost, message).report,
                 ..proposal
             };
             (conditions, proposal)

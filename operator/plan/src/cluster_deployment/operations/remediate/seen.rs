@@ -2,6 +2,7 @@
 
 use crds::Conditions;
 use crds::ObjectExt;
+use crds::Reason;
 use crds::cluster_deployment::EtcdTopology;
 use crds::machine_set::MachineSetMode;
 use crds::names::{annotation, condition};
@@ -24,11 +25,11 @@ use crate::etcd::{self, Health};
 use crate::remediation::{self, Effort, EffortResult, Patient, Rule, SetSeen, Spares, State, Ward};
 
 /// Reasons of a machine that is about to be seen for the first time.
-const NOT_SEEN_YET: [&str; 4] = [
-    "NodeStarting",
-    "NodeNotSeenYet",
-    "NodeNotThereYet",
-    "ClusterNotThereYet",
+const NOT_SEEN_YET: [Reason; 4] = [
+    Reason::NodeStarting,
+    Reason::NodeNotSeenYet,
+    Reason::NodeNotThereYet,
+    Reason::ClusterNotThereYet,
 ];
 
 /// All machines of the cluster that stay, and what goes on around them.
@@ -44,7 +45,10 @@ pub(super) fn ward(
     let status = state.deployment.status.as_ref();
     let recorded = status.map(|status| status.repairs.as_slice()).unwrap_or_default();
     let approval = Approval::of(state);
-    let too_many = approval.given || recorded.iter().any(|repair| repair.reason == "TooManyUnhealthy");
+    let too_many = approval.given
+        || recorded
+            .iter()
+            .any(|repair| repair.reason == Reason::TooManyUnhealthy);
     let patients: Vec<Patient> = state
         .live
         .iter()
@@ -208,7 +212,7 @@ fn health(
     match (node.status.as_str(), node.reason.as_str()) {
         ("True", _) if !lost => State::Well,
         (_, reason) if lost || reason == LOST => State::Unknown,
-        (_, reason) if NOT_SEEN_YET.contains(&reason) => State::NotJudged,
+        (_, reason) if Reason::among(reason, &NOT_SEEN_YET) => State::NotJudged,
         _ => State::Sick {
             // What was before contact was lost says nothing of the time without it.
             since: node

@@ -1,5 +1,6 @@
 //! How it is told: an entry a machine, the condition, and the clause for the cluster's own sentence.
 
+use crds::Reason;
 use crds::cluster_deployment::Repair;
 use crds::conditions::Statement;
 use crds::names::condition;
@@ -48,21 +49,24 @@ pub(super) fn summary(
     round: &Round,
     replaced: &[Repair],
 ) -> (Statement, Option<String>) {
-    let of = |status: bool, reason: &str, message: String| {
+    fn of(status: bool, reason: impl Into<String>, message: String) -> Statement {
         Statement::new(condition::REMEDIATION, status, reason, cut(message))
-    };
+    }
     let acts = round.verdicts.iter().any(|verdict| verdict.action.is_some()) || !replaced.is_empty();
     let idle = round.verdicts.iter().find(|verdict| verdict.action.is_none());
     let told = sentence(state, round, replaced, Verdict::sentence);
     let says = sentence(state, round, replaced, |verdict| verdict.message.clone());
     match (acts, &ward.unreachable, idle) {
-        (true, _, _) => (of(true, "Repairing", told), Some(says)),
+        (true, _, _) => (of(true, Reason::Repairing, told), Some(says)),
         (false, Some(lost), _) => {
             let message = format!("no machine is repaired: {lost}");
             (of(false, LOST, message), None)
         }
-        (false, None, Some(first)) => (of(false, &first.reason, told), Some(says)),
-        (false, None, None) => (of(false, "NothingToRepair", "no machine is sick".into()), None),
+        (false, None, Some(first)) => (of(false, first.reason.as_str(), told), Some(says)),
+        (false, None, None) => (
+            of(false, Reason::NothingToRepair, "no machine is sick".into()),
+            None,
+        ),
     }
 }
 

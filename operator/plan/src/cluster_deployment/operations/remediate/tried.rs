@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crds::ObjectExt;
 use crds::PlaybookRun;
+use crds::Reason;
 use crds::playbook_run::RunPhase;
 use crds::remediation_policy::RemediationAction as Action;
 use crds::step::{Intent, Step};
@@ -76,7 +77,7 @@ fn result(run: &PlaybookRun, host: &str) -> EffortResult {
             let results = status.map(|status| status.hosts.as_slice()).unwrap_or_default();
             let own = results.iter().find(|result| result.name == host);
             let reached = own.is_some_and(|own| own.failure.is_some() || own.failed > 0);
-            let kept_out = failure.unreachable && failure.reason != "Unreachable";
+            let kept_out = failure.unreachable && failure.reason != Reason::Unreachable;
             let phase = status.and_then(|status| status.phase);
             // A run that could not be made ready says nothing of the machine, and one that is kept out says it of a
             // key.

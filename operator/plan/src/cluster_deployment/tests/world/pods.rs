@@ -15,7 +15,7 @@ impl World {
             kubelet_version: "1.35.4".into(),
             unschedulable: self.cordoned.contains(name),
             network: self.cut_off_nodes.contains(name).then(|| NetworkSeen::CutOff {
-                reason: "PodNetworkUnreachable",
+                reason: crds::Reason::PodNetworkUnreachable,
                 message: "0 of 2 nodes' Pod networks answer".into(),
             }),
             ..NodeSeen::default()

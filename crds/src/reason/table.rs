@@ -1,0 +1,999 @@
+//! The table of reasons, by name. `docs/reasons.md` is written from it.
+
+use super::{ReasonSpec, Severity};
+use crate::names::condition as c;
+
+macro_rules! reasons {
+    ($($name:ident $severity:ident [$($condition:ident)*] $meaning:literal $remedy:literal;)*) => {
+        /// Why something is as it is: the reason of a condition, an Event, or a failure in a run.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Reason {
+            $(#[doc = $meaning] $name,)*
+        }
+
+        impl Reason {
+            /// All of them, by name.
+            pub const ALL: &'static [Reason] = &[$(Reason::$name,)*];
+
+            /// Its name, as a status has it.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Reason::$name => stringify!($name),)* }
+            }
+
+            /// What there is to know of it.
+            pub const fn spec(self) -> ReasonSpec {
+                match self {
+                    $(Reason::$name => ReasonSpec {
+                        severity: Severity::$severity,
+                        conditions: &[$(c::$condition),*],
+                        meaning: $meaning,
+                        remedy: $remedy,
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+reasons! {
+    AddonsUnhealthy Warning [ADDONS_READY READY]
+        "CoreDNS or kube-proxy is not rolled out."
+        "Look at its Pods in `kube-system`; the message says what is missing.";
+    AddressNotFound Warning []
+        "No interface of the machine has the address."
+        "Correct `Host.spec.internalAddress`, or the endpoint's interface.";
+    AddressNotIPv4 Warning [COMPLETE FAILED]
+        "A machine's address is no IPv4 address, and the steps know no other."
+        "Give an IPv4 address in `Host.spec.address` or `spec.internalAddress`.";
+    AllMachinesLost Warning [MACHINES_LOST READY REBUILDING]
+        "Neither the API nor any machine of the cluster has answered for `spec.recovery.lostAfterSeconds`."
+        "Bring a machine back, or set `spec.recovery.strategy: Rebuild`, which loses the cluster's data.";
+    AllReady Normal [CONTROL_PLANE_READY ETCD_READY MACHINES_READY READY WORKERS_READY]
+        "All that is wanted is there, and Ready."
+        "";
+    AllWell Normal [READY]
+        "The cluster answers, and nothing is known to be wrong with it."
+        "";
+    AnsibleFailed Warning []
+        "`ansible-playbook` ended with an error and named no machine."
+        "Read the run's log (`status.logRefs`).";
+    AnsibleKilled Warning []
+        "`ansible-playbook` was killed, usually for want of memory."
+        "Read the run's log (`status.logRefs`); it is tried again.";
+    Answers Normal [REACHABLE]
+        "SSH accepts the operator's login."
+        "";
+    ApiAnswers Normal [REACHABLE]
+        "The cluster's API answers."
+        "";
+    ApiserverNotReady Warning []
+        "A kube-apiserver did not become ready in time."
+        "Look at its container's log on the machine that the message names.";
+    ArtifactIndexInvalid Warning []
+        "The index of the artifact bundle cannot be read."
+        "Look at `index.json` at `spec.artifacts.url`; make the bundle anew.";
+    ArtifactInvalid Warning []
+        "An archive of the bundle lacks files, or holds paths that lead out of it."
+        "Make the bundle anew.";
+    ArtifactNotFound Warning []
+        "The artifact bundle lacks a file that the version needs."
+        "Add it to the bundle, or choose a version that the bundle has.";
+    ArtifactSourceMissing Warning [READY]
+        "`spec.artifacts.url` is missing."
+        "Give the URL of an artifact bundle.";
+    ArtifactSourceUnavailable Warning []
+        "The machine does not reach the artifact bundle."
+        "See the message; open `spec.artifacts.url` from that machine.";
+    AsksMachines Progressing [DELETING LOCK_OPEN]
+        "The cluster's last token is lost; its machines are asked for the one that they know."
+        "";
+    AuthenticationFailed Warning [COMPLETE FAILED REACHABLE READY]
+        "The machine does not accept the login: wrong user, key or password."
+        "Correct `Host.spec.ssh`, its Secret, or `authorized_keys` on the machine.";
+    Available Normal [READY]
+        "The Host may be claimed."
+        "";
+    BastionChainTooLong Warning [COMPLETE FAILED READY]
+        "More bastions in a row than are allowed, or a ring of them."
+        "Correct `spec.ssh.bastionRef` of the Hosts.";
+    BootstrapTokenRefused Warning []
+        "The cluster's API refuses the token that a machine joins with."
+        "See the message.";
+    BudgetExhausted Warning [READY REMEDIATION]
+        "As many machines as `maxConcurrent` allows are under repair."
+        "Nothing: it goes on when one of them is done.";
+    CIDROverlap Warning [READY]
+        "Two of the cluster's networks, or one and its machines, overlap."
+        "Choose other ranges in `spec.networking`.";
+    Canceled Warning [COMPLETE FAILED PROVISIONED READY REMEDIATION]
+        "A person stopped it."
+        "To go on, use the command that the message names.";
+    CanceledUnconfirmed Warning [COMPLETE FAILED]
+        "The run was stopped, and not every machine confirmed that nothing of it is at work any more."
+        "Nothing: the next run waits on each machine until the earlier one's processes have ended.";
+    CancelsRuns Progressing [DELETING]
+        "The cluster is being deleted: its runs are stopped first."
+        "";
+    CertificateNamesMissing Warning []
+        "The API server's certificate lacks a name that clients use."
+        "Look at the machine's `/etc/kubernetes/pki`; run the step `control-plane` again.";
+    CertificateRejected Warning [REACHABLE READY]
+        "The API's certificate is not signed by the kubeconfig's authority for this address, or has ended."
+        "Look at who answers at the address; renew the certificate, or correct the kubeconfig.";
+    Claimed Normal [HOST_CLAIMED READY]
+        "A Host is claimed."
+        "";
+    Claiming Progressing [HOST_CLAIMED READY]
+        "A Host is being claimed."
+        "";
+    CleaningFailed Warning [READY]
+        "The machine could not be cleaned; its Host is quarantined."
+        "Look at `status.lastRun` of its last reset, clean the machine, then release the Host.";
+    CleansMachines Progressing [DELETING]
+        "The cluster is being deleted: its machines are reset."
+        "";
+    ClusterDNSUnreachable Warning [HEALTHY NETWORK_READY]
+        "Pods of the machine do not reach the cluster's DNS."
+        "Look at CoreDNS, kube-proxy and the network plugin on that machine.";
+    ClusterDeleting Progressing [HOST_CLAIMED READY SCALING_UP]
+        "The cluster is being deleted."
+        "";
+    ClusterIdentityChanged Warning [CERTIFICATES_VALID CONTROL_PLANE_HEALTHY NODES_HEALTHY REACHABLE READY]
+        "Another cluster answers at the endpoint than before."
+        "Find out who holds the address; delete the `Cluster` object if the change was meant.";
+    ClusterNameMissing Warning [FAILED]
+        "The run changes machines and names no cluster."
+        "Make a new run with `spec.clusterName`.";
+    ClusterNotFound Warning [COMPLETE HOST_CLAIMED READY]
+        "There is no ClusterDeployment of that name in the namespace."
+        "Make it, or delete the object that names it.";
+    ClusterNotThereYet Progressing [NODE_READY]
+        "The cluster's API has not answered yet."
+        "";
+    ClusterPaused Warning [READY REMEDIATION]
+        "The cluster is paused: no machine is repaired."
+        "Set `spec.paused: false`.";
+    ClusterUnreachable Warning [CONTROL_PLANE_READY DELETING DRAINED ETCD_READY HEALTHY NODE_READY READY REMEDIATION WORKERS_READY]
+        "The cluster's API does not answer."
+        "See the `Cluster` object; its condition `Reachable` says why.";
+    CommandRunning Warning []
+        "An earlier command of the same run does not end on the machine."
+        "Look at the processes that `guard.log` on the machine names.";
+    Complete Normal [COMPLETE]
+        "Every step is done on every machine."
+        "";
+    ComponentChanged Warning []
+        "A component in the bundle has changed under the same version."
+        "Give the bundle a new version, or restore the file.";
+    ComponentUnhealthy Warning [CONTROL_PLANE_HEALTHY READY]
+        "A component of the control plane does not work."
+        "Look at the component that the message names.";
+    ComponentsWork Normal [CONTROL_PLANE_HEALTHY]
+        "Every component of the control plane works."
+        "";
+    ConfigMapNotFound Warning [READY]
+        "A ConfigMap that the spec names is not there."
+        "Make it, or correct the reference.";
+    ConnectionRefused Warning [CONTROL_PLANE_HEALTHY NODES_HEALTHY REACHABLE READY]
+        "The API refuses the connection."
+        "Look at the load balancer and kube-apiserver behind the address.";
+    ConnectionReset Warning [REACHABLE READY]
+        "The API's connection was reset."
+        "Look at what stands between the metadata cluster and the API.";
+    ContactLost Warning [COMPLETE FAILED PROVISIONED READY REMEDIATION]
+        "Nobody knows whether the executor still works: its node or its Pod is out of sight."
+        "Nothing: the next attempt finds out from the machines themselves.";
+    CoolingDown Progressing [READY REMEDIATION]
+        "Many machines were sick at once: nothing is done for `cooldownSeconds`."
+        "";
+    CountOwnedBySpec Warning [SCALE_PUT_BACK]
+        "A MachineSet was scaled whose count `spec.workers[].replicas` owns; it was put back."
+        "Change the ClusterDeployment, or leave its `replicas` out to scale the set.";
+    CountReached Normal [SCALING_DOWN SCALING_UP]
+        "There are as many machines as are wanted."
+        "";
+    DNSPodMoved Normal []
+        "A CoreDNS Pod was evicted so that the Pods do not share a machine."
+        "";
+    DeadlineExceeded Warning [COMPLETE FAILED PROVISIONED READY]
+        "The run's time was over."
+        "Nothing: it is tried again from the first step that is not done; raise `timeoutSeconds` if that is always too short.";
+    DecodingFailed Warning []
+        "An object cannot be decoded; what is decided by it is on hold."
+        "Correct the field that the message names.";
+    DeletesMachines Progressing [DELETING]
+        "The cluster is being deleted: its Machines are deleted."
+        "";
+    DeletesNode Progressing [DELETING]
+        "The machine's Node is deleted."
+        "";
+    Deleting Progressing [READY]
+        "The object is being deleted."
+        "";
+    DeletionProtected Warning [DELETING]
+        "`spec.deletionProtection` keeps the cluster from being deleted."
+        "Confirm with the command that the message names.";
+    DigestMismatch Warning [COMPLETE FAILED]
+        "A file of the bundle has another checksum than its index says."
+        "Make the bundle anew, or look at what stands between.";
+    Drained Normal [DRAINED]
+        "No Pod that has to move is left on the Node."
+        "";
+    Draining Progressing [DELETING DRAINED]
+        "Pods are moved away from the Node."
+        "";
+    EndpointWrong Warning []
+        "The cluster tells machines that join of another endpoint than the one in the spec."
+        "Correct ConfigMap `cluster-info` in `kube-public`.";
+    EnoughHosts Normal [HOSTS_AVAILABLE]
+        "No Machine looks for a Host in vain."
+        "";
+    EpochDiffers Warning []
+        "The machine was claimed for something else since: the run is of an earlier claim."
+        "Nothing: a new run is made for the new claim. By hand, make a new run.";
+    EtcdDataMissing Warning []
+        "The machine holds no data of etcd to go on from."
+        "Choose another member.";
+    EtcdEndpointsDiffer Warning []
+        "An API server still speaks to members of etcd that are not wanted."
+        "Run the step `etcd-endpoints` again.";
+    EtcdForeignData Warning []
+        "The machine holds data of another etcd."
+        "Look what it is, then reset the machine.";
+    EtcdLearnerInTheWay Warning []
+        "Another member is still a learner."
+        "Let it come to its end, or remove it.";
+    EtcdMemberInTheWay Warning []
+        "A member is sick and is none of the cluster's machines."
+        "Take it out first; the message names it.";
+    EtcdMemberNotWell Warning [HEALTHY READY]
+        "The machine's member of etcd does not work, and another one does."
+        "Look at `systemctl status etcd` on it, or let a RemediationPolicy repair it.";
+    EtcdMemberRemains Warning []
+        "The member is still in etcd after its removal."
+        "Nothing: it is tried again; the message names the member.";
+    EtcdMemberRemoved Warning []
+        "The machine's member was taken out of etcd."
+        "Reset the machine, then let it join anew.";
+    EtcdNotRecovered Warning []
+        "etcd does not go on with one member."
+        "Look at etcd's log on the machine; restore a backup if its data is damaged.";
+    EtcdSplit Warning []
+        "Members of etcd are of different clusters."
+        "Wipe the one that does not belong; the message names them.";
+    EtcdUnhealthy Warning [ETCD_READY READY REMEDIATION]
+        "A member of etcd does not work."
+        "Look at the machine that the message names.";
+    Evicted Warning [COMPLETE FAILED]
+        "The executor's Pod was evicted."
+        "Nothing: it is tried again. Give it a priority class if that happens often.";
+    ExecutorDied Warning [COMPLETE FAILED]
+        "The executor's process ended without a result."
+        "Read the run's log; it is tried again.";
+    ExecutorKilled Warning [COMPLETE FAILED]
+        "The executor's process was killed."
+        "Look at its node; it is tried again.";
+    Expired Warning [CERTIFICATES_VALID READY]
+        "A certificate of the kubeconfig has ended."
+        "Renew the kubeconfig.";
+    ExpiresSoon Warning [CERTIFICATES_VALID READY]
+        "A certificate of the kubeconfig ends soon."
+        "Renew the kubeconfig.";
+    Fenced Warning []
+        "A newer run has the machine: this one may do nothing there any more."
+        "Nothing: the newer run goes on.";
+    Forbidden Warning [REACHABLE READY]
+        "The API does not admit the kubeconfig's user (403)."
+        "Give the user of the kubeconfig its rights.";
+    ForceRemoved Warning [READY]
+        "The machine was removed without being cleaned; its Host is quarantined."
+        "Once the machine is back, release the Host with the command in its message.";
+    ForeignRuntime Warning []
+        "Another container runtime is on the machine."
+        "Remove it, as the message says.";
+    ForgottenMachineIsBack Warning []
+        "The Node of a machine that was removed by force has come back; it is cordoned or deleted."
+        "Clean the machine.";
+    GuardFailed Warning []
+        "The guard cannot be installed on the machine, or cannot do its work."
+        "See the message: usually a full disk, a read-only file system or a foreign architecture.";
+    Held Progressing [PAUSED]
+        "The cluster is paused, and its run waits between two steps."
+        "Set `spec.paused: false` to go on.";
+    HostKeyChanged Warning [FAILED HOST_KEY_VERIFIED REACHABLE READY]
+        "The machine shows another host key than the pinned one."
+        "If the machine was made anew, correct `Host.spec.ssh.hostKeys`; if not, find out who answers.";
+    HostKeyUnknown Warning [COMPLETE FAILED HOST_KEY_VERIFIED READY]
+        "No key of the Host is pinned."
+        "Wait for its probe, or give `Host.spec.ssh.hostKeys`.";
+    HostNotFound Warning [HEALTHY HOST_CLAIMED READY]
+        "There is no such Host in the namespace."
+        "Make it, or correct the name.";
+    HostNotHeld Warning [FAILED]
+        "The Host is not claimed by a machine of this cluster."
+        "Name a Host of the cluster, or make the run without a cluster.";
+    HostNotInCluster Warning [COMPLETE FAILED]
+        "The Host is no machine of the run's cluster."
+        "Name a Host of the cluster.";
+    HostNotReady Warning [HOST_CLAIMED READY]
+        "The Host that the Machine names is not available."
+        "See the Host's `status.message`.";
+    HostPutAside Warning []
+        "Joining failed on this Host for good: it is quarantined, and another one is taken."
+        "See the Host's `status.message`; release it when it is mended.";
+    HostReleased Normal [DELETING]
+        "The Host is given back to the pool."
+        "";
+    HostTaken Warning [HOST_CLAIMED READY]
+        "Another Machine has the Host that this one names."
+        "Delete one of the two.";
+    Idle Normal [PROGRESSING]
+        "No run is under way, and none is due."
+        "";
+    ImageImportFailed Warning []
+        "An image of the bundle cannot be imported."
+        "See the message; look at containerd and the disk of the machine.";
+    ImagePullFailed Warning [COMPLETE]
+        "The executor's image cannot be pulled."
+        "Correct `spec.executor.image`, the registry, or the pull Secret.";
+    ImagesMissing Warning []
+        "Images that the version needs are not on the machine after the import."
+        "Look at the bundle's images; run the step `container-runtime` again.";
+    InputsChanged Warning [FAILED]
+        "What the run was to work with has changed since it was asked for."
+        "Nothing: a new run is made. By hand, make a new run.";
+    InputsInvalid Warning []
+        "The executor cannot read its inputs."
+        "The operator and the executor are of different versions: use images of one release.";
+    InputsRefused Warning []
+        "The executor refused its inputs."
+        "Read the run's log.";
+    InputsTooLarge Warning [COMPLETE FAILED]
+        "The run's inputs exceed what a ConfigMap holds."
+        "Make `playbookVars`, manifests or custom playbooks smaller.";
+    InputsUnreadable Warning []
+        "The executor cannot read the mounted inputs."
+        "Look at the Pod's volumes; it is tried again.";
+    InstallCanceled Warning [READY SCALING_UP]
+        "The install was canceled."
+        "To go on, use the command that the message names.";
+    InstallFailed Warning [READY]
+        "The install failed."
+        "See the message: the machine, the step and the cause. It is tried again as long as attempts are left.";
+    Installing Progressing [READY]
+        "The control plane is being installed."
+        "";
+    Internal Warning []
+        "The executor itself failed."
+        "Read the run's log; it is tried again.";
+    InternalAddressMissing Warning [COMPLETE FAILED]
+        "The Host has no address for the cluster's own network."
+        "Give `Host.spec.internalAddress`.";
+    InternalError Warning []
+        "A module of the collection failed in an unforeseen way."
+        "Read the run's log; it is tried again.";
+    InvalidCA Warning [COMPLETE FAILED]
+        "The ConfigMap of `spec.artifacts.caRef` holds no certificate."
+        "Put one or more PEM certificates under `ca.crt`.";
+    InvalidSSHKey Warning [COMPLETE FAILED READY]
+        "The Secret's `ssh-privatekey` is no private key that SSH reads."
+        "Correct the Secret; the message says what was found.";
+    InvalidVariable Warning [COMPLETE FAILED]
+        "A variable has a name, a depth or a value that is not allowed."
+        "Correct the variable that the message names.";
+    InvalidVariables Warning []
+        "A step refuses its variables."
+        "Correct the variable that the message names.";
+    InventoryMismatch Warning []
+        "Ansible reads the inventory otherwise than it was written."
+        "Read the run's log; a name in it is not what it seems.";
+    JobDeleted Warning [COMPLETE FAILED]
+        "The run's Job was deleted."
+        "Nothing: it is tried again.";
+    JoinFailed Warning [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
+        "A machine could not join the cluster."
+        "See the message: the machine, the step and the cause.";
+    Joining Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
+        "A machine is joining the cluster."
+        "";
+    KeepsSpareHosts Warning [READY REMEDIATION]
+        "A repair would take one of the last spare Hosts, which `keepSpareHosts` keeps."
+        "Add Hosts, or lower `keepSpareHosts`.";
+    Kept Normal [LOG_KEPT]
+        "The run's log is kept in ConfigMaps."
+        "";
+    KernelModuleMissing Warning []
+        "A kernel module cannot be loaded."
+        "Install the kernel's modules; the message names it.";
+    Killed Warning [FAILED]
+        "The run was killed by a person; what it had begun on the machines is not known."
+        "Nothing: the next run looks first.";
+    KubeadmFailed Warning []
+        "kubeadm failed."
+        "See what kubeadm said in the message, and the run's log.";
+    KubeadmUnfinished Warning []
+        "kubeadm has not come to its end on the machine."
+        "Nothing: the step runs again.";
+    KubeconfigMissing Warning []
+        "The machine holds no kubeconfig of a cluster, or the cluster no configuration of kubeadm's."
+        "See the message.";
+    KubeconfigRejected Warning [CERTIFICATES_VALID CONTROL_PLANE_HEALTHY NODES_HEALTHY REACHABLE READY]
+        "The kubeconfig of the Secret cannot be used."
+        "Correct the Secret; the message says why.";
+    KubeletNotHealthy Warning []
+        "The kubelet is not healthy."
+        "See its journal in the message.";
+    LeaderElection Normal []
+        "An operator has won the lease."
+        "";
+    LeavesEtcd Progressing [DELETING]
+        "The machine's member is taken out of etcd."
+        "";
+    LeftoversFound Warning [CLEAN READY]
+        "Something of a cluster is left on the machine."
+        "Reset the machine; it is looked at again by itself.";
+    LoadBalancerNotReady Warning []
+        "The endpoint's load balancer does not answer."
+        "Look at haproxy and keepalived on the machine, or at your load balancer.";
+    LoadBalancerPeersUnaware Warning []
+        "Other machines hold the endpoint's address, or do not know this one as a peer yet."
+        "Look at the machine that the message names; the join goes on by itself afterwards.";
+    LockClosed Warning [READY REMEDIATION]
+        "The cluster's last token is lost, and not yet found again."
+        "See condition `LockOpen`.";
+    MachineDeleted Warning [CONTROL_PLANE_READY ETCD_READY READY]
+        "A machine of the control plane or etcd is being removed."
+        "Wait until it has gone.";
+    MachineError Warning []
+        "The machine answers with an error of its hardware or its system."
+        "Look at the machine.";
+    MachineGone Warning [READY]
+        "The Host is claimed by a Machine that is not there any more."
+        "Release it with the command in its message, which quarantines it until it is clean.";
+    MachineIsAnother Warning [IDENTITY_VERIFIED READY]
+        "Another machine answers at the Host's address than the one that was claimed."
+        "Bring the claimed machine back, or remove the Machine by force.";
+    MachineReplaced Warning [FAILED]
+        "The Host was claimed anew since the run was asked for."
+        "Make a new run.";
+    MachineStays Warning [FAILED]
+        "A reset names a machine that is not leaving its cluster."
+        "Delete the Machine instead.";
+    MachinesLeaving Progressing [READY SCALING_DOWN]
+        "Machines are being removed."
+        "";
+    MachinesMissing Progressing [READY SCALING_UP]
+        "Fewer machines are there than are wanted."
+        "";
+    MachinesNotReady Progressing [ETCD_READY MACHINES_READY READY WORKERS_READY]
+        "A machine is not Ready (yet)."
+        "See the Machine that the message names.";
+    MachinesOfFormerCluster Warning [FORMER_MACHINES]
+        "Machines are there of a former ClusterDeployment of this name."
+        "Delete them, which gives their Hosts back.";
+    MachinesReleased Normal [DELETING]
+        "Every machine is given back."
+        "";
+    MachinesSilent Warning [LOCK_OPEN]
+        "The cluster's last token is lost, and machines that may know it do not answer."
+        "Bring them back, or open the lock with the command in the message.";
+    ManifestNotRendered Warning [COMPLETE FAILED]
+        "A manifest has a template that cannot be rendered."
+        "Correct the place that the message names.";
+    ManifestRefused Warning []
+        "The cluster's API refuses a manifest, or one is not as it was written."
+        "See the message.";
+    ManifestsNotApplied Warning []
+        "The cluster's API refuses a manifest."
+        "Correct the object that the message names.";
+    ManifestsNotText Warning [COMPLETE FAILED]
+        "A ConfigMap of manifests has binary data."
+        "Put manifests into `data`.";
+    Manual Normal [READY SCALING_UP]
+        "A platform makes and deletes the set's Machines."
+        "";
+    MaxUnavailable Warning [READY REMEDIATION]
+        "A repair would take more machines out of service than `maxUnavailable` allows."
+        "Wait, or raise it.";
+    MountFailed Warning [COMPLETE]
+        "A volume of the executor's Pod cannot be mounted."
+        "See the message.";
+    NameConflict Warning [READY]
+        "An object of a name that the cluster needs belongs to somebody else."
+        "Delete that object, or rename.";
+    NameNotResolved Warning [REACHABLE READY]
+        "The API's name is not resolved."
+        "Correct the DNS of the metadata cluster, or the kubeconfig's server.";
+    NameTaken Warning [COMPLETE FAILED]
+        "An object of the run's name is there and is not the run's."
+        "Delete that object.";
+    NetworkFailed Warning []
+        "The network plugin could not be set up on the machine."
+        "See the message and the run's log.";
+    NetworkUnsupported Warning []
+        "The built-in network knows IPv4 only."
+        "Use another plugin, or IPv4.";
+    NoHost Progressing [HOST_CLAIMED READY]
+        "No Host of the pool suits the Machine."
+        "See the MachineSet's condition `HostsAvailable`.";
+    NoLog Warning [LOG_KEPT]
+        "The run's log could not be kept."
+        "See the message; the Pod's log may still be there.";
+    NoMachines Normal [READY]
+        "The policy holds for no machine."
+        "";
+    NoNodes Warning [NODES_HEALTHY READY]
+        "The cluster has no Nodes."
+        "Look at kubelet on the machines.";
+    NoPolicy Warning [READY REMEDIATION]
+        "Nothing repairs the machine: no RemediationPolicy selects it."
+        "Make a RemediationPolicy, or repair the machine by hand.";
+    NoSpareHost Warning [READY REMEDIATION]
+        "A replacement needs a Host, and no spare one suits."
+        "Add Hosts; the message says what the pool lacks.";
+    NobodyAnswers Warning [MACHINES_LOST]
+        "Neither the API nor any machine of the cluster answers."
+        "Look at the network between; the message says when they are taken for lost.";
+    NodeLost Warning [FAILED]
+        "The node of the executor's Pod was lost."
+        "Nothing: it is tried again.";
+    NodeNotFound Warning [HEALTHY NODE_READY READY]
+        "The cluster has no Node of this machine."
+        "Look at kubelet on the machine, or let a RemediationPolicy repair it.";
+    NodeNotReady Warning [HEALTHY NODE_READY READY]
+        "The Node is not Ready."
+        "See the message; look at kubelet and the network plugin on the machine.";
+    NodeNotSeenYet Progressing [CONTROL_PLANE_READY ETCD_READY HEALTHY NODE_READY READY WORKERS_READY]
+        "The machine is provisioned, and its Node has not been read yet."
+        "";
+    NodeNotThereYet Progressing [NODE_READY]
+        "The machine has not joined the cluster yet."
+        "";
+    NodePressure Warning [HEALTHY]
+        "The Node is short of disk, memory or process IDs."
+        "Free them; the message says which.";
+    NodeReady Normal [NODE_READY]
+        "The Node is Ready."
+        "";
+    NodeRefused Warning []
+        "The cluster's API refuses labels or taints of the Node."
+        "Correct the labels or taints that the message names.";
+    NodeSilent Warning [CONTROL_PLANE_READY ETCD_READY HEALTHY NODE_READY READY WORKERS_READY]
+        "The kubelet has stopped reporting to its API server."
+        "Look at the machine, or let a RemediationPolicy repair it.";
+    NodeStarting Progressing [NODE_READY READY]
+        "The Node is there and not Ready yet."
+        "";
+    NodesCutOff Warning [NETWORK_READY]
+        "Pods of some machines do not reach those of others."
+        "Look at the network plugin on the machines that the message names.";
+    NodesNotReady Warning [NETWORK_READY NODES_HEALTHY READY]
+        "Not every Node is Ready."
+        "See the Nodes that the message names.";
+    NodesReady Normal [NETWORK_READY NODES_HEALTHY]
+        "Every Node is Ready."
+        "";
+    NoneSeen Normal [CERTIFICATES_VALID]
+        "The kubeconfig holds no certificates."
+        "";
+    NoneWanted Normal [WORKERS_READY]
+        "No worker is wanted."
+        "";
+    NotClean Warning []
+        "The reset left something on the machine."
+        "See the message; it is tried again.";
+    NotDone Warning []
+        "Ansible ended well, and not every step and probe was played."
+        "Read the run's log; it is tried again.";
+    NotEnoughHosts Warning [HOSTS_AVAILABLE]
+        "Machines look for a Host in vain."
+        "Add Hosts, or release quarantined ones; the message says what the pool lacks.";
+    NotFenced Warning []
+        "Something that speaks for a cluster is still at work on the machine."
+        "See the message; stop it by hand.";
+    NotImplemented Warning [READY]
+        "A field is accepted and has no effect yet."
+        "Set it back to what the message says.";
+    NotInstalled Progressing [ADDONS_READY CONTROL_PLANE_READY ETCD_READY NETWORK_READY UP_TO_DATE WORKERS_READY]
+        "The cluster is not installed yet."
+        "";
+    NotLocked Warning []
+        "The run has no token of its cluster's lock."
+        "Make a new run; the operator gives it its token.";
+    NotLookedAt Warning [CLEAN READY]
+        "No step looked whether the machine is clean."
+        "Nothing: it is probed again.";
+    NotMoved Warning [DRAINED]
+        "Pods were left on the Node: it is silent, or `drainTimeoutSeconds` is 0."
+        "Nothing.";
+    NotPaused Normal [PAUSED]
+        "The cluster is not paused."
+        "";
+    NotPrepared Warning []
+        "The machine is not prepared for the step."
+        "Run the steps before it first.";
+    NotReached Warning []
+        "The run ended before it was the machine's turn."
+        "See why the run ended.";
+    NotRead Progressing [NODES_HEALTHY]
+        "The cluster's Nodes have not been read yet."
+        "";
+    NotRebooted Warning []
+        "The machine did not come back from its reboot."
+        "Look at its console.";
+    NotReplaceable Warning [READY REMEDIATION]
+        "The machine cannot be replaced: nothing would take its place."
+        "Give its set a count that is owned by the operator, or replace it by hand.";
+    NotRestarted Warning []
+        "A service did not come up again on the machine."
+        "Look at its log on the machine.";
+    NotRoot Warning []
+        "Commands on the machine do not run as root."
+        "Set `Host.spec.ssh.become`, and let its user use sudo.";
+    NotSeenYet Progressing [UP_TO_DATE]
+        "The version of the machine's kubelet is not known yet."
+        "";
+    NotStarted Warning [COMPLETE FAILED PROVISIONED READY]
+        "The executor did not start: no machine was touched."
+        "See the message; it is tried again.";
+    NotToBeFenced Warning [FAILED]
+        "The run would fence a machine that is not to be fenced."
+        "Nothing: such a run is not made by the operator.";
+    NothingFound Normal [CLEAN]
+        "Nothing of a cluster was found on the machine."
+        "";
+    NothingLeftToTry Warning [READY REMEDIATION]
+        "Every step of the policy was tried, and the machine is still sick."
+        "Repair it by hand, or use the command that the message names.";
+    NothingToDrain Normal [DRAINED]
+        "The Node runs no Pods that have to move."
+        "";
+    NothingToRepair Normal [REMEDIATION]
+        "No machine is sick."
+        "";
+    ObjectUndecodable Warning [ON_HOLD]
+        "An object that the cluster is decided by cannot be decoded: nothing is done until it can."
+        "Correct the object and field that the message names.";
+    OneAtATime Warning [READY REMEDIATION]
+        "One control plane or etcd machine changes at a time."
+        "Wait.";
+    OtherVersion Warning [UP_TO_DATE]
+        "A machine has another version of Kubernetes than is wanted."
+        "See the message.";
+    OutOfMemory Warning [COMPLETE FAILED]
+        "The executor ran out of memory."
+        "Look for a LimitRange of the namespace; it is tried again.";
+    OwesEtcdMember Warning [MACHINES_FORGOTTEN]
+        "A machine that was removed by force still has a member in etcd, which is taken out."
+        "See the message.";
+    OwesNode Warning [MACHINES_FORGOTTEN]
+        "A machine that was removed by force may still have a Node, which is deleted."
+        "See the message.";
+    PKIMissing Warning [READY]
+        "The cluster's Secret of keys is not there."
+        "Restore the Secret from a backup; the message names it.";
+    PackageNotFound Warning []
+        "A package is not to be had on the machine."
+        "Look at its package sources, or at the bundle.";
+    PassedOver Warning [HOOKS_PLAYED]
+        "Hooks were not played on a machine that leaves."
+        "See the message.";
+    Paused Progressing [COMPLETE FAILED HOST_CLAIMED READY SCALING_UP]
+        "Paused by a person."
+        "Set `spec.paused: false` to go on.";
+    Pinned Normal [HOST_KEY_VERIFIED]
+        "The host key is the pinned one."
+        "";
+    PlaybookInvalid Warning [COMPLETE FAILED]
+        "A custom playbook cannot be used."
+        "Correct the place that the message names.";
+    PlaybookMissing Warning []
+        "The executor's image lacks a playbook."
+        "The operator and the executor are of different versions: use images of one release.";
+    PlaybookNameRefused Warning [COMPLETE FAILED]
+        "A key of the ConfigMap of custom playbooks has a name that is not allowed."
+        "Rename the key.";
+    PlaybookNotFound Warning [READY]
+        "There is no custom playbook of that name."
+        "Add it to the ConfigMap, or correct the name.";
+    PlaybookSchemaInvalid Warning [COMPLETE FAILED]
+        "The schema of a custom playbook cannot be used."
+        "Correct the place that the message names.";
+    PlaybookTooLarge Warning [COMPLETE FAILED]
+        "A custom playbook is too large."
+        "Make it smaller, or make two of it.";
+    PlaybooksNotText Warning [COMPLETE FAILED]
+        "The ConfigMap of custom playbooks has binary data."
+        "Put playbooks into `data`.";
+    PodCIDRTooSmall Warning [READY]
+        "`spec.networking.podCIDR` has no room for as many Nodes."
+        "Make the cluster with a larger range.";
+    PodDeleted Warning [COMPLETE FAILED]
+        "The executor's Pod was deleted."
+        "Nothing: it is tried again.";
+    PodNetworkUnreachable Warning [HEALTHY NETWORK_READY]
+        "Pods of the machine do not reach those of other machines."
+        "Look at the network plugin on that machine, and at what the network lets through.";
+    PodNotStarted Warning [COMPLETE]
+        "The executor's Pod does not start."
+        "See the message.";
+    PodRefused Warning [COMPLETE]
+        "The API refuses the executor's Pod."
+        "See the message: usually Pod Security or an admission webhook.";
+    PodStopped Warning [COMPLETE FAILED]
+        "The executor's Pod was stopped from outside."
+        "Nothing: it is tried again.";
+    PodsBlocked Warning [DRAINED]
+        "A PodDisruptionBudget holds Pods on the Node."
+        "See the Pods and budgets that the message names; the removal goes on when its time is over.";
+    PodsReached Normal [NETWORK_READY]
+        "The machine's Pods reach those of other machines, and the DNS."
+        "";
+    PodsUnknown Warning [DRAINED]
+        "The Pods of the Node cannot be read."
+        "Nothing: it is tried again.";
+    PreflightFailed Warning []
+        "The machine does not meet what a node needs."
+        "Mend what the message lists, or name its findings in `spec.preflight.ignore`.";
+    ProbeFailed Warning [REACHABLE READY]
+        "The Host's probe came to no result."
+        "See the message; it is probed again.";
+    Provisioned Normal [PROVISIONED]
+        "The machine is part of its cluster."
+        "";
+    Provisioning Progressing [PROVISIONED READY]
+        "The machine is being made part of its cluster."
+        "";
+    QuorumLost Warning [CONTROL_PLANE_READY ETCD_READY READY]
+        "etcd has lost its majority."
+        "Bring a member back, or approve going on with one, by the command in the message.";
+    QuorumNotLost Warning []
+        "etcd has a majority: nothing was done."
+        "Take dead members out one by one.";
+    QuorumRisk Warning [CONTROL_PLANE_READY ETCD_READY READY REMEDIATION]
+        "One machine less would cost etcd its majority, or the API its last server."
+        "Repair the others first; the message says which.";
+    QuorumUnclear Warning []
+        "etcd may have a majority: nothing was done."
+        "Bring the other members in reach, then see again.";
+    QuotaExceeded Warning [COMPLETE]
+        "A ResourceQuota refuses the executor's Pod."
+        "Raise the quota, or wait.";
+    Rebooting Progressing [REMEDIATION]
+        "The machine is rebooted."
+        "";
+    Rebuilding Progressing [READY REBUILDING]
+        "The cluster is installed anew on other machines."
+        "";
+    Recovered Normal [REMEDIATION]
+        "The machine is well again."
+        "";
+    RecoversEtcd Progressing [CONTROL_PLANE_READY ETCD_READY READY]
+        "etcd goes on with one member."
+        "";
+    RecoveryFailed Warning [CONTROL_PLANE_READY ETCD_READY READY]
+        "etcd could not go on with one member."
+        "See the message; restore a backup if its data is damaged.";
+    ReleasesHost Progressing [DELETING]
+        "The Host is given back."
+        "";
+    RemediationPaused Warning [READY REMEDIATION]
+        "The RemediationPolicy is paused."
+        "Set its `spec.paused: false`.";
+    RemovalFailed Warning [CONTROL_PLANE_READY ETCD_READY READY]
+        "A member could not be taken out of etcd."
+        "See the message; it is tried again.";
+    RemovesMember Progressing [CONTROL_PLANE_READY ETCD_READY READY]
+        "A member is taken out of etcd."
+        "";
+    Repairing Progressing [REMEDIATION]
+        "A sick machine is being repaired."
+        "";
+    Replacing Progressing [REMEDIATION]
+        "Another machine takes the sick one's place."
+        "";
+    ReservedVariable Warning [COMPLETE FAILED]
+        "A variable has a name that is Ansible's or the operator's own."
+        "Rename the variable.";
+    ResetFailed Warning [DELETING]
+        "A machine of a deleted cluster could not be cleaned."
+        "See the message; it is tried again, or the machine is let go by the command there.";
+    RestartingServices Progressing [REMEDIATION]
+        "The machine's services are restarted."
+        "";
+    ResultLost Warning [COMPLETE FAILED]
+        "The executor ended well, and its result is lost."
+        "Nothing: the next attempt finds out from the machines.";
+    ResultMissing Warning []
+        "The run ended without a result for the machine."
+        "Nothing: it is tried again.";
+    RolledOut Normal [ADDONS_READY]
+        "CoreDNS and kube-proxy are rolled out."
+        "";
+    RolloutIncomplete Warning []
+        "An add-on is not rolled out in time."
+        "See the Pods that the message names.";
+    RouterIDInUse Warning [READY]
+        "Another cluster in the same network has the `virtualRouterID`."
+        "Make the cluster with another one.";
+    RunFailed Warning []
+        "The run failed and gave no reason."
+        "Read the run's log.";
+    RunUnderWay Progressing [DELETING PROGRESSING READY REMEDIATION]
+        "A run is under way."
+        "";
+    Running Normal [HEALTHY READY]
+        "As wanted."
+        "";
+    Same Normal [IDENTITY_VERIFIED]
+        "It is the machine that was claimed."
+        "";
+    SameAddress Warning [READY]
+        "Another Host has the same address."
+        "Delete one of the two Hosts.";
+    SameHostKey Warning [READY]
+        "Another Host shows the same host key: the same machine, or a copied image."
+        "Delete one of the two Hosts, or make new host keys.";
+    SameMachineID Warning [MACHINE_ID_UNIQUE]
+        "Another Host has the same `/etc/machine-id`: a copied image."
+        "Make a new machine-id before a cluster uses both.";
+    ScalingDown Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
+        "Machines are being removed."
+        "";
+    ScalingUp Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
+        "Machines are being added."
+        "";
+    SecretMissing Warning []
+        "A Secret that the run needs is not among its inputs."
+        "See the message; it is tried again.";
+    SecretNotFound Warning [COMPLETE READY]
+        "A Secret that the spec names is not there, or lacks a key."
+        "Make it; the message says which key.";
+    ServiceFailed Warning []
+        "A service does not start, or does not answer."
+        "See its journal in the message.";
+    ServiceOutdated Warning []
+        "A service still runs with its old settings."
+        "Nothing: it is tried again.";
+    SettingsNotKnown Progressing [UP_TO_DATE]
+        "Whether a change of the spec is on the machines is not known."
+        "";
+    SettingsNotRolledOut Warning [UP_TO_DATE]
+        "A change of the spec is not on the machines."
+        "See the message: the fields and the machines.";
+    Skipped Warning [READY REMEDIATION]
+        "The Machine has the annotation that keeps it from being repaired."
+        "Remove the annotation.";
+    SmokeTestFailed Warning []
+        "A Pod on the machine does not start, or does not reach a Service or the DNS."
+        "See the message; look at the network plugin, kube-proxy and CoreDNS on the machine.";
+    SpecPaused Progressing [PAUSED]
+        "The cluster is paused: nothing more starts."
+        "Set `spec.paused: false` to go on.";
+    Starting Progressing [COMPLETE]
+        "The run's Job is being made."
+        "";
+    StepEndsFirst Progressing [PAUSED]
+        "The cluster is paused: the step that is under way ends first."
+        "";
+    StepFailed Warning [COMPLETE FAILED]
+        "A step failed."
+        "See the machine and step in `status.hosts`.";
+    StepNotAllowed Warning [COMPLETE FAILED]
+        "The run's intent may not have such a step."
+        "Make a new run; the message says which steps are allowed.";
+    Stopping Progressing [COMPLETE]
+        "The run is being stopped."
+        "";
+    SwapStaysOn Warning []
+        "Swap cannot be turned off."
+        "Turn it off by hand.";
+    SysctlRefused Warning []
+        "A kernel setting cannot be made."
+        "See the message.";
+    SystemdUnavailable Warning []
+        "systemd does not answer on the machine."
+        "Look at the machine.";
+    TaskFailed Warning [COMPLETE FAILED PROVISIONED READY]
+        "A task failed on the machine."
+        "See the message: step, task and what the machine said.";
+    TaskTimedOut Warning []
+        "A task took longer than it may."
+        "See the message; the step runs again.";
+    TellingFailed Warning [CONTROL_PLANE_READY ETCD_READY READY]
+        "A machine could not be told of the others."
+        "See the message; it is tried again.";
+    TellsApiServers Progressing [CONTROL_PLANE_READY READY]
+        "API servers are told of etcd's members."
+        "";
+    TellsLoadBalancers Progressing [CONTROL_PLANE_READY ETCD_READY READY]
+        "Machines are told who stands behind the endpoint."
+        "";
+    TimedOut Warning [DRAINED]
+        "Pods were left on the Node when `drainTimeoutSeconds` was over; the removal went on."
+        "See the message for the Pods.";
+    Timeout Warning [REACHABLE READY]
+        "The API did not answer in time."
+        "Look at the network and at kube-apiserver.";
+    TokensLost Progressing [LOCK_OPEN]
+        "The cluster's last token is lost; its machines will be asked for the one that they know."
+        "";
+    TooManyUnhealthy Warning [MACHINES_READY READY REMEDIATION REMOVALS_HELD SCALING_DOWN]
+        "More machines are sick than `maxUnhealthy` allows: nothing is done."
+        "Look for one cause of all of them; approve repairs by the command in the message.";
+    TooMuchOutput Warning []
+        "A task printed more than is read."
+        "See the run's log.";
+    Touched Warning [PROVISIONED]
+        "A run has worked on the machine, and it is not part of its cluster."
+        "Nothing: it is cleaned before its Host is given back.";
+    Unauthorized Warning [REACHABLE READY]
+        "The API refuses the kubeconfig's credentials (401)."
+        "Renew the kubeconfig.";
+    Unknown Warning []
+        "What became of the run is not known."
+        "Nothing: the next attempt finds out from the machines.";
+    Unreachable Warning [HOST_KEY_VERIFIED PROVISIONED REACHABLE READY]
+        "SSH, or the API, does not answer."
+        "Look at the machine and the network.";
+    Unschedulable Warning [COMPLETE]
+        "No node takes the executor's Pod."
+        "See the message; correct `spec.executor.pod`, or make room.";
+    UnsupportedDistribution Warning []
+        "The machine has no distribution that is supported."
+        "Install Debian or Ubuntu.";
+    UpToDate Normal [UP_TO_DATE]
+        "Every machine has what is wanted."
+        "";
+    VIPInUse Warning [READY]
+        "Somebody else holds, or wants, the endpoint's address."
+        "Make the cluster with a free address.";
+    Valid Normal [CERTIFICATES_VALID]
+        "No certificate is expired or about to."
+        "";
+    Waiting Progressing [PROGRESSING READY REMEDIATION]
+        "It goes on by itself later."
+        "";
+    WaitsForHooks Progressing [DELETING]
+        "Hooks are played before the machine is drained."
+        "";
+    WaitsForHost Progressing [PROVISIONED]
+        "The Machine has no Host yet."
+        "See its condition `HostClaimed`.";
+    WaitsForHosts Progressing [READY WORKERS_READY]
+        "The pool has not enough Hosts."
+        "Add Hosts; the message says how many of which kind.";
+    WaitsForInputs Progressing [COMPLETE]
+        "The run's inputs have not been read yet."
+        "";
+    WaitsForLock Progressing [COMPLETE]
+        "Another run has the cluster's lock."
+        "";
+    WaitsForMachines Progressing [DELETING]
+        "The cluster is being deleted: its Machines are leaving."
+        "";
+    WaitsForNode Progressing [READY REMEDIATION]
+        "The machine was treated; its Node is waited for."
+        "";
+    WaitsForPod Progressing [COMPLETE]
+        "The executor's Pod is being started."
+        "";
+    WaitsForProbe Progressing [READY]
+        "The Host has not been probed yet."
+        "";
+    WaitsForReadinessGate Progressing [READY]
+        "Everything is as wanted but a condition of `spec.readinessGates`."
+        "See that condition; its own controller sets it.";
+    WaitsForReset Progressing [DELETING]
+        "The machine is to be cleaned."
+        "";
+    WaitsForRun Progressing [PROVISIONED READY]
+        "The machine waits for its run."
+        "";
+    WaitsForTurn Progressing [DELETING]
+        "Other machines leave first."
+        "";
+    WaitsToJoin Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
+        "A machine is to join once something else is over."
+        "";
+}
