@@ -87,8 +87,8 @@ pub struct HostSpec {
     #[schemars(range(min = 0))]
     pub claim_epoch: i64,
     /// Which machine it is, since it was claimed: a run that meets another one changes nothing there
-    /// (`MachineIsAnother`). Written by the operator, and kept by backups. If the machine is the right one and has new
-    /// keys, take the field off: it is written again from what is found then.
+    /// (`MachineIdentityMismatch`). Written by the operator, and kept by backups. If the machine is the right one and
+    /// has new keys, take the field off: it is written again from what is found then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<HostIdentity>,
     /// Why it is not to be claimed; written by the operator when a machine could not join or could not be cleaned, and

@@ -117,7 +117,7 @@ pub mod condition {
     /// Nothing more starts.
     pub const PAUSED: &str = "Paused";
     /// The cluster's lock can be given out; only there, and `False`, while its last token is not known.
-    pub const LOCK_OPEN: &str = "LockOpen";
+    pub const LOCK_AVAILABLE: &str = "LockAvailable";
     /// An object that the cluster is decided by cannot be decoded: nothing is done until it can; only there while that
     /// is so.
     pub const ON_HOLD: &str = "OnHold";
@@ -160,7 +160,7 @@ pub mod condition {
     /// There are Hosts enough.
     pub const HOSTS_AVAILABLE: &str = "HostsAvailable";
     /// A MachineSet was scaled although the ClusterDeployment owns its count; only there while it says something.
-    pub const SCALE_PUT_BACK: &str = "ScalePutBack";
+    pub const REPLICAS_REVERTED: &str = "ReplicasReverted";
     /// Neither the API nor any machine of the cluster has answered for long; only there while it says something.
     pub const MACHINES_LOST: &str = "MachinesLost";
     /// Machines were removed without reaching them, and something in the cluster still stands for them; only there

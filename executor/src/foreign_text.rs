@@ -57,7 +57,7 @@ const OWN_REASONS: [Reason; 20] = [
     Reason::InputsInvalid,
     Reason::Internal,
     Reason::InventoryMismatch,
-    Reason::MachineIsAnother,
+    Reason::MachineIdentityMismatch,
     Reason::NotDone,
     Reason::NotReached,
     Reason::Paused,

@@ -58,7 +58,7 @@ pub fn exit_code(outcome: &RunOutcome, hosts: &[HostResult], stop: Option<Stop>)
 
 fn kind(reason: &str) -> u8 {
     match Reason::from_name(reason) {
-        Some(Reason::HostKeyChanged | Reason::HostKeyUnknown | Reason::MachineIsAnother) => HOST_KEY,
+        Some(Reason::HostKeyChanged | Reason::HostKeyUnknown | Reason::MachineIdentityMismatch) => HOST_KEY,
         Some(Reason::AuthenticationFailed) => AUTHENTICATION,
         Some(Reason::Unreachable) => HOSTS_UNREACHABLE,
         _ => STEP_FAILED,
@@ -151,7 +151,7 @@ mod tests {
         };
         check(&["HostKeyChanged"], 11);
         check(&["HostKeyUnknown", "HostKeyChanged"], 11);
-        check(&["MachineIsAnother"], 11);
+        check(&["MachineIdentityMismatch"], 11);
         check(&["HostKeyChanged", "AuthenticationFailed"], 12);
         check(&["AuthenticationFailed", "Unreachable"], 21);
         check(&["Unreachable", "DigestMismatch"], 20);

@@ -6,7 +6,7 @@ use crds::Reason;
 /// A reason and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreachable {
-    /// `HostKeyChanged`, `HostKeyUnknown`, `MachineIsAnother`, `AuthenticationFailed`, `Fenced`, `EpochDiffers`,
+    /// `HostKeyChanged`, `HostKeyUnknown`, `MachineIdentityMismatch`, `AuthenticationFailed`, `Fenced`, `EpochDiffers`,
     /// `CommandRunning`, `GuardFailed` or `Unreachable`.
     pub reason: Reason,
     /// What was seen and what to do.

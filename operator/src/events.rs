@@ -119,7 +119,7 @@ mod tests {
         let api = FakeApi::default();
         let events = Events::new(api.client());
         for note in notes {
-            events.normal(&machine(), "WaitsToJoin", note).await;
+            events.normal(&machine(), "WaitingToJoin", note).await;
         }
         let mut written: Vec<Event> = api.list("events");
         written.sort_by_key(|event| event.event_time.as_ref().map(|time| time.0));
@@ -161,14 +161,14 @@ mod tests {
     async fn an_event_that_has_expired_is_written_anew() {
         let api = FakeApi::default();
         let events = Events::new(api.client());
-        events.normal(&machine(), "WaitsToJoin", "waits").await;
+        events.normal(&machine(), "WaitingToJoin", "waits").await;
         for event in api.list::<Event>("events") {
             let key = format!("events/fleet/{}", event.metadata.name.unwrap());
             api.edit(&key, |event| {
                 event["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into()
             });
         }
-        events.normal(&machine(), "WaitsToJoin", "waits").await;
+        events.normal(&machine(), "WaitingToJoin", "waits").await;
         let written: Vec<Event> = api.list("events");
         assert_eq!(written.len(), 1);
         assert_eq!(written[0].series, None);

@@ -218,7 +218,7 @@ async fn tell(ctx: &Context, host: &Host, status: &HostStatus) {
     let message = status.message.as_deref().unwrap_or_default();
     match state.as_str() {
         "True" => ctx.events.normal(host, &reason, message).await,
-        _ if reason == Reason::WaitsForProbe => {}
+        _ if reason == Reason::WaitingForProbe => {}
         _ => ctx.events.warning(host, &reason, message).await,
     }
 }

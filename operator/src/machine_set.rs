@@ -200,7 +200,7 @@ async fn execute(ctx: &Context, set: &MachineSet, step: &Step) -> Result<(), Err
                 "Host {host} of Machine {} is put aside, another one is taken: {quarantine}",
                 machine.name_any()
             );
-            ctx.events.warning(set, Reason::HostPutAside, &note).await;
+            ctx.events.warning(set, Reason::HostQuarantined, &note).await;
             Ok(())
         }
         Step::CreateMachine(machine) => match execute::create_once(ctx, &**machine).await? {

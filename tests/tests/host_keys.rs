@@ -91,7 +91,7 @@ async fn a_machine_that_shows_another_key_than_the_pinned_one_gets_nothing() {
         let failure = status.hosts.iter().find_map(|host| host.failure.as_ref());
         ensure!(
             status.phase == Some(RunPhase::Failed)
-                && failure.is_some_and(|failure| failure.reason == "MachineIsAnother"),
+                && failure.is_some_and(|failure| failure.reason == "MachineIdentityMismatch"),
             "the run says {:?} {:?}: {failure:?}",
             status.phase,
             status.message

@@ -51,9 +51,6 @@ reasons! {
     AllReady Normal [CONTROL_PLANE_READY ETCD_READY MACHINES_READY READY WORKERS_READY]
         "All that is wanted is there, and Ready."
         "";
-    AllWell Normal [READY]
-        "The cluster answers, and nothing is known to be wrong with it."
-        "";
     AnsibleFailed Warning []
         "`ansible-playbook` ended with an error and named no machine."
         "Read the run's log (`status.logRefs`).";
@@ -84,9 +81,6 @@ reasons! {
     ArtifactSourceUnavailable Warning []
         "The machine does not reach the artifact bundle."
         "See the message; open `spec.artifacts.url` from that machine.";
-    AsksMachines Progressing [DELETING LOCK_OPEN]
-        "The cluster's last token is lost; its machines are asked for the one that they know."
-        "";
     AuthenticationFailed Warning [COMPLETE FAILED REACHABLE READY]
         "The machine does not accept the login: wrong user, key or password."
         "Correct `Host.spec.ssh`, its Secret, or `authorized_keys` on the machine.";
@@ -111,7 +105,7 @@ reasons! {
     CanceledUnconfirmed Warning [COMPLETE FAILED]
         "The run was stopped, and not every machine confirmed that nothing of it is at work any more."
         "Nothing: the next run waits on each machine until the earlier one's processes have ended.";
-    CancelsRuns Progressing [DELETING]
+    CancelingRuns Progressing [DELETING]
         "The cluster is being deleted: its runs are stopped first."
         "";
     CertificateNamesMissing Warning []
@@ -129,7 +123,7 @@ reasons! {
     CleaningFailed Warning [READY]
         "The machine could not be cleaned; its Host is quarantined."
         "Look at `status.lastRun` of its last reset, clean the machine, then release the Host.";
-    CleansMachines Progressing [DELETING]
+    CleaningMachines Progressing [DELETING]
         "The cluster is being deleted: its machines are reset."
         "";
     ClusterDNSUnreachable Warning [HEALTHY NETWORK_READY]
@@ -137,6 +131,9 @@ reasons! {
         "Look at CoreDNS, kube-proxy and the network plugin on that machine.";
     ClusterDeleting Progressing [HOST_CLAIMED READY SCALING_UP]
         "The cluster is being deleted."
+        "";
+    ClusterHealthy Normal [READY]
+        "The cluster answers, and nothing is known to be wrong with it."
         "";
     ClusterIdentityChanged Warning [CERTIFICATES_VALID CONTROL_PLANE_HEALTHY NODES_HEALTHY REACHABLE READY]
         "Another cluster answers at the endpoint than before."
@@ -186,12 +183,6 @@ reasons! {
     CoolingDown Progressing [READY REMEDIATION]
         "Many machines were sick at once: nothing is done for `cooldownSeconds`."
         "";
-    CountOwnedBySpec Warning [SCALE_PUT_BACK]
-        "A MachineSet was scaled whose count `spec.workers[].replicas` owns; it was put back."
-        "Change the ClusterDeployment, or leave its `replicas` out to scale the set.";
-    CountReached Normal [SCALING_DOWN SCALING_UP]
-        "There are as many machines as are wanted."
-        "";
     DNSPodMoved Normal []
         "A CoreDNS Pod was evicted so that the Pods do not share a machine."
         "";
@@ -201,14 +192,14 @@ reasons! {
     DecodingFailed Warning []
         "An object cannot be decoded; what is decided by it is on hold."
         "Correct the field that the message names.";
-    DeletesMachines Progressing [DELETING]
-        "The cluster is being deleted: its Machines are deleted."
-        "";
-    DeletesNode Progressing [DELETING]
-        "The machine's Node is deleted."
-        "";
     Deleting Progressing [READY]
         "The object is being deleted."
+        "";
+    DeletingMachines Progressing [DELETING]
+        "The cluster is being deleted: its Machines are deleted."
+        "";
+    DeletingNode Progressing [DELETING]
+        "The machine's Node is deleted."
         "";
     DeletionProtected Warning [DELETING]
         "`spec.deletionProtection` keeps the cluster from being deleted."
@@ -222,6 +213,9 @@ reasons! {
     Draining Progressing [DELETING DRAINED]
         "Pods are moved away from the Node."
         "";
+    EndpointUpdateFailed Warning [CONTROL_PLANE_READY ETCD_READY READY]
+        "A machine could not be told of the others."
+        "See the message; it is tried again.";
     EndpointWrong Warning []
         "The cluster tells machines that join of another endpoint than the one in the spec."
         "Correct ConfigMap `cluster-info` in `kube-public`.";
@@ -243,21 +237,30 @@ reasons! {
     EtcdLearnerInTheWay Warning []
         "Another member is still a learner."
         "Let it come to its end, or remove it.";
+    EtcdMemberCleanupPending Warning [MACHINES_FORGOTTEN]
+        "A machine that was removed by force still has a member in etcd, which is taken out."
+        "See the message.";
     EtcdMemberInTheWay Warning []
         "A member is sick and is none of the cluster's machines."
         "Take it out first; the message names it.";
-    EtcdMemberNotWell Warning [HEALTHY READY]
-        "The machine's member of etcd does not work, and another one does."
-        "Look at `systemctl status etcd` on it, or let a RemediationPolicy repair it.";
     EtcdMemberRemains Warning []
         "The member is still in etcd after its removal."
         "Nothing: it is tried again; the message names the member.";
+    EtcdMemberRemovalFailed Warning [CONTROL_PLANE_READY ETCD_READY READY]
+        "A member could not be taken out of etcd."
+        "See the message; it is tried again.";
     EtcdMemberRemoved Warning []
         "The machine's member was taken out of etcd."
         "Reset the machine, then let it join anew.";
+    EtcdMemberUnhealthy Warning [HEALTHY READY]
+        "The machine's member of etcd does not work, and another one does."
+        "Look at `systemctl status etcd` on it, or let a RemediationPolicy repair it.";
     EtcdNotRecovered Warning []
         "etcd does not go on with one member."
         "Look at etcd's log on the machine; restore a backup if its data is damaged.";
+    EtcdRecoveryFailed Warning [CONTROL_PLANE_READY ETCD_READY READY]
+        "etcd could not go on with one member."
+        "See the message; restore a backup if its data is damaged.";
     EtcdSplit Warning []
         "Members of etcd are of different clusters."
         "Wipe the one that does not belong; the message names them.";
@@ -318,7 +321,7 @@ reasons! {
     HostNotReady Warning [HOST_CLAIMED READY]
         "The Host that the Machine names is not available."
         "See the Host's `status.message`.";
-    HostPutAside Warning []
+    HostQuarantined Warning []
         "Joining failed on this Host for good: it is quarantined, and another one is taken."
         "See the Host's `status.message`; release it when it is mended.";
     HostReleased Normal [DELETING]
@@ -396,9 +399,6 @@ reasons! {
     Joining Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
         "A machine is joining the cluster."
         "";
-    KeepsSpareHosts Warning [READY REMEDIATION]
-        "A repair would take one of the last spare Hosts, which `keepSpareHosts` keeps."
-        "Add Hosts, or lower `keepSpareHosts`.";
     Kept Normal [LOG_KEPT]
         "The run's log is kept in ConfigMaps."
         "";
@@ -426,7 +426,7 @@ reasons! {
     LeaderElection Normal []
         "An operator has won the lease."
         "";
-    LeavesEtcd Progressing [DELETING]
+    LeavingEtcd Progressing [DELETING]
         "The machine's member is taken out of etcd."
         "";
     LeftoversFound Warning [CLEAN READY]
@@ -440,7 +440,7 @@ reasons! {
         "Look at the machine that the message names; the join goes on by itself afterwards.";
     LockClosed Warning [READY REMEDIATION]
         "The cluster's last token is lost, and not yet found again."
-        "See condition `LockOpen`.";
+        "See condition `LockAvailable`.";
     MachineDeleted Warning [CONTROL_PLANE_READY ETCD_READY READY]
         "A machine of the control plane or etcd is being removed."
         "Wait until it has gone.";
@@ -450,7 +450,7 @@ reasons! {
     MachineGone Warning [READY]
         "The Host is claimed by a Machine that is not there any more."
         "Release it with the command in its message, which quarantines it until it is clean.";
-    MachineIsAnother Warning [IDENTITY_VERIFIED READY]
+    MachineIdentityMismatch Warning [IDENTITY_VERIFIED READY]
         "Another machine answers at the Host's address than the one that was claimed."
         "Bring the claimed machine back, or remove the Machine by force.";
     MachineReplaced Warning [FAILED]
@@ -474,7 +474,7 @@ reasons! {
     MachinesReleased Normal [DELETING]
         "Every machine is given back."
         "";
-    MachinesSilent Warning [LOCK_OPEN]
+    MachinesSilent Warning [LOCK_AVAILABLE]
         "The cluster's last token is lost, and machines that may know it do not answer."
         "Bring them back, or open the lock with the command in the message.";
     ManifestNotRendered Warning [COMPLETE FAILED]
@@ -519,6 +519,9 @@ reasons! {
     NoLog Warning [LOG_KEPT]
         "The run's log could not be kept."
         "See the message; the Pod's log may still be there.";
+    NoMachineResponds Warning [MACHINES_LOST]
+        "Neither the API nor any machine of the cluster answers."
+        "Look at the network between; the message says when they are taken for lost.";
     NoMachines Normal [READY]
         "The policy holds for no machine."
         "";
@@ -531,9 +534,9 @@ reasons! {
     NoSpareHost Warning [READY REMEDIATION]
         "A replacement needs a Host, and no spare one suits."
         "Add Hosts; the message says what the pool lacks.";
-    NobodyAnswers Warning [MACHINES_LOST]
-        "Neither the API nor any machine of the cluster answers."
-        "Look at the network between; the message says when they are taken for lost.";
+    NodeCleanupPending Warning [MACHINES_FORGOTTEN]
+        "A machine that was removed by force may still have a Node, which is deleted."
+        "See the message.";
     NodeLost Warning [FAILED]
         "The node of the executor's Pod was lost."
         "Nothing: it is tried again.";
@@ -567,6 +570,9 @@ reasons! {
     NodesCutOff Warning [NETWORK_READY]
         "Pods of some machines do not reach those of others."
         "Look at the network plugin on the machines that the message names.";
+    NodesNotRead Progressing [NODES_HEALTHY]
+        "The cluster's Nodes have not been read yet."
+        "";
     NodesNotReady Warning [NETWORK_READY NODES_HEALTHY READY]
         "Not every Node is Ready."
         "See the Nodes that the message names.";
@@ -603,9 +609,6 @@ reasons! {
     NotLookedAt Warning [CLEAN READY]
         "No step looked whether the machine is clean."
         "Nothing: it is probed again.";
-    NotMoved Warning [DRAINED]
-        "Pods were left on the Node: it is silent, or `drainTimeoutSeconds` is 0."
-        "Nothing.";
     NotPaused Normal [PAUSED]
         "The cluster is not paused."
         "";
@@ -615,9 +618,6 @@ reasons! {
     NotReached Warning []
         "The run ended before it was the machine's turn."
         "See why the run ended.";
-    NotRead Progressing [NODES_HEALTHY]
-        "The cluster's Nodes have not been read yet."
-        "";
     NotRebooted Warning []
         "The machine did not come back from its reboot."
         "Look at its console.";
@@ -663,12 +663,6 @@ reasons! {
     OutOfMemory Warning [COMPLETE FAILED]
         "The executor ran out of memory."
         "Look for a LimitRange of the namespace; it is tried again.";
-    OwesEtcdMember Warning [MACHINES_FORGOTTEN]
-        "A machine that was removed by force still has a member in etcd, which is taken out."
-        "See the message.";
-    OwesNode Warning [MACHINES_FORGOTTEN]
-        "A machine that was removed by force may still have a Node, which is deleted."
-        "See the message.";
     PKIMissing Warning [READY]
         "The cluster's Secret of keys is not there."
         "Restore the Secret from a backup; the message names it.";
@@ -726,6 +720,9 @@ reasons! {
     PodsBlocked Warning [DRAINED]
         "A PodDisruptionBudget holds Pods on the Node."
         "See the Pods and budgets that the message names; the removal goes on when its time is over.";
+    PodsNotMoved Warning [DRAINED]
+        "Pods were left on the Node: it is silent, or `drainTimeoutSeconds` is 0."
+        "Nothing.";
     PodsReached Normal [NETWORK_READY]
         "The machine's Pods reach those of other machines, and the DNS."
         "";
@@ -743,6 +740,9 @@ reasons! {
         "";
     Provisioning Progressing [PROVISIONED READY]
         "The machine is being made part of its cluster."
+        "";
+    QueryingMachines Progressing [DELETING LOCK_AVAILABLE]
+        "The cluster's last token is lost; its machines are asked for the one that they know."
         "";
     QuorumLost Warning [CONTROL_PLANE_READY ETCD_READY READY]
         "etcd has lost its majority."
@@ -768,22 +768,16 @@ reasons! {
     Recovered Normal [REMEDIATION]
         "The machine is well again."
         "";
-    RecoversEtcd Progressing [CONTROL_PLANE_READY ETCD_READY READY]
+    RecoveringEtcd Progressing [CONTROL_PLANE_READY ETCD_READY READY]
         "etcd goes on with one member."
         "";
-    RecoveryFailed Warning [CONTROL_PLANE_READY ETCD_READY READY]
-        "etcd could not go on with one member."
-        "See the message; restore a backup if its data is damaged.";
-    ReleasesHost Progressing [DELETING]
+    ReleasingHost Progressing [DELETING]
         "The Host is given back."
         "";
     RemediationPaused Warning [READY REMEDIATION]
         "The RemediationPolicy is paused."
         "Set its `spec.paused: false`.";
-    RemovalFailed Warning [CONTROL_PLANE_READY ETCD_READY READY]
-        "A member could not be taken out of etcd."
-        "See the message; it is tried again.";
-    RemovesMember Progressing [CONTROL_PLANE_READY ETCD_READY READY]
+    RemovingEtcdMember Progressing [CONTROL_PLANE_READY ETCD_READY READY]
         "A member is taken out of etcd."
         "";
     Repairing Progressing [REMEDIATION]
@@ -791,6 +785,12 @@ reasons! {
         "";
     Replacing Progressing [REMEDIATION]
         "Another machine takes the sick one's place."
+        "";
+    ReplicasOwnedBySpec Warning [REPLICAS_REVERTED]
+        "A MachineSet was scaled whose count `spec.workers[].replicas` owns; it was put back."
+        "Change the ClusterDeployment, or leave its `replicas` out to scale the set.";
+    ReplicasReached Normal [SCALING_DOWN SCALING_UP]
+        "There are as many machines as are wanted."
         "";
     ReservedVariable Warning [COMPLETE FAILED]
         "A variable has a name that is Ansible's or the operator's own."
@@ -867,18 +867,21 @@ reasons! {
     SmokeTestFailed Warning []
         "A Pod on the machine does not start, or does not reach a Service or the DNS."
         "See the message; look at the network plugin, kube-proxy and CoreDNS on the machine.";
+    SpareHostsReserved Warning [READY REMEDIATION]
+        "A repair would take one of the last spare Hosts, which `keepSpareHosts` keeps."
+        "Add Hosts, or lower `keepSpareHosts`.";
     SpecPaused Progressing [PAUSED]
         "The cluster is paused: nothing more starts."
         "Set `spec.paused: false` to go on.";
     Starting Progressing [COMPLETE]
         "The run's Job is being made."
         "";
-    StepEndsFirst Progressing [PAUSED]
-        "The cluster is paused: the step that is under way ends first."
-        "";
     StepFailed Warning [COMPLETE FAILED]
         "A step failed."
         "See the machine and step in `status.hosts`.";
+    StepFinishing Progressing [PAUSED]
+        "The cluster is paused: the step that is under way ends first."
+        "";
     StepNotAllowed Warning [COMPLETE FAILED]
         "The run's intent may not have such a step."
         "Make a new run; the message says which steps are allowed.";
@@ -900,22 +903,13 @@ reasons! {
     TaskTimedOut Warning []
         "A task took longer than it may."
         "See the message; the step runs again.";
-    TellingFailed Warning [CONTROL_PLANE_READY ETCD_READY READY]
-        "A machine could not be told of the others."
-        "See the message; it is tried again.";
-    TellsApiServers Progressing [CONTROL_PLANE_READY READY]
-        "API servers are told of etcd's members."
-        "";
-    TellsLoadBalancers Progressing [CONTROL_PLANE_READY ETCD_READY READY]
-        "Machines are told who stands behind the endpoint."
-        "";
     TimedOut Warning [DRAINED]
         "Pods were left on the Node when `drainTimeoutSeconds` was over; the removal went on."
         "See the message for the Pods.";
     Timeout Warning [REACHABLE READY]
         "The API did not answer in time."
         "Look at the network and at kube-apiserver.";
-    TokensLost Progressing [LOCK_OPEN]
+    TokensLost Progressing [LOCK_AVAILABLE]
         "The cluster's last token is lost; its machines will be asked for the one that they know."
         "";
     TooManyUnhealthy Warning [MACHINES_READY READY REMEDIATION REMOVALS_HELD SCALING_DOWN]
@@ -945,6 +939,12 @@ reasons! {
     UpToDate Normal [UP_TO_DATE]
         "Every machine has what is wanted."
         "";
+    UpdatingEtcdEndpoints Progressing [CONTROL_PLANE_READY READY]
+        "API servers are told of etcd's members."
+        "";
+    UpdatingLoadBalancers Progressing [CONTROL_PLANE_READY ETCD_READY READY]
+        "Machines are told who stands behind the endpoint."
+        "";
     VIPInUse Warning [READY]
         "Somebody else holds, or wants, the endpoint's address."
         "Make the cluster with a free address.";
@@ -954,46 +954,46 @@ reasons! {
     Waiting Progressing [PROGRESSING READY REMEDIATION]
         "It goes on by itself later."
         "";
-    WaitsForHooks Progressing [DELETING]
+    WaitingForHooks Progressing [DELETING]
         "Hooks are played before the machine is drained."
         "";
-    WaitsForHost Progressing [PROVISIONED]
+    WaitingForHost Progressing [PROVISIONED]
         "The Machine has no Host yet."
         "See its condition `HostClaimed`.";
-    WaitsForHosts Progressing [READY WORKERS_READY]
+    WaitingForHosts Progressing [READY WORKERS_READY]
         "The pool has not enough Hosts."
         "Add Hosts; the message says how many of which kind.";
-    WaitsForInputs Progressing [COMPLETE]
+    WaitingForInputs Progressing [COMPLETE]
         "The run's inputs have not been read yet."
         "";
-    WaitsForLock Progressing [COMPLETE]
+    WaitingForLock Progressing [COMPLETE]
         "Another run has the cluster's lock."
         "";
-    WaitsForMachines Progressing [DELETING]
+    WaitingForMachines Progressing [DELETING]
         "The cluster is being deleted: its Machines are leaving."
         "";
-    WaitsForNode Progressing [READY REMEDIATION]
+    WaitingForNode Progressing [READY REMEDIATION]
         "The machine was treated; its Node is waited for."
         "";
-    WaitsForPod Progressing [COMPLETE]
+    WaitingForPod Progressing [COMPLETE]
         "The executor's Pod is being started."
         "";
-    WaitsForProbe Progressing [READY]
+    WaitingForProbe Progressing [READY]
         "The Host has not been probed yet."
         "";
-    WaitsForReadinessGate Progressing [READY]
+    WaitingForReadinessGate Progressing [READY]
         "Everything is as wanted but a condition of `spec.readinessGates`."
         "See that condition; its own controller sets it.";
-    WaitsForReset Progressing [DELETING]
+    WaitingForReset Progressing [DELETING]
         "The machine is to be cleaned."
         "";
-    WaitsForRun Progressing [PROVISIONED READY]
+    WaitingForRun Progressing [PROVISIONED READY]
         "The machine waits for its run."
         "";
-    WaitsForTurn Progressing [DELETING]
+    WaitingForTurn Progressing [DELETING]
         "Other machines leave first."
         "";
-    WaitsToJoin Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
+    WaitingToJoin Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
         "A machine is to join once something else is over."
         "";
 }

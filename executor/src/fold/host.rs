@@ -132,7 +132,7 @@ impl Host {
             Reason::AuthenticationFailed,
             Reason::HostKeyChanged,
             Reason::HostKeyUnknown,
-            Reason::MachineIsAnother,
+            Reason::MachineIdentityMismatch,
         ];
         self.result
             .failure

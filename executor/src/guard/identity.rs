@@ -84,7 +84,7 @@ pub fn explain(identity: Option<&HostIdentity>, why: Unreachable) -> Unreachable
 
 fn another(because: &str) -> Unreachable {
     Unreachable {
-        reason: Reason::MachineIsAnother,
+        reason: Reason::MachineIdentityMismatch,
         message: format!(
             "the machine that answers is not the one that was claimed: {because}; nothing was changed on it. Correct the Host's \
              address, port or bastionRef; if it is the right machine and was given new keys or a new machine-id, pin the keys in \
@@ -136,7 +136,7 @@ mod tests {
         };
         let own = identity(None);
         let why = explain(Some(&own), changed.clone());
-        assert_eq!(why.reason, Reason::MachineIsAnother);
+        assert_eq!(why.reason, Reason::MachineIdentityMismatch);
         assert!(why.message.contains("SHA256:abc"), "{}", why.message);
         assert_eq!(explain(None, changed.clone()), changed);
         let silent = Unreachable {
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(explain(Some(&own), silent.clone()), silent);
         assert_eq!(seen("a banner\n"), None);
         let why = seen("a banner\nclusterwright-machine-id: 0123\u{1b}[2J\n").unwrap();
-        assert_eq!(why.reason, Reason::MachineIsAnother);
+        assert_eq!(why.reason, Reason::MachineIdentityMismatch);
         assert!(why.message.contains("its machine-id is 0123"), "{}", why.message);
     }
 

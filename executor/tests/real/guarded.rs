@@ -105,7 +105,11 @@ fn a_machine_that_is_not_the_one_that_was_claimed_is_not_touched() {
             assert_eq!(ran.code, 0, "{}", ran.text);
             return;
         };
-        assert_eq!(host["failure"]["reason"], "MachineIsAnother", "{}", ran.text);
+        assert_eq!(
+            host["failure"]["reason"], "MachineIdentityMismatch",
+            "{}",
+            ran.text
+        );
         assert_eq!(
             (ran.code, &ran.result["outcome"]["retriable"]),
             (11, &json!(false))

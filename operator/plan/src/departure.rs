@@ -27,8 +27,8 @@ pub enum Departure {
     /// There is nothing to leave, and nothing to wait for.
     NotAMember,
     /// Nothing is done to it yet; why, as a sentence.
-    WaitsForTurn(String),
-    /// It is its turn. Once its Pods are away it says so with the reason `LeavesEtcd`, and is taken out of etcd.
+    WaitingForTurn(String),
+    /// It is its turn. Once its Pods are away it says so with the reason `LeavingEtcd`, and is taken out of etcd.
     MayGo,
     /// It is being taken out of etcd; how far that is, as a sentence.
     UnderWay(String),
@@ -37,10 +37,14 @@ pub enum Departure {
 }
 
 /// Reason of `Deleting` of a machine that waits to be taken out of etcd.
-pub const LEAVES_ETCD: Reason = Reason::LeavesEtcd;
+pub const LEAVING_ETCD: Reason = Reason::LeavingEtcd;
 
 /// Reasons of `Deleting` once the cluster has no part in the machine any more.
-const OUT: [Reason; 3] = [Reason::WaitsForReset, Reason::ReleasesHost, Reason::HostReleased];
+const OUT: [Reason; 3] = [
+    Reason::WaitingForReset,
+    Reason::ReleasingHost,
+    Reason::HostReleased,
+];
 
 /// Whether the reason of `Deleting` says that the cluster has no part in the machine any more.
 pub fn is_out(reason: &str) -> bool {
@@ -98,7 +102,7 @@ pub fn of(
         return Departure::UnderWay(format!("run {run} takes it out of etcd"));
     }
     match council.why_not_yet(machine) {
-        Some(why) => Departure::WaitsForTurn(why),
+        Some(why) => Departure::WaitingForTurn(why),
         None if is_member => Departure::MayGo,
         None => Departure::NotAMember,
     }

@@ -104,8 +104,9 @@ pub fn was_touched(machine: &Machine, runs: &[&PlaybookRun]) -> bool {
     let told = status.is_some_and(|status| {
         let provisioned = conditions::find(&status.conditions, condition::PROVISIONED);
         // Any word but these speaks of a run, which may be gone.
-        let of_run = provisioned
-            .is_some_and(|there| !Reason::among(&there.reason, &[Reason::WaitsForHost, Reason::WaitsForRun]));
+        let of_run = provisioned.is_some_and(|there| {
+            !Reason::among(&there.reason, &[Reason::WaitingForHost, Reason::WaitingForRun])
+        });
         status.provisioned_at.is_some() || status.last_run.is_some() || of_run
     });
     let marked = |run: &PlaybookRun| attempts::marks(run).values().any(|mark| mark.uid == uid);

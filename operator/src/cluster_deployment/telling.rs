@@ -22,7 +22,7 @@ pub(super) async fn of_conditions(ctx: &Context, deployment: &ClusterDeployment,
         None => &[
             condition::READY,
             condition::ON_HOLD,
-            condition::SCALE_PUT_BACK,
+            condition::REPLICAS_REVERTED,
             condition::REMEDIATION,
             condition::MACHINES_FORGOTTEN,
             condition::FORMER_MACHINES,

@@ -50,8 +50,8 @@ pub(super) async fn of_conditions(ctx: &Context, machine: &Machine, conditions: 
         Reason::NodeReady,
         Reason::Draining,
         Reason::Drained,
-        Reason::LeavesEtcd,
-        Reason::DeletesNode,
+        Reason::LeavingEtcd,
+        Reason::DeletingNode,
     ];
     for news in news(old, conditions, types) {
         if news.warning || Reason::among(&news.reason, &TOLD) {

@@ -142,7 +142,7 @@ pub(super) fn summary(statements: &[Statement]) -> Statement {
             type_: condition::READY,
             ..statement.clone()
         },
-        None => Statement::new(condition::READY, true, Reason::AllWell, "all is well"),
+        None => Statement::new(condition::READY, true, Reason::ClusterHealthy, "all is well"),
     }
 }
 

@@ -182,7 +182,7 @@ pub(super) fn health(nodes: Option<&[NodeSeen]>) -> (Option<NodeCounts>, Stateme
     let Some(nodes) = nodes else {
         return (
             None,
-            Statement::new(type_, None, Reason::NotRead, "the Nodes are not read yet"),
+            Statement::new(type_, None, Reason::NodesNotRead, "the Nodes are not read yet"),
         );
     };
     let count = |nodes: usize| i32::try_from(nodes).unwrap_or(i32::MAX);

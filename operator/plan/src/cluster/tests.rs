@@ -111,7 +111,7 @@ fn a_cluster_that_is_well_settles_and_nothing_in_its_status_moves() {
     assert_eq!(
         conditions(&cluster),
         [
-            "Ready=True AllWell",
+            "Ready=True ClusterHealthy",
             "Reachable=True ApiAnswers",
             "ControlPlaneHealthy=True ComponentsWork",
             "NodesHealthy=True NodesReady",

@@ -128,7 +128,7 @@ pub(super) fn control_plane(state: &ClusterState<'_>, role: Role, round: &Round)
     if ready < wanted {
         return match waits_for_hosts(state, |of| of == role) {
             Some(waits) => {
-                ComponentStatus::not_ready(Reason::WaitsForHosts, format!("{summary}; {waits}"), false)
+                ComponentStatus::not_ready(Reason::WaitingForHosts, format!("{summary}; {waits}"), false)
             }
             None => {
                 let message = format!("{summary}; makes {} more, one at a time", wanted - ready);
@@ -185,7 +185,7 @@ pub(super) fn workers(state: &ClusterState<'_>, round: &Round) -> ComponentStatu
         return report.into();
     }
     if let Some(waits) = waits_for_hosts(state, |role| role == Role::Worker) {
-        return ComponentStatus::not_ready(Reason::WaitsForHosts, waits, false);
+        return ComponentStatus::not_ready(Reason::WaitingForHosts, waits, false);
     }
     if let Some(machine) = state.of_role(Role::Worker).find(|machine| !machine.is_ready()) {
         let bad = machine.condition(condition::PROVISIONED) == Some("True");

@@ -42,7 +42,7 @@ pub(super) fn deleting(
     status.forgotten.clear();
     let is_over = |type_: &str| match type_ {
         condition::MACHINES_FORGOTTEN => true,
-        condition::LOCK_OPEN => tokens.lost().is_none(),
+        condition::LOCK_AVAILABLE => tokens.lost().is_none(),
         _ => false,
     };
     status.conditions.retain(|there| !is_over(&there.type_));

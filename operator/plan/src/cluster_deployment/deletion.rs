@@ -67,7 +67,7 @@ pub(super) fn plan(state: &ClusterState<'_>, tokens: &Tokens) -> Deletion {
         return Deletion {
             actions,
             ..waits(
-                Reason::CancelsRuns,
+                Reason::CancelingRuns,
                 format!("cancels run {name} ({})", describe(state, first)),
             )
         };
@@ -80,7 +80,7 @@ pub(super) fn plan(state: &ClusterState<'_>, tokens: &Tokens) -> Deletion {
         return Deletion {
             actions: actions.collect(),
             ..waits(
-                Reason::DeletesMachines,
+                Reason::DeletingMachines,
                 format!("deletes {}", sentence::count(state.live.len(), "machine")),
             )
         };
@@ -103,7 +103,7 @@ pub(super) fn plan(state: &ClusterState<'_>, tokens: &Tokens) -> Deletion {
         if let Some(run) = state.active.first() {
             return Deletion {
                 actions: resets.actions,
-                ..waits(Reason::CleansMachines, describe(state, run))
+                ..waits(Reason::CleaningMachines, describe(state, run))
             };
         }
         if let Some((member, at, cause)) = resets.later.iter().min_by_key(|(_, at, _)| *at) {
@@ -137,7 +137,7 @@ pub(super) fn plan(state: &ClusterState<'_>, tokens: &Tokens) -> Deletion {
             return Deletion {
                 actions: resets.actions,
                 ..waits(
-                    Reason::CleansMachines,
+                    Reason::CleaningMachines,
                     format!(
                         "cleans {}",
                         sentence::count(now.count(), &format!("{role} machine"))
@@ -151,7 +151,7 @@ pub(super) fn plan(state: &ClusterState<'_>, tokens: &Tokens) -> Deletion {
         .first()
         .map(|member| format!("{}: {}", member.title(), member.says()));
     waits(
-        Reason::WaitsForMachines,
+        Reason::WaitingForMachines,
         format!(
             "waits for {} to go: {}",
             sentence::count(state.leaving.len(), "machine"),

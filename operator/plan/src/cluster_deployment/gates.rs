@@ -7,7 +7,7 @@ use super::blocker::Blocker;
 use super::state::ClusterState;
 
 /// Reason of a cluster that is as wanted but for a gate.
-pub const WAITS_FOR_GATE: Reason = Reason::WaitsForReadinessGate;
+pub const WAITING_FOR_GATE: Reason = Reason::WaitingForReadinessGate;
 
 /// The first gate that is not open, by the word of its own controller.
 pub(super) fn blocker(state: &ClusterState<'_>) -> Option<Blocker> {
@@ -27,6 +27,6 @@ pub(super) fn blocker(state: &ClusterState<'_>) -> Option<Blocker> {
                 "waits for condition {type_} of spec.readinessGates, which its controller has not set yet: is that controller running?"
             ),
         };
-        Some(Blocker::new(WAITS_FOR_GATE, message))
+        Some(Blocker::new(WAITING_FOR_GATE, message))
     })
 }

@@ -69,7 +69,7 @@ fn what_the_pool_lacks_is_said_in_one_sentence() {
     );
     world.settle();
     let (status, reason, message) = ready(&world);
-    assert_eq!((status.as_str(), reason.as_str()), ("False", "WaitsForHosts"));
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "WaitingForHosts"));
     assert_eq!(message, "waits for Hosts: workers general needs 1, 0 free match");
     assert_eq!(world.deployment.status.unwrap().workers.unwrap().summary, "2/3");
 }
@@ -297,7 +297,7 @@ fn a_count_that_the_spec_gives_is_put_back_and_an_open_one_is_kept() {
     let replicas: Vec<i32> = world.sets.iter().map(|set| set.spec.replicas).collect();
     assert_eq!(replicas, [1, 1, 2]);
     let status = world.deployment.status.clone().unwrap();
-    let told = conditions::find(&status.conditions, "ScalePutBack").unwrap();
+    let told = conditions::find(&status.conditions, "ReplicasReverted").unwrap();
     assert!(
         told.message
             .contains("a-general was scaled to 3 and is put back to 1"),

@@ -50,7 +50,7 @@ impl Lost {
     /// That the lock is closed; one that is open goes without saying.
     pub fn statement(&self) -> Statement {
         Statement::new(
-            condition::LOCK_OPEN,
+            condition::LOCK_AVAILABLE,
             false,
             self.reason,
             cut(self.message.clone()),
@@ -93,7 +93,7 @@ pub(super) fn find(state: &ClusterState<'_>) -> Tokens {
         })
     };
     let noticed = status
-        .and_then(|status| conditions::find(&status.conditions, condition::LOCK_OPEN))
+        .and_then(|status| conditions::find(&status.conditions, condition::LOCK_AVAILABLE))
         .filter(|open| open.status == "False")
         .map(|open| open.last_transition_time.0);
     let Some(noticed) = noticed else {
@@ -111,7 +111,7 @@ pub(super) fn find(state: &ClusterState<'_>) -> Tokens {
             "run {name} asks {} for it",
             crate::sentence::count(run.spec.hosts.len(), "machine")
         );
-        return lost(Reason::AsksMachines, Next::OnChange, message);
+        return lost(Reason::QueryingMachines, Next::OnChange, message);
     }
     let answers: BTreeMap<&str, Result<i64, String>> = claimed
         .iter()
@@ -155,7 +155,7 @@ pub(super) fn find(state: &ClusterState<'_>) -> Tokens {
         true => "machines are asked".to_owned(),
         false => silent,
     };
-    match lost(Reason::AsksMachines, Next::OnChange, message) {
+    match lost(Reason::QueryingMachines, Next::OnChange, message) {
         Tokens::Lost(lost) => Tokens::Lost(Lost {
             actions: vec![Action::create(run)],
             ..lost

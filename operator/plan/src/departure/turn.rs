@@ -6,16 +6,16 @@ use crds::Reason;
 use crds::step::Intent;
 
 use super::standing::{deleting, is_healthy, is_same, name_of};
-use super::{Council, LEAVES_ETCD};
+use super::{Council, LEAVING_ETCD};
 use crate::attempts;
 
 /// Where a Machine's removal stands after its turn has come: reasons of `Deleting`.
 const ON_ITS_WAY: [Reason; 5] = [
-    Reason::WaitsForHooks,
+    Reason::WaitingForHooks,
     Reason::Draining,
-    LEAVES_ETCD,
+    LEAVING_ETCD,
     Reason::ClusterUnreachable,
-    Reason::DeletesNode,
+    Reason::DeletingNode,
 ];
 
 impl Council<'_> {

@@ -54,7 +54,7 @@ pub(super) fn state(observed: &HostObserved<'_>, status: &mut HostStatus) {
         Some(message) => Statement::new(
             condition::IDENTITY_VERIFIED,
             false,
-            Reason::MachineIsAnother,
+            Reason::MachineIdentityMismatch,
             message,
         ),
     };
@@ -81,7 +81,9 @@ fn verdict(run: &PlaybookRun, host: &str) -> Option<Option<String>> {
     let results = run.status.as_ref()?.hosts.iter();
     let result = results.into_iter().find(|result| result.name == host)?;
     match &result.failure {
-        Some(failure) if failure.reason == Reason::MachineIsAnother => Some(Some(failure.message.clone())),
+        Some(failure) if failure.reason == Reason::MachineIdentityMismatch => {
+            Some(Some(failure.message.clone()))
+        }
         _ if result.unreachable => None,
         Some(failure) if failure.reason == Reason::NotReached => None,
         _ => Some(None),

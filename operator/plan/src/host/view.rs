@@ -54,7 +54,7 @@ fn view(observed: &HostObserved<'_>, status: &HostStatus) -> View {
             return make(HostPhase::Claimed, Some(false), Reason::MachineGone, message);
         }
         if let Some(message) = identity::another_in(host, status) {
-            let reason = Reason::MachineIsAnother;
+            let reason = Reason::MachineIdentityMismatch;
             return make(HostPhase::Claimed, Some(false), reason, message);
         }
         return match refused {
@@ -95,7 +95,7 @@ fn view(observed: &HostObserved<'_>, status: &HostStatus) -> View {
             (_, false) if host.spec.claim_epoch > 0 => HostPhase::Cleaning,
             (before, _) => before.unwrap_or(HostPhase::Unreachable),
         };
-        return make(phase, Some(false), Reason::WaitsForProbe, waiting(observed));
+        return make(phase, Some(false), Reason::WaitingForProbe, waiting(observed));
     }
     if let Some(refused) = refused {
         let message = format!("{}: {}", refused.reason, refused.message);
@@ -152,7 +152,7 @@ fn view(observed: &HostObserved<'_>, status: &HostStatus) -> View {
         None => make(
             HostPhase::Cleaning,
             Some(false),
-            Reason::WaitsForProbe,
+            Reason::WaitingForProbe,
             waiting(observed),
         ),
     }

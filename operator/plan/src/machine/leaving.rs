@@ -25,7 +25,7 @@ use cleaning::Cleaning;
 use parting::Parting;
 
 /// Reason of `Deleting` of a machine that is to be cleaned, and not before.
-pub const WAITS_FOR_RESET: Reason = Reason::WaitsForReset;
+pub const WAITING_FOR_RESET: Reason = Reason::WaitingForReset;
 
 struct Leaving {
     steps: Vec<Step>,
@@ -161,7 +161,7 @@ pub fn looks_at_pods(observed: &Observed<'_>) -> bool {
 /// Whether the Machine says that it is to be cleaned now: nothing else is left to be done before.
 pub fn waits_for_reset(machine: &crds::Machine) -> bool {
     let deleting = machine.condition(condition::DELETING);
-    deleting.is_some_and(|deleting| deleting.reason == WAITS_FOR_RESET)
+    deleting.is_some_and(|deleting| deleting.reason == WAITING_FOR_RESET)
 }
 
 /// Whether a person says that the Machine is to be forgotten without reaching its Host.
@@ -197,7 +197,7 @@ fn leave(observed: &Observed<'_>) -> Leaving {
     let leaving = match cleaning::of(observed, host, force) {
         Cleaning::Waits(message, until) => Leaving {
             next: until.map_or(Next::OnChange, |until| later(observed, until)),
-            ..Leaving::waits(WAITS_FOR_RESET, message)
+            ..Leaving::waits(WAITING_FOR_RESET, message)
         },
         // A kubelet may have made its Node again until it was stopped.
         Cleaning::Over(quarantine) => match parting::node(observed, name, force) {
@@ -244,7 +244,7 @@ fn release(host: &Host, quarantine: Option<Quarantine>) -> Leaving {
             },
             Step::RemoveFinalizer,
         ],
-        ..Leaving::waits(Reason::ReleasesHost, message)
+        ..Leaving::waits(Reason::ReleasingHost, message)
     }
 }
 

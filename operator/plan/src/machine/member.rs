@@ -36,7 +36,7 @@ pub(super) fn not_well(observed: &Observed<'_>) -> Option<Statement> {
         Health::Sick(what) => Some(Statement::new(
             condition::READY,
             false,
-            Reason::EtcdMemberNotWell,
+            Reason::EtcdMemberUnhealthy,
             what,
         )),
         // Not to know is not to be ill.

@@ -52,7 +52,8 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
     let applied = host
         .and_then(|host| settings::applied(machine, name_of(host), observed.runs))
         .or(old.applied);
-    let waits_for_somebody = matches!(turn, Turn::Halted { .. }) || ready.reason == Reason::MachineIsAnother;
+    let waits_for_somebody =
+        matches!(turn, Turn::Halted { .. }) || ready.reason == Reason::MachineIdentityMismatch;
     let mut statements = vec![ready.clone(), claimed, provisioned];
     let repair = remediation::statement(observed, if has_node { &node_ready } else { &ready });
     let mut old_conditions = old.conditions.clone();
@@ -124,8 +125,8 @@ fn ready(
             statement.message.clone(),
         )
     };
-    let another =
-        another.map(|message| Statement::new(condition::READY, false, Reason::MachineIsAnother, message));
+    let another = another
+        .map(|message| Statement::new(condition::READY, false, Reason::MachineIdentityMismatch, message));
     let mut before = [Some(claimed), another.as_ref(), Some(provisioned), node_ready]
         .into_iter()
         .flatten();

@@ -14,7 +14,11 @@ use crate::disruption;
 use crate::sentence::count;
 
 /// Reasons of `Deleting` once the cluster has no part in a machine any more.
-const OUT: [Reason; 3] = [Reason::WaitsForReset, Reason::ReleasesHost, Reason::HostReleased];
+const OUT: [Reason; 3] = [
+    Reason::WaitingForReset,
+    Reason::ReleasingHost,
+    Reason::HostReleased,
+];
 
 /// Who goes now, and why nobody more does.
 #[derive(Default)]

@@ -48,14 +48,14 @@ pub(super) fn of(
     let up = if scaling_up {
         Reason::MachinesMissing
     } else {
-        Reason::CountReached
+        Reason::ReplicasReached
     };
     let down = if held.is_some() {
         Reason::TooManyUnhealthy
     } else if scaling_down {
         Reason::MachinesLeaving
     } else {
-        Reason::CountReached
+        Reason::ReplicasReached
     };
     let is_ready = all_ready && !scaling_down;
     let why = match (scaling_up, scaling_down) {

@@ -86,9 +86,10 @@ pub(super) fn waits_for(pod: &Pod) -> Why {
                 format!("cannot pull image {image}: {message}"),
             )
         }
-        None | Some("ContainerCreating" | "PodInitializing") => {
-            Why::new(Reason::WaitsForPod, format!("its Pod is being started on {node}"))
-        }
+        None | Some("ContainerCreating" | "PodInitializing") => Why::new(
+            Reason::WaitingForPod,
+            format!("its Pod is being started on {node}"),
+        ),
         Some(reason) => Why::new(
             Reason::PodNotStarted,
             format!("its Pod does not start on {node}: {reason}: {message}"),

@@ -63,12 +63,12 @@ pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> 
     let token = match &observed.grant {
         Grant::Given { token } => *token,
         Grant::Waits { message } => {
-            return waits(observed, Reason::WaitsForLock, message, LOOK_AT_LOCK_SECONDS);
+            return waits(observed, Reason::WaitingForLock, message, LOOK_AT_LOCK_SECONDS);
         }
         Grant::NotLookedAt => {
             return waits(
                 observed,
-                Reason::WaitsForLock,
+                Reason::WaitingForLock,
                 "the lock has not been looked at",
                 1,
             );
@@ -83,7 +83,7 @@ pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> 
         InputsSeen::NotLookedAt => {
             return waits(
                 observed,
-                Reason::WaitsForInputs,
+                Reason::WaitingForInputs,
                 "the inputs have not been looked at",
                 1,
             );

@@ -91,7 +91,7 @@ fn an_ended_run_is_complete_or_failed_as_a_job_is_and_says_which_generation_it_s
     let mut run = run("");
     run.metadata.generation = Some(3);
     let status = waits(&run);
-    assert_eq!(complete(&status), ("False", "WaitsForLock"));
+    assert_eq!(complete(&status), ("False", "WaitingForLock"));
     assert_eq!(status.observed_generation, Some(3));
     run.spec.cancel = true;
     let status = waits(&run);

@@ -172,7 +172,7 @@ pub(super) fn pending(observed: &RunObserved<'_>) -> Why {
             return Why::new(Reason::Stopping, waited_for);
         }
         Some(pod) => waits_for(pod),
-        None => Why::new(Reason::WaitsForPod, "waits for its Pod"),
+        None => Why::new(Reason::WaitingForPod, "waits for its Pod"),
     };
     match observed.trouble {
         Some(trouble)

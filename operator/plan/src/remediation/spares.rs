@@ -64,7 +64,7 @@ impl Spares {
         }
         (left <= keep).then(|| {
             let message = format!("{left} spare Hosts are left, and keepSpareHosts is {keep}");
-            (Reason::KeepsSpareHosts, message)
+            (Reason::SpareHostsReserved, message)
         })
     }
 }

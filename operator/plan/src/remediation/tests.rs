@@ -123,7 +123,7 @@ fn failure(reason: &str) -> Failure {
     }
 }
 
-/// `Rebooting begins Reboot`, `WaitsForNode Reboot`, `QuorumRisk`.
+/// `Rebooting begins Reboot`, `WaitingForNode Reboot`, `QuorumRisk`.
 fn short(verdict: &Verdict) -> String {
     let begins = verdict.begin.as_ref().map(|_| " begins").unwrap_or_default();
     let action = verdict.action.map(|action| format!(" {}", super::name(action)));
@@ -171,11 +171,11 @@ fn each_action_is_waited_for_before_the_next() {
         assert_eq!(short(&verdict), expected, "{}", verdict.message);
     };
     check(305, vec![restart(UnderWay)], "RestartingServices RestartServices");
-    check(311, vec![restart(Done)], "WaitsForNode RestartServices");
-    check(489, vec![restart(Done)], "WaitsForNode RestartServices");
+    check(311, vec![restart(Done)], "WaitingForNode RestartServices");
+    check(489, vec![restart(Done)], "WaitingForNode RestartServices");
     check(490, vec![restart(Done)], "Rebooting begins Reboot");
     let rebooted = vec![restart(Done), effort(Reboot, 490, 520, Done)];
-    check(699, rebooted.clone(), "WaitsForNode Reboot");
+    check(699, rebooted.clone(), "WaitingForNode Reboot");
     check(700, rebooted, "Replacing begins Replace");
 }
 
@@ -184,7 +184,7 @@ fn what_failed_on_the_machine_counts_as_tried() {
     let efforts = vec![effort(Action::RestartServices, 300, 310, failed("TaskFailed"))];
     assert_eq!(
         short(&after(400, efforts.clone())),
-        "WaitsForNode RestartServices"
+        "WaitingForNode RestartServices"
     );
     let next = after(490, efforts);
     assert_eq!(short(&next), "Rebooting begins Reboot");
@@ -201,7 +201,7 @@ fn a_machine_that_ssh_does_not_reach_is_not_rebooted_but_replaced() {
     let efforts = vec![effort(Action::RestartServices, 300, 310, failed("Unreachable"))];
     assert_eq!(
         short(&after(400, efforts.clone())),
-        "WaitsForNode RestartServices"
+        "WaitingForNode RestartServices"
     );
     assert_eq!(short(&after(490, efforts.clone())), "Replacing begins Replace");
 
@@ -392,7 +392,7 @@ fn whatever_keeps_a_repair_from_beginning_is_said() {
             replace(ward);
             ward.of("w1").rule.as_mut().unwrap().remediation.keep_spare_hosts = 2;
         },
-        "KeepsSpareHosts",
+        "SpareHostsReserved",
         "keepSpareHosts is 2",
     );
 }
@@ -633,6 +633,6 @@ fn what_is_not_watched_is_looked_at_after_an_action_before_the_next() {
         patient.seen_at = Some(at(seen));
         assert_eq!(short(&ward.verdict("w1")), expected);
     };
-    check(489, 600, "WaitsForNode RestartServices");
+    check(489, 600, "WaitingForNode RestartServices");
     check(490, 490, "Rebooting begins Reboot");
 }

@@ -100,7 +100,7 @@ pub(super) fn of(ward: &Ward, brakes: &mut Brakes, patient: &Patient, rung: Rung
             return Some(
                 Verdict {
                     action: Some(action),
-                    ..Verdict::none(patient, Reason::WaitsForNode, message)
+                    ..Verdict::none(patient, Reason::WaitingForNode, message)
                 }
                 .until(until),
             );

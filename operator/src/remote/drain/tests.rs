@@ -168,7 +168,7 @@ impl World {
         assert_eq!(status, "True", "{place}");
         let is_over = ["Drained", "NothingToDrain"].contains(&reason.as_str());
         assert!(is_over, "{place}: {reason}");
-        assert_eq!(self.says("Deleting").1, "WaitsForReset", "{place}");
+        assert_eq!(self.says("Deleting").1, "WaitingForReset", "{place}");
         assert_eq!(self.theirs.get("nodes//h1"), None, "{place}");
         assert!(self.theirs.get("nodes//h2").is_some(), "{place}");
         let claim = &self.ours.get("hosts/fleet/h1").unwrap()["spec"]["claimRef"];

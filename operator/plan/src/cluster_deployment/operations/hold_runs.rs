@@ -46,7 +46,7 @@ pub(in crate::cluster_deployment) fn says(state: &ClusterState<'_>, lock: &Lock)
             more => format!(" (and those of {} more)", more - 1),
         };
         return (
-            Reason::StepEndsFirst,
+            Reason::StepFinishing,
             format!("paused; {}{more} ends first", step_of(first)),
         );
     }

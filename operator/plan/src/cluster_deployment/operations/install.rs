@@ -126,7 +126,7 @@ fn waiting_for_hosts(state: &ClusterState<'_>) -> Proposal {
         let has = with_hosts(Role::ControlPlane) + with_hosts(Role::Etcd);
         format!("waits for the Hosts of the control plane: {has} of {wanted} are claimed")
     });
-    report(Reason::WaitsForHosts, message, Severity::Progressing)
+    report(Reason::WaitingForHosts, message, Severity::Progressing)
 }
 
 fn failing(state: &ClusterState<'_>, later: &Later) -> Proposal {

@@ -57,7 +57,7 @@ fn join_next(state: &ClusterState<'_>) -> Option<Proposal> {
             match no_endpoint(state, role).or_else(|| waits_for(state, &council)) {
                 Some(why) => {
                     let message = format!("{title} is to join; {why}");
-                    report(Reason::WaitsToJoin, message, Severity::Progressing)
+                    report(Reason::WaitingToJoin, message, Severity::Progressing)
                 }
                 None => {
                     let attempt = Attempt {

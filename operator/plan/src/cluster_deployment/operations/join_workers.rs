@@ -145,7 +145,7 @@ fn report(state: &ClusterState<'_>, joins: &Joins<'_>) -> Proposal {
         return report(Reason::Joining, run, Severity::Progressing);
     }
     if let Some(held) = &joins.held {
-        return report(Reason::WaitsToJoin, held.clone(), Severity::Progressing);
+        return report(Reason::WaitingToJoin, held.clone(), Severity::Progressing);
     }
     if let Some((worker, failures, at, cause)) = joins.later.first() {
         let failed = failed_to_join(&worker.title(), cause);

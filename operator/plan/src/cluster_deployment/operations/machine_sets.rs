@@ -33,16 +33,16 @@ struct Wanted {
 pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
     let proposal = Proposal::actions(actions(state, &round.removals));
     match put_back(state) {
-        Some(statement) => proposal.condition(condition::SCALE_PUT_BACK, Some(statement)),
+        Some(statement) => proposal.condition(condition::REPLICAS_REVERTED, Some(statement)),
         // It stands until the spec is another one.
         None if was_put_back_before(state) => proposal,
-        None => proposal.condition(condition::SCALE_PUT_BACK, None),
+        None => proposal.condition(condition::REPLICAS_REVERTED, None),
     }
 }
 
 fn was_put_back_before(state: &ClusterState<'_>) -> bool {
     let metadata = &state.deployment.metadata;
-    let told = state.deployment.condition(condition::SCALE_PUT_BACK);
+    let told = state.deployment.condition(condition::REPLICAS_REVERTED);
     told.is_some_and(|told| told.observed_generation == metadata.generation)
 }
 
@@ -90,7 +90,7 @@ fn put_back(state: &ClusterState<'_>) -> Option<Statement> {
             "MachineSet {} was scaled to {theirs} and is put back to {ours}: change spec.workers[].replicas, or leave it out to scale the set",
             wanted.name
         );
-        Some(Statement::new(condition::SCALE_PUT_BACK, true, Reason::CountOwnedBySpec, message))
+        Some(Statement::new(condition::REPLICAS_REVERTED, true, Reason::ReplicasOwnedBySpec, message))
     })
 }
 

@@ -12,7 +12,7 @@ use crate::cluster_deployment::state::ClusterState;
 use crate::hooks;
 
 /// Reason of `Deleting` of a machine that waits for them.
-const WAITS_FOR_HOOKS: Reason = Reason::WaitsForHooks;
+const WAITING_FOR_HOOKS: Reason = Reason::WaitingForHooks;
 
 pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     let observed = state.observed;
@@ -20,7 +20,7 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     let waiting = leaving.filter(|machine| {
         machine
             .deleting_reason()
-            .is_some_and(|reason| reason == WAITS_FOR_HOOKS)
+            .is_some_and(|reason| reason == WAITING_FOR_HOOKS)
     });
     waiting.fold(Proposal::default(), |proposal, machine| {
         let host = machine.host_name();

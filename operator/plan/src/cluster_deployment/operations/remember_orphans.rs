@@ -63,10 +63,10 @@ fn owes(state: &ClusterState<'_>, first: &ForgottenMachine, gone: usize) -> Stat
                 Some(why) => format!("{title} is to be taken out of etcd: {why}"),
                 None => format!("{title} is taken out of etcd, then its Node is deleted"),
             };
-            (Reason::OwesEtcdMember, message)
+            (Reason::EtcdMemberCleanupPending, message)
         }
         false => (
-            Reason::OwesNode,
+            Reason::NodeCleanupPending,
             format!("the Node of {title} is to be deleted, if there is one"),
         ),
     };

@@ -14,11 +14,11 @@ use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::{Attempt, Request, describe_as};
 use crate::cluster_deployment::retrying::Effort;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
-use crate::departure::{self, Council, Departure, LEAVES_ETCD, is_healthy};
+use crate::departure::{self, Council, Departure, LEAVING_ETCD, is_healthy};
 use crate::provisioning::{self, asked_retries};
 
-const REASON: Reason = Reason::RemovesMember;
-const FAILED: Reason = Reason::RemovalFailed;
+const REASON: Reason = Reason::RemovingEtcdMember;
+const FAILED: Reason = Reason::EtcdMemberRemovalFailed;
 
 /// Whose member is taken out.
 struct Leaver<'a> {
@@ -113,7 +113,7 @@ fn next(state: &ClusterState<'_>, council: &Council<'_>, role: Role) -> Option<P
             let observed = state.observed;
             let waits = machine
                 .deleting_reason()
-                .is_some_and(|reason| reason == LEAVES_ETCD);
+                .is_some_and(|reason| reason == LEAVING_ETCD);
             let departure = departure::of(
                 machine.machine,
                 observed.machines,

@@ -17,7 +17,7 @@ const NEWEST: usize = 8;
 
 pub(super) fn propose(_: &ClusterState<'_>, round: &Round) -> Proposal {
     let lost = round.tokens.lost();
-    let proposal = Proposal::default().condition(condition::LOCK_OPEN, lost.map(Lost::statement));
+    let proposal = Proposal::default().condition(condition::LOCK_AVAILABLE, lost.map(Lost::statement));
     match lost {
         None => proposal,
         Some(lost) => Proposal {
@@ -30,7 +30,7 @@ pub(super) fn propose(_: &ClusterState<'_>, round: &Round) -> Proposal {
 
 /// Probes in which a machine told its token, and the newest of all.
 pub(super) fn keeps(state: &ClusterState<'_>) -> Vec<String> {
-    let open = state.deployment.condition(condition::LOCK_OPEN);
+    let open = state.deployment.condition(condition::LOCK_AVAILABLE);
     if open.is_none_or(|open| open.status != "False") {
         return Vec::new();
     }

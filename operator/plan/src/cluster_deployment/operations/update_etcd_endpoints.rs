@@ -17,7 +17,7 @@ use crate::departure::knows_of;
 use crate::provisioning::{self, asked_retries};
 use crate::sentence::count;
 
-const REASON: Reason = Reason::TellsApiServers;
+const REASON: Reason = Reason::UpdatingEtcdEndpoints;
 const ROLE: Role = Role::ControlPlane;
 /// Runs that are kept, the newest.
 const KEEP: usize = 8;
@@ -60,7 +60,7 @@ fn update(state: &ClusterState<'_>) -> Option<Proposal> {
     for machine in machines.filter(|machine| machine.host.is_some()) {
         let effort = Effort {
             role: ROLE,
-            failed: Reason::TellingFailed,
+            failed: Reason::EndpointUpdateFailed,
             could_not: format!("{} could not be told of etcd's members", machine.title()),
         };
         let turn = turn(state, machine, &told_since);

@@ -20,7 +20,7 @@ use crate::settings;
 const ROLE: Role = Role::ControlPlane;
 
 fn progressing(message: String) -> Proposal {
-    let reason = Reason::TellsLoadBalancers;
+    let reason = Reason::UpdatingLoadBalancers;
     Proposal::report(Area::Machines(ROLE), reason, message, Severity::Progressing)
 }
 
@@ -69,7 +69,7 @@ fn update(state: &ClusterState<'_>) -> Option<Proposal> {
     for machine in untold {
         let effort = Effort {
             role: ROLE,
-            failed: Reason::TellingFailed,
+            failed: Reason::EndpointUpdateFailed,
             could_not: format!("{} could not be told who is behind the endpoint", machine.title()),
         };
         let tried = attempts::tried(&same, &[Intent::Repair], machine.uid());

@@ -127,7 +127,7 @@ fn ready_waits_for_the_conditions_of_other_controllers_and_leaves_them_as_they_a
     let (status, reason, message) = ready(&world);
     assert_eq!(
         (status.as_str(), reason.as_str()),
-        ("False", "WaitsForReadinessGate")
+        ("False", "WaitingForReadinessGate")
     );
     assert!(
         message.contains("example.com/DNSRecordReady") && message.contains("has not set yet"),

@@ -201,7 +201,7 @@ fn a_dead_control_plane_that_nobody_deletes_holds_up_the_next_one_and_says_so() 
     world.settle();
     assert_eq!((joins(&world).len(), world.voters.len()), (0, 3));
     let (_, reason, message) = ready(&world);
-    assert_eq!(reason, "WaitsToJoin", "{message}");
+    assert_eq!(reason, "WaitingToJoin", "{message}");
     assert!(message.contains("(h2) to be well"), "{message}");
     world.revive("h2");
     world.settle();

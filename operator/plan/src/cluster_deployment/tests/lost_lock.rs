@@ -44,7 +44,10 @@ fn a_lost_lock_is_read_back_from_guards_when_the_runs_are_gone_too() {
     assert_eq!(probe.spec.hosts, ["h1", "h2", "h3"]);
     assert!(crate::attempts::marks(probe).is_empty(), "it touches no machine");
     let status = world.deployment.status.unwrap();
-    assert_eq!(conditions::find(&status.conditions, condition::LOCK_OPEN), None);
+    assert_eq!(
+        conditions::find(&status.conditions, condition::LOCK_AVAILABLE),
+        None
+    );
 }
 
 #[test]
@@ -90,7 +93,7 @@ fn a_machine_that_does_not_answer_keeps_the_lock_closed_until_it_does() {
     world.run_for(20);
     let status = world.deployment.status.clone().unwrap();
     assert_eq!(status.last_token, None);
-    let open = conditions::find(&status.conditions, condition::LOCK_OPEN).unwrap();
+    let open = conditions::find(&status.conditions, condition::LOCK_AVAILABLE).unwrap();
     assert!(
         open.message.contains("no answer from h3 (SSH does not answer)"),
         "{}",

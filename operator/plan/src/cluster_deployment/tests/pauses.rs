@@ -30,7 +30,7 @@ fn a_pause_lets_the_step_end_and_its_end_lets_the_install_go_on_from_there() {
     assert_eq!(
         said(&world),
         (
-            "StepEndsFirst".into(),
+            "StepFinishing".into(),
             format!("paused; step bootstrap-os of run {name} ends first")
         )
     );

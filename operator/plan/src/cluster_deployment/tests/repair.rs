@@ -117,7 +117,7 @@ fn a_dead_kubelet_is_restarted_and_nothing_more_is_done() {
     let story = story(&mut world, "h2", Cure::Restart, 12);
     assert_eq!(
         story,
-        ["Waiting", "RestartingServices", "WaitsForNode", "Recovered"]
+        ["Waiting", "RestartingServices", "WaitingForNode", "Recovered"]
     );
     assert_eq!(tried(&world, "h2"), ["restart-services"]);
     assert_eq!(ready(&world), ("True".into(), "Running".into(), "running".into()));
@@ -153,7 +153,7 @@ fn a_machine_whose_pods_are_cut_off_is_named_and_repaired_where_a_policy_counts_
         assert_eq!(network(&world).0, at_the_end);
     };
     check("", &[], "NodesCutOff");
-    let repaired = ["Waiting", "RestartingServices", "WaitsForNode", "Recovered"];
+    let repaired = ["Waiting", "RestartingServices", "WaitingForNode", "Recovered"];
     check(", unhealthyConditions: [NetworkReady]", &repaired, "NodesReady");
 }
 
@@ -167,9 +167,9 @@ fn a_machine_that_a_restart_does_not_help_is_rebooted_once_that_was_waited_for()
         [
             "Waiting",
             "RestartingServices",
-            "WaitsForNode",
+            "WaitingForNode",
             "Rebooting",
-            "WaitsForNode",
+            "WaitingForNode",
             "Recovered"
         ]
     );
@@ -402,7 +402,7 @@ fn a_member_of_a_dedicated_etcd_that_hangs_is_restarted() {
     let story = story(&mut world, &sick, Cure::Restart, 20);
     assert_eq!(
         story,
-        ["Waiting", "RestartingServices", "WaitsForNode", "Recovered"]
+        ["Waiting", "RestartingServices", "WaitingForNode", "Recovered"]
     );
     assert_eq!(tried(&world, &sick), ["restart-services"]);
     assert_eq!(ready(&world).0, "True");

@@ -56,8 +56,7 @@ fn met(world: &mut World, failure: &str) {
     world.settle();
 }
 
-const ANOTHER: &str =
-    ", failure: {step: '', task: '', reason: MachineIsAnother, message: its host key is ssh-ed25519 BBBB}";
+const ANOTHER: &str = ", failure: {step: '', task: '', reason: MachineIdentityMismatch, message: its host key is ssh-ed25519 BBBB}";
 
 #[test]
 fn a_host_on_which_a_run_met_another_machine_says_so_and_what_to_do() {

@@ -29,7 +29,7 @@ const NAMED: usize = 5;
 /// What follows in a message on the Pods that are left.
 const GOES_ON: &str = "; goes on without them at ";
 /// Reasons of `Drained=False` with which the removal goes on.
-const GIVEN_UP: [Reason; 2] = [Reason::TimedOut, Reason::NotMoved];
+const GIVEN_UP: [Reason; 2] = [Reason::TimedOut, Reason::PodsNotMoved];
 
 /// What was seen of the Pods of a node that is drained.
 #[derive(Clone, Debug, PartialEq)]
@@ -283,11 +283,11 @@ fn over_at_once(observed: &Observed<'_>, host: &str) -> Option<Statement> {
     };
     if node.ready.is_none() {
         let message = format!("the kubelet of Node {host} is silent: its Pods are not waited for");
-        return of(false, Reason::NotMoved, message);
+        return of(false, Reason::PodsNotMoved, message);
     }
     if seconds(observed) == 0 {
         let message = "machineRemoval.drainTimeoutSeconds is 0: Pods are not moved".to_owned();
-        return of(false, Reason::NotMoved, message);
+        return of(false, Reason::PodsNotMoved, message);
     }
     None
 }

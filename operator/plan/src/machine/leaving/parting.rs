@@ -12,7 +12,7 @@ use super::drain::{self, Progress};
 use super::force::{self, Force};
 use super::{Leaving, Observed, Step, status};
 use crate::attempts::Turn;
-use crate::departure::{self, Departure, LEAVES_ETCD};
+use crate::departure::{self, Departure, LEAVING_ETCD};
 use crate::hooks::{self, HookState};
 use crate::moment::clock;
 use crate::{Next, provisioning};
@@ -52,8 +52,8 @@ pub(super) fn of(observed: &Observed<'_>, host: &str, force: Option<Force>) -> P
         };
     }
     let departure = departure::of(observed.machine, observed.machines, deployment, observed.runs);
-    if let Departure::WaitsForTurn(why) = departure {
-        return Parting::Waits(Leaving::waits(Reason::WaitsForTurn, why));
+    if let Departure::WaitingForTurn(why) = departure {
+        return Parting::Waits(Leaving::waits(Reason::WaitingForTurn, why));
     }
     if force.is_none()
         && let Some(waits) = hooks(observed, deployment)
@@ -70,10 +70,10 @@ pub(super) fn of(observed: &Observed<'_>, host: &str, force: Option<Force>) -> P
     let etcd = match departure {
         Departure::MayGo => Some(format!("waits to be taken out of etcd, Host {host}")),
         Departure::UnderWay(how) => Some(how),
-        Departure::NotAMember | Departure::Left | Departure::WaitsForTurn(_) => None,
+        Departure::NotAMember | Departure::Left | Departure::WaitingForTurn(_) => None,
     };
     if let Some(message) = etcd {
-        let leaving = Leaving::waits(LEAVES_ETCD, message);
+        let leaving = Leaving::waits(LEAVING_ETCD, message);
         return Parting::Waits(Leaving { drained, ..leaving });
     }
     match node(observed, host, force) {
@@ -115,7 +115,7 @@ pub(super) fn node(observed: &Observed<'_>, node: &str, force: Option<Force>) ->
             node: node.into(),
         }],
         next: Next::after_seconds(NODE_SECONDS),
-        ..Leaving::waits(Reason::DeletesNode, format!("deletes Node {node}"))
+        ..Leaving::waits(Reason::DeletingNode, format!("deletes Node {node}"))
     })
 }
 
@@ -161,7 +161,7 @@ fn unreachable(observed: &Observed<'_>, host: &str) -> Leaving {
 }
 
 fn hooks(observed: &Observed<'_>, deployment: &ClusterDeployment) -> Option<Leaving> {
-    let waits = |message| Some(Leaving::waits(Reason::WaitsForHooks, message));
+    let waits = |message| Some(Leaving::waits(Reason::WaitingForHooks, message));
     match hooks::before_drain(observed.machine, deployment, observed.runs) {
         HookState::None | HookState::Done | HookState::PassedOver(_) => None,
         HookState::Wanted => waits("waits for the run of hooks.beforeDrain".to_owned()),

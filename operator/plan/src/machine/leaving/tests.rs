@@ -179,26 +179,26 @@ fn the_removal_goes_on_after_the_timeout_and_says_so() {
     case.drain = pods(&["web-1"], &["web-1"]);
     case.write();
     case.now = "2026-01-01T01:10:10Z";
-    case.check("DeletesNode", "False TimedOut");
+    case.check("DeletingNode", "False TimedOut");
     case.write();
     case.nodes = Some(Vec::new());
-    case.check("WaitsForReset", "False TimedOut");
+    case.check("WaitingForReset", "False TimedOut");
 }
 
 #[test]
 fn what_need_not_be_moved_is_not_waited_for() {
     let mut silent = worker();
     silent.nodes = Some(vec![node(None, false)]);
-    silent.check("DeletesNode", "False NotMoved");
+    silent.check("DeletingNode", "False PodsNotMoved");
     let mut without = worker();
     without.nodes = Some(Vec::new());
-    without.check("WaitsForReset", "True NothingToDrain");
+    without.check("WaitingForReset", "True NothingToDrain");
     let mut never = worker();
     never.deployment.spec.machine_removal.drain_timeout_seconds = 0;
-    never.check("DeletesNode", "False NotMoved");
+    never.check("DeletingNode", "False PodsNotMoved");
     let mut drained = worker();
     drained.drain = pods(&[], &[]);
-    drained.check("DeletesNode", "True Drained");
+    drained.check("DeletingNode", "True Drained");
     assert!(
         ![silent, without, never]
             .iter()
@@ -233,9 +233,9 @@ fn a_forced_machine_still_loses_its_node_and_is_not_cleaned() {
     case.force(1);
     case.check("Draining", "False Draining");
     case.nodes = Some(vec![node(None, false)]);
-    case.check("DeletesNode", "False NotMoved");
+    case.check("DeletingNode", "False PodsNotMoved");
     case.nodes = Some(Vec::new());
-    case.check("WaitsForReset", "True NothingToDrain");
+    case.check("WaitingForReset", "True NothingToDrain");
     // The deletion raised the generation from 2 to 3.
     case.force(2);
     assert_eq!(
@@ -249,7 +249,7 @@ fn a_machine_that_stays_silent_is_forgotten_after_its_time() {
     let mut case = worker();
     case.nodes = Some(Vec::new());
     case.runs = vec![reset(1, SILENT)];
-    case.check("WaitsForReset", "True NothingToDrain");
+    case.check("WaitingForReset", "True NothingToDrain");
     let message = case.plan().status.message.unwrap();
     assert!(
         message.contains("removed without cleaning at 01:15:00 UTC"),
@@ -264,7 +264,7 @@ fn a_clean_machine_goes_back_into_the_pool_once_its_node_is_gone() {
     let mut case = worker();
     case.runs = vec![reset(1, CLEAN)];
     case.drain = pods(&[], &[]);
-    case.check("DeletesNode", "True Drained");
+    case.check("DeletingNode", "True Drained");
     case.write();
     case.nodes = Some(Vec::new());
     assert_eq!((case.releases(), case.quarantine()), (true, None));
@@ -275,7 +275,7 @@ fn what_cannot_be_cleaned_is_quarantined_and_what_a_set_says_is_kept() {
     let mut case = worker();
     case.nodes = Some(Vec::new());
     case.runs = vec![reset(1, DIRTY), reset(2, SILENT), reset(3, DIRTY)];
-    case.check("WaitsForReset", "True NothingToDrain");
+    case.check("WaitingForReset", "True NothingToDrain");
     case.runs.push(reset(4, DIRTY));
     assert_eq!(case.quarantine(), Some(QuarantineReason::CleaningFailed));
     case.runs.push(reset(5, CLEAN));
@@ -288,7 +288,7 @@ fn what_cannot_be_cleaned_is_quarantined_and_what_a_set_says_is_kept() {
 fn in_a_clusters_own_deletion_nothing_is_drained() {
     let mut case = worker();
     case.deployment.metadata.deletion_timestamp = case.machine.metadata.deletion_timestamp.clone();
-    case.check("WaitsForReset", "");
+    case.check("WaitingForReset", "");
     assert!(case.plan().steps.is_empty() && !case.observed(looks_at_pods));
 }
 

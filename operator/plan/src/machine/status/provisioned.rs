@@ -29,7 +29,7 @@ pub(super) fn statement(observed: &Observed<'_>, host: Option<&Host>, turn: &Tur
         Statement::new(condition::PROVISIONED, status, reason, message)
     }
     let Some(host) = host else {
-        return of(false, Reason::WaitsForHost, "has no Host yet".into());
+        return of(false, Reason::WaitingForHost, "has no Host yet".into());
     };
     match turn {
         Turn::Done { run, .. } => of(true, Reason::Provisioned, format!("run {run}")),
@@ -38,7 +38,7 @@ pub(super) fn statement(observed: &Observed<'_>, host: Option<&Host>, turn: &Tur
             Reason::Provisioning,
             under_way(observed, name_of(host), run),
         ),
-        Turn::Now { .. } => of(false, Reason::WaitsForRun, waits_for_run(observed)),
+        Turn::Now { .. } => of(false, Reason::WaitingForRun, waits_for_run(observed)),
         Turn::Later { at, cause, .. } => of(
             false,
             cause.reason.as_str(),

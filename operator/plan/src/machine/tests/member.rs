@@ -110,7 +110,7 @@ fn a_machine_of_a_dedicated_etcd_is_ready_unless_its_member_is_known_not_to_be_w
     let (ready, healthy, reason, phase) = said(&[sick]);
     assert_eq!(
         (ready.as_str(), healthy.as_str(), reason.as_str()),
-        ("False", "False", "EtcdMemberNotWell")
+        ("False", "False", "EtcdMemberUnhealthy")
     );
     assert_eq!(phase, Some(crds::machine::MachinePhase::Unhealthy));
     for fine in [

@@ -355,7 +355,7 @@ proptest! {
         prop_assert!(rest.verdicts.iter().all(|verdict| verdict.begin.is_none() && !verdict.message.is_empty()));
         // Nothing that could be repaired is left lying: each sick one has a reason that a person can do something
         // about.
-        let ends = ["NothingLeftToTry", "TooManyUnhealthy", "NoSpareHost", "KeepsSpareHosts", "QuorumRisk", "Canceled"];
+        let ends = ["NothingLeftToTry", "TooManyUnhealthy", "NoSpareHost", "SpareHostsReserved", "QuorumRisk", "Canceled"];
         for verdict in &rest.verdicts {
             prop_assert!(ends.contains(&verdict.reason.as_str()), "{verdict:?}");
         }

@@ -17,7 +17,7 @@ use crate::cluster_deployment::retrying::Effort;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::provisioning::{self, asked_retries};
 
-const REASON: Reason = Reason::RecoversEtcd;
+const REASON: Reason = Reason::RecoveringEtcd;
 
 /// A recovery that was begun since the loss: it goes on, on the same machine, or has come to its end.
 pub(super) fn goes_on(state: &ClusterState<'_>, role: Role, since: Timestamp) -> Option<Proposal> {
@@ -45,7 +45,7 @@ pub(super) fn goes_on(state: &ClusterState<'_>, role: Role, since: Timestamp) ->
     let policy = provisioning::limited(state.deployment, retries).stopped_is_final();
     let effort = Effort {
         role,
-        failed: Reason::RecoveryFailed,
+        failed: Reason::EtcdRecoveryFailed,
         could_not: format!("{} could not go on alone", survivor.title()),
     };
     // Once it is done the API servers are told, and then the API answers.

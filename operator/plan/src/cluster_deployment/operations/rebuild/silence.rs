@@ -66,7 +66,7 @@ pub(super) fn look(
             day_and_clock(since),
             day_and_clock(at)
         );
-        let statement = Statement::new(condition::MACHINES_LOST, None, Reason::NobodyAnswers, message);
+        let statement = Statement::new(condition::MACHINES_LOST, None, Reason::NoMachineResponds, message);
         (vec![statement], proposal.at(state, at))
     } else {
         (Vec::new(), proposal)

@@ -44,7 +44,7 @@ fn a_job_that_a_person_deletes_is_made_again_and_only_a_reset_waits_for_a_word_r
     world.settle();
     assert_eq!(runs(&world, deed).len(), 1);
     let (reason, message) = leaving(&world);
-    assert_eq!(reason, "WaitsForReset");
+    assert_eq!(reason, "WaitingForReset");
     assert!(
         message.contains("was stopped (JobDeleted)") && message.contains("clusterwright.dev/retry=1"),
         "{message}"

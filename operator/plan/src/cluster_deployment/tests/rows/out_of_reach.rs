@@ -20,7 +20,7 @@ fn of_workers_that_leave_those_that_let_nobody_in_stay_until_they_do_rows_20_and
     for _ in 0..12 {
         world.run_for(1);
         let (reason, message) = leaving(&world);
-        if reason == "WaitsForReset" && message.contains("could not be cleaned") {
+        if reason == "WaitingForReset" && message.contains("could not be cleaned") {
             told = message;
         }
     }
@@ -127,7 +127,7 @@ fn workers_wait_for_an_api_that_does_not_answer_and_join_once_it_does_row_35() {
     let workers = crds::conditions::find(&status.conditions, "WorkersReady").unwrap();
     assert_eq!(
         (workers.status.as_str(), workers.reason.as_str()),
-        ("False", "WaitsToJoin")
+        ("False", "WaitingToJoin")
     );
     let waits = "2 workers to join; waits for the API of the cluster: ";
     assert!(workers.message.starts_with(waits), "{}", workers.message);
