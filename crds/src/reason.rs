@@ -8,6 +8,22 @@ pub use table::Reason;
 
 use crate::names::condition;
 
+/// Conditions that repeat the reason of another one, of a machine, or of a run.
+const SUMMARIES: [&str; 12] = [
+    condition::READY,
+    condition::CONTROL_PLANE_READY,
+    condition::ETCD_READY,
+    condition::WORKERS_READY,
+    condition::MACHINES_READY,
+    condition::PROVISIONED,
+    condition::HEALTHY,
+    condition::CONTROL_PLANE_HEALTHY,
+    condition::NODES_HEALTHY,
+    condition::REMEDIATION,
+    condition::RECONCILING,
+    condition::STALLED,
+];
+
 /// How much attention a reason asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
@@ -52,12 +68,11 @@ impl Reason {
     }
 
     /// Whether the table has it on conditions of this type. One that ends a run, or is a failure's, may come into any
-    /// condition that tells of the run, and `Reconciling` and `Stalled` repeat the reason of another condition.
+    /// condition that tells of the run, and conditions that sum up repeat the reasons of what they sum up.
     pub fn may_stand_on(self, condition: &str) -> bool {
         let conditions = self.spec().conditions;
         let is_of_runs = conditions.is_empty() || conditions.contains(&condition::FAILED);
-        let repeats = [condition::RECONCILING, condition::STALLED].contains(&condition);
-        repeats || is_of_runs || conditions.contains(&condition)
+        is_of_runs || SUMMARIES.contains(&condition) || conditions.contains(&condition)
     }
 
     /// Whether a reason that stands in a status asks for attention. One that is in no table does: a playbook may give

@@ -141,7 +141,7 @@ reasons! {
     ClusterNameMissing Warning [FAILED]
         "The run changes machines and names no cluster."
         "Make a new run with `spec.clusterName`.";
-    ClusterNotFound Warning [COMPLETE HOST_CLAIMED READY]
+    ClusterNotFound Warning [COMPLETE HOST_CLAIMED READY SCALING_UP]
         "There is no ClusterDeployment of that name in the namespace."
         "Make it, or delete the object that names it.";
     ClusterNotThereYet Progressing [NODE_READY]
@@ -192,7 +192,7 @@ reasons! {
     DecodingFailed Warning []
         "An object cannot be decoded; what is decided by it is on hold."
         "Correct the field that the message names.";
-    Deleting Progressing [READY]
+    Deleting Progressing [READY SCALING_UP]
         "The object is being deleted."
         "";
     DeletingMachines Progressing [DELETING]
@@ -357,7 +357,7 @@ reasons! {
     InputsUnreadable Warning []
         "The executor cannot read the mounted inputs."
         "Look at the Pod's volumes; it is tried again.";
-    InstallCanceled Warning [READY SCALING_UP]
+    InstallCanceled Warning [READY]
         "The install was canceled."
         "To go on, use the command that the message names.";
     InstallFailed Warning [READY]
@@ -462,10 +462,10 @@ reasons! {
     MachinesLeaving Progressing [READY SCALING_DOWN]
         "Machines are being removed."
         "";
-    MachinesMissing Progressing [READY SCALING_UP]
+    MachinesMissing Progressing [CONTROL_PLANE_READY ETCD_READY READY SCALING_UP]
         "Fewer machines are there than are wanted."
         "";
-    MachinesNotReady Progressing [ETCD_READY MACHINES_READY READY WORKERS_READY]
+    MachinesNotReady Progressing [CONTROL_PLANE_READY ETCD_READY MACHINES_READY READY WORKERS_READY]
         "A machine is not Ready (yet)."
         "See the Machine that the message names.";
     MachinesOfFormerCluster Warning [FORMER_MACHINES]
@@ -672,7 +672,7 @@ reasons! {
     PassedOver Warning [HOOKS_PLAYED]
         "Hooks were not played on a machine that leaves."
         "See the message.";
-    Paused Progressing [COMPLETE FAILED HOST_CLAIMED READY SCALING_UP]
+    Paused Progressing [COMPLETE DELETING FAILED HOST_CLAIMED READY SCALING_UP]
         "Paused by a person."
         "Set `spec.paused: false` to go on.";
     Pinned Normal [HOST_KEY_VERIFIED]
@@ -846,7 +846,7 @@ reasons! {
     SecretMissing Warning []
         "A Secret that the run needs is not among its inputs."
         "See the message; it is tried again.";
-    SecretNotFound Warning [COMPLETE READY]
+    SecretNotFound Warning [COMPLETE REACHABLE READY]
         "A Secret that the spec names is not there, or lacks a key."
         "Make it; the message says which key.";
     ServiceFailed Warning []
@@ -939,7 +939,7 @@ reasons! {
     UpToDate Normal [UP_TO_DATE]
         "Every machine has what is wanted."
         "";
-    UpdatingEtcdEndpoints Progressing [CONTROL_PLANE_READY READY]
+    UpdatingEtcdEndpoints Progressing [CONTROL_PLANE_READY ETCD_READY READY]
         "API servers are told of etcd's members."
         "";
     UpdatingLoadBalancers Progressing [CONTROL_PLANE_READY ETCD_READY READY]
@@ -960,7 +960,7 @@ reasons! {
     WaitingForHost Progressing [PROVISIONED]
         "The Machine has no Host yet."
         "See its condition `HostClaimed`.";
-    WaitingForHosts Progressing [READY WORKERS_READY]
+    WaitingForHosts Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
         "The pool has not enough Hosts."
         "Add Hosts; the message says how many of which kind.";
     WaitingForInputs Progressing [COMPLETE]
