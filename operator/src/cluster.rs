@@ -116,7 +116,7 @@ async fn pass(ctx: Arc<Context>, cluster: Arc<Cluster>) -> Result<Pass, Error> {
 }
 
 fn cannot_be_taken_back(step: &Step) -> bool {
-    matches!(step, Step::DeleteStray(_))
+    matches!(step, Step::DeleteOrphan(_))
 }
 
 async fn observe(ctx: &Context, cluster: &Cluster, key: &Key) -> Result<Contact, Error> {

@@ -127,7 +127,7 @@ pub(crate) async fn pass(ctx: Arc<Context>, set: Arc<MachineSet>) -> Result<Pass
         if plan
             .steps
             .iter()
-            .any(|step| matches!(step, Step::PutAside { .. }))
+            .any(|step| matches!(step, Step::QuarantineHost { .. }))
         {
             runs = live_runs(&ctx, &namespace, &cluster).await?;
         }
@@ -189,7 +189,7 @@ async fn execute(ctx: &Context, set: &MachineSet, step: &Step) -> Result<(), Err
             drop(execute::patch_if_unchanged(ctx, &**machine, patch).await?);
             Ok(())
         }
-        Step::PutAside {
+        Step::QuarantineHost {
             machine,
             host,
             quarantine,

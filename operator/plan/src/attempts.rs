@@ -2,7 +2,7 @@
 
 mod outcome;
 mod retry;
-mod turn;
+mod retry_decision;
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ use serde::{Deserialize, Serialize};
 
 pub use outcome::{Failure, Outcome, outcome, why_halted};
 pub use retry::{asked_retry, names_generation, next_retry, next_value};
-pub use turn::{Policy, Turn, backoff, turn};
+pub use retry_decision::{Policy, RetryDecision, backoff, retry_decision};
 
 /// The Machine that a Host was in a run, and the retry that a person asked for, if that is why it was tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
+pub struct TargetRecord {
     /// UID of the Machine.
     pub uid: String,
     /// Value of the annotation that asked for this attempt.
@@ -32,7 +32,7 @@ pub struct Mark {
 }
 
 /// The Machines of a run, by Host; empty for a run that no controller of ours made.
-pub fn marks(run: &PlaybookRun) -> BTreeMap<String, Mark> {
+pub fn targets(run: &PlaybookRun) -> BTreeMap<String, TargetRecord> {
     let text = annotation_of(run, annotation::MACHINES);
     text.and_then(|text| serde_json::from_str(text).ok())
         .unwrap_or_default()
@@ -105,7 +105,7 @@ pub fn steps_done(run: &PlaybookRun, host: &str) -> usize {
 
 /// One earlier attempt at the same thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tried {
+pub struct PastAttempt {
     /// Name of the run.
     pub run: String,
     /// Its number.
@@ -131,34 +131,37 @@ pub struct Tried {
 }
 
 /// The attempts at an intent for a machine, oldest first.
-pub fn tried(runs: &[&PlaybookRun], intents: &[Intent], machine_uid: &str) -> Vec<Tried> {
+pub fn tried(runs: &[&PlaybookRun], intents: &[Intent], machine_uid: &str) -> Vec<PastAttempt> {
     let of_machine = |run: &PlaybookRun| {
-        let mut marks = marks(run).into_iter();
-        let ours = || marks.find(|(_, mark)| mark.uid == machine_uid);
+        let mut targets = targets(run).into_iter();
+        let ours = || targets.find(|(_, target)| target.uid == machine_uid);
         intents.contains(&run.spec.intent).then(ours).flatten()
     };
     tried_by(runs, of_machine)
 }
 
 /// The attempts that are ours, oldest first: each by the Host in whose outcome it came out, and its mark.
-pub fn tried_by(runs: &[&PlaybookRun], ours: impl Fn(&PlaybookRun) -> Option<(String, Mark)>) -> Vec<Tried> {
-    let mut tried: Vec<Tried> = runs
+pub fn tried_by(
+    runs: &[&PlaybookRun],
+    ours: impl Fn(&PlaybookRun) -> Option<(String, TargetRecord)>,
+) -> Vec<PastAttempt> {
+    let mut tried: Vec<PastAttempt> = runs
         .iter()
         .filter_map(|run| {
-            let (host, mark) = ours(run)?;
+            let (host, target) = ours(run)?;
             let name = run.name().to_owned();
             let asked = asked_retry(run.metadata.annotations.as_ref(), run.generation());
-            Some(Tried {
+            Some(PastAttempt {
                 asked: asked.map(|value| format!("run {name} {value}")),
                 run: name,
                 attempt: attempt_of(run),
                 wanted: wanted_of(run).map(str::to_owned),
-                host_generation: mark.host_generation,
-                retry: mark.retry,
+                host_generation: target.host_generation,
+                retry: target.retry,
                 ended: ended_at(run),
                 resumed: run.spec.resume,
                 steps_done: steps_done(run, &host),
-                machines: marks(run).len(),
+                machines: targets(run).len(),
                 outcome: outcome(run, &host),
             })
         })

@@ -2,19 +2,19 @@
 //! who looks at the same pool.
 
 mod choice;
+mod host_request;
 mod identities;
 pub mod identity;
 mod pool;
-mod wish;
 
 use crds::ObjectExt;
 use crds::{Host, Machine};
 
 pub use choice::choose;
+pub use host_request::HostRequest;
 pub(crate) use identities::without_comment;
 pub use identities::{Double, Identities, is_one_machine};
 pub use pool::{Offer, Pool, offer, why_not};
-pub use wish::Wish;
 
 /// Whether this Machine holds the Host.
 pub fn holds(machine: &Machine, host: &Host) -> bool {

@@ -9,8 +9,8 @@ pub mod dns;
 mod names;
 mod network_probe;
 pub mod nodes;
+mod orphan_nodes;
 mod pace;
-mod strays;
 
 use std::sync::Arc;
 
@@ -122,14 +122,14 @@ pub enum Step {
         tells: String,
     },
     /// Keep new Pods from the Node of a machine that was forgotten.
-    CordonStray(Stray),
+    CordonOrphan(OrphanNode),
     /// Delete the Node of a machine that was forgotten.
-    DeleteStray(Stray),
+    DeleteOrphan(OrphanNode),
 }
 
 /// The Node of a machine that was removed without reaching it, and that stands in the cluster all the same.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stray {
+pub struct OrphanNode {
     /// The Node.
     pub name: String,
     /// This very one.

@@ -1,12 +1,12 @@
 //! Departure: whether a control plane or etcd machine of a cluster that goes on may leave it now. One at a time, never
 //! below a majority of etcd's members, and none while another is joining.
 
-mod council;
 mod forgotten;
+mod membership;
+mod ordering;
 mod past;
 mod quorum;
 mod standing;
-mod turn;
 
 use crds::ObjectExt;
 use crds::Reason;
@@ -14,8 +14,8 @@ use crds::step::Role;
 use crds::{ClusterDeployment, Machine, PlaybookRun};
 use jiff::Timestamp;
 
-pub(crate) use council::Council;
 pub(crate) use forgotten::title as title_of_forgotten;
+pub(crate) use membership::EtcdMembership;
 pub(crate) use past::knows_of;
 pub(crate) use standing::is_healthy;
 
@@ -58,8 +58,8 @@ pub fn out_of_etcd_at(
     deployment: &ClusterDeployment,
     runs: &[&PlaybookRun],
 ) -> Option<Timestamp> {
-    let council = Council::of(&machine.spec.cluster_name, machines, deployment, runs);
-    council.left_at(machine)
+    let membership = EtcdMembership::of(&machine.spec.cluster_name, machines, deployment, runs);
+    membership.left_at(machine)
 }
 
 /// Decides for a Machine that is being deleted, from the Machines and runs of its cluster (others are passed over).
@@ -81,13 +81,13 @@ pub fn of(
     {
         return Departure::NotAMember;
     }
-    let council = Council::of(&machine.spec.cluster_name, machines, deployment, runs);
-    let is_member = council.is_of_etcd(machine);
-    if is_member && council.has_left(machine) {
+    let membership = EtcdMembership::of(&machine.spec.cluster_name, machines, deployment, runs);
+    let is_member = membership.is_of_etcd(machine);
+    if is_member && membership.has_left(machine) {
         return Departure::Left;
     }
-    if is_member && let Some(since) = council.left_at(machine) {
-        let untold = council.untold(since);
+    if is_member && let Some(since) = membership.left_at(machine) {
+        let untold = membership.untold(since);
         let names: Vec<&str> = untold
             .iter()
             .filter_map(|other| other.metadata.name.as_deref())
@@ -97,11 +97,11 @@ pub fn of(
             names.join(", ")
         ));
     }
-    if let Some(run) = council.removal_under_way(machine) {
+    if let Some(run) = membership.removal_under_way(machine) {
         let run = run.name();
         return Departure::UnderWay(format!("run {run} takes it out of etcd"));
     }
-    match council.why_not_yet(machine) {
+    match membership.why_not_yet(machine) {
         Some(why) => Departure::WaitingForTurn(why),
         None if is_member => Departure::MayGo,
         None => Departure::NotAMember,

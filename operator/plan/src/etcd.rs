@@ -104,8 +104,8 @@ pub fn member_id(machine: &Machine, host: &str, runs: &[&PlaybookRun]) -> Option
     let uid = machine.uid();
     let status = machine.status.as_ref();
     let since = status.and_then(|status| status.provisioned_at.as_ref());
-    let about = |run: &PlaybookRun| match attempts::marks(run).get(host) {
-        Some(mark) => mark.uid == uid,
+    let about = |run: &PlaybookRun| match attempts::targets(run).get(host) {
+        Some(target) => target.uid == uid,
         None => is_probe(run) && since.is_some() && run.created_at() >= since,
     };
     let told = runs.iter().filter(|run| attempts::is_over(run) && about(run));

@@ -16,7 +16,7 @@ use crds::{ClusterDeployment, Machine, PlaybookRun};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::attempts::{self, Outcome, Tried, Turn};
+use crate::attempts::{self, Outcome, PastAttempt, RetryDecision};
 use crate::provisioning;
 use library::{Asked, asked_by_run};
 pub use library::{Library, Refusal};
@@ -46,22 +46,22 @@ pub fn is_before_drain(run: &PlaybookRun) -> bool {
 }
 
 /// The attempts at a machine's playbooks before its drain, oldest first.
-fn tried_before_drain(machine_uid: &str, runs: &[&PlaybookRun]) -> Vec<Tried> {
+fn tried_before_drain(machine_uid: &str, runs: &[&PlaybookRun]) -> Vec<PastAttempt> {
     let ours: Vec<&PlaybookRun> = runs.iter().copied().filter(|run| is_before_drain(run)).collect();
     attempts::tried(&ours, &[Intent::Remove], machine_uid)
 }
 
 /// Whether those playbooks are due (again): until they go well, but not against the word of who stopped them.
-pub fn turn_before_drain(
+pub fn retry_before_drain(
     machine: &Machine,
     deployment: &ClusterDeployment,
     runs: &[&PlaybookRun],
     now: Timestamp,
-) -> Turn {
+) -> RetryDecision {
     let tried = tried_before_drain(machine.uid(), runs);
     let retries = provisioning::asked_retries(machine, deployment);
     let policy = provisioning::endless(deployment, retries).stopped_is_final();
-    attempts::turn(&tried, &policy, now)
+    attempts::retry_decision(&tried, &policy, now)
 }
 
 /// Where the playbooks of `hooks.beforeDrain` stand for a machine that leaves a cluster which goes on.

@@ -15,8 +15,8 @@ use crds::step::Intent;
 use crds::{Cluster, ClusterDeployment, Host, Machine, MachineStatus, PlaybookRun};
 use jiff::Timestamp;
 
-use crate::attempts::{self, Turn};
-use crate::claims::{self, Wish};
+use crate::attempts::{self, RetryDecision};
+use crate::claims::{self, HostRequest};
 use crate::cluster::NodeSeen;
 use crate::{Next, Plan, provisioning};
 use leaving::drain::{Drain, PodSeen};
@@ -150,14 +150,15 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, MachineStatus> {
         Hold::Held(host) => Some(*host),
         Hold::Take(_) | Hold::Nothing { .. } => None,
     };
-    let turn = observed.deployment.map_or_else(
-        || Turn::first(None),
-        |deployment| provisioning::turn(observed.machine, host, deployment, observed.runs, observed.now),
+    let decision = observed.deployment.map_or_else(
+        || RetryDecision::first(None),
+        |deployment| {
+            provisioning::retry_decision(observed.machine, host, deployment, observed.runs, observed.now)
+        },
     );
-    let (status, waits_for) = status::of(observed, &hold, &turn);
+    let (status, waits_for) = status::of(observed, &hold, &decision);
     // Time alone makes a node that is not seen a missing one.
-    let fresh =
-        matches!(&turn, Turn::Done { at: Some(at), .. } if observed.now.duration_since(*at) < status::FRESH);
+    let fresh = matches!(&decision, RetryDecision::Done { at: Some(at), .. } if observed.now.duration_since(*at) < status::FRESH);
     let next = if fresh && waits_for.is_some() {
         Next::after_seconds(status::FRESH.as_secs().unsigned_abs())
     } else {
@@ -251,7 +252,7 @@ fn take_any<'a>(observed: &Observed<'a>) -> Hold<'a> {
     if let Some(host) = claims::choose(observed.machine, observed.machines, observed.hosts) {
         return Hold::Take(host);
     }
-    let offer = claims::offer(&Wish::of(observed.machine), observed.hosts);
+    let offer = claims::offer(&HostRequest::of(observed.machine), observed.hosts);
     let mut message = match offer.free {
         0 => "waits for a Host: no free one matches".to_owned(),
         free => format!("waits for a Host: {free} free match, and others are before it"),

@@ -1,10 +1,10 @@
 //! MachineSet: keeps its count of Machines, and says what the pool lacks.
 
 mod available;
+mod failed_hosts;
 mod members;
 mod shrinking;
 mod status;
-mod unfit;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,7 @@ pub enum Step {
     /// Give this Machine the metadata that it has here, which makes it the set's own, if nobody has written it since.
     Adopt(Box<Machine>),
     /// Write on the Machine why its Host is not to be claimed again, if nobody has written it since it was read.
-    PutAside {
+    QuarantineHost {
         /// The Machine.
         machine: Box<Machine>,
         /// Its Host.
@@ -80,15 +80,15 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, MachineSetStatus> {
     let (mut waits, mut held, mut next) = (None, None, Next::OnChange);
     if hold.is_none() {
         steps = gather(observed, &members, wanted.saturating_sub(live.len()));
-        let unfit = unfit::of(observed, &members.own);
+        let failed_hosts = failed_hosts::of(observed, &members.own);
         let shrinking = shrinking::of(observed, &members.own, live.len().saturating_sub(wanted));
-        next = unfit.next.unwrap_or(next);
-        waits = shrinking.waits.or(unfit.message);
+        next = failed_hosts.next.unwrap_or(next);
+        waits = shrinking.waits.or(failed_hosts.message);
         held = shrinking.held;
         let go = shrinking.go.into_iter();
         steps.extend(go.map(|machine| Step::DeleteMachine(Box::new(machine.clone()))));
         if live.len() <= wanted {
-            steps.extend(unfit.steps);
+            steps.extend(failed_hosts.steps);
         }
     }
     if hold.is_none() && steps.is_empty() {

@@ -9,7 +9,7 @@ use crds::step::Intent;
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun, conditions};
 use jiff::Timestamp;
 
-use crate::attempts::{self, Policy, Turn};
+use crate::attempts::{self, Policy, RetryDecision};
 use crate::naming;
 
 /// What the ClusterDeployment says of its executor, or what holds when it says nothing.
@@ -34,7 +34,7 @@ pub fn installed_with(machine: &Machine, runs: &[&PlaybookRun]) -> Option<Timest
         let phase = run.status.as_ref().and_then(|status| status.phase);
         run.spec.intent == Intent::Install
             && phase == Some(RunPhase::Succeeded)
-            && attempts::marks(run).values().any(|mark| mark.uid == uid)
+            && attempts::targets(run).values().any(|target| target.uid == uid)
     });
     succeeded.filter_map(|run| attempts::ended_at(run)).min()
 }
@@ -66,13 +66,13 @@ pub fn endless(deployment: &ClusterDeployment, retries: Vec<String>) -> Policy {
 }
 
 /// Where the machine's provisioning stands. What was recorded in its status counts, even if the run is gone.
-pub fn turn(
+pub fn retry_decision(
     machine: &Machine,
     host: Option<&Host>,
     deployment: &ClusterDeployment,
     runs: &[&PlaybookRun],
     now: Timestamp,
-) -> Turn {
+) -> RetryDecision {
     let recorded = machine
         .status
         .as_ref()
@@ -82,7 +82,7 @@ pub fn turn(
             .status
             .as_ref()
             .and_then(|status| status.last_run.as_ref());
-        return Turn::Done {
+        return RetryDecision::Done {
             run: run.map(|run| run.name.clone()).unwrap_or_default(),
             at: Some(at.0),
         };
@@ -93,7 +93,7 @@ pub fn turn(
         host_generation: host.and_then(|host| host.metadata.generation),
         ..limited(deployment, asked_retries(machine, deployment))
     };
-    attempts::turn(&tried, &policy, now)
+    attempts::retry_decision(&tried, &policy, now)
 }
 
 /// Whether any run has ever been about this machine, an administrator's too: one that was only claimed needs no
@@ -109,7 +109,7 @@ pub fn was_touched(machine: &Machine, runs: &[&PlaybookRun]) -> bool {
         });
         status.provisioned_at.is_some() || status.last_run.is_some() || of_run
     });
-    let marked = |run: &PlaybookRun| attempts::marks(run).values().any(|mark| mark.uid == uid);
+    let marked = |run: &PlaybookRun| attempts::targets(run).values().any(|target| target.uid == uid);
     told || runs.iter().any(|run| marked(run) || worked_on(run, machine))
 }
 

@@ -1,35 +1,35 @@
 //! Remediation: what is done about sick machines, decided for all of a cluster at once. For each of them there is an
 //! answer, also when nothing is done; what was tried is read from the runs, so that a lost status costs time at most.
 
-mod brake;
-mod ladder;
-mod patient;
+mod decision;
+mod escalation;
+mod limits;
+mod machine_health;
 mod policy;
 mod removals;
 mod spares;
-mod verdict;
 mod words;
 
 use crds::Reason;
 use crds::step::Role;
 use jiff::Timestamp;
 
-pub use ladder::{Effort, Result as EffortResult};
-pub use patient::{Patient, SetSeen, State, Ward};
+pub use decision::{Begin, Decision};
+pub use escalation::{Effort, Result as EffortResult};
+pub use machine_health::{MachineHealth, RemediationInput, SetSeen, State};
 pub use policy::{Rule, holding, policy_of};
 pub use removals::Removals;
 pub use spares::Spares;
-pub use verdict::{Begin, Verdict};
 pub use words::name;
 
-use brake::Brakes;
-use ladder::Rung;
+use escalation::Stage;
+use limits::Limits;
 
 /// What was decided.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Round {
     /// One for each machine that is not well.
-    pub verdicts: Vec<Verdict>,
+    pub decisions: Vec<Decision>,
     /// More than allowed are sick at once.
     pub too_many: bool,
     /// When it was last seen that too many are so no more.
@@ -39,77 +39,71 @@ pub struct Round {
 }
 
 /// Decides.
-pub fn decide(ward: &Ward) -> Round {
-    let mut brakes = Brakes::of(ward);
-    let mut order: Vec<&Patient> = ward.patients.iter().collect();
-    order.sort_by_key(|patient| {
-        (
-            patient.role == Role::Worker,
-            patient.since(),
-            patient.name.clone(),
-        )
-    });
+pub fn decide(input: &RemediationInput) -> Round {
+    let mut limits = Limits::of(input);
+    let mut order: Vec<&MachineHealth> = input.machines.iter().collect();
+    order.sort_by_key(|health| (health.role == Role::Worker, health.since(), health.name.clone()));
     // What is under way comes first: it is counted before anything begins.
-    let rungs: Vec<(&Patient, Option<Rung>)> = order
+    let stages: Vec<(&MachineHealth, Option<Stage>)> = order
         .into_iter()
-        .map(|patient| (patient, rung(ward, patient)))
+        .map(|health| (health, stage(input, health)))
         .collect();
-    for (patient, rung) in &rungs {
-        if rung.as_ref().is_some_and(Rung::is_under_way) {
-            brakes.count(patient);
+    for (health, stage) in &stages {
+        if stage.as_ref().is_some_and(Stage::is_under_way) {
+            limits.count(health);
         }
     }
     let mut round = Round {
-        too_many: brakes.too_many(ward),
-        calm_since: brakes.calm_since,
+        too_many: limits.too_many(input),
+        calm_since: limits.calm_since,
         ..Round::default()
     };
-    for (patient, rung) in rungs {
-        let verdict = match rung {
-            Some(rung) => verdict::of(ward, &mut brakes, patient, rung),
-            None => frozen(ward, patient).or_else(|| unattended(ward, patient)),
+    for (health, stage) in stages {
+        let decision = match stage {
+            Some(stage) => decision::of(input, &mut limits, health, stage),
+            None => frozen(input, health).or_else(|| unattended(input, health)),
         };
-        round.verdicts.extend(verdict);
+        round.decisions.extend(decision);
     }
-    round.verdicts.sort_by(|a, b| a.machine.cmp(&b.machine));
+    round.decisions.sort_by(|a, b| a.machine.cmp(&b.machine));
     round.look_again = round
-        .verdicts
+        .decisions
         .iter()
-        .filter_map(|verdict| verdict.until)
-        .filter(|at| *at > ward.now)
+        .filter_map(|decision| decision.until)
+        .filter(|at| *at > input.now)
         .min();
     round
 }
 
 /// Where a machine that is sick, and that somebody cares for, stands.
-fn rung(ward: &Ward, patient: &Patient) -> Option<Rung> {
-    let rule = patient.rule.as_ref()?;
-    match &patient.state {
-        State::Sick { since, .. } => Some(ladder::next(patient, &rule.remediation, *since, ward.now)),
-        State::NeverStarted { .. } => Some(ladder::for_one_that_never_started(&rule.remediation)),
+fn stage(input: &RemediationInput, health: &MachineHealth) -> Option<Stage> {
+    let rule = health.rule.as_ref()?;
+    match &health.state {
+        State::Sick { since, .. } => Some(escalation::next(health, &rule.remediation, *since, input.now)),
+        State::NeverStarted { .. } => Some(escalation::for_one_that_never_started(&rule.remediation)),
         State::Well | State::NotJudged => None,
         // What works on the machine goes on; nothing else does.
-        State::Unknown => ladder::under_way(patient),
+        State::Unknown => escalation::under_way(health),
     }
 }
 
 /// A sick machine that nobody cares for, in a cluster where somebody cares for others.
-fn unattended(ward: &Ward, patient: &Patient) -> Option<Verdict> {
-    let others = ward.patients.iter().any(|other| other.rule.is_some());
-    let sick = matches!(patient.state, State::Sick { .. });
-    (sick && others && patient.rule.is_none()).then(|| {
+fn unattended(input: &RemediationInput, health: &MachineHealth) -> Option<Decision> {
+    let others = input.machines.iter().any(|other| other.rule.is_some());
+    let sick = matches!(health.state, State::Sick { .. });
+    (sick && others && health.rule.is_none()).then(|| {
         let message =
             "nothing is done: no RemediationPolicy selects it, and its cluster has no spec.remediation";
-        Verdict::none(patient, Reason::NoPolicy, message.into())
+        Decision::none(health, Reason::NoPolicy, message.into())
     })
 }
 
-fn frozen(ward: &Ward, patient: &Patient) -> Option<Verdict> {
-    let lost = ward.unreachable.as_ref()?;
-    let concerned = patient.state == State::Unknown && patient.told && patient.rule.is_some();
+fn frozen(input: &RemediationInput, health: &MachineHealth) -> Option<Decision> {
+    let lost = input.unreachable.as_ref()?;
+    let concerned = health.state == State::Unknown && health.told && health.rule.is_some();
     concerned.then(|| {
-        Verdict::none(
-            patient,
+        Decision::none(
+            health,
             Reason::ClusterUnreachable,
             format!("not known how it is: {lost}"),
         )

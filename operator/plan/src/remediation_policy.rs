@@ -99,10 +99,10 @@ fn repair_of<'a>(observed: &Observed<'a>, machine: &Machine) -> Option<&'a Repai
 /// When something was last begun, as far as runs and repairs tell.
 fn last_action(observed: &Observed<'_>, machines: &[&Machine], repairing: &[&Repair]) -> Option<Time> {
     let of_machines = |run: &&&PlaybookRun| {
-        let marks = attempts::marks(run);
+        let targets = attempts::targets(run);
         let marked = |machine: &&Machine| {
             let uid = machine.uid();
-            marks.values().any(|mark| mark.uid == uid)
+            targets.values().any(|target| target.uid == uid)
         };
         run.spec.intent == Intent::Repair && machines.iter().any(marked)
     };

@@ -107,12 +107,12 @@ fn newer<'a>(
 
 /// Whether a run was on this machine, and not on an earlier one of the same Host.
 fn is_on(run: &PlaybookRun, machine: &Machine, host: &str) -> bool {
-    let marks = attempts::marks(run);
-    if let Some(mark) = marks.get(host) {
-        return machine.metadata.uid.as_ref() == Some(&mark.uid);
+    let targets = attempts::targets(run);
+    if let Some(target) = targets.get(host) {
+        return machine.metadata.uid.as_ref() == Some(&target.uid);
     }
     let began = run.status.as_ref().and_then(|status| status.started_at.as_ref());
-    marks.is_empty()
+    targets.is_empty()
         && run.spec.hosts.iter().any(|named| named == host)
         && began.is_some_and(|at| Some(at) >= machine.created_at())
 }
@@ -220,7 +220,7 @@ pub fn needed(
     let status = deployment.status.as_ref();
     let recorded = status.and_then(|status| status.applied_manifests.as_ref());
     let mut needed = newer_manifests(recorded, runs);
-    let by_hand = |run: &&&PlaybookRun| attempts::is_over(run) && attempts::marks(run).is_empty();
+    let by_hand = |run: &&&PlaybookRun| attempts::is_over(run) && attempts::targets(run).is_empty();
     let newest = |with: &dyn Fn(&PlaybookRun) -> bool| {
         let runs = runs.iter().filter(by_hand).filter(|run| with(run));
         runs.copied().max_by_key(|run| token_of(run))

@@ -194,7 +194,7 @@ mod stories {
             namespace.metal.get_mut(host).unwrap().sick = true;
         }
         namespace.run_for(4);
-        namespace.wish("a", |spec| spec.workers.clear());
+        namespace.host_request("a", |spec| spec.workers.clear());
         namespace.run_for(20);
         let well = namespace.machine(&workers[3].0).unwrap();
         assert_eq!(well.metadata.deletion_timestamp, None);

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use plan::cluster::dns::DEPLOYMENT;
-use plan::cluster::{Step, Stray};
+use plan::cluster::{OrphanNode, Step};
 use serde_json::{Value, json};
 
 use crate::context::Context;
@@ -52,25 +52,25 @@ pub(super) async fn execute(ctx: &Context, cluster: &Cluster, key: &Key, step: &
             let patched = patch_node(&api, name, patch).await;
             patched.doing(|| format!("patch Node {name} of cluster {}", key.name))
         }
-        Step::CordonStray(stray) => {
-            let patch = json!({ "metadata": { "uid": stray.uid }, "spec": { "unschedulable": true } });
-            let cordoned = patch_node(&api, &stray.name, &patch).await;
+        Step::CordonOrphan(orphan) => {
+            let patch = json!({ "metadata": { "uid": orphan.uid }, "spec": { "unschedulable": true } });
+            let cordoned = patch_node(&api, &orphan.name, &patch).await;
             let cordoned = gone_is_well(cordoned);
-            cordoned.doing(|| format!("cordon Node {} of cluster {}", stray.name, key.name))?;
-            tell(ctx, cluster, stray).await;
+            cordoned.doing(|| format!("cordon Node {} of cluster {}", orphan.name, key.name))?;
+            tell(ctx, cluster, orphan).await;
             Ok(())
         }
-        Step::DeleteStray(stray) => {
+        Step::DeleteOrphan(orphan) => {
             let params = DeleteParams {
                 preconditions: Some(Preconditions {
-                    uid: Some(stray.uid.clone()),
+                    uid: Some(orphan.uid.clone()),
                     resource_version: None,
                 }),
                 ..DeleteParams::default()
             };
-            let deleted = gone_is_well(api.delete(&stray.name, &params).await.map(drop));
-            deleted.doing(|| format!("delete Node {} of cluster {}", stray.name, key.name))?;
-            tell(ctx, cluster, stray).await;
+            let deleted = gone_is_well(api.delete(&orphan.name, &params).await.map(drop));
+            deleted.doing(|| format!("delete Node {} of cluster {}", orphan.name, key.name))?;
+            tell(ctx, cluster, orphan).await;
             Ok(())
         }
     }
@@ -96,9 +96,9 @@ fn gone_is_well(result: Result<(), kube::Error>) -> Result<(), kube::Error> {
 }
 
 /// Of its Host, where there is one: whoever looks after the machine looks there.
-async fn tell(ctx: &Context, cluster: &Cluster, stray: &Stray) {
+async fn tell(ctx: &Context, cluster: &Cluster, orphan: &OrphanNode) {
     const REASON: Reason = Reason::ForgottenMachineIsBack;
-    match (&stray.tells, &stray.host) {
+    match (&orphan.tells, &orphan.host) {
         (Some(note), Some(host)) => ctx.events.warning(&**host, REASON, note).await,
         (Some(note), None) => ctx.events.warning(cluster, REASON, note).await,
         (None, _) => {}

@@ -264,13 +264,13 @@ mod tests {
     fn check(status: &str, expected: &str) {
         let found = match outcome(&run("prepare, node", status), "h") {
             Outcome::Failed(failure) => {
-                let mark = |is: bool, mark: &'static str| if is { mark } else { "" };
+                let letter = |is: bool, letter: &'static str| if is { letter } else { "" };
                 format!(
                     "{} {}{}{}",
                     failure.reason,
-                    mark(failure.retriable, "R"),
-                    mark(failure.unreachable, "U"),
-                    mark(failure.interrupted, "I")
+                    letter(failure.retriable, "R"),
+                    letter(failure.unreachable, "U"),
+                    letter(failure.interrupted, "I")
                 )
             }
             other => format!("{other:?}"),

@@ -7,8 +7,8 @@ use crds::step::Role;
 use crds::{Host, Machine};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::host_request::HostRequest;
 use super::pool::Pool;
-use super::wish::Wish;
 use super::{is_looking, name_of, set_of};
 
 /// The Host that a Machine may take now: all Machines of the namespace that look for one choose in turn, control planes
@@ -28,9 +28,9 @@ pub fn choose<'a>(machine: &Machine, machines: &[&Machine], hosts: &[&'a Host]) 
         .copied()
         .filter(|other| uid_of(other) != uid_of(machine))
         .filter(|other| is_looking(other) && !held.contains_key(uid_of(other)))
-        .filter(|other| turn_of(other) < turn_of(machine))
+        .filter(|other| queue_position(other) < queue_position(machine))
         .collect();
-    looking.sort_by_key(|machine| turn_of(machine));
+    looking.sort_by_key(|machine| queue_position(machine));
     let mut taken: Vec<(&Machine, &Host)> = Vec::new();
     for other in looking {
         if let Some(host) = best(other, machines, hosts, &held, &taken, &free) {
@@ -41,9 +41,9 @@ pub fn choose<'a>(machine: &Machine, machines: &[&Machine], hosts: &[&'a Host]) 
     best(machine, machines, hosts, &held, &taken, &free)
 }
 
-type Turn<'a> = (Role, bool, Option<&'a Time>, &'a str, &'a str);
+type QueuePosition<'a> = (Role, bool, Option<&'a Time>, &'a str, &'a str);
 
-fn turn_of(machine: &Machine) -> Turn<'_> {
+fn queue_position(machine: &Machine) -> QueuePosition<'_> {
     (
         machine.spec.role,
         machine.spec.hosts.is_none(),
@@ -78,14 +78,14 @@ fn best<'a>(
     taken: &[(&Machine, &Host)],
     free: &[&'a Host],
 ) -> Option<&'a Host> {
-    let wish = Wish::of(machine);
-    let places: Vec<&Host> = if wish.spread_by.is_empty() {
+    let host_request = HostRequest::of(machine);
+    let places: Vec<&Host> = if host_request.spread_by.is_empty() {
         Vec::new()
     } else {
         places_of_siblings(machine, machines, hosts, held, taken)
     };
     let rank = |host: &Host| {
-        let crowd: Vec<usize> = wish
+        let crowd: Vec<usize> = host_request
             .spread_by
             .iter()
             .map(|key| {
@@ -96,14 +96,14 @@ fn best<'a>(
             })
             .collect();
         let name = name_of(host);
-        let preference = wish
+        let preference = host_request
             .hosts
             .and_then(|hosts| hosts.iter().position(|wished| wished == name));
         (crowd, preference.unwrap_or(usize::MAX), name.to_owned())
     };
     free.iter()
         .copied()
-        .filter(|host| wish.matches(host))
+        .filter(|host| host_request.matches(host))
         .min_by_key(|host| rank(host))
 }
 

@@ -7,9 +7,9 @@ use crds::names::condition;
 use crds::{Host, conditions};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+use super::host_request::HostRequest;
 use super::identities::Identities;
 use super::name_of;
-use super::wish::Wish;
 
 /// Why a Host cannot be claimed, as far as it says itself; `None` when it can. The condition `Ready` alone is not
 /// believed: it may speak of the time before the last claim, or of another address.
@@ -74,10 +74,15 @@ impl<'p, 'a> Pool<'p, 'a> {
     }
 
     /// What the pool offers to a wish.
-    pub fn offer(&self, wish: &Wish<'_>) -> Offer {
+    pub fn offer(&self, host_request: &HostRequest<'_>) -> Offer {
         let mut offer = Offer::default();
-        for host in self.hosts.iter().copied().filter(|host| wish.selects(host)) {
-            match self.why_not(host).or_else(|| wish.too_small(host)) {
+        for host in self
+            .hosts
+            .iter()
+            .copied()
+            .filter(|host| host_request.selects(host))
+        {
+            match self.why_not(host).or_else(|| host_request.too_small(host)) {
                 None => offer.free += 1,
                 Some(why) if host.spec.claim_ref.is_none() => {
                     offer.unfit.push((name_of(host).to_owned(), why))
@@ -125,6 +130,6 @@ impl Offer {
 }
 
 /// What the Hosts of a namespace offer to a wish.
-pub fn offer(wish: &Wish<'_>, hosts: &[&Host]) -> Offer {
-    Pool::of(hosts).offer(wish)
+pub fn offer(host_request: &HostRequest<'_>, hosts: &[&Host]) -> Offer {
+    Pool::of(hosts).offer(host_request)
 }

@@ -1,6 +1,6 @@
 use crds::{Host, Machine};
 
-use super::{Wish, choose, offer, why_not};
+use super::{HostRequest, choose, offer, why_not};
 
 fn host(name: &str, more: &str, status: &str) -> Host {
     let yaml = format!(
@@ -139,7 +139,7 @@ fn what_does_not_fit_is_told_by_reason() {
     ];
     let hosts: Vec<&Host> = hosts.iter().collect();
     let machine = machine("w0", "worker", "");
-    let offer = offer(&Wish::of(&machine), &hosts);
+    let offer = offer(&HostRequest::of(&machine), &hosts);
     assert_eq!(offer.free, 1);
     assert_eq!(
         offer.why_unfit().unwrap(),
@@ -177,7 +177,7 @@ fn a_host_must_be_as_large_as_is_asked_for() {
     check("minMemoryMiB: 16001", None);
     let hosts: Vec<&Host> = hosts.iter().collect();
     let machine = asking("minCPUs: 8, minMemoryMiB: 16000");
-    let offer = offer(&Wish::of(&machine), &hosts);
+    let offer = offer(&HostRequest::of(&machine), &hosts);
     assert_eq!(offer.free, 1);
     assert_eq!(
         offer.why_unfit().unwrap(),
@@ -195,7 +195,7 @@ fn one_machine_under_two_names_is_claimed_once_row_43() {
     assert_eq!(chosen(&looking, &[&looking], &hosts), None);
     let hosts: Vec<&Host> = hosts.iter().collect();
     assert_eq!(
-        offer(&Wish::of(&looking), &hosts).why_unfit().unwrap(),
+        offer(&HostRequest::of(&looking), &hosts).why_unfit().unwrap(),
         "1 matches and is not to be taken: not Ready: SameAddress (r1b)"
     );
 }
@@ -242,8 +242,8 @@ mod arbitrary {
         ) {
             let name = |number: usize| format!("r{}{}", number % 3, ["a", "b", "c"][number / 3]);
             let mut hosts: Vec<Host> = makers.iter().enumerate().map(|(number, make)| make(&name(number))).collect();
-            let mut machines: Vec<Machine> = wishes.iter().enumerate().map(|(number, (wish, second))| {
-                let mut machine = machine(&format!("w{number}"), "worker", wish);
+            let mut machines: Vec<Machine> = wishes.iter().enumerate().map(|(number, (host_request, second))| {
+                let mut machine = machine(&format!("w{number}"), "worker", host_request);
                 if *second {
                     machine.spec.cluster_name = "b".into();
                 }

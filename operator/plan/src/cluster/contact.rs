@@ -8,7 +8,7 @@ use crds::names::condition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::certificates::{certificates_valid, expiries};
-use super::{Access, Observed, Seen, Step, components, dns, network_probe, nodes, strays};
+use super::{Access, Observed, Seen, Step, components, dns, network_probe, nodes, orphan_nodes};
 use crate::moment::day_and_clock;
 
 /// Nothing of what was seen before is known now; who the cluster is stays.
@@ -95,12 +95,12 @@ pub(super) fn made(
     });
     let known = seen.nodes.as_deref().unwrap_or_default();
     let dns = dns::spread(observed, seen.dns.as_ref(), known);
-    let strays = strays::of(observed, known);
+    let orphan_nodes = orphan_nodes::of(observed, known);
     let probes = network_probe::annotate(observed, known);
     (
         status,
         statements,
-        steps.chain(probes).chain(dns).chain(strays).collect(),
+        steps.chain(probes).chain(dns).chain(orphan_nodes).collect(),
     )
 }
 

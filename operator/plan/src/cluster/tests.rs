@@ -1,6 +1,6 @@
 mod dns;
 mod network_probe;
-mod strays;
+mod orphan_nodes;
 
 use std::sync::Arc;
 

@@ -96,12 +96,15 @@ pub(super) fn control_plane(state: &ClusterState<'_>, role: Role, round: &Round)
     if let Some(report) = round.report(Area::Machines(role)) {
         return report.into();
     }
-    let council = state.council();
+    let membership = state.membership();
     let mut leaving = state
         .leaving
         .iter()
         .filter(|machine| machine.machine.spec.role == role);
-    if let Some(machine) = leaving.clone().find(|machine| !council.is_out(machine.machine)) {
+    if let Some(machine) = leaving
+        .clone()
+        .find(|machine| !membership.is_out(machine.machine))
+    {
         let message = format!("{}: {}", machine.title(), machine.says());
         return ComponentStatus::not_ready(Reason::MachineDeleted, message, true);
     }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::endpoint;
 use super::state::{ClusterMachine, ClusterState};
-use crate::attempts::{self, Mark};
+use crate::attempts::{self, TargetRecord};
 pub(super) use crate::settings::BACKENDS;
 use crate::{naming, provisioning};
 
@@ -97,20 +97,20 @@ impl<'r, 'a> Request<'r, 'a> {
     /// The run.
     pub fn run(self, state: &ClusterState<'_>) -> PlaybookRun {
         let Self { intent, attempt, .. } = self;
-        let mark = |(machine, retry): &Target<'_>| {
-            let mark = Mark {
+        let target = |(machine, retry): &Target<'_>| {
+            let target = TargetRecord {
                 uid: machine.uid().to_owned(),
                 retry: retry.clone(),
                 host_generation: machine.host.and_then(|host| host.metadata.generation),
             };
-            Some((machine.host_name()?.to_owned(), mark))
+            Some((machine.host_name()?.to_owned(), target))
         };
-        let marks: BTreeMap<String, Mark> = self.targets.iter().filter_map(mark).collect();
-        let uids = || marks.values().map(|mark| mark.uid.clone()).collect();
+        let targets: BTreeMap<String, TargetRecord> = self.targets.iter().filter_map(target).collect();
+        let uids = || targets.values().map(|target| target.uid.clone()).collect();
         let parts: Vec<String> = self.name_of.unwrap_or_else(uids);
         let parts = parts.iter().map(String::as_str);
         let name = naming::run(&state.name, state.uid(), intent, parts, attempt.number);
-        let hosts = marks.keys().cloned().collect();
+        let hosts = targets.keys().cloned().collect();
         let mut run = of_cluster(state, &name, intent, self.steps, hosts, attempt.number);
         (self.around)(&mut run.spec, state.deployment);
         run.spec.resume = attempt.resume;
@@ -124,7 +124,7 @@ impl<'r, 'a> Request<'r, 'a> {
         annotations.extend([
             (
                 annotation::MACHINES.to_owned(),
-                serde_json::to_string(&marks).unwrap_or_default(),
+                serde_json::to_string(&targets).unwrap_or_default(),
             ),
             (annotation::GENERATION.to_owned(), state.generation().to_string()),
             (

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::proposal::{Area, Proposal, Severity};
 use super::state::ClusterState;
-use crate::attempts::{self, Failure, Turn};
+use crate::attempts::{self, Failure, RetryDecision};
 use crate::moment::clock;
 use crate::provisioning::most_attempts;
 use crate::sentence::count;
@@ -28,14 +28,14 @@ impl Effort {
     pub fn propose(
         &self,
         state: &ClusterState<'_>,
-        turn: Turn,
+        decision: RetryDecision,
         now: impl FnOnce(i32, Option<String>) -> Option<Proposal>,
     ) -> Option<Proposal> {
         let report =
             |message, severity| Proposal::report(Area::Machines(self.role), self.failed, message, severity);
-        match turn {
-            Turn::Now { attempt, retry, .. } => now(attempt, retry),
-            Turn::Later { at, cause, .. } => {
+        match decision {
+            RetryDecision::Now { attempt, retry, .. } => now(attempt, retry),
+            RetryDecision::Later { at, cause, .. } => {
                 let message = format!(
                     "{} ({}); tried again at {}",
                     self.could_not,
@@ -44,11 +44,11 @@ impl Effort {
                 );
                 Some(report(message, Severity::Failing).at(state, at))
             }
-            Turn::Halted { failures, cause } => {
+            RetryDecision::Halted { failures, cause } => {
                 let message = given_up(state, &self.could_not, failures, cause.as_ref());
                 Some(report(message, Severity::Stalled))
             }
-            Turn::UnderWay { .. } | Turn::Done { .. } => None,
+            RetryDecision::UnderWay { .. } | RetryDecision::Done { .. } => None,
         }
     }
 }

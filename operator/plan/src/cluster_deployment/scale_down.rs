@@ -17,7 +17,7 @@ pub(super) struct Held {
 /// Whether the count of the machines that carry etcd's members is kept for now.
 pub(super) fn held(state: &ClusterState<'_>, role: Role) -> Option<Held> {
     state.installed.as_ref()?;
-    if state.council().etcd_role() != Some(role) {
+    if state.membership().etcd_role() != Some(role) {
         return None;
     }
     let spec = &state.deployment.spec;

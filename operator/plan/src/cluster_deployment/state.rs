@@ -17,8 +17,8 @@ use serde_json::Value;
 
 use super::Observed;
 pub(super) use super::machine::ClusterMachine;
-use crate::attempts::{self, Turn};
-use crate::departure::Council;
+use crate::attempts::{self, RetryDecision};
+use crate::departure::EtcdMembership;
 use crate::{Next, approval};
 use crate::{claims, inputs, machine_set, provisioning};
 
@@ -95,8 +95,8 @@ impl<'a> ClusterState<'a> {
         state
     }
 
-    pub fn turn(&self, member: &ClusterMachine<'_>) -> Turn {
-        provisioning::turn(
+    pub fn retry_decision(&self, member: &ClusterMachine<'_>) -> RetryDecision {
+        provisioning::retry_decision(
             member.machine,
             member.host,
             self.deployment,
@@ -106,8 +106,8 @@ impl<'a> ClusterState<'a> {
     }
 
     /// The control planes and etcd machines, and what was done about them.
-    pub fn council(&self) -> Council<'a> {
-        Council::of(
+    pub fn membership(&self) -> EtcdMembership<'a> {
+        EtcdMembership::of(
             &self.name,
             self.observed.machines,
             self.deployment,
@@ -178,7 +178,7 @@ impl<'a> ClusterState<'a> {
     /// The run of ours that works, or waits, for a step.
     pub fn active_with(&self, step: &Step) -> Option<&'a PlaybookRun> {
         let mut active = self.active.iter().copied();
-        active.find(|run| run.spec.steps.contains(step) && !attempts::marks(run).is_empty())
+        active.find(|run| run.spec.steps.contains(step) && !attempts::targets(run).is_empty())
     }
 
     /// The run that works on a Host, or is about to.

@@ -103,7 +103,7 @@ fn started_version(state: &ClusterState<'_>, lock: &Lock) -> Option<String> {
             .iter()
             .find(|run| run.metadata.name.as_ref() == Some(&held.run));
         // An administrator's run of single steps is no rollout, whatever it is called.
-        let ours = |run: &&&PlaybookRun| !attempts::marks(run).is_empty();
+        let ours = |run: &&&PlaybookRun| !attempts::targets(run).is_empty();
         run.filter(ours)
             .is_some_and(|run| run.spec.intent.spec().brings_version)
             && !held_before(&held.run)

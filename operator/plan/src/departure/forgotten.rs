@@ -5,12 +5,12 @@ use crds::Machine;
 use crds::cluster_deployment::ForgottenMachine;
 use crds::step::Role;
 
-use super::Council;
+use super::EtcdMembership;
 use super::past::{has_succeeded, leaves};
 use super::standing::is_provisioned;
 use crate::attempts;
 
-impl<'a> Council<'a> {
+impl<'a> EtcdMembership<'a> {
     /// Machines that are gone and that may still be members of etcd.
     pub fn forgotten(&self) -> Vec<&'a ForgottenMachine> {
         let status = self.deployment.status.as_ref();
@@ -37,9 +37,9 @@ impl<'a> Council<'a> {
             .any(|run| leaves(run) == Some(&forgotten.uid) && has_succeeded(run));
         let recovered = || {
             self.recoveries().any(|run| {
-                let survives = attempts::marks(run)
+                let survives = attempts::targets(run)
                     .values()
-                    .any(|mark| mark.uid == forgotten.uid);
+                    .any(|target| target.uid == forgotten.uid);
                 !survives && attempts::ended_at(run) >= Some(forgotten.since.0)
             })
         };

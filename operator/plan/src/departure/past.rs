@@ -6,11 +6,11 @@ use crds::step::{Role, Step};
 use crds::{Machine, PlaybookRun};
 use jiff::Timestamp;
 
-use super::Council;
+use super::EtcdMembership;
 use super::standing::{is_healthy, is_leaving, provisioned_at};
 use crate::attempts::{self, Outcome};
 
-impl<'a> Council<'a> {
+impl<'a> EtcdMembership<'a> {
     /// The runs that take a machine's member out of etcd.
     pub fn removals(&self, machine: &Machine) -> Vec<&'a PlaybookRun> {
         self.removals_of(machine.uid())
@@ -35,10 +35,10 @@ impl<'a> Council<'a> {
             .filter(|run| has_succeeded(run));
         let made = machine.created_at();
         let survivor = |run: &PlaybookRun| {
-            let survivors = attempts::marks(run);
+            let survivors = attempts::targets(run);
             survivors
                 .values()
-                .any(|mark| Some(&mark.uid) == machine.metadata.uid.as_ref())
+                .any(|target| Some(&target.uid) == machine.metadata.uid.as_ref())
         };
         let recovered = self
             .recoveries()
@@ -87,9 +87,9 @@ impl<'a> Council<'a> {
         let host = &machine.spec.host_ref.as_ref()?.name;
         self.runs.iter().copied().find(|run| {
             knows_of(run, since)
-                && attempts::marks(run)
+                && attempts::targets(run)
                     .get(host)
-                    .is_some_and(|mark| Some(&mark.uid) == machine.metadata.uid.as_ref())
+                    .is_some_and(|target| Some(&target.uid) == machine.metadata.uid.as_ref())
                 && attempts::outcome(run, host) == Outcome::Succeeded
         })
     }

@@ -4,7 +4,7 @@ use crds::Machine;
 use crds::cluster_deployment::ForgottenMachine;
 use crds::step::Role;
 
-use super::Council;
+use super::EtcdMembership;
 use super::forgotten::is_well;
 use super::standing::{is_healthy, is_provisioned, is_same};
 use crate::sentence;
@@ -12,7 +12,7 @@ use crate::sentence;
 /// With fewer left, a cluster that wants more keeps a machine that is well until another one has come.
 const FEW: usize = 2;
 
-impl Council<'_> {
+impl EtcdMembership<'_> {
     /// Whether it stays until another one has come: it is well, and the cluster cannot do without it.
     pub fn is_kept(&self, machine: &Machine) -> bool {
         is_healthy(machine) && self.cannot_do_without(machine).is_some()

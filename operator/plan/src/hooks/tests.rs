@@ -6,8 +6,8 @@ use crds::playbook_run::PlaybookRunSpec;
 use crds::{ClusterDeployment, Machine, PlaybookRun};
 use serde_json::{Value, json};
 
-use super::{HookState, Library, before_drain, passed_over, playbooks, refusal, turn_before_drain};
-use crate::attempts::Turn;
+use super::{HookState, Library, before_drain, passed_over, playbooks, refusal, retry_before_drain};
+use crate::attempts::RetryDecision;
 
 const PLAY: &str = "- {hosts: all, tasks: [{name: Do, ansible.builtin.command: 'true'}]}";
 
@@ -353,11 +353,11 @@ fn a_hook_before_a_drain_that_failed_is_played_again_and_one_that_was_stopped_is
         let run = run("custom-x", status);
         let now = "2026-01-01T00:00:01Z".parse().unwrap();
         let deployment = deployment("{beforeDrain: [{name: x}]}");
-        let turn = match turn_before_drain(&machine(), &deployment, &[&run], now) {
-            Turn::Later { at, .. } => at.to_string(),
+        let decision = match retry_before_drain(&machine(), &deployment, &[&run], now) {
+            RetryDecision::Later { at, .. } => at.to_string(),
             other => format!("{other:?}"),
         };
-        assert!(turn.starts_with(expected), "{turn}");
+        assert!(decision.starts_with(expected), "{decision}");
     };
     let ended = "message: no, finishedAt: '2026-01-01T00:00:00Z'";
     check(&format!("{{phase: Failed, {ended}}}"), "2026-01-01T00:00:15Z");

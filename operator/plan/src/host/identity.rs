@@ -12,7 +12,7 @@ use crds::{Host, HostStatus, PlaybookRun};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 
 use super::{HostObserved, name_of};
-use crate::attempts::{ended_at, is_over, marks};
+use crate::attempts::{ended_at, is_over, targets};
 use crate::claims;
 
 /// The identity to write: of a Host that was claimed before there was one, or whose identity a person took off.
@@ -37,14 +37,14 @@ pub(super) fn wants_probe(host: &Host, status: Option<&HostStatus>) -> bool {
 pub(super) fn state(observed: &HostObserved<'_>, status: &mut HostStatus) {
     let host = observed.host;
     let generation = host.metadata.generation;
-    let verdict = newest(observed).and_then(|run| verdict(run, name_of(host)));
+    let decision = newest(observed).and_then(|run| decision(run, name_of(host)));
     let stays = |there: &Condition| {
         there.type_ != condition::IDENTITY_VERIFIED
             || (host.spec.claim_ref.is_some() && there.observed_generation == generation)
     };
     status.conditions.retain(stays);
-    let Some(verdict) = verdict else { return };
-    let statement = match verdict {
+    let Some(decision) = decision else { return };
+    let statement = match decision {
         None => Statement::new(
             condition::IDENTITY_VERIFIED,
             true,
@@ -67,17 +67,18 @@ fn newest<'a>(observed: &HostObserved<'a>) -> Option<&'a PlaybookRun> {
     let claim = host.spec.claim_ref.as_ref()?;
     host.spec.identity.as_ref()?;
     let ours = |run: &&PlaybookRun| {
-        let mark = marks(run).remove(name_of(host));
+        let target = targets(run).remove(name_of(host));
         is_over(run)
-            && mark
-                .is_some_and(|mark| mark.uid == claim.uid && mark.host_generation == host.metadata.generation)
+            && target.is_some_and(|target| {
+                target.uid == claim.uid && target.host_generation == host.metadata.generation
+            })
     };
     let runs = observed.runs.iter().map(|run| &**run).filter(ours);
     runs.max_by_key(|run| ended_at(run))
 }
 
 /// What the run found: nothing, the right machine, or why it is another.
-fn verdict(run: &PlaybookRun, host: &str) -> Option<Option<String>> {
+fn decision(run: &PlaybookRun, host: &str) -> Option<Option<String>> {
     let results = run.status.as_ref()?.hosts.iter();
     let result = results.into_iter().find(|result| result.name == host)?;
     match &result.failure {

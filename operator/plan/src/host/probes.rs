@@ -12,7 +12,7 @@ use crds::step::{Intent, Step as RunStep};
 use crds::{Host, HostStatus, PlaybookRun};
 use jiff::Timestamp;
 
-use super::result::{Mark, mark, marks};
+use super::result::{ProbedHost, probed_host, probed_hosts};
 use super::{HostObserved, Step, identity, name_of, quarantine};
 use crate::Next;
 use crate::attempts::{ended_at, is_over};
@@ -47,7 +47,7 @@ pub(super) fn under_way(probes: &[Arc<PlaybookRun>]) -> Option<&PlaybookRun> {
 
 /// True when the probe looks at this Host as it is.
 pub(super) fn covers(run: &PlaybookRun, host: &Host) -> bool {
-    marks(run).get(name_of(host)) == Some(&mark(host))
+    probed_hosts(run).get(name_of(host)) == Some(&probed_host(host))
 }
 
 /// The spare Hosts that a probe made within the interval's next fifth would look at: whose credentials matter now.
@@ -175,7 +175,10 @@ fn next_name(namespace: &str, probes: &[Arc<PlaybookRun>]) -> String {
 fn probe(observed: &HostObserved<'_>, batch: &[&Host]) -> PlaybookRun {
     let namespace = observed.host.namespace().to_owned();
     let name = next_name(&namespace, observed.probes);
-    let marks: BTreeMap<&str, Mark> = batch.iter().map(|host| (name_of(*host), mark(host))).collect();
+    let probed_hosts: BTreeMap<&str, ProbedHost> = batch
+        .iter()
+        .map(|host| (name_of(*host), probed_host(host)))
+        .collect();
     let mut run = PlaybookRun::new(
         &name,
         PlaybookRunSpec {
@@ -195,7 +198,7 @@ fn probe(observed: &HostObserved<'_>, batch: &[&Host]) -> PlaybookRun {
     run.metadata.namespace = Some(namespace);
     run.metadata.labels = Some([(label::INTENT.to_owned(), Intent::Probe.spec().slug.to_owned())].into());
     // Maps of plain values always become JSON.
-    let marks = serde_json::to_string(&marks).unwrap_or_default();
-    run.metadata.annotations = Some([(annotation::PROBED.to_owned(), marks)].into());
+    let probed_hosts = serde_json::to_string(&probed_hosts).unwrap_or_default();
+    run.metadata.annotations = Some([(annotation::PROBED.to_owned(), probed_hosts)].into());
     run
 }

@@ -21,7 +21,7 @@ const PINNED: &str = "the host key is the pinned one";
 /// What a Host was when a probe was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Mark {
+pub(super) struct ProbedHost {
     pub uid: String,
     pub generation: i64,
     pub claim_epoch: i64,
@@ -30,15 +30,15 @@ pub(super) struct Mark {
     pub release: Option<String>,
 }
 
-pub(super) fn marks(run: &PlaybookRun) -> BTreeMap<String, Mark> {
+pub(super) fn probed_hosts(run: &PlaybookRun) -> BTreeMap<String, ProbedHost> {
     let annotations = run.metadata.annotations.as_ref();
     let text = annotations.and_then(|annotations| annotations.get(annotation::PROBED));
     text.and_then(|text| serde_json::from_str(text).ok())
         .unwrap_or_default()
 }
 
-pub(super) fn mark(host: &Host) -> Mark {
-    Mark {
+pub(super) fn probed_host(host: &Host) -> ProbedHost {
+    ProbedHost {
         uid: host.uid().to_owned(),
         generation: host.generation(),
         claim_epoch: host.spec.claim_epoch,
@@ -47,7 +47,7 @@ pub(super) fn mark(host: &Host) -> Mark {
 }
 
 /// The newest probe of this Host that has ended and has not been folded yet.
-fn newest<'a>(observed: &HostObserved<'a>) -> Option<(&'a PlaybookRun, Mark)> {
+fn newest<'a>(observed: &HostObserved<'a>) -> Option<(&'a PlaybookRun, ProbedHost)> {
     let name = name_of(observed.host);
     let uid = observed.host.uid();
     let status = observed.host.status.as_ref();
@@ -63,13 +63,15 @@ fn newest<'a>(observed: &HostObserved<'a>) -> Option<(&'a PlaybookRun, Mark)> {
         .iter()
         .filter(|run| is_over(run))
         .filter_map(|run| {
-            let mark = marks(run).remove(name).filter(|mark| mark.uid == uid)?;
-            Some(((ended_at(run)?, name_of(&**run)), &**run, mark))
+            let probed_host = probed_hosts(run)
+                .remove(name)
+                .filter(|probed_host| probed_host.uid == uid)?;
+            Some(((ended_at(run)?, name_of(&**run)), &**run, probed_host))
         });
     let newest = ended.filter(|(place, _, _)| folded.is_none_or(|folded| *place > folded));
     newest
         .max_by_key(|(place, _, _)| *place)
-        .map(|(_, run, mark)| (run, mark))
+        .map(|(_, run, probed_host)| (run, probed_host))
 }
 
 /// True when there is something to fold.
@@ -79,7 +81,7 @@ pub(super) fn is_new(observed: &HostObserved<'_>) -> bool {
 
 /// Puts what the newest probe found into the status.
 pub(super) fn fold(observed: &HostObserved<'_>, status: &mut HostStatus) {
-    let Some((run, mark)) = newest(observed) else {
+    let Some((run, probed_host)) = newest(observed) else {
         return;
     };
     let run_status = run.status.clone().unwrap_or_default();
@@ -107,13 +109,13 @@ pub(super) fn fold(observed: &HostObserved<'_>, status: &mut HostStatus) {
     status.conditions = conditions::state(
         &status.conditions,
         &statements,
-        Some(mark.generation),
+        Some(probed_host.generation),
         &Time(observed.now),
     );
     status.last_probe_at = Some(Time(ended));
     status.last_probe_run = Some(name_of(run).to_owned());
     let Some(result) = result else { return };
-    status.probed_for_release = mark.release;
+    status.probed_for_release = probed_host.release;
     if !result.unreachable {
         status.fence = result.fence;
     }
@@ -122,7 +124,7 @@ pub(super) fn fold(observed: &HostObserved<'_>, status: &mut HostStatus) {
     }
     // Being clean while it is claimed says nothing of how it is given back.
     if result.clean == Some(true) && observed.host.spec.claim_ref.is_none() {
-        status.cleaned_epoch = Some(mark.claim_epoch);
+        status.cleaned_epoch = Some(probed_host.claim_epoch);
     } else if result.clean == Some(false) {
         status.cleaned_epoch = None;
     }

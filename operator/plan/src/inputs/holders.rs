@@ -8,7 +8,7 @@ use crds::Reason;
 use crds::{Host, Machine, PlaybookRun};
 
 use super::InputsProblem;
-use crate::attempts::marks;
+use crate::attempts::targets;
 
 /// Refuses a run one of whose Hosts is not held by the Machine that the run is for.
 pub(super) fn check(
@@ -16,22 +16,22 @@ pub(super) fn check(
     machines: &BTreeMap<&str, &Machine>,
     hosts: &BTreeMap<String, Host>,
 ) -> Result<(), InputsProblem> {
-    let marks = marks(run);
+    let targets = targets(run);
     for (name, machine) in machines
         .iter()
         .filter(|(name, _)| run.spec.hosts.iter().any(|host| host == *name))
     {
         let uid = machine.uid();
         let machine = machine.name();
-        match marks.get(*name) {
-            Some(mark) if mark.uid != uid => {
-                let made_for = &mark.uid;
+        match targets.get(*name) {
+            Some(target) if target.uid != uid => {
+                let made_for = &target.uid;
                 let message = format!(
                     "Host {name} was another Machine's when this run was made (UID {made_for}; now it is Machine {machine}, UID {uid}): this run is for nothing any more, make a new one"
                 );
                 return Err(InputsProblem::refused(Reason::MachineReplaced, message));
             }
-            None if !marks.is_empty() => {
+            None if !targets.is_empty() => {
                 let message = format!(
                     "Host {name}: annotation {} names no Machine for it: make a new run",
                     crds::names::annotation::MACHINES

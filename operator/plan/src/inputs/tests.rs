@@ -315,9 +315,9 @@ fn bastions_in_a_ring_end() {
 #[test]
 fn a_run_that_outlived_its_machines_is_refused_for_good() {
     let deployment = deployment("", "");
-    let marked = |marks: &str| {
+    let marked = |targets: &str| {
         let mut run = run("Join", "node", "w1", "");
-        run.metadata.annotations = Some([(annotation::MACHINES.to_owned(), marks.to_owned())].into());
+        run.metadata.annotations = Some([(annotation::MACHINES.to_owned(), targets.to_owned())].into());
         run
     };
     let refused = |run: &PlaybookRun, change: &dyn Fn(&mut Host), reason: &str| {

@@ -19,7 +19,7 @@ use crds::{Host, MachineStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{Observed, Step, active_run, member, name_of, remediation, status};
-use crate::attempts::Turn;
+use crate::attempts::RetryDecision;
 use crate::{Next, Plan, claims, hooks, provisioning};
 use cleaning::Cleaning;
 use parting::Parting;
@@ -116,9 +116,10 @@ pub(super) fn plan(observed: &Observed<'_>) -> Plan<Step, MachineStatus> {
 /// forgotten with the run.
 fn provisioned_at(observed: &Observed<'_>) -> Option<Time> {
     let (machine, host) = (observed.machine, held(observed));
-    let turn = provisioning::turn(machine, host, observed.deployment?, observed.runs, observed.now);
-    match turn {
-        Turn::Done { at, .. } => at.map(Time),
+    let decision =
+        provisioning::retry_decision(machine, host, observed.deployment?, observed.runs, observed.now);
+    match decision {
+        RetryDecision::Done { at, .. } => at.map(Time),
         _ => None,
     }
 }

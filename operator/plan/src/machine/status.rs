@@ -14,7 +14,7 @@ use crds::step::Role;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{Hold, Observed, member, name_of, remediation};
-use crate::attempts::Turn;
+use crate::attempts::RetryDecision;
 use crate::host::identity;
 use crate::sentence::cut;
 use crate::settings;
@@ -22,7 +22,11 @@ use crate::settings;
 pub(super) use node::FRESH;
 pub(super) use provisioned::retry;
 
-pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (MachineStatus, Option<String>) {
+pub(super) fn of(
+    observed: &Observed<'_>,
+    hold: &Hold<'_>,
+    decision: &RetryDecision,
+) -> (MachineStatus, Option<String>) {
     let machine = observed.machine;
     let old = machine.status.clone().unwrap_or_default();
     let host = match hold {
@@ -33,10 +37,10 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
     let node = host
         .filter(|_| has_node)
         .and_then(|host| node::find(observed, host));
-    let done = matches!(turn, Turn::Done { .. });
+    let done = matches!(decision, RetryDecision::Done { .. });
     let claimed = provisioned::claimed(hold);
-    let provisioned = provisioned::statement(observed, host, turn);
-    let node_ready = node::ready(observed, node, turn);
+    let provisioned = provisioned::statement(observed, host, decision);
+    let node_ready = node::ready(observed, node, decision);
     let ready = ready(
         observed,
         &claimed,
@@ -53,7 +57,7 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
         .and_then(|host| settings::applied(machine, name_of(host), observed.runs))
         .or(old.applied);
     let waits_for_somebody =
-        matches!(turn, Turn::Halted { .. }) || ready.reason == Reason::MachineIdentityMismatch;
+        matches!(decision, RetryDecision::Halted { .. }) || ready.reason == Reason::MachineIdentityMismatch;
     let mut statements = vec![ready.clone(), claimed, provisioned];
     let repair = remediation::statement(observed, if has_node { &node_ready } else { &ready });
     let mut old_conditions = old.conditions.clone();
@@ -82,14 +86,14 @@ pub(super) fn of(observed: &Observed<'_>, hold: &Hold<'_>, turn: &Turn) -> (Mach
     standing.report(&ready, &mut old_conditions, &mut statements);
     let status = MachineStatus {
         observed_generation: machine.metadata.generation,
-        phase: Some(phase(hold, turn, &ready)),
+        phase: Some(phase(hold, decision, &ready)),
         message: Some(cut(ready.message.clone())),
         node_name: host.filter(|_| has_node).map(|host| name_of(host).to_owned()),
         addresses: node.map_or(old.addresses, |node| node.addresses.clone()),
         kubernetes_version: version,
         etcd_member_id: member::id(observed),
-        provisioned_at: match turn {
-            Turn::Done { at, .. } => at.map(Time).or(old.provisioned_at),
+        provisioned_at: match decision {
+            RetryDecision::Done { at, .. } => at.map(Time).or(old.provisioned_at),
             // Also of a machine whose cluster is not there now.
             _ => old.provisioned_at,
         },
@@ -137,19 +141,21 @@ fn ready(
     }
 }
 
-fn phase(hold: &Hold<'_>, turn: &Turn, ready: &Statement) -> MachinePhase {
-    match (hold, turn) {
+fn phase(hold: &Hold<'_>, decision: &RetryDecision, ready: &Statement) -> MachinePhase {
+    match (hold, decision) {
         (Hold::Take(_), _) => MachinePhase::Claiming,
         (Hold::Nothing { reason, .. }, _) if *reason == Reason::NoHost || *reason == Reason::HostNotReady => {
             MachinePhase::Claiming
         }
         (Hold::Nothing { .. }, _) => MachinePhase::Pending,
-        (Hold::Held(_), Turn::Halted { .. }) => MachinePhase::Failed,
+        (Hold::Held(_), RetryDecision::Halted { .. }) => MachinePhase::Failed,
         // Not to know is not to be ill.
-        (Hold::Held(_), Turn::Done { .. }) if ready.status != Some(false) && ready.reason != node::SILENT => {
+        (Hold::Held(_), RetryDecision::Done { .. })
+            if ready.status != Some(false) && ready.reason != node::SILENT =>
+        {
             MachinePhase::Running
         }
-        (Hold::Held(_), Turn::Done { .. }) => MachinePhase::Unhealthy,
+        (Hold::Held(_), RetryDecision::Done { .. }) => MachinePhase::Unhealthy,
         (Hold::Held(_), _) => MachinePhase::Provisioning,
     }
 }

@@ -33,10 +33,10 @@ fn deployment() -> ClusterDeployment {
     .unwrap()
 }
 
-fn run(name: &str, mark: &str, status: &str) -> PlaybookRun {
+fn run(name: &str, target: &str, status: &str) -> PlaybookRun {
     let wanted = crate::provisioning::wanted(&deployment());
     let yaml = format!(
-        "{{apiVersion: clusterwright.dev/v1alpha1, kind: PlaybookRun, metadata: {{name: {name}, creationTimestamp: '2026-01-01T00:01:00Z', annotations: {{clusterwright.dev/machines: '{{\"h\": {{\"uid\": \"{mark}\"}}}}', clusterwright.dev/wanted: '{wanted}'}}}}, spec: {{clusterName: a, intent: Join, steps: [node], hosts: [h]}}, status: {status}}}"
+        "{{apiVersion: clusterwright.dev/v1alpha1, kind: PlaybookRun, metadata: {{name: {name}, creationTimestamp: '2026-01-01T00:01:00Z', annotations: {{clusterwright.dev/machines: '{{\"h\": {{\"uid\": \"{target}\"}}}}', clusterwright.dev/wanted: '{wanted}'}}}}, spec: {{clusterName: a, intent: Join, steps: [node], hosts: [h]}}, status: {status}}}"
     );
     serde_yaml::from_str(&yaml).unwrap()
 }

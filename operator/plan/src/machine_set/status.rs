@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::members::Members;
 use super::shrinking::is_ready;
 use super::{Hold, Observed};
-use crate::claims::{self, Wish};
+use crate::claims::{self, HostRequest};
 
 pub(super) fn of(
     observed: &Observed<'_>,
@@ -191,16 +191,16 @@ fn hosts_available(observed: &Observed<'_>, live: &[&Machine]) -> Statement {
         );
     }
     let template = &observed.set.spec.template;
-    let wish = Wish {
+    let host_request = HostRequest {
         selector: template.host_selector.as_ref(),
         hosts: template.hosts.as_deref(),
         spread_by: &template.spread_by,
     };
-    let offer = claims::offer(&wish, observed.hosts);
+    let offer = claims::offer(&host_request, observed.hosts);
     let mut message = format!("needs {needs}, {} free match", offer.free);
     let enough = offer.free >= needs;
-    if let Some(unfit) = offer.why_unfit().filter(|_| !enough) {
-        message.push_str(&format!("; {unfit}"));
+    if let Some(failed_hosts) = offer.why_unfit().filter(|_| !enough) {
+        message.push_str(&format!("; {failed_hosts}"));
     }
     let reason = if enough {
         Reason::EnoughHosts

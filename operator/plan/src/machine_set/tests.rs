@@ -205,7 +205,7 @@ fn steps(set: &MachineSet, machines: &[Machine]) -> Vec<String> {
             name(&machine),
             super::ordinal_of(&machine).unwrap()
         ),
-        Step::PutAside { machine, host, .. } => format!("put {host} of {} aside", name(&machine)),
+        Step::QuarantineHost { machine, host, .. } => format!("put {host} of {} aside", name(&machine)),
         Step::DeleteMachine(machine) => format!("delete {}", name(&machine)),
         Step::SetVersion { machine, .. } => format!("version {}", name(&machine)),
     };
@@ -387,7 +387,10 @@ mod joining {
         let plan = planned(&set(1, ""), &[joins], hosts, &runs);
         let told = match plan.steps.as_slice() {
             [] => false,
-            [Step::PutAside { host, quarantine, .. }, Step::DeleteMachine(_)] => {
+            [
+                Step::QuarantineHost { host, quarantine, .. },
+                Step::DeleteMachine(_),
+            ] => {
                 assert_eq!(host, "h");
                 assert!(
                     quarantine.contains(says) && quarantine.contains("JoinFailed"),

@@ -2,8 +2,8 @@
 
 use crds::remediation_policy::Remediation;
 
-use super::Ward;
-use super::brake::Brakes;
+use super::RemediationInput;
+use super::limits::Limits;
 use crate::sentence::count;
 
 /// Whether healthy machines may be taken away, as far as the others are concerned.
@@ -20,44 +20,44 @@ pub enum Removals {
 
 impl Removals {
     /// By the policies that hold for the machines; where none does, by the default of `maxUnhealthy`.
-    pub fn of(ward: &Ward) -> Self {
-        if ward.unreachable.is_some() {
+    pub fn of(input: &RemediationInput) -> Self {
+        if input.unreachable.is_some() {
             return Self::Unknown;
         }
-        let brakes = Brakes::of(ward);
-        let rules = ward.patients.iter().filter_map(|patient| patient.rule.as_ref());
-        let most = rules.map(|rule| brakes.most(&rule.remediation)).min();
-        let most = most.unwrap_or_else(|| brakes.most(&Remediation::default()));
-        if brakes.sick <= most {
+        let limits = Limits::of(input);
+        let rules = input.machines.iter().filter_map(|health| health.rule.as_ref());
+        let most = rules.map(|rule| limits.most(&rule.remediation)).min();
+        let most = most.unwrap_or_else(|| limits.most(&Remediation::default()));
+        if limits.sick <= most {
             return Self::Free;
         }
         Self::Held(format!(
             "{} of {} are sick at once, and maxUnhealthy allows {most}: no healthy one is taken away until fewer are",
-            brakes.sick,
-            count(brakes.judged, "machine")
+            limits.sick,
+            count(limits.judged, "machine")
         ))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::ward;
+    use super::super::tests::input;
     use super::Removals;
 
     #[test]
     fn healthy_machines_are_kept_while_more_are_sick_than_allowed_with_a_policy_and_without() {
-        let mut ward = ward(0);
-        ward.sicken(&["w1", "w2", "w3"], 0);
-        assert_eq!(Removals::of(&ward), Removals::Free, "30 % of ten");
-        ward.sicken(&["w4"], 0);
+        let mut input = input(0);
+        input.sicken(&["w1", "w2", "w3"], 0);
+        assert_eq!(Removals::of(&input), Removals::Free, "30 % of ten");
+        input.sicken(&["w4"], 0);
         let held = Removals::Held(
             "4 of 10 machines are sick at once, and maxUnhealthy allows 3: no healthy one is taken away until fewer are"
                 .into(),
         );
-        assert_eq!(Removals::of(&ward), held);
-        ward.patients.iter_mut().for_each(|patient| patient.rule = None);
-        assert_eq!(Removals::of(&ward), held, "the default holds without a policy");
-        ward.unreachable = Some("the API does not answer".into());
-        assert_eq!(Removals::of(&ward), Removals::Unknown);
+        assert_eq!(Removals::of(&input), held);
+        input.machines.iter_mut().for_each(|health| health.rule = None);
+        assert_eq!(Removals::of(&input), held, "the default holds without a policy");
+        input.unreachable = Some("the API does not answer".into());
+        assert_eq!(Removals::of(&input), Removals::Unknown);
     }
 }

@@ -6,7 +6,7 @@ use crds::ObjectExt;
 use crds::Reason;
 use crds::{Host, Machine, MachineSet};
 
-use crate::claims::{self, Wish};
+use crate::claims::{self, HostRequest};
 
 /// Spare Hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Spares {
                 *by_set.entry(set).or_default() += 1;
             }
         }
-        let anything = Wish {
+        let anything = HostRequest {
             selector: None,
             hosts: None,
             spread_by: &[],

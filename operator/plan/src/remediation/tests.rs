@@ -8,7 +8,9 @@ use crds::step::Role;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::{Effort, EffortResult, Patient, Rule, SetSeen, Spares, State, Verdict, Ward, decide};
+use super::{
+    Decision, Effort, EffortResult, MachineHealth, RemediationInput, Rule, SetSeen, Spares, State, decide,
+};
 use crate::attempts::Failure;
 
 /// So many seconds after noon.
@@ -23,8 +25,8 @@ fn rule() -> Rule {
     }
 }
 
-fn patient(name: &str, role: Role, state: State) -> Patient {
-    Patient {
+fn health(name: &str, role: Role, state: State) -> MachineHealth {
+    MachineHealth {
         name: name.into(),
         host: format!("host-{name}"),
         role,
@@ -51,14 +53,14 @@ fn sick(since: i64) -> State {
 }
 
 /// Three control planes and seven workers, all well, and two spare Hosts.
-pub(super) fn ward(now: i64) -> Ward {
+pub(super) fn input(now: i64) -> RemediationInput {
     let control_planes = (1..=3).map(|number| (format!("c{number}"), Role::ControlPlane));
     let workers = (1..=7).map(|number| (format!("w{number}"), Role::Worker));
-    Ward {
+    RemediationInput {
         now: at(now),
-        patients: control_planes
+        machines: control_planes
             .chain(workers)
-            .map(|(name, role)| patient(&name, role, State::Well))
+            .map(|(name, role)| health(&name, role, State::Well))
             .collect(),
         unreachable: None,
         etcd: None,
@@ -78,11 +80,11 @@ pub(super) fn ward(now: i64) -> Ward {
     }
 }
 
-impl Ward {
-    fn of(&mut self, name: &str) -> &mut Patient {
-        self.patients
+impl RemediationInput {
+    fn of(&mut self, name: &str) -> &mut MachineHealth {
+        self.machines
             .iter_mut()
-            .find(|patient| patient.name == name)
+            .find(|health| health.name == name)
             .unwrap()
     }
 
@@ -92,10 +94,13 @@ impl Ward {
         }
     }
 
-    fn verdict(&self, name: &str) -> Verdict {
+    fn decision(&self, name: &str) -> Decision {
         let round = decide(self);
-        let verdict = round.verdicts.into_iter().find(|verdict| verdict.machine == name);
-        verdict.unwrap_or_else(|| panic!("nothing is said of {name}"))
+        let decision = round
+            .decisions
+            .into_iter()
+            .find(|decision| decision.machine == name);
+        decision.unwrap_or_else(|| panic!("nothing is said of {name}"))
     }
 }
 
@@ -124,10 +129,10 @@ fn failure(reason: &str) -> Failure {
 }
 
 /// `Rebooting begins Reboot`, `WaitingForNode Reboot`, `QuorumRisk`.
-fn short(verdict: &Verdict) -> String {
-    let begins = verdict.begin.as_ref().map(|_| " begins").unwrap_or_default();
-    let action = verdict.action.map(|action| format!(" {}", super::name(action)));
-    format!("{}{begins}{}", verdict.reason, action.unwrap_or_default())
+fn short(decision: &Decision) -> String {
+    let begins = decision.begin.as_ref().map(|_| " begins").unwrap_or_default();
+    let action = decision.action.map(|action| format!(" {}", super::name(action)));
+    format!("{}{begins}{}", decision.reason, action.unwrap_or_default())
 }
 
 fn failed(reason: &str) -> EffortResult {
@@ -139,11 +144,11 @@ fn not_tried(reason: &str) -> EffortResult {
 }
 
 /// What is decided about worker w1, sick since noon, after these efforts.
-fn after(now: i64, efforts: Vec<Effort>) -> Verdict {
-    let mut ward = ward(now);
-    ward.sicken(&["w1"], 0);
-    ward.of("w1").efforts = efforts;
-    ward.verdict("w1")
+fn after(now: i64, efforts: Vec<Effort>) -> Decision {
+    let mut input = input(now);
+    input.sicken(&["w1"], 0);
+    input.of("w1").efforts = efforts;
+    input.decision("w1")
 }
 
 #[test]
@@ -167,8 +172,8 @@ fn each_action_is_waited_for_before_the_next() {
     use EffortResult::{Done, UnderWay};
     let restart = |result| effort(RestartServices, 300, 310, result);
     let check = |now, efforts: Vec<Effort>, expected: &str| {
-        let verdict = after(now, efforts);
-        assert_eq!(short(&verdict), expected, "{}", verdict.message);
+        let decision = after(now, efforts);
+        assert_eq!(short(&decision), expected, "{}", decision.message);
     };
     check(305, vec![restart(UnderWay)], "RestartingServices RestartServices");
     check(311, vec![restart(Done)], "WaitingForNode RestartServices");
@@ -205,17 +210,17 @@ fn a_machine_that_ssh_does_not_reach_is_not_rebooted_but_replaced() {
     );
     assert_eq!(short(&after(490, efforts.clone())), "Replacing begins Replace");
 
-    let mut ward = ward(490);
-    ward.sicken(&["w1"], 0);
-    let patient = ward.of("w1");
-    patient.efforts = efforts;
-    patient.rule.as_mut().unwrap().remediation.actions = vec![Action::RestartServices, Action::Reboot];
-    let verdict = ward.verdict("w1");
-    assert_eq!(short(&verdict), "NothingLeftToTry");
+    let mut input = input(490);
+    input.sicken(&["w1"], 0);
+    let health = input.of("w1");
+    health.efforts = efforts;
+    health.rule.as_mut().unwrap().remediation.actions = vec![Action::RestartServices, Action::Reboot];
+    let decision = input.decision("w1");
+    assert_eq!(short(&decision), "NothingLeftToTry");
     assert!(
-        verdict.message.contains("Replace is not among the actions"),
+        decision.message.contains("Replace is not among the actions"),
         "{}",
-        verdict.message
+        decision.message
     );
 }
 
@@ -258,29 +263,29 @@ fn a_machine_is_not_replaced_for_a_wrong_key_or_an_executor_that_does_not_start(
 
 #[test]
 fn what_a_person_canceled_is_not_begun_again_until_asked_for() {
-    let mut canceled = ward(9_000);
+    let mut canceled = input(9_000);
     canceled.sicken(&["w1"], 0);
     canceled.of("w1").efforts = vec![effort(Action::RestartServices, 300, 310, EffortResult::Canceled)];
-    assert_eq!(short(&canceled.verdict("w1")), "Canceled");
+    assert_eq!(short(&canceled.decision("w1")), "Canceled");
     canceled.of("w1").retry = Some("1".into());
-    let verdict = canceled.verdict("w1");
-    assert_eq!(short(&verdict), "RestartingServices begins RestartServices");
-    assert_eq!(verdict.begin.unwrap().retry.as_deref(), Some("1"));
+    let decision = canceled.decision("w1");
+    assert_eq!(short(&decision), "RestartingServices begins RestartServices");
+    assert_eq!(decision.begin.unwrap().retry.as_deref(), Some("1"));
     let answered = Effort {
         retry: Some("1".into()),
         ..effort(Action::RestartServices, 9_000, 9_010, EffortResult::Canceled)
     };
     canceled.of("w1").efforts.push(answered);
-    assert_eq!(short(&canceled.verdict("w1")), "Canceled");
+    assert_eq!(short(&canceled.decision("w1")), "Canceled");
 }
 
 #[test]
 fn a_machine_that_falls_sick_again_soon_goes_on_with_the_next_action_and_later_begins_anew() {
     let of = |sick_since: i64, now: i64| {
-        let mut ward = ward(now);
-        ward.sicken(&["w1"], sick_since);
-        ward.of("w1").efforts = vec![effort(Action::RestartServices, 300, 310, EffortResult::Done)];
-        short(&ward.verdict("w1"))
+        let mut input = input(now);
+        input.sicken(&["w1"], sick_since);
+        input.of("w1").efforts = vec![effort(Action::RestartServices, 300, 310, EffortResult::Done)];
+        short(&input.decision("w1"))
     };
     assert_eq!(of(1_800, 2_099), "Waiting");
     assert_eq!(of(1_800, 2_100), "Rebooting begins Reboot");
@@ -292,105 +297,105 @@ fn a_machine_that_falls_sick_again_soon_goes_on_with_the_next_action_and_later_b
 
 #[test]
 fn a_machine_that_never_started_is_replaced() {
-    let mut ward = ward(1_799);
-    let patient = ward.of("w1");
-    patient.joined = false;
-    patient.state = State::NeverStarted {
+    let mut input = input(1_799);
+    let health = input.of("w1");
+    health.joined = false;
+    health.state = State::NeverStarted {
         since: at(0),
         what: "it has not become part of the cluster: Unreachable: SSH does not answer".into(),
     };
-    assert_eq!(short(&ward.verdict("w1")), "Waiting");
-    ward.now = at(1_800);
-    assert_eq!(short(&ward.verdict("w1")), "Replacing begins Replace");
-    ward.of("w1").rule.as_mut().unwrap().remediation.actions = vec![Action::Reboot];
-    assert_eq!(short(&ward.verdict("w1")), "NothingLeftToTry");
+    assert_eq!(short(&input.decision("w1")), "Waiting");
+    input.now = at(1_800);
+    assert_eq!(short(&input.decision("w1")), "Replacing begins Replace");
+    input.of("w1").rule.as_mut().unwrap().remediation.actions = vec![Action::Reboot];
+    assert_eq!(short(&input.decision("w1")), "NothingLeftToTry");
 }
 
 /// Every reason not to act, with a word of its sentence.
 #[test]
 fn whatever_keeps_a_repair_from_beginning_is_said() {
-    let check = |change: &dyn Fn(&mut Ward), reason: &str, says: &str| {
-        let mut ward = ward(300);
-        ward.sicken(&["w1"], 0);
-        change(&mut ward);
-        let verdict = ward.verdict("w1");
-        assert_eq!(short(&verdict), reason, "{}", verdict.message);
-        assert!(verdict.message.contains(says), "{}", verdict.message);
-        assert!(verdict.sentence().starts_with("its kubelet is silent: "));
+    let check = |change: &dyn Fn(&mut RemediationInput), reason: &str, says: &str| {
+        let mut input = input(300);
+        input.sicken(&["w1"], 0);
+        change(&mut input);
+        let decision = input.decision("w1");
+        assert_eq!(short(&decision), reason, "{}", decision.message);
+        assert!(decision.message.contains(says), "{}", decision.message);
+        assert!(decision.sentence().starts_with("its kubelet is silent: "));
     };
-    check(&|ward| ward.paused = true, "ClusterPaused", "spec.paused");
-    check(&|ward| ward.lock_known = false, "LockClosed", "lock");
+    check(&|input| input.paused = true, "ClusterPaused", "spec.paused");
+    check(&|input| input.lock_known = false, "LockClosed", "lock");
     check(
-        &|ward| ward.of("w1").rule.as_mut().unwrap().remediation.paused = true,
+        &|input| input.of("w1").rule.as_mut().unwrap().remediation.paused = true,
         "RemediationPaused",
         "RemediationPolicy p is paused",
     );
     check(
-        &|ward| ward.of("w1").skipped = true,
+        &|input| input.of("w1").skipped = true,
         "Skipped",
         "clusterwright.dev/skip-remediation",
     );
     check(
-        &|ward| ward.unreachable = Some("the API does not answer".into()),
+        &|input| input.unreachable = Some("the API does not answer".into()),
         "ClusterUnreachable",
         "the API does not answer",
     );
     check(
-        &|ward| ward.etcd = Some("no leader".into()),
+        &|input| input.etcd = Some("no leader".into()),
         "EtcdUnhealthy",
         "no leader",
     );
     check(
-        &|ward| ward.sicken(&["w2", "w3", "w4"], 290),
+        &|input| input.sicken(&["w2", "w3", "w4"], 290),
         "TooManyUnhealthy",
         "4 of 10 machines are sick at once, more than maxUnhealthy 30% (3)",
     );
     check(
-        &|ward| ward.calm_since = Some(at(100)),
+        &|input| input.calm_since = Some(at(100)),
         "CoolingDown",
         "before 12:06:40 UTC",
     );
     check(
-        &|ward| ward.of("w1").busy = Some("by-hand".into()),
+        &|input| input.of("w1").busy = Some("by-hand".into()),
         "RunUnderWay",
         "RestartServices waits for run by-hand",
     );
     check(
-        &|ward| ward.elsewhere = 5,
+        &|input| input.elsewhere = 5,
         "BudgetExhausted",
         "5 machines of this namespace are under repair, and maxConcurrent of RemediationPolicy p is 5",
     );
-    let replace = |ward: &mut Ward| {
-        ward.of("w1").rule.as_mut().unwrap().remediation.actions = vec![Action::Replace];
+    let replace = |input: &mut RemediationInput| {
+        input.of("w1").rule.as_mut().unwrap().remediation.actions = vec![Action::Replace];
     };
     check(
-        &|ward| {
-            replace(ward);
-            ward.of("w1").irreplaceable = Some("its MachineSet s is in mode Manual".into());
+        &|input| {
+            replace(input);
+            input.of("w1").irreplaceable = Some("its MachineSet s is in mode Manual".into());
         },
         "NotReplaceable",
         "mode Manual",
     );
     check(
-        &|ward| {
-            replace(ward);
-            ward.of("w1").fitting = 0;
+        &|input| {
+            replace(input);
+            input.of("w1").fitting = 0;
         },
         "NoSpareHost",
         "no spare Host would do in its place (2 free)",
     );
     check(
-        &|ward| {
-            replace(ward);
-            ward.spares.awaited = 2;
+        &|input| {
+            replace(input);
+            input.spares.awaited = 2;
         },
         "NoSpareHost",
         "2 spare Hosts would do in its place, and 2 machines wait for them already",
     );
     check(
-        &|ward| {
-            replace(ward);
-            ward.of("w1").rule.as_mut().unwrap().remediation.keep_spare_hosts = 2;
+        &|input| {
+            replace(input);
+            input.of("w1").rule.as_mut().unwrap().remediation.keep_spare_hosts = 2;
         },
         "SpareHostsReserved",
         "keepSpareHosts is 2",
@@ -399,21 +404,21 @@ fn whatever_keeps_a_repair_from_beginning_is_said() {
 
 #[test]
 fn one_control_plane_at_a_time_and_never_below_a_majority() {
-    let check = |change: &dyn Fn(&mut Ward), expected: [&str; 2]| {
-        let mut ward = ward(300);
+    let check = |change: &dyn Fn(&mut RemediationInput), expected: [&str; 2]| {
+        let mut input = input(300);
         for name in ["c1", "c2"] {
-            ward.of(name).rule.as_mut().unwrap().remediation.max_unhealthy = IntOrString::Int(3);
+            input.of(name).rule.as_mut().unwrap().remediation.max_unhealthy = IntOrString::Int(3);
         }
-        ward.patients.iter_mut().for_each(|patient| patient.rule = None);
+        input.machines.iter_mut().for_each(|health| health.rule = None);
         for name in ["c1", "c2"] {
             let mut allows = rule();
             allows.remediation.max_unhealthy = IntOrString::Int(3);
-            ward.of(name).rule = Some(allows);
+            input.of(name).rule = Some(allows);
         }
-        ward.sicken(&["c1"], 0);
-        change(&mut ward);
-        let round = decide(&ward);
-        let found: Vec<String> = round.verdicts.iter().map(short).collect();
+        input.sicken(&["c1"], 0);
+        change(&mut input);
+        let round = decide(&input);
+        let found: Vec<String> = round.decisions.iter().map(short).collect();
         assert_eq!(
             found,
             expected
@@ -422,38 +427,42 @@ fn one_control_plane_at_a_time_and_never_below_a_majority() {
                 .collect::<Vec<_>>()
         );
     };
-    let only = |ward: &mut Ward, action| {
+    let only = |input: &mut RemediationInput, action| {
         for name in ["c1", "c2"] {
-            ward.of(name).rule.as_mut().unwrap().remediation.actions = vec![action];
+            input.of(name).rule.as_mut().unwrap().remediation.actions = vec![action];
         }
     };
     check(&|_| {}, ["RestartingServices begins RestartServices", ""]);
     check(
-        &|ward| ward.sicken(&["c2"], 0),
+        &|input| input.sicken(&["c2"], 0),
         ["RestartingServices begins RestartServices", "OneAtATime"],
     );
-    check(&|ward| ward.change = Some("c3 leaves".into()), ["OneAtATime", ""]);
     check(
-        &|ward| only(ward, Action::Reboot),
+        &|input| input.change = Some("c3 leaves".into()),
+        ["OneAtATime", ""],
+    );
+    check(
+        &|input| only(input, Action::Reboot),
         ["Rebooting begins Reboot", ""],
     );
     check(
-        &|ward| only(ward, Action::Replace),
+        &|input| only(input, Action::Replace),
         ["Replacing begins Replace", ""],
     );
     for action in [Action::Reboot, Action::Replace] {
-        let two = |ward: &mut Ward| {
-            only(ward, action);
-            ward.sicken(&["c2"], 0);
+        let two = |input: &mut RemediationInput| {
+            only(input, action);
+            input.sicken(&["c2"], 0);
         };
         check(&two, ["QuorumRisk", "QuorumRisk"]);
-        let alone = |ward: &mut Ward| {
-            only(ward, action);
-            ward.patients
-                .retain(|patient| patient.role == Role::Worker || patient.name == "c1");
-            let spare = ward.of("w1").clone();
+        let alone = |input: &mut RemediationInput| {
+            only(input, action);
+            input
+                .machines
+                .retain(|health| health.role == Role::Worker || health.name == "c1");
+            let spare = input.of("w1").clone();
             // The helper above speaks of c2.
-            ward.patients.push(Patient {
+            input.machines.push(MachineHealth {
                 name: "c2".into(),
                 rule: None,
                 ..spare
@@ -465,96 +474,101 @@ fn one_control_plane_at_a_time_and_never_below_a_majority() {
 
 #[test]
 fn after_many_at_once_things_are_left_to_settle() {
-    let mut ward = ward(300);
-    ward.sicken(&["w1", "w2", "w3", "w4"], 0);
-    let round = decide(&ward);
+    let mut input = input(300);
+    input.sicken(&["w1", "w2", "w3", "w4"], 0);
+    let round = decide(&input);
     assert!(round.too_many && round.calm_since.is_none());
     assert!(
         round
-            .verdicts
+            .decisions
             .iter()
-            .all(|verdict| verdict.reason == "TooManyUnhealthy")
+            .all(|decision| decision.reason == "TooManyUnhealthy")
     );
 
-    ward.was_too_many = true;
-    ward.now = at(400);
-    ward.of("w4").state = State::Well;
-    let round = decide(&ward);
+    input.was_too_many = true;
+    input.now = at(400);
+    input.of("w4").state = State::Well;
+    let round = decide(&input);
     assert_eq!(round.calm_since, Some(at(400)));
     assert!(
         round
-            .verdicts
+            .decisions
             .iter()
-            .all(|verdict| verdict.reason == "CoolingDown")
+            .all(|decision| decision.reason == "CoolingDown")
     );
     assert_eq!(round.look_again, Some(at(700)));
 
-    (ward.was_too_many, ward.calm_since) = (false, round.calm_since);
-    ward.now = at(700);
+    (input.was_too_many, input.calm_since) = (false, round.calm_since);
+    input.now = at(700);
     assert!(
-        decide(&ward)
-            .verdicts
+        decide(&input)
+            .decisions
             .iter()
-            .all(|verdict| verdict.begin.is_some())
+            .all(|decision| decision.begin.is_some())
     );
 }
 
 #[test]
 fn a_cluster_out_of_reach_freezes_all_and_ends_no_cooldown() {
-    let mut ward = ward(9_000);
-    ward.unreachable = Some("the API does not answer".into());
-    ward.was_too_many = true;
-    ward.patients
+    let mut input = input(9_000);
+    input.unreachable = Some("the API does not answer".into());
+    input.was_too_many = true;
+    input
+        .machines
         .iter_mut()
-        .for_each(|patient| patient.state = State::Unknown);
-    ward.of("w1").told = true;
-    ward.of("w2").efforts = vec![effort(Action::Reboot, 8_990, 8_990, EffortResult::UnderWay)];
-    let round = decide(&ward);
-    let found: Vec<String> = round.verdicts.iter().map(short).collect();
+        .for_each(|health| health.state = State::Unknown);
+    input.of("w1").told = true;
+    input.of("w2").efforts = vec![effort(Action::Reboot, 8_990, 8_990, EffortResult::UnderWay)];
+    let round = decide(&input);
+    let found: Vec<String> = round.decisions.iter().map(short).collect();
     assert_eq!(found, ["ClusterUnreachable", "Rebooting Reboot"]);
     assert!(round.too_many && round.calm_since.is_none());
 }
 
 #[test]
 fn what_is_under_way_is_counted_before_anything_begins() {
-    let mut ward = ward(900);
-    ward.sicken(&["w1", "w2"], 0);
+    let mut input = input(900);
+    input.sicken(&["w1", "w2"], 0);
     for name in ["w1", "w2"] {
-        ward.of(name).rule.as_mut().unwrap().remediation.max_concurrent = 1;
+        input.of(name).rule.as_mut().unwrap().remediation.max_concurrent = 1;
     }
-    ward.of("w2").efforts = vec![effort(Action::RestartServices, 890, 890, EffortResult::UnderWay)];
-    assert_eq!(short(&ward.verdict("w1")), "BudgetExhausted");
-    ward.of("w2").efforts = vec![effort(Action::RestartServices, 700, 800, EffortResult::Done)];
-    assert_eq!(short(&ward.verdict("w1")), "BudgetExhausted", "it is waited for");
+    input.of("w2").efforts = vec![effort(Action::RestartServices, 890, 890, EffortResult::UnderWay)];
+    assert_eq!(short(&input.decision("w1")), "BudgetExhausted");
+    input.of("w2").efforts = vec![effort(Action::RestartServices, 700, 800, EffortResult::Done)];
+    assert_eq!(
+        short(&input.decision("w1")),
+        "BudgetExhausted",
+        "it is waited for"
+    );
 }
 
 #[test]
 fn that_nobody_cares_for_a_sick_machine_is_said_where_somebody_cares_for_others() {
-    let mut ward = ward(900);
-    ward.sicken(&["w1"], 0);
-    ward.of("w1").rule = None;
-    assert_eq!(short(&ward.verdict("w1")), "NoPolicy");
-    ward.patients.iter_mut().for_each(|patient| patient.rule = None);
-    assert!(decide(&ward).verdicts.is_empty(), "nobody asked");
+    let mut input = input(900);
+    input.sicken(&["w1"], 0);
+    input.of("w1").rule = None;
+    assert_eq!(short(&input.decision("w1")), "NoPolicy");
+    input.machines.iter_mut().for_each(|health| health.rule = None);
+    assert!(decide(&input).decisions.is_empty(), "nobody asked");
 }
 
 #[test]
 fn of_a_set_no_more_machines_are_out_of_service_than_it_allows() {
-    let mut ward = ward(900);
-    ward.sicken(&["w1", "w2", "w3"], 0);
-    ward.sets.get_mut("worker").unwrap().most = 2;
+    let mut input = input(900);
+    input.sicken(&["w1", "w2", "w3"], 0);
+    input.sets.get_mut("worker").unwrap().most = 2;
     for name in ["w1", "w2", "w3"] {
-        ward.of(name).rule.as_mut().unwrap().remediation.max_unhealthy = IntOrString::Int(9);
+        input.of(name).rule.as_mut().unwrap().remediation.max_unhealthy = IntOrString::Int(9);
     }
     assert_eq!(
-        short(&ward.verdict("w1")),
+        short(&input.decision("w1")),
         "RestartingServices begins RestartServices"
     );
     assert_eq!(
-        short(&ward.verdict("w2")),
+        short(&input.decision("w2")),
         "RestartingServices begins RestartServices"
     );
-    let waits = ward.verdict("w3");
+    let waits = input.decision("w3");
     assert_eq!(short(&waits), "MaxUnavailable");
     assert!(
         waits.message.contains(
@@ -564,55 +578,56 @@ fn of_a_set_no_more_machines_are_out_of_service_than_it_allows() {
         waits.message
     );
     // One that is on its way out counts until it is.
-    ward.sets.get_mut("worker").unwrap().replaced = 1;
-    assert_eq!(short(&ward.verdict("w2")), "MaxUnavailable");
+    input.sets.get_mut("worker").unwrap().replaced = 1;
+    assert_eq!(short(&input.decision("w2")), "MaxUnavailable");
     // One that SSH does not reach either serves nobody, and keeps nobody waiting.
-    ward.now = at(490);
-    ward.of("w2").efforts = vec![effort(Action::RestartServices, 300, 310, failed("Unreachable"))];
-    assert_eq!(short(&ward.verdict("w2")), "Replacing begins Replace");
+    input.now = at(490);
+    input.of("w2").efforts = vec![effort(Action::RestartServices, 300, 310, failed("Unreachable"))];
+    assert_eq!(short(&input.decision("w2")), "Replacing begins Replace");
     assert_eq!(
-        short(&ward.verdict("w1")),
+        short(&input.decision("w1")),
         "RestartingServices begins RestartServices"
     );
 }
 
 #[test]
 fn a_persons_word_lifts_the_brake_of_too_many_and_no_other() {
-    let mut ward = ward(900);
-    ward.sicken(&["w1", "w2", "w3", "w4"], 0);
-    let waits = ward.verdict("w1");
+    let mut input = input(900);
+    input.sicken(&["w1", "w2", "w3", "w4"], 0);
+    let waits = input.decision("w1");
     assert_eq!(short(&waits), "TooManyUnhealthy");
     assert!(
         waits.message.ends_with("repaired all the same: kubectl annotate"),
         "{}",
         waits.message
     );
-    ward.approved = true;
-    ward.of("w1").rule.as_mut().unwrap().remediation.max_concurrent = 1;
+    input.approved = true;
+    input.of("w1").rule.as_mut().unwrap().remediation.max_concurrent = 1;
     assert_eq!(
-        short(&ward.verdict("w1")),
+        short(&input.decision("w1")),
         "RestartingServices begins RestartServices"
     );
-    assert!(decide(&ward).too_many, "it is remembered");
-    ward.etcd = Some("no leader".into());
-    assert_eq!(short(&ward.verdict("w1")), "EtcdUnhealthy");
+    assert!(decide(&input).too_many, "it is remembered");
+    input.etcd = Some("no leader".into());
+    assert_eq!(short(&input.decision("w1")), "EtcdUnhealthy");
 }
 
 #[test]
 fn a_machine_of_a_dedicated_etcd_is_disturbed_only_while_a_majority_is_well_without_it() {
-    let mut ward = ward(900);
-    ward.stacked = false;
+    let mut input = input(900);
+    input.stacked = false;
     for number in 1..=3 {
-        ward.patients
-            .push(patient(&format!("e{number}"), Role::Etcd, State::Well));
+        input
+            .machines
+            .push(health(&format!("e{number}"), Role::Etcd, State::Well));
     }
-    ward.sets.insert("etcd".into(), SetSeen { most: 1, replaced: 0 });
-    ward.sicken(&["e1"], 0);
-    let verdict = ward.verdict("e1");
-    assert_eq!(short(&verdict), "RestartingServices begins RestartServices");
-    assert_eq!(verdict.message, "etcd is restarted");
-    ward.of("e2").state = State::NotJudged;
-    let waits = ward.verdict("e1");
+    input.sets.insert("etcd".into(), SetSeen { most: 1, replaced: 0 });
+    input.sicken(&["e1"], 0);
+    let decision = input.decision("e1");
+    assert_eq!(short(&decision), "RestartingServices begins RestartServices");
+    assert_eq!(decision.message, "etcd is restarted");
+    input.of("e2").state = State::NotJudged;
+    let waits = input.decision("e1");
     assert_eq!(short(&waits), "QuorumRisk");
     assert!(
         waits
@@ -626,12 +641,12 @@ fn a_machine_of_a_dedicated_etcd_is_disturbed_only_while_a_majority_is_well_with
 #[test]
 fn what_is_not_watched_is_looked_at_after_an_action_before_the_next() {
     let check = |seen: i64, now: i64, expected: &str| {
-        let mut ward = ward(now);
-        ward.sicken(&["w1"], 0);
-        let patient = ward.of("w1");
-        patient.efforts = vec![effort(Action::RestartServices, 300, 310, EffortResult::Done)];
-        patient.seen_at = Some(at(seen));
-        assert_eq!(short(&ward.verdict("w1")), expected);
+        let mut input = input(now);
+        input.sicken(&["w1"], 0);
+        let health = input.of("w1");
+        health.efforts = vec![effort(Action::RestartServices, 300, 310, EffortResult::Done)];
+        health.seen_at = Some(at(seen));
+        assert_eq!(short(&input.decision("w1")), expected);
     };
     check(489, 600, "WaitingForNode RestartServices");
     check(490, 490, "Rebooting begins Reboot");

@@ -66,7 +66,7 @@ impl Namespace {
                     there.metadata = machine.metadata;
                 }
             }
-            Step::PutAside {
+            Step::QuarantineHost {
                 machine, quarantine, ..
             } => {
                 let name = machine.metadata.name.unwrap_or_default();
@@ -281,13 +281,13 @@ impl Namespace {
             step @ (cluster::Step::SpreadDns { .. } | cluster::Step::MoveDnsPod { .. }) => {
                 panic!("no DNS was shown, so {step:?} is for nothing")
             }
-            cluster::Step::CordonStray(stray) => self.town(name).cordoned.insert(stray.name),
-            cluster::Step::DeleteStray(stray) => {
-                self.check_stray(name, &stray.name);
-                self.check_node_may_go(name, &stray.name);
+            cluster::Step::CordonOrphan(orphan) => self.town(name).cordoned.insert(orphan.name),
+            cluster::Step::DeleteOrphan(orphan) => {
+                self.check_stray(name, &orphan.name);
+                self.check_node_may_go(name, &orphan.name);
                 let town = self.town(name);
-                town.cordoned.remove(&stray.name);
-                town.nodes.remove(&stray.name)
+                town.cordoned.remove(&orphan.name);
+                town.nodes.remove(&orphan.name)
             }
         }
     }

@@ -132,7 +132,7 @@ impl Namespace {
     }
 
     /// Changes a spec as a person does.
-    pub fn wish(
+    pub fn host_request(
         &mut self,
         name: &str,
         change: impl FnOnce(&mut crds::cluster_deployment::ClusterDeploymentSpec),
@@ -146,7 +146,7 @@ impl Namespace {
     }
 
     pub fn workers(&mut self, name: &str, count: i32) {
-        self.wish(name, |spec| spec.workers[0].replicas = Some(count));
+        self.host_request(name, |spec| spec.workers[0].replicas = Some(count));
     }
 
     /// Gives a verb that is meant for the ClusterDeployment as it is now.
@@ -206,9 +206,9 @@ impl Namespace {
         }
         let names: Vec<String> = self.towns.keys().cloned().collect();
         for name in names {
-            self.wish(&name, |spec| spec.paused = false);
+            self.host_request(&name, |spec| spec.paused = false);
             // The next generation: whatever was given up is tried again.
-            self.wish(&name, |spec| {
+            self.host_request(&name, |spec| {
                 spec.control_plane.cert_sans.push("again.example".into())
             });
             self.tell(&name, annotation::APPROVE);

@@ -77,7 +77,7 @@ impl Namespace {
     /// One control-plane or etcd machine comes, or goes, at a time.
     fn check_one_change(&self, cluster: &str) {
         let machines = of_cluster(&self.machines, cluster);
-        let council = |host: &String| {
+        let membership = |host: &String| {
             machines.iter().any(|machine| {
                 machine.spec.role != Role::Worker
                     && machine
@@ -98,7 +98,7 @@ impl Namespace {
                 && run.spec.cluster_name.as_deref() == Some(cluster)
                 && !attempts::is_over(run)
                 && self.token_of(run) > 0
-                && run.spec.hosts.iter().any(council)
+                && run.spec.hosts.iter().any(membership)
         };
         let under_way: Vec<&PlaybookRun> = self.runs.iter().filter(changes).collect();
         let names: Vec<_> = under_way.iter().map(|run| &run.metadata.name).collect();

@@ -63,7 +63,7 @@ impl Event {
             Self::Healed => namespace.town(&cluster).cut = false,
             Self::Workers(count) => namespace.workers(&cluster, *count),
             Self::Planes(count) => {
-                namespace.wish(&cluster, |spec| spec.control_plane.replicas = *count);
+                namespace.host_request(&cluster, |spec| spec.control_plane.replicas = *count);
                 namespace.tell(&cluster, annotation::APPROVE);
             }
             Self::Delete(index) => {
@@ -90,7 +90,7 @@ impl Event {
                     machine.boots = false;
                 }
             }
-            Self::Pause(paused) => namespace.wish(&cluster, |spec| spec.paused = *paused),
+            Self::Pause(paused) => namespace.host_request(&cluster, |spec| spec.paused = *paused),
             Self::Approve => namespace.tell(&cluster, annotation::APPROVE),
             Self::Unschedulable(index) => {
                 let count = namespace.hosts.len();

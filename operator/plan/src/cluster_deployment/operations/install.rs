@@ -6,7 +6,7 @@ use crds::playbook_run::RunPhase;
 use crds::step::{Intent, Role, Step};
 use jiff::Timestamp;
 
-use crate::attempts::{self, Failure, Turn};
+use crate::attempts::{self, Failure, RetryDecision};
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::blocker::waits_for_hosts;
 use crate::cluster_deployment::endpoint;
@@ -56,8 +56,8 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     let mut stopped: Vec<Option<String>> = Vec::new();
     let mut later: Option<Later> = None;
     for machine in initial {
-        match state.turn(&machine) {
-            Turn::Now {
+        match state.retry_decision(&machine) {
+            RetryDecision::Now {
                 attempt,
                 retry,
                 goes_on,
@@ -67,18 +67,18 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
                 targets.push((machine, retry));
             }
             // A machine that was part of an earlier attempt is installed again with the others: every step may be.
-            Turn::Done { .. } => {
+            RetryDecision::Done { .. } => {
                 stopped.push(None);
                 targets.push((machine, None));
             }
-            Turn::UnderWay { run } => {
+            RetryDecision::UnderWay { run } => {
                 let message = state.run(&run).map(|run| describe(state, run));
                 return installing(message.unwrap_or_else(|| format!("run {run}")));
             }
-            Turn::Halted { failures, cause } => {
+            RetryDecision::Halted { failures, cause } => {
                 return halted(state, failures, cause.map(|cause| named(cause, &machine)));
             }
-            Turn::Later { at, failures, cause } => {
+            RetryDecision::Later { at, failures, cause } => {
                 if later.as_ref().is_none_or(|other| other.at < at) {
                     let cause = named(cause, &machine);
                     later = Some(Later { at, failures, cause });
@@ -186,6 +186,6 @@ fn goes_on(state: &ClusterState<'_>, stopped: &[Option<String>], wanted: usize) 
     let Some(Some(first)) = stopped.first() else {
         return false;
     };
-    let machines = state.run(first).map(|run| attempts::marks(run).len());
+    let machines = state.run(first).map(|run| attempts::targets(run).len());
     stopped.iter().all(|run| run.as_ref() == Some(first)) && machines == Some(wanted)
 }

@@ -8,13 +8,13 @@ use crds::networking::EndpointProvider;
 use crds::step::{Intent, Role, Step};
 
 use super::{Lane, Needs};
-use crate::attempts::Turn;
+use crate::attempts::RetryDecision;
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::{Attempt, Request, describe};
 use crate::cluster_deployment::retrying::{failed_to_join, given_up, next_attempt};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
-use crate::departure::{self, Council, is_healthy};
+use crate::departure::{self, EtcdMembership, is_healthy};
 use crate::sentence::count;
 use crate::{hooks, provisioning};
 
@@ -43,18 +43,18 @@ fn join_next(state: &ClusterState<'_>) -> Option<Proposal> {
         return Some(report(JOINING, message, Severity::Progressing));
     }
     let title = next.title();
-    let proposal = match state.turn(&next) {
+    let proposal = match state.retry_decision(&next) {
         // Its Machine is about to say so.
-        Turn::Done { .. } | Turn::UnderWay { .. } => {
+        RetryDecision::Done { .. } | RetryDecision::UnderWay { .. } => {
             report(JOINING, format!("{title} has joined"), Severity::Progressing)
         }
-        Turn::Now {
+        RetryDecision::Now {
             attempt,
             retry,
             goes_on,
         } => {
-            let council = state.council();
-            match no_endpoint(state, role).or_else(|| waits_for(state, &council)) {
+            let membership = state.membership();
+            match no_endpoint(state, role).or_else(|| waits_for(state, &membership)) {
                 Some(why) => {
                     let message = format!("{title} is to join; {why}");
                     report(Reason::WaitingToJoin, message, Severity::Progressing)
@@ -64,17 +64,17 @@ fn join_next(state: &ClusterState<'_>) -> Option<Proposal> {
                         number: attempt,
                         resume: goes_on.is_some(),
                     };
-                    let run = run(state, &council, next, retry, attempt);
+                    let run = run(state, &membership, next, retry, attempt);
                     report(JOINING, format!("joining {title}{more}"), Severity::Progressing)
                         .and(Action::create(run))
                 }
             }
         }
-        Turn::Later { at, failures, cause } => {
+        RetryDecision::Later { at, failures, cause } => {
             let message = next_attempt(state, &failed_to_join(&title, &cause), failures, &cause, at);
             report(FAILED, message, Severity::Failing).at(state, at)
         }
-        Turn::Halted { failures, cause } => {
+        RetryDecision::Halted { failures, cause } => {
             let could_not = format!("{title} could not join");
             let message = format!(
                 "{}; or delete Machine {}, and another one is made",
@@ -110,16 +110,16 @@ fn no_endpoint(state: &ClusterState<'_>, role: Role) -> Option<String> {
 }
 
 /// Why no machine joins now.
-fn waits_for(state: &ClusterState<'_>, council: &Council<'_>) -> Option<String> {
-    if let Some(leaves) = council.leaving().find(|machine| !council.is_kept(machine)) {
+fn waits_for(state: &ClusterState<'_>, membership: &EtcdMembership<'_>) -> Option<String> {
+    if let Some(leaves) = membership.leaving().find(|machine| !membership.is_kept(machine)) {
         let name = leaves.name();
         return Some(format!("waits for machine {name} to leave first"));
     }
-    if let Some(forgotten) = council.forgotten().first() {
+    if let Some(forgotten) = membership.forgotten().first() {
         let title = departure::title_of_forgotten(forgotten);
         return Some(format!("waits for {title} to be taken out of etcd first"));
     }
-    if let Some(run) = council.run_in_the_way(None) {
+    if let Some(run) = membership.run_in_the_way(None) {
         return Some(run);
     }
     let stays =
@@ -137,13 +137,13 @@ fn waits_for(state: &ClusterState<'_>, council: &Council<'_>) -> Option<String> 
 
 fn run(
     state: &ClusterState<'_>,
-    council: &Council<'_>,
+    membership: &EtcdMembership<'_>,
     next: ClusterMachine<'_>,
     retry: Option<String>,
     attempt: Attempt,
 ) -> PlaybookRun {
-    let mut members = council.members();
-    if council.is_of_etcd(next.machine) {
+    let mut members = membership.members();
+    if membership.is_of_etcd(next.machine) {
         members.push(next.machine);
     }
     let steps = steps_of(state, next.machine.spec.role);

@@ -10,8 +10,8 @@ use crds::step::{Intent, Role, Step};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::Next;
-use crate::attempts::{Failure, Turn};
-use crate::claims::{Pool, Wish};
+use crate::attempts::{Failure, RetryDecision};
+use crate::claims::{HostRequest, Pool};
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::{Attempt, BATCH, Request, Target, describe};
@@ -83,8 +83,8 @@ fn look<'a>(state: &ClusterState<'a>) -> Joins<'a> {
         if state.active_on(host).is_some() {
             continue;
         }
-        match state.turn(&worker) {
-            Turn::Now {
+        match state.retry_decision(&worker) {
+            RetryDecision::Now {
                 attempt,
                 retry,
                 goes_on,
@@ -95,9 +95,9 @@ fn look<'a>(state: &ClusterState<'a>) -> Joins<'a> {
                 };
                 joins.due.entry(attempt).or_default().push((worker, retry));
             }
-            Turn::Later { at, failures, cause } => joins.later.push((worker, failures, at, cause)),
-            Turn::Halted { failures, cause } => joins.halted.push((worker, failures, cause)),
-            Turn::UnderWay { .. } | Turn::Done { .. } => {}
+            RetryDecision::Later { at, failures, cause } => joins.later.push((worker, failures, at, cause)),
+            RetryDecision::Halted { failures, cause } => joins.halted.push((worker, failures, cause)),
+            RetryDecision::UnderWay { .. } | RetryDecision::Done { .. } => {}
         }
     }
     joins
@@ -172,7 +172,8 @@ fn gathers(state: &ClusterState<'_>, batch: &[Target<'_>]) -> bool {
     let pool = Pool::of(state.observed.hosts);
     let about_to_claim = state.of_role(Role::Worker).any(|machine| {
         machine.host.is_none()
-            && (machine.machine.spec.host_ref.is_some() || pool.offer(&Wish::of(machine.machine)).free > 0)
+            && (machine.machine.spec.host_ref.is_some()
+                || pool.offer(&HostRequest::of(machine.machine)).free > 0)
     });
     let have = state.of_role(Role::Worker).count();
     let about_to_be_made = i32::try_from(have).unwrap_or(i32::MAX) < state.workers_wanted();

@@ -4,7 +4,7 @@
 use crds::Reason;
 use crds::step::Intent;
 
-use crate::attempts::Turn;
+use crate::attempts::RetryDecision;
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::proposal::{Proposal, Round};
 use crate::cluster_deployment::request::{Attempt, Request};
@@ -27,9 +27,10 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
         if host.is_none_or(|host| state.active_on(host).is_some()) {
             return proposal;
         }
-        let turn = hooks::turn_before_drain(machine.machine, state.deployment, observed.runs, observed.now);
-        match turn {
-            Turn::Now { attempt, retry, .. } => {
+        let decision =
+            hooks::retry_before_drain(machine.machine, state.deployment, observed.runs, observed.now);
+        match decision {
+            RetryDecision::Now { attempt, retry, .. } => {
                 let (targets, attempt) = ([(machine, retry)], Attempt::from_start(attempt));
                 let run = Request::new(Intent::Remove, Vec::new(), &targets, attempt)
                     .named([machine.uid(), "before-drain"])
@@ -40,8 +41,10 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
                     false => proposal.and(Action::create(run)),
                 }
             }
-            Turn::Later { at, .. } => proposal.at(state, at),
-            Turn::UnderWay { .. } | Turn::Done { .. } | Turn::Halted { .. } => proposal,
+            RetryDecision::Later { at, .. } => proposal.at(state, at),
+            RetryDecision::UnderWay { .. } | RetryDecision::Done { .. } | RetryDecision::Halted { .. } => {
+                proposal
+            }
         }
     })
 }

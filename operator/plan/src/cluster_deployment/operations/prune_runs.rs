@@ -10,7 +10,7 @@ use crds::playbook_run::RunPhase;
 use crds::step::Intent;
 use jiff::Timestamp;
 
-use crate::attempts::{self, Tried};
+use crate::attempts::{self, PastAttempt};
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::lock::Lock;
 use crate::cluster_deployment::proposal::{Proposal, Round};
@@ -61,7 +61,7 @@ fn needed(state: &ClusterState<'_>, lock: &Lock) -> BTreeSet<String> {
     for run in state.observed.runs {
         let phase = run.status.as_ref().and_then(|status| status.phase);
         let installed = run.spec.intent == Intent::Install
-            && !attempts::marks(run).is_empty()
+            && !attempts::targets(run).is_empty()
             && phase == Some(RunPhase::Succeeded);
         // That a cluster stands is never forgotten with a status.
         if installed {
@@ -112,15 +112,15 @@ fn needed(state: &ClusterState<'_>, lock: &Lock) -> BTreeSet<String> {
 
 /// Attempts that the next one's turn depends on: those at what is wanted now, of those that nothing limits only the
 /// newest, and the last one of all, which gives the number.
-fn still_counted(tried: &[Tried], wanted: &str) -> Vec<String> {
-    let unlimited = |tried: &&Tried| {
+fn still_counted(tried: &[PastAttempt], wanted: &str) -> Vec<String> {
+    let unlimited = |tried: &&PastAttempt| {
         matches!(&tried.outcome, attempts::Outcome::Failed(failure) if failure.unreachable || !failure.has_begun() || failure.waits_for_others())
             || tried.outcome == attempts::Outcome::Held
     };
     let present = tried
         .iter()
         .filter(|tried| tried.wanted.as_deref() == Some(wanted));
-    let (endless, counted): (Vec<&Tried>, Vec<&Tried>) = present.partition(unlimited);
+    let (endless, counted): (Vec<&PastAttempt>, Vec<&PastAttempt>) = present.partition(unlimited);
     let endless = endless.into_iter().rev().take(ENDLESS);
     counted
         .into_iter()
@@ -130,7 +130,7 @@ fn still_counted(tried: &[Tried], wanted: &str) -> Vec<String> {
         .collect()
 }
 
-fn newest(tried: &[Tried], most: usize) -> Vec<String> {
+fn newest(tried: &[PastAttempt], most: usize) -> Vec<String> {
     let newest = tried.iter().rev().take(most);
     newest.map(|tried| tried.run.clone()).collect()
 }

@@ -16,7 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::approval::{self, What};
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
-use crate::departure::{self, Council};
+use crate::departure::{self, EtcdMembership};
 use crate::moment::after;
 use crate::sentence::count;
 
@@ -30,15 +30,15 @@ const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 const KEEP: usize = 8;
 
 pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
-    let council = state.council();
+    let membership = state.membership();
     match (
         state.installed.as_ref(),
-        council.etcd_role(),
+        membership.etcd_role(),
         trouble_since(state),
     ) {
         (Some(_), Some(role), Some(since)) => {
             let recovery = recovery::goes_on(state, role, since);
-            recovery.unwrap_or_else(|| look(state, &council, role, since))
+            recovery.unwrap_or_else(|| look(state, &membership, role, since))
         }
         _ => Proposal::default(),
     }
@@ -73,14 +73,14 @@ fn of_loss(mut proposal: Proposal) -> Proposal {
     }
 }
 
-fn look(state: &ClusterState<'_>, council: &Council<'_>, role: Role, since: Timestamp) -> Proposal {
-    let members: Vec<ClusterMachine<'_>> = council
+fn look(state: &ClusterState<'_>, membership: &EtcdMembership<'_>, role: Role, since: Timestamp) -> Proposal {
+    let members: Vec<ClusterMachine<'_>> = membership
         .members()
         .into_iter()
         .filter_map(|machine| state.member(machine))
         .collect();
     // Those that were forgotten cannot be asked, and count as silent.
-    let forgotten = council.forgotten_members();
+    let forgotten = membership.forgotten_members();
     let total = members.len() + forgotten.len();
     if total == 0 {
         return Proposal::default();

@@ -16,7 +16,7 @@ use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::proposal::{Area, Proposal, Record, Report, Round, Severity};
 use crate::cluster_deployment::removals;
 use crate::cluster_deployment::state::ClusterState;
-use crate::remediation::{self, Removals, Verdict};
+use crate::remediation::{self, Decision, Removals};
 use crate::sentence::cut;
 use approval::Approval;
 use told::{entry, replaced, summary, told};
@@ -41,26 +41,30 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
             ..nothing(Removals::Unknown)
         };
     }
-    let ward = seen::ward(state, calm_since.as_ref(), round.lock_is_known(), round.begins());
-    let removals = Removals::of(&ward);
-    if ward.patients.iter().all(|patient| patient.rule.is_none()) {
+    let input = seen::input(state, calm_since.as_ref(), round.lock_is_known(), round.begins());
+    let removals = Removals::of(&input);
+    if input
+        .machines
+        .iter()
+        .all(|machine_health| machine_health.rule.is_none())
+    {
         return nothing(removals);
     }
-    let decided = remediation::decide(&ward);
+    let decided = remediation::decide(&input);
     let replaced = replaced(state);
-    let (statement, clause) = summary(state, &ward, &decided, &replaced);
+    let (statement, clause) = summary(state, &input, &decided, &replaced);
     let approval = decided.too_many.then(|| Approval::of(state).value);
     let mut proposal = recording(
-        entries(state, &decided.verdicts, replaced),
+        entries(state, &decided.decisions, replaced),
         decided.calm_since.map(Time),
         approval,
         removals,
     )
     .condition(condition::REMEDIATION, Some(statement));
     proposal.actions = decided
-        .verdicts
+        .decisions
         .iter()
-        .filter_map(|verdict| begin(state, verdict))
+        .filter_map(|decision| begin(state, decision))
         .collect();
     proposal.report = clause.map(|message| Report {
         area: Area::Remediation,
@@ -113,16 +117,16 @@ fn recording(
     }
 }
 
-fn begin(state: &ClusterState<'_>, verdict: &Verdict) -> Option<Action> {
-    let begin = verdict.begin.as_ref()?;
+fn begin(state: &ClusterState<'_>, decision: &Decision) -> Option<Action> {
+    let begin = decision.begin.as_ref()?;
     let mut live = state.live.iter();
-    let machine = live.find(|machine| machine.name() == verdict.machine)?;
+    let machine = live.find(|machine| machine.name() == decision.machine)?;
     Some(tried::next(state, machine, begin))
 }
 
 /// An entry a machine; those about which something is done first, where there are too many.
-fn entries(state: &ClusterState<'_>, verdicts: &[Verdict], replaced: Vec<Repair>) -> Vec<Repair> {
-    let mut entries: Vec<Repair> = verdicts.iter().map(entry).chain(replaced).collect();
+fn entries(state: &ClusterState<'_>, decisions: &[Decision], replaced: Vec<Repair>) -> Vec<Repair> {
+    let mut entries: Vec<Repair> = decisions.iter().map(entry).chain(replaced).collect();
     entries.sort_by(|a, b| (a.action.is_none(), &a.machine).cmp(&(b.action.is_none(), &b.machine)));
     entries.truncate(MOST_TOLD);
     entries.sort_by(|a, b| a.machine.cmp(&b.machine));

@@ -26,7 +26,7 @@ use crate::{Next, provisioning};
 const MOST_TOLD: usize = 500;
 
 pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
-    let council = state.council();
+    let membership = state.membership();
     let mut machines = remembered(state);
     let known: BTreeSet<String> = machines.iter().map(|one| one.uid.clone()).collect();
     let new = state
@@ -35,7 +35,7 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
         .filter(|member| !known.contains(member.uid()));
     machines.extend(new.filter_map(|member| written_down(state, member)));
     for one in &mut machines {
-        one.etcd_member = one.etcd_member && !council.is_out_of_etcd(one);
+        one.etcd_member = one.etcd_member && !membership.is_out_of_etcd(one);
         one.node_ready = node(state, one).is_some_and(|node| node.ready == Some(true));
     }
     machines.retain(|one| is_there(state, one) || (state.installed.is_some() && is_owed(state, one)));
@@ -59,7 +59,7 @@ fn owes(state: &ClusterState<'_>, first: &ForgottenMachine, gone: usize) -> Stat
     let title = departure::title_of_forgotten(first);
     let (reason, message) = match first.etcd_member {
         true => {
-            let message = match why_it_stays(state, &state.council(), first) {
+            let message = match why_it_stays(state, &state.membership(), first) {
                 Some(why) => format!("{title} is to be taken out of etcd: {why}"),
                 None => format!("{title} is taken out of etcd, then its Node is deleted"),
             };
@@ -107,7 +107,7 @@ fn remembered(state: &ClusterState<'_>) -> Vec<ForgottenMachine> {
                 host: host.name().to_owned(),
                 role,
                 provisioned: true,
-                etcd_member: Some(role) == state.council().etcd_role(),
+                etcd_member: Some(role) == state.membership().etcd_role(),
                 node_ready: false,
                 since: quarantine.since.clone(),
             });
@@ -122,14 +122,14 @@ fn written_down(state: &ClusterState<'_>, member: &ClusterMachine<'_>) -> Option
     if !leaving::is_forced(machine) || !provisioning::was_touched(machine, state.observed.runs) {
         return None;
     }
-    let council = state.council();
+    let membership = state.membership();
     Some(ForgottenMachine {
         uid: member.uid().to_owned(),
         machine: member.name().to_owned(),
         host: member.host_name()?.to_owned(),
         role: machine.spec.role,
         provisioned: member.is_provisioned(),
-        etcd_member: council.is_of_etcd(machine) && council.left_at(machine).is_none(),
+        etcd_member: membership.is_of_etcd(machine) && membership.left_at(machine).is_none(),
         node_ready: false,
         since: Time(state.observed.now),
     })

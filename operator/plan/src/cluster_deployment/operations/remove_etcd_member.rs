@@ -8,13 +8,13 @@ use crds::step::{Intent, Role, Step};
 use crds::{Machine, PlaybookRun};
 use serde_json::json;
 
-use crate::attempts::{self, Turn};
+use crate::attempts::{self, RetryDecision};
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::{Attempt, Request, describe_as};
 use crate::cluster_deployment::retrying::Effort;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
-use crate::departure::{self, Council, Departure, LEAVING_ETCD, is_healthy};
+use crate::departure::{self, Departure, EtcdMembership, LEAVING_ETCD, is_healthy};
 use crate::provisioning::{self, asked_retries};
 
 const REASON: Reason = Reason::RemovingEtcdMember;
@@ -52,10 +52,10 @@ impl<'a> Leaver<'a> {
 }
 
 pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
-    let council = state.council();
-    match council.etcd_role() {
+    let membership = state.membership();
+    match membership.etcd_role() {
         Some(role) if state.installed.is_some() => {
-            under_way(state, &council, role).or_else(|| next(state, &council, role))
+            under_way(state, &membership, role).or_else(|| next(state, &membership, role))
         }
         _ => None,
     }
@@ -64,32 +64,32 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
 
 /// Runs that took out a machine which is still there or remembered.
 pub(super) fn keeps(state: &ClusterState<'_>) -> Vec<String> {
-    let council = state.council();
+    let membership = state.membership();
     let leaving = state
         .leaving
         .iter()
-        .flat_map(|machine| council.removals(machine.machine));
+        .flat_map(|machine| membership.removals(machine.machine));
     let status = state.deployment.status.iter();
     let forgotten = status.flat_map(|status| &status.forgotten);
-    let forgotten = forgotten.flat_map(|one| council.removals_of(&one.uid));
+    let forgotten = forgotten.flat_map(|one| membership.removals_of(&one.uid));
     let runs = leaving.chain(forgotten);
     runs.filter_map(|run| run.metadata.name.clone()).collect()
 }
 
 fn leaving<'s, 'a>(
     state: &'s ClusterState<'a>,
-    council: &'s Council<'a>,
+    membership: &'s EtcdMembership<'a>,
 ) -> impl Iterator<Item = &'s ClusterMachine<'a>> {
     let leaving = state.leaving.iter();
-    leaving.filter(|machine| council.is_of_etcd(machine.machine))
+    leaving.filter(|machine| membership.is_of_etcd(machine.machine))
 }
 
-fn under_way(state: &ClusterState<'_>, council: &Council<'_>, role: Role) -> Option<Proposal> {
-    let forgotten = council.forgotten();
-    let leavers = leaving(state, council).filter_map(|machine| Leaver::of_machine(state, machine));
+fn under_way(state: &ClusterState<'_>, membership: &EtcdMembership<'_>, role: Role) -> Option<Proposal> {
+    let forgotten = membership.forgotten();
+    let leavers = leaving(state, membership).filter_map(|machine| Leaver::of_machine(state, machine));
     let mut leavers = leavers.chain(forgotten.iter().map(|one| Leaver::of_forgotten(state, one)));
     leavers.find_map(|leaver| {
-        let removals = council.removals_of(leaver.uid);
+        let removals = membership.removals_of(leaver.uid);
         let run = removals.into_iter().find(|run| !attempts::is_over(run))?;
         let by = run.spec.hosts.join(", ");
         let what = format!("takes {} out of etcd, by {by}", leaver.title);
@@ -102,14 +102,14 @@ fn progressing(role: Role, message: String) -> Proposal {
 }
 
 /// Who was forgotten goes first.
-fn next(state: &ClusterState<'_>, council: &Council<'_>, role: Role) -> Option<Proposal> {
-    let forgotten = in_order(council).into_iter().find_map(|one| {
-        let stays = why_it_stays(state, council, one).is_some();
+fn next(state: &ClusterState<'_>, membership: &EtcdMembership<'_>, role: Role) -> Option<Proposal> {
+    let forgotten = in_order(membership).into_iter().find_map(|one| {
+        let stays = why_it_stays(state, membership, one).is_some();
         let leaver = (!stays).then(|| Leaver::of_forgotten(state, one))?;
-        take_out(state, council, &leaver, role)
+        take_out(state, membership, &leaver, role)
     });
     forgotten.or_else(|| {
-        leaving(state, council).find_map(|machine| {
+        leaving(state, membership).find_map(|machine| {
             let observed = state.observed;
             let waits = machine
                 .deleting_reason()
@@ -122,16 +122,16 @@ fn next(state: &ClusterState<'_>, council: &Council<'_>, role: Role) -> Option<P
             );
             let goes = waits && departure == Departure::MayGo;
             let leaver = Leaver::of_machine(state, machine).filter(|_| goes)?;
-            take_out(state, council, &leaver, role)
+            take_out(state, membership, &leaver, role)
         })
     })
 }
 
 /// Those that are not known to be well first, then those that were tried less: which of them lives is not always known.
-fn in_order<'a>(council: &Council<'a>) -> Vec<&'a ForgottenMachine> {
-    let mut forgotten = council.forgotten();
+fn in_order<'a>(membership: &EtcdMembership<'a>) -> Vec<&'a ForgottenMachine> {
+    let mut forgotten = membership.forgotten();
     forgotten.sort_by_key(|one| {
-        let tried = council.removals_of(&one.uid).len();
+        let tried = membership.removals_of(&one.uid).len();
         (one.node_ready, tried, one.host.clone(), one.uid.clone())
     });
     forgotten
@@ -140,18 +140,18 @@ fn in_order<'a>(council: &Council<'a>) -> Vec<&'a ForgottenMachine> {
 /// Why a member whose Machine was forgotten is not taken out of etcd now.
 pub(super) fn why_it_stays(
     state: &ClusterState<'_>,
-    council: &Council<'_>,
+    membership: &EtcdMembership<'_>,
     forgotten: &ForgottenMachine,
 ) -> Option<String> {
     state
         .waits_for_api()
         .or_else(|| state.waits_for_etcd())
-        .or_else(|| council.why_it_stays(forgotten))
+        .or_else(|| membership.why_it_stays(forgotten))
 }
 
 fn take_out(
     state: &ClusterState<'_>,
-    council: &Council<'_>,
+    membership: &EtcdMembership<'_>,
     leaver: &Leaver<'_>,
     role: Role,
 ) -> Option<Proposal> {
@@ -161,43 +161,52 @@ fn take_out(
         failed: FAILED,
         could_not: format!("{title} could not be taken out of etcd"),
     };
-    effort.propose(state, turn(state, council, leaver), |number, retry| {
-        let Some(by) = executor(state, council, leaver, number) else {
-            let message =
-                format!("{title} is to be taken out of etcd, and no member that stays is known to be well");
-            return Some(Proposal::report(
-                Area::Machines(role),
-                FAILED,
-                message,
-                Severity::Failing,
-            ));
-        };
-        let message = format!("takes {title} out of etcd, by {}", by.title());
-        let run = run(state, council, leaver, by, number, retry);
-        Some(progressing(role, message).and(Action::create(run)))
-    })
+    effort.propose(
+        state,
+        retry_decision(state, membership, leaver),
+        |number, retry| {
+            let Some(by) = executor(state, membership, leaver, number) else {
+                let message = format!(
+                    "{title} is to be taken out of etcd, and no member that stays is known to be well"
+                );
+                return Some(Proposal::report(
+                    Area::Machines(role),
+                    FAILED,
+                    message,
+                    Severity::Failing,
+                ));
+            };
+            let message = format!("takes {title} out of etcd, by {}", by.title());
+            let run = run(state, membership, leaver, by, number, retry);
+            Some(progressing(role, message).and(Action::create(run)))
+        },
+    )
 }
 
-fn turn(state: &ClusterState<'_>, council: &Council<'_>, leaver: &Leaver<'_>) -> Turn {
-    let removals = council.removals_of(leaver.uid);
+fn retry_decision(
+    state: &ClusterState<'_>,
+    membership: &EtcdMembership<'_>,
+    leaver: &Leaver<'_>,
+) -> RetryDecision {
+    let removals = membership.removals_of(leaver.uid);
     let tried = attempts::tried_by(&removals, |run| {
         let host = run.spec.hosts.first()?;
-        let mark = attempts::marks(run).remove(host)?;
-        Some((host.clone(), mark))
+        let target = attempts::targets(run).remove(host)?;
+        Some((host.clone(), target))
     });
     let policy = provisioning::limited(state.deployment, leaver.retries.clone()).stopped_is_final();
-    attempts::turn(&tried, &policy, state.observed.now)
+    attempts::retry_decision(&tried, &policy, state.observed.now)
 }
 
 /// Another member that is well, another one at each attempt: one may be dead without anyone's knowing. Those that leave
 /// later do it only where none stays.
 fn executor<'a>(
     state: &ClusterState<'a>,
-    council: &Council<'_>,
+    membership: &EtcdMembership<'_>,
     leaver: &Leaver<'_>,
     attempt: i32,
 ) -> Option<ClusterMachine<'a>> {
-    let members = council.members();
+    let members = membership.members();
     let members = members.iter().filter_map(|machine| state.member(machine));
     let is_well = |machine: &ClusterMachine<'_>| machine.host.is_some() && is_healthy(machine.machine);
     let mut others: Vec<ClusterMachine<'a>> = members
@@ -206,20 +215,20 @@ fn executor<'a>(
     if others.iter().any(|machine| machine.deleted_at().is_none()) {
         others.retain(|machine| machine.deleted_at().is_none());
     }
-    let turn = usize::try_from(attempt).unwrap_or_default();
-    others.get(turn % others.len().max(1)).copied()
+    let index = usize::try_from(attempt).unwrap_or_default();
+    others.get(index % others.len().max(1)).copied()
 }
 
 fn run(
     state: &ClusterState<'_>,
-    council: &Council<'_>,
+    membership: &EtcdMembership<'_>,
     leaver: &Leaver<'_>,
     by: ClusterMachine<'_>,
     attempt: i32,
     retry: Option<String>,
 ) -> PlaybookRun {
     let host = leaver.host;
-    let stay: Vec<&Machine> = council
+    let stay: Vec<&Machine> = membership
         .members()
         .into_iter()
         .filter(|other| other.metadata.uid.as_deref() != Some(leaver.uid))

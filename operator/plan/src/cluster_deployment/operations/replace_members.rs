@@ -11,8 +11,8 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     if state.installed.is_none() {
         return Proposal::default();
     }
-    let council = state.council();
-    let is_out = |machine: &&Machine| council.is_of_etcd(machine) && council.left_at(machine).is_some();
+    let membership = state.membership();
+    let is_out = |machine: &&Machine| membership.is_of_etcd(machine) && membership.left_at(machine).is_some();
     let live = state.live.iter().map(|machine| machine.machine);
     let out = live.filter(is_out).cloned().map(Box::new);
     Proposal::actions(out.map(Action::DeleteMachine).collect())

@@ -7,7 +7,7 @@ use crds::PlaybookRun;
 use crds::step::{Intent, Step};
 use jiff::Timestamp;
 
-use crate::attempts::{self, Failure, Outcome, Turn};
+use crate::attempts::{self, Failure, Outcome, RetryDecision};
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::deletion;
 use crate::cluster_deployment::proposal::{Proposal, Round};
@@ -62,19 +62,19 @@ pub(in crate::cluster_deployment) fn look<'a>(state: &ClusterState<'a>) -> Reset
         let retries = asked_retries(machine.machine, state.deployment);
         let policy = provisioning::endless(state.deployment, retries);
         let policy = if ends { policy } else { policy.stopped_is_final() };
-        match attempts::turn(&tried, &policy, state.observed.now) {
+        match attempts::retry_decision(&tried, &policy, state.observed.now) {
             // What comes before the cleaning is not done yet.
-            Turn::Now { .. } if !leaving::waits_for_reset(machine.machine) => {}
+            RetryDecision::Now { .. } if !leaving::waits_for_reset(machine.machine) => {}
             // One step: there is nothing to go on from.
-            Turn::Now { attempt, retry, .. } => {
+            RetryDecision::Now { attempt, retry, .. } => {
                 let silent = tried.last().is_some_and(
                     |last| matches!(&last.outcome, Outcome::Failed(failure) if failure.unreachable),
                 );
                 due.entry((attempt, silent)).or_default().push((machine, retry));
             }
-            Turn::Later { at, cause, .. } => resets.later.push((machine, at, cause)),
+            RetryDecision::Later { at, cause, .. } => resets.later.push((machine, at, cause)),
             // The Machine says what a person must do.
-            Turn::Halted { .. } | Turn::UnderWay { .. } | Turn::Done { .. } => {}
+            RetryDecision::Halted { .. } | RetryDecision::UnderWay { .. } | RetryDecision::Done { .. } => {}
         }
     }
     for ((attempt, _), targets) in due {

@@ -7,7 +7,7 @@ use crds::Reason;
 use crds::names::annotation;
 use crds::step::{Intent, Role, Step};
 
-use crate::attempts::{self, Turn};
+use crate::attempts::{self, RetryDecision};
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::{Attempt, Request, Target, describe_as, number_after};
@@ -27,7 +27,7 @@ fn progressing(message: String) -> Proposal {
 }
 
 pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
-    if state.installed.is_none() || state.council().etcd_role() != Some(Role::Etcd) {
+    if state.installed.is_none() || state.membership().etcd_role() != Some(Role::Etcd) {
         return Proposal::default();
     }
     match state.active_with(&Step::EtcdEndpoints) {
@@ -46,9 +46,9 @@ pub(super) fn keeps(state: &ClusterState<'_>) -> Vec<String> {
 }
 
 fn update(state: &ClusterState<'_>) -> Option<Proposal> {
-    let council = state.council();
-    let since = council.changed_at()?;
-    let untold = council.untold(since);
+    let membership = state.membership();
+    let since = membership.changed_at()?;
+    let untold = membership.untold(since);
     let machines = untold.iter().filter_map(|machine| {
         let mut live = state.live.iter();
         live.find(|live| live.machine.metadata.uid == machine.metadata.uid)
@@ -63,9 +63,9 @@ fn update(state: &ClusterState<'_>) -> Option<Proposal> {
             failed: Reason::EndpointUpdateFailed,
             could_not: format!("{} could not be told of etcd's members", machine.title()),
         };
-        let turn = turn(state, machine, &told_since);
+        let decision = retry_decision(state, machine, &told_since);
         waits = effort
-            .propose(state, turn, |_, retry| {
+            .propose(state, decision, |_, retry| {
                 due.push((*machine, retry));
                 None
             })
@@ -74,14 +74,14 @@ fn update(state: &ClusterState<'_>) -> Option<Proposal> {
     if due.is_empty() {
         return waits;
     }
-    if let Some(why) = council.run_in_the_way(None) {
+    if let Some(why) = membership.run_in_the_way(None) {
         return Some(progressing(why));
     }
     let attempt = Attempt::from_start(number_after(told_since));
     let since = since.to_string();
     let request = Request::new(Intent::Repair, vec![Step::EtcdEndpoints], &due, attempt)
         .named(["endpoints", &since])
-        .with(state.etcd_variables(&council.members()));
+        .with(state.etcd_variables(&membership.members()));
     let mut run = request.run(state);
     let annotations = run.metadata.annotations.get_or_insert_default();
     annotations.insert(annotation::ETCD_CHANGE.to_owned(), since);
@@ -92,13 +92,17 @@ fn update(state: &ClusterState<'_>) -> Option<Proposal> {
     Some(progressing(message).and(Action::create(run)))
 }
 
-fn turn(state: &ClusterState<'_>, machine: &ClusterMachine<'_>, told_since: &[&PlaybookRun]) -> Turn {
+fn retry_decision(
+    state: &ClusterState<'_>,
+    machine: &ClusterMachine<'_>,
+    told_since: &[&PlaybookRun],
+) -> RetryDecision {
     let tried = attempts::tried_by(told_since, |run| {
         let host = machine.host_name()?;
-        let mark = attempts::marks(run).remove(host)?;
-        (mark.uid == machine.uid()).then(|| (host.to_owned(), mark))
+        let target = attempts::targets(run).remove(host)?;
+        (target.uid == machine.uid()).then(|| (host.to_owned(), target))
     });
     let retries = asked_retries(machine.machine, state.deployment);
     let policy = provisioning::limited(state.deployment, retries);
-    attempts::turn(&tried, &policy, state.observed.now)
+    attempts::retry_decision(&tried, &policy, state.observed.now)
 }

@@ -5,7 +5,7 @@ use crds::PlaybookRun;
 use crds::Reason;
 use crds::step::{Intent, Role, Step};
 
-use crate::attempts::{self, Turn};
+use crate::attempts::{self, RetryDecision};
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::endpoint;
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
@@ -52,7 +52,7 @@ fn update(state: &ClusterState<'_>) -> Option<Proposal> {
     if untold.is_empty() {
         return None;
     }
-    if let Some(why) = state.council().run_in_the_way(None) {
+    if let Some(why) = state.membership().run_in_the_way(None) {
         return Some(progressing(why));
     }
     let tells_the_same = |run: &&PlaybookRun| {
@@ -75,12 +75,12 @@ fn update(state: &ClusterState<'_>) -> Option<Proposal> {
         let tried = attempts::tried(&same, &[Intent::Repair], machine.uid());
         let retries = asked_retries(machine.machine, state.deployment);
         let policy = provisioning::endless(state.deployment, retries);
-        let turn = attempts::turn(&tried, &policy, state.observed.now);
-        let retry = match &turn {
-            Turn::Now { retry, .. } => retry.clone(),
+        let decision = attempts::retry_decision(&tried, &policy, state.observed.now);
+        let retry = match &decision {
+            RetryDecision::Now { retry, .. } => retry.clone(),
             _ => None,
         };
-        if let Some(waits) = effort.propose(state, turn, |_, _| None) {
+        if let Some(waits) = effort.propose(state, decision, |_, _| None) {
             return Some(waits);
         }
         targets.push((machine, retry));

@@ -38,7 +38,7 @@ fn withdraw(state: &ClusterState<'_>, run: &PlaybookRun) -> Option<Action> {
     match granted {
         // The lock never lets it begin. Its other machines get another one; what a person asked for is canceled, and
         // not forgotten.
-        false if attempts::marks(run).is_empty() => Some(Action::CancelRun(Box::new(run.clone()))),
+        false if attempts::targets(run).is_empty() => Some(Action::CancelRun(Box::new(run.clone()))),
         false => Some(Action::DeleteRun(Box::new(run.clone()))),
         true if run.spec.intent == Intent::Join && run.spec.hosts.iter().all(leaves) => {
             Some(Action::CancelRun(Box::new(run.clone())))

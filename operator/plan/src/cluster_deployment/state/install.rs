@@ -17,7 +17,7 @@ impl<'a> ClusterState<'a> {
     /// What is not younger than `since` was another cluster, and so was one of whose machines none is left.
     pub(super) fn seen_installed(&self, since: Option<Timestamp>) -> Option<Time> {
         let ours =
-            |run: &&&PlaybookRun| run.spec.intent == Intent::Install && !attempts::marks(run).is_empty();
+            |run: &&&PlaybookRun| run.spec.intent == Intent::Install && !attempts::targets(run).is_empty();
         let succeeded = |run: &&&PlaybookRun| {
             run.status.as_ref().and_then(|status| status.phase) == Some(RunPhase::Succeeded)
         };
@@ -45,12 +45,12 @@ impl<'a> ClusterState<'a> {
     }
 
     fn has_founder(&self, run: &PlaybookRun) -> bool {
-        let marks = attempts::marks(run);
+        let targets = attempts::targets(run);
         let is_there = |uid: &String| {
             let mut machines = self.observed.machines.iter();
             machines.any(|machine| machine.metadata.uid.as_ref() == Some(uid))
         };
-        marks.values().any(|mark| is_there(&mark.uid))
+        targets.values().any(|target| is_there(&target.uid))
     }
 
     /// The machines of an install, all of them with their Hosts; `None` while one is missing.

@@ -42,7 +42,10 @@ fn a_lost_lock_is_read_back_from_guards_when_the_runs_are_gone_too() {
     assert_eq!(last_token(&world), Some(highest + 1));
     let probe = &world.runs[0];
     assert_eq!(probe.spec.hosts, ["h1", "h2", "h3"]);
-    assert!(crate::attempts::marks(probe).is_empty(), "it touches no machine");
+    assert!(
+        crate::attempts::targets(probe).is_empty(),
+        "it touches no machine"
+    );
     let status = world.deployment.status.unwrap();
     assert_eq!(
         conditions::find(&status.conditions, condition::LOCK_AVAILABLE),

@@ -312,7 +312,7 @@ enum Happens {
     Sick(usize),
     NodeBack,
     Delete(usize),
-    Mark(usize),
+    TargetRecord(usize),
     Strip(usize),
     Offer(usize),
     Fate(Fate),
@@ -331,7 +331,7 @@ fn happens() -> impl Strategy<Value = Happens> {
         (1usize..9).prop_map(Happens::Sick),
         Just(Happens::NodeBack),
         (1usize..9).prop_map(Happens::Delete),
-        (1usize..9).prop_map(Happens::Mark),
+        (1usize..9).prop_map(Happens::TargetRecord),
         (1usize..9).prop_map(Happens::Strip),
         (2usize..9).prop_map(Happens::Offer),
         fate.prop_map(Happens::Fate),
@@ -369,7 +369,7 @@ proptest! {
                 Happens::Delete(number) => if let Some(index) = nth(&world, number) {
                     world.delete_machine(index);
                 },
-                Happens::Mark(number) => if let Some(index) = nth(&world, number) {
+                Happens::TargetRecord(number) => if let Some(index) = nth(&world, number) {
                     let annotations = world.machines[index].metadata.annotations.get_or_insert_default();
                     annotations.insert(crds::names::annotation::DELETE_FIRST.into(), String::new());
                 },

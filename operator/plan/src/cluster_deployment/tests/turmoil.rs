@@ -17,7 +17,7 @@ enum Event {
     Sickens(usize),
     Taken(usize),
     Deleted(usize),
-    Wish(usize, i32),
+    HostRequest(usize, i32),
     Forgets(usize),
 }
 
@@ -28,7 +28,7 @@ fn event() -> impl Strategy<Value = Event> {
         (1usize..10).prop_map(Event::Sickens),
         (1usize..10).prop_map(Event::Taken),
         (0usize..9).prop_map(Event::Deleted),
-        (0usize..2, 0i32..4).prop_map(|(planes, workers)| Event::Wish(planes, workers)),
+        (0usize..2, 0i32..4).prop_map(|(planes, workers)| Event::HostRequest(planes, workers)),
         (0usize..Kind::ALL.len()).prop_map(Event::Forgets),
     ]
 }
@@ -47,7 +47,7 @@ fn happens(world: &mut World, event: &Event) {
         Event::Sickens(host) => drop(world.silent_nodes.insert(format!("h{host}"))),
         Event::Taken(host) => world.take_host(&format!("h{host}")),
         Event::Deleted(index) => world.delete_machine(*index),
-        Event::Wish(planes, workers) => {
+        Event::HostRequest(planes, workers) => {
             let recovery = world.deployment.spec.recovery.clone();
             world.respec(&spec(*planes, *workers));
             world.deployment.spec.recovery = recovery;

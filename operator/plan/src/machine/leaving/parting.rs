@@ -11,7 +11,7 @@ use crds::step::Role;
 use super::drain::{self, Progress};
 use super::force::{self, Force};
 use super::{Leaving, Observed, Step, status};
-use crate::attempts::Turn;
+use crate::attempts::RetryDecision;
 use crate::departure::{self, Departure, LEAVING_ETCD};
 use crate::hooks::{self, HookState};
 use crate::moment::clock;
@@ -168,8 +168,8 @@ fn hooks(observed: &Observed<'_>, deployment: &ClusterDeployment) -> Option<Leav
         HookState::UnderWay(message) => waits(message),
         HookState::Failed(message) => {
             let again =
-                match hooks::turn_before_drain(observed.machine, deployment, observed.runs, observed.now) {
-                    Turn::Later { at, .. } => format!("tried again at {}", clock(at)),
+                match hooks::retry_before_drain(observed.machine, deployment, observed.runs, observed.now) {
+                    RetryDecision::Later { at, .. } => format!("tried again at {}", clock(at)),
                     _ => "it is tried again".to_owned(),
                 };
             waits(format!("{message}; {again}; {WITHOUT_HOOKS}"))

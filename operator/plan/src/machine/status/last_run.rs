@@ -20,8 +20,8 @@ pub(super) fn newest(observed: &Observed<'_>, host: &Host) -> Option<LastRun> {
     let claimed = claimed
         .filter(|claimed| claimed.status == "True")
         .map(|claimed| &claimed.last_transition_time);
-    let about = |run: &PlaybookRun| match attempts::marks(run).get(name) {
-        Some(mark) => mark.uid == uid,
+    let about = |run: &PlaybookRun| match attempts::targets(run).get(name) {
+        Some(target) => target.uid == uid,
         None => {
             run.spec.intent != Intent::Probe
                 && run.spec.hosts.iter().any(|named| named == name)

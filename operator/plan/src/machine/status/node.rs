@@ -7,7 +7,7 @@ use crds::names::condition;
 use jiff::SignedDuration;
 
 use super::Observed;
-use crate::attempts::Turn;
+use crate::attempts::RetryDecision;
 use crate::cluster::{NetworkSeen, NodeSeen};
 use crate::machine::name_of;
 
@@ -21,16 +21,16 @@ pub(super) fn find<'a>(observed: &Observed<'a>, host: &Host) -> Option<&'a NodeS
 }
 
 /// Whether the machine became part of its cluster only just now, so that its node may not have been seen yet.
-fn is_fresh(observed: &Observed<'_>, turn: &Turn) -> bool {
-    let at = match turn {
-        Turn::Done { at, .. } => *at,
+fn is_fresh(observed: &Observed<'_>, decision: &RetryDecision) -> bool {
+    let at = match decision {
+        RetryDecision::Done { at, .. } => *at,
         _ => None,
     };
     at.is_some_and(|at| observed.now.duration_since(at) < FRESH)
 }
 
-pub(super) fn ready(observed: &Observed<'_>, node: Option<&NodeSeen>, turn: &Turn) -> Statement {
-    let done = matches!(turn, Turn::Done { .. });
+pub(super) fn ready(observed: &Observed<'_>, node: Option<&NodeSeen>, decision: &RetryDecision) -> Statement {
+    let done = matches!(decision, RetryDecision::Done { .. });
     let of = |status: Option<bool>, reason: Reason, message: String| {
         Statement::new(condition::NODE_READY, status, reason, message)
     };
@@ -45,7 +45,7 @@ pub(super) fn ready(observed: &Observed<'_>, node: Option<&NodeSeen>, turn: &Tur
             ),
             None => of(None, SILENT, format!("its kubelet is silent: {}", node.message)),
         },
-        (None, _) if is_fresh(observed, turn) => of(
+        (None, _) if is_fresh(observed, decision) => of(
             None,
             Reason::NodeNotSeenYet,
             "provisioned; waits for its node to be seen".into(),

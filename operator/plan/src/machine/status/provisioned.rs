@@ -8,7 +8,7 @@ use crds::names::{annotation, condition};
 use crds::step::Role;
 
 use super::{Hold, Observed};
-use crate::attempts::{self, Turn};
+use crate::attempts::{self, RetryDecision};
 use crate::machine::{active_run, name_of};
 use crate::moment::clock;
 use crate::sentence::count;
@@ -24,27 +24,27 @@ pub(super) fn claimed(hold: &Hold<'_>) -> Statement {
     }
 }
 
-pub(super) fn statement(observed: &Observed<'_>, host: Option<&Host>, turn: &Turn) -> Statement {
+pub(super) fn statement(observed: &Observed<'_>, host: Option<&Host>, decision: &RetryDecision) -> Statement {
     fn of(status: bool, reason: impl Into<String>, message: String) -> Statement {
         Statement::new(condition::PROVISIONED, status, reason, message)
     }
     let Some(host) = host else {
         return of(false, Reason::WaitingForHost, "has no Host yet".into());
     };
-    match turn {
-        Turn::Done { run, .. } => of(true, Reason::Provisioned, format!("run {run}")),
-        Turn::UnderWay { run } => of(
+    match decision {
+        RetryDecision::Done { run, .. } => of(true, Reason::Provisioned, format!("run {run}")),
+        RetryDecision::UnderWay { run } => of(
             false,
             Reason::Provisioning,
             under_way(observed, name_of(host), run),
         ),
-        Turn::Now { .. } => of(false, Reason::WaitingForRun, waits_for_run(observed)),
-        Turn::Later { at, cause, .. } => of(
+        RetryDecision::Now { .. } => of(false, Reason::WaitingForRun, waits_for_run(observed)),
+        RetryDecision::Later { at, cause, .. } => of(
             false,
             cause.reason.as_str(),
             format!("{} (tried again at {})", cause.message, clock(*at)),
         ),
-        Turn::Halted { failures, cause } => match cause {
+        RetryDecision::Halted { failures, cause } => match cause {
             Some(cause) => of(
                 false,
                 cause.reason.as_str(),

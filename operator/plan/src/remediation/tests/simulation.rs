@@ -9,7 +9,8 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use proptest::prelude::*;
 
 use super::{
-    Effort, EffortResult, Patient, State, Verdict, Ward, at, decide, failed, not_tried, patient, rule, ward,
+    Decision, Effort, EffortResult, MachineHealth, RemediationInput, State, at, decide, failed, health,
+    input, not_tried, rule,
 };
 
 /// What happens between two looks.
@@ -57,36 +58,36 @@ fn happening() -> impl Strategy<Value = Happening> {
 }
 
 struct World {
-    ward: Ward,
+    input: RemediationInput,
     made: usize,
     replaced: usize,
 }
 
 impl World {
     fn happens(&mut self, happening: &Happening) {
-        let now = self.ward.now;
-        let lost = self.ward.unreachable.is_some();
+        let now = self.input.now;
+        let lost = self.input.unreachable.is_some();
         match happening {
             Happening::FallsSick(index) => {
-                let patient = self.nth(*index);
-                if patient.joined && patient.state == State::Well {
-                    patient.state = State::Sick {
+                let health = self.nth(*index);
+                if health.joined && health.state == State::Well {
+                    health.state = State::Sick {
                         since: now,
                         what: "silent".into(),
                     };
                 }
             }
             Happening::Recovers(index) => {
-                let patient = self.nth(*index);
-                if patient.joined && !lost {
-                    patient.state = State::Well;
+                let health = self.nth(*index);
+                if health.joined && !lost {
+                    health.state = State::Well;
                 }
             }
             Happening::StopsStarting(index) => {
-                let patient = self.nth(*index);
-                if patient.role == Role::Worker && patient.efforts.is_empty() {
-                    patient.joined = false;
-                    patient.state = State::NeverStarted {
+                let health = self.nth(*index);
+                if health.role == Role::Worker && health.efforts.is_empty() {
+                    health.joined = false;
+                    health.state = State::NeverStarted {
                         since: now,
                         what: "no SSH".into(),
                     };
@@ -94,54 +95,54 @@ impl World {
             }
             Happening::SetSkip(index, skip) => self.nth(*index).skipped = *skip,
             Happening::Busy(index, busy) => {
-                let patient = self.nth(*index);
-                let works = patient
+                let health = self.nth(*index);
+                let works = health
                     .efforts
                     .last()
                     .is_some_and(|last| last.result == EffortResult::UnderWay);
-                patient.busy = (*busy && !works).then(|| "by-hand".into());
+                health.busy = (*busy && !works).then(|| "by-hand".into());
             }
             Happening::Ends(index, result) => end(self.nth(*index), now, *result),
             Happening::Contact(made) => self.contact(*made),
-            Happening::Etcd(well) => self.ward.etcd = (!well).then(|| "no leader".into()),
-            Happening::Paused(paused) => self.ward.paused = *paused,
-            Happening::Change(change) => self.ward.change = change.then(|| "c9 joins".into()),
-            Happening::Elsewhere(number) => self.ward.elsewhere = *number,
-            Happening::Spares(free) => self.ward.spares.free = *free,
+            Happening::Etcd(well) => self.input.etcd = (!well).then(|| "no leader".into()),
+            Happening::Paused(paused) => self.input.paused = *paused,
+            Happening::Change(change) => self.input.change = change.then(|| "c9 joins".into()),
+            Happening::Elsewhere(number) => self.input.elsewhere = *number,
+            Happening::Spares(free) => self.input.spares.free = *free,
             Happening::Replaced(number) => {
-                let set = self.ward.sets.get_mut("worker").unwrap();
+                let set = self.input.sets.get_mut("worker").unwrap();
                 set.replaced = *number;
             }
-            Happening::Approved(approved) => self.ward.approved = *approved,
-            Happening::LosesStatus => (self.ward.was_too_many, self.ward.calm_since) = (false, None),
-            Happening::Passes(seconds) => self.ward.now += SignedDuration::from_secs(*seconds),
+            Happening::Approved(approved) => self.input.approved = *approved,
+            Happening::LosesStatus => (self.input.was_too_many, self.input.calm_since) = (false, None),
+            Happening::Passes(seconds) => self.input.now += SignedDuration::from_secs(*seconds),
         }
-        let free = self.ward.spares.free;
-        self.ward
-            .patients
+        let free = self.input.spares.free;
+        self.input
+            .machines
             .iter_mut()
-            .for_each(|patient| patient.fitting = free);
+            .for_each(|health| health.fitting = free);
     }
 
-    fn nth(&mut self, index: usize) -> &mut Patient {
-        let count = self.ward.patients.len();
-        &mut self.ward.patients[index % count]
+    fn nth(&mut self, index: usize) -> &mut MachineHealth {
+        let count = self.input.machines.len();
+        &mut self.input.machines[index % count]
     }
 
     fn contact(&mut self, made: bool) {
-        let now = self.ward.now;
-        match (made, self.ward.unreachable.is_some()) {
+        let now = self.input.now;
+        match (made, self.input.unreachable.is_some()) {
             (false, false) => {
-                self.ward.unreachable = Some("no answer".into());
-                for patient in self.ward.patients.iter_mut().filter(|patient| patient.joined) {
-                    patient.told = patient.state != State::Well;
-                    patient.state = State::Unknown;
+                self.input.unreachable = Some("no answer".into());
+                for health in self.input.machines.iter_mut().filter(|health| health.joined) {
+                    health.told = health.state != State::Well;
+                    health.state = State::Unknown;
                 }
             }
             (true, true) => {
-                self.ward.unreachable = None;
-                for patient in self.ward.patients.iter_mut().filter(|patient| patient.joined) {
-                    patient.state = if patient.told {
+                self.input.unreachable = None;
+                for health in self.input.machines.iter_mut().filter(|health| health.joined) {
+                    health.state = if health.told {
                         State::Sick {
                             since: now,
                             what: "silent".into(),
@@ -157,30 +158,30 @@ impl World {
 
     /// Decides, checks what must hold, and carries it out; true when anything began.
     fn turn(&mut self) -> bool {
-        let before = self.ward.clone();
+        let before = self.input.clone();
         let round = decide(&before);
         self.check(&before, &round);
-        (self.ward.was_too_many, self.ward.calm_since) = (round.too_many, round.calm_since);
+        (self.input.was_too_many, self.input.calm_since) = (round.too_many, round.calm_since);
         let mut began = false;
-        for verdict in &round.verdicts {
-            let Some(begin) = &verdict.begin else { continue };
+        for decision in &round.decisions {
+            let Some(begin) = &decision.begin else { continue };
             began = true;
             self.made += 1;
             if begin.action == Action::Replace {
                 self.replaced += 1;
-                self.ward.spares.free -= 1;
-                let gone = self.patient(&verdict.machine).clone();
-                self.ward.patients.retain(|patient| patient.name != gone.name);
+                self.input.spares.free -= 1;
+                let gone = self.health(&decision.machine).clone();
+                self.input.machines.retain(|health| health.name != gone.name);
                 // Its set makes another, which takes the spare Host and joins at once.
                 let name = format!("{}x", gone.name);
                 let state = State::Well;
-                let mut new = patient(&name, gone.role, state);
+                let mut new = health(&name, gone.role, state);
                 new.rule = gone.rule;
-                self.ward.patients.push(new);
+                self.input.machines.push(new);
                 continue;
             }
-            let (now, run) = (self.ward.now, format!("r{}", self.made));
-            self.patient(&verdict.machine).efforts.push(Effort {
+            let (now, run) = (self.input.now, format!("r{}", self.made));
+            self.health(&decision.machine).efforts.push(Effort {
                 run,
                 action: begin.action,
                 made: now,
@@ -189,84 +190,87 @@ impl World {
                 result: EffortResult::UnderWay,
             });
         }
-        let free = self.ward.spares.free;
-        self.ward
-            .patients
+        let free = self.input.spares.free;
+        self.input
+            .machines
             .iter_mut()
-            .for_each(|patient| patient.fitting = free);
+            .for_each(|health| health.fitting = free);
         began
     }
 
-    fn patient(&mut self, name: &str) -> &mut Patient {
-        self.ward
-            .patients
+    fn health(&mut self, name: &str) -> &mut MachineHealth {
+        self.input
+            .machines
             .iter_mut()
-            .find(|patient| patient.name == name)
+            .find(|health| health.name == name)
             .unwrap()
     }
 
-    fn check(&self, ward: &Ward, round: &super::super::Round) {
-        let by_name: BTreeMap<&str, &Patient> = ward
-            .patients
+    fn check(&self, input: &RemediationInput, round: &super::super::Round) {
+        let by_name: BTreeMap<&str, &MachineHealth> = input
+            .machines
             .iter()
-            .map(|patient| (patient.name.as_str(), patient))
+            .map(|health| (health.name.as_str(), health))
             .collect();
         let begins: Vec<_> = round
-            .verdicts
+            .decisions
             .iter()
-            .filter(|verdict| verdict.begin.is_some())
+            .filter(|decision| decision.begin.is_some())
             .collect();
-        let active = round.verdicts.iter().filter(|verdict| verdict.action.is_some());
-        let sick = ward
-            .patients
+        let active = round
+            .decisions
             .iter()
-            .filter(|patient| matches!(patient.state, State::Sick { .. }))
+            .filter(|decision| decision.action.is_some());
+        let sick = input
+            .machines
+            .iter()
+            .filter(|health| matches!(health.state, State::Sick { .. }))
             .count();
         let (mut replaces, mut control_planes) = (0, 0);
-        for verdict in active.clone() {
-            control_planes += usize::from(by_name[verdict.machine.as_str()].role != Role::Worker);
+        for decision in active.clone() {
+            control_planes += usize::from(by_name[decision.machine.as_str()].role != Role::Worker);
         }
-        for verdict in &begins {
-            let patient = by_name[verdict.machine.as_str()];
-            let remediation = &patient.rule.as_ref().unwrap().remediation;
-            let action = verdict.action.unwrap();
-            assert!(!ward.paused && ward.unreachable.is_none() && ward.etcd.is_none());
-            assert!(!patient.skipped && patient.busy.is_none());
+        for decision in &begins {
+            let health = by_name[decision.machine.as_str()];
+            let remediation = &health.rule.as_ref().unwrap().remediation;
+            let action = decision.action.unwrap();
+            assert!(!input.paused && input.unreachable.is_none() && input.etcd.is_none());
+            assert!(!health.skipped && health.busy.is_none());
             let IntOrString::Int(most) = remediation.max_unhealthy else {
                 unreachable!()
             };
             let few = sick <= usize::try_from(most).unwrap();
-            assert!(few || ward.approved, "maxUnhealthy");
-            let set = patient.set.as_ref().unwrap();
-            let of_set = |verdict: &&&Verdict| {
-                let other = by_name[verdict.machine.as_str()];
+            assert!(few || input.approved, "maxUnhealthy");
+            let set = health.set.as_ref().unwrap();
+            let of_set = |decision: &&&Decision| {
+                let other = by_name[decision.machine.as_str()];
                 other.set.as_ref() == Some(set) && other.may_serve()
             };
-            let seen = ward.sets[set];
-            let out = seen.replaced + active.clone().filter(|verdict| of_set(&verdict)).count();
-            assert!(out <= seen.most || !patient.may_serve(), "maxUnavailable");
-            let under_repair = ward.elsewhere + active.clone().count();
+            let seen = input.sets[set];
+            let out = seen.replaced + active.clone().filter(|decision| of_set(&decision)).count();
+            assert!(out <= seen.most || !health.may_serve(), "maxUnavailable");
+            let under_repair = input.elsewhere + active.clone().count();
             assert!(
                 under_repair <= usize::try_from(remediation.max_concurrent).unwrap(),
                 "budget"
             );
-            let last = patient.efforts.last();
+            let last = health.efforts.last();
             assert!(
                 last.is_none_or(|last| last.result != EffortResult::UnderWay),
                 "two at once"
             );
             if let Some(last) = last.filter(|last| last.result == EffortResult::Done) {
-                let fresh = matches!(&patient.state, State::Sick { since, .. } if *since > last.ended);
+                let fresh = matches!(&health.state, State::Sick { since, .. } if *since > last.ended);
                 let wait = SignedDuration::from_secs(i64::from(remediation.wait_seconds));
-                assert!(fresh || last.ended + wait <= ward.now, "not waited for");
+                assert!(fresh || last.ended + wait <= input.now, "not waited for");
             }
-            if patient.role != Role::Worker {
+            if health.role != Role::Worker {
                 assert!(
-                    ward.change.is_none() && control_planes == 1,
+                    input.change.is_none() && control_planes == 1,
                     "one control plane at a time"
                 );
-                let of_etcd = ward.patients.iter().filter(|other| other.role == patient.role);
-                let left = of_etcd.clone().filter(|other| other.name != patient.name);
+                let of_etcd = input.machines.iter().filter(|other| other.role == health.role);
+                let left = of_etcd.clone().filter(|other| other.name != health.name);
                 let well = left.filter(|other| other.state == State::Well).count();
                 let safe = action == Action::RestartServices || well > of_etcd.count() / 2;
                 assert!(safe, "etcd keeps its majority");
@@ -274,14 +278,14 @@ impl World {
             replaces += usize::from(action == Action::Replace);
         }
         assert!(
-            replaces + ward.spares.awaited <= ward.spares.free || replaces == 0,
+            replaces + input.spares.awaited <= input.spares.free || replaces == 0,
             "no more than the pool has"
         );
     }
 }
 
-fn end(patient: &mut Patient, now: jiff::Timestamp, result: u8) {
-    let Some(last) = patient
+fn end(health: &mut MachineHealth, now: jiff::Timestamp, result: u8) {
+    let Some(last) = health
         .efforts
         .last_mut()
         .filter(|last| last.result == EffortResult::UnderWay)
@@ -298,8 +302,8 @@ fn end(patient: &mut Patient, now: jiff::Timestamp, result: u8) {
         6 => EffortResult::Held,
         _ => EffortResult::Canceled,
     };
-    if result == 0 && patient.state != State::Unknown {
-        patient.state = State::Well;
+    if result == 0 && health.state != State::Unknown {
+        health.state = State::Well;
     }
 }
 
@@ -318,17 +322,17 @@ proptest! {
         ],
         happenings in proptest::collection::vec(happening(), 0..120),
     ) {
-        let mut ward = ward(0);
-        for patient in &mut ward.patients {
+        let mut input = input(0);
+        for health in &mut input.machines {
             let mut rule = rule();
             rule.remediation.max_unhealthy = IntOrString::Int(max_unhealthy);
             rule.remediation.max_concurrent = max_concurrent;
             rule.remediation.keep_spare_hosts = keep;
             rule.remediation.actions = actions.clone();
-            patient.rule = Some(rule);
+            health.rule = Some(rule);
         }
-        ward.sets.get_mut("worker").unwrap().most = max_unavailable;
-        let mut world = World { ward, made: 0, replaced: 0 };
+        input.sets.get_mut("worker").unwrap().most = max_unavailable;
+        let mut world = World { input, made: 0, replaced: 0 };
         for happening in &happenings {
             world.happens(happening);
             world.turn();
@@ -337,27 +341,27 @@ proptest! {
         for calm in [Happening::Contact(true), Happening::Etcd(true), Happening::Paused(false), Happening::Change(false), Happening::Elsewhere(0), Happening::Replaced(0), Happening::Approved(false)] {
             world.happens(&calm);
         }
-        for patient in &mut world.ward.patients {
-            (patient.busy, patient.skipped) = (None, false);
+        for health in &mut world.input.machines {
+            (health.busy, health.skipped) = (None, false);
         }
         let mut quiet = 0;
         for _ in 0..400 {
-            world.ward.now += SignedDuration::from_secs(700);
-            let now = world.ward.now;
-            world.ward.patients.iter_mut().for_each(|patient| end(patient, now, 1));
+            world.input.now += SignedDuration::from_secs(700);
+            let now = world.input.now;
+            world.input.machines.iter_mut().for_each(|health| end(health, now, 1));
             quiet = if world.turn() { 0 } else { quiet + 1 };
             if quiet > 5 {
                 break;
             }
         }
         prop_assert!(quiet > 5, "it goes on for ever: {} actions", world.made);
-        let rest = decide(&world.ward);
-        prop_assert!(rest.verdicts.iter().all(|verdict| verdict.begin.is_none() && !verdict.message.is_empty()));
+        let rest = decide(&world.input);
+        prop_assert!(rest.decisions.iter().all(|decision| decision.begin.is_none() && !decision.message.is_empty()));
         // Nothing that could be repaired is left lying: each sick one has a reason that a person can do something
         // about.
         let ends = ["NothingLeftToTry", "TooManyUnhealthy", "NoSpareHost", "SpareHostsReserved", "QuorumRisk", "Canceled"];
-        for verdict in &rest.verdicts {
-            prop_assert!(ends.contains(&verdict.reason.as_str()), "{verdict:?}");
+        for decision in &rest.decisions {
+            prop_assert!(ends.contains(&decision.reason.as_str()), "{decision:?}");
         }
         let _ = at(0);
     }

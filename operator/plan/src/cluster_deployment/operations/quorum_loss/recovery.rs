@@ -24,7 +24,7 @@ pub(super) fn goes_on(state: &ClusterState<'_>, role: Role, since: Timestamp) ->
     let is_begun = |run: &&PlaybookRun| {
         let made = run.created_at();
         run.spec.steps.contains(&Step::RecoverEtcd)
-            && !attempts::marks(run).is_empty()
+            && !attempts::targets(run).is_empty()
             && made.is_some_and(|made| made.0 >= since)
     };
     let begun: Vec<&PlaybookRun> = state.observed.runs.iter().copied().filter(is_begun).collect();
@@ -33,13 +33,13 @@ pub(super) fn goes_on(state: &ClusterState<'_>, role: Role, since: Timestamp) ->
         let what = format!("etcd goes on with {} alone", last.spec.hosts.join(", "));
         return Some(lost(role, REASON, describe_as(state, &what, last)));
     }
-    let survivor = attempts::marks(last)
+    let survivor = attempts::targets(last)
         .into_values()
-        .find_map(|mark| state.live.iter().find(|machine| machine.uid() == mark.uid))?;
+        .find_map(|target| state.live.iter().find(|machine| machine.uid() == target.uid))?;
     let tried = attempts::tried_by(&begun, |run| {
         let host = survivor.host_name()?;
-        let mark = attempts::marks(run).remove(host)?;
-        (mark.uid == survivor.uid()).then(|| (host.to_owned(), mark))
+        let target = attempts::targets(run).remove(host)?;
+        (target.uid == survivor.uid()).then(|| (host.to_owned(), target))
     });
     let retries = asked_retries(survivor.machine, state.deployment);
     let policy = provisioning::limited(state.deployment, retries).stopped_is_final();
@@ -49,8 +49,8 @@ pub(super) fn goes_on(state: &ClusterState<'_>, role: Role, since: Timestamp) ->
         could_not: format!("{} could not go on alone", survivor.title()),
     };
     // Once it is done the API servers are told, and then the API answers.
-    let turn = attempts::turn(&tried, &policy, state.observed.now);
-    let proposal = effort.propose(state, turn, |number, retry| {
+    let decision = attempts::retry_decision(&tried, &policy, state.observed.now);
+    let proposal = effort.propose(state, decision, |number, retry| {
         let annotations = last.metadata.annotations.as_ref()?;
         let approval = annotations.get(annotation::APPROVE)?;
         Some(begin(state, role, *survivor, approval, number, retry))

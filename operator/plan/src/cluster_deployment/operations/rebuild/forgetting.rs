@@ -125,7 +125,7 @@ fn forget(state: &ClusterState<'_>, old: &[&ClusterMachine<'_>], since: Timestam
         let is_forgotten = leaving::is_forced(machine.machine);
         lost_since(machine.machine).is_none() || !is_forgotten
     });
-    let mark = unmarked.map(|machine| Action::ForgetMachine {
+    let forget = unmarked.map(|machine| Action::ForgetMachine {
         machine: Box::new(machine.machine.clone()),
         since,
     });
@@ -133,5 +133,5 @@ fn forget(state: &ClusterState<'_>, old: &[&ClusterMachine<'_>], since: Timestam
     let cluster = cluster.map(|seen| Action::DeleteCluster(Box::new(seen.clone())));
     let stay = old.iter().filter(|machine| machine.deleted_at().is_none());
     let delete = stay.map(|machine| Action::DeleteMachine(Box::new(machine.machine.clone())));
-    cancel.chain(mark).chain(cluster).chain(delete).collect()
+    cancel.chain(forget).chain(cluster).chain(delete).collect()
 }

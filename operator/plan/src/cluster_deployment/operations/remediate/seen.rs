@@ -16,13 +16,15 @@ use super::LOST;
 use super::approval::Approval;
 use super::told::{replaced, told};
 use super::tried::{efforts_of, is_effort};
-use crate::attempts::{self, Turn};
-use crate::claims::{self, Wish};
+use crate::attempts::{self, RetryDecision};
+use crate::claims::{self, HostRequest};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::departure::is_out;
 use crate::disruption;
 use crate::etcd::{self, Health};
-use crate::remediation::{self, Effort, EffortResult, Patient, Rule, SetSeen, Spares, State, Ward};
+use crate::remediation::{
+    self, Effort, EffortResult, MachineHealth, RemediationInput, Rule, SetSeen, Spares, State,
+};
 
 /// Reasons of a machine that is about to be seen for the first time.
 const NOT_SEEN_YET: [Reason; 4] = [
@@ -33,12 +35,12 @@ const NOT_SEEN_YET: [Reason; 4] = [
 ];
 
 /// All machines of the cluster that stay, and what goes on around them.
-pub(super) fn ward(
+pub(super) fn input(
     state: &ClusterState<'_>,
     calm_since: Option<&Time>,
     lock_known: bool,
     changes: Option<&PlaybookRun>,
-) -> Ward {
+) -> RemediationInput {
     let observed = state.observed;
     let unreachable = unreachable(state);
     let contact_since = in_contact_since(state);
@@ -49,10 +51,10 @@ pub(super) fn ward(
         || recorded
             .iter()
             .any(|repair| repair.reason == Reason::TooManyUnhealthy);
-    let patients: Vec<Patient> = state
+    let machines: Vec<MachineHealth> = state
         .live
         .iter()
-        .map(|member| patient(state, member, contact_since, unreachable.is_some()))
+        .map(|member| machine_health(state, member, contact_since, unreachable.is_some()))
         .collect();
     let others = observed
         .deployments
@@ -66,7 +68,7 @@ pub(super) fn ward(
         .filter(|repair| repair.action.is_some())
         .count();
     let sets: Vec<_> = state.sets().collect();
-    Ward {
+    RemediationInput {
         now: observed.now,
         unreachable,
         etcd: state.etcd_problem(),
@@ -81,7 +83,7 @@ pub(super) fn ward(
         sets: sets.iter().map(|set| set_seen(state, set)).collect(),
         approve: state.approve(&approval.value),
         approved: approval.given,
-        patients,
+        machines,
     }
 }
 
@@ -132,12 +134,12 @@ fn in_contact_since(state: &ClusterState<'_>) -> Option<Timestamp> {
     reachable.map(|reachable| reachable.last_transition_time.0)
 }
 
-fn patient(
+fn machine_health(
     state: &ClusterState<'_>,
     member: &ClusterMachine<'_>,
     contact_since: Option<Timestamp>,
     lost: bool,
-) -> Patient {
+) -> MachineHealth {
     let machine = member.machine;
     let status = machine.status.as_ref();
     let host = member.host_name().unwrap_or_default();
@@ -151,12 +153,12 @@ fn patient(
     };
     let fitting = match health {
         State::Sick { .. } | State::NeverStarted { .. } => {
-            claims::offer(&Wish::of(machine), state.observed.hosts).free
+            claims::offer(&HostRequest::of(machine), state.observed.hosts).free
         }
         State::Well | State::NotJudged | State::Unknown => 0,
     };
     let annotations = machine.metadata.annotations.as_ref();
-    Patient {
+    MachineHealth {
         name: member.name().to_owned(),
         host: host.to_owned(),
         role: machine.spec.role,
@@ -271,9 +273,9 @@ fn state_of_member(
 fn never_started(state: &ClusterState<'_>, member: &ClusterMachine<'_>) -> Option<State> {
     let claimed = member.machine.condition(condition::HOST_CLAIMED)?;
     member.host.filter(|_| claimed.status == "True")?;
-    let what = match state.turn(member) {
-        Turn::Later { cause, .. }
-        | Turn::Halted {
+    let what = match state.retry_decision(member) {
+        RetryDecision::Later { cause, .. }
+        | RetryDecision::Halted {
             cause: Some(cause), ..
         } if cause.has_begun() => {
             format!(
@@ -325,7 +327,10 @@ fn change(state: &ClusterState<'_>) -> Option<String> {
         // One that cannot join is in nobody's way.
         !joined
             && member.host.is_some()
-            && !matches!(state.turn(member), Turn::Later { .. } | Turn::Halted { .. })
+            && !matches!(
+                state.retry_decision(member),
+                RetryDecision::Later { .. } | RetryDecision::Halted { .. }
+            )
     })?;
     Some(format!("{} joins", joins.title()))
 }

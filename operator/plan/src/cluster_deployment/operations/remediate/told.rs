@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::LOST;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::departure::is_out;
-use crate::remediation::{Round, Verdict, Ward};
+use crate::remediation::{Decision, RemediationInput, Round};
 use crate::sentence::{count, cut};
 
 pub(super) fn told<'a>(state: &ClusterState<'a>, machine: &str) -> Option<&'a Repair> {
@@ -19,12 +19,12 @@ pub(super) fn told<'a>(state: &ClusterState<'a>, machine: &str) -> Option<&'a Re
     status.repairs.iter().find(|repair| repair.machine == machine)
 }
 
-pub(super) fn entry(verdict: &Verdict) -> Repair {
+pub(super) fn entry(decision: &Decision) -> Repair {
     Repair {
-        machine: verdict.machine.clone(),
-        action: verdict.action,
-        reason: verdict.reason.clone(),
-        message: cut(verdict.sentence()),
+        machine: decision.machine.clone(),
+        action: decision.action,
+        reason: decision.reason.clone(),
+        message: cut(decision.sentence()),
         since: Time(Timestamp::UNIX_EPOCH),
     }
 }
@@ -45,18 +45,18 @@ pub(super) fn replaced(state: &ClusterState<'_>) -> Vec<Repair> {
 /// The condition, and the clause that goes with the cluster's own sentence, which has said already what is wrong.
 pub(super) fn summary(
     state: &ClusterState<'_>,
-    ward: &Ward,
+    input: &RemediationInput,
     round: &Round,
     replaced: &[Repair],
 ) -> (Statement, Option<String>) {
     fn of(status: bool, reason: impl Into<String>, message: String) -> Statement {
         Statement::new(condition::REMEDIATION, status, reason, cut(message))
     }
-    let acts = round.verdicts.iter().any(|verdict| verdict.action.is_some()) || !replaced.is_empty();
-    let idle = round.verdicts.iter().find(|verdict| verdict.action.is_none());
-    let told = sentence(state, round, replaced, Verdict::sentence);
-    let says = sentence(state, round, replaced, |verdict| verdict.message.clone());
-    match (acts, &ward.unreachable, idle) {
+    let acts = round.decisions.iter().any(|decision| decision.action.is_some()) || !replaced.is_empty();
+    let idle = round.decisions.iter().find(|decision| decision.action.is_none());
+    let told = sentence(state, round, replaced, Decision::sentence);
+    let says = sentence(state, round, replaced, |decision| decision.message.clone());
+    match (acts, &input.unreachable, idle) {
         (true, _, _) => (of(true, Reason::Repairing, told), Some(says)),
         (false, Some(lost), _) => {
             let message = format!("no machine is repaired: {lost}");
@@ -75,7 +75,7 @@ fn sentence(
     state: &ClusterState<'_>,
     round: &Round,
     replaced: &[Repair],
-    says: impl Fn(&Verdict) -> String,
+    says: impl Fn(&Decision) -> String,
 ) -> String {
     let clause = |name: &str, message: &str| {
         let mut members = state.live.iter().chain(&state.leaving);
@@ -83,12 +83,12 @@ fn sentence(
         let title = member.map_or_else(|| name.to_owned(), ClusterMachine::title);
         format!("{title}: {message}")
     };
-    let (acting, idle): (Vec<&Verdict>, Vec<&Verdict>) = round
-        .verdicts
+    let (acting, idle): (Vec<&Decision>, Vec<&Decision>) = round
+        .decisions
         .iter()
-        .partition(|verdict| verdict.action.is_some());
-    let of_verdict = |verdict: &&Verdict| clause(&verdict.machine, &says(verdict));
-    let mut acting: Vec<String> = acting.iter().map(of_verdict).collect();
+        .partition(|decision| decision.action.is_some());
+    let of_decision = |decision: &&Decision| clause(&decision.machine, &says(decision));
+    let mut acting: Vec<String> = acting.iter().map(of_decision).collect();
     acting.extend(
         replaced
             .iter()
@@ -99,7 +99,7 @@ fn sentence(
         [one] => Some(one.clone()),
         [one, more @ ..] => Some(format!("{one}; and {}", count(more.len(), "more machine"))),
     };
-    let idle: Vec<String> = idle.iter().map(of_verdict).collect();
+    let idle: Vec<String> = idle.iter().map(of_decision).collect();
     let parts = [first(&acting), first(&idle)];
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }

@@ -20,7 +20,10 @@ use crate::remediation::{self, Begin, Effort, EffortResult};
 const REMEMBERED: usize = 6;
 
 /// What a run tries on a machine for its repair; none: it is another run.
-pub(super) fn is_effort(run: &PlaybookRun, machine_uid: &str) -> Option<(Action, String, attempts::Mark)> {
+pub(super) fn is_effort(
+    run: &PlaybookRun,
+    machine_uid: &str,
+) -> Option<(Action, String, attempts::TargetRecord)> {
     if run.spec.intent != Intent::Repair {
         return None;
     }
@@ -29,22 +32,24 @@ pub(super) fn is_effort(run: &PlaybookRun, machine_uid: &str) -> Option<(Action,
         [Step::Reboot] => Action::Reboot,
         _ => return None,
     };
-    let marks = attempts::marks(run);
-    let (host, mark) = marks.into_iter().find(|(_, mark)| mark.uid == machine_uid)?;
-    Some((action, host, mark))
+    let targets = attempts::targets(run);
+    let (host, target) = targets
+        .into_iter()
+        .find(|(_, target)| target.uid == machine_uid)?;
+    Some((action, host, target))
 }
 
 /// What was tried on a machine, oldest first.
 pub(super) fn efforts_of(state: &ClusterState<'_>, machine_uid: &str) -> Vec<Effort> {
     let effort = |run: &&PlaybookRun| {
-        let (action, host, mark) = is_effort(run, machine_uid)?;
+        let (action, host, target) = is_effort(run, machine_uid)?;
         let made = run.created_at()?.0;
         Some(Effort {
             run: run.name().to_owned(),
             action,
             made,
             ended: attempts::ended_at(run).unwrap_or(made),
-            retry: mark.retry,
+            retry: target.retry,
             result: result(run, &host),
         })
     };

@@ -29,7 +29,7 @@ impl World {
                     machine.metadata = adopted.metadata;
                 }
             }
-            Write::Set(machine_set::Step::PutAside {
+            Write::Set(machine_set::Step::QuarantineHost {
                 machine, quarantine, ..
             }) => {
                 let name = machine.metadata.name.unwrap_or_default();

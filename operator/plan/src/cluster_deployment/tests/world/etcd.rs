@@ -164,7 +164,7 @@ impl World {
     pub(super) fn check_change(&self, run: &PlaybookRun) {
         let changes = |run: &PlaybookRun| {
             let of_council = |host: &String| self.role_of(host).is_some_and(|role| role != Role::Worker);
-            let ours = !attempts::marks(run).is_empty();
+            let ours = !attempts::targets(run).is_empty();
             let kind = [Intent::Join, Intent::Repair, Intent::Install].contains(&run.spec.intent)
                 || run.spec.steps.contains(&RunStep::RemoveEtcdMember);
             ours && kind && run.spec.hosts.iter().any(of_council)

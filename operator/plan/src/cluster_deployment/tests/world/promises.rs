@@ -30,7 +30,7 @@ impl World {
             .filter(|run| !attempts::is_over(run) && run.spec.intent != Intent::Probe)
             .collect();
         let works = |run: &PlaybookRun| run.status.as_ref().is_some_and(|status| status.token > 0);
-        let ours = |run: &PlaybookRun| !attempts::marks(run).is_empty();
+        let ours = |run: &PlaybookRun| !attempts::targets(run).is_empty();
         for (index, run) in active.iter().enumerate() {
             let beside = |other: &&&PlaybookRun| works(run) && works(other) || ours(run) && ours(other);
             for other in active[index + 1..].iter().filter(beside) {
@@ -57,7 +57,7 @@ impl World {
                 && run.status.as_ref().and_then(|status| status.phase) == Some(RunPhase::Succeeded)
         });
         let mut installed = BTreeSet::new();
-        for host in installs.flat_map(|run| attempts::marks(run).into_values()) {
+        for host in installs.flat_map(|run| attempts::targets(run).into_values()) {
             assert!(installed.insert(host.uid), "a cluster is installed once");
         }
         for host in self.hosts.iter().filter(|host| host.spec.claim_ref.is_some()) {
@@ -81,7 +81,7 @@ impl World {
             let kind = [Intent::Join, Intent::Remove, Intent::Repair].contains(&run.spec.intent);
             let tells =
                 run.spec.steps.contains(&Step::EtcdEndpoints) || run.spec.steps.contains(&Step::LoadBalancer);
-            kind && !tells && !attempts::is_over(run) && !attempts::marks(run).is_empty()
+            kind && !tells && !attempts::is_over(run) && !attempts::targets(run).is_empty()
         };
         let changed = self.runs.iter().filter(changes);
         let changed: Vec<&String> = changed
@@ -111,13 +111,13 @@ impl World {
 
     /// A run of ours works on machines that hold their Hosts, and on no others.
     pub(super) fn check_held(&self, run: &PlaybookRun) {
-        for (name, mark) in attempts::marks(run) {
+        for (name, target) in attempts::targets(run) {
             let mut hosts = self.hosts.iter();
             let host = hosts.find(|host| host.metadata.name.as_ref() == Some(&name));
             let claim = host.and_then(|host| host.spec.claim_ref.as_ref());
             assert_eq!(
                 claim.map(|claim| &claim.uid),
-                Some(&mark.uid),
+                Some(&target.uid),
                 "{:?} works on {name}",
                 run.metadata.name
             );
@@ -144,7 +144,7 @@ impl World {
         };
         let mut hosts = run.spec.hosts.iter();
         let node = hosts.find(|host| self.nodes.contains(*host) && !by_hand(host));
-        let ours = !attempts::marks(run).is_empty();
+        let ours = !attempts::targets(run).is_empty();
         let resets = ours && run.spec.intent == Intent::Reset;
         assert!(
             !resets || !goes_on || node.is_none(),

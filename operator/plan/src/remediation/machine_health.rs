@@ -35,7 +35,7 @@ pub enum State {
 
 /// A machine that stays, as remediation sees it.
 #[derive(Clone, Debug)]
-pub struct Patient {
+pub struct MachineHealth {
     /// Name of the Machine.
     pub name: String,
     /// Its Host.
@@ -70,11 +70,11 @@ pub struct Patient {
 
 /// Everything that is looked at.
 #[derive(Clone, Debug)]
-pub struct Ward {
+pub struct RemediationInput {
     /// The time.
     pub now: Timestamp,
     /// The machines of the cluster that stay, the well ones too.
-    pub patients: Vec<Patient>,
+    pub machines: Vec<MachineHealth>,
     /// Why nothing is known of the nodes: the API is out of reach.
     pub unreachable: Option<String>,
     /// Why etcd is not well.
@@ -112,7 +112,7 @@ pub struct SetSeen {
     pub replaced: usize,
 }
 
-impl Patient {
+impl MachineHealth {
     /// Whether anybody may still be served by it: a node that is not Ready may run its Pods on, but not one that never
     /// joined, nor a machine that SSH does not reach either.
     pub(super) fn may_serve(&self) -> bool {

@@ -1,8 +1,8 @@
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 
-use super::super::{Failure, Outcome, Tried};
-use super::{Policy, Turn, turn};
+use super::super::{Failure, Outcome, PastAttempt};
+use super::{Policy, RetryDecision, retry_decision};
 
 fn failure(reason: &str) -> Failure {
     Failure {
@@ -14,8 +14,8 @@ fn failure(reason: &str) -> Failure {
     }
 }
 
-fn tried(attempt: i32, steps_done: usize, outcome: Outcome) -> Tried {
-    Tried {
+fn tried(attempt: i32, steps_done: usize, outcome: Outcome) -> PastAttempt {
+    PastAttempt {
         run: format!("r-{attempt}"),
         attempt,
         wanted: Some("this".into()),
@@ -31,7 +31,7 @@ fn tried(attempt: i32, steps_done: usize, outcome: Outcome) -> Tried {
 }
 
 /// Attempts by what came out, each as far as the number of steps says.
-fn attempts(all: &[(&str, usize)]) -> Vec<Tried> {
+fn attempts(all: &[(&str, usize)]) -> Vec<PastAttempt> {
     let outcome = |reason: &str| match reason {
         "Held" => Outcome::Held,
         "Canceled" => Outcome::Canceled,
@@ -65,10 +65,10 @@ fn at(seconds: i64) -> Timestamp {
 
 /// When the next attempt is due, in seconds after the last one's end; none: never by itself.
 fn due(all: &[(&str, usize)]) -> Option<i64> {
-    match turn(&attempts(all), &policy(), at(0)) {
-        Turn::Now { .. } => Some(0),
-        Turn::Later { at, .. } => Some(at.as_second()),
-        Turn::Halted { .. } => None,
+    match retry_decision(&attempts(all), &policy(), at(0)) {
+        RetryDecision::Now { .. } => Some(0),
+        RetryDecision::Later { at, .. } => Some(at.as_second()),
+        RetryDecision::Halted { .. } => None,
         other => panic!("{other:?}"),
     }
 }
@@ -76,10 +76,10 @@ fn due(all: &[(&str, usize)]) -> Option<i64> {
 #[test]
 fn a_failed_attempt_is_repeated_after_a_delay_that_doubles() {
     let check = |all: &[(&str, usize)], now, expected: Option<i64>| {
-        let turn = turn(&attempts(all), &policy(), at(now));
-        match turn {
-            Turn::Later { at: when, .. } => assert_eq!(Some(when), expected.map(at)),
-            Turn::Now { .. } => assert_eq!(expected, None),
+        let decision = retry_decision(&attempts(all), &policy(), at(now));
+        match decision {
+            RetryDecision::Later { at: when, .. } => assert_eq!(Some(when), expected.map(at)),
+            RetryDecision::Now { .. } => assert_eq!(expected, None),
             other => panic!("{other:?}"),
         }
     };
@@ -132,7 +132,7 @@ fn an_attempt_that_came_further_does_not_count_and_the_delay_is_short_again() {
 fn what_was_interrupted_goes_on_where_it_stopped_and_what_failed_begins_anew() {
     let check = |outcome: &str, expected: Option<&str>| {
         let all = attempts(&[("TaskFailed", 1), (outcome, 3)]);
-        let Turn::Now { goes_on, attempt, .. } = turn(&all, &asked("1"), at(999)) else {
+        let RetryDecision::Now { goes_on, attempt, .. } = retry_decision(&all, &asked("1"), at(999)) else {
             panic!("{outcome}");
         };
         assert_eq!((goes_on.as_deref(), attempt), (expected, 2), "{outcome}");
@@ -140,7 +140,7 @@ fn what_was_interrupted_goes_on_where_it_stopped_and_what_failed_begins_anew() {
             wanted: "that".into(),
             ..policy()
         };
-        let Turn::Now { goes_on, .. } = turn(&all, &newer, at(999)) else {
+        let RetryDecision::Now { goes_on, .. } = retry_decision(&all, &newer, at(999)) else {
             panic!("{outcome}");
         };
         assert_eq!(goes_on, None, "another spec: {outcome}");
@@ -159,8 +159,8 @@ fn an_attempt_that_did_not_begin_passes_on_where_to_begin() {
     let mut all = attempts(&[("Unknown", 2), ("NotStarted", 0)]);
     all[1].resumed = true;
     assert!(matches!(
-        turn(&all, &policy(), at(999)),
-        Turn::Now { goes_on: Some(_), .. }
+        retry_decision(&all, &policy(), at(999)),
+        RetryDecision::Now { goes_on: Some(_), .. }
     ));
 }
 
@@ -178,21 +178,21 @@ fn what_a_pause_held_counts_for_nothing_and_goes_on_at_once() {
 
 #[test]
 fn a_retry_that_stood_before_the_first_attempt_or_the_end_of_a_pause_asks_for_no_second_one() {
-    let answers = |tried: &[Tried]| match turn(tried, &asked("1"), at(0)) {
-        Turn::Now { retry, .. } => retry,
+    let answers = |tried: &[PastAttempt]| match retry_decision(tried, &asked("1"), at(0)) {
+        RetryDecision::Now { retry, .. } => retry,
         other => panic!("{other:?}"),
     };
     for before in [attempts(&[]), attempts(&[("Held", 0)])] {
         let number = i32::try_from(before.len()).unwrap();
-        let first = Tried {
+        let first = PastAttempt {
             retry: answers(&before),
             ..tried(number, 0, Outcome::Canceled)
         };
         assert_eq!(first.retry.as_deref(), Some("1"));
         let all = [before, vec![first]].concat();
         assert!(matches!(
-            turn(&all, &asked("1"), at(9999)),
-            Turn::Halted { cause: None, .. }
+            retry_decision(&all, &asked("1"), at(9999)),
+            RetryDecision::Halted { cause: None, .. }
         ));
     }
 }
@@ -201,12 +201,12 @@ fn a_retry_that_stood_before_the_first_attempt_or_the_end_of_a_pause_asks_for_no
 fn after_the_last_attempt_nothing_is_tried_until_a_person_asks_or_something_changes() {
     let three = attempts(&[("TaskFailed", 0); 3]);
     assert!(matches!(
-        turn(&three, &policy(), at(9999)),
-        Turn::Halted { failures: 3, .. }
+        retry_decision(&three, &policy(), at(9999)),
+        RetryDecision::Halted { failures: 3, .. }
     ));
     assert_eq!(
-        turn(&three, &asked("1"), at(0)),
-        Turn::Now {
+        retry_decision(&three, &asked("1"), at(0)),
+        RetryDecision::Now {
             attempt: 3,
             retry: Some("1".into()),
             goes_on: None
@@ -214,10 +214,13 @@ fn after_the_last_attempt_nothing_is_tried_until_a_person_asks_or_something_chan
     );
     let mut four = attempts(&[("TaskFailed", 0); 4]);
     four[3].retry = Some("1".into());
-    assert!(matches!(turn(&four, &asked("1"), at(9999)), Turn::Halted { .. }));
     assert!(matches!(
-        turn(&four, &asked("1.2"), at(0)),
-        Turn::Now { attempt: 4, .. }
+        retry_decision(&four, &asked("1"), at(9999)),
+        RetryDecision::Halted { .. }
+    ));
+    assert!(matches!(
+        retry_decision(&four, &asked("1.2"), at(0)),
+        RetryDecision::Now { attempt: 4, .. }
     ));
     // A retry that was used up does not hide another one.
     let both = Policy {
@@ -225,19 +228,19 @@ fn after_the_last_attempt_nothing_is_tried_until_a_person_asks_or_something_chan
         ..policy()
     };
     assert!(
-        matches!(turn(&four, &both, at(0)), Turn::Now { retry: Some(retry), .. } if retry == "cluster 1")
+        matches!(retry_decision(&four, &both, at(0)), RetryDecision::Now { retry: Some(retry), .. } if retry == "cluster 1")
     );
     four[3].asked = Some("run r-3 1".into());
     assert!(
-        matches!(turn(&four, &policy(), at(0)), Turn::Now { retry: Some(retry), .. } if retry == "run r-3 1")
+        matches!(retry_decision(&four, &policy(), at(0)), RetryDecision::Now { retry: Some(retry), .. } if retry == "run r-3 1")
     );
     let (mut newer_spec, mut newer_host) = (policy(), policy());
     newer_spec.wanted = "that".into();
     newer_host.host_generation = Some(2);
     for newer in [newer_spec, newer_host] {
         assert!(matches!(
-            turn(&three, &newer, at(0)),
-            Turn::Now { attempt: 3, .. }
+            retry_decision(&three, &newer, at(0)),
+            RetryDecision::Now { attempt: 3, .. }
         ));
     }
 }
@@ -249,16 +252,16 @@ fn the_limit_is_the_policys() {
         ..policy()
     };
     assert!(matches!(
-        turn(&attempts(&[("TaskFailed", 0)]), &once, at(9999)),
-        Turn::Halted { failures: 1, .. }
+        retry_decision(&attempts(&[("TaskFailed", 0)]), &once, at(9999)),
+        RetryDecision::Halted { failures: 1, .. }
     ));
     assert!(matches!(
-        turn(
+        retry_decision(
             &attempts(&[("TaskFailed", 0), ("TaskFailed", 1)]),
             &once,
             at(9999)
         ),
-        Turn::Now { .. }
+        RetryDecision::Now { .. }
     ));
 }
 
@@ -294,8 +297,12 @@ fn where_it_is_said_a_stop_from_outside_waits_for_a_person() {
             stopped_is_final: true,
             ..policy()
         };
-        let turn = turn(&attempts(&[(reason, 0)]), &policy, at(9999));
-        assert_eq!(matches!(turn, Turn::Halted { .. }), halted, "{reason}");
+        let decision = retry_decision(&attempts(&[(reason, 0)]), &policy, at(9999));
+        assert_eq!(
+            matches!(decision, RetryDecision::Halted { .. }),
+            halted,
+            "{reason}"
+        );
     };
     check("DeadlineExceeded", true);
     check("JobDeleted", true);
@@ -311,7 +318,9 @@ fn without_a_limit_it_goes_on_for_ever_and_waits_ten_minutes_at_most() {
         ..policy()
     };
     let many = attempts(&[("InputsRefused", 0); 40]);
-    assert!(matches!(turn(&many, &forever, at(0)), Turn::Later { at: when, .. } if when == at(600)));
+    assert!(
+        matches!(retry_decision(&many, &forever, at(0)), RetryDecision::Later { at: when, .. } if when == at(600))
+    );
 }
 
 proptest! {
@@ -322,9 +331,9 @@ proptest! {
         let policy = Policy { limit: Some(limit), ..policy() };
         let mut all: Vec<(&str, usize)> = Vec::new();
         for (outcome, steps) in outcomes {
-            match turn(&attempts(&all), &policy, at(9999)) {
-                Turn::Now { .. } => all.push((names[outcome], steps)),
-                Turn::Halted { .. } => break,
+            match retry_decision(&attempts(&all), &policy, at(9999)) {
+                RetryDecision::Now { .. } => all.push((names[outcome], steps)),
+                RetryDecision::Halted { .. } => break,
                 other => panic!("{other:?}"),
             }
         }

@@ -1,4 +1,4 @@
-//! Brakes: what keeps an action from beginning. How many are sick, how many are being repaired, what else goes on with
+//! Limits: what keeps an action from beginning. How many are sick, how many are being repaired, what else goes on with
 //! the control plane, and what the pool has left.
 
 use std::collections::BTreeMap;
@@ -9,14 +9,14 @@ use crds::step::Role;
 use jiff::{SignedDuration, Timestamp};
 
 use super::words::name;
-use super::{Patient, Rule, Spares, State, Verdict, Ward};
+use super::{Decision, MachineHealth, RemediationInput, Rule, Spares, State};
 use crate::moment::after;
 use crate::moment::clock;
 use crate::sentence::count;
 use crate::share::{Rounded, share, written};
 
 /// What is counted while a round is decided.
-pub(super) struct Brakes {
+pub(super) struct Limits {
     pub sick: usize,
     pub judged: usize,
     /// Machines of the namespace that something is being done about.
@@ -30,45 +30,45 @@ pub(super) struct Brakes {
     pub calm_since: Option<Timestamp>,
 }
 
-impl Brakes {
-    pub fn of(ward: &Ward) -> Self {
-        let sick = ward
-            .patients
+impl Limits {
+    pub fn of(input: &RemediationInput) -> Self {
+        let sick = input
+            .machines
             .iter()
-            .filter(|patient| is_sick(patient, ward.now))
+            .filter(|health| is_sick(health, input.now))
             .count();
-        let judged = ward
-            .patients
+        let judged = input
+            .machines
             .iter()
-            .filter(|patient| patient.state != State::NotJudged)
+            .filter(|health| health.state != State::NotJudged)
             .count();
-        let mut brakes = Self {
+        let mut limits = Self {
             sick,
             judged,
-            under_repair: ward.elsewhere,
+            under_repair: input.elsewhere,
             control_plane: None,
-            spares: ward.spares,
-            out_of_service: ward
+            spares: input.spares,
+            out_of_service: input
                 .sets
                 .iter()
                 .map(|(name, set)| (name.clone(), set.replaced))
                 .collect(),
-            calm_since: ward.calm_since,
+            calm_since: input.calm_since,
         };
-        let unknown = ward.unreachable.is_some();
-        if ward.was_too_many && !unknown && !brakes.too_many(ward) {
-            brakes.calm_since = Some(ward.now);
+        let unknown = input.unreachable.is_some();
+        if input.was_too_many && !unknown && !limits.too_many(input) {
+            limits.calm_since = Some(input.now);
         }
-        brakes
+        limits
     }
 
     /// Whether there are more sick machines than the policy of any machine allows.
-    pub fn too_many(&self, ward: &Ward) -> bool {
+    pub fn too_many(&self, input: &RemediationInput) -> bool {
         // Not to know is not to be well.
-        if ward.unreachable.is_some() {
-            return ward.was_too_many;
+        if input.unreachable.is_some() {
+            return input.was_too_many;
         }
-        let rules = ward.patients.iter().filter_map(|patient| patient.rule.as_ref());
+        let rules = input.machines.iter().filter_map(|health| health.rule.as_ref());
         let mut most = rules.map(|rule| self.most(&rule.remediation));
         most.any(|most| self.sick > most)
     }
@@ -79,13 +79,13 @@ impl Brakes {
     }
 
     /// From now on something is being done about it.
-    pub fn count(&mut self, patient: &Patient) {
+    pub fn count(&mut self, health: &MachineHealth) {
         self.under_repair += 1;
-        if let Some(set) = patient.set.as_ref().filter(|_| patient.may_serve()) {
+        if let Some(set) = health.set.as_ref().filter(|_| health.may_serve()) {
             *self.out_of_service.entry(set.clone()).or_default() += 1;
         }
-        if patient.role != Role::Worker {
-            self.control_plane = Some(patient.name.clone());
+        if health.role != Role::Worker {
+            self.control_plane = Some(health.name.clone());
         }
     }
 
@@ -95,16 +95,16 @@ impl Brakes {
     }
 
     /// What holds for whatever would be done.
-    pub fn for_all(&self, ward: &Ward, patient: &Patient, rule: &Rule) -> Option<Verdict> {
+    pub fn for_all(&self, input: &RemediationInput, health: &MachineHealth, rule: &Rule) -> Option<Decision> {
         let remediation = &rule.remediation;
-        let stop = |reason: Reason, message: String| Some(Verdict::none(patient, reason, message));
-        if ward.paused {
+        let stop = |reason: Reason, message: String| Some(Decision::none(health, reason, message));
+        if input.paused {
             return stop(
                 Reason::ClusterPaused,
                 "nothing is done until spec.paused of its cluster is false".into(),
             );
         }
-        if !ward.lock_known {
+        if !input.lock_known {
             return stop(
                 Reason::LockClosed,
                 "nothing is done until the cluster's lock is found again".into(),
@@ -116,28 +116,28 @@ impl Brakes {
                 format!("nothing is done while {} is paused", rule.source),
             );
         }
-        if patient.skipped {
+        if health.skipped {
             let annotation = crds::names::annotation::SKIP_REMEDIATION;
             return stop(
                 Reason::Skipped,
                 format!("nothing is done while the Machine has the annotation {annotation}"),
             );
         }
-        if let Some(lost) = &ward.unreachable {
+        if let Some(lost) = &input.unreachable {
             return stop(Reason::ClusterUnreachable, format!("nothing is done: {lost}"));
         }
-        if let Some(etcd) = &ward.etcd {
+        if let Some(etcd) = &input.etcd {
             return stop(
                 Reason::EtcdUnhealthy,
                 format!("nothing is done while etcd is not well: {etcd}"),
             );
         }
         let most = self.most(remediation);
-        if self.sick > most && !ward.approved {
+        if self.sick > most && !input.approved {
             let message = self.too_many_message(remediation, most);
             let message = format!(
                 "{message}; or let them be repaired all the same: {}",
-                ward.approve
+                input.approve
             );
             return stop(Reason::TooManyUnhealthy, message);
         }
@@ -145,9 +145,9 @@ impl Brakes {
         let calm = self
             .calm_since
             .map(|calm| after(calm, cooldown))
-            .filter(|at| *at > ward.now)?;
+            .filter(|at| *at > input.now)?;
         let message = format!("many were sick at once: nothing is done before {}", clock(calm));
-        stop(Reason::CoolingDown, message).map(|verdict| verdict.until(calm))
+        stop(Reason::CoolingDown, message).map(|decision| decision.until(calm))
     }
 
     fn too_many_message(&self, remediation: &Remediation, most: usize) -> String {
@@ -160,33 +160,39 @@ impl Brakes {
     }
 
     /// What holds for this machine and this action.
-    pub fn for_one(&self, ward: &Ward, patient: &Patient, rule: &Rule, action: Action) -> Option<Verdict> {
+    pub fn for_one(
+        &self,
+        input: &RemediationInput,
+        health: &MachineHealth,
+        rule: &Rule,
+        action: Action,
+    ) -> Option<Decision> {
         let remediation = &rule.remediation;
         let stop = |reason: Reason, message: String| {
             let message = format!("{} waits: {message}", name(action));
-            Some(Verdict::none(patient, reason, message))
+            Some(Decision::none(health, reason, message))
         };
-        if patient.role != Role::Worker {
+        if health.role != Role::Worker {
             let other = self
                 .control_plane
                 .as_ref()
                 .map(|other| format!("{other} is being repaired"));
-            if let Some(change) = other.or_else(|| ward.change.clone()) {
+            if let Some(change) = other.or_else(|| input.change.clone()) {
                 return stop(
                     Reason::OneAtATime,
                     format!("{change}, and one control plane or etcd machine changes at a time"),
                 );
             }
-            if let Some(risk) = quorum_risk(ward, patient, action) {
+            if let Some(risk) = quorum_risk(input, health, action) {
                 return stop(Reason::QuorumRisk, risk);
             }
         }
         if action == Action::Replace {
-            if let Some(why) = &patient.irreplaceable {
+            if let Some(why) = &health.irreplaceable {
                 return stop(Reason::NotReplaceable, why.clone());
             }
             let keep = usize::try_from(remediation.keep_spare_hosts).unwrap_or_default();
-            if let Some((reason, message)) = self.spares.refuses(patient.fitting, keep) {
+            if let Some((reason, message)) = self.spares.refuses(health.fitting, keep) {
                 return stop(reason, message);
             }
         }
@@ -202,14 +208,14 @@ impl Brakes {
             );
             return stop(Reason::BudgetExhausted, message);
         }
-        self.out_of_service(ward, patient)
+        self.out_of_service(input, health)
             .and_then(|message| stop(Reason::MaxUnavailable, message))
     }
 
     /// Why no more machines of its set may be out of service: one that serves nobody is no more so for being repaired.
-    fn out_of_service(&self, ward: &Ward, patient: &Patient) -> Option<String> {
-        let name = patient.set.as_ref().filter(|_| patient.may_serve())?;
-        let most = ward.sets.get(name)?.most;
+    fn out_of_service(&self, input: &RemediationInput, health: &MachineHealth) -> Option<String> {
+        let name = health.set.as_ref().filter(|_| health.may_serve())?;
+        let most = input.sets.get(name)?.most;
         let out = self.out_of_service.get(name).copied().unwrap_or_default();
         (out >= most).then(|| {
             format!(
@@ -222,10 +228,10 @@ impl Brakes {
 }
 
 /// Counts from the first moment on: a wave of failures is to be seen as one before anything is done about its first.
-fn is_sick(patient: &Patient, now: Timestamp) -> bool {
-    match &patient.state {
+fn is_sick(health: &MachineHealth, now: Timestamp) -> bool {
+    match &health.state {
         State::Sick { .. } => true,
-        State::NeverStarted { since, .. } => patient.rule.as_ref().is_some_and(|rule| {
+        State::NeverStarted { since, .. } => health.rule.as_ref().is_some_and(|rule| {
             let seconds = i64::from(rule.remediation.never_started_after_seconds);
             after(*since, SignedDuration::from_secs(seconds)) <= now
         }),
@@ -234,27 +240,27 @@ fn is_sick(patient: &Patient, now: Timestamp) -> bool {
 }
 
 /// Why etcd, or the API, would be lost by it.
-fn quorum_risk(ward: &Ward, patient: &Patient, action: Action) -> Option<String> {
-    let of_etcd = ward.stacked || patient.role == Role::Etcd;
+fn quorum_risk(input: &RemediationInput, health: &MachineHealth, action: Action) -> Option<String> {
+    let of_etcd = input.stacked || health.role == Role::Etcd;
     let disturbs = match action {
         // etcd is no service of kubelet's or containerd's; on a machine of its own it is what is restarted.
-        Action::RestartServices => patient.role == Role::Etcd,
+        Action::RestartServices => health.role == Role::Etcd,
         Action::Reboot => of_etcd,
         Action::Replace => true,
     };
-    let is_member = |other: &&Patient| other.role == patient.role && other.joined;
-    if !disturbs || !patient.joined {
+    let is_member = |other: &&MachineHealth| other.role == health.role && other.joined;
+    if !disturbs || !health.joined {
         return None;
     }
-    let members = ward.patients.iter().filter(is_member).count();
-    let well = ward
-        .patients
+    let members = input.machines.iter().filter(is_member).count();
+    let well = input
+        .machines
         .iter()
         .filter(is_member)
-        .filter(|other| other.name != patient.name && other.state == State::Well)
+        .filter(|other| other.name != health.name && other.state == State::Well)
         .count();
     let needed = if of_etcd { members / 2 + 1 } else { 1 };
-    let (kind, carries) = match patient.role {
+    let (kind, carries) = match health.role {
         Role::Etcd => ("etcd machine", "data"),
         Role::ControlPlane | Role::Worker => ("control plane", "API"),
     };

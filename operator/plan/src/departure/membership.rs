@@ -1,4 +1,4 @@
-//! The council: the control planes and etcd machines of one cluster, who of them is a member of etcd, and who is out.
+//! The control planes and etcd machines of one cluster: which of them is a member of etcd, and which is out.
 
 use crds::cluster_deployment::EtcdTopology;
 use crds::step::{Role, Step};
@@ -9,13 +9,13 @@ use super::standing::{deleting, is_leaving, is_provisioned};
 use crate::provisioning;
 
 /// The control planes and etcd machines of one cluster, and what was done about them.
-pub(crate) struct Council<'a> {
+pub(crate) struct EtcdMembership<'a> {
     pub(super) deployment: &'a ClusterDeployment,
     pub(super) machines: Vec<&'a Machine>,
     pub(super) runs: &'a [&'a PlaybookRun],
 }
 
-impl<'a> Council<'a> {
+impl<'a> EtcdMembership<'a> {
     pub fn of(
         cluster: &str,
         machines: &[&'a Machine],

@@ -7,7 +7,7 @@
 use crate::moment::after;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Failure, Outcome, Tried};
+use super::{Failure, Outcome, PastAttempt};
 
 const FIRST_DELAY_SECONDS: i64 = 15;
 /// After lost contact: the cause is in the metadata cluster, not on the machine, and the guard there waits by itself
@@ -42,7 +42,7 @@ impl Policy {
 
 /// Whether to try (again).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum RetryDecision {
     /// Try now.
     Now {
         /// The attempt's number.
@@ -82,10 +82,10 @@ pub enum Turn {
     },
 }
 
-impl Turn {
+impl RetryDecision {
     /// The first attempt. A retry that asked before anything was tried is answered by it.
     pub fn first(retry: Option<String>) -> Self {
-        Turn::Now {
+        RetryDecision::Now {
             attempt: 0,
             retry,
             goes_on: None,
@@ -94,27 +94,27 @@ impl Turn {
 }
 
 /// Decides about the next attempt.
-pub fn turn(tried: &[Tried], policy: &Policy, now: Timestamp) -> Turn {
+pub fn retry_decision(tried: &[PastAttempt], policy: &Policy, now: Timestamp) -> RetryDecision {
     let Some(last) = tried.last() else {
-        return Turn::first(policy.retries.first().cloned());
+        return RetryDecision::first(policy.retries.first().cloned());
     };
     let unanswered = || {
         let fresh = |retry: &&String| tried.iter().all(|tried| tried.retry.as_ref() != Some(*retry));
         last.asked.iter().chain(&policy.retries).find(fresh).cloned()
     };
-    let again = |retry: Option<String>| Turn::Now {
+    let again = |retry: Option<String>| RetryDecision::Now {
         attempt: last.attempt.saturating_add(1),
         retry,
         goes_on: goes_on(last, policy),
     };
     let cause = match &last.outcome {
         Outcome::UnderWay => {
-            return Turn::UnderWay {
+            return RetryDecision::UnderWay {
                 run: last.run.clone(),
             };
         }
         Outcome::Succeeded => {
-            return Turn::Done {
+            return RetryDecision::Done {
                 run: last.run.clone(),
                 at: last.ended,
             };
@@ -127,13 +127,13 @@ pub fn turn(tried: &[Tried], policy: &Policy, now: Timestamp) -> Turn {
     if let Some(retry) = unanswered() {
         return again(Some(retry));
     }
-    let counted: Vec<&Tried> = tried.iter().filter(|tried| counts(tried, policy)).collect();
+    let counted: Vec<&PastAttempt> = tried.iter().filter(|tried| counts(tried, policy)).collect();
     if counted.is_empty() {
         return again(None);
     }
     // One whose executor did not start, or that waited for other machines, says nothing of this one: it is tried again,
     // the later the longer between, and counts for no limit.
-    let begun: Vec<&Tried> = counted
+    let begun: Vec<&PastAttempt> = counted
         .iter()
         .copied()
         .filter(|tried| tried.says_something())
@@ -149,7 +149,7 @@ pub fn turn(tried: &[Tried], policy: &Policy, now: Timestamp) -> Turn {
         (Some(cause), Some(limit)) => !cause.retriable || in_vain_at_work >= limit,
     };
     if halted {
-        return Turn::Halted {
+        return RetryDecision::Halted {
             failures: counted.len(),
             cause,
         };
@@ -161,7 +161,7 @@ pub fn turn(tried: &[Tried], policy: &Policy, now: Timestamp) -> Turn {
     if at <= now {
         return again(None);
     }
-    Turn::Later {
+    RetryDecision::Later {
         at,
         failures: in_vain,
         cause,
@@ -170,7 +170,7 @@ pub fn turn(tried: &[Tried], policy: &Policy, now: Timestamp) -> Turn {
 
 /// What was held at a pause counts for nothing; what was tried of another spec or on another Host says nothing of
 /// these.
-fn counts(tried: &Tried, policy: &Policy) -> bool {
+fn counts(tried: &PastAttempt, policy: &Policy) -> bool {
     let same_host = tried.host_generation.is_none()
         || policy.host_generation.is_none()
         || tried.host_generation == policy.host_generation;
@@ -178,14 +178,14 @@ fn counts(tried: &Tried, policy: &Policy) -> bool {
     same && tried.outcome != Outcome::Held
 }
 
-impl Tried {
+impl PastAttempt {
     fn says_something(&self) -> bool {
         !matches!(&self.outcome, Outcome::Failed(failure) if !failure.has_begun() || failure.waits_for_others())
     }
 }
 
 /// Attempts in a row, up to the last one, that came no further than those before them. The first of all is one of them.
-fn in_vain(counted: &[&Tried]) -> usize {
+fn in_vain(counted: &[&PastAttempt]) -> usize {
     let mut furthest: Option<usize> = None;
     counted.iter().fold(0, |in_vain, tried| {
         let further = furthest.is_some_and(|furthest| tried.steps_done > furthest);
@@ -197,7 +197,7 @@ fn in_vain(counted: &[&Tried]) -> usize {
 /// The run that the next attempt goes on from. After an interruption what is done is done, and the probes say how much;
 /// after a failure of its own, or with another spec, all steps are played again: they change nothing where they are
 /// done, and what went wrong may have its cause in one that a probe takes for done.
-fn goes_on(last: &Tried, policy: &Policy) -> Option<String> {
+fn goes_on(last: &PastAttempt, policy: &Policy) -> Option<String> {
     let stopped = match &last.outcome {
         Outcome::Held | Outcome::Canceled => true,
         // One that did not begin leaves things as it found them.

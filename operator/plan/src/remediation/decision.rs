@@ -1,4 +1,4 @@
-//! The verdict: what is done about one machine, or why nothing is.
+//! The decision: what is done about one machine, or why nothing is.
 
 use crate::moment::after;
 use crds::Reason;
@@ -6,10 +6,10 @@ use crds::remediation_policy::RemediationAction as Action;
 use crds::step::Role;
 use jiff::Timestamp;
 
-use super::brake::Brakes;
-use super::ladder::Rung;
+use super::escalation::Stage;
+use super::limits::Limits;
 use super::words::{doing, name, verb};
-use super::{Patient, Ward};
+use super::{MachineHealth, RemediationInput};
 use crate::moment::clock;
 
 /// What begins now.
@@ -27,7 +27,7 @@ pub struct Begin {
 
 /// What is done about one machine, or why nothing is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Decision {
     /// Name of the Machine.
     pub machine: String,
     /// The action under way, or beginning.
@@ -44,14 +44,14 @@ pub struct Verdict {
     pub until: Option<Timestamp>,
 }
 
-impl Verdict {
-    pub(super) fn none(patient: &Patient, reason: impl Into<String>, message: String) -> Self {
+impl Decision {
+    pub(super) fn none(health: &MachineHealth, reason: impl Into<String>, message: String) -> Self {
         Self {
-            machine: patient.name.clone(),
+            machine: health.name.clone(),
             action: None,
             begin: None,
             reason: reason.into(),
-            what: patient.what().to_owned(),
+            what: health.what().to_owned(),
             message,
             until: None,
         }
@@ -72,24 +72,29 @@ impl Verdict {
         }
     }
 }
-/// Where the machine stands decides, and after that the brakes.
-pub(super) fn of(ward: &Ward, brakes: &mut Brakes, patient: &Patient, rung: Rung) -> Option<Verdict> {
-    let rule = patient.rule.as_ref()?;
+/// Where the machine stands decides, and after that the limits.
+pub(super) fn of(
+    input: &RemediationInput,
+    limits: &mut Limits,
+    health: &MachineHealth,
+    stage: Stage,
+) -> Option<Decision> {
+    let rule = health.rule.as_ref()?;
     let remediation = &rule.remediation;
-    let (action, retry, tried) = match rung {
-        Rung::UnderWay { action, run } => {
-            return Some(Verdict {
+    let (action, retry, tried) = match stage {
+        Stage::UnderWay { action, run } => {
+            return Some(Decision {
                 action: Some(action),
-                ..Verdict::none(
-                    patient,
+                ..Decision::none(
+                    health,
                     doing(action),
-                    format!("{} (run {run})", verb(action, patient.role)),
+                    format!("{} (run {run})", verb(action, health.role)),
                 )
             });
         }
-        Rung::Settles { action, until, said } => {
+        Stage::Settles { action, until, said } => {
             let clock = clock(until);
-            let message = match patient.role {
+            let message = match health.role {
                 Role::Etcd => {
                     format!("{said}; its member has until {clock} to be well, and is looked at then")
                 }
@@ -98,77 +103,72 @@ pub(super) fn of(ward: &Ward, brakes: &mut Brakes, patient: &Patient, rung: Rung
                 }
             };
             return Some(
-                Verdict {
+                Decision {
                     action: Some(action),
-                    ..Verdict::none(patient, Reason::WaitingForNode, message)
+                    ..Decision::none(health, Reason::WaitingForNode, message)
                 }
                 .until(until),
             );
         }
-        Rung::Later { at, reason, message } => {
+        Stage::Later { at, reason, message } => {
             return Some(
-                Verdict::none(
-                    patient,
-                    reason,
-                    format!("{message}; tried again at {}", clock(at)),
-                )
-                .until(at),
+                Decision::none(health, reason, format!("{message}; tried again at {}", clock(at))).until(at),
             );
         }
-        Rung::Canceled { run } => {
+        Stage::Canceled { run } => {
             let message = format!(
                 "a person canceled run {run}: nothing more is done until the Machine has the annotation {} = its generation, or is deleted",
                 crds::names::annotation::RETRY
             );
-            return Some(Verdict::none(patient, Reason::Canceled, message));
+            return Some(Decision::none(health, Reason::Canceled, message));
         }
-        Rung::Exhausted { message } => {
-            return Some(Verdict::none(patient, Reason::NothingLeftToTry, message));
+        Stage::Exhausted { message } => {
+            return Some(Decision::none(health, Reason::NothingLeftToTry, message));
         }
-        Rung::Next { action, retry, tried } => (action, retry, tried),
+        Stage::Next { action, retry, tried } => (action, retry, tried),
     };
-    if let Some(stop) = brakes.for_all(ward, patient, rule) {
+    if let Some(stop) = limits.for_all(input, health, rule) {
         return Some(stop);
     }
-    let due = after(patient.since()?, patient.patience(remediation));
+    let due = after(health.since()?, health.patience(remediation));
     // Once something was tried it is known to be sick; what was tried before says nothing of this time.
-    let known = patient
+    let known = health
         .efforts
         .last()
-        .is_some_and(|last| Some(last.made) >= patient.since());
-    if !known && due > ward.now {
+        .is_some_and(|last| Some(last.made) >= health.since());
+    if !known && due > input.now {
         let message = format!(
             "since {}; {} follows at {} if that stays so",
-            clock(patient.since()?),
+            clock(health.since()?),
             name(action),
             clock(due)
         );
-        return Some(Verdict::none(patient, Reason::Waiting, message).until(due));
+        return Some(Decision::none(health, Reason::Waiting, message).until(due));
     }
-    if let Some(run) = &patient.busy {
+    if let Some(run) = &health.busy {
         let message = format!("{} waits for run {run} to end", name(action));
-        return Some(Verdict::none(patient, Reason::RunUnderWay, message));
+        return Some(Decision::none(health, Reason::RunUnderWay, message));
     }
-    if let Some(stop) = brakes.for_one(ward, patient, rule, action) {
+    if let Some(stop) = limits.for_one(input, health, rule, action) {
         return Some(stop);
     }
-    brakes.count(patient);
+    limits.count(health);
     if action == Action::Replace {
-        brakes.take_spare();
+        limits.take_spare();
     }
     let why = tried.map(|tried| format!(" ({tried})")).unwrap_or_default();
-    Some(Verdict {
-        machine: patient.name.clone(),
+    Some(Decision {
+        machine: health.name.clone(),
         action: Some(action),
         begin: Some(Begin {
             action,
             retry,
-            since: patient.since(),
+            since: health.since(),
             reboot_timeout_seconds: rule.remediation.reboot_timeout_seconds,
         }),
         reason: doing(action).into(),
-        what: patient.what().to_owned(),
-        message: format!("{}{why}", verb(action, patient.role)),
+        what: health.what().to_owned(),
+        message: format!("{}{why}", verb(action, health.role)),
         until: None,
     })
 }

@@ -1,5 +1,5 @@
-//! Unfit: workers whose Host could not be made part of the cluster. The Host is put aside and another one is taken, as
-//! long as there is one, and not for ever: what goes wrong on every machine does not lie with the machines.
+//! Failed hosts: workers whose Host could not be made part of the cluster. The Host is put aside and another one is
+//! taken, as long as there is one, and not for ever: what goes wrong on every machine does not lie with the machines.
 
 use crds::ObjectExt;
 use crds::Reason;
@@ -11,8 +11,8 @@ use jiff::SignedDuration;
 use serde_json::json;
 
 use super::{Observed, Step, is_live};
-use crate::attempts::{self, Turn};
-use crate::claims::{self, Pool, Wish};
+use crate::attempts::{self, RetryDecision};
+use crate::claims::{self, HostRequest, Pool};
 use crate::sentence::{count, cut};
 use crate::{Next, provisioning};
 
@@ -37,7 +37,7 @@ const NOT_ITS_FAULT: [Reason; 11] = [
 
 /// What is done about workers that could not join.
 #[derive(Default)]
-pub(super) struct Unfit {
+pub(super) struct FailedHosts {
     pub steps: Vec<Step>,
     /// Why nothing is done about one.
     pub message: Option<String>,
@@ -45,13 +45,13 @@ pub(super) struct Unfit {
     pub next: Option<Next>,
 }
 
-pub(super) fn of(observed: &Observed<'_>, own: &[&Machine]) -> Unfit {
-    let mut unfit = Unfit::default();
+pub(super) fn of(observed: &Observed<'_>, own: &[&Machine]) -> FailedHosts {
+    let mut failed_hosts = FailedHosts::default();
     let Some(deployment) = observed
         .deployment
         .filter(|_| observed.set.spec.role == Role::Worker)
     else {
-        return unfit;
+        return failed_hosts;
     };
     let mut aside = put_aside(observed, own);
     let pool = Pool::of(observed.hosts);
@@ -59,15 +59,17 @@ pub(super) fn of(observed: &Observed<'_>, own: &[&Machine]) -> Unfit {
     for machine in own.iter().copied().filter(|machine| is_live(machine)) {
         if is_marked(machine) {
             // It was put aside, and the operator was cut off.
-            unfit.steps.push(Step::DeleteMachine(Box::new(machine.clone())));
+            failed_hosts
+                .steps
+                .push(Step::DeleteMachine(Box::new(machine.clone())));
             continue;
         }
         let (host, failure) = match failure(observed, machine, deployment) {
             Failure::None => continue,
             Failure::In(wait) => {
                 let seconds = wait.as_secs().unsigned_abs();
-                let next = unfit.next.unwrap_or(Next::OnChange);
-                unfit.next = Some(next.or_sooner(Next::after_seconds(seconds)));
+                let next = failed_hosts.next.unwrap_or(Next::OnChange);
+                failed_hosts.next = Some(next.or_sooner(Next::after_seconds(seconds)));
                 continue;
             }
             Failure::Of(host, failure) => (host, failure),
@@ -84,19 +86,21 @@ pub(super) fn of(observed: &Observed<'_>, own: &[&Machine]) -> Unfit {
                 "no other Host is free for it".to_owned()
             };
             let message = format!("{name} ({host}) {failure}; {why}");
-            unfit.message.get_or_insert(message);
+            failed_hosts.message.get_or_insert(message);
             continue;
         }
         (aside, spare) = (aside + 1, spare - 1);
         let quarantine = json!({ "reason": QuarantineReason::JoinFailed, "message": cut(failure) });
-        unfit.steps.push(Step::PutAside {
+        failed_hosts.steps.push(Step::QuarantineHost {
             machine: Box::new(machine.clone()),
             host: host.to_owned(),
             quarantine: quarantine.to_string(),
         });
-        unfit.steps.push(Step::DeleteMachine(Box::new(machine.clone())));
+        failed_hosts
+            .steps
+            .push(Step::DeleteMachine(Box::new(machine.clone())));
     }
-    unfit
+    failed_hosts
 }
 
 /// Hosts put aside for the set: those in quarantine, and those whose Machine is on its way there.
@@ -118,7 +122,7 @@ fn put_aside(observed: &Observed<'_>, own: &[&Machine]) -> usize {
 /// Hosts that are free for the set, and that none of its Machines is about to take.
 fn spare(observed: &Observed<'_>, own: &[&Machine], pool: &Pool<'_, '_>) -> usize {
     let template = &observed.set.spec.template;
-    let wish = Wish {
+    let host_request = HostRequest {
         selector: template.host_selector.as_ref(),
         hosts: template.hosts.as_deref(),
         spread_by: &template.spread_by,
@@ -127,7 +131,7 @@ fn spare(observed: &Observed<'_>, own: &[&Machine], pool: &Pool<'_, '_>) -> usiz
     let live = own.iter().filter(|machine| is_live(machine)).count();
     let wanted = usize::try_from(observed.set.spec.replicas).unwrap_or_default();
     let lacking = wanted.saturating_sub(live);
-    pool.offer(&wish).free.saturating_sub(looking + lacking)
+    pool.offer(&host_request).free.saturating_sub(looking + lacking)
 }
 
 fn is_marked(machine: &Machine) -> bool {
@@ -149,8 +153,8 @@ fn failure<'a>(observed: &Observed<'a>, machine: &Machine, deployment: &ClusterD
     let Some(host) = hosts.find(|host| claims::holds(machine, host)) else {
         return Failure::None;
     };
-    match provisioning::turn(machine, Some(host), deployment, observed.runs, observed.now) {
-        Turn::Halted {
+    match provisioning::retry_decision(machine, Some(host), deployment, observed.runs, observed.now) {
+        RetryDecision::Halted {
             failures,
             cause: Some(cause),
         } if !Reason::among(&cause.reason, &NOT_ITS_FAULT) && failed_itself(observed, machine, host) => {
@@ -161,7 +165,7 @@ fn failure<'a>(observed: &Observed<'a>, machine: &Machine, deployment: &ClusterD
             );
             Failure::Of(host, message)
         }
-        Turn::Later { failures, cause, .. }
+        RetryDecision::Later { failures, cause, .. }
             if cause.unreachable && failures >= provisioning::most_attempts(deployment) =>
         {
             let waited = claimed_since(observed, machine).unwrap_or_default();
@@ -175,11 +179,11 @@ fn failure<'a>(observed: &Observed<'a>, machine: &Machine, deployment: &ClusterD
             );
             Failure::Of(host, message)
         }
-        Turn::Now { .. }
-        | Turn::UnderWay { .. }
-        | Turn::Done { .. }
-        | Turn::Later { .. }
-        | Turn::Halted { .. } => Failure::None,
+        RetryDecision::Now { .. }
+        | RetryDecision::UnderWay { .. }
+        | RetryDecision::Done { .. }
+        | RetryDecision::Later { .. }
+        | RetryDecision::Halted { .. } => Failure::None,
     }
 }
 

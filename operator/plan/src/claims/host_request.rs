@@ -1,4 +1,4 @@
-//! What a Machine, or a set of them, wishes of a Host.
+//! What a Machine, or a set of them, requests of a Host.
 
 use crds::placement::HostSelector;
 use crds::{Host, Machine};
@@ -7,7 +7,7 @@ use super::name_of;
 
 /// Which Hosts may be taken.
 #[derive(Clone, Copy, Debug)]
-pub struct Wish<'a> {
+pub struct HostRequest<'a> {
     /// Labels that a Host must carry.
     pub selector: Option<&'a HostSelector>,
     /// Names, in the order of preference.
@@ -16,7 +16,7 @@ pub struct Wish<'a> {
     pub spread_by: &'a [String],
 }
 
-impl<'a> Wish<'a> {
+impl<'a> HostRequest<'a> {
     /// What a Machine wishes. One that names its Host wishes that one.
     pub fn of(machine: &'a Machine) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl<'a> Wish<'a> {
 mod tests {
     use crds::Machine;
 
-    use super::{Host, Wish};
+    use super::{Host, HostRequest};
 
     #[test]
     fn a_host_is_selected_by_expressions_as_kubernetes_selects() {
@@ -86,7 +86,7 @@ mod tests {
             let machine: Machine = serde_yaml::from_str(&format!("{{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {{name: m}}, spec: {{clusterName: a, role: worker, kubernetesVersion: 1.35.4, hostSelector: {{matchLabels: {{size: large}}, matchExpressions: [{expression}]}}}}}}")).unwrap();
             let labels = format!("size: large, {labels}");
             assert_eq!(
-                Wish::of(&machine).matches(&host(&labels)),
+                HostRequest::of(&machine).matches(&host(&labels)),
                 expected,
                 "{expression} {labels}"
             );

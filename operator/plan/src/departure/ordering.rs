@@ -1,4 +1,4 @@
-//! Turn: whose removal goes on now. One at a time, and none beside a run on another one.
+//! Ordering: whose removal goes on now. One at a time, and none beside a run on another one.
 
 use crds::Machine;
 use crds::ObjectExt;
@@ -6,7 +6,7 @@ use crds::Reason;
 use crds::step::Intent;
 
 use super::standing::{deleting, is_healthy, is_same, name_of};
-use super::{Council, LEAVING_ETCD};
+use super::{EtcdMembership, LEAVING_ETCD};
 use crate::attempts;
 
 /// Where a Machine's removal stands after its turn has come: reasons of `Deleting`.
@@ -18,7 +18,7 @@ const ON_ITS_WAY: [Reason; 5] = [
     Reason::DeletingNode,
 ];
 
-impl Council<'_> {
+impl EtcdMembership<'_> {
     /// Why its removal does not begin, or go on.
     pub fn why_not_yet(&self, machine: &Machine) -> Option<String> {
         if self.deployment.spec.paused {
@@ -32,7 +32,7 @@ impl Council<'_> {
     }
 
     fn another_leaves(&self, machine: &Machine) -> Option<String> {
-        let turn = |machine: &Machine| {
+        let position = |machine: &Machine| {
             (
                 !Reason::among(deleting(machine), &ON_ITS_WAY),
                 is_healthy(machine),
@@ -42,8 +42,11 @@ impl Council<'_> {
         };
         // One that the cluster cannot do without waits for others to come, and keeps nobody.
         let may_go = |other: &&Machine| is_same(other, machine) || !self.is_kept(other);
-        let first = self.leaving().filter(may_go).min_by_key(|other| turn(other))?;
-        (turn(first) < turn(machine)).then(|| {
+        let first = self
+            .leaving()
+            .filter(may_go)
+            .min_by_key(|other| position(other))?;
+        (position(first) < position(machine)).then(|| {
             format!(
                 "waits for machine {} to leave first: one control plane or etcd machine changes at a time",
                 name_of(first)

@@ -1,4 +1,4 @@
-//! Strays: Nodes of machines that were removed without reaching them. Such a machine may get its power back: its
+//! Orphan nodes: Nodes of machines that were removed without reaching them. Such a machine may get its power back: its
 //! kubelet goes on, or registers its Node again. It is cordoned at once, and deleted once its member is out of etcd.
 //!
 //! A Node is taken for such a machine's by evidence alone: no Machine of the cluster stands for its name, and either
@@ -13,7 +13,7 @@ use crds::ObjectExt;
 use crds::step::Role;
 
 use super::nodes::NodeSeen;
-use super::{Observed, Step, Stray};
+use super::{Observed, OrphanNode, Step};
 use crate::inputs;
 
 /// Why a Node is a forgotten machine's.
@@ -46,15 +46,20 @@ fn steps(observed: &Observed<'_>, node: &NodeSeen) -> Vec<Step> {
     } else {
         None
     };
-    let cordon = (!node.unschedulable).then(|| Step::CordonStray(stray(observed, node, &evidence, waits)));
+    let cordon = (!node.unschedulable).then(|| Step::CordonOrphan(orphan(observed, node, &evidence, waits)));
     let delete = waits.is_none().then(|| {
         let done = Some("it is cordoned and deleted");
-        Step::DeleteStray(stray(observed, node, &evidence, done))
+        Step::DeleteOrphan(orphan(observed, node, &evidence, done))
     });
     cordon.into_iter().chain(delete).collect()
 }
 
-fn stray(observed: &Observed<'_>, node: &NodeSeen, evidence: &Evidence<'_>, done: Option<&str>) -> Stray {
+fn orphan(
+    observed: &Observed<'_>,
+    node: &NodeSeen,
+    evidence: &Evidence<'_>,
+    done: Option<&str>,
+) -> OrphanNode {
     let cluster = observed.cluster.name();
     let (name, machine) = (&node.name, evidence.machine);
     let tells = |done: &str| {
@@ -62,7 +67,7 @@ fn stray(observed: &Observed<'_>, node: &NodeSeen, evidence: &Evidence<'_>, done
             "Node {name} of cluster {cluster} is that of Machine {machine}, which was removed without reaching it: {done}; clean the machine before it is used again"
         )
     };
-    Stray {
+    OrphanNode {
         name: name.clone(),
         uid: node.uid.clone(),
         host: evidence.host.cloned(),

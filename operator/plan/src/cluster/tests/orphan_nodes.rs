@@ -56,8 +56,8 @@ fn done(
     let told = |step| match step {
         // Whom its machine asks about the network is written on every Node.
         Step::PatchNode { patch, .. } => patch["metadata"]["labels"].is_object().then_some("patch"),
-        Step::CordonStray(stray) if stray.uid == "node-uid" => Some("cordon"),
-        Step::DeleteStray(stray) if stray.uid == "node-uid" => Some("delete"),
+        Step::CordonOrphan(orphan) if orphan.uid == "node-uid" => Some("cordon"),
+        Step::DeleteOrphan(orphan) if orphan.uid == "node-uid" => Some("delete"),
         other => panic!("{other:?}"),
     };
     steps.filter_map(told).collect()

@@ -1,10 +1,10 @@
-//! The ladder: which action comes next for one sick machine, from what was tried. Each is waited for before the next;
-//! one that was interrupted is tried again; a machine that SSH does not reach is only replaced.
+//! The escalation: which action comes next for one sick machine, from what was tried. Each is waited for before the
+//! next; one that was interrupted is tried again; a machine that SSH does not reach is only replaced.
 
 use crds::remediation_policy::{Remediation, RemediationAction as Action};
 use jiff::{SignedDuration, Timestamp};
 
-use super::Patient;
+use super::MachineHealth;
 use crate::attempts::{Failure, backoff};
 use crate::moment::after;
 
@@ -49,7 +49,7 @@ pub enum Result {
 
 /// Where a machine stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Rung {
+pub(super) enum Stage {
     /// An action is under way.
     UnderWay { action: Action, run: String },
     /// An action was carried out, and the node has time to become Ready.
@@ -76,40 +76,45 @@ pub(super) enum Rung {
     Exhausted { message: String },
 }
 
-impl Rung {
+impl Stage {
     /// Whether something is being done about the machine.
     pub fn is_under_way(&self) -> bool {
-        matches!(self, Rung::UnderWay { .. } | Rung::Settles { .. })
+        matches!(self, Stage::UnderWay { .. } | Stage::Settles { .. })
     }
 }
 
 /// What works on the machine now.
-pub(super) fn under_way(patient: &Patient) -> Option<Rung> {
-    let effort = patient.efforts.last()?;
-    (effort.result == Result::UnderWay).then(|| Rung::UnderWay {
+pub(super) fn under_way(health: &MachineHealth) -> Option<Stage> {
+    let effort = health.efforts.last()?;
+    (effort.result == Result::UnderWay).then(|| Stage::UnderWay {
         action: effort.action,
         run: effort.run.clone(),
     })
 }
 
 /// A machine on which nothing of the cluster works yet: it is replaced, or nothing is done.
-pub(super) fn for_one_that_never_started(remediation: &Remediation) -> Rung {
+pub(super) fn for_one_that_never_started(remediation: &Remediation) -> Stage {
     if remediation.actions.contains(&Action::Replace) {
-        return Rung::Next {
+        return Stage::Next {
             action: Action::Replace,
             retry: None,
             tried: None,
         };
     }
-    Rung::Exhausted {
+    Stage::Exhausted {
         message: "Replace is not among the actions, and nothing else helps a machine that never started"
             .into(),
     }
 }
 
 /// What comes next for a machine that has been sick since then.
-pub(super) fn next(patient: &Patient, remediation: &Remediation, since: Timestamp, now: Timestamp) -> Rung {
-    let efforts = of_this_spell(patient, since);
+pub(super) fn next(
+    health: &MachineHealth,
+    remediation: &Remediation,
+    since: Timestamp,
+    now: Timestamp,
+) -> Stage {
+    let efforts = of_this_spell(health, since);
     let wait = SignedDuration::from_secs(i64::from(remediation.wait_seconds));
     let mut silent = false;
     for action in remediation.actions.iter().copied() {
@@ -122,21 +127,21 @@ pub(super) fn next(patient: &Patient, remediation: &Remediation, since: Timestam
             .filter(|effort| effort.action == action)
             .collect();
         let Some(last) = of_action.last() else {
-            return begin(patient, action, &efforts, wait, now);
+            return begin(health, action, &efforts, wait, now);
         };
         match &last.result {
             Result::UnderWay => {
-                return Rung::UnderWay {
+                return Stage::UnderWay {
                     action,
                     run: last.run.clone(),
                 };
             }
             Result::Canceled => {
-                return Rung::Canceled {
+                return Stage::Canceled {
                     run: last.run.clone(),
                 };
             }
-            Result::Held => return again(patient, last),
+            Result::Held => return again(health, last),
             Result::NotTried(failure) => {
                 let in_vain = of_action
                     .iter()
@@ -147,7 +152,7 @@ pub(super) fn next(patient: &Patient, remediation: &Remediation, since: Timestam
                 return if at > now {
                     later(at, action, last, failure)
                 } else {
-                    again(patient, last)
+                    again(health, last)
                 };
             }
             Result::Failed(failure) if failure.interrupted => {
@@ -160,7 +165,7 @@ pub(super) fn next(patient: &Patient, remediation: &Remediation, since: Timestam
                     return if at > now {
                         later(at, action, last, failure)
                     } else {
-                        again(patient, last)
+                        again(health, last)
                     };
                 }
             }
@@ -168,61 +173,61 @@ pub(super) fn next(patient: &Patient, remediation: &Remediation, since: Timestam
             Result::Done => {}
         }
     }
-    exhausted(patient, &efforts, remediation, silent, now)
+    exhausted(health, &efforts, remediation, silent, now)
 }
 
 fn begin(
-    patient: &Patient,
+    health: &MachineHealth,
     action: Action,
     efforts: &[&Effort],
     wait: SignedDuration,
     now: Timestamp,
-) -> Rung {
+) -> Stage {
     let Some(last) = efforts.iter().max_by_key(|effort| effort.ended) else {
-        return Rung::Next {
+        return Stage::Next {
             action,
-            retry: patient.retry.clone(),
+            retry: health.retry.clone(),
             tried: None,
         };
     };
-    if let Some(settles) = settles(patient, last, wait, now) {
+    if let Some(settles) = settles(health, last, wait, now) {
         return settles;
     }
-    Rung::Next {
+    Stage::Next {
         action,
-        retry: patient.retry.clone(),
+        retry: health.retry.clone(),
         tried: Some(outcome(last)),
     }
 }
 
 /// The machine has time to become well after whatever was tried, until it is looked at again.
-fn settles(patient: &Patient, last: &Effort, wait: SignedDuration, now: Timestamp) -> Option<Rung> {
+fn settles(health: &MachineHealth, last: &Effort, wait: SignedDuration, now: Timestamp) -> Option<Stage> {
     let until = after(last.ended, wait);
-    let unseen = patient.seen_at.is_some_and(|at| at < until);
-    (until > now || unseen).then(|| Rung::Settles {
+    let unseen = health.seen_at.is_some_and(|at| at < until);
+    (until > now || unseen).then(|| Stage::Settles {
         action: last.action,
         until,
         said: match last.result {
             Result::Done => format!(
                 "run {} {}",
                 last.run,
-                super::words::done(last.action, patient.role)
+                super::words::done(last.action, health.role)
             ),
             _ => outcome(last),
         },
     })
 }
 
-fn again(patient: &Patient, last: &Effort) -> Rung {
-    Rung::Next {
+fn again(health: &MachineHealth, last: &Effort) -> Stage {
+    Stage::Next {
         action: last.action,
-        retry: patient.retry.clone(),
+        retry: health.retry.clone(),
         tried: Some(outcome(last)),
     }
 }
 
-fn later(at: Timestamp, action: Action, last: &Effort, failure: &Failure) -> Rung {
-    Rung::Later {
+fn later(at: Timestamp, action: Action, last: &Effort, failure: &Failure) -> Stage {
+    Stage::Later {
         at,
         reason: failure.reason.clone(),
         message: format!("{} of run {}: {}", super::name(action), last.run, failure.message),
@@ -230,15 +235,15 @@ fn later(at: Timestamp, action: Action, last: &Effort, failure: &Failure) -> Run
 }
 
 fn exhausted(
-    patient: &Patient,
+    health: &MachineHealth,
     efforts: &[&Effort],
     remediation: &Remediation,
     silent: bool,
     now: Timestamp,
-) -> Rung {
+) -> Stage {
     let wait = SignedDuration::from_secs(i64::from(remediation.wait_seconds));
     let last = efforts.iter().max_by_key(|effort| effort.ended);
-    if let Some(settles) = last.and_then(|last| settles(patient, last, wait, now)) {
+    if let Some(settles) = last.and_then(|last| settles(health, last, wait, now)) {
         return settles;
     }
     let actions: Vec<&str> = remediation
@@ -256,7 +261,7 @@ fn exhausted(
             actions.join(" and ")
         ),
     };
-    Rung::Exhausted { message }
+    Stage::Exhausted { message }
 }
 
 /// `RestartServices did not help`, for the sentence on what comes next.
@@ -276,8 +281,8 @@ fn outcome(effort: &Effort) -> String {
 
 /// The efforts of this spell of sickness: up to now without a longer pause between two of them, and since the last
 /// retry that a person asked for.
-fn of_this_spell(patient: &Patient, since: Timestamp) -> Vec<&Effort> {
-    let efforts = &patient.efforts;
+fn of_this_spell(health: &MachineHealth, since: Timestamp) -> Vec<&Effort> {
+    let efforts = &health.efforts;
     let mut from = since;
     let mut first = efforts.len();
     for (index, effort) in efforts.iter().enumerate().rev() {
@@ -288,7 +293,7 @@ fn of_this_spell(patient: &Patient, since: Timestamp) -> Vec<&Effort> {
         first = index;
         from = from.min(effort.made);
     }
-    let asked = patient.retry.as_ref().map(|retry| {
+    let asked = health.retry.as_ref().map(|retry| {
         let answered = efforts
             .iter()
             .position(|effort| effort.retry.as_ref() == Some(retry));
