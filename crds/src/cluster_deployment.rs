@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::networking::{Endpoint, Networking};
-use crate::placement::{HostSelector, WorkerSet};
+use crate::placement::{HostNames, HostSelector, WorkerSet};
 use crate::references::LocalRef;
 use crate::remediation_policy::Remediation;
 
@@ -18,8 +18,8 @@ pub use executor::{ExecutorPod, PodToleration, TolerationOperator};
 pub use hooks::{Hook, Hooks, ReadinessGate};
 pub use leaving::{FenceReturned, MachineRemoval, Recovery, RecoveryStrategy};
 pub use status::{
-    AppliedManifests, ClusterDeploymentStatus, ControlPlaneEndpoint, ForgottenMachine, LockMode, Operation,
-    Repair, ReplicaCounts,
+    AppliedManifests, ClusterDeploymentStatus, ControlPlaneEndpoint, ForgottenMachine, LockMode, Operation, Repair,
+    ReplicaCounts,
 };
 
 /// CEL: no Host by name in two roles.
@@ -181,15 +181,9 @@ pub struct ControlPlane {
     pub host_selector: Option<HostSelector>,
     /// Which Hosts may be taken, by name; at most 16.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(max = 16),
-        inner(
-            length(min = 1, max = 63),
-            regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
-        )
-    )]
+    #[schemars(length(max = 16))]
     #[x_kube(merge_strategy = ListMerge::Set)]
-    pub hosts: Option<Vec<String>>,
+    pub hosts: Option<HostNames>,
     /// Where clients reach the API servers. Absent with one replica: the machine itself; such a cluster can neither
     /// grow nor have its control plane replaced, since this cannot be added later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -198,10 +192,7 @@ pub struct ControlPlane {
     #[serde(default, rename = "certSANs", skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 32),
-        inner(
-            length(min = 1, max = 253),
-            regex(pattern = r"^(\*\.)?[A-Za-z0-9][-A-Za-z0-9.:]*$")
-        )
+        inner(length(min = 1, max = 253), regex(pattern = r"^(\*\.)?[A-Za-z0-9][-A-Za-z0-9.:]*$"))
     )]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub cert_sans: Vec<String>,
@@ -242,15 +233,9 @@ pub struct Etcd {
     pub host_selector: Option<HostSelector>,
     /// Which Hosts may be taken, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(max = 16),
-        inner(
-            length(min = 1, max = 63),
-            regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
-        )
-    )]
+    #[schemars(length(max = 16))]
     #[x_kube(merge_strategy = ListMerge::Set)]
-    pub hosts: Option<Vec<String>>,
+    pub hosts: Option<HostNames>,
 }
 
 /// The kinds of container runtime.
@@ -281,10 +266,7 @@ pub struct ContainerRuntime {
 #[serde(rename_all = "camelCase")]
 pub struct RegistryMirror {
     /// The registry as image references name it, e.g. `registry.k8s.io` or `registry.example:5000`.
-    #[schemars(
-        length(min = 1, max = 253),
-        regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?$")
-    )]
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?$"))]
     pub prefix: String,
     /// Where to ask, in this order; at most 8.
     #[schemars(
@@ -348,10 +330,7 @@ pub struct Addons {
 pub struct Executor {
     /// Image of the executor. Default: the operator's setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(min = 1, max = 512),
-        regex(pattern = r"^[a-z0-9]([-a-z0-9.:/_@]|[A-Za-z0-9])*$")
-    )]
+    #[schemars(length(min = 1, max = 512), regex(pattern = r"^[a-z0-9]([-a-z0-9.:/_@]|[A-Za-z0-9])*$"))]
     pub image: Option<String>,
     /// Attempts at the same thing without progress before a person must ask for another (annotation `retry`), 1 to 100.
     /// Default 3.
@@ -398,10 +377,7 @@ fn default_history_limit() -> i32 {
 pub struct Preflight {
     /// Names of findings that count as warnings, as a run's status shows them, e.g. `memory`; at most 32.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(
-        length(max = 32),
-        inner(length(min = 1, max = 64), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))
-    )]
+    #[schemars(length(max = 32), inner(length(min = 1, max = 64), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$")))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub ignore: Vec<String>,
     /// True: an operating system other than the supported ones is a warning. Default false.

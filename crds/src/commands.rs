@@ -34,10 +34,7 @@ impl Target {
 /// Sets an annotation of an object, also where it has another value.
 pub fn annotate(target: Target, object: &ObjectMeta, key: &str, value: impl std::fmt::Display) -> String {
     let (namespace, name) = place(object);
-    format!(
-        "kubectl -n {namespace} annotate --overwrite {} {name} {key}={value}",
-        target.resource()
-    )
+    format!("kubectl -n {namespace} annotate --overwrite {} {name} {key}={value}", target.resource())
 }
 
 /// Deletes an object.
@@ -79,19 +76,12 @@ mod tests {
 
     #[test]
     fn a_command_names_the_namespace_and_the_resource_with_its_group() {
-        let object = ObjectMeta {
-            namespace: Some("fleet".into()),
-            name: Some("a".into()),
-            ..ObjectMeta::default()
-        };
+        let object = ObjectMeta { namespace: Some("fleet".into()), name: Some("a".into()), ..ObjectMeta::default() };
         assert_eq!(
             annotate(Target::ClusterDeployment, &object, "clusterwright.dev/retry", 7),
             "kubectl -n fleet annotate --overwrite clusterdeployments.clusterwright.dev a clusterwright.dev/retry=7"
         );
-        assert_eq!(
-            delete(Target::Machine, &object),
-            "kubectl -n fleet delete machines.clusterwright.dev a"
-        );
+        assert_eq!(delete(Target::Machine, &object), "kubectl -n fleet delete machines.clusterwright.dev a");
         assert_eq!(
             delete_all(Target::Machine, "fleet", &["a", "b"]),
             "kubectl -n fleet delete machines.clusterwright.dev a b"
@@ -111,10 +101,7 @@ mod tests {
         let definitions = crate::manifests::all();
         for target in Target::ALL {
             let defined = |name: &Option<String>| name.as_deref() == Some(target.resource().as_str());
-            assert!(
-                definitions.iter().any(|one| defined(&one.metadata.name)),
-                "{target:?}"
-            );
+            assert!(definitions.iter().any(|one| defined(&one.metadata.name)), "{target:?}");
         }
     }
 }

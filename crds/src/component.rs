@@ -54,11 +54,7 @@ mod tests {
 
     fn component(name: &str, version: &str, digests: &[(&str, &str)]) -> Component {
         let owned = |(arch, digest): &(&str, &str)| ((*arch).to_owned(), (*digest).to_owned());
-        Component {
-            name: name.into(),
-            version: version.into(),
-            digests: digests.iter().map(owned).collect(),
-        }
+        Component { name: name.into(), version: version.into(), digests: digests.iter().map(owned).collect() }
     }
 
     #[test]

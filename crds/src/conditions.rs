@@ -23,24 +23,14 @@ impl Statement {
         reason: impl Into<String>,
         message: impl Into<String>,
     ) -> Self {
-        Self {
-            type_,
-            status: status.into(),
-            reason: reason.into(),
-            message: message.into(),
-        }
+        Self { type_, status: status.into(), reason: reason.into(), message: message.into() }
     }
 }
 
 /// Puts the statements into the conditions, in the order of the statements; others stay behind them. The time of
 /// transition moves only when the status does. A statement without a message is a mistake of its planner: debug builds
 /// refuse it, release builds show the reason instead.
-pub fn state(
-    old: &[Condition],
-    statements: &[Statement],
-    generation: Option<i64>,
-    now: &Time,
-) -> Vec<Condition> {
+pub fn state(old: &[Condition], statements: &[Statement], generation: Option<i64>, now: &Time) -> Vec<Condition> {
     let mut conditions: Vec<Condition> = statements
         .iter()
         .map(|statement| {
@@ -72,9 +62,7 @@ pub fn state(
             }
         })
         .collect();
-    let others = old
-        .iter()
-        .filter(|condition| !statements.iter().any(|s| s.type_ == condition.type_));
+    let others = old.iter().filter(|condition| !statements.iter().any(|s| s.type_ == condition.type_));
     conditions.extend(others.cloned());
     conditions
 }

@@ -53,7 +53,8 @@ pub(crate) const ADDRESS_MESSAGE: &str = "must be an IPv4 or IPv6 address in can
     validation = Rule::new("self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63")
         .message("metadata.name: a Host's name becomes its node's name and its name in the inventory: an RFC 1123 label (a-z, 0-9, -) of at most 63 characters, without dots"),
     validation = Rule::new("!(self.metadata.name in ['localhost', 'all', 'ungrouped', 'etcd', 'kube-node', 'kube-control-plane', 'k8s-cluster', 'bastion'])")
-        .message("metadata.name: this name has a meaning of its own in Ansible inventories: choose another")
+        .message("metadata.name: this name has a meaning of its own in Ansible inventories: choose another"),
+    selectable = ".spec.claimRef.uid"
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.claimEpoch >= oldSelf.claimEpoch")
@@ -185,9 +186,7 @@ pub struct Ssh {
         length(max = 8),
         inner(
             length(min = 20, max = 1400),
-            regex(
-                pattern = r"^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]+={0,3}( [^\n\r]*)?$"
-            )
+            regex(pattern = r"^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]+={0,3}( [^\n\r]*)?$")
         )
     )]
     #[x_kube(merge_strategy = ListMerge::Set)]

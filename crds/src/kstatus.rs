@@ -37,8 +37,7 @@ impl Standing {
         };
         let ours = [condition::RECONCILING, condition::STALLED];
         old.retain(|there| !ours.contains(&there.type_.as_str()) || Some(there.type_.as_str()) == type_);
-        statements
-            .extend(type_.map(|type_| Statement::new(type_, true, why.reason.clone(), why.message.clone())));
+        statements.extend(type_.map(|type_| Statement::new(type_, true, why.reason.clone(), why.message.clone())));
     }
 }
 
@@ -71,10 +70,7 @@ mod tests {
             let types: Vec<&str> = conditions.iter().map(|there| there.type_.as_str()).collect();
             assert_eq!(types, expected);
             for there in conditions.iter().skip(1) {
-                assert_eq!(
-                    (there.status.as_str(), there.message.as_str()),
-                    ("True", "so it is")
-                );
+                assert_eq!((there.status.as_str(), there.message.as_str()), ("True", "so it is"));
             }
         }
     }

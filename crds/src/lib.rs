@@ -11,6 +11,7 @@ pub mod component;
 pub mod conditions;
 pub mod host;
 pub mod inputs;
+mod kinds;
 pub mod kstatus;
 pub mod machine;
 pub mod machine_set;

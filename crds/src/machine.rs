@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::placement::{
-    HostSelector, LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE, LabelValue, RESERVED_LABELS_MESSAGE,
-    RESERVED_LABELS_RULE, Taint,
+    HostNames, HostSelector, LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE, LabelValue, RESERVED_LABELS_MESSAGE,
+    RESERVED_LABELS_RULE, SpreadKeys, Taint,
 };
 use crate::references::LocalRef;
 use crate::step::Role;
@@ -62,19 +62,11 @@ pub struct MachineSpec {
     pub host_selector: Option<HostSelector>,
     /// Which Hosts may be taken, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(max = 500),
-        inner(
-            length(min = 1, max = 63),
-            regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
-        )
-    )]
     #[x_kube(merge_strategy = ListMerge::Set)]
-    pub hosts: Option<Vec<String>>,
+    pub hosts: Option<HostNames>,
     /// Keys of Host labels over whose values the set's machines are spread.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 4), inner(length(min = 1, max = 317)))]
-    pub spread_by: Vec<String>,
+    #[serde(default, skip_serializing_if = "SpreadKeys::is_empty")]
+    pub spread_by: SpreadKeys,
     /// Kubernetes version wanted, without `v`.
     #[schemars(length(min = 5, max = 16), regex(pattern = r"^1\.[0-9]{1,2}\.[0-9]{1,2}$"))]
     pub kubernetes_version: String,
@@ -125,6 +117,29 @@ pub struct LastRun {
     /// What went wrong on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1024))]
+    pub message: Option<String>,
+}
+
+/// A Pod whose eviction was refused.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BlockedPod {
+    /// Its namespace.
+    #[schemars(length(max = 63))]
+    pub namespace: String,
+    /// Its name.
+    #[schemars(length(max = 253))]
+    pub name: String,
+    /// Its UID.
+    #[schemars(length(max = 64))]
+    pub uid: String,
+    /// Names of the PodDisruptionBudgets that do not allow it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8), inner(length(max = 253)))]
+    pub budgets: Vec<String>,
+    /// What the API server answered, if it was no budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 512))]
     pub message: Option<String>,
 }
 
@@ -190,6 +205,10 @@ pub struct MachineStatus {
     /// The last run that worked on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<LastRun>,
+    /// While its node is drained: Pods whose eviction was refused when it was asked for last, the first five.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 5))]
+    pub blocked_pods: Vec<BlockedPod>,
     /// `Ready`, `HostClaimed`, `Provisioned`, `NodeReady`, `Healthy`, `UpToDate`, `Drained`, `Deleting`, `HooksPlayed`;
     /// `Reconciling` or `Stalled` only while it is so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::placement::{
-    HostSelector, LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE, LabelValue, RESERVED_LABELS_MESSAGE,
-    RESERVED_LABELS_RULE, Taint,
+    HostNames, HostSelector, LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE, LabelValue, RESERVED_LABELS_MESSAGE,
+    RESERVED_LABELS_RULE, SpreadKeys, Taint,
 };
 use crate::step::Role;
 
@@ -79,19 +79,11 @@ pub struct MachineTemplate {
     pub host_selector: Option<HostSelector>,
     /// Which Hosts may be taken, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(max = 500),
-        inner(
-            length(min = 1, max = 63),
-            regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
-        )
-    )]
     #[x_kube(merge_strategy = ListMerge::Set)]
-    pub hosts: Option<Vec<String>>,
+    pub hosts: Option<HostNames>,
     /// Keys of Host labels over whose values the machines are spread.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 4), inner(length(min = 1, max = 317)))]
-    pub spread_by: Vec<String>,
+    #[serde(default, skip_serializing_if = "SpreadKeys::is_empty")]
+    pub spread_by: SpreadKeys,
     /// Labels of the nodes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64))]
@@ -138,6 +130,34 @@ pub enum DeletionOrder {
     Oldest,
 }
 
+/// How many Hosts a set needs, and how many of those that match are free.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HostSupply {
+    /// Machines of the set that look for a Host.
+    #[serde(default)]
+    pub needs: i32,
+    /// Hosts that match and can be claimed.
+    #[serde(default)]
+    pub free: i32,
+    /// Why others that match cannot be taken, while too few are free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub why: Option<String>,
+}
+
+impl HostSupply {
+    /// Whether there is a Host for each Machine that looks for one.
+    pub fn is_enough(&self) -> bool {
+        self.free >= self.needs
+    }
+
+    /// `needs 3, 2 free match`.
+    pub fn counts(&self) -> String {
+        format!("needs {}, {} free match", self.needs, self.free)
+    }
+}
+
 /// How far the set is.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -165,6 +185,9 @@ pub struct MachineSetStatus {
     /// Machines at the template's version.
     #[serde(default)]
     pub updated_replicas: i32,
+    /// What the pool has for those Machines that look for a Host; absent while none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_supply: Option<HostSupply>,
     /// `Ready`, `MachinesReady`, `ScalingUp`, `ScalingDown`, `HostsAvailable`; `Reconciling` or `Stalled` only
     /// while it is so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -104,10 +104,7 @@ pub struct Keepalived {
     /// Network interface that holds the address on every control plane. Default: the one with the machine's own
     /// address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(min = 1, max = 15),
-        regex(pattern = r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")
-    )]
+    #[schemars(length(min = 1, max = 15), regex(pattern = r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"))]
     pub interface: Option<String>,
 }
 

@@ -4,8 +4,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::Resource;
 
-use crate::conditions;
-use crate::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun, RemediationPolicy};
+use crate::{conditions, for_every_kind};
 
 /// An object's metadata, read as it is on all objects that come from the API.
 pub trait ObjectExt {
@@ -88,12 +87,4 @@ macro_rules! with_conditions {
     };
 }
 
-with_conditions!(
-    Cluster,
-    ClusterDeployment,
-    Host,
-    Machine,
-    MachineSet,
-    PlaybookRun,
-    RemediationPolicy
-);
+for_every_kind!(with_conditions);

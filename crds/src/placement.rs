@@ -1,6 +1,7 @@
 //! Which Hosts a set of machines may take, and what their nodes carry.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::KubeSchema;
@@ -11,8 +12,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) const LABEL_KEYS_RULE: &str = "self.all(k, size(k) <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))";
 pub(crate) const LABEL_KEYS_MESSAGE: &str = "a label's key is [prefix/]name: at most 63 characters of A-Za-z0-9-_. for the name, a DNS subdomain for the prefix";
 /// CEL: no key is one of Kubernetes' own.
-pub(crate) const RESERVED_LABELS_RULE: &str =
-    "self.all(k, !k.matches('^([a-z0-9.-]+[.])?(kubernetes|k8s)[.]io/'))";
+pub(crate) const RESERVED_LABELS_RULE: &str = "self.all(k, !k.matches('^([a-z0-9.-]+[.])?(kubernetes|k8s)[.]io/'))";
 pub(crate) const RESERVED_LABELS_MESSAGE: &str =
     "labels below kubernetes.io and k8s.io are reserved for Kubernetes: use a prefix of your own";
 
@@ -47,9 +47,7 @@ pub struct LabelRequirement {
     /// The label's key.
     #[schemars(
         length(min = 1, max = 317),
-        regex(
-            pattern = r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
-        )
+        regex(pattern = r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
     )]
     pub key: String,
     /// How the label is compared with the values.
@@ -92,12 +90,47 @@ pub enum LabelOperator {
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
 #[serde(transparent)]
 pub struct LabelValue(
-    #[schemars(
-        length(max = 63),
-        regex(pattern = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$")
-    )]
-    pub String,
+    #[schemars(length(max = 63), regex(pattern = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"))] pub String,
 );
+
+/// Names of Hosts, in the order in which they are preferred: RFC 1123 labels, at most 500.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(transparent)]
+pub struct HostNames(
+    #[schemars(
+        length(max = 500),
+        inner(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))
+    )]
+    pub Vec<String>,
+);
+
+impl Deref for HostNames {
+    type Target = [String];
+
+    fn deref(&self) -> &[String] {
+        &self.0
+    }
+}
+
+/// Keys of labels over whose values machines are spread, the first first: at most 4.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(transparent)]
+pub struct SpreadKeys(#[schemars(length(max = 4), inner(length(min = 1, max = 317)))] pub Vec<String>);
+
+impl SpreadKeys {
+    /// Whether there is none: then nothing is spread.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Deref for SpreadKeys {
+    type Target = [String];
+
+    fn deref(&self) -> &[String] {
+        &self.0
+    }
+}
 
 /// What a taint does to Pods that do not tolerate it.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
@@ -117,9 +150,7 @@ pub struct Taint {
     /// The taint's key, e.g. `dedicated` or `example.com/gpu`; not below `kubernetes.io` or `k8s.io`.
     #[schemars(
         length(min = 1, max = 317),
-        regex(
-            pattern = r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
-        )
+        regex(pattern = r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
     )]
     #[x_kube(validation = Rule::new("!self.matches('^([a-z0-9.-]+[.])?(kubernetes|k8s)[.]io/')")
         .message("taints below kubernetes.io and k8s.io are reserved for Kubernetes: use a prefix of your own"))]
@@ -142,10 +173,7 @@ pub struct Taint {
 pub struct WorkerSet {
     /// Name of the set, unique in the cluster; its MachineSet is `<cluster>-<name>`. An RFC 1123 label of at most 20
     /// characters, not `control-plane` or `etcd`.
-    #[schemars(
-        length(min = 1, max = 20),
-        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
-    )]
+    #[schemars(length(min = 1, max = 20), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     #[x_kube(validation = Rule::new("!(self in ['control-plane', 'etcd'])")
         .message("control-plane and etcd are the names of other sets of the cluster: choose another"))]
     pub name: String,
@@ -158,19 +186,11 @@ pub struct WorkerSet {
     pub host_selector: Option<HostSelector>,
     /// Which Hosts may be taken, by name; at most 500.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(max = 500),
-        inner(
-            length(min = 1, max = 63),
-            regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
-        )
-    )]
     #[x_kube(merge_strategy = ListMerge::Set)]
-    pub hosts: Option<Vec<String>>,
+    pub hosts: Option<HostNames>,
     /// Keys of Host labels over whose values the machines are spread, the first first, e.g. `[zone, rack]`; at most 4.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 4), inner(length(min = 1, max = 317)))]
-    pub spread_by: Vec<String>,
+    #[serde(default, skip_serializing_if = "SpreadKeys::is_empty")]
+    pub spread_by: SpreadKeys,
     /// Labels of the nodes; at most 64, none below `kubernetes.io` or `k8s.io`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64))]
@@ -204,8 +224,5 @@ pub fn default_max_unavailable() -> IntOrString {
 
 /// Plain strings of a map of label values.
 pub fn plain(labels: &BTreeMap<String, LabelValue>) -> BTreeMap<String, String> {
-    labels
-        .iter()
-        .map(|(key, value)| (key.clone(), value.0.clone()))
-        .collect()
+    labels.iter().map(|(key, value)| (key.clone(), value.0.clone())).collect()
 }

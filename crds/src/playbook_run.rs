@@ -17,8 +17,8 @@ pub use ending::end;
 pub use vars::read_object;
 
 pub use status::{
-    EtcdSeen, Fence, FrozenInputs, FrozenSettings, HostFailure, HostResult, PlaybookRunStatus, Progress,
-    RunOutcome, RunPhase, StepPhase, StepStatus,
+    EtcdSeen, Fence, FrozenInputs, FrozenSettings, HostFailure, HostResult, PlaybookRunStatus, Progress, RunOutcome,
+    RunPhase, StepPhase, StepStatus,
 };
 pub use steps::{StepNotAllowed, check_steps};
 
@@ -42,7 +42,8 @@ pub use steps::{StepNotAllowed, check_steps};
     printcolumn(name = "Status", type_ = "string", json_path = ".status.message"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63")
-        .message("metadata.name: a PlaybookRun's name is an RFC 1123 label of at most 63 characters: its Job has the same name")
+        .message("metadata.name: a PlaybookRun's name is an RFC 1123 label of at most 63 characters: its Job has the same name"),
+    selectable = ".spec.clusterName"
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.intent == 'Probe' || has(self.clusterName)")
@@ -68,20 +69,13 @@ pub struct PlaybookRunSpec {
     /// The Hosts to work on, by name; at most 500.
     #[schemars(
         length(min = 1, max = 500),
-        inner(
-            length(min = 1, max = 63),
-            regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
-        )
+        inner(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))
     )]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub hosts: Vec<String>,
     /// More variables; reserved names (`ansible_*` and Ansible's magic ones) are refused with `ReservedVariable`.
     /// Values are data: templates in them are not run.
-    #[serde(
-        default,
-        deserialize_with = "vars::deserialize",
-        skip_serializing_if = "BTreeMap::is_empty"
-    )]
+    #[serde(default, deserialize_with = "vars::deserialize", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "vars_schema")]
     pub vars: BTreeMap<String, serde_json::Value>,
     /// The ConfigMap with the playbooks of the steps `custom-<name>`: `<name>.yml`, and where there are
@@ -90,11 +84,7 @@ pub struct PlaybookRunSpec {
     pub playbooks_ref: Option<LocalRef>,
     /// Variables of custom playbooks, by the playbook's name: only its step sees them. Data, never templates; checked
     /// against the playbook's JSON Schema.
-    #[serde(
-        default,
-        deserialize_with = "vars::deserialize",
-        skip_serializing_if = "BTreeMap::is_empty"
-    )]
+    #[serde(default, deserialize_with = "vars::deserialize", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "playbook_vars_schema")]
     pub playbook_vars: BTreeMap<String, serde_json::Value>,
     /// Deadline of one attempt in seconds, 180 to 86400. Default 3600. The executor stops 120 s earlier.

@@ -149,10 +149,7 @@ mod tests {
             let spec = reason.spec();
             assert!(spec.meaning.ends_with('.'), "{reason}: {:?}", spec.meaning);
             let asks = spec.severity == Severity::Warning;
-            assert!(
-                !asks || spec.remedy.ends_with('.'),
-                "{reason}: what is to be done?"
-            );
+            assert!(!asks || spec.remedy.ends_with('.'), "{reason}: what is to be done?");
         }
     }
 

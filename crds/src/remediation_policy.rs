@@ -175,11 +175,7 @@ fn default_never_started_after() -> i32 {
 }
 
 fn default_actions() -> Vec<RemediationAction> {
-    vec![
-        RemediationAction::RestartServices,
-        RemediationAction::Reboot,
-        RemediationAction::Replace,
-    ]
+    vec![RemediationAction::RestartServices, RemediationAction::Reboot, RemediationAction::Replace]
 }
 
 fn default_wait() -> i32 {

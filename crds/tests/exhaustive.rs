@@ -32,9 +32,7 @@ fn wildcards(text: &str, watched: &Watched) -> Vec<(usize, String)> {
                 };
             }
         }
-        let mut hit = named
-            .into_iter()
-            .filter(|(place, _)| open.iter().any(|open| place.starts_with(open)));
+        let mut hit = named.into_iter().filter(|(place, _)| open.iter().any(|open| place.starts_with(open)));
         found.extend(hit.next().map(|(_, name)| (source.line(at), name)));
     }
     // To ask for one is what `==` does; a list of them is a `match` whose other arm takes the rest.
@@ -51,9 +49,8 @@ fn wildcards(text: &str, watched: &Watched) -> Vec<(usize, String)> {
 
 /// The intents, steps, roles and phases that a text of ours defines.
 fn enums(text: &str) -> Watched {
-    let is_watched = |name: &str| {
-        ["Intent", "Step", "Role", "Effect", "LockUse"].contains(&name) || name.ends_with("Phase")
-    };
+    let is_watched =
+        |name: &str| ["Intent", "Step", "Role", "Effect", "LockUse"].contains(&name) || name.ends_with("Phase");
     let enums = Source::new(text).enums();
     enums.into_iter().filter(|(name, _)| is_watched(name)).collect()
 }
@@ -64,20 +61,8 @@ fn no_match_over_intents_steps_roles_or_phases_has_a_wildcard_arm() {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crds/src");
     let ours = sources.iter().filter(|(path, _)| path.starts_with(&ours));
     let watched: Watched = ours.flat_map(|(_, text)| enums(text)).collect();
-    for name in [
-        "Intent",
-        "Step",
-        "Role",
-        "RunPhase",
-        "StepPhase",
-        "HostPhase",
-        "MachinePhase",
-    ] {
-        assert!(
-            watched.contains_key(name),
-            "{name} is not among {:?}",
-            watched.keys()
-        );
+    for name in ["Intent", "Step", "Role", "RunPhase", "StepPhase", "HostPhase", "MachinePhase"] {
+        assert!(watched.contains_key(name), "{name} is not among {:?}", watched.keys());
     }
     assert!(watched["Step"].contains("Reset"), "{:?}", watched["Step"]);
     assert!(sources.len() > 300, "{}", sources.len());
@@ -85,52 +70,30 @@ fn no_match_over_intents_steps_roles_or_phases_has_a_wildcard_arm() {
     for (path, text) in &sources {
         let path = path.display();
         let lines = wildcards(text, &watched);
-        found.extend(
-            lines
-                .iter()
-                .map(|(line, name)| format!("{path}:{line}: over {name}")),
-        );
+        found.extend(lines.iter().map(|(line, name)| format!("{path}:{line}: over {name}")));
     }
-    assert!(
-        found.is_empty(),
-        "name each case instead of `_`:\n{}",
-        found.join("\n")
-    );
+    assert!(found.is_empty(), "name each case instead of `_`:\n{}", found.join("\n"));
 }
 
 #[test]
 fn a_wildcard_is_found_wherever_it_stands() {
-    let watched = enums(
-        "pub enum Role { /// One, of\n Etcd, Worker(u8), } enum RunPhase { Running, Failed } enum Other { A }",
-    );
+    let watched =
+        enums("pub enum Role { /// One, of\n Etcd, Worker(u8), } enum RunPhase { Running, Failed } enum Other { A }");
     assert_eq!(watched.len(), 2);
-    let lines =
-        |text: &str| wildcards(&format!("use x::{{Role as R}};\nfn f() {{ {text}; }}"), &watched).len();
+    let lines = |text: &str| wildcards(&format!("use x::{{Role as R}};\nfn f() {{ {text}; }}"), &watched).len();
     let check = |text: &str, expected: usize| assert_eq!(lines(text), expected, "{text}");
     check("match x { Role::Etcd => 1, _ => 2 }", 1);
     check("match x { R::Etcd => { g(); } other => g(other) }", 1);
     check("match x { Some(Role::Etcd) => 1, Some(_) | None => 2 }", 1);
     check("match x { (Role::Etcd, 1) => 1, _ => 2 }", 1);
     check("match x { (crds::step::Role::Etcd, 1) => 1, (_, _) => 2 }", 1);
-    check(
-        "match x { Seen { role: Role::Etcd, .. } => 1, Seen { role, .. } => 2 }",
-        1,
-    );
-    check(
-        "g(|| match h(&x, |y| { y }) { &Role::Worker(_) if y => 1, \n _ => 2 })",
-        1,
-    );
-    check(
-        "match y { \"match x {\" => 1, '{' => 2, _ => match x { Role::Etcd => 1, _ => 2 } }",
-        1,
-    );
+    check("match x { Seen { role: Role::Etcd, .. } => 1, Seen { role, .. } => 2 }", 1);
+    check("g(|| match h(&x, |y| { y }) { &Role::Worker(_) if y => 1, \n _ => 2 })", 1);
+    check("match y { \"match x {\" => 1, '{' => 2, _ => match x { Role::Etcd => 1, _ => 2 } }", 1);
     check("assert!(!matches!(x, Role::Etcd | Role::Worker(_)))", 1);
     check("match x { Role::Etcd => 1, Role::Worker(_) => 2 }", 0);
     check("match x { (Role::Etcd, _) => 1, (Role::Worker(_), _) => 2 }", 0);
-    check(
-        "match x { _ if y => 0, Role::Etcd => 1, Role::Worker(_) => 2 }",
-        0,
-    );
+    check("match x { _ if y => 0, Role::Etcd => 1, Role::Worker(_) => 2 }", 0);
     check("match x { Other::A => Role::Etcd, _ => Role::Worker(1) }", 0);
     check("match x { [Role::Etcd] => 1, _ => 2 }", 0);
     check("matches!(x, Some(Role::Etcd))", 0);

@@ -13,9 +13,7 @@ fn literals(text: &str) -> Vec<&str> {
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
     let quoted = lines.flat_map(|line| line.split('"').skip(1).step_by(2));
     let humps = |name: &str| name.chars().filter(char::is_ascii_uppercase).count();
-    quoted
-        .filter(|text| humps(text) > 1 && Reason::from_name(text).is_some())
-        .collect()
+    quoted.filter(|text| humps(text) > 1 && Reason::from_name(text).is_some()).collect()
 }
 
 #[test]
@@ -37,23 +35,13 @@ fn no_program_names_a_reason_but_by_the_table() {
 
 #[test]
 fn a_reason_of_its_own_is_found() {
-    assert_eq!(
-        literals("let a = (\"NoHost\", \"Running\", \"NoSuch\");"),
-        ["NoHost"]
-    );
+    assert_eq!(literals("let a = (\"NoHost\", \"Running\", \"NoSuch\");"), ["NoHost"]);
     assert_eq!(literals("// \"NoHost\"\n#[cfg(test)]\n\"NoHost\""), [""; 0]);
 }
 
 /// The reasons that a playbook or a module of the collection fails with.
 fn given(text: &str) -> Vec<&str> {
-    let marks = [
-        "failure_reason: ",
-        "StepFailure(",
-        "failed(",
-        "reason=",
-        "reason: str = ",
-        "\"reason\": ",
-    ];
+    let marks = ["failure_reason: ", "StepFailure(", "failed(", "reason=", "reason: str = ", "\"reason\": "];
     let mut names = Vec::new();
     for mark in marks {
         for (at, _) in text.match_indices(mark) {
@@ -63,9 +51,7 @@ fn given(text: &str) -> Vec<&str> {
                 None if mark.ends_with(": ") => rest,
                 None => continue,
             };
-            let end = rest
-                .find(|c: char| !c.is_ascii_alphanumeric())
-                .unwrap_or(rest.len());
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
             names.push(&rest[..end]);
         }
     }
@@ -99,9 +85,5 @@ fn every_reason_that_the_collection_gives_is_in_the_table() {
         }
     }
     assert!(seen > 50, "{seen}");
-    assert!(
-        unknown.is_empty(),
-        "add them to crds/src/reason/table.rs:\n{}",
-        unknown.join("\n")
-    );
+    assert!(unknown.is_empty(), "add them to crds/src/reason/table.rs:\n{}", unknown.join("\n"));
 }

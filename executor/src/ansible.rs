@@ -8,8 +8,8 @@ use std::process::Stdio;
 use tokio::process::Command;
 
 use crate::capped_ssh;
-use crate::place::Place;
 use crate::ssh::{Bastion, Route};
+use crate::workdir::Workdir;
 
 /// Where Ansible and the collection are.
 #[derive(Clone, Debug)]
@@ -27,52 +27,44 @@ impl Ansible {
     /// step.
     pub fn playbook(
         &self,
-        place: &Place,
+        workdir: &Workdir,
         inventory: &Path,
         playbook: &Path,
         events: &Path,
         gate: &Path,
     ) -> Command {
-        let mut command = self.command("ansible-playbook", place);
+        let mut command = self.command("ansible-playbook", workdir);
         command
             .arg("--inventory")
             .arg(inventory)
             .arg(playbook)
             .env("CLUSTERWRIGHT_EVENTS", events)
             .env("CLUSTERWRIGHT_GATE", gate)
-            .env("ANSIBLE_SSH_EXECUTABLE", place.path().join(capped_ssh::NAME))
+            .env("ANSIBLE_SSH_EXECUTABLE", workdir.path().join(capped_ssh::NAME))
             .envs(self.settings.iter().copied());
         command
     }
 
     /// `ansible-inventory --list --export`: the inventory as Ansible reads it, each variable where it stands (merged
     /// into every host, large ones would be repeated 500 times).
-    pub fn inventory(&self, place: &Place, inventory: &Path) -> Command {
-        let mut command = self.command("ansible-inventory", place);
-        command
-            .arg("--inventory")
-            .arg(inventory)
-            .args(["--list", "--export"]);
+    pub fn inventory(&self, workdir: &Workdir, inventory: &Path) -> Command {
+        let mut command = self.command("ansible-inventory", workdir);
+        command.arg("--inventory").arg(inventory).args(["--list", "--export"]);
         command
     }
 
     /// Opens the connection to a bastion that its hosts share, and goes to the background; ssh's words go to
     /// the log.
-    pub fn bastion(&self, place: &Place, bastion: &Bastion, log: &Path) -> Command {
-        let mut command = self.ssh_with(place, bastion.password.as_deref());
-        command
-            .arg("-F")
-            .arg(&bastion.config)
-            .arg("-E")
-            .arg(log)
-            .args(["-N", "-f", "bastion"]);
+    pub fn bastion(&self, workdir: &Workdir, bastion: &Bastion, log: &Path) -> Command {
+        let mut command = self.ssh_with(workdir, bastion.password.as_deref());
+        command.arg("-F").arg(&bastion.config).arg("-E").arg(log).args(["-N", "-f", "bastion"]);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command
     }
 
     /// `ssh` to a host for one command; the connection stays for Ansible. The options are those of ansible.cfg.
-    pub fn ssh(&self, place: &Place, route: &Route, remote: &str) -> Command {
-        let mut command = self.ssh_with(place, route.password.as_deref());
+    pub fn ssh(&self, workdir: &Workdir, route: &Route, remote: &str) -> Command {
+        let mut command = self.ssh_with(workdir, route.password.as_deref());
         command.arg("-F").arg(&route.config).args(["-T", "-o"]);
         command.arg(format!("ControlPath={}", route.control.display()));
         for option in [
@@ -91,37 +83,34 @@ impl Ansible {
     }
 
     /// `ssh -O exit` for a master's socket.
-    pub fn end_master(&self, place: &Place, socket: &Path) -> Command {
-        let mut command = self.command("ssh", place);
-        command
-            .args(["-F", "none", "-O", "exit", "-o"])
-            .arg(format!("ControlPath={}", socket.display()))
-            .arg("master");
+    pub fn end_master(&self, workdir: &Workdir, socket: &Path) -> Command {
+        let mut command = self.command("ssh", workdir);
+        command.args(["-F", "none", "-O", "exit", "-o"]).arg(format!("ControlPath={}", socket.display())).arg("master");
         command
     }
 
     /// `ssh`, which gets its password from a file if there is one.
-    fn ssh_with(&self, place: &Place, password: Option<&Path>) -> Command {
+    fn ssh_with(&self, workdir: &Workdir, password: Option<&Path>) -> Command {
         let Some(file) = password else {
-            return self.command("ssh", place);
+            return self.command("ssh", workdir);
         };
-        let mut command = self.command("sshpass", place);
+        let mut command = self.command("sshpass", workdir);
         command.arg("-f").arg(file).arg("ssh");
         command
     }
 
-    fn command(&self, program: &str, place: &Place) -> Command {
+    fn command(&self, program: &str, workdir: &Workdir) -> Command {
         let mut command = Command::new(program);
         command
             .env_clear()
             .env("PATH", &self.path)
-            .env("HOME", place.path().join("home"))
-            .env("TMPDIR", place.path().join("tmp"))
+            .env("HOME", workdir.path().join("home"))
+            .env("TMPDIR", workdir.path().join("tmp"))
             .env("LC_ALL", "C.UTF-8")
             .env("ANSIBLE_CONFIG", self.directory.join("ansible.cfg"))
             .env("ANSIBLE_NOCOLOR", "1")
             .env("PYTHONUNBUFFERED", "1")
-            .current_dir(place.path())
+            .current_dir(workdir.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

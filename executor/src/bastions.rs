@@ -9,24 +9,17 @@ use tracing::warn;
 
 use crate::ansible::Ansible;
 use crate::children;
-use crate::place::Place;
 use crate::ssh::{Bastion, Ssh};
 use crate::unreachable::{self, Unreachable};
+use crate::workdir::Workdir;
 
 /// More than ssh's own limits for the connection, which it tries twice.
 const PATIENCE: Duration = Duration::from_secs(45);
 
 /// Why hosts cannot be reached: by the first bastion on the way that does not let us in.
-pub async fn open(ansible: &Ansible, place: &Place, ssh: &Ssh) -> BTreeMap<String, Unreachable> {
-    let opened = ssh
-        .bastions
-        .iter()
-        .map(|(name, bastion)| open_one(ansible, place, name, bastion));
-    let mut failed: Vec<_> = futures::future::join_all(opened)
-        .await
-        .into_iter()
-        .flatten()
-        .collect();
+pub async fn open(ansible: &Ansible, workdir: &Workdir, ssh: &Ssh) -> BTreeMap<String, Unreachable> {
+    let opened = ssh.bastions.iter().map(|(name, bastion)| open_one(ansible, workdir, name, bastion));
+    let mut failed: Vec<_> = futures::future::join_all(opened).await.into_iter().flatten().collect();
     // The nearest last: its word counts.
     failed.sort_by_key(|(bastion, _)| std::cmp::Reverse(bastion.depth));
     let mut reasons = BTreeMap::new();
@@ -39,13 +32,7 @@ pub async fn open(ansible: &Ansible, place: &Place, ssh: &Ssh) -> BTreeMap<Strin
         );
         for host in &bastion.hosts {
             let message = format!("bastion {}: {}", bastion.address, why.message);
-            reasons.insert(
-                host.clone(),
-                Unreachable {
-                    reason: why.reason,
-                    message,
-                },
-            );
+            reasons.insert(host.clone(), Unreachable { reason: why.reason, message });
         }
     }
     reasons
@@ -53,12 +40,12 @@ pub async fn open(ansible: &Ansible, place: &Place, ssh: &Ssh) -> BTreeMap<Strin
 
 async fn open_one<'a>(
     ansible: &Ansible,
-    place: &Place,
+    workdir: &Workdir,
     name: &str,
     bastion: &'a Bastion,
 ) -> Option<(&'a Bastion, Unreachable)> {
-    let log = place.path().join("tmp").join(format!("{name}.log"));
-    let said = match children::spawn(&mut ansible.bastion(place, bastion, &log)) {
+    let log = workdir.path().join("tmp").join(format!("{name}.log"));
+    let said = match children::spawn(&mut ansible.bastion(workdir, bastion, &log)) {
         Err(error) => error.to_string(),
         Ok(mut waited) => match timeout(PATIENCE, waited.child().wait()).await {
             Ok(Ok(status)) if status.success() => return None,

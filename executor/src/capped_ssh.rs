@@ -1,5 +1,5 @@
-//! ssh as Ansible starts it: its output is capped where it is read. Ansible keeps all that a command says in memory, so
-//! a machine that talks without end would end the run for all of them. Called by the name of its link, [`NAME`].
+//! ssh as Ansible starts it: its output is capped where it is read. Ansible keeps all output of a command in memory, so
+//! a machine with output without end would end the run for all of them. Called by the name of its link, [`NAME`].
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -11,14 +11,14 @@ use std::time::Duration;
 
 /// The name of the link in a run's private directory.
 pub const NAME: &str = "capped-ssh";
-/// What begins the words of a command that was ended for its output; the callback plugin looks for it.
+/// Begins the message of a command that was ended for its output; the callback plugin looks for it.
 pub const MARKER: &str = "clusterwright-executor: too much output: ";
 /// As much as the collection takes of a module's result. 50 machines at once still leave room in the Pod.
 const STDOUT_LIMIT: usize = 4 << 20;
 const STDERR_LIMIT: usize = 256 << 10;
 /// Exit code of a command that was ended for its output: the machine could be reached.
 const TOO_MUCH: u8 = 76;
-/// What is left in the pipes of an ssh that has ended is read for so long: a master in the background may hold them.
+/// How long the pipes of an ssh that has ended are still read: a master in the background may hold them.
 const REST: Duration = Duration::from_millis(500);
 
 /// How the reading of a stream ended.
@@ -30,13 +30,13 @@ enum Ended {
     TooMuch,
 }
 
-/// What the main thread hears.
-enum News {
+/// A message to the main thread.
+enum Message {
     Stream(Ended),
     Process(io::Result<ExitStatus>),
 }
 
-/// Runs ssh with these arguments and passes on what it says, up to the limits; the answer is the exit code.
+/// Runs ssh with these arguments and passes on its output, up to the limits; returns the exit code.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> u8 {
     match capped(Command::new("ssh").args(arguments), STDOUT_LIMIT, STDERR_LIMIT) {
         Ok(code) => code,
@@ -49,35 +49,35 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> u8 {
 
 fn capped(command: &mut Command, stdout_limit: usize, stderr_limit: usize) -> io::Result<u8> {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let (news, heard) = channel();
+    let (messages, received) = channel();
     if let Some(stream) = child.stdout.take() {
-        forward(stream, io::stdout(), stdout_limit, news.clone());
+        forward(stream, io::stdout(), stdout_limit, messages.clone());
     }
     if let Some(stream) = child.stderr.take() {
-        forward(stream, io::stderr(), stderr_limit, news.clone());
+        forward(stream, io::stderr(), stderr_limit, messages.clone());
     }
     let pid = i32::try_from(child.id()).unwrap_or_default();
     thread::spawn(move || {
-        let _ = news.send(News::Process(child.wait()));
+        let _ = messages.send(Message::Process(child.wait()));
     });
-    Ok(conclude(&heard, || {
+    Ok(conclude(&received, || {
         // Not waited for yet: the number is still its own.
         let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);
     }))
 }
 
 /// Waits for the process and for its streams.
-fn conclude(heard: &Receiver<News>, kill: impl Fn()) -> u8 {
+fn conclude(received: &Receiver<Message>, kill: impl Fn()) -> u8 {
     let (mut open, mut ended) = (2, None);
     loop {
-        let news = match ended {
-            None => heard.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        let message = match ended {
+            None => received.recv().map_err(|_| RecvTimeoutError::Disconnected),
             Some(_) if open == 0 => Err(RecvTimeoutError::Disconnected),
-            Some(_) => heard.recv_timeout(REST),
+            Some(_) => received.recv_timeout(REST),
         };
-        match news {
-            Ok(News::Stream(Ended::Closed)) => open -= 1,
-            Ok(News::Stream(Ended::TooMuch)) => {
+        match message {
+            Ok(Message::Stream(Ended::Closed)) => open -= 1,
+            Ok(Message::Stream(Ended::TooMuch)) => {
                 if ended.is_none() {
                     kill();
                 }
@@ -88,16 +88,14 @@ fn conclude(heard: &Receiver<News>, kill: impl Fn()) -> u8 {
                 );
                 return TOO_MUCH;
             }
-            Ok(News::Process(status)) => ended = Some(status.map_or(255, code_of)),
+            Ok(Message::Process(status)) => ended = Some(status.map_or(255, code_of)),
             Err(_) => return ended.unwrap_or(255),
         }
     }
 }
 
 fn code_of(status: ExitStatus) -> u8 {
-    let code = status
-        .code()
-        .unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
     u8::try_from(code).unwrap_or(u8::MAX)
 }
 
@@ -105,10 +103,10 @@ fn forward(
     mut from: impl Read + Send + 'static,
     mut to: impl Write + Send + 'static,
     limit: usize,
-    news: Sender<News>,
+    messages: Sender<Message>,
 ) {
     thread::spawn(move || {
-        let _ = news.send(News::Stream(pass(&mut from, &mut to, limit)));
+        let _ = messages.send(Message::Stream(pass(&mut from, &mut to, limit)));
     });
 }
 

@@ -48,10 +48,7 @@ pub fn spawn(command: &mut Command) -> io::Result<Waited> {
     // Held while it starts: a child that ends at once is not taken for an orphan.
     let mut ours = ours();
     let child = command.process_group(0).kill_on_drop(true).spawn()?;
-    let pid = child
-        .id()
-        .and_then(|pid| i32::try_from(pid).ok())
-        .unwrap_or_default();
+    let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or_default();
     ours.insert(pid);
     Ok(Waited { child, pid })
 }
@@ -117,10 +114,7 @@ mod tests {
         let orphan = std::fs::read_to_string(&file).unwrap().trim().to_owned();
         let begun = Instant::now();
         while std::path::Path::new("/proc").join(&orphan).exists() {
-            assert!(
-                begun.elapsed() < Duration::from_secs(10),
-                "the orphan {orphan} is still there"
-            );
+            assert!(begun.elapsed() < Duration::from_secs(10), "the orphan {orphan} is still there");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

@@ -8,12 +8,12 @@ use clap::{Args, Parser, Subcommand};
 #[derive(Debug, Parser)]
 #[command(name = "executor", version)]
 pub struct Cli {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the steps that the inputs name. Exit codes: 0 done; 10 inputs refused; 11 host key; 12
@@ -31,20 +31,10 @@ pub struct Run {
     #[arg(long, value_name = "DIR")]
     pub inputs: PathBuf,
     /// The collection: ansible.cfg, playbooks/, roles/, plugins/.
-    #[arg(
-        long,
-        value_name = "DIR",
-        env = "CLUSTERWRIGHT_ANSIBLE",
-        default_value = "/opt/clusterwright/ansible"
-    )]
+    #[arg(long, value_name = "DIR", env = "CLUSTERWRIGHT_ANSIBLE", default_value = "/opt/clusterwright/ansible")]
     pub ansible: PathBuf,
     /// The guard that is put on the machines: a static program.
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "CLUSTERWRIGHT_GUARD",
-        default_value = "/opt/clusterwright/guard"
-    )]
+    #[arg(long, value_name = "FILE", env = "CLUSTERWRIGHT_GUARD", default_value = "/opt/clusterwright/guard")]
     pub guard: PathBuf,
     /// Where the guard is on the machines. For tests, whose machine is the developer's.
     #[arg(long, value_name = "DIR", default_value = guard::DIRECTORY, hide = true)]

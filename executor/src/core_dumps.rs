@@ -23,18 +23,10 @@ mod tests {
         if std::env::var_os(ALONE).is_none() {
             let said = tempfile::NamedTempFile::new().unwrap();
             let mut own = tokio::process::Command::new(std::env::current_exe().unwrap());
-            own.args([
-                "--exact",
-                "core_dumps::tests::no_core_is_dumped_of_us_and_of_our_children",
-            ]);
+            own.args(["--exact", "core_dumps::tests::no_core_is_dumped_of_us_and_of_our_children"]);
             own.env(ALONE, "yes").stdout(said.reopen().unwrap());
-            // Another test's reaper takes what nobody has said that he waits for.
-            let ended = crate::children::spawn(&mut own)
-                .unwrap()
-                .child()
-                .wait()
-                .await
-                .unwrap();
+            // Another test's reaper takes children that nobody waits for.
+            let ended = crate::children::spawn(&mut own).unwrap().child().wait().await.unwrap();
             let said = std::fs::read_to_string(said.path()).unwrap();
             assert!(ended.success() && said.contains("1 passed"), "{said}");
             return;
@@ -42,10 +34,7 @@ mod tests {
         super::forbid().unwrap();
         assert_eq!(getrlimit(Resource::RLIMIT_CORE).unwrap(), (0, 0));
         assert!(!get_dumpable().unwrap());
-        let child = std::process::Command::new("sh")
-            .args(["-c", "ulimit -c; ulimit -Hc"])
-            .output()
-            .unwrap();
+        let child = std::process::Command::new("sh").args(["-c", "ulimit -c; ulimit -Hc"]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&child.stdout), "0\n0\n");
     }
 }

@@ -12,11 +12,11 @@ use crds::inputs::RunInputs;
 use crds::step::Step;
 use serde_json::{Value, json};
 
-use crate::fold;
 use crate::inventory;
-use crate::place::Place;
+use crate::role::is_critical;
+use crate::workdir::Workdir;
 
-/// What a step with a playbook of the user's is played from.
+/// The files of the steps that are a user's own playbooks.
 #[derive(Debug, Default)]
 pub struct Custom {
     files: BTreeMap<Step, (PathBuf, Option<PathBuf>)>,
@@ -24,19 +24,17 @@ pub struct Custom {
 
 impl Custom {
     /// Writes the playbooks of a run.
-    pub fn write(place: &Place, model: &RunInputs) -> io::Result<Self> {
+    pub fn write(workdir: &Workdir, model: &RunInputs) -> io::Result<Self> {
         let mut files = BTreeMap::new();
         for step in &model.steps {
             let Some(playbook) = of_step(model, step) else {
                 continue;
             };
-            // What an event tells of a play is its file's name, and the directory's: those of any step.
+            // An event names a play by its file and directory: those of any step.
             let file = format!("{step}.yml");
-            let main = with_vars(place, &file, "", &playbook.content, &playbook.vars)?;
+            let main = with_vars(workdir, &file, "", &playbook.content, &playbook.vars)?;
             let probe = playbook.probe.as_ref();
-            let probe = probe
-                .map(|text| with_vars(place, &file, "probe", text, &playbook.vars))
-                .transpose()?;
+            let probe = probe.map(|text| with_vars(workdir, &file, "probe", text, &playbook.vars)).transpose()?;
             files.insert(*step, (main, probe));
         }
         Ok(Self { files })
@@ -60,19 +58,12 @@ pub fn settings(model: &RunInputs) -> Vec<(&'static str, &'static str)> {
         return Vec::new();
     }
     let mut settings = vec![
-        (
-            "ANSIBLE_CALLBACKS_ENABLED",
-            "clusterwright.cluster.events,clusterwright.cluster.fence",
-        ),
+        ("ANSIBLE_CALLBACKS_ENABLED", "clusterwright.cluster.events,clusterwright.cluster.fence"),
         // A task of theirs that takes longer says so itself (`timeout`).
         ("ANSIBLE_TASK_TIMEOUT", "900"),
     ];
     // Control planes and etcd members stop together: ours say so in their plays.
-    if model
-        .hosts
-        .values()
-        .any(|host| fold::is_critical(model, &host.groups))
-    {
+    if model.hosts.values().any(|host| is_critical(model, &host.groups)) {
         settings.push(("ANSIBLE_ANY_ERRORS_FATAL", "true"));
     }
     settings
@@ -85,21 +76,19 @@ fn of_step<'a>(model: &'a RunInputs, step: &Step) -> Option<&'a crds::inputs::Pl
 /// Writes a playbook; with variables, another one that imports it with them. They are data, marked as a whole: a text
 /// that is marked by itself is typed anew.
 fn with_vars(
-    place: &Place,
+    workdir: &Workdir,
     file: &str,
     directory: &str,
     text: &str,
     vars: &BTreeMap<String, Value>,
 ) -> io::Result<PathBuf> {
-    let path = place.write(Path::new("custom").join(directory).join(file), text.as_bytes())?;
+    let path = workdir.write(Path::new("custom").join(directory).join(file), text.as_bytes())?;
     if vars.is_empty() {
         return Ok(path);
     }
-    let mut text = format!(
-        "- ansible.builtin.import_playbook: {}\n  vars: !unsafe ",
-        Value::from(path.display().to_string())
-    );
+    let mut text =
+        format!("- ansible.builtin.import_playbook: {}\n  vars: !unsafe ", Value::from(path.display().to_string()));
     inventory::write_value(&mut text, &json!(vars));
     text.push('\n');
-    place.write(Path::new("with-vars").join(directory).join(file), text.as_bytes())
+    workdir.write(Path::new("with-vars").join(directory).join(file), text.as_bytes())
 }

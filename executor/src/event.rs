@@ -1,11 +1,11 @@
-//! The lines of the callback plugin, as values. What is no event, or of a newer kind, is nothing: the stream
+//! The lines of the callback plugin, as values. A line that is no event, or of a newer kind, is passed over: the stream
 //! is read to its end whatever is in it.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::scrub::Scrubber;
+use crate::redact::Redactor;
 
 /// How a task ended on a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum TaskStatus {
     Skipped,
 }
 
-/// What came out of one task on one host.
+/// The result of one task on one host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskResult {
     /// The host.
@@ -33,11 +33,11 @@ pub struct TaskResult {
     pub changed: bool,
     /// The failure is one that the playbook does not mind.
     pub ignored: bool,
-    /// What it said.
+    /// Its message.
     pub message: String,
     /// CamelCase, if it gave one.
     pub reason: Option<String>,
-    /// What the executor is to keep.
+    /// The finding that the executor is to keep.
     pub finding: Option<Value>,
 }
 
@@ -50,7 +50,7 @@ pub struct HostStats {
     pub unreachable: i64,
 }
 
-/// What happened.
+/// The kind of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
     /// A playbook begins.
@@ -80,12 +80,12 @@ pub enum What {
     Stats(BTreeMap<String, HostStats>),
 }
 
-/// What happened when.
+/// An event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// Unix time.
     pub at: f64,
-    /// What.
+    /// Its kind.
     pub what: What,
 }
 
@@ -101,29 +101,25 @@ impl Event {
                 tasks: integer(&value, "tasks"),
             },
             "play" => What::Play,
-            "task" => What::Task {
-                name: text(&value, "name").to_owned(),
-            },
+            "task" => What::Task { name: text(&value, "name").to_owned() },
             "result" => What::Result(Box::new(result(&value)?)),
-            "gate" => What::Gate {
-                step: text(&value, "file").trim_end_matches(".yml").to_owned(),
-            },
+            "gate" => What::Gate { step: text(&value, "file").trim_end_matches(".yml").to_owned() },
             "stats" => What::Stats(stats(&value)),
             _ => return None,
         };
         Some(Event { at, what })
     }
 
-    /// Takes secrets out of what people and machines wrote. Not out of names and words that the fold goes by: a
-    /// password may be the name of a host.
-    pub fn scrub(&mut self, scrubber: &Scrubber) {
+    /// Redacts text that people and machines wrote, but not the names and words by which the fold decides: a password
+    /// may be the name of a host.
+    pub fn redact(&mut self, redactor: &Redactor) {
         match &mut self.what {
-            What::Task { name } => scrubber.scrub_text(name),
+            What::Task { name } => redactor.redact_text(name),
             What::Result(result) => {
-                scrubber.scrub_text(&mut result.task);
-                scrubber.scrub_text(&mut result.message);
+                redactor.redact_text(&mut result.task);
+                redactor.redact_text(&mut result.message);
                 if let Some(finding) = &mut result.finding {
-                    scrub_value(finding, scrubber);
+                    redact_value(finding, redactor);
                 }
             }
             What::Playbook { .. } | What::Play | What::Gate { .. } | What::Stats(_) => {}
@@ -131,11 +127,11 @@ impl Event {
     }
 }
 
-fn scrub_value(value: &mut Value, scrubber: &Scrubber) {
+fn redact_value(value: &mut Value, redactor: &Redactor) {
     match value {
-        Value::String(text) => scrubber.scrub_text(text),
-        Value::Array(items) => items.iter_mut().for_each(|item| scrub_value(item, scrubber)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| scrub_value(field, scrubber)),
+        Value::String(text) => redactor.redact_text(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| redact_value(item, redactor)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| redact_value(field, redactor)),
         _ => {}
     }
 }
@@ -162,17 +158,11 @@ fn result(value: &Value) -> Option<TaskResult> {
 }
 
 fn stats(value: &Value) -> BTreeMap<String, HostStats> {
-    let hosts = value
-        .get("hosts")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten();
+    let hosts = value.get("hosts").and_then(Value::as_object).into_iter().flatten();
     hosts
         .map(|(name, counts)| {
-            let stats = HostStats {
-                failures: integer(counts, "failures"),
-                unreachable: integer(counts, "unreachable"),
-            };
+            let stats =
+                HostStats { failures: integer(counts, "failures"), unreachable: integer(counts, "unreachable") };
             (name.clone(), stats)
         })
         .collect()
@@ -193,46 +183,27 @@ fn integer(value: &Value, key: &str) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::{Event, TaskStatus, What};
-    use crate::scrub::Scrubber;
+    use crate::redact::Redactor;
 
     #[test]
     fn events_of_the_plugin_are_read() {
         let parse = |line: &str| Event::parse(line.as_bytes()).unwrap().what;
         assert_eq!(
             parse(r#"{"event":"playbook","at":1.5,"file":"container-runtime.yml","dir":"probe","tasks":7}"#),
-            What::Playbook {
-                step: "container-runtime".into(),
-                probe: true,
-                tasks: 7
-            }
+            What::Playbook { step: "container-runtime".into(), probe: true, tasks: 7 }
         );
-        assert_eq!(
-            parse(r#"{"event":"task","at":1,"name":"start","id":"x"}"#),
-            What::Task { name: "start".into() }
-        );
+        assert_eq!(parse(r#"{"event":"task","at":1,"name":"start","id":"x"}"#), What::Task { name: "start".into() });
         let What::Result(result) = parse(
             r#"{"event":"result","at":1,"host":"w1","task":"t","status":"failed","changed":false,"ignored":true,"msg":"no","reason":null,"finding":null,"item":null}"#,
         ) else {
             panic!("no result")
         };
-        assert_eq!(
-            (result.status, result.ignored, result.reason),
-            (TaskStatus::Failed, true, None)
-        );
+        assert_eq!((result.status, result.ignored, result.reason), (TaskStatus::Failed, true, None));
     }
 
     #[test]
     fn what_is_no_event_is_nothing() {
-        for line in [
-            "",
-            "x",
-            "{}",
-            "[1]",
-            "null",
-            r#"{"event":1}"#,
-            r#"{"event":"new"}"#,
-            r#"{"event":"result"}"#,
-        ] {
+        for line in ["", "x", "{}", "[1]", "null", r#"{"event":1}"#, r#"{"event":"new"}"#, r#"{"event":"result"}"#] {
             assert_eq!(Event::parse(line.as_bytes()), None, "{line}");
         }
         assert_eq!(Event::parse(b"\xff\xfe"), None);
@@ -242,38 +213,20 @@ mod tests {
 
     #[test]
     fn a_password_that_is_a_word_of_the_stream_does_not_blind_the_fold() {
-        let secrets = [("password.x".to_owned(), b"unreachable".to_vec())]
-            .into_iter()
-            .collect();
+        let secrets = [("password.x".to_owned(), b"unreachable".to_vec())].into_iter().collect();
         let line = r#"{"event":"result","at":1,"host":"unreachable","task":"unreachable","status":"unreachable",
             "msg":"it is unreachable","finding":{"unreachable":["so unreachable"]}}"#;
         let mut event = Event::parse(line.as_bytes()).unwrap();
-        event.scrub(&Scrubber::new(&secrets));
-        let What::Result(result) = event.what else {
-            panic!("no result")
-        };
-        assert_eq!(
-            (result.host.as_str(), result.status),
-            ("unreachable", TaskStatus::Unreachable)
-        );
-        assert_eq!(
-            (result.task.as_str(), result.message.as_str()),
-            ("[secret]", "it is [secret]")
-        );
-        assert_eq!(
-            result.finding,
-            Some(serde_json::json!({"unreachable": ["so [secret]"]}))
-        );
+        event.redact(&Redactor::new(&secrets));
+        let What::Result(result) = event.what else { panic!("no result") };
+        assert_eq!((result.host.as_str(), result.status), ("unreachable", TaskStatus::Unreachable));
+        assert_eq!((result.task.as_str(), result.message.as_str()), ("[secret]", "it is [secret]"));
+        assert_eq!(result.finding, Some(serde_json::json!({"unreachable": ["so [secret]"]})));
     }
 
     #[test]
     fn foreign_bytes_in_an_event_become_replacement_characters() {
         let event = Event::parse(b"{\"event\":\"task\",\"name\":\"a\xffb\"}").unwrap();
-        assert_eq!(
-            event.what,
-            What::Task {
-                name: "a\u{fffd}b".into()
-            }
-        );
+        assert_eq!(event.what, What::Task { name: "a\u{fffd}b".into() });
     }
 }

@@ -22,10 +22,7 @@ pub fn model() -> RunInputs {
         groups: vec![Group::KubeNode],
         claim_epoch: 0,
         identity: None,
-        vars: BTreeMap::from([
-            ("ip".to_owned(), json!("172.30.0.10")),
-            ("access_ip".to_owned(), json!("172.30.0.10")),
-        ]),
+        vars: BTreeMap::from([("ip".to_owned(), json!("172.30.0.10")), ("access_ip".to_owned(), json!("172.30.0.10"))]),
     };
     RunInputs {
         namespace: "default".to_owned(),

@@ -1,4 +1,4 @@
-//! Folds the events of a run into what its status says: progress, steps, hosts, and at the end the outcome.
+//! Folds the events of a run into its status: progress, steps, hosts, and at the end the outcome.
 //! Pure: time comes with the events, and nothing that stands in one can make it panic or grow beyond what the
 //! schema allows.
 
@@ -7,42 +7,42 @@ mod components;
 mod ending;
 mod host;
 mod sentence;
+mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::Component;
 use crds::inputs::{Group, RunInputs};
 use crds::playbook_run::{Fence, HostResult, Progress, RunOutcome, StepPhase, StepStatus};
-use crds::step::{Role, Step};
+use crds::step::Step;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
 use crate::custom;
 use crate::event::{Event, TaskResult, TaskStatus, What};
-use crate::foreign_text::clean;
-use crate::scrub::Scrubber;
+use crate::redact::Redactor;
+use crate::role::{is_critical, role_of};
+use crate::sanitize::clean;
 use crate::unreachable::Unreachable;
 use host::Host;
 use sentence::Purpose;
+use text::{TASK_LIMIT, task_name};
 
-const TASK_LIMIT: usize = 256;
-const MESSAGE_LIMIT: usize = 1024;
-
-/// What the executor says in the run's status.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// The executor's part of the run's status.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
     /// Where it is.
     pub progress: Progress,
     /// Where each step is.
     pub steps: Vec<StepStatus>,
-    /// What came out for each host.
+    /// The result of each host.
     pub hosts: Vec<HostResult>,
-    /// What the machines found in the artifact bundle.
+    /// The components that the machines found in the artifact bundle.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<Component>,
-    /// The last word.
+    /// The outcome, once the run has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<RunOutcome>,
 }
@@ -92,14 +92,10 @@ impl Fold {
             changed: 0,
         });
         let unproven = |step: &&Step| step.custom().is_some() && !custom::has_probe(model, step);
-        let host =
-            |name: &str, groups: &[Group]| Host::new(name, role_of(groups), is_critical(model, groups));
-        let hosts = model
-            .hosts
-            .iter()
-            .map(|(name, inputs)| (name.clone(), host(name, &inputs.groups)));
+        let host = |name: &str, groups: &[Group]| Host::new(name, role_of(groups), is_critical(model, groups));
+        let hosts = model.hosts.iter().map(|(name, inputs)| (name.clone(), host(name, &inputs.groups)));
         Self {
-            purpose: Purpose::of(model.intent, &model.steps),
+            purpose: Purpose::new(model.intent, &model.steps),
             digest: digest.to_owned(),
             steps: steps.collect(),
             unproven: model.steps.iter().filter(unproven).copied().collect(),
@@ -114,17 +110,17 @@ impl Fold {
         }
     }
 
-    /// Takes in a line of the plugin's, without the secrets in what it tells; true when it was an event.
-    pub fn line(&mut self, line: &[u8], scrubber: &Scrubber) -> bool {
+    /// Applies a line of the plugin, with its secrets redacted; true when it was an event.
+    pub fn line(&mut self, line: &[u8], redactor: &Redactor) -> bool {
         let Some(mut event) = Event::parse(line) else {
             return false;
         };
-        event.scrub(scrubber);
+        event.redact(redactor);
         self.apply(&event);
         true
     }
 
-    /// Takes in an event.
+    /// Applies an event.
     pub fn apply(&mut self, event: &Event) {
         let at = time(event.at);
         match &event.what {
@@ -136,7 +132,7 @@ impl Fold {
                 self.fit_total();
             }
             What::Result(result) => self.result(result),
-            // What went before the step that waits is over.
+            // The step before the one that waits is over.
             What::Gate { .. } => self.close_step(at.clone()),
             What::Stats(stats) => {
                 for (name, counts) in stats {
@@ -173,16 +169,12 @@ impl Fold {
         // Then there is nothing to play.
         self.ended = step >= self.steps.len();
         self.progress = Progress {
-            step: self
-                .steps
-                .get(step)
-                .map_or("", |step| step.name.name())
-                .to_owned(),
+            step: self.steps.get(step).map_or("", |step| step.name.name()).to_owned(),
             ..Progress::default()
         };
     }
 
-    /// What is done before the steps, on all hosts.
+    /// Shows a task on all hosts that precedes the steps.
     pub fn prepare(&mut self, task: &str) {
         self.progress = Progress {
             step: self.steps.first().map_or("", |step| step.name.name()).to_owned(),
@@ -199,7 +191,7 @@ impl Fold {
         }
     }
 
-    /// Whether a host's guard says, after a stop, that nothing of this run is at work there.
+    /// Whether a host's guard reports, after a stop, that no process of this run is left there.
     pub fn quiet(&mut self, host: &str, quiet: bool) {
         if let Some(host) = self.hosts.get_mut(host) {
             host.result.quiet = Some(quiet);
@@ -212,7 +204,7 @@ impl Fold {
         blocked.map(|(name, _)| name.as_str())
     }
 
-    /// What the status should say now.
+    /// The status after the events so far.
     pub fn snapshot(&self) -> Snapshot {
         let hosts = self.hosts.values().map(|host| host.result.clone()).collect();
         Snapshot {
@@ -235,12 +227,7 @@ impl Fold {
                 status.phase = StepPhase::Running;
                 status.started_at = at;
             }
-            self.progress = Progress {
-                step: step.to_owned(),
-                task: String::new(),
-                done: 0,
-                total: tasks,
-            };
+            self.progress = Progress { step: step.to_owned(), task: String::new(), done: 0, total: tasks };
         } else if self.progress.total > 0 {
             self.progress.total = self.progress.total.saturating_add(tasks);
         }
@@ -248,9 +235,7 @@ impl Fold {
     }
 
     fn result(&mut self, result: &TaskResult) {
-        let step = self.current.map_or("", |(index, _)| {
-            self.steps.get(index).map_or("", |step| step.name.name())
-        });
+        let step = self.current.map_or("", |(index, _)| self.steps.get(index).map_or("", |step| step.name.name()));
         let probe = self.current.is_some_and(|(_, probe)| probe);
         let Some(host) = self.hosts.get_mut(&result.host) else {
             return;
@@ -278,16 +263,9 @@ impl Fold {
         let step = self.steps.get(index).map(|step| step.name);
         let proven = probed || step.is_some_and(|step| self.unproven.contains(&step));
         let well = proven && self.hosts.values().any(|host| host.result.failure.is_none());
-        let critical = self
-            .hosts
-            .values()
-            .any(|host| host.critical && host.result.failure.is_some());
+        let critical = self.hosts.values().any(|host| host.critical && host.result.failure.is_some());
         if let Some(status) = self.steps.get_mut(index) {
-            status.phase = if well && !critical {
-                StepPhase::Succeeded
-            } else {
-                StepPhase::Failed
-            };
+            status.phase = if well && !critical { StepPhase::Succeeded } else { StepPhase::Failed };
             status.finished_at = at;
         }
     }
@@ -299,37 +277,10 @@ impl Fold {
     }
 }
 
-/// Whether the others cannot go on without a host of these groups. Cleaning a machine, or looking at it, needs no
-/// other.
-pub fn is_critical(model: &RunInputs, groups: &[Group]) -> bool {
-    !model.steps.iter().any(|step| step.spec().each_for_itself)
-        && (groups.contains(&Group::KubeControlPlane) || groups.contains(&Group::Etcd))
-}
-
-fn role_of(groups: &[Group]) -> Role {
-    match groups {
-        groups if groups.contains(&Group::KubeControlPlane) => Role::ControlPlane,
-        groups if groups.contains(&Group::Etcd) => Role::Etcd,
-        _ => Role::Worker,
-    }
-}
-
-/// A task's name as a person wrote it: Ansible puts `collection.role : ` before it.
-fn task_name(name: &str) -> String {
-    let written = name
-        .split_once(" : ")
-        .filter(|(role, _)| !role.contains(' '))
-        .map(|(_, written)| written);
-    clean(written.unwrap_or(name), TASK_LIMIT)
-}
-
 /// Whole seconds, if it is a time that a person could live in.
 fn time(at: f64) -> Option<Time> {
     // A foreign number: `as` saturates, and the range is checked by jiff.
-    Timestamp::from_second(at as i64)
-        .ok()
-        .filter(|_| at > 0.0 && at < 1e11)
-        .map(Time)
+    Timestamp::from_second(at as i64).ok().filter(|_| at > 0.0 && at < 1e11).map(Time)
 }
 
 #[cfg(test)]

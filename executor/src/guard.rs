@@ -1,11 +1,11 @@
 //! The guard on the machines, as the executor uses it: it is put there over SSH before Ansible starts, takes each
-//! machine over for this run, and says at the end whether the machine is quiet.
+//! machine over for this run, and reports at the end whether the machine is quiet.
 
 pub mod answer;
 pub mod binary;
 pub mod call;
+pub mod end_budget;
 pub mod exchange;
-pub mod farewell;
 pub mod identity;
 pub mod machines;
 
@@ -15,7 +15,7 @@ use crds::playbook_run::Fence;
 /// The variable of a host that says where its shells are, one for each step.
 pub const RUN_VARIABLE: &str = "clusterwright_guard_run";
 
-/// What the guard said in a text, without its mark: which of the three reasons, and its words.
+/// The guard's message in a text, without its mark: the reason and its words.
 pub fn said(text: &str) -> Option<(Reason, String)> {
     let words = text.split_once(guard::MARKER)?.1;
     let words = words.lines().next().unwrap_or_default();
@@ -23,40 +23,27 @@ pub fn said(text: &str) -> Option<(Reason, String)> {
         return Some((Reason::Fenced, fenced(words)));
     }
     if let Some(words) = words.strip_prefix("busy:") {
-        return Some((Reason::CommandRunning, crate::foreign_text::clean(words, 512)));
+        return Some((Reason::CommandRunning, crate::sanitize::clean(words, 512)));
     }
     if let Some(words) = words.strip_prefix("differs:") {
-        let words = crate::foreign_text::clean(words, 512);
-        return Some((
-            Reason::EpochDiffers,
-            format!("nothing was touched on this machine: {words}"),
-        ));
+        let words = crate::sanitize::clean(words, 512);
+        return Some((Reason::EpochDiffers, format!("nothing was touched on this machine: {words}")));
     }
     let words = words.strip_prefix("failed:").unwrap_or(words);
-    let words = crate::foreign_text::clean(words, 512);
-    Some((
-        Reason::GuardFailed,
-        format!("the guard on the machine failed: {words}"),
-    ))
+    let words = crate::sanitize::clean(words, 512);
+    Some((Reason::GuardFailed, format!("the guard on the machine failed: {words}")))
 }
 
-/// The sentence of a host on which a newer run works.
+/// The message of a host on which a newer run works.
 pub fn fenced(words: &str) -> String {
-    let words = crate::foreign_text::clean(words, 512);
-    let said = if words.is_empty() {
-        String::new()
-    } else {
-        format!(": {words}")
-    };
+    let words = crate::sanitize::clean(words, 512);
+    let said = if words.is_empty() { String::new() } else { format!(": {words}") };
     format!("a newer run works on this host, so this one may not{said}")
 }
 
-/// True for the reasons of a host that SSH let us in to.
+/// True for the reasons of a host that accepts SSH logins.
 pub fn answers(reason: &str) -> bool {
-    Reason::among(
-        reason,
-        &[Reason::Fenced, Reason::GuardFailed, Reason::EpochDiffers],
-    )
+    Reason::among(reason, &[Reason::Fenced, Reason::GuardFailed, Reason::EpochDiffers])
 }
 
 /// Where the shells of a run are on a machine.

@@ -2,25 +2,25 @@
 //! an [`Inputs`]; nothing behind it looks at names, addresses or limits again.
 
 mod checked;
+mod error;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::{fs, io};
 
-use crds::Reason;
 use crds::inputs::{MODEL_FILE, RunInputs};
-use crds::playbook_run::StepNotAllowed;
 use sha2::{Digest, Sha256};
-use thiserror::Error;
 
 use crate::secrets::Secrets;
 
-/// A ConfigMap has less.
+pub use error::InputsError;
+
+/// Longest model, in bytes; a ConfigMap holds less.
 const MODEL_LIMIT: u64 = 4 << 20;
 
 /// Inputs that may be worked from.
 #[derive(Debug)]
 pub struct Inputs {
-    /// What is to be done where.
+    /// The steps, hosts and variables of the run.
     pub model: RunInputs,
     /// `sha256:<hex>` of the model's text.
     pub digest: String,
@@ -28,110 +28,21 @@ pub struct Inputs {
     pub secrets: Secrets,
 }
 
-/// Why inputs are refused.
-#[derive(Debug, Error)]
-pub enum InputsError {
-    /// A file could not be read.
-    #[error("failed to read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-    /// The text is not the one that was announced.
-    #[error(
-        "the model's digest is {found}, announced was {announced}: the inputs were changed after they were frozen"
-    )]
-    DigestMismatch {
-        /// What was announced.
-        announced: String,
-        /// What is there.
-        found: String,
-    },
-    /// It is no model.
-    #[error("failed to read the model as RunInputs")]
-    Parse(#[source] serde_json::Error),
-    /// It is another run's.
-    #[error("the model is the one of run {found}, not of {expected}")]
-    OtherRun {
-        /// The run to work for.
-        expected: String,
-        /// The model's run.
-        found: String,
-    },
-    /// A value that would change meaning in Ansible, SSH or a file.
-    #[error("{at}: {problem}")]
-    Invalid {
-        /// Path of the field.
-        at: String,
-        /// What is wrong, and what is allowed.
-        problem: String,
-    },
-    /// A step that changes what its intent may not.
-    #[error(transparent)]
-    StepNotAllowed(#[from] StepNotAllowed),
-    /// A variable of a name that Ansible gives a meaning to.
-    #[error("{at}: the name is reserved (ansible_* and Ansible's own variables are): choose another")]
-    ReservedVariable {
-        /// Path of the variable.
-        at: String,
-    },
-    /// A credential is not there.
-    #[error("host {host}: the secret {key} is missing or empty")]
-    SecretMissing {
-        /// The host.
-        host: String,
-        /// The file's name.
-        key: String,
-    },
-}
-
-impl InputsError {
-    /// The reason in the outcome.
-    pub fn reason(&self) -> Reason {
-        match self {
-            InputsError::Read { .. } => Reason::InputsUnreadable,
-            InputsError::DigestMismatch { .. } => Reason::InputsChanged,
-            InputsError::Parse(_) | InputsError::OtherRun { .. } | InputsError::Invalid { .. } => {
-                Reason::InputsInvalid
-            }
-            InputsError::StepNotAllowed(_) => Reason::StepNotAllowed,
-            InputsError::ReservedVariable { .. } => Reason::ReservedVariable,
-            InputsError::SecretMissing { .. } => Reason::SecretMissing,
-        }
-    }
-}
-
 /// Reads and checks the inputs below a directory: `model/inputs.json` and `secrets/*`.
 pub fn read(directory: &Path, announced_digest: Option<&str>) -> Result<Inputs, InputsError> {
     let path = directory.join("model").join(MODEL_FILE);
-    let text = read_model(&path).map_err(|source| InputsError::Read {
-        path: path.clone(),
-        source,
-    })?;
+    let text = read_model(&path).map_err(|source| InputsError::Read { path: path.clone(), source })?;
     let digest = digest(&text);
     if let Some(announced) = announced_digest
         && announced != digest
     {
-        return Err(InputsError::DigestMismatch {
-            announced: announced.to_owned(),
-            found: digest,
-        });
+        return Err(InputsError::DigestMismatch { announced: announced.to_owned(), found: digest });
     }
     let model: RunInputs = serde_json::from_slice(&text).map_err(InputsError::Parse)?;
     let path = directory.join("secrets");
-    let secrets = Secrets::read(&path).map_err(|source| InputsError::Read {
-        path: path.clone(),
-        source,
-    })?;
+    let secrets = Secrets::read(&path).map_err(|source| InputsError::Read { path: path.clone(), source })?;
     checked::check(&model, &secrets)?;
-    Ok(Inputs {
-        model,
-        digest,
-        secrets,
-    })
+    Ok(Inputs { model, digest, secrets })
 }
 
 /// The digest of a model's text.
@@ -149,23 +60,13 @@ impl Inputs {
     /// Refuses the inputs of another run than `namespace/name`.
     pub fn belong_to(&self, run: &str) -> Result<(), InputsError> {
         let found = format!("{}/{}", self.model.namespace, self.model.run);
-        if found == run {
-            Ok(())
-        } else {
-            Err(InputsError::OtherRun {
-                expected: run.to_owned(),
-                found,
-            })
-        }
+        if found == run { Ok(()) } else { Err(InputsError::OtherRun { expected: run.to_owned(), found }) }
     }
 }
 
 fn read_model(path: &Path) -> io::Result<Vec<u8>> {
     if fs::metadata(path)?.len() > MODEL_LIMIT {
-        return Err(io::Error::new(
-            io::ErrorKind::FileTooLarge,
-            "the model is larger than 4 MiB",
-        ));
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the model is larger than 4 MiB"));
     }
     fs::read(path)
 }
@@ -193,10 +94,7 @@ mod tests {
         let inputs = read(directory.path(), Some(&digest(MODEL.as_bytes()))).unwrap();
         assert_eq!(inputs.model.run, "r");
         assert!(inputs.belong_to("fleet/r").is_ok());
-        assert!(matches!(
-            inputs.belong_to("fleet/s"),
-            Err(InputsError::OtherRun { .. })
-        ));
+        assert!(matches!(inputs.belong_to("fleet/s"), Err(InputsError::OtherRun { .. })));
     }
 
     #[test]
@@ -209,10 +107,7 @@ mod tests {
     #[test]
     fn what_is_no_model_is_refused() {
         let check = |model: &str| {
-            assert!(
-                matches!(read(directory(model).path(), None), Err(InputsError::Parse(_))),
-                "{model}"
-            );
+            assert!(matches!(read(directory(model).path(), None), Err(InputsError::Parse(_))), "{model}");
         };
         check("");
         check("[]");

@@ -29,8 +29,7 @@ impl Inventory {
     pub fn new(model: &RunInputs, ssh: &Ssh, secrets_dir: &Path) -> Self {
         let mut vars = model.vars.clone();
         vars.insert("secrets_dir".to_owned(), json!(secrets_dir.display().to_string()));
-        let mut groups: BTreeMap<_, Vec<String>> =
-            GROUPS.iter().map(|group| (group.name(), Vec::new())).collect();
+        let mut groups: BTreeMap<_, Vec<String>> = GROUPS.iter().map(|group| (group.name(), Vec::new())).collect();
         let mut hosts = BTreeMap::new();
         for (name, host) in &model.hosts {
             let mut host_vars = host.vars.clone();
@@ -49,11 +48,7 @@ impl Inventory {
         let mut nodes = Map::new();
         for (name, members) in &self.groups {
             let members: Map<_, _> = members.iter().map(|member| (member.clone(), json!({}))).collect();
-            let target = if *name == Group::Etcd.name() {
-                &mut groups
-            } else {
-                &mut nodes
-            };
+            let target = if *name == Group::Etcd.name() { &mut groups } else { &mut nodes };
             target.insert((*name).to_owned(), json!({"hosts": members}));
         }
         groups.insert(K8S_CLUSTER.to_owned(), json!({"children": nodes}));
@@ -71,10 +66,7 @@ impl Inventory {
 
     /// The own variables of each host, likewise.
     pub fn expected_host_vars(&self) -> BTreeMap<&str, Value> {
-        self.hosts
-            .iter()
-            .map(|(name, vars)| (name.as_str(), marked_all(vars)))
-            .collect()
+        self.hosts.iter().map(|(name, vars)| (name.as_str(), marked_all(vars))).collect()
     }
 
     /// The members of each group that has any.
@@ -88,10 +80,7 @@ impl Inventory {
 }
 
 fn marked_all(vars: &BTreeMap<String, Value>) -> Value {
-    vars.iter()
-        .map(|(key, value)| (key.clone(), marked(value)))
-        .collect::<Map<_, _>>()
-        .into()
+    vars.iter().map(|(key, value)| (key.clone(), marked(value))).collect::<Map<_, _>>().into()
 }
 
 /// The value as Ansible prints data that is no template.
@@ -99,10 +88,7 @@ fn marked(value: &Value) -> Value {
     match value {
         Value::String(_) => json!({"__ansible_unsafe": value}),
         Value::Array(items) => items.iter().map(marked).collect(),
-        Value::Object(fields) => fields
-            .iter()
-            .map(|(key, value)| (key.clone(), marked(value)))
-            .collect(),
+        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), marked(value))).collect(),
         _ => value.clone(),
     }
 }
@@ -169,10 +155,7 @@ mod tests {
             assert_eq!(text, expected);
         };
         check(json!("{{ evil }}"), r#""{{ evil }}""#);
-        check(
-            json!("a\"b\\c\n\u{85}é😀"),
-            r#""a\"b\\c\u000a\u0085\u00e9\U0001f600""#,
-        );
+        check(json!("a\"b\\c\n\u{85}é😀"), r#""a\"b\\c\u000a\u0085\u00e9\U0001f600""#);
         check(json!([1, -2, true, null]), "[1, -2, true, null, ]");
         check(json!(1e300), r#"!!float "1e+300""#);
         check(json!({"no": "0755"}), r#"{? "no" : "0755", }"#);
@@ -185,11 +168,8 @@ mod tests {
             "hosts": {"m1": {"address": "10.0.0.1", "port": 22, "user": "root", "useSudo": false, "credential": "k",
                 "credentialKind": "SshKey", "hostKeyPolicy": "Strict", "groups": ["kube_control_plane", "etcd"],
                 "vars": {"ip": "10.0.0.1"}}}});
-        let inventory = Inventory::new(
-            &serde_json::from_value(model).unwrap(),
-            &Ssh::default(),
-            Path::new("/p/secrets"),
-        );
+        let inventory =
+            Inventory::new(&serde_json::from_value(model).unwrap(), &Ssh::default(), Path::new("/p/secrets"));
         let text = inventory.text();
         let read: Value = serde_yaml::from_str(text.strip_prefix("!unsafe ").unwrap()).unwrap();
         assert_eq!(
@@ -202,9 +182,6 @@ mod tests {
         let data = |text: &str| json!({"__ansible_unsafe": text});
         let vars = json!({"kube_version": data("1.35.4"), "secrets_dir": data("/p/secrets")});
         assert_eq!(inventory.expected_vars(), vars);
-        assert_eq!(
-            inventory.expected_host_vars()["m1"],
-            json!({"ip": data("10.0.0.1")})
-        );
+        assert_eq!(inventory.expected_host_vars()["m1"], json!({"ip": data("10.0.0.1")}));
     }
 }

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::foreign_text::clean;
 use crate::inventory::{Inventory, K8S_CLUSTER};
+use crate::sanitize::clean;
 
 /// Groups that Ansible adds, or that stand for others.
 const STRUCTURE: [&str; 4] = ["_meta", "all", K8S_CLUSTER, "ungrouped"];
@@ -19,16 +19,12 @@ pub struct Difference(String);
 
 /// Compares the output of `ansible-inventory --list --export` with what was meant.
 pub fn compare(inventory: &Inventory, listed: &[u8]) -> Result<(), Difference> {
-    let listed: Map<String, Value> = serde_json::from_slice(listed)
-        .map_err(|error| Difference(format!("its list is no JSON ({error})")))?;
+    let listed: Map<String, Value> =
+        serde_json::from_slice(listed).map_err(|error| Difference(format!("its list is no JSON ({error})")))?;
     compare_hosts(inventory, &listed)?;
     let none = Value::Object(Map::new());
     for (name, group) in listed.iter().filter(|(name, _)| *name != "_meta") {
-        let expected = if name == "all" {
-            inventory.expected_vars()
-        } else {
-            none.clone()
-        };
+        let expected = if name == "all" { inventory.expected_vars() } else { none.clone() };
         if let Some(key) = different_key(&expected, group.get("vars").unwrap_or(&none)) {
             return Err(Difference(format!("variable {key} of group {}", clean(name, 64))));
         }
@@ -38,10 +34,7 @@ pub fn compare(inventory: &Inventory, listed: &[u8]) -> Result<(), Difference> {
 
 fn compare_hosts(inventory: &Inventory, listed: &Map<String, Value>) -> Result<(), Difference> {
     let none = Value::Object(Map::new());
-    let read = listed
-        .get("_meta")
-        .and_then(|meta| meta.get("hostvars"))
-        .unwrap_or(&none);
+    let read = listed.get("_meta").and_then(|meta| meta.get("hostvars")).unwrap_or(&none);
     let expected = inventory.expected_host_vars();
     for name in read.as_object().into_iter().flat_map(Map::keys) {
         if !expected.contains_key(name.as_str()) {
@@ -62,12 +55,10 @@ fn different_key(expected: &Value, found: &Value) -> Option<String> {
         return Some(String::new());
     };
     let keys: BTreeSet<_> = expected.keys().chain(found.keys()).collect();
-    let different = keys
-        .into_iter()
-        .find(|key| match (expected.get(*key), found.get(*key)) {
-            (Some(expected), Some(found)) => !same(expected, found),
-            _ => true,
-        })?;
+    let different = keys.into_iter().find(|key| match (expected.get(*key), found.get(*key)) {
+        (Some(expected), Some(found)) => !same(expected, found),
+        _ => true,
+    })?;
     Some(clean(different, 128))
 }
 
@@ -79,9 +70,7 @@ fn same(expected: &Value, found: &Value) -> bool {
         }
         (Value::Object(expected), Value::Object(found)) => {
             expected.len() == found.len()
-                && expected
-                    .iter()
-                    .all(|(key, one)| found.get(key).is_some_and(|other| same(one, other)))
+                && expected.iter().all(|(key, one)| found.get(key).is_some_and(|other| same(one, other)))
         }
         (Value::Number(one), Value::Number(other)) if one.is_f64() && other.is_f64() => {
             let bits = |number: &serde_json::Number| number.as_f64().unwrap_or_default().to_bits();
@@ -93,10 +82,7 @@ fn same(expected: &Value, found: &Value) -> bool {
 
 fn compare_groups(inventory: &Inventory, listed: &Map<String, Value>) -> Result<(), Difference> {
     let expected = inventory.expected_groups();
-    let names = listed
-        .keys()
-        .map(String::as_str)
-        .filter(|name| !STRUCTURE.contains(name));
+    let names = listed.keys().map(String::as_str).filter(|name| !STRUCTURE.contains(name));
     let names: BTreeSet<&str> = names.chain(expected.keys().copied()).collect();
     for name in names {
         let meant: BTreeSet<&str> = expected.get(name).into_iter().flatten().copied().collect();
@@ -144,27 +130,15 @@ mod tests {
         let inventory = Inventory::new(&model, &Ssh::default(), Path::new("/p"));
         let mut listed = listed();
         let (parent, key) = pointer.rsplit_once('/').unwrap();
-        listed
-            .pointer_mut(parent)
-            .unwrap()
-            .as_object_mut()
-            .unwrap()
-            .insert(key.to_owned(), value);
-        let text = compare(&inventory, listed.to_string().as_bytes())
-            .err()
-            .map(|error| error.to_string());
-        text.map(|text| text.rsplit(": ").next().unwrap().to_owned())
-            .unwrap_or_default()
+        listed.pointer_mut(parent).unwrap().as_object_mut().unwrap().insert(key.to_owned(), value);
+        let text = compare(&inventory, listed.to_string().as_bytes()).err().map(|error| error.to_string());
+        text.map(|text| text.rsplit(": ").next().unwrap().to_owned()).unwrap_or_default()
     }
 
     #[test]
     fn numbers_are_the_same_when_only_their_last_digits_differ() {
         let check = |one: Value, other: Value, expected: bool| {
-            assert_eq!(
-                super::same(&json!({"x": [one]}), &json!({"x": [other]})),
-                expected,
-                "{one} {other}"
-            );
+            assert_eq!(super::same(&json!({"x": [one]}), &json!({"x": [other]})), expected, "{one} {other}");
         };
         let next = |number: f64| f64::from_bits(number.to_bits() + 1);
         check(json!(1e300), json!(next(1e300)), true);
@@ -178,51 +152,22 @@ mod tests {
 
     #[test]
     fn what_ansible_reads_otherwise_is_found() {
-        let check =
-            |pointer: &str, value: Value, expected: &str| assert_eq!(difference(pointer, value), expected);
+        let check = |pointer: &str, value: Value, expected: &str| assert_eq!(difference(pointer, value), expected);
         check("/all/vars/n", json!(1), "");
         check("/all/vars/n", json!("1"), "variable n of group all");
         check("/all/vars/n", json!(1.0), "variable n of group all");
         check("/all/vars/more", json!(1), "variable more of group all");
         check("/all/vars", json!({}), "variable n of group all");
-        check(
-            "/all/vars/secrets_dir",
-            json!("/p"),
-            "variable secrets_dir of group all",
-        );
-        check(
-            "/kube_node/vars",
-            json!({"x": 1}),
-            "variable x of group kube_node",
-        );
+        check("/all/vars/secrets_dir", json!("/p"), "variable secrets_dir of group all");
+        check("/kube_node/vars", json!({"x": 1}), "variable x of group kube_node");
         check("/_meta/hostvars/m2", json!({}), "there is a host m2");
         check("/_meta/hostvars", json!({}), "variable ip of host m1");
-        check(
-            "/_meta/hostvars/m1/ip",
-            json!("10.0.0.1"),
-            "variable ip of host m1",
-        );
+        check("/_meta/hostvars/m1/ip", json!("10.0.0.1"), "variable ip of host m1");
         check("/_meta/hostvars/m1/more", json!(1), "variable more of host m1");
-        check(
-            "/kube_node/hosts",
-            json!(["m1", "m2"]),
-            "the members of group kube_node",
-        );
-        check(
-            "/kube_node",
-            json!({"hosts": []}),
-            "the members of group kube_node",
-        );
-        check(
-            "/kube_node",
-            json!({"hosts": ["m1"], "children": ["etcd"]}),
-            "the members of group kube_node",
-        );
+        check("/kube_node/hosts", json!(["m1", "m2"]), "the members of group kube_node");
+        check("/kube_node", json!({"hosts": []}), "the members of group kube_node");
+        check("/kube_node", json!({"hosts": ["m1"], "children": ["etcd"]}), "the members of group kube_node");
         check("/etcd", json!({"hosts": ["m1"]}), "the members of group etcd");
-        check(
-            "/k8s_cluster/children",
-            json!(["kube_node"]),
-            "the members of group k8s_cluster",
-        );
+        check("/k8s_cluster/children", json!(["kube_node"]), "the members of group k8s_cluster");
     }
 }

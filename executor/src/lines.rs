@@ -67,15 +67,7 @@ mod tests {
                 lines.push(chunk, |line| seen.push(line.to_vec()));
             }
             lines.finish(|line| seen.push(line.to_vec()));
-            assert_eq!(
-                seen,
-                [
-                    b"one".to_vec(),
-                    b"".to_vec(),
-                    b"two\xff".to_vec(),
-                    b"three".to_vec()
-                ]
-            );
+            assert_eq!(seen, [b"one".to_vec(), b"".to_vec(), b"two\xff".to_vec(), b"three".to_vec()]);
         }
     }
 

@@ -1,4 +1,4 @@
-//! The last word of a run: exit code and termination message.
+//! The final report of a run: exit code and termination message.
 //!
 //! | code | meaning | another attempt may help |
 //! |---|---|---|
@@ -19,7 +19,7 @@ use std::{fs, io};
 use crds::playbook_run::{HostResult, RunOutcome, RunPhase};
 use serde_json::{Value, json};
 
-use crate::foreign_text::cut;
+use crate::sanitize::cut;
 use crate::stop::Stop;
 
 /// The inputs are refused.
@@ -35,7 +35,7 @@ const CANCELED: u8 = 30;
 const DEADLINE: u8 = 31;
 const TERMINATED: u8 = 143;
 
-/// What Kubernetes keeps of a termination message, with room to spare.
+/// Longest termination message, in bytes; Kubernetes keeps a little more.
 const MESSAGE_LIMIT: usize = 2048;
 
 /// The exit code of a run that came to an outcome. Of several kinds of failure the one counts that another
@@ -47,10 +47,7 @@ pub fn exit_code(outcome: &RunOutcome, hosts: &[HostResult], stop: Option<Stop>)
         RunPhase::Canceled => CANCELED,
         RunPhase::DeadlineExceeded => DEADLINE,
         RunPhase::Pending | RunPhase::Running | RunPhase::Failed | RunPhase::Unknown => {
-            let kinds = hosts
-                .iter()
-                .filter_map(|host| host.failure.as_ref())
-                .map(|failure| kind(&failure.reason));
+            let kinds = hosts.iter().filter_map(|host| host.failure.as_ref()).map(|failure| kind(&failure.reason));
             kinds.max_by_key(|code| weight(*code)).unwrap_or(STEP_FAILED)
         }
     }
@@ -75,18 +72,12 @@ fn weight(code: u8) -> u8 {
 }
 
 /// An outcome before, or without, any host: nothing was done.
-pub fn nothing_done(
-    reason: Reason,
-    message: &str,
-    digest: &str,
-    hosts: usize,
-    retriable: bool,
-) -> RunOutcome {
+pub fn nothing_done(reason: Reason, message: &str, digest: &str, hosts: usize, retriable: bool) -> RunOutcome {
     RunOutcome {
         phase: RunPhase::Failed,
         retriable,
         reason: reason.into(),
-        message: crate::foreign_text::clean(message, 1024),
+        message: crate::sanitize::clean(message, 1024),
         step: None,
         hosts_ok: 0,
         hosts_failed: i32::try_from(hosts).unwrap_or(i32::MAX),
@@ -103,10 +94,7 @@ pub fn termination_message(outcome: &RunOutcome) -> String {
         let mut message = serde_json::to_value(&outcome).unwrap_or(Value::Null);
         if let Some(fields) = message.as_object_mut() {
             fields.insert("outcome".to_owned(), json!(outcome.phase));
-            fields.insert(
-                "counts".to_owned(),
-                json!({"ok": outcome.hosts_ok, "failed": outcome.hosts_failed}),
-            );
+            fields.insert("counts".to_owned(), json!({"ok": outcome.hosts_ok, "failed": outcome.hosts_failed}));
         }
         let text = message.to_string();
         if text.len() <= MESSAGE_LIMIT {
@@ -161,10 +149,7 @@ mod tests {
     #[test]
     fn a_run_that_was_stopped_says_so() {
         let check = |phase: RunPhase, stop: Option<Stop>, expected: u8| {
-            let outcome = RunOutcome {
-                phase,
-                ..nothing_done(Reason::Internal, "", "", 1, true)
-            };
+            let outcome = RunOutcome { phase, ..nothing_done(Reason::Internal, "", "", 1, true) };
             assert_eq!(exit_code(&outcome, &[], stop), expected);
         };
         check(RunPhase::Succeeded, None, 0);
@@ -175,31 +160,15 @@ mod tests {
 
     #[test]
     fn a_termination_message_is_short_and_reads_as_the_outcome() {
-        for message in [
-            "short".to_owned(),
-            "é".repeat(2000),
-            "\"\\".repeat(1000),
-            "\u{1}😀".repeat(1000),
-        ] {
-            let outcome = nothing_done(
-                Reason::InputsInvalid,
-                &message,
-                &format!("sha256:{}", "a".repeat(64)),
-                500,
-                false,
-            );
+        for message in ["short".to_owned(), "é".repeat(2000), "\"\\".repeat(1000), "\u{1}😀".repeat(1000)] {
+            let outcome =
+                nothing_done(Reason::InputsInvalid, &message, &format!("sha256:{}", "a".repeat(64)), 500, false);
             let text = termination_message(&outcome);
             assert!(text.len() <= 2048, "{} bytes", text.len());
             let read: RunOutcome = serde_json::from_str(&text).unwrap();
-            assert_eq!(
-                (read.phase, &read.reason, &read.digest),
-                (outcome.phase, &outcome.reason, &outcome.digest)
-            );
+            assert_eq!((read.phase, &read.reason, &read.digest), (outcome.phase, &outcome.reason, &outcome.digest));
             let fields: serde_json::Value = serde_json::from_str(&text).unwrap();
-            assert_eq!(
-                (&fields["outcome"], &fields["counts"]["failed"]),
-                (&"Failed".into(), &500.into())
-            );
+            assert_eq!((&fields["outcome"], &fields["counts"]["failed"]), (&"Failed".into(), &500.into()));
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Plays the playbooks: one Ansible process, its events into the fold, its output to ours without secrets,
 //! until it ends or is stopped.
 
-mod audience;
 mod event_reader;
+mod event_sink;
 mod gate;
 mod stopping;
 
@@ -24,52 +24,48 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tracing::warn;
 
 use crate::ansible::Ansible;
-use crate::children;
+use crate::children::{self, Waited};
 use crate::fold::{Ending, Snapshot};
-use crate::foreign_text;
 use crate::lines::{self, Lines};
-use crate::place::Place;
-use crate::scrub::Scrubber;
+use crate::redact::Redactor;
+use crate::sanitize;
 use crate::stop::{Stop, Stops};
+use crate::workdir::Workdir;
 use event_reader::EventReader;
 use gate::Gate;
-use stopping::{Stopping, Why};
+use stopping::Stopping;
 
-pub use audience::Audience;
+pub use event_sink::EventSink;
 pub use gate::Pauses;
 
-/// How often the fold is shown to those who watch.
+/// How often a snapshot is published.
 const SHOW: Duration = Duration::from_millis(200);
-/// What is left in the pipes of a process that has ended is read for so long.
+/// How long the pipes of a process that has ended are still read.
 const REST: Duration = Duration::from_secs(2);
 /// The inventory is read within this time.
 const READ: Duration = Duration::from_secs(120);
-/// What `ansible-inventory` may print.
+/// The longest output of `ansible-inventory`, in bytes.
 const LIST_LIMIT: usize = 256 << 20;
 
-/// What playing needs.
-pub struct Stage<'a> {
+/// Starts Ansible for a run, and follows it to its end.
+pub struct AnsibleRunner<'a> {
     /// Ansible's programs.
     pub ansible: &'a Ansible,
     /// The private directory.
-    pub place: &'a Place,
+    pub workdir: &'a Workdir,
     /// Takes secrets out.
-    pub scrubber: Arc<Scrubber>,
+    pub redactor: Arc<Redactor>,
     /// Ansible's output goes to ours.
     pub echo: bool,
     /// Whether the run is to pause before its next step.
     pub pauses: Pauses,
 }
 
-impl Stage<'_> {
+impl AnsibleRunner<'_> {
     /// The inventory as Ansible reads it. Its text holds passwords: it is compared and never shown.
     pub async fn list(&self, inventory: &Path) -> io::Result<Vec<u8>> {
-        let mut waited = children::spawn(&mut self.ansible.inventory(self.place, inventory))?;
-        let errors = waited
-            .child()
-            .stderr
-            .take()
-            .map(|stream| self.forward(stream, Echo::Stderr));
+        let mut waited = children::spawn(&mut self.ansible.inventory(self.workdir, inventory))?;
+        let errors = waited.child().stderr.take().map(|stream| self.forward(stream, Echo::Stderr));
         let Some(mut stdout) = waited.child().stdout.take() else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
@@ -79,15 +75,9 @@ impl Stage<'_> {
             tokio::io::AsyncReadExt::read_to_end(&mut limited, &mut list).await?;
             waited.child().wait().await
         };
-        let status = timeout(READ, read)
-            .await
-            .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        let status = timeout(READ, read).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         finish(errors).await;
-        if status.success() {
-            Ok(list)
-        } else {
-            Err(io::Error::other(format!("ansible-inventory: {status}")))
-        }
+        if status.success() { Ok(list) } else { Err(io::Error::other(format!("ansible-inventory: {status}"))) }
     }
 
     /// Plays a playbook to its end.
@@ -95,36 +85,14 @@ impl Stage<'_> {
         &self,
         inventory: &Path,
         playbook: &Path,
-        audience: &mut impl Audience,
+        sink: &mut impl EventSink,
         shown: &watch::Sender<Snapshot>,
         stops: &mut Stops,
     ) -> io::Result<(Ending, Option<Stop>)> {
         let (fifo, events) = self.events()?;
-        let mut gate = Gate::make(self.place.path())?;
-        let mut command = self
-            .ansible
-            .playbook(self.place, inventory, playbook, &fifo, &gate.path);
-        if !self.echo {
-            command.stdout(Stdio::null());
-        }
-        let mut waited = children::spawn(&mut command)?;
-        let output = waited
-            .child()
-            .stdout
-            .take()
-            .map(|stream| self.forward(stream, Echo::Stdout));
-        let errors = waited
-            .child()
-            .stderr
-            .take()
-            .map(|stream| self.forward(stream, Echo::Stderr));
-
-        let mut reader = EventReader {
-            events,
-            lines: Lines::default(),
-            scrubber: &self.scrubber,
-            waits: None,
-        };
+        let mut gate = Gate::make(self.workdir.path())?;
+        let (mut waited, forwarders) = self.start(inventory, playbook, &fifo, &gate)?;
+        let mut reader = EventReader { events, lines: Lines::default(), redactor: &self.redactor, waits: None };
         let mut asking = OptionFuture::default();
         let mut stopping = Stopping::default();
         let mut show = interval(SHOW);
@@ -134,9 +102,9 @@ impl Stage<'_> {
                 status = waited.child().wait() => break status?,
                 read = reader.events.readable() => {
                     read?;
-                    reader.read(audience)?;
+                    reader.read(sink)?;
                     if let Some(step) = reader.waits.take() {
-                        publish(audience.shows(), shown);
+                        publish(sink.snapshot(), shown);
                         let pauses = self.pauses.clone();
                         asking = Some(async move { (step, pauses.wanted().await) }.boxed()).into();
                     }
@@ -151,36 +119,44 @@ impl Stage<'_> {
                         None => gate.go()?,
                     }
                 }
-                _ = show.tick() => publish(audience.shows(), shown),
+                _ = show.tick() => publish(sink.snapshot(), shown),
                 () = stopping.advance(stops) => stopping.signal(&waited),
             }
         };
-        reader.read(audience)?;
-        reader.finish(audience);
-        // Whatever of its group is still there has nobody to talk to.
+        reader.read(sink)?;
+        reader.finish(sink);
+        // Nobody reads the output of what is left of its group.
         waited.signal(Signal::SIGKILL);
-        finish(output).await;
-        finish(errors).await;
-        let stop = match stopping.why {
-            Some(Why::Stop(stop)) => Some(stop),
-            _ => None,
-        };
-        let ending = match (stopping.why, status.code()) {
-            // It came to its end before it heard.
-            (_, Some(0)) => Ending::Exited(Some(0)),
-            (Some(Why::Stop(stop)), _) => stop.ending(),
-            (Some(Why::Paused(step)), _) => Ending::Paused(step),
-            (None, code) => Ending::Exited(code),
-        };
-        Ok((ending, stop))
+        for forwarder in forwarders {
+            finish(forwarder).await;
+        }
+        Ok(stopping.ending(status.code()))
+    }
+
+    /// Starts `ansible-playbook`, and forwards its output and its errors.
+    fn start(
+        &self,
+        inventory: &Path,
+        playbook: &Path,
+        fifo: &Path,
+        gate: &Gate,
+    ) -> io::Result<(Waited, [Option<JoinHandle<()>>; 2])> {
+        let mut command = self.ansible.playbook(self.workdir, inventory, playbook, fifo, &gate.path);
+        if !self.echo {
+            command.stdout(Stdio::null());
+        }
+        let mut waited = children::spawn(&mut command)?;
+        let (stdout, stderr) = (waited.child().stdout.take(), waited.child().stderr.take());
+        let forwarders = [
+            stdout.map(|stream| self.forward(stream, Echo::Stdout)),
+            stderr.map(|stream| self.forward(stream, Echo::Stderr)),
+        ];
+        Ok((waited, forwarders))
     }
 
     /// Ends what ssh keeps open, so that nothing of the run stays behind.
     pub async fn end_masters(&self) {
-        let sockets = std::fs::read_dir(self.place.path().join("c"))
-            .into_iter()
-            .flatten()
-            .flatten();
+        let sockets = std::fs::read_dir(self.workdir.path().join("c")).into_iter().flatten().flatten();
         let ends = sockets.map(|socket| async move { self.end_master(&socket.path()).await });
         futures::future::join_all(ends).await;
     }
@@ -190,7 +166,7 @@ impl Stage<'_> {
         if !socket.exists() {
             return;
         }
-        let mut command = self.ansible.end_master(self.place, socket);
+        let mut command = self.ansible.end_master(self.workdir, socket);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         match children::spawn(&mut command) {
             Ok(mut waited) => {
@@ -204,7 +180,7 @@ impl Stage<'_> {
     /// The FIFO that the plugin writes to, and our end of it. We hold it open for writing, too: it never
     /// looks ended.
     fn events(&self) -> io::Result<(PathBuf, pipe::Receiver)> {
-        let fifo = self.place.path().join("events");
+        let fifo = self.workdir.path().join("events");
         if fifo.exists() {
             std::fs::remove_file(&fifo)?;
         }
@@ -213,14 +189,10 @@ impl Stage<'_> {
         Ok((fifo, events))
     }
 
-    fn forward(
-        &self,
-        stream: impl tokio::io::AsyncRead + Unpin + Send + 'static,
-        to: Echo,
-    ) -> JoinHandle<()> {
-        let scrubber = Arc::clone(&self.scrubber);
+    fn forward(&self, stream: impl tokio::io::AsyncRead + Unpin + Send + 'static, to: Echo) -> JoinHandle<()> {
+        let redactor = Arc::clone(&self.redactor);
         tokio::spawn(async move {
-            let result = lines::each(stream, |line| to.write(&scrubber.scrub(line))).await;
+            let result = lines::each(stream, |line| to.write(&redactor.redact(line))).await;
             if let Err(error) = result {
                 warn!(%error, "failed to read Ansible's output");
             }
@@ -236,8 +208,8 @@ enum Echo {
 
 impl Echo {
     fn write(self, line: &[u8]) {
-        // What a machine said must not steer the terminal on which the log is read.
-        let mut line = foreign_text::line(line).into_bytes();
+        // Text from a machine must not steer the terminal on which the log is read.
+        let mut line = sanitize::line(line).into_bytes();
         line.push(b'\n');
         // A closed output does not end a run.
         let _ = match self {
@@ -247,7 +219,7 @@ impl Echo {
     }
 }
 
-/// Shows a state, if it is another than the one shown.
+/// Publishes a snapshot, if it differs from the last.
 pub fn publish(snapshot: Snapshot, shown: &watch::Sender<Snapshot>) {
     shown.send_if_modified(|last| {
         let changed = *last != snapshot;

@@ -39,20 +39,15 @@ pub fn order(ansible: &Path, custom: &Custom, steps: &[Step]) -> Result<Vec<Play
             Some(_) => custom.files(step),
             None => (ours.join(&file), Some(ours.join("probe").join(&file))),
         };
-        [
-            Some((path, *step, false)),
-            probe.map(|probe| (probe, *step, true)),
-        ]
+        [Some((path, *step, false)), probe.map(|probe| (probe, *step, true))]
     });
     files
         .flatten()
-        .map(|(path, step, probe)| {
-            if path.is_file() {
-                Ok(Playbook { path, step, probe })
-            } else {
-                Err(PlaybookMissing { path })
-            }
-        })
+        .map(
+            |(path, step, probe)| {
+                if path.is_file() { Ok(Playbook { path, step, probe }) } else { Err(PlaybookMissing { path }) }
+            },
+        )
         .collect()
 }
 
@@ -71,11 +66,7 @@ pub fn wrapper<'a>(
             let shell = format!("{{{{ {RUN_VARIABLE} }}}}/{shell}{}", playbook.step);
             vars.insert("ansible_shell_executable".to_owned(), shell.into());
         }
-        let vars = if vars.is_empty() {
-            String::new()
-        } else {
-            format!("  vars: {}\n", Value::from(vars))
-        };
+        let vars = if vars.is_empty() { String::new() } else { format!("  vars: {}\n", Value::from(vars)) };
         format!("- ansible.builtin.import_playbook: {path}\n{vars}")
     });
     imports.collect()
@@ -100,10 +91,7 @@ mod tests {
                 let path = Path::new("ansible/playbooks").join(file);
                 assert!(path.is_file(), "{} is missing", path.display());
             }
-            assert!(
-                docs.contains(&format!("`{name}`")),
-                "docs/playbooks.md does not tell of {name}"
-            );
+            assert!(docs.contains(&format!("`{name}`")), "docs/playbooks.md does not tell of {name}");
         }
     }
 
@@ -122,14 +110,8 @@ mod tests {
         assert_eq!(wrapper(&playbooks, false, &Map::new()), expected.concat());
         let text = wrapper(&playbooks[2..], true, &Map::new());
         let guarded: Value = serde_yaml::from_str(&text).unwrap();
-        assert_eq!(
-            guarded[0]["vars"],
-            json!({"ansible_shell_executable": "{{ clusterwright_guard_run }}/node"})
-        );
-        assert_eq!(
-            guarded[1]["vars"],
-            json!({"ansible_shell_executable": "{{ clusterwright_guard_run }}/probe-node"})
-        );
+        assert_eq!(guarded[0]["vars"], json!({"ansible_shell_executable": "{{ clusterwright_guard_run }}/node"}));
+        assert_eq!(guarded[1]["vars"], json!({"ansible_shell_executable": "{{ clusterwright_guard_run }}/probe-node"}));
         let error = order(directory.path(), &none, &[Step::Prepare, Step::Etcd]).unwrap_err();
         assert!(error.to_string().contains("playbooks/etcd.yml"));
     }
@@ -141,10 +123,7 @@ mod tests {
         let mut directories = vec![ansible.join("roles"), ansible.join("playbooks")];
         let mut files = 0;
         while let Some(directory) = directories.pop() {
-            for path in std::fs::read_dir(directory)
-                .unwrap()
-                .map(|entry| entry.unwrap().path())
-            {
+            for path in std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
                 if path.is_dir() {
                     directories.push(path);
                 } else if path.extension().is_some_and(|extension| extension == "yml") {
@@ -152,12 +131,7 @@ mod tests {
                     let text = std::fs::read_to_string(&path).unwrap();
                     let count = |word: &str| text.matches(word).count();
                     let unshelled = count("raw:") + count("script:");
-                    assert_eq!(
-                        unshelled,
-                        count("executable: \"{{ ansible_shell_executable"),
-                        "{}",
-                        path.display()
-                    );
+                    assert_eq!(unshelled, count("executable: \"{{ ansible_shell_executable"), "{}", path.display());
                     for word in ["delegate_to", "local_action", "connection:"] {
                         assert_eq!(count(word), 0, "{word} in {}", path.display());
                     }

@@ -1,6 +1,5 @@
-//! Says in the run's status where things stand: at most once a second, not at all when nothing changed, and
-//! the last word until it is heard. Only the executor's own fields are sent; the operator's are never
-//! touched.
+//! Reports progress in the run's status: at most once a second, not at all when nothing changed, and the final report
+//! until it arrives. Only the executor's own fields are sent; the operator's are never touched.
 
 use std::time::Duration;
 
@@ -37,10 +36,7 @@ pub struct Reporter {
 impl Status {
     /// The status of `namespace/name`.
     pub fn new(client: kube::Client, namespace: &str, run: &str) -> Self {
-        Self {
-            api: Api::namespaced(client, namespace),
-            run: run.to_owned(),
-        }
+        Self { api: Api::namespaced(client, namespace), run: run.to_owned() }
     }
 
     /// True when the run is to pause, as the answer shows its spec.
@@ -51,12 +47,7 @@ impl Status {
             "status": fields(snapshot),
         });
         let params = PatchParams::apply(EXECUTOR_FIELD_MANAGER).force();
-        match timeout(
-            REQUEST,
-            self.api.patch_status(&self.run, &params, &Patch::Apply(&patch)),
-        )
-        .await
-        {
+        match timeout(REQUEST, self.api.patch_status(&self.run, &params, &Patch::Apply(&patch))).await {
             Ok(Ok(run)) => Ok(run.spec.paused),
             Ok(Err(kube::Error::Api(status))) if status.code == 404 => Err(Failure::Gone),
             Ok(Err(kube::Error::Api(status))) if matches!(status.code, 413 | 422) => {
@@ -72,7 +63,7 @@ impl Status {
 enum Failure {
     /// The run is not there any more: nobody listens.
     Gone,
-    /// The API server does not take what was said.
+    /// The API server refuses the report.
     Refused(String),
     /// It may arrive the next time.
     Lost(String),
@@ -81,9 +72,9 @@ enum Failure {
 impl Reporter {
     /// Starts to report what the watch shows.
     pub fn start(status: Status, snapshots: watch::Receiver<Snapshot>) -> Self {
-        let (last, word) = oneshot::channel();
+        let (last, report_last) = oneshot::channel();
         let (asks, asked) = mpsc::channel(1);
-        let task = tokio::spawn(report(status, snapshots, asked, word));
+        let task = tokio::spawn(report(status, snapshots, asked, report_last));
         Self { last, asks, task }
     }
 
@@ -92,7 +83,7 @@ impl Reporter {
         Pauses::asking(self.asks.clone())
     }
 
-    /// Sends the last word, again and again until it arrives or the deadline is over; true when it arrived.
+    /// Sends the final report, again and again until it arrives or the deadline is over; true when it arrived.
     pub async fn finish(self, snapshot: Snapshot, deadline: Instant) -> bool {
         // When the task has ended already, the run is gone.
         let _ = self.last.send((snapshot, deadline));
@@ -108,13 +99,13 @@ async fn report(
 ) -> bool {
     let mut sent: Option<Snapshot> = None;
     let mut asked: Option<oneshot::Sender<bool>> = None;
-    // What the last answer said; nobody is held up by an API server that does not answer.
+    // As in the last answer; an API server that does not answer holds nobody up.
     let mut paused = false;
     let (mut wait, mut due) = (INTERVAL, Instant::now());
-    let word = loop {
+    let last = loop {
         let current = snapshots.borrow_and_update().clone();
-        let news = sent.as_ref() != Some(&current);
-        if (news || asked.is_some()) && Instant::now() >= due {
+        let is_new = sent.as_ref() != Some(&current);
+        if (is_new || asked.is_some()) && Instant::now() >= due {
             match status.send(&current).await {
                 Ok(wanted) => (sent, wait, paused) = (Some(current), INTERVAL, wanted),
                 Err(Failure::Gone) => {
@@ -132,22 +123,22 @@ async fn report(
             // Whoever asked may have gone meanwhile.
             let _ = asked.send(paused);
         }
-        let told = sent.as_ref() == Some(&*snapshots.borrow());
+        let is_current = sent.as_ref() == Some(&*snapshots.borrow());
         let next = async {
             sleep_until(due).await;
-            // Closed: only the last word is missing.
-            if told && snapshots.changed().await.is_err() {
+            // Closed: only the final report is missing.
+            if is_current && snapshots.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
         };
         tokio::select! {
             biased;
-            word = &mut last => break word,
+            received = &mut last => break received,
             Some(ask) = asks.recv() => asked = Some(ask),
             () = next => {}
         }
     };
-    match word {
+    match last {
         Ok((snapshot, deadline)) => send_last(&status, snapshot, deadline).await,
         Err(_) => false,
     }
@@ -183,7 +174,7 @@ async fn send_last(status: &Status, mut snapshot: Snapshot, deadline: Instant) -
     }
 }
 
-/// Leaves only what decides.
+/// Removes the details that nothing is decided by.
 fn strip(snapshot: &mut Snapshot) {
     for host in &mut snapshot.hosts {
         host.findings.clear();
@@ -191,7 +182,7 @@ fn strip(snapshot: &mut Snapshot) {
         host.facts = None;
         host.host_key = None;
         if let Some(failure) = &mut host.failure {
-            failure.message = crate::foreign_text::cut(&failure.message, 100);
+            failure.message = crate::sanitize::cut(&failure.message, 100);
         }
     }
 }
@@ -215,7 +206,7 @@ mod tests {
 
     use super::{Reporter, Status};
     use crate::fold::{Ending, Fold, Snapshot};
-    use crate::scrub::Scrubber;
+    use crate::redact::Redactor;
 
     /// Patches as they came, with the time since the start in seconds.
     type Seen = Arc<Mutex<Vec<(u64, Value)>>>;
@@ -234,10 +225,7 @@ mod tests {
                 );
                 assert_eq!(request.headers()["content-type"], "application/apply-patch+yaml");
                 let body = request.into_body().collect_bytes().await.unwrap();
-                record
-                    .lock()
-                    .unwrap()
-                    .push((begun.elapsed().as_secs(), serde_json::from_slice(&body).unwrap()));
+                record.lock().unwrap().push((begun.elapsed().as_secs(), serde_json::from_slice(&body).unwrap()));
                 let code = codes.pop_front().unwrap_or(200);
                 let text = match code {
                     200 => {
@@ -248,10 +236,7 @@ mod tests {
                     }
                 };
                 answer.send_response(
-                    Response::builder()
-                        .status(code)
-                        .body(text.to_string().into_bytes().into())
-                        .unwrap(),
+                    Response::builder().status(code).body(text.to_string().into_bytes().into()).unwrap(),
                 );
             }
         });
@@ -265,25 +250,13 @@ mod tests {
     }
 
     fn task(fold: &mut Fold, name: &str) -> Snapshot {
-        fold.line(
-            json!({"event": "task", "at": 1, "name": name})
-                .to_string()
-                .as_bytes(),
-            &Scrubber::default(),
-        );
+        fold.line(json!({"event": "task", "at": 1, "name": name}).to_string().as_bytes(), &Redactor::default());
         fold.snapshot()
     }
 
     fn tasks(seen: &Seen) -> Vec<(u64, String)> {
         let seen = seen.lock().unwrap();
-        seen.iter()
-            .map(|(at, patch)| {
-                (
-                    *at,
-                    patch["status"]["progress"]["task"].as_str().unwrap().to_owned(),
-                )
-            })
-            .collect()
+        seen.iter().map(|(at, patch)| (*at, patch["status"]["progress"]["task"].as_str().unwrap().to_owned())).collect()
     }
 
     #[tokio::test(start_paused = true)]
@@ -301,29 +274,14 @@ mod tests {
         sleep(Duration::from_secs(60)).await;
         let told = tasks(&seen);
         assert!((3..=4).contains(&told.len()), "{told:?}");
-        assert!(
-            told.last().unwrap().1 == "29" && told.last().unwrap().0 <= 4,
-            "{told:?}"
-        );
+        assert!(told.last().unwrap().1 == "29" && told.last().unwrap().0 <= 4, "{told:?}");
 
         fold.end(Ending::Exited(Some(0)));
-        assert!(
-            reporter
-                .finish(fold.snapshot(), Instant::now() + Duration::from_secs(60))
-                .await
-        );
+        assert!(reporter.finish(fold.snapshot(), Instant::now() + Duration::from_secs(60)).await);
         let last = seen.lock().unwrap().last().unwrap().1.clone();
         assert_eq!(last["status"]["outcome"]["reason"], "NotDone");
-        assert_eq!(
-            (&last["apiVersion"], &last["kind"]),
-            (&json!("clusterwright.dev/v1alpha1"), &json!("PlaybookRun"))
-        );
-        let fields: Vec<_> = last["status"]
-            .as_object()
-            .unwrap()
-            .keys()
-            .map(String::as_str)
-            .collect();
+        assert_eq!((&last["apiVersion"], &last["kind"]), (&json!("clusterwright.dev/v1alpha1"), &json!("PlaybookRun")));
+        let fields: Vec<_> = last["status"].as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(fields, ["hosts", "outcome", "progress", "steps"]);
     }
 
@@ -403,11 +361,7 @@ mod tests {
         let reporter = Reporter::start(status, watching);
         sleep(Duration::from_secs(5)).await;
         fold.end(Ending::Canceled);
-        assert!(
-            reporter
-                .finish(fold.snapshot(), Instant::now() + Duration::from_secs(600))
-                .await
-        );
+        assert!(reporter.finish(fold.snapshot(), Instant::now() + Duration::from_secs(600)).await);
         assert_eq!(seen.lock().unwrap().len(), 6);
     }
 
@@ -419,11 +373,7 @@ mod tests {
         let reporter = Reporter::start(status, watching);
         fold.end(Ending::Canceled);
         let begun = Instant::now();
-        assert!(
-            !reporter
-                .finish(fold.snapshot(), begun + Duration::from_secs(60))
-                .await
-        );
+        assert!(!reporter.finish(fold.snapshot(), begun + Duration::from_secs(60)).await);
         assert!(begun.elapsed() < Duration::from_secs(61));
     }
 
@@ -435,18 +385,11 @@ mod tests {
         let reporter = Reporter::start(status, watching);
         sleep(Duration::from_secs(5)).await;
         let facts = json!({"event": "result", "host": "w1", "status": "ok", "finding": {"kind": "facts"}});
-        fold.line(facts.to_string().as_bytes(), &Scrubber::default());
+        fold.line(facts.to_string().as_bytes(), &Redactor::default());
         fold.end(Ending::Canceled);
-        assert!(
-            reporter
-                .finish(fold.snapshot(), Instant::now() + Duration::from_secs(60))
-                .await
-        );
+        assert!(reporter.finish(fold.snapshot(), Instant::now() + Duration::from_secs(60)).await);
         let seen = seen.lock().unwrap();
-        let facts: Vec<_> = seen
-            .iter()
-            .map(|(_, patch)| patch["status"]["hosts"][0].get("facts").is_some())
-            .collect();
+        let facts: Vec<_> = seen.iter().map(|(_, patch)| patch["status"]["hosts"][0].get("facts").is_some()).collect();
         assert_eq!(facts, [false, true, false]);
     }
 
@@ -457,11 +400,7 @@ mod tests {
         let (_shown, watching) = watch::channel(fold.snapshot());
         let reporter = Reporter::start(status, watching);
         sleep(Duration::from_secs(5)).await;
-        assert!(
-            !reporter
-                .finish(fold.snapshot(), Instant::now() + Duration::from_secs(60))
-                .await
-        );
+        assert!(!reporter.finish(fold.snapshot(), Instant::now() + Duration::from_secs(60)).await);
         assert_eq!(seen.lock().unwrap().len(), 1);
     }
 }

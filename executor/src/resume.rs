@@ -1,5 +1,5 @@
-//! Where an interrupted run stood: the probes of all steps are played in order, and the first step that is not done on
-//! some host is where the run goes on. What a probe does not answer clearly is not done.
+//! The step at which an interrupted run resumes: the probes of all steps are played in order, and the first step that
+//! is not done on some host is where the run resumes. A step whose probe gives no clear answer is not done.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +9,18 @@ use crds::step::Step;
 use crate::custom;
 use crate::event::{Event, TaskStatus, What};
 use crate::fold::{Fold, Snapshot};
-use crate::play::Audience;
+use crate::play::EventSink;
 
-/// The steps that a probe can tell of: up to the first whose probe is no proof by itself (a reset, a look at a spare
-/// machine, a restart), is not free of effects (the smoke test), or that has none (a user's own).
+/// The steps whose probes prove that they are done: up to the first whose probe is no proof by itself (a reset, a look
+/// at a spare machine, a restart), is not free of effects (the smoke test), or that has none (a user's own).
 pub fn probed(model: &RunInputs) -> &[Step] {
     let unseen = |step: &Step| step.custom().is_some() && !custom::has_probe(model, step);
     let always_played = |step: &Step| step.spec().always_played || unseen(step);
     model.steps.split(always_played).next().unwrap_or_default()
 }
 
-/// Hears the probes.
-pub struct Survey<'a> {
+/// Finds the step to resume from, by the events of the probes.
+pub struct ResumeScan<'a> {
     fold: &'a mut Fold,
     steps: Vec<Step>,
     /// Workers on which nothing can be done: they fail alone and say nothing of the others.
@@ -33,22 +33,15 @@ pub struct Survey<'a> {
     ended: bool,
 }
 
-impl<'a> Survey<'a> {
-    /// Nothing was heard yet.
+impl<'a> ResumeScan<'a> {
+    /// A scan that has received no event yet.
     pub fn new(model: &RunInputs, fold: &'a mut Fold) -> Self {
         let alone = |host: &&str| {
             let groups = model.hosts.get(*host).map_or(&[][..], |host| &host.groups);
             !groups.contains(&Group::KubeControlPlane) && !groups.contains(&Group::Etcd)
         };
         let ignored = fold.blocked_hosts().filter(alone).map(str::to_owned).collect();
-        Self {
-            fold,
-            steps: probed(model).to_vec(),
-            ignored,
-            current: None,
-            open: None,
-            ended: false,
-        }
+        Self { fold, steps: probed(model).to_vec(), ignored, current: None, open: None, ended: false }
     }
 
     /// How many steps are done on every host.
@@ -66,8 +59,8 @@ impl<'a> Survey<'a> {
     }
 }
 
-impl Audience for Survey<'_> {
-    fn hear(&mut self, event: &Event) {
+impl EventSink for ResumeScan<'_> {
+    fn receive(&mut self, event: &Event) {
         match &event.what {
             What::Playbook { step, .. } => {
                 self.current = self.steps.iter().position(|known| known.name() == step);
@@ -84,7 +77,7 @@ impl Audience for Survey<'_> {
         }
     }
 
-    fn shows(&self) -> Snapshot {
+    fn snapshot(&self) -> Snapshot {
         self.fold.snapshot()
     }
 }
@@ -94,10 +87,10 @@ mod tests {
     use crds::step::Step;
     use serde_json::json;
 
-    use super::{Survey, probed};
+    use super::{ResumeScan, probed};
     use crate::event::Event;
     use crate::fold::Fold;
-    use crate::play::Audience;
+    use crate::play::EventSink;
     use crate::unreachable::Unreachable;
 
     /// Steps that are passed over after these events: `step?`, `HOST ok|failed|unreachable`, `end`.
@@ -107,20 +100,12 @@ mod tests {
         let w1 = model.hosts.remove("w1").unwrap();
         let mut m1 = w1.clone();
         m1.groups = vec![crds::inputs::Group::Etcd];
-        model.hosts = [("m1", m1), ("w1", w1.clone()), ("w2", w1)]
-            .map(|(name, host)| (name.to_owned(), host))
-            .into();
+        model.hosts = [("m1", m1), ("w1", w1.clone()), ("w2", w1)].map(|(name, host)| (name.to_owned(), host)).into();
         let mut fold = Fold::new(&model, "");
         for host in blocked {
-            fold.blocked(
-                host,
-                Unreachable {
-                    reason: crds::Reason::Unreachable,
-                    message: String::new(),
-                },
-            );
+            fold.blocked(host, Unreachable { reason: crds::Reason::Unreachable, message: String::new() });
         }
-        let mut survey = Survey::new(&model, &mut fold);
+        let mut scan = ResumeScan::new(&model, &mut fold);
         for line in script {
             let event = match line.split_once(' ') {
                 Some((host, status)) => {
@@ -131,65 +116,24 @@ mod tests {
                     json!({"event": "playbook", "file": format!("{}.yml", line.trim_end_matches('?')), "dir": "probe"})
                 }
             };
-            survey.hear(&Event::parse(event.to_string().as_bytes()).unwrap());
+            scan.receive(&Event::parse(event.to_string().as_bytes()).unwrap());
         }
-        survey.done()
+        scan.done()
     }
 
     #[test]
     fn the_run_goes_on_at_the_first_step_that_is_not_done_somewhere() {
-        let check = |script: &[&str], expected: usize| assert_eq!(done(&[], script), expected, "{script:?}");
-        check(
-            &[
-                "bootstrap-os?",
-                "w1 ok",
-                "prepare?",
-                "w1 failed",
-                "w2 ok",
-                "node?",
-                "w2 ok",
-                "end",
-            ],
-            1,
-        );
-        check(
-            &[
-                "bootstrap-os?",
-                "w1 ok",
-                "prepare?",
-                "w1 ok",
-                "node?",
-                "w1 ok",
-                "w2 failed",
-                "end",
-            ],
-            2,
-        );
-        check(
-            &[
-                "bootstrap-os?",
-                "w1 unreachable",
-                "w2 ok",
-                "prepare?",
-                "w2 ok",
-                "node?",
-                "w2 ok",
-                "end",
-            ],
-            0,
-        );
-        check(
-            &[
-                "bootstrap-os?",
-                "w1 ok",
-                "prepare?",
-                "w1 ok",
-                "node?",
-                "w1 ok",
-                "end",
-            ],
-            3,
-        );
+        // The results of `bootstrap-os`, `prepare` and `node`.
+        let check = |results: [&[&str]; 3], expected: usize| {
+            let probes = ["bootstrap-os?", "prepare?", "node?"].into_iter().zip(results);
+            let mut script: Vec<&str> = probes.flat_map(|(probe, results)| [&[probe], results].concat()).collect();
+            script.push("end");
+            assert_eq!(done(&[], &script), expected, "{script:?}");
+        };
+        check([&["w1 ok"], &["w1 failed", "w2 ok"], &["w2 ok"]], 1);
+        check([&["w1 ok"], &["w1 ok"], &["w1 ok", "w2 failed"]], 2);
+        check([&["w1 unreachable", "w2 ok"], &["w2 ok"], &["w2 ok"]], 0);
+        check([&["w1 ok"], &["w1 ok"], &["w1 ok"]], 3);
     }
 
     #[test]
@@ -200,16 +144,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_cannot_be_reached_says_nothing_of_the_others_and_an_etcd_member_does() {
-        let script = [
-            "bootstrap-os?",
-            "w1 unreachable",
-            "w2 ok",
-            "prepare?",
-            "w2 ok",
-            "node?",
-            "w2 ok",
-            "end",
-        ];
+        let script = ["bootstrap-os?", "w1 unreachable", "w2 ok", "prepare?", "w2 ok", "node?", "w2 ok", "end"];
         assert_eq!(done(&["w1"], &script), 3);
         assert_eq!(done(&["m1"], &["bootstrap-os?", "m1 unreachable", "end"]), 0);
     }

@@ -24,9 +24,7 @@ impl fmt::Debug for Secrets {
 
 impl FromIterator<(String, Vec<u8>)> for Secrets {
     fn from_iter<I: IntoIterator<Item = (String, Vec<u8>)>>(files: I) -> Self {
-        Self {
-            files: files.into_iter().collect(),
-        }
+        Self { files: files.into_iter().collect() }
     }
 }
 
@@ -53,10 +51,7 @@ impl Secrets {
                 continue;
             }
             if metadata.len() > FILE_LIMIT {
-                return Err(io::Error::new(
-                    io::ErrorKind::FileTooLarge,
-                    format!("{name} is larger than 1 MiB"),
-                ));
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("{name} is larger than 1 MiB")));
             }
             files.insert(name, fs::read(entry.path())?);
         }
@@ -70,15 +65,12 @@ impl Secrets {
 
     /// Every file.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.files
-            .iter()
-            .map(|(name, content)| (name.as_str(), content.as_slice()))
+        self.files.iter().map(|(name, content)| (name.as_str(), content.as_slice()))
     }
 
     /// The files that roles copy from: all but the credentials.
     pub fn of_roles(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.iter()
-            .filter(|(name, _)| !CREDENTIALS.iter().any(|prefix| name.starts_with(prefix)))
+        self.iter().filter(|(name, _)| !CREDENTIALS.iter().any(|prefix| name.starts_with(prefix)))
     }
 }
 
@@ -86,9 +78,7 @@ impl Secrets {
 pub fn is_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 253
-        && name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
         && name != "."
         && name != ".."
 }
@@ -110,38 +100,25 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let data = directory.path().join("..2026");
         std::fs::create_dir(&data).unwrap();
-        for name in [
-            "pki.ca.crt",
-            "ssh-privatekey.fleet",
-            "password.x",
-            "become-password.x",
-        ] {
+        for name in ["pki.ca.crt", "ssh-privatekey.fleet", "password.x", "become-password.x"] {
             std::fs::write(data.join(name), name).unwrap();
             symlink(data.join(name), directory.path().join(name)).unwrap();
         }
         symlink("..2026", directory.path().join("..data")).unwrap();
         let secrets = Secrets::read(directory.path()).unwrap();
         assert_eq!(secrets.iter().count(), 4);
-        assert_eq!(
-            secrets.of_roles().map(|(name, _)| name).collect::<Vec<_>>(),
-            ["pki.ca.crt"]
-        );
+        assert_eq!(secrets.of_roles().map(|(name, _)| name).collect::<Vec<_>>(), ["pki.ca.crt"]);
         assert_eq!(secrets.get("password.x"), Some(b"password.x".as_slice()));
     }
 
     #[test]
     fn printing_secrets_shows_names_only() {
-        let secrets: Secrets = [("password.x".to_owned(), b"hunter2hunter2".to_vec())]
-            .into_iter()
-            .collect();
+        let secrets: Secrets = [("password.x".to_owned(), b"hunter2hunter2".to_vec())].into_iter().collect();
         assert_eq!(format!("{secrets:?}"), r#"{"password.x"}"#);
     }
 
     #[test]
     fn a_directory_that_is_not_there_holds_no_secrets() {
-        assert_eq!(
-            Secrets::read("/nowhere/at/all".as_ref()).unwrap().iter().count(),
-            0
-        );
+        assert_eq!(Secrets::read("/nowhere/at/all".as_ref()).unwrap().iter().count(), 0);
     }
 }

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use crate::guard::call::Root;
 use crate::guard::identity;
-use crate::place::Place;
 use crate::secrets::{Secrets, without_newline};
+use crate::workdir::Workdir;
 
-/// What is written for SSH, and what the inventory says of it.
+/// The files for SSH, and the variables of the inventory that belong to them.
 #[derive(Debug, Default, PartialEq)]
 pub struct Ssh {
     /// Files by their path in the private directory.
@@ -70,22 +70,14 @@ pub fn plan(model: &RunInputs, secrets: &Secrets, root: &Path) -> Ssh {
             ("ansible_port".to_owned(), json!(host.port)),
             ("ansible_user".to_owned(), json!(host.user)),
             ("ansible_become".to_owned(), json!(host.use_sudo)),
-            (
-                "ansible_ssh_common_args".to_owned(),
-                json!(format!("-F {}", config.display())),
-            ),
-            (
-                "ansible_control_path".to_owned(),
-                json!(control.display().to_string()),
-            ),
+            ("ansible_ssh_common_args".to_owned(), json!(format!("-F {}", config.display()))),
+            ("ansible_control_path".to_owned(), json!(control.display().to_string())),
         ]);
         if host.credential_kind == CredentialKind::Password {
             variables.insert("ansible_password".to_owned(), json!(text(host, secrets)));
             variables.insert("ansible_ssh_password_mechanism".to_owned(), json!("sshpass"));
         }
-        let become_password = secrets
-            .get(&format!("become-password.{}", host.credential))
-            .map(without_newline);
+        let become_password = secrets.get(&format!("become-password.{}", host.credential)).map(without_newline);
         if let Some(password) = become_password {
             let password = String::from_utf8_lossy(password).into_owned();
             variables.insert("ansible_become_password".to_owned(), json!(password));
@@ -108,84 +100,81 @@ pub fn plan(model: &RunInputs, secrets: &Secrets, root: &Path) -> Ssh {
     ssh
 }
 
+/// The text of an ssh configuration.
+struct Config(String);
+
+impl Config {
+    /// The options that every host has.
+    fn new(name: &str, host: &HostInputs, root: &Path) -> Self {
+        let mut config = Self(String::from("Host *\n"));
+        config.line(&format!("HostName {}", host.address));
+        config.line(&format!("Port {}", host.port));
+        config.line(&format!("User {}", host.user));
+        config.line(&format!("UserKnownHostsFile {}", root.join(known_hosts(name)).display()));
+        config.line("GlobalKnownHostsFile none");
+        config.line(match believes_the_first_key(host) {
+            true => "StrictHostKeyChecking accept-new",
+            false => "StrictHostKeyChecking yes",
+        });
+        config.line("UpdateHostKeys no");
+        config.line("HashKnownHosts no");
+        config.line("IdentityAgent none");
+        config.line("IdentitiesOnly yes");
+        config.line("ForwardAgent no");
+        config.line("ConnectTimeout 15");
+        // Only this is tried again: a connection that breaks later may have brought its command to the machine.
+        config.line("ConnectionAttempts 2");
+        config
+    }
+
+    fn line(&mut self, text: &str) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.0, "  {text}");
+    }
+}
+
 impl Ssh {
     /// Writes the files.
-    pub fn write(&self, place: &Place) -> io::Result<()> {
-        self.files
-            .iter()
-            .try_for_each(|(name, content)| place.write(name, content).map(drop))
+    pub fn write(&self, workdir: &Workdir) -> io::Result<()> {
+        self.files.iter().try_for_each(|(name, content)| workdir.write(name, content).map(drop))
     }
 
     /// Adds the files of a host (the target, or a bastion on the way to it), and those of its bastion; the
     /// answer is its configuration's path.
-    fn place_host(
-        &mut self,
-        name: &str,
-        host: &HostInputs,
-        target: &str,
-        secrets: &Secrets,
-        root: &Path,
-    ) -> PathBuf {
-        let mut config = String::from("Host *\n");
-        let mut line = |text: &str| {
-            // Writing to a String cannot fail.
-            let _ = writeln!(config, "  {text}");
-        };
-        line(&format!("HostName {}", host.address));
-        line(&format!("Port {}", host.port));
-        line(&format!("User {}", host.user));
-        line(&format!(
-            "UserKnownHostsFile {}",
-            root.join(known_hosts(name)).display()
-        ));
-        line("GlobalKnownHostsFile none");
-        line(match believes_the_first_key(host) {
-            true => "StrictHostKeyChecking accept-new",
-            false => "StrictHostKeyChecking yes",
-        });
-        line("UpdateHostKeys no");
-        line("HashKnownHosts no");
-        line("IdentityAgent none");
-        line("IdentitiesOnly yes");
-        line("ForwardAgent no");
-        line("ConnectTimeout 15");
-        // Only this is tried again: a connection that breaks later may have brought its command to the machine.
-        line("ConnectionAttempts 2");
+    fn place_host(&mut self, name: &str, host: &HostInputs, target: &str, secrets: &Secrets, root: &Path) -> PathBuf {
+        let mut config = Config::new(name, host, root);
         match host.credential_kind {
             CredentialKind::SshKey => {
                 let key = PathBuf::from("ssh/keys").join(&host.credential);
-                line(&format!("IdentityFile {}", root.join(&key).display()));
-                line("PasswordAuthentication no");
-                line("KbdInteractiveAuthentication no");
-                let content = secrets
-                    .get(&secret_key(host.credential_kind, &host.credential))
-                    .unwrap_or_default();
+                config.line(&format!("IdentityFile {}", root.join(&key).display()));
+                config.line("PasswordAuthentication no");
+                config.line("KbdInteractiveAuthentication no");
+                let content = secrets.get(&secret_key(host.credential_kind, &host.credential)).unwrap_or_default();
                 self.files.insert(key, private_key(content));
             }
             CredentialKind::Password => {
-                line("PubkeyAuthentication no");
-                line("NumberOfPasswordPrompts 1");
+                config.line("PubkeyAuthentication no");
+                config.line("NumberOfPasswordPrompts 1");
             }
         }
         if name != target {
             // One connection for all hosts behind it; theirs are Ansible's to keep.
-            line("ControlMaster auto");
-            line(&format!("ControlPath {}", root.join("c").join(name).display()));
-            line("ControlPersist 120s");
+            config.line("ControlMaster auto");
+            config.line(&format!("ControlPath {}", root.join("c").join(name).display()));
+            config.line("ControlPersist 120s");
         }
 
         if let Some(bastion) = &host.bastion {
             let bastion = self.place_bastion(bastion, target, secrets, root);
             let ssh = format!("ssh -F {} -W [%h]:%p bastion", bastion.config.display());
             match &bastion.password {
-                Some(file) => line(&format!("ProxyCommand sshpass -f {} {ssh}", file.display())),
-                None => line(&format!("ProxyCommand {ssh}")),
+                Some(file) => config.line(&format!("ProxyCommand sshpass -f {} {ssh}", file.display())),
+                None => config.line(&format!("ProxyCommand {ssh}")),
             }
         }
-        self.files
-            .insert(known_hosts(name), known_keys(host).into_bytes());
+        self.files.insert(known_hosts(name), known_keys(host).into_bytes());
         let path = PathBuf::from("ssh/config").join(name);
-        self.files.insert(path.clone(), config.into_bytes());
+        self.files.insert(path.clone(), config.0.into_bytes());
         root.join(path)
     }
 
@@ -203,9 +192,7 @@ impl Ssh {
         let config = self.place_host(&name, host, target, secrets, root);
         let password = self.place_password(host, secrets, root);
         let before = host.bastion.as_deref().map(bastion_name);
-        let depth = before
-            .and_then(|name| self.bastions.get(&name))
-            .map_or(0, |bastion| bastion.depth + 1);
+        let depth = before.and_then(|name| self.bastions.get(&name)).map_or(0, |bastion| bastion.depth + 1);
         let bastion = self.bastions.entry(name).or_default();
         bastion.hosts.insert(target.to_owned());
         (bastion.address, bastion.config, bastion.password, bastion.depth) =
@@ -217,10 +204,7 @@ impl Ssh {
 /// A configuration by which ssh reaches nothing: a host that let nobody in, or that another run has, is not contacted
 /// again.
 pub fn block(route: &Route) -> io::Result<()> {
-    std::fs::write(
-        &route.config,
-        "Host *\n  ControlPath none\n  ProxyCommand /bin/false\n",
-    )
+    std::fs::write(&route.config, "Host *\n  ControlPath none\n  ProxyCommand /bin/false\n")
 }
 
 /// One name for each bastion, by what it is: many hosts share it, and with it one connection.
@@ -237,31 +221,18 @@ fn known_hosts(name: &str) -> PathBuf {
 
 /// Nobody has seen a key of this machine yet.
 fn believes_the_first_key(host: &HostInputs) -> bool {
-    host.host_key_policy == HostKeyPolicy::TrustOnFirstUse
-        && host.host_keys.is_empty()
-        && host.identity.is_none()
+    host.host_key_policy == HostKeyPolicy::TrustOnFirstUse && host.host_keys.is_empty() && host.identity.is_none()
 }
 
 /// The lines of `known_hosts`, by the name under which ssh looks.
 fn known_keys(host: &HostInputs) -> String {
-    let name = if host.port == 22 {
-        host.address.clone()
-    } else {
-        format!("[{}]:{}", host.address, host.port)
-    };
-    identity::believed(host)
-        .iter()
-        .map(|key| format!("{name} {key}\n"))
-        .collect()
+    let name = if host.port == 22 { host.address.clone() } else { format!("[{}]:{}", host.address, host.port) };
+    identity::believed(host).iter().map(|key| format!("{name} {key}\n")).collect()
 }
 
 /// The first key in a file of `known_hosts`, as `TYPE BASE64`.
 pub fn first_key(known_hosts: &str) -> Option<String> {
-    let mut words = known_hosts
-        .lines()
-        .find(|line| !line.trim().is_empty())?
-        .split_ascii_whitespace()
-        .skip(1);
+    let mut words = known_hosts.lines().find(|line| !line.trim().is_empty())?.split_ascii_whitespace().skip(1);
     Some(format!("{} {}", words.next()?, words.next()?))
 }
 
@@ -277,9 +248,7 @@ fn private_key(content: &[u8]) -> Vec<u8> {
 }
 
 fn text(host: &HostInputs, secrets: &Secrets) -> String {
-    let content = secrets
-        .get(&secret_key(host.credential_kind, &host.credential))
-        .unwrap_or_default();
+    let content = secrets.get(&secret_key(host.credential_kind, &host.credential)).unwrap_or_default();
     String::from_utf8_lossy(without_newline(content)).into_owned()
 }
 
@@ -295,15 +264,12 @@ mod tests {
     fn host(change: Value) -> Value {
         let mut host = json!({"address": "10.0.0.1", "port": 22, "user": "root", "useSudo": false, "credential": "fleet",
             "credentialKind": "SshKey", "hostKeys": ["ssh-ed25519 AAAA"], "hostKeyPolicy": "Strict"});
-        host.as_object_mut()
-            .unwrap()
-            .extend(change.as_object().unwrap().clone());
+        host.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
         host
     }
 
     fn planned(host: Value) -> Ssh {
-        let model =
-            json!({"namespace": "n", "run": "r", "intent": "Join", "steps": ["node"], "hosts": {"w1": host}});
+        let model = json!({"namespace": "n", "run": "r", "intent": "Join", "steps": ["node"], "hosts": {"w1": host}});
         let secrets: Secrets = [
             ("ssh-privatekey.fleet".to_owned(), b"line\r\nlast".to_vec()),
             ("password.pw".to_owned(), b"p'w\n".to_vec()),
@@ -325,18 +291,9 @@ mod tests {
         };
         check(json!({}), "10.0.0.1 ssh-ed25519 AAAA\n");
         check(json!({"port": 2222}), "[10.0.0.1]:2222 ssh-ed25519 AAAA\n");
-        check(
-            json!({"address": "2001:db8::1"}),
-            "2001:db8::1 ssh-ed25519 AAAA\n",
-        );
-        check(
-            json!({"address": "2001:db8::1", "port": 23}),
-            "[2001:db8::1]:23 ssh-ed25519 AAAA\n",
-        );
-        check(
-            json!({"hostKeys": ["ssh-rsa A", "ssh-ed25519 B c"]}),
-            "10.0.0.1 ssh-rsa A\n10.0.0.1 ssh-ed25519 B c\n",
-        );
+        check(json!({"address": "2001:db8::1"}), "2001:db8::1 ssh-ed25519 AAAA\n");
+        check(json!({"address": "2001:db8::1", "port": 23}), "[2001:db8::1]:23 ssh-ed25519 AAAA\n");
+        check(json!({"hostKeys": ["ssh-rsa A", "ssh-ed25519 B c"]}), "10.0.0.1 ssh-rsa A\n10.0.0.1 ssh-ed25519 B c\n");
         check(json!({"hostKeys": []}), "");
     }
 
@@ -349,16 +306,8 @@ mod tests {
         };
         check(json!({}), "StrictHostKeyChecking yes\n", false);
         check(json!({"hostKeys": []}), "StrictHostKeyChecking yes\n", false);
-        check(
-            json!({"hostKeyPolicy": "TrustOnFirstUse"}),
-            "StrictHostKeyChecking yes\n",
-            false,
-        );
-        check(
-            json!({"hostKeyPolicy": "TrustOnFirstUse", "hostKeys": []}),
-            "StrictHostKeyChecking accept-new\n",
-            true,
-        );
+        check(json!({"hostKeyPolicy": "TrustOnFirstUse"}), "StrictHostKeyChecking yes\n", false);
+        check(json!({"hostKeyPolicy": "TrustOnFirstUse", "hostKeys": []}), "StrictHostKeyChecking accept-new\n", true);
     }
 
     #[test]
@@ -371,9 +320,7 @@ mod tests {
             json!({"ansible_host": "10.0.0.1", "ansible_port": 22, "ansible_user": "root", "ansible_become": false,
                 "ansible_ssh_common_args": "-F /p/ssh/config/w1", "ansible_control_path": "/p/c/0"})
         );
-        let ssh = planned(host(
-            json!({"credential": "pw", "credentialKind": "Password", "useSudo": true}),
-        ));
+        let ssh = planned(host(json!({"credential": "pw", "credentialKind": "Password", "useSudo": true})));
         assert!(!ssh.files.keys().any(|name| name.starts_with("ssh/keys")));
         assert_eq!(ssh.variables["w1"]["ansible_password"], "p'w");
         assert_eq!(ssh.variables["w1"]["ansible_become_password"], "sudo");
@@ -382,44 +329,27 @@ mod tests {
 
     #[test]
     fn a_bastion_has_its_own_keys_and_one_connection_for_all() {
-        let bastion = host(
-            json!({"address": "198.51.100.7", "port": 2222, "credential": "pw", "credentialKind": "Password",
-            "hostKeys": ["ssh-rsa BBBB"]}),
-        );
+        let bastion =
+            host(json!({"address": "198.51.100.7", "port": 2222, "credential": "pw", "credentialKind": "Password",
+            "hostKeys": ["ssh-rsa BBBB"]}));
         let ssh = planned(host(json!({"bastion": bastion})));
-        let name = ssh
-            .files
-            .keys()
-            .find_map(|path| path.strip_prefix("ssh/config").ok()?.to_str()?.strip_prefix("b."));
+        let name = ssh.files.keys().find_map(|path| path.strip_prefix("ssh/config").ok()?.to_str()?.strip_prefix("b."));
         let name = format!("b.{}", name.unwrap());
-        let proxy = format!(
-            "ProxyCommand sshpass -f /p/ssh/passwords/pw ssh -F /p/ssh/config/{name} -W [%h]:%p bastion\n"
-        );
+        let proxy =
+            format!("ProxyCommand sshpass -f /p/ssh/passwords/pw ssh -F /p/ssh/config/{name} -W [%h]:%p bastion\n");
         assert!(file(&ssh, "ssh/config/w1").contains(&proxy));
         assert_eq!(file(&ssh, "ssh/passwords/pw"), "p'w");
-        assert_eq!(
-            file(&ssh, &format!("ssh/known_hosts/{name}")),
-            "[198.51.100.7]:2222 ssh-rsa BBBB\n"
-        );
+        assert_eq!(file(&ssh, &format!("ssh/known_hosts/{name}")), "[198.51.100.7]:2222 ssh-rsa BBBB\n");
         let config = file(&ssh, &format!("ssh/config/{name}"));
-        for line in [
-            "HostName 198.51.100.7",
-            "Port 2222",
-            &format!("ControlPath /p/c/{name}"),
-            "ControlPersist 120s",
-        ] {
+        for line in ["HostName 198.51.100.7", "Port 2222", &format!("ControlPath /p/c/{name}"), "ControlPersist 120s"] {
             assert!(config.contains(line), "{line} in {config}");
         }
     }
 
     #[test]
     fn the_key_seen_first_is_read_back() {
-        let check =
-            |text: &str, expected: Option<&str>| assert_eq!(first_key(text).as_deref(), expected, "{text:?}");
-        check(
-            "[10.0.0.1]:22 ssh-ed25519 AAAA\nother ssh-rsa B\n",
-            Some("ssh-ed25519 AAAA"),
-        );
+        let check = |text: &str, expected: Option<&str>| assert_eq!(first_key(text).as_deref(), expected, "{text:?}");
+        check("[10.0.0.1]:22 ssh-ed25519 AAAA\nother ssh-rsa B\n", Some("ssh-ed25519 AAAA"));
         check("", None);
         check("host\n", None);
     }

@@ -1,4 +1,4 @@
-//! What ends a run from outside: a signal, a second one, or the deadline.
+//! Stops of a run from outside: a signal, a second one, or the deadline.
 
 use std::io;
 use std::time::Duration;
@@ -29,7 +29,7 @@ impl Stop {
     }
 }
 
-/// Waits for what ends a run.
+/// Waits for the stops of a run.
 #[derive(Debug)]
 pub struct Stops {
     terminate: Signal,
@@ -54,7 +54,7 @@ impl Stops {
         self.deadline
     }
 
-    /// When a reason to stop was heard.
+    /// When the run was stopped.
     pub fn stopped(&self) -> Option<Instant> {
         self.stopped
     }

@@ -9,7 +9,7 @@ use crds::step::Step;
 
 use crate::fold::Snapshot;
 
-/// Remembers what was said.
+/// Prints progress, each line once.
 pub struct Terminal<W> {
     out: W,
     started: Instant,
@@ -18,29 +18,16 @@ pub struct Terminal<W> {
 }
 
 impl<W: Write> Terminal<W> {
-    /// Nothing was said yet.
+    /// A terminal on which nothing was printed yet.
     pub fn new(out: W) -> Self {
-        Self {
-            out,
-            started: Instant::now(),
-            steps: Vec::new(),
-            failed: BTreeSet::new(),
-        }
+        Self { out, started: Instant::now(), steps: Vec::new(), failed: BTreeSet::new() }
     }
 
-    /// Says what is new.
+    /// Prints the changes since the last snapshot.
     pub fn show(&mut self, snapshot: &Snapshot) {
-        let steps: Vec<_> = snapshot
-            .steps
-            .iter()
-            .map(|step| (step.name, step.phase))
-            .collect();
+        let steps: Vec<_> = snapshot.steps.iter().map(|step| (step.name, step.phase)).collect();
         let said = std::mem::replace(&mut self.steps, steps);
-        for step in snapshot
-            .steps
-            .iter()
-            .filter(|step| !said.contains(&(step.name, step.phase)))
-        {
+        for step in snapshot.steps.iter().filter(|step| !said.contains(&(step.name, step.phase))) {
             match step.phase {
                 StepPhase::Running => self.line(step.name.name()),
                 StepPhase::Succeeded => self.line(&format!("{}: done, {} changed", step.name, step.changed)),
@@ -54,26 +41,15 @@ impl<W: Write> Terminal<W> {
             }
         }
         if let Some(outcome) = &snapshot.outcome {
-            let word = if outcome.phase == RunPhase::Succeeded {
-                "done"
-            } else {
-                &outcome.reason
-            };
+            let word = if outcome.phase == RunPhase::Succeeded { "done" } else { &outcome.reason };
             self.line(&format!("{word}: {}", outcome.message));
         }
     }
 
     fn failure(&mut self, host: &HostResult) {
         if let Some(failure) = &host.failure {
-            let task = if failure.task.is_empty() {
-                String::new()
-            } else {
-                format!(" at \"{}\"", failure.task)
-            };
-            self.line(&format!(
-                "  {}{task}: {}: {}",
-                host.name, failure.reason, failure.message
-            ));
+            let task = if failure.task.is_empty() { String::new() } else { format!(" at \"{}\"", failure.task) };
+            self.line(&format!("  {}{task}: {}: {}", host.name, failure.reason, failure.message));
         }
     }
 

@@ -1,6 +1,6 @@
-//! Why a host could not be reached, by what ssh says, and in words that say what to do.
+//! Why a host could not be reached, by the messages of ssh, and what to do about it.
 
-use crate::{foreign_text, guard};
+use crate::{guard, sanitize};
 use crds::Reason;
 
 /// A reason and a sentence.
@@ -9,101 +9,81 @@ pub struct Unreachable {
     /// `HostKeyChanged`, `HostKeyUnknown`, `MachineIdentityMismatch`, `AuthenticationFailed`, `Fenced`, `EpochDiffers`,
     /// `CommandRunning`, `GuardFailed` or `Unreachable`.
     pub reason: Reason,
-    /// What was seen and what to do.
+    /// The problem, and what to do about it.
     pub message: String,
 }
 
-/// Reads ssh's words. A changed key comes first: ssh says "Permission denied" after it, too, when it goes on
-/// without passwords.
+/// The reason why a host could not be reached, by ssh's message. A changed key comes before a refused login: ssh also
+/// reports "Permission denied" after it, when it goes on without passwords.
 pub fn explain(message: &str) -> Unreachable {
+    by_guard(message).or_else(|| by_host_key(message)).or_else(|| by_login(message)).unwrap_or_else(|| Unreachable {
+        reason: Reason::Unreachable,
+        message: said(message, &["ssh: connect", "Connection ", "ssh: Could not", "kex_exchange", "timed out"]),
+    })
+}
+
+/// The guard's refusal. Its text is not shown for Ansible's first command, its exit code is.
+fn by_guard(message: &str) -> Option<Unreachable> {
+    let exited = |code: u8| message.contains(&format!("exited with result {code}"));
     if let Some((reason, message)) = guard::said(message) {
-        return Unreachable { reason, message };
-    }
-    let has = |text: &str| message.contains(text);
-    // The guard's words are not shown for Ansible's first command, its exit code is.
-    if has(&format!("exited with result {}", ::guard::REFUSED)) {
-        return Unreachable {
-            reason: Reason::Fenced,
-            message: guard::fenced(""),
-        };
-    }
-    if has(&format!("exited with result {}", ::guard::BUSY)) {
-        return Unreachable {
+        Some(Unreachable { reason, message })
+    } else if exited(::guard::REFUSED) {
+        Some(Unreachable { reason: Reason::Fenced, message: guard::fenced("") })
+    } else if exited(::guard::BUSY) {
+        Some(Unreachable {
             reason: Reason::CommandRunning,
             message: "an earlier command of this run is still at work on the machine".to_owned(),
-        };
+        })
+    } else {
+        None
     }
+}
+
+fn by_host_key(message: &str) -> Option<Unreachable> {
+    let has = |text: &str| message.contains(text);
     if has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
-        let seen = message
-            .split_whitespace()
-            .find(|word| word.starts_with("SHA256:"));
-        let seen = seen
-            .map(|seen| format!(" (seen: {})", seen.trim_end_matches('.')))
-            .unwrap_or_default();
-        return Unreachable {
+        let seen = message.split_whitespace().find(|word| word.starts_with("SHA256:"));
+        let seen = seen.map(|seen| format!(" (seen: {})", seen.trim_end_matches('.'))).unwrap_or_default();
+        Some(Unreachable {
             reason: Reason::HostKeyChanged,
             message: format!(
                 "the machine shows another host key than the pinned one{seen}: if it was installed anew, put its new key into the Host's spec.ssh.hostKeys; if not, somebody may be in between"
             ),
-        };
-    }
-    if has("Host key verification failed") || has("host key is known for") || has("no hostkey alg") {
-        return Unreachable {
+        })
+    } else if has("Host key verification failed") || has("host key is known for") || has("no hostkey alg") {
+        Some(Unreachable {
             reason: Reason::HostKeyUnknown,
             message: "the machine's host key is none of the pinned ones: compare and put it into the Host's spec.ssh.hostKeys"
                 .to_owned(),
-        };
+        })
+    } else {
+        None
     }
-    if has("Permission denied")
-        || has("Too many authentication failures")
-        || has("Invalid/incorrect password")
-    {
-        let said = said(
-            message,
-            &["Permission denied", "Too many", "Invalid/incorrect", "Load key"],
-        );
-        return Unreachable {
+}
+
+fn by_login(message: &str) -> Option<Unreachable> {
+    let has = |text: &str| message.contains(text);
+    let refused =
+        has("Permission denied") || has("Too many authentication failures") || has("Invalid/incorrect password");
+    refused.then(|| {
+        let said = said(message, &["Permission denied", "Too many", "Invalid/incorrect", "Load key"]);
+        Unreachable {
             reason: Reason::AuthenticationFailed,
             message: format!("SSH lets the user in with none of what the Host's credentials give: {said}"),
-        };
-    }
-    let said = said(
-        message,
-        &[
-            "ssh: connect",
-            "Connection ",
-            "ssh: Could not",
-            "kex_exchange",
-            "timed out",
-        ],
-    );
-    Unreachable {
-        reason: Reason::Unreachable,
-        message: said,
-    }
+        }
+    })
 }
 
 /// The lines that matter; all of it when none does.
 fn said(message: &str, marks: &[&str]) -> String {
-    // Ansible's words before ssh's.
-    let rests = ["via ssh: ", "over ssh: "]
-        .iter()
-        .filter_map(|words| Some(message.split_once(words)?.1));
-    let message = rests
-        .filter(|rest| !rest.trim().is_empty())
-        .min_by_key(|rest| rest.len())
-        .unwrap_or(message);
-    let lines = message
-        .lines()
-        .filter(|line| marks.iter().any(|mark| line.contains(mark)));
+    // Ansible puts its own words before ssh's.
+    let rests = ["via ssh: ", "over ssh: "].iter().filter_map(|words| Some(message.split_once(words)?.1));
+    let message = rests.filter(|rest| !rest.trim().is_empty()).min_by_key(|rest| rest.len()).unwrap_or(message);
+    let lines = message.lines().filter(|line| marks.iter().any(|mark| line.contains(mark)));
     let mut said: Vec<&str> = lines.map(str::trim).collect();
     said.dedup();
-    let text = if said.is_empty() {
-        message.to_owned()
-    } else {
-        said.join("; ")
-    };
-    foreign_text::clean(text.trim_end_matches('.'), 512)
+    let text = if said.is_empty() { message.to_owned() } else { said.join("; ") };
+    sanitize::clean(text.trim_end_matches('.'), 512)
 }
 
 #[cfg(test)]
@@ -147,21 +127,13 @@ mod tests {
             "AuthenticationFailed",
             "Permission denied (publickey,password)",
         );
-        check(
-            "Invalid/incorrect password: Permission denied, please try again.",
-            "AuthenticationFailed",
-            "incorrect",
-        );
+        check("Invalid/incorrect password: Permission denied, please try again.", "AuthenticationFailed", "incorrect");
         check(
             "Failed to connect to the host via ssh: ssh: connect to host 10.0.0.9 port 22: No route to host",
             "Unreachable",
             "port 22: No route to host",
         );
-        check(
-            "Data could not be sent to remote host \"10.0.0.1\".",
-            "Unreachable",
-            "could not be sent",
-        );
+        check("Data could not be sent to remote host \"10.0.0.1\".", "Unreachable", "could not be sent");
         check(
             "Task failed: Data could not be sent. Make sure this host can be reached over ssh: ssh: connect to host 10.0.0.9 port 22: Connection refused",
             "Unreachable",

@@ -9,14 +9,10 @@ mod tests {
 
     use executor::capped_ssh::{MARKER, NAME};
 
-    /// What the link answers for a script that is run in place of ssh.
+    /// The output of the link for a script that is run in place of ssh.
     fn ran(place: &Path, script: &str) -> Output {
         let path = format!("{}:{}", place.display(), std::env::var("PATH").unwrap());
-        Command::new(place.join(NAME))
-            .args(["-c", script])
-            .env("PATH", path)
-            .output()
-            .unwrap()
+        Command::new(place.join(NAME)).args(["-c", script]).env("PATH", path).output().unwrap()
     }
 
     #[test]

@@ -54,14 +54,9 @@ fn a_value_arrives_as_the_literal_that_it_was_rows_17_and_19() {
     // And whatever else can be written: many values in a run, since Ansible's start takes longer than they do.
     let mut runner = literals::runner();
     for _ in 0..2 {
-        let values: Vec<Value> = (0..250)
-            .map(|_| payloads::any_value().new_tree(&mut runner).unwrap().current())
-            .collect();
-        let texts: Vec<String> = values
-            .iter()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect();
+        let values: Vec<Value> =
+            (0..250).map(|_| payloads::any_value().new_tree(&mut runner).unwrap().current()).collect();
+        let texts: Vec<String> = values.iter().filter_map(Value::as_str).map(str::to_owned).collect();
         assert_arrives(&mut bench, &sshd, &texts, &values);
     }
     assert!(!canary(&bench).exists(), "something ran");
@@ -72,10 +67,7 @@ fn what_the_roles_make_of_a_users_text_holds_it_as_it_is_rows_17_and_29() {
     let sshd = Sshd::start();
     let mut bench = Bench::new();
     collection::complete(&bench);
-    bench.playbook(
-        "prepare",
-        &rendered::playbook(&collection::roles().display().to_string()),
-    );
+    bench.playbook("prepare", &rendered::playbook(&collection::roles().display().to_string()));
     bench.playbook("probe/prepare", LOOK);
     bench.secret("join.w1.token", "abcdef.0123456789abcdef");
     let touch = format!("touch {}", canary(&bench).display());
@@ -110,18 +102,10 @@ fn what_would_change_its_meaning_is_refused_before_anything_starts_rows_12_18_19
         let ran = bench.run(&[]);
         let outcome = &ran.result["outcome"];
         let message = outcome["message"].as_str().unwrap_or_default();
-        assert_eq!(
-            (ran.code, outcome["reason"].as_str()),
-            (10, Some(reason)),
-            "{}",
-            ran.text
-        );
+        assert_eq!((ran.code, outcome["reason"].as_str()), (10, Some(reason)), "{}", ran.text);
         assert!(message.contains(field), "{message:?} does not name {field:?}");
         assert!(message.contains(gist), "{message:?} does not say {gist:?}");
-        assert!(
-            message.chars().count() <= 1024 && !message.chars().any(char::is_control),
-            "{message:?}"
-        );
+        assert!(message.chars().count() <= 1024 && !message.chars().any(char::is_control), "{message:?}");
         assert_eq!(ran.message["reason"], reason);
     };
     let proxy = format!("-oProxyCommand={touch}");
@@ -146,13 +130,7 @@ fn what_would_change_its_meaning_is_refused_before_anything_starts_rows_12_18_19
         "{{ x }}",
         "",
     ] {
-        refused(
-            json!({}),
-            json!({ name: good }),
-            "InputsInvalid",
-            "hosts.",
-            "give the Host another name",
-        );
+        refused(json!({}), json!({ name: good }), "InputsInvalid", "hosts.", "give the Host another name");
     }
     let with = |key: &str, value: Value| {
         let mut host = good.clone();
@@ -176,34 +154,14 @@ fn what_would_change_its_meaning_is_refused_before_anything_starts_rows_12_18_19
         ("credential", json!("a b"), "credentialsRef"),
         ("credential", json!("a\n"), "credentialsRef"),
         ("credential", json!(long), "credentialsRef"),
-        (
-            "hostKeys",
-            json!(["ssh-ed25519 AAAA\n* ssh-ed25519 BBBB"]),
-            "spec.ssh.hostKeys",
-        ),
-        (
-            "hostKeys",
-            json!(["@cert-authority * ssh-ed25519 AAAA"]),
-            "spec.ssh.hostKeys",
-        ),
+        ("hostKeys", json!(["ssh-ed25519 AAAA\n* ssh-ed25519 BBBB"]), "spec.ssh.hostKeys"),
+        ("hostKeys", json!(["@cert-authority * ssh-ed25519 AAAA"]), "spec.ssh.hostKeys"),
         ("hostKeys", json!(["ssh-dss AAAA"]), "spec.ssh.hostKeys"),
     ] {
         let field = format!("hosts.w1.{key}");
-        refused(
-            json!({}),
-            json!({"w1": with(key, value.clone())}),
-            "InputsInvalid",
-            &field,
-            gist,
-        );
+        refused(json!({}), json!({"w1": with(key, value.clone())}), "InputsInvalid", &field, gist);
         let bastion = with("bastion", with(key, value));
-        refused(
-            json!({}),
-            json!({"w1": bastion}),
-            "InputsInvalid",
-            &format!("hosts.w1.bastion.{key}"),
-            gist,
-        );
+        refused(json!({}), json!({"w1": bastion}), "InputsInvalid", &format!("hosts.w1.bastion.{key}"), gist);
     }
     for name in [
         "ansible_connection",
@@ -227,45 +185,18 @@ fn what_would_change_its_meaning_is_refused_before_anything_starts_rows_12_18_19
             "choose another",
         );
         let host = with("vars", json!({ name: "local" }));
-        refused(
-            json!({}),
-            json!({"w1": host}),
-            "ReservedVariable",
-            &format!("hosts.w1.vars.{name}"),
-            "choose another",
-        );
+        refused(json!({}), json!({"w1": host}), "ReservedVariable", &format!("hosts.w1.vars.{name}"), "choose another");
     }
     for name in ["a-b", "1a", "a b", "", "{{ x }}", "a\u{0}", "__ünsafe", "a.b"] {
-        refused(
-            json!({ name: 1 }),
-            json!({"w1": good}),
-            "InputsInvalid",
-            "vars.",
-            "choose another",
-        );
+        refused(json!({ name: 1 }), json!({"w1": good}), "InputsInvalid", "vars.", "choose another");
     }
     let deep = |levels: usize| (0..levels).fold(json!("x"), |inner, _| json!([inner]));
-    refused(
-        json!({"deep": deep(33)}),
-        json!({"w1": good}),
-        "InputsInvalid",
-        "vars.deep",
-        "32 are allowed",
-    );
+    refused(json!({"deep": deep(33)}), json!({"w1": good}), "InputsInvalid", "vars.deep", "32 are allowed");
 
     // What JSON does not know, and what its readers would choke on, written by hand.
     let model = fs::read_to_string(bench.path().join("inputs/model/inputs.json")).unwrap();
     let thousand = format!("{}1{}", "[".repeat(1000), "]".repeat(1000));
-    for number in [
-        "NaN",
-        "Infinity",
-        "1e999",
-        "0755",
-        "'x'",
-        "!!python/object:x",
-        &thousand,
-        "\"\\ud800\"",
-    ] {
+    for number in ["NaN", "Infinity", "1e999", "0755", "'x'", "!!python/object:x", &thousand, "\"\\ud800\""] {
         let text = model.replacen("\"vars\":{", &format!("\"vars\":{{\"bad\":{number},"), 1);
         assert!(text.contains("\"bad\""), "{model}");
         fs::write(bench.path().join("inputs/model/inputs.json"), text).unwrap();
@@ -314,44 +245,26 @@ fn an_inventory_that_ansible_reads_otherwise_starts_nothing() {
     fs::create_dir(&plugins).unwrap();
     let mismatch = |gist: &str| {
         let ran = bench.run(&[]);
-        let message = ran.result["outcome"]["message"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
-        assert_eq!(
-            (ran.code, &ran.message["reason"]),
-            (10, &json!("InventoryMismatch")),
-            "{}",
-            ran.text
-        );
+        let message = ran.result["outcome"]["message"].as_str().unwrap_or_default().to_owned();
+        assert_eq!((ran.code, &ran.message["reason"]), (10, &json!("InventoryMismatch")), "{}", ran.text);
         assert!(message.contains(gist), "{gist:?}: {message}");
         assert!(sshd.connections() == 0, "{}", sshd.log());
     };
 
     fs::write(plugins.join("tamper.py"), ADDS_A_VARIABLE).unwrap();
-    let adds = format!(
-        "[defaults]\nvars_plugins = {}\nvars_plugins_enabled = host_group_vars, tamper\n",
-        plugins.display()
-    );
+    let adds =
+        format!("[defaults]\nvars_plugins = {}\nvars_plugins_enabled = host_group_vars, tamper\n", plugins.display());
     fs::write(&config, as_shipped.replacen("[defaults]\n", &adds, 1)).unwrap();
     mismatch("variable ansible_connection of");
 
     fs::write(plugins.join("tamper.py"), ADDS_A_HOST).unwrap();
     let adds = format!("[defaults]\ninventory_plugins = {}\n", plugins.display());
     let changed = as_shipped.replacen("[defaults]\n", &adds, 1);
-    fs::write(
-        &config,
-        changed.replacen("enable_plugins = yaml, ini", "enable_plugins = tamper", 1),
-    )
-    .unwrap();
+    fs::write(&config, changed.replacen("enable_plugins = yaml, ini", "enable_plugins = tamper", 1)).unwrap();
     mismatch("the members of group kube_node");
 
     // The plugin that reads it is another one: to it, it is no inventory.
-    fs::write(
-        &config,
-        as_shipped.replacen("enable_plugins = yaml, ini", "enable_plugins = ini", 1),
-    )
-    .unwrap();
+    fs::write(&config, as_shipped.replacen("enable_plugins = yaml, ini", "enable_plugins = ini", 1)).unwrap();
     mismatch("");
     fs::write(&config, &as_shipped).unwrap();
 
@@ -360,10 +273,7 @@ fn an_inventory_that_ansible_reads_otherwise_starts_nothing() {
     let beside = std::thread::spawn(move || {
         let begun = std::time::Instant::now();
         while begun.elapsed() < std::time::Duration::from_secs(10) {
-            let mut places = fs::read_dir(&memory)
-                .unwrap()
-                .flatten()
-                .map(|place| place.path().join("inventory"));
+            let mut places = fs::read_dir(&memory).unwrap().flatten().map(|place| place.path().join("inventory"));
             let written = places.find(|place| place.join("hosts.yml").is_file());
             if let Some(place) = written {
                 fs::create_dir(place.join("group_vars")).unwrap();
@@ -393,21 +303,9 @@ fn nothing_of_the_callers_surroundings_is_read() {
     let home = bench.path().join("home");
     let touch = format!("touch {}", canary(&bench).display());
     fs::create_dir_all(home.join(".ssh")).unwrap();
-    fs::write(
-        home.join(".ssh/config"),
-        format!("Host *\n  ProxyCommand sh -c '{touch}'\n"),
-    )
-    .unwrap();
-    fs::write(
-        home.join(".ansible.cfg"),
-        "[defaults]\nvault_password_file = /nowhere\n",
-    )
-    .unwrap();
-    fs::write(
-        home.join("sitecustomize.py"),
-        format!("import os; os.system('{touch}')"),
-    )
-    .unwrap();
+    fs::write(home.join(".ssh/config"), format!("Host *\n  ProxyCommand sh -c '{touch}'\n")).unwrap();
+    fs::write(home.join(".ansible.cfg"), "[defaults]\nvault_password_file = /nowhere\n").unwrap();
+    fs::write(home.join("sitecustomize.py"), format!("import os; os.system('{touch}')")).unwrap();
     let output = bench
         .command(&[])
         .current_dir(&home)
@@ -437,10 +335,7 @@ fn no_file_is_written_out_of_its_directory_row_29() {
     bench.playbook("probe/prepare", LOOK);
     let out = bench.path().join("out");
     let mut hosts = json!({});
-    for (number, name) in ["../canary", "a/../../canary", "./canary", "a//canary"]
-        .iter()
-        .enumerate()
-    {
+    for (number, name) in ["../canary", "a/../../canary", "./canary", "a//canary"].iter().enumerate() {
         let mut host = bench.host(&sshd);
         host["vars"] = json!({"texts": [{"path": format!("{}/{name}", out.display()), "content": "x"}]});
         hosts[format!("w{number}")] = host;

@@ -30,11 +30,7 @@ mod scripts {
             .env("ETCD_PROGRAMS", etcd())
             .output()
             .unwrap();
-        let said = format!(
-            "{}{}",
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr)
-        );
+        let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         println!("{said}");
         assert!(output.status.success(), "{script}: {said}");
         place
@@ -42,10 +38,8 @@ mod scripts {
 
     /// Where etcd's programs are: of the newest version that was built.
     fn etcd() -> PathBuf {
-        let cache = env::var_os("CLUSTERWRIGHT_CACHE").map_or_else(
-            || Path::new(&env::var_os("HOME").unwrap()).join(".cache/clusterwright"),
-            PathBuf::from,
-        );
+        let cache = env::var_os("CLUSTERWRIGHT_CACHE")
+            .map_or_else(|| Path::new(&env::var_os("HOME").unwrap()).join(".cache/clusterwright"), PathBuf::from);
         let versions = cache.join("programs/etcd");
         let mut found: Vec<_> = fs::read_dir(&versions)
             .unwrap_or_else(|_| panic!("{} is missing: run `lab build programs`", versions.display()))
@@ -81,8 +75,7 @@ mod scripts {
     }
 
     #[test]
-    fn a_workers_kubelet_finds_its_directory_of_static_pods_and_a_reset_removes_a_smoke_test_that_was_cut_off()
-     {
+    fn a_workers_kubelet_finds_its_directory_of_static_pods_and_a_reset_removes_a_smoke_test_that_was_cut_off() {
         play_machine("worker_manifests.py");
     }
 
@@ -148,10 +141,7 @@ mod scripts {
         let wanted: guard::network::Wanted = serde_json::from_slice(&text).unwrap();
         assert_eq!(wanted.pods.to_string(), "10.220.0.0/16");
         assert_eq!(wanted.gateway.to_string(), "10.220.3.1/24");
-        assert_eq!(
-            (wanted.protocol, wanted.sysctl.len(), wanted.files.len()),
-            (77, 4, 1)
-        );
+        assert_eq!((wanted.protocol, wanted.sysctl.len(), wanted.files.len()), (77, 4, 1));
     }
 
     #[test]
@@ -201,7 +191,7 @@ mod scripts {
 
     #[test]
     fn each_machine_says_how_its_member_is_and_which_others_answer() {
-        play("etcd_look.py");
+        play("etcd_info.py");
     }
 
     #[test]

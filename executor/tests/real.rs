@@ -44,49 +44,39 @@ fn ssh_gets_in_by_pinned_keys_and_says_why_it_does_not() {
     let good = bench.host(&sshd);
     let with = |change: Value| {
         let mut host = good.clone();
-        host.as_object_mut()
-            .unwrap()
-            .extend(change.as_object().unwrap().clone());
+        host.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
         host
     };
     let other_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJcxqLTtzqkmAhSLrOWaEv6tnLCfzpA54ZJZFoUR1tHe";
-    bench.secret(
-        "ssh-privatekey.stranger",
-        &bench::new_key(bench.path(), "stranger").0,
-    );
+    bench.secret("ssh-privatekey.stranger", &bench::new_key(bench.path(), "stranger").0);
     bench.secret("password.wrong", "not the password");
     let closed = bench::free_port();
-    bench.inputs("Probe", &["probe-host"], json!({}), json!({
-        "good": good,
-        "first": with(json!({"hostKeys": [], "hostKeyPolicy": "TrustOnFirstUse"})),
-        "jump": with(json!({"bastion": with(json!({"user": "root"}))})),
-        "changed": with(json!({"hostKeys": [other_key]})),
-        "changed-after-first-use": with(json!({"hostKeys": [other_key], "hostKeyPolicy": "TrustOnFirstUse"})),
-        "unknown": with(json!({"hostKeys": []})),
-        "stranger": with(json!({"credential": "stranger"})),
-        "password": with(json!({"credential": "wrong", "credentialKind": "Password"})),
-        "closed": with(json!({"port": closed})),
-        "bad-jump": with(json!({"bastion": with(json!({"hostKeys": [other_key]}))})),
-    }));
+    bench.inputs(
+        "Probe",
+        &["probe-host"],
+        json!({}),
+        json!({
+            "good": good,
+            "first": with(json!({"hostKeys": [], "hostKeyPolicy": "TrustOnFirstUse"})),
+            "jump": with(json!({"bastion": with(json!({"user": "root"}))})),
+            "changed": with(json!({"hostKeys": [other_key]})),
+            "changed-after-first-use": with(json!({"hostKeys": [other_key], "hostKeyPolicy": "TrustOnFirstUse"})),
+            "unknown": with(json!({"hostKeys": []})),
+            "stranger": with(json!({"credential": "stranger"})),
+            "password": with(json!({"credential": "wrong", "credentialKind": "Password"})),
+            "closed": with(json!({"port": closed})),
+            "bad-jump": with(json!({"bastion": with(json!({"hostKeys": [other_key]}))})),
+        }),
+    );
 
     let ran = bench.run(&[]);
     assert_eq!(ran.code, 20 + 1, "{}", ran.text);
     let reason = |host: &str| {
         let host = ran.host(host);
-        host.pointer("/failure/reason")
-            .and_then(Value::as_str)
-            .unwrap_or("")
-            .to_owned()
+        host.pointer("/failure/reason").and_then(Value::as_str).unwrap_or("").to_owned()
     };
-    let check = |host: &str, expected: &str| {
-        assert_eq!(
-            reason(host),
-            expected,
-            "{host}: {:#}\n{}",
-            ran.host(host),
-            ran.text
-        )
-    };
+    let check =
+        |host: &str, expected: &str| assert_eq!(reason(host), expected, "{host}: {:#}\n{}", ran.host(host), ran.text);
     check("good", "");
     check("first", "");
     check("jump", "");
@@ -100,13 +90,7 @@ fn ssh_gets_in_by_pinned_keys_and_says_why_it_does_not() {
     assert_eq!(ran.host("first")["hostKey"], sshd.host_key.as_str());
     assert_eq!(ran.host("good").get("hostKey"), None);
     assert_eq!(ran.host("closed")["unreachable"], true);
-    assert_eq!(
-        (
-            &ran.result["outcome"]["hostsOk"],
-            &ran.result["outcome"]["hostsFailed"]
-        ),
-        (&json!(3), &json!(7))
-    );
+    assert_eq!((&ran.result["outcome"]["hostsOk"], &ran.result["outcome"]["hostsFailed"]), (&json!(3), &json!(7)));
     assert_eq!(sshd.sessions(), 0, "a connection was left open");
     bench.assert_nothing_left();
 }
@@ -116,11 +100,10 @@ fn a_template_in_a_variable_arrives_literally_and_does_not_run() {
     let sshd = Sshd::start();
     let mut bench = Bench::new();
     let canary = bench.path().join("canary");
-    let evil = format!(
-        "{{{{ lookup('pipe','touch {}') }}}} {{% raw %}}",
-        canary.display()
-    );
-    bench.playbook("prepare", "
+    let evil = format!("{{{{ lookup('pipe','touch {}') }}}} {{% raw %}}", canary.display());
+    bench.playbook(
+        "prepare",
+        "
 - hosts: all
   gather_facts: false
   tasks:
@@ -132,27 +115,20 @@ fn a_template_in_a_variable_arrives_literally_and_does_not_run() {
     ansible.builtin.command: {argv: [echo, '{{ item.key }}', '{{ item.value }}']}
     loop: '{{ nested | dict2items }}'
     changed_when: false
-");
+",
+    );
     bench.playbook("probe/prepare", LOOK);
     let out = bench.path().join("out");
     let nested = json!({evil.clone(): [evil, 1, 1.5, 1e300, true, null, "é😀\u{85}\u{1}"], "__ansible_unsafe": evil, "__ansible_vault": "x",
         "yaml": "!!python/object:os.system", "no": "no", "octal": "0755", "sexagesimal": "12:30:45", "int": "123"});
     let mut host = bench.host(&sshd);
     host["vars"] = json!({"host_var": evil, "node_labels": {"a/b": evil}});
-    bench.inputs(
-        "Custom",
-        &["prepare"],
-        json!({"run_var": evil, "nested": nested, "out": out}),
-        json!({"w1": host}),
-    );
+    bench.inputs("Custom", &["prepare"], json!({"run_var": evil, "nested": nested, "out": out}), json!({"w1": host}));
 
     let ran = bench.run(&[]);
     assert_eq!(ran.code, 0, "{}", ran.text);
     let written: Value = serde_json::from_slice(&std::fs::read(&out).unwrap()).unwrap();
-    assert_eq!(
-        written,
-        json!({"run": evil, "host": evil, "nested": nested, "labels": {"a/b": evil}})
-    );
+    assert_eq!(written, json!({"run": evil, "host": evil, "nested": nested, "labels": {"a/b": evil}}));
     assert!(!canary.exists(), "the template ran");
 }
 
@@ -183,23 +159,10 @@ fn secrets_reach_the_machine_and_no_output() {
     bench.inputs("Custom", &["prepare"], json!({"out": out}), json!({"w1": host}));
     let ran = bench.run(&["--verbose"]);
     assert_eq!(ran.code, 20, "{}", ran.text);
-    assert!(
-        std::fs::read_to_string(&out)
-            .unwrap()
-            .contains("MIIBVQIBADANBgkqhkiG9w0BAQEFAASCAT8wggE7")
-    );
+    assert!(std::fs::read_to_string(&out).unwrap().contains("MIIBVQIBADANBgkqhkiG9w0BAQEFAASCAT8wggE7"));
     assert!(ran.text.contains("[secret]"), "{}", ran.text);
-    assert!(
-        !format!("{}{}", ran.text, ran.result).contains("MIIBVQIBADANBg"),
-        "{}",
-        ran.text
-    );
-    assert!(
-        ran.host("w1")["failure"]["message"]
-            .as_str()
-            .unwrap()
-            .contains("[secret]")
-    );
+    assert!(!format!("{}{}", ran.text, ran.result).contains("MIIBVQIBADANBg"), "{}", ran.text);
+    assert!(ran.host("w1")["failure"]["message"].as_str().unwrap().contains("[secret]"));
 }
 
 #[test]
@@ -215,36 +178,17 @@ fn one_bad_host_does_not_stop_the_others() {
     vars: {failure_reason: DigestMismatch}
     when: inventory_hostname == 'w2'
 ";
-    for (name, text) in [
-        ("prepare", step),
-        ("probe/prepare", LOOK),
-        ("node", LOOK),
-        ("probe/node", LOOK),
-    ] {
+    for (name, text) in [("prepare", step), ("probe/prepare", LOOK), ("node", LOOK), ("probe/node", LOOK)] {
         bench.playbook(name, text);
     }
     let host = bench.host(&sshd);
-    bench.inputs(
-        "Join",
-        &["prepare", "node"],
-        json!({}),
-        json!({"w1": host, "w2": host, "w3": host}),
-    );
+    bench.inputs("Join", &["prepare", "node"], json!({}), json!({"w1": host, "w2": host, "w3": host}));
     let ran = bench.run(&[]);
     assert_eq!(ran.code, 20, "{}", ran.text);
     let outcome = &ran.result["outcome"];
-    assert_eq!(
-        (&outcome["hostsOk"], &outcome["reason"]),
-        (&json!(2), &json!("DigestMismatch")),
-        "{outcome:#}"
-    );
+    assert_eq!((&outcome["hostsOk"], &outcome["reason"]), (&json!(2), &json!("DigestMismatch")), "{outcome:#}");
     assert_eq!(ran.result["steps"][1]["phase"], "Succeeded");
-    assert!(
-        outcome["message"]
-            .as_str()
-            .unwrap()
-            .starts_with("2 of 3 workers joined; w2: prepare: DigestMismatch: ")
-    );
+    assert!(outcome["message"].as_str().unwrap().starts_with("2 of 3 workers joined; w2: prepare: DigestMismatch: "));
 }
 
 #[test]
@@ -256,7 +200,7 @@ fn a_host_that_hangs_in_one_task_does_not_hold_its_batch() {
     let ours = "task_timeout = 300\n";
     assert!(settings.contains(ours), "{settings}");
     std::fs::write(&config, settings.replace(ours, "task_timeout = 45\n")).unwrap();
-    let over = bench.path().join("over");
+    // What hangs ends with the bench.
     bench.playbook(
         "prepare",
         "
@@ -264,7 +208,7 @@ fn a_host_that_hangs_in_one_task_does_not_hold_its_batch() {
   gather_facts: false
   tasks:
   - name: Hang
-    ansible.builtin.shell: until [ -e {{ over }} ]; do sleep 0.2; done
+    ansible.builtin.shell: while [ -d {{ place }} ]; do sleep 0.2; done
     when: inventory_hostname == 'w2'
   - name: Go on
     ansible.builtin.command: 'true'
@@ -272,21 +216,12 @@ fn a_host_that_hangs_in_one_task_does_not_hold_its_batch() {
     );
     bench.playbook("probe/prepare", LOOK);
     let host = bench.host(&sshd);
-    bench.inputs(
-        "Join",
-        &["prepare"],
-        json!({"over": over}),
-        json!({"w1": host, "w2": host, "w3": host}),
-    );
+    let place = bench.path().to_owned();
+    bench.inputs("Join", &["prepare"], json!({"place": place}), json!({"w1": host, "w2": host, "w3": host}));
     let ran = bench.run(&["--deadline-seconds", "300"]);
-    std::fs::write(over, "").unwrap();
     assert_eq!(ran.code, 20, "{}", ran.text);
     let failure = &ran.host("w2")["failure"];
-    assert_eq!(
-        (&failure["reason"], &failure["task"]),
-        (&json!("TaskTimedOut"), &json!("Hang")),
-        "{failure:#}"
-    );
+    assert_eq!((&failure["reason"], &failure["task"]), (&json!("TaskTimedOut"), &json!("Hang")), "{failure:#}");
     assert_eq!(ran.result["outcome"]["hostsOk"], 2, "{}", ran.text);
     bench.assert_nothing_left();
 }
@@ -323,10 +258,7 @@ fn a_run_is_stopped_by_its_signal_or_its_deadline_and_leaves_nothing() {
         assert_eq!(ran.host("w1")["failure"]["reason"], "Canceled");
         bench.assert_nothing_left();
     }
-    assert!(
-        begun.elapsed() < Duration::from_secs(50),
-        "the task was waited for"
-    );
+    assert!(begun.elapsed() < Duration::from_secs(50), "the task was waited for");
 }
 
 #[test]
@@ -339,12 +271,7 @@ fn inputs_that_are_not_the_announced_ones_are_refused_before_anything_starts() {
     bench.inputs("Custom", &["prepare"], json!({}), json!({"w1": host}));
     let check = |args: &[&str], code: i32, reason: &str| {
         let ran = bench.run(args);
-        assert_eq!(
-            (ran.code, &ran.result["outcome"]["reason"]),
-            (code, &json!(reason)),
-            "{}",
-            ran.text
-        );
+        assert_eq!((ran.code, &ran.result["outcome"]["reason"]), (code, &json!(reason)), "{}", ran.text);
         assert_eq!(ran.message["reason"], reason);
     };
     check(&["--digest", "sha256:0"], 10, "InputsChanged");
@@ -352,26 +279,11 @@ fn inputs_that_are_not_the_announced_ones_are_refused_before_anything_starts() {
     bench.inputs("Custom", &["etcd"], json!({}), json!({"w1": host}));
     let check = |code: i32, reason: &str| {
         let ran = bench.run(&[]);
-        assert_eq!(
-            (ran.code, &ran.result["outcome"]["reason"]),
-            (code, &json!(reason)),
-            "{}",
-            ran.text
-        );
+        assert_eq!((ran.code, &ran.result["outcome"]["reason"]), (code, &json!(reason)), "{}", ran.text);
     };
     check(40, "PlaybookMissing");
     assert_eq!(bench.run(&[]).host("w1")["failure"]["reason"], "PlaybookMissing");
-    bench.inputs(
-        "Custom",
-        &["prepare"],
-        json!({"ansible_connection": "local"}),
-        json!({"w1": host}),
-    );
+    bench.inputs("Custom", &["prepare"], json!({"ansible_connection": "local"}), json!({"w1": host}));
     let ran = bench.run(&[]);
-    assert_eq!(
-        (ran.code, &ran.result["outcome"]["reason"]),
-        (10, &json!("ReservedVariable")),
-        "{}",
-        ran.text
-    );
+    assert_eq!((ran.code, &ran.result["outcome"]["reason"]), (10, &json!("ReservedVariable")), "{}", ran.text);
 }

@@ -22,8 +22,7 @@ use std::time::{Duration, Instant};
 use canaries::Seat;
 
 #[test]
-fn secrets_are_in_no_argument_environment_output_status_or_file_on_a_disk_when_a_run_succeeds_and_when_it_fails()
- {
+fn secrets_are_in_no_argument_environment_output_status_or_file_on_a_disk_when_a_run_succeeds_and_when_it_fails() {
     for fails in [false, true] {
         let seat = Seat::new(fails);
         let canaries = &seat.canaries;
@@ -47,25 +46,12 @@ fn secrets_are_in_no_argument_environment_output_status_or_file_on_a_disk_when_a
         let ran = &watched.ran;
         assert_eq!(ran.code, if fails { 20 } else { 12 }, "{}", ran.text);
         assert!(seen.is_empty(), "in arguments or environments: {seen:?}");
-        assert_eq!(
-            limits,
-            BTreeSet::from(["0 0".to_owned()]),
-            "core dumps are not off"
-        );
+        assert_eq!(limits, BTreeSet::from(["0 0".to_owned()]), "core dumps are not off");
 
         // The password came to where it belongs, so it was on its way.
-        assert!(
-            seat.sudo_heard().contains(&canaries.sudo_password),
-            "sudo heard {:?} {}",
-            seat.sudo_heard(),
-            ran.text
-        );
+        assert!(seat.sudo_heard().contains(&canaries.sudo_password), "sudo heard {:?} {}", seat.sudo_heard(), ran.text);
         if fails {
-            assert!(
-                ran.text.contains("[secret]"),
-                "nothing was said that had to be taken out: {}",
-                ran.text
-            );
+            assert!(ran.text.contains("[secret]"), "nothing was said that had to be taken out: {}", ran.text);
         }
         canaries.assert_absent("the output", ran.text.as_bytes());
         canaries.assert_absent("the result", ran.result.to_string().as_bytes());
@@ -86,11 +72,7 @@ fn keys_of_a_killed_run_lie_in_memory_and_the_next_run_removes_them() {
     let seat = Seat::new(false);
     let mut command = seat.bench.command(&["--verbose"]);
     seat.surround(&mut command);
-    let mut child = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
     while seat.sudo_heard().is_empty() {
         assert!(begun.elapsed() < Duration::from_secs(60), "no task has begun");
@@ -104,11 +86,7 @@ fn keys_of_a_killed_run_lie_in_memory_and_the_next_run_removes_them() {
     }
     let places: Vec<_> = fs::read_dir(seat.bench.memory()).unwrap().flatten().collect();
     assert_eq!(places.len(), 1, "{places:?}");
-    let kind = Command::new("stat")
-        .args(["-f", "-c", "%T"])
-        .arg(places[0].path())
-        .output()
-        .unwrap();
+    let kind = Command::new("stat").args(["-f", "-c", "%T"]).arg(places[0].path()).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&kind.stdout).trim(), "tmpfs");
     seat.canaries.assert_absent_below(&seat.home());
 

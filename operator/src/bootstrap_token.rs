@@ -7,7 +7,7 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, PostParams};
 use rand::Rng;
 
-use crate::error::{Doing, Error};
+use crate::error::{Error, ResultExt};
 
 const LIFETIME: SignedDuration = SignedDuration::from_hours(2);
 const NAMESPACE: &str = "kube-system";
@@ -25,14 +25,9 @@ impl BootstrapToken {
     pub fn random() -> Self {
         let mut chance = rand::rng();
         let mut characters = |count: usize| -> String {
-            (0..count)
-                .map(|_| char::from(ALPHABET[chance.random_range(0..ALPHABET.len())]))
-                .collect()
+            (0..count).map(|_| char::from(ALPHABET[chance.random_range(0..ALPHABET.len())])).collect()
         };
-        Self {
-            id: characters(6),
-            secret: characters(16),
-        }
+        Self { id: characters(6), secret: characters(16) }
     }
 
     /// The token as `kubeadm` takes it.
@@ -42,32 +37,19 @@ impl BootstrapToken {
 
     /// The Secret of kube-system that makes the token valid until two hours from now.
     fn manifest(&self, host: &str, now: Timestamp) -> Secret {
-        let expiration = now
-            .saturating_add(LIFETIME)
-            .unwrap_or(now)
-            .strftime("%Y-%m-%dT%H:%M:%SZ");
+        let expiration = now.saturating_add(LIFETIME).unwrap_or(now).strftime("%Y-%m-%dT%H:%M:%SZ");
         let data = [
             ("token-id", self.id.clone()),
             ("token-secret", self.secret.clone()),
             ("expiration", expiration.to_string()),
             ("usage-bootstrap-authentication", "true".into()),
             ("usage-bootstrap-signing", "true".into()),
-            (
-                "auth-extra-groups",
-                "system:bootstrappers:kubeadm:default-node-token".into(),
-            ),
-            (
-                "description",
-                format!("Made by Clusterwright for {host} to join."),
-            ),
+            ("auth-extra-groups", "system:bootstrappers:kubeadm:default-node-token".into()),
+            ("description", format!("Made by Clusterwright for {host} to join.")),
         ];
         let mut secret = Secret {
             type_: Some("bootstrap.kubernetes.io/token".into()),
-            string_data: Some(
-                data.into_iter()
-                    .map(|(key, value)| (key.to_owned(), value))
-                    .collect(),
-            ),
+            string_data: Some(data.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()),
             ..Secret::default()
         };
         secret.metadata.name = Some(secret_name(&self.id));
@@ -92,9 +74,7 @@ pub async fn revoke(client: &Client, token: &str) -> Result<(), Error> {
     let api: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
     match api.delete(&secret_name(id), &DeleteParams::default()).await {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        deleted => deleted
-            .map(drop)
-            .doing(|| "delete a bootstrap token in kube-system of the cluster".into()),
+        deleted => deleted.map(drop).doing(|| "delete a bootstrap token in kube-system of the cluster".into()),
     }
 }
 
@@ -103,9 +83,7 @@ pub async fn revoke(client: &Client, token: &str) -> Result<(), Error> {
 pub async fn mint(client: &Client, host: &str, now: Timestamp) -> Result<BootstrapToken, Error> {
     let token = BootstrapToken::random();
     let api: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
-    let written = api
-        .create(&PostParams::default(), &token.manifest(host, now))
-        .await;
+    let written = api.create(&PostParams::default(), &token.manifest(host, now)).await;
     written.doing(|| "create a bootstrap token in kube-system of the cluster".into())?;
     Ok(token)
 }
@@ -121,11 +99,7 @@ mod tests {
         let text = token.text();
         let (id, secret) = text.split_once('.').unwrap();
         assert_eq!((id.len(), secret.len()), (6, 16));
-        assert!(
-            id.chars()
-                .chain(secret.chars())
-                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
-        );
+        assert!(id.chars().chain(secret.chars()).all(|c| c.is_ascii_lowercase() || c.is_ascii_digit()));
         assert_ne!(token, BootstrapToken::random());
         assert_eq!(format!("{token:?}"), "BootstrapToken(..)");
     }
@@ -137,9 +111,6 @@ mod tests {
         let manifest = token.manifest("w1", now);
         let data = manifest.string_data.unwrap();
         assert_eq!(data["expiration"], "2026-11-21T02:00:00Z");
-        assert_eq!(
-            manifest.metadata.name.unwrap(),
-            format!("bootstrap-token-{}", data["token-id"])
-        );
+        assert_eq!(manifest.metadata.name.unwrap(), format!("bootstrap-token-{}", data["token-id"]));
     }
 }

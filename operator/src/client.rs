@@ -37,8 +37,5 @@ pub fn builder(config: &Config, gate: &Gate) -> Result<ClientBuilder<Stack>, kub
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
         .service(http);
-    Ok(ClientBuilder::new(
-        BoxCloneService::new(service),
-        config.default_namespace.clone(),
-    ))
+    Ok(ClientBuilder::new(BoxCloneService::new(service), config.default_namespace.clone()))
 }

@@ -1,71 +1,51 @@
 //! Cluster: looks at a cluster through its API and says what it sees.
 
-mod around;
-mod writes;
+mod actions;
+mod contact;
 
 use std::sync::Arc;
 
-use crds::Reason;
-use crds::{Cluster, ClusterDeployment, Machine, PlaybookRun};
+use crds::{Cluster, ClusterDeployment, ClusterStatus, Host, Machine, PlaybookRun};
 use futures::StreamExt;
-use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::Secret;
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
-use kube::{Api, Client, ResourceExt};
-use plan::cluster::{Access, Contact, Observed, Seen, Step};
+use plan::cluster::{Action, Contact, Observed};
 use rand::Rng;
 use tokio::task::JoinSet;
 
 use crate::context::Context;
-use crate::controller::{self, Pass};
-use crate::error::{Doing, Error, chain};
-use crate::execute;
-use crate::kubeconfig::{self, Checked};
+use crate::controller::{self, beside};
+use crate::error::Error;
+use crate::live;
+use crate::reconcile::{PlanOf, Reconcile};
 use crate::remote::Key;
-use crate::remote::probe::{Lost, probe};
-use around::Around;
-
-/// Changes of Machines and Nodes that come within this time do not look again: they use what was seen.
-const FRESH: SignedDuration = SignedDuration::from_secs(8);
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
-    let of_machine = |machine: Arc<Machine>| {
-        let namespace = machine.namespace().unwrap_or_default();
-        Some(ObjectRef::new(&machine.spec.cluster_name).within(&namespace))
-    };
+    let of_machine = |machine: Arc<Machine>| Some(beside(&*machine, &machine.spec.cluster_name));
     // A run that ended may have made the API answer.
     let of_run = |run: Arc<PlaybookRun>| {
-        let ended = run
-            .status
-            .as_ref()
-            .and_then(|status| status.phase)
-            .is_some_and(|phase| phase.is_final());
-        let namespace = run.namespace().unwrap_or_default();
+        let ended = run.status.as_ref().and_then(|status| status.phase).is_some_and(|phase| phase.is_final());
         let cluster = run.spec.cluster_name.as_ref().filter(|_| ended)?;
-        Some(ObjectRef::new(cluster).within(&namespace))
+        Some(beside(&*run, cluster))
     };
-    let of_change = |change: crate::remote::Change| {
-        ObjectRef::new(&change.cluster.name).within(&change.cluster.namespace)
-    };
+    let of_change =
+        |change: crate::remote::Change| ObjectRef::new(&change.cluster.name).within(&change.cluster.namespace);
     // What it remembers of machines that were forgotten.
     let of_deployment = |deployment: Arc<ClusterDeployment>| {
-        let namespace = deployment.namespace().unwrap_or_default();
-        let remembers = deployment
-            .status
-            .as_ref()
-            .is_some_and(|status| !status.forgotten.is_empty());
-        remembers.then(|| ObjectRef::new(&deployment.name_any()).within(&namespace))
+        let remembers = deployment.status.as_ref().is_some_and(|status| !status.forgotten.is_empty());
+        remembers.then(|| beside(&*deployment, &deployment.name_any()))
     };
-    let controller = controller::of(ctx, &ctx.cache.clusters)
+    let controller = controller::new(ctx, &ctx.cache.clusters)
         .watches_shared_stream(ctx.cache.cluster_deployments.changes(), of_deployment)
         .watches_shared_stream(ctx.cache.machines.changes(), of_machine)
         .watches_shared_stream(ctx.cache.runs.changes(), of_run)
         .reconcile_on(ctx.remote.changes().map(of_change));
-    tasks.spawn(controller::run(ctx.clone(), controller, pass));
+    tasks.spawn(controller::run::<Observation>(ctx.clone(), controller));
 
-    // An object that is gone gets no pass: its client and its watch end here.
+    // An object that is gone is not reconciled: its client and its watch end here.
     let (ctx, mut changes, stopped) = (ctx.clone(), ctx.cache.clusters.changes(), ctx.stopped());
     tasks.spawn(async move {
         let forget = async {
@@ -80,148 +60,93 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     });
 }
 
-async fn pass(ctx: Arc<Context>, cluster: Arc<Cluster>) -> Result<Pass, Error> {
-    let key = key_of(&cluster);
-    if cluster.metadata.deletion_timestamp.is_some() {
-        ctx.remote.forget(&key);
-        return Ok(Pass::settled());
-    }
-    let contact = observe(&ctx, &cluster, &key).await?;
-    let decide = |around: &Around, contact: Contact| {
-        plan::cluster::plan(&Observed {
-            cluster: &cluster,
-            contact,
-            machines: &around.machines,
-            deployment: around.deployment.as_deref(),
-            hosts: &around.hosts,
+/// What is known of a Cluster.
+pub(crate) struct Observation {
+    now: Time,
+    cluster: Arc<Cluster>,
+    key: Key,
+    contact: Contact,
+    machines: Vec<Arc<Machine>>,
+    deployment: Option<Arc<ClusterDeployment>>,
+    /// Hosts of the namespace that are quarantined.
+    hosts: Vec<Arc<Host>>,
+    chance: f64,
+}
+
+impl Reconcile for Observation {
+    type Object = Cluster;
+    type Action = Action;
+
+    /// What a Node refuses must not hide what was seen.
+    const STATUS_FIRST: bool = true;
+
+    async fn observe(ctx: &Context, cluster: Arc<Cluster>) -> Result<Option<Self>, Error> {
+        let key = key_of(&cluster);
+        if cluster.metadata.deletion_timestamp.is_some() {
+            ctx.remote.forget(&key);
+            return Ok(None);
+        }
+        let (cache, namespace, name) = (&ctx.cache, &key.namespace, &key.name);
+        Ok(Some(Self {
+            contact: contact::make(ctx, &cluster, &key).await?,
+            machines: cache.machines.list(namespace, |machine| machine.spec.cluster_name == *name),
+            deployment: cache.cluster_deployments.get(namespace, name),
+            hosts: cache.hosts.list(namespace, is_quarantined),
             now: Time(Timestamp::now()),
             chance: rand::rng().random(),
+            cluster,
+            key,
+        }))
+    }
+
+    fn object(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    fn plan(&self) -> PlanOf<Self> {
+        plan::cluster::plan(&Observed {
+            cluster: &self.cluster,
+            contact: self.contact.clone(),
+            machines: &self.machines,
+            deployment: self.deployment.as_deref(),
+            hosts: &self.hosts,
+            now: self.now.clone(),
+            chance: self.chance,
         })
-    };
-    let mut plan = decide(&around::cached(&ctx, &key), contact.clone());
-    let hold = ctx.cache.hold_of_cluster(&key.namespace, &key.name);
-    if hold.is_some() {
-        // What is seen through its API is told all the same.
-        plan.steps.clear();
     }
-    if plan.steps.iter().any(cannot_be_taken_back) {
-        plan = decide(&around::live(&ctx, &key).await?, contact);
+
+    /// What is seen through its API is shown all the same.
+    fn hold(&self, ctx: &Context, plan: &PlanOf<Self>) -> Option<(String, ClusterStatus)> {
+        let message = ctx.cache.hold_of_cluster(&self.key.namespace, &self.key.name)?;
+        Some((message, plan.status.clone()))
     }
-    // The status first: what a Node refuses must not hide what was seen.
-    let written = execute::patch_status(&ctx, &*cluster, cluster.status.as_ref(), &plan.status).await?;
-    for step in &plan.steps {
-        writes::execute(&ctx, &cluster, &key, step).await?;
+
+    fn must_refresh(&self, plan: &PlanOf<Self>) -> bool {
+        let deletes = |action: &Action| matches!(action, Action::DeleteOrphan(_));
+        plan.actions.iter().any(deletes)
     }
-    Ok(Pass::of(&plan, written))
-}
 
-fn cannot_be_taken_back(step: &Step) -> bool {
-    matches!(step, Step::DeleteOrphan(_))
-}
+    async fn refresh(self, ctx: &Context, _: &PlanOf<Self>) -> Result<Option<Self>, Error> {
+        let (namespace, name) = (&self.key.namespace, &self.key.name);
+        let mut hosts = live::hosts(ctx, namespace, name).await?;
+        hosts.retain(|host| is_quarantined(host));
+        Ok(Some(Self {
+            machines: live::machines(ctx, namespace, name).await?,
+            deployment: live::get(ctx, namespace, name).await?.map(Arc::new),
+            hosts,
+            ..self
+        }))
+    }
 
-async fn observe(ctx: &Context, cluster: &Cluster, key: &Key) -> Result<Contact, Error> {
-    let checked = match kubeconfig_of(ctx, cluster, key).await? {
-        Ok(checked) => checked,
-        Err(refused) => {
-            ctx.remote.forget(key);
-            return Ok(refused);
-        }
-    };
-    let access = Access {
-        certificates: checked
-            .certificates()
-            .into_iter()
-            .map(|(name, end)| (name, Time(end)))
-            .collect(),
-        server: checked.server.clone(),
-    };
-    let now = Timestamp::now();
-    let fresh = ctx
-        .remote
-        .last_probe(key)
-        .filter(|(at, _)| now.duration_since(*at) < FRESH);
-    let seen = match fresh {
-        Some((_, seen)) => Ok(seen),
-        None => match ctx.remote.connect(key, &checked) {
-            Ok(client) => look(ctx, key, &client, now).await,
-            Err(error) => {
-                ctx.remote.forget(key);
-                return Ok(rejected(cluster, &chain(&error)));
-            }
-        },
-    };
-    Ok(match seen {
-        Ok(seen) => Contact::Made {
-            access,
-            seen: Seen {
-                nodes: ctx.remote.nodes(&key.namespace, &key.name),
-                ..seen
-            },
-        },
-        Err(Lost { reason, message }) => Contact::Lost {
-            access,
-            reason,
-            message,
-        },
-    })
-}
-
-async fn look(ctx: &Context, key: &Key, client: &Client, now: Timestamp) -> Result<Seen, Lost> {
-    match probe(client, &ctx.remote.leases(key), now).await {
-        Ok((seen, leases)) => {
-            ctx.remote.made(key, now, seen.clone(), leases);
-            Ok(seen)
-        }
-        Err(lost) => {
-            ctx.remote.lost(key);
-            Err(lost)
-        }
+    async fn execute(&mut self, ctx: &Context, action: &Action) -> Result<(), Error> {
+        actions::execute(ctx, &self.cluster, &self.key, action).await
     }
 }
 
-fn rejected(cluster: &Cluster, why: &str) -> Contact {
-    let secret = &cluster.spec.kubeconfig_ref.name;
-    Contact::Refused {
-        reason: Reason::KubeconfigRejected,
-        message: format!("KubeconfigRejected: Secret {secret}: {why}"),
-    }
-}
-
-/// The kubeconfig, checked; or why there is none.
-async fn kubeconfig_of(
-    ctx: &Context,
-    cluster: &Cluster,
-    key: &Key,
-) -> Result<Result<Checked, Contact>, Error> {
-    let name = &cluster.spec.kubeconfig_ref.name;
-    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), &key.namespace);
-    let secret = api.get_opt(name).await.doing(|| format!("read Secret {name}"))?;
-    let refused = |reason, message| Ok(Err(Contact::Refused { reason, message }));
-    let Some(secret) = secret else {
-        return refused(
-            Reason::SecretNotFound,
-            format!("waits for Secret {name}, which holds the kubeconfig"),
-        );
-    };
-    let data = secret
-        .data
-        .as_ref()
-        .and_then(|data| data.get(crds::names::KUBECONFIG_KEY));
-    let Some(text) = data.and_then(|data| std::str::from_utf8(&data.0).ok()) else {
-        return refused(
-            Reason::SecretNotFound,
-            format!("Secret {name} has no text under the key kubeconfig"),
-        );
-    };
-    match kubeconfig::check(text) {
-        Ok(checked) => Ok(Ok(checked)),
-        Err(why) => Ok(Err(rejected(cluster, &why.to_string()))),
-    }
+fn is_quarantined(host: &Host) -> bool {
+    host.spec.quarantine.is_some()
 }
 
 fn key_of(cluster: &Cluster) -> Key {
-    Key {
-        namespace: cluster.namespace().unwrap_or_default(),
-        name: cluster.name_any(),
-    }
+    Key::new(&cluster.namespace().unwrap_or_default(), &cluster.name_any())
 }

@@ -1,4 +1,4 @@
-//! What every pass may use.
+//! What every reconcile may use.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,18 +6,20 @@ use std::time::Duration;
 use kube::Client;
 use kube::client::ClientBuilder;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tower::util::MapRequestLayer;
 
-use crate::cache::Cache;
+use crate::cache::{Cache, Source};
 use crate::client;
-use crate::error::{Doing, Error};
+use crate::error::{Error, ResultExt};
 use crate::events::Events;
 use crate::leader::{Clock, Election, Gate, Standing};
 use crate::metrics::Metrics;
 use crate::remote::Registry;
 use crate::settings::Settings;
+use crate::stop::Stop;
 
-/// What every pass may use: one for the whole program.
+/// What every reconcile may use: one for the whole program.
 pub struct Context {
     /// Client of the metadata cluster. Does not retry by itself; counts its writes, which pass the gate.
     pub client: Client,
@@ -30,12 +32,12 @@ pub struct Context {
     /// The clusters that can be reached.
     pub remote: Registry,
     /// Where Events go.
-    pub events: Events,
+    pub events: Arc<Events>,
     /// Open while this operator leads.
     pub gate: Gate,
     /// Whether this operator leads, for those who ask.
     pub standing: watch::Receiver<Standing>,
-    stop: watch::Receiver<bool>,
+    stop: Stop,
 }
 
 impl Context {
@@ -68,11 +70,7 @@ impl Context {
             times,
             gate.clone(),
         );
-        let client = client::builder(&config, &gate)
-            .doing(doing)?
-            .with_layer(&layer)
-            .with_layer(&gate)
-            .build();
+        let client = client::builder(&config, &gate).doing(doing)?.with_layer(&layer).with_layer(&gate).build();
         let (context, stop) = Self::assemble(client, settings, metrics, gate, election.standing());
         Ok((context, stop, election))
     }
@@ -91,8 +89,8 @@ impl Context {
         gate: Gate,
         standing: watch::Receiver<Standing>,
     ) -> (Arc<Self>, watch::Sender<bool>) {
-        let (sender, stop) = watch::channel(false);
-        let events = Events::new(client.clone());
+        let (sender, stop) = Stop::new();
+        let events = Arc::new(Events::new(client.clone()));
         let context = Self {
             client,
             settings,
@@ -109,10 +107,17 @@ impl Context {
 
     /// Ends when the program is asked to stop.
     pub fn stopped(&self) -> impl Future<Output = ()> + Send + Sync + use<> {
-        let mut stop = self.stop.clone();
-        async move {
-            // An error says that the sender is gone: then it is over, too.
-            let _ = stop.wait_for(|stop| *stop).await;
-        }
+        self.stop.asked()
+    }
+
+    /// Starts the watches of the cache. Called once, when every controller has asked for its changes.
+    pub(crate) fn follow(&self, tasks: &mut JoinSet<()>) {
+        let source = Source {
+            client: self.client.clone(),
+            namespace: self.settings.namespace.clone(),
+            events: self.events.clone(),
+            stop: self.stop.clone(),
+        };
+        self.cache.follow(&source, tasks);
     }
 }

@@ -52,10 +52,7 @@ fn undecodable<K: Resource<DynamicType = ()>>(mut object: Value, field: String, 
         error,
         object,
     };
-    Decoded::Undecodable {
-        metadata: Box::new(metadata),
-        why: Box::new(why),
-    }
+    Decoded::Undecodable { metadata: Box::new(metadata), why: Box::new(why) }
 }
 
 fn identity(metadata: &Value) -> ObjectMeta {
@@ -129,15 +126,11 @@ mod tests {
         };
         let (good, bad) = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00+99:99");
         assert!(matches!(host(good, good), Decoded::Object(_)));
-        for (since, created, expected) in [
-            (bad, good, "spec.quarantine.since"),
-            (good, bad, "metadata.creationTimestamp"),
-        ] {
+        for (since, created, expected) in
+            [(bad, good, "spec.quarantine.since"), (good, bad, "metadata.creationTimestamp")]
+        {
             let host = host(since, created);
-            assert_eq!(
-                (host.name_any().as_str(), host.resource_version().as_deref()),
-                ("h1", Some("7"))
-            );
+            assert_eq!((host.name_any().as_str(), host.resource_version().as_deref()), ("h1", Some("7")));
             let Decoded::Undecodable { why, .. } = host else {
                 panic!("{since} {created} was decoded");
             };
@@ -156,9 +149,6 @@ mod tests {
         };
         let list = format!("[{}, {}]", run("{}"), run(&format!(r#"{{"a": {deep}}}"#)));
         let list: Vec<Decoded<PlaybookRun>> = serde_json::from_str(&list).unwrap();
-        assert!(
-            list.iter().all(|run| matches!(run, Decoded::Object(_))),
-            "{list:?}"
-        );
+        assert!(list.iter().all(|run| matches!(run, Decoded::Object(_))), "{list:?}");
     }
 }

@@ -47,10 +47,7 @@ impl Error {
     pub fn is_namespace_going(&self) -> bool {
         let terminating = |status: &kube::core::Status| {
             let causes = status.details.iter().flat_map(|details| &details.causes);
-            status.is_forbidden()
-                && causes
-                    .into_iter()
-                    .any(|cause| cause.reason == "NamespaceTerminating")
+            status.is_forbidden() && causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
         };
         matches!(self, Error::Api { source, .. } if matches!(&**source, kube::Error::Api(status) if terminating(status)))
     }
@@ -62,35 +59,26 @@ impl Error {
 }
 
 /// Names the action that a result is of.
-pub trait Doing<T> {
+pub trait ResultExt<T> {
     /// `action` completes the sentence "failed to ...".
     fn doing(self, action: impl FnOnce() -> String) -> Result<T, Error>;
 }
 
-impl<T> Doing<T> for Result<T, kube::Error> {
+impl<T> ResultExt<T> for Result<T, kube::Error> {
     fn doing(self, action: impl FnOnce() -> String) -> Result<T, Error> {
-        self.map_err(|source| Error::Api {
-            action: action(),
-            source: Box::new(source),
-        })
+        self.map_err(|source| Error::Api { action: action(), source: Box::new(source) })
     }
 }
 
-impl<T> Doing<T> for Result<T, std::io::Error> {
+impl<T> ResultExt<T> for Result<T, std::io::Error> {
     fn doing(self, action: impl FnOnce() -> String) -> Result<T, Error> {
-        self.map_err(|source| Error::Failed {
-            action: action(),
-            source: Box::new(source),
-        })
+        self.map_err(|source| Error::Failed { action: action(), source: Box::new(source) })
     }
 }
 
-impl<T> Doing<T> for Result<T, serde_json::Error> {
+impl<T> ResultExt<T> for Result<T, serde_json::Error> {
     fn doing(self, action: impl FnOnce() -> String) -> Result<T, Error> {
-        self.map_err(|source| Error::Failed {
-            action: action(),
-            source: Box::new(source),
-        })
+        self.map_err(|source| Error::Failed { action: action(), source: Box::new(source) })
     }
 }
 
@@ -112,13 +100,10 @@ pub fn chain(error: &(dyn StdError + 'static)) -> String {
 
 /// An answer of the API server in its own words; the library adds every field of it.
 fn text_of(error: &(dyn StdError + 'static)) -> String {
-    let of_client = error
-        .downcast_ref::<kube::Error>()
-        .or(error.downcast_ref::<Box<kube::Error>>().map(|error| &**error));
+    let of_client =
+        error.downcast_ref::<kube::Error>().or(error.downcast_ref::<Box<kube::Error>>().map(|error| &**error));
     let of_server = error.downcast_ref::<kube::core::Status>();
-    let of_server = of_server.or(error
-        .downcast_ref::<Box<kube::core::Status>>()
-        .map(|status| &**status));
+    let of_server = of_server.or(error.downcast_ref::<Box<kube::core::Status>>().map(|status| &**status));
     let status = match of_client {
         Some(kube::Error::Api(status)) => Some(&**status),
         _ => of_server,
@@ -131,7 +116,7 @@ fn text_of(error: &(dyn StdError + 'static)) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Doing, chain};
+    use super::{ResultExt, chain};
 
     #[test]
     fn an_answer_of_the_api_is_said_once_and_in_its_own_words() {
@@ -142,18 +127,12 @@ mod tests {
             ..Default::default()
         };
         let error = Err::<(), _>(kube::Error::Api(Box::new(status))).doing(|| "read Job a".into());
-        assert_eq!(
-            chain(&error.unwrap_err()),
-            "failed to read Job a: no such thing (404 NotFound)"
-        );
+        assert_eq!(chain(&error.unwrap_err()), "failed to read Job a: no such thing (404 NotFound)");
     }
 
     #[test]
     fn a_chain_names_the_action_and_each_cause_once() {
         let error = Err::<(), _>(std::io::Error::other("disk on fire")).doing(|| "write the log".into());
-        assert_eq!(
-            chain(&error.unwrap_err()),
-            "failed to write the log: disk on fire"
-        );
+        assert_eq!(chain(&error.unwrap_err()), "failed to write the log: disk on fire");
     }
 }

@@ -2,13 +2,12 @@
 
 mod series;
 
-use std::sync::{Mutex, PoisonError};
-
 use jiff::Timestamp;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, Resource};
-use plan::news::News;
+use parking_lot::Mutex;
+use plan::transitions::Transition;
 
 use crate::error::chain;
 use series::{Occurrence, Publish, Series};
@@ -21,48 +20,29 @@ pub struct Events {
 
 impl Events {
     pub(crate) fn new(client: Client) -> Self {
-        Self {
-            client,
-            series: Mutex::default(),
-        }
+        Self { client, series: Mutex::default() }
     }
 
     /// Tells that something went as it should. `reason` in CamelCase, `note` a sentence.
-    pub async fn normal<K: Resource<DynamicType = ()>>(
-        &self,
-        about: &K,
-        reason: impl AsRef<str>,
-        note: &str,
-    ) {
+    pub async fn normal<K: Resource<DynamicType = ()>>(&self, about: &K, reason: impl AsRef<str>, note: &str) {
         self.tell(about, "Normal", reason.as_ref(), note).await;
     }
 
     /// Tells that something needs a look.
-    pub async fn warning<K: Resource<DynamicType = ()>>(
-        &self,
-        about: &K,
-        reason: impl AsRef<str>,
-        note: &str,
-    ) {
+    pub async fn warning<K: Resource<DynamicType = ()>>(&self, about: &K, reason: impl AsRef<str>, note: &str) {
         self.tell(about, "Warning", reason.as_ref(), note).await;
     }
 
-    /// Tells a piece of news, as what it is.
-    pub async fn news<K: Resource<DynamicType = ()>>(&self, about: &K, news: &News) {
-        let type_ = match news.warning {
+    /// Reports a transition of a condition.
+    pub async fn transition<K: Resource<DynamicType = ()>>(&self, about: &K, transition: &Transition) {
+        let type_ = match transition.warning {
             true => "Warning",
             false => "Normal",
         };
-        self.tell(about, type_, &news.reason, &news.note).await;
+        self.tell(about, type_, &transition.reason, &transition.note).await;
     }
 
-    async fn tell<K: Resource<DynamicType = ()>>(
-        &self,
-        about: &K,
-        type_: &'static str,
-        reason: &str,
-        note: &str,
-    ) {
+    async fn tell<K: Resource<DynamicType = ()>>(&self, about: &K, type_: &'static str, reason: &str, note: &str) {
         let occurrence = Occurrence::new(about.object_ref(&()), type_, reason, note);
         // An Event that cannot be told holds nothing up.
         if let Err(error) = self.publish(&occurrence).await {
@@ -75,28 +55,21 @@ impl Events {
         let events: Api<Event> = Api::namespaced(self.client.clone(), namespace);
         let now = Timestamp::now();
         // Apart, so that the lock is not held across a request.
-        let publish = self.series().publish(occurrence, now);
+        let publish = self.series.lock().publish(occurrence, now);
         if let Publish::Repeat { name, series } = publish {
             let patch = serde_json::json!({ "series": series });
-            match events
-                .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
-                .await
-            {
+            match events.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
                 Ok(_) => return Ok(()),
                 // It has expired, or was deleted: it is told anew.
-                Err(kube::Error::Api(status)) if status.code == 404 => self.series().forget(occurrence),
+                Err(kube::Error::Api(status)) if status.code == 404 => self.series.lock().forget(occurrence),
                 Err(error) => return Err(error),
             }
         }
         let event = occurrence.event(now);
         let name = event.metadata.name.clone().unwrap_or_default();
         events.create(&PostParams::default(), &event).await?;
-        self.series().begun(occurrence, name, now);
+        self.series.lock().begun(occurrence, name, now);
         Ok(())
-    }
-
-    fn series(&self) -> std::sync::MutexGuard<'_, Series> {
-        self.series.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -125,23 +98,14 @@ mod tests {
         written.sort_by_key(|event| event.event_time.as_ref().map(|time| time.0));
         written
             .into_iter()
-            .map(|event| {
-                (
-                    event.note.unwrap_or_default(),
-                    event.series.map(|series| series.count),
-                )
-            })
+            .map(|event| (event.note.unwrap_or_default(), event.series.map(|series| series.count)))
             .collect()
     }
 
     #[tokio::test]
     async fn an_event_with_another_message_is_another_event_and_shows_the_new_words() {
         assert_eq!(
-            told(&[
-                "joins once the control plane is installed",
-                "joins with run a-join-0"
-            ])
-            .await,
+            told(&["joins once the control plane is installed", "joins with run a-join-0"]).await,
             [
                 ("joins once the control plane is installed".to_owned(), None),
                 ("joins with run a-join-0".to_owned(), None)
@@ -151,10 +115,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_event_that_says_the_same_again_is_counted() {
-        assert_eq!(
-            told(&["waits", "waits", "waits"]).await,
-            [("waits".to_owned(), Some(3))]
-        );
+        assert_eq!(told(&["waits", "waits", "waits"]).await, [("waits".to_owned(), Some(3))]);
     }
 
     #[tokio::test]
@@ -164,9 +125,7 @@ mod tests {
         events.normal(&machine(), "WaitingToJoin", "waits").await;
         for event in api.list::<Event>("events") {
             let key = format!("events/fleet/{}", event.metadata.name.unwrap());
-            api.edit(&key, |event| {
-                event["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into()
-            });
+            api.edit(&key, |event| event["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into());
         }
         events.normal(&machine(), "WaitingToJoin", "waits").await;
         let written: Vec<Event> = api.list("events");

@@ -74,10 +74,7 @@ impl FakeApi {
 
     /// Another server with the same objects: what is done to one is not done to the other.
     pub(crate) fn copy(&self) -> Self {
-        Self {
-            state: Arc::new(Mutex::new(self.lock().clone())),
-            happenings: Arc::default(),
-        }
+        Self { state: Arc::new(Mutex::new(self.lock().clone())), happenings: Arc::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -110,23 +107,13 @@ impl FakeApi {
     /// Everything of a kind.
     pub(crate) fn list<K: serde::de::DeserializeOwned>(&self, plural: &str) -> Vec<K> {
         let state = self.lock();
-        let of_kind = state
-            .objects
-            .iter()
-            .filter(|(key, _)| key.starts_with(&format!("{plural}/")));
-        of_kind
-            .map(|(_, object)| K::deserialize(object).unwrap())
-            .collect()
+        let of_kind = state.objects.iter().filter(|(key, _)| key.starts_with(&format!("{plural}/")));
+        of_kind.map(|(_, object)| K::deserialize(object).unwrap()).collect()
     }
 
     /// Names of all objects but Events, which are told at best once.
     pub(crate) fn names(&self) -> Vec<String> {
-        self.lock()
-            .objects
-            .keys()
-            .filter(|key| !key.starts_with("events/"))
-            .cloned()
-            .collect()
+        self.lock().objects.keys().filter(|key| !key.starts_with("events/")).cloned().collect()
     }
 
     /// Writes so far, without Events.
@@ -186,17 +173,12 @@ impl FakeApi {
     pub(crate) fn collect_garbage(&self) {
         let mut state = self.lock();
         loop {
-            let uids: Vec<Value> = state
-                .objects
-                .values()
-                .map(|object| object["metadata"]["uid"].clone())
-                .collect();
+            let uids: Vec<Value> = state.objects.values().map(|object| object["metadata"]["uid"].clone()).collect();
             let orphan = |object: &Value| {
                 let owners = object["metadata"]["ownerReferences"].as_array();
                 let owners = owners.filter(|owners| !owners.is_empty());
                 let going = object["metadata"]["deletionTimestamp"].is_string();
-                !going
-                    && owners.is_some_and(|owners| owners.iter().all(|owner| !uids.contains(&owner["uid"])))
+                !going && owners.is_some_and(|owners| owners.iter().all(|owner| !uids.contains(&owner["uid"])))
             };
             let found = state.objects.iter().find(|(_, object)| orphan(object));
             let Some((key, object)) = found.map(|(key, object)| (key.clone(), object.clone())) else {
@@ -216,10 +198,7 @@ impl FakeApi {
         let Some(target) = Target::parse(path) else {
             return status(404, "NotFound");
         };
-        let name = target
-            .name
-            .or(body["metadata"]["name"].as_str())
-            .unwrap_or_default();
+        let name = target.name.or(body["metadata"]["name"].as_str()).unwrap_or_default();
         let sub = target.sub.map(|sub| format!("/{sub}")).unwrap_or_default();
         let asked = format!("{method} {}/{}/{name}{sub}", target.plural, target.namespace);
         self.let_happen(&asked);
@@ -257,9 +236,7 @@ impl FakeApi {
 
     fn let_happen(&self, asked: &str) {
         let mut happenings = self.happenings();
-        let place = happenings
-            .iter()
-            .position(|(request, _)| asked.starts_with(request.as_str()));
+        let place = happenings.iter().position(|(request, _)| asked.starts_with(request.as_str()));
         let due = place.map(|place| happenings.remove(place));
         drop(happenings);
         if let Some((_, happens)) = due {

@@ -1,4 +1,6 @@
-//! The controller of Hosts: shows whose they are, and has spare ones probed.
+//! Host: shows whose they are, and has spare ones probed.
+
+mod report;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,34 +8,31 @@ use std::sync::Arc;
 use crds::Reason;
 use crds::names::condition;
 use crds::playbook_run::RunPhase;
-use crds::{Host, HostStatus, Machine, PlaybookRun, conditions};
+use crds::{Conditions, Host, Machine, PlaybookRun};
 use jiff::Timestamp;
+use kube::ResourceExt;
 use kube::runtime::reflector::{ObjectRef, Store};
-use kube::{Api, ResourceExt};
 use plan::claims::{self, is_one_machine};
-use plan::host::{HostObserved, Step, due_soon, have_one_machine_id, host, is_probe};
+use plan::host::{Action, HostObserved, due_soon, have_one_machine_id, host, is_probe};
 use plan::inputs::{FirstKey, InputsProblem, host_inputs};
 use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::context::Context;
-use crate::controller::{self, Pass};
-use crate::error::{Doing, Error};
-use crate::execute;
+use crate::controller;
+use crate::error::Error;
 use crate::playbook_run::inputs::credentials;
+use crate::reconcile::{PlanOf, Reconcile, now};
+use crate::{execute, live};
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     let (hosts, others, claimed) = (ctx.clone(), ctx.clone(), ctx.clone());
-    let controller = controller::of(ctx, &ctx.cache.hosts)
-        .watches_shared_stream(ctx.cache.runs.changes(), move |run| {
-            concerned(&run, hosts.cache.hosts.store())
-        })
+    let controller = controller::new(ctx, &ctx.cache.hosts)
+        .watches_shared_stream(ctx.cache.runs.changes(), move |run| concerned(&run, hosts.cache.hosts.store()))
         .watches_shared_stream(ctx.cache.hosts.changes(), move |host| doubles(&others, &host))
-        .watches_shared_stream(ctx.cache.machines.changes(), move |machine| {
-            left_behind(&claimed, &machine)
-        });
-    tasks.spawn(controller::run(ctx.clone(), controller, pass));
+        .watches_shared_stream(ctx.cache.machines.changes(), move |machine| left_behind(&claimed, &machine));
+    tasks.spawn(controller::run::<Observation>(ctx.clone(), controller));
 }
 
 /// The Hosts that a change of a run is news for. The end of a probe is for all spare ones: the next one may begin.
@@ -48,24 +47,21 @@ fn concerned(run: &PlaybookRun, hosts: &Store<Host>) -> Vec<ObjectRef<Host>> {
         let spare = is_probe && ended && host.spec.claim_ref.is_none();
         spare || run.spec.hosts.contains(&host.name_any())
     };
-    let hosts = hosts.state_filter(|host| host.namespace() == run.namespace() && is_concerned(host));
-    hosts.iter().map(|host| ObjectRef::from_obj(&**host)).collect()
+    controller::references(&hosts.state_filter(|host| host.namespace() == run.namespace() && is_concerned(host)))
 }
 
 /// The Hosts for which it is news how another one is: those that are the same machine, or were taken for it.
 fn doubles(ctx: &Context, changed: &Host) -> Vec<ObjectRef<Host>> {
     let namespace = changed.namespace().unwrap_or_default();
     let was_double = |host: &Host| {
-        let conditions = host.status.as_ref().map(|status| status.conditions.as_slice());
-        let ready = conditions::find(conditions.unwrap_or_default(), condition::READY);
+        let ready = host.condition(condition::READY);
         ready.is_some_and(|ready| Reason::among(&ready.reason, &[Reason::SameAddress, Reason::SameHostKey]))
     };
     let concerned = |host: &Host| {
         let same = was_double(host) || is_one_machine(host, changed) || have_one_machine_id(host, changed);
         host.name_any() != changed.name_any() && same
     };
-    let hosts = ctx.cache.hosts.list(&namespace, concerned);
-    hosts.iter().map(|host| ObjectRef::from_obj(&**host)).collect()
+    controller::references(&ctx.cache.hosts.list(&namespace, concerned))
 }
 
 /// The Hosts that a Machine held when it vanished.
@@ -75,102 +71,126 @@ fn left_behind(ctx: &Context, machine: &Machine) -> Vec<ObjectRef<Host>> {
     if there.is_some_and(|there| there.uid() == machine.uid()) {
         return Vec::new();
     }
-    let hosts = ctx
-        .cache
-        .hosts
-        .list(&namespace, |host| claims::holds(machine, host));
-    hosts.iter().map(|host| ObjectRef::from_obj(&**host)).collect()
+    let holds = |host: &Host| claims::holds(machine, host);
+    controller::references(&ctx.cache.hosts.list(&namespace, holds))
 }
 
-/// Whether the Machine that has claimed the Host is gone. Caches are not believed: the Host is read anew, too.
-async fn holder_is_gone(ctx: &Context, namespace: &str, host: &mut Arc<Host>) -> Result<bool, Error> {
-    let is = |machine: &Machine, host: &Host| claims::holds(machine, host);
-    let Some(claim) = &host.spec.claim_ref else {
-        return Ok(false);
-    };
-    let cached = ctx.cache.machines.get(namespace, &claim.name);
-    if cached.is_some_and(|machine| is(&machine, host)) {
-        return Ok(false);
+/// What is known of a Host.
+pub(crate) struct Observation {
+    now: Timestamp,
+    host: Arc<Host>,
+    interval_seconds: u64,
+    hosts: Vec<Arc<Host>>,
+    probes: Vec<Arc<PlaybookRun>>,
+    runs: Vec<Arc<PlaybookRun>>,
+    problems: BTreeMap<String, InputsProblem>,
+    /// Whether the Machine that has claimed the Host is gone: as the cache shows it at first.
+    holder_is_gone: bool,
+}
+
+impl Observation {
+    async fn around(ctx: &Context, host: Arc<Host>, holder_is_gone: bool) -> Result<Self, Error> {
+        let (namespace, name, now) = (host.namespace().unwrap_or_default(), host.name_any(), now());
+        let (cache, interval_seconds) = (&ctx.cache, ctx.settings.probe_interval_seconds);
+        let hosts = cache.hosts.list(&namespace, |_| true);
+        let runs = match host.spec.claim_ref {
+            Some(_) => cache.runs.list(&namespace, |run| run.spec.hosts.contains(&name)),
+            None => Vec::new(),
+        };
+        let due = due_soon(&hosts, now, interval_seconds);
+        let problems = match due.iter().any(|due| due.uid() == host.uid()) {
+            true => problems(ctx, &namespace, &hosts, &due).await?,
+            false => BTreeMap::new(),
+        };
+        Ok(Self {
+            now,
+            interval_seconds,
+            probes: cache.runs.list(&namespace, is_probe),
+            runs,
+            problems,
+            holder_is_gone,
+            hosts,
+            host,
+        })
     }
-    let hosts: Api<Host> = Api::namespaced(ctx.client.clone(), namespace);
-    let name = host.name_any();
-    let live = hosts.get_opt(&name).await.doing(|| format!("read Host {name}"))?;
-    let Some(live) = live.filter(|live| live.uid() == host.uid()) else {
-        return Ok(false);
-    };
-    *host = Arc::new(live);
-    let Some(claim) = &host.spec.claim_ref else {
-        return Ok(false);
-    };
-    let machines: Api<Machine> = Api::namespaced(ctx.client.clone(), namespace);
-    let holder = machines
-        .get_opt(&claim.name)
-        .await
-        .doing(|| format!("read Machine {}", claim.name))?;
-    Ok(holder.is_none_or(|holder| !is(&holder, host)))
 }
 
-pub(crate) async fn pass(ctx: Arc<Context>, mut seen: Arc<Host>) -> Result<Pass, Error> {
-    // Times in a status are whole seconds.
-    let now = Timestamp::from_second(Timestamp::now().as_second()).unwrap_or(Timestamp::UNIX_EPOCH);
-    let namespace = seen.namespace().unwrap_or_default();
-    let interval_seconds = ctx.settings.probe_interval_seconds;
-    let holder_is_gone = holder_is_gone(&ctx, &namespace, &mut seen).await?;
-    let hosts = ctx.cache.hosts.list(&namespace, |_| true);
-    let probes = ctx.cache.runs.list(&namespace, is_probe);
-    let name = seen.name_any();
-    let runs = match seen.spec.claim_ref {
-        Some(_) => ctx
-            .cache
-            .runs
-            .list(&namespace, |run| run.spec.hosts.contains(&name)),
-        None => Vec::new(),
-    };
-    let due = due_soon(&hosts, now, interval_seconds);
-    let problems = match due.iter().any(|host| host.uid() == seen.uid()) {
-        true => problems(&ctx, &namespace, &hosts, &due).await?,
-        false => BTreeMap::new(),
-    };
-    let plan = host(&HostObserved {
-        host: &seen,
-        now,
-        interval_seconds,
-        hosts: &hosts,
-        probes: &probes,
-        runs: &runs,
-        problems: &problems,
-        holder_is_gone,
-    });
-    for step in &plan.steps {
-        match step {
-            Step::Probe(run) => drop(execute::create_once(&ctx, &**run).await?),
-            Step::Forget(run) => execute::delete(&ctx, &**run, None).await?,
-            Step::EndQuarantine(host) => {
+impl Reconcile for Observation {
+    type Object = Host;
+    type Action = Action;
+
+    async fn observe(ctx: &Context, host: Arc<Host>) -> Result<Option<Self>, Error> {
+        let holder_is_gone = host.spec.claim_ref.as_ref().is_some_and(|claim| {
+            let namespace = host.namespace().unwrap_or_default();
+            let holder = ctx.cache.machines.get(&namespace, &claim.name);
+            holder.is_none_or(|holder| !claims::holds(&holder, &host))
+        });
+        Self::around(ctx, host, holder_is_gone).await.map(Some)
+    }
+
+    fn object(&self) -> &Host {
+        &self.host
+    }
+
+    fn plan(&self) -> PlanOf<Self> {
+        host(&HostObserved {
+            host: &self.host,
+            now: self.now,
+            interval_seconds: self.interval_seconds,
+            hosts: &self.hosts,
+            probes: &self.probes,
+            runs: &self.runs,
+            problems: &self.problems,
+            holder_is_gone: self.holder_is_gone,
+        })
+    }
+
+    /// That a Machine is gone is never concluded from a cache.
+    fn must_refresh(&self, _: &PlanOf<Self>) -> bool {
+        self.holder_is_gone
+    }
+
+    async fn refresh(self, ctx: &Context, _: &PlanOf<Self>) -> Result<Option<Self>, Error> {
+        let namespace = self.host.namespace().unwrap_or_default();
+        let live = live::get::<Host>(ctx, &namespace, &self.host.name_any()).await?;
+        let Some(host) = live.filter(|live| live.uid() == self.host.uid()) else {
+            return Ok(None);
+        };
+        let holder_is_gone = match &host.spec.claim_ref {
+            Some(claim) => {
+                let holder = live::get::<Machine>(ctx, &namespace, &claim.name).await?;
+                holder.is_none_or(|holder| !claims::holds(&holder, &host))
+            }
+            None => false,
+        };
+        Self::around(ctx, Arc::new(host), holder_is_gone).await.map(Some)
+    }
+
+    async fn execute(&mut self, ctx: &Context, action: &Action) -> Result<(), Error> {
+        match action {
+            Action::Probe(run) => execute::create_once(ctx, &**run).await.map(drop),
+            Action::Forget(run) => execute::delete(ctx, &**run, None).await,
+            Action::EndQuarantine(host) => {
                 let patch = json!({ "spec": { "quarantine": null, "identity": null } });
-                drop(execute::patch_if_unchanged(&ctx, &**host, patch).await?);
+                execute::patch_if_unchanged(ctx, &**host, patch).await.map(drop)
             }
-            Step::SetIdentity { host, identity } => {
+            Action::SetIdentity { host, identity } => {
                 let patch = json!({ "spec": { "identity": identity } });
-                drop(execute::patch_if_unchanged(&ctx, &**host, patch).await?);
+                execute::patch_if_unchanged(ctx, &**host, patch).await.map(drop)
             }
-            Step::ReleaseClaim {
-                host,
-                finalizers,
-                quarantine,
-            } => {
+            Action::ReleaseClaim { host, finalizers, quarantine } => {
                 let patch = json!({
                     "metadata": { "finalizers": finalizers },
                     "spec": { "claimRef": null, "identity": null, "quarantine": quarantine },
                 });
-                drop(execute::patch_if_unchanged(&ctx, &**host, patch).await?);
+                execute::patch_if_unchanged(ctx, &**host, patch).await.map(drop)
             }
         }
     }
-    let written = execute::patch_status(&ctx, &*seen, seen.status.as_ref(), &plan.status).await?;
-    if written {
-        tell(&ctx, &seen, &plan.status).await;
+
+    async fn report(&self, ctx: &Context, plan: &PlanOf<Self>) {
+        report::changes(ctx, &self.host, &plan.status).await;
     }
-    Ok(Pass::of(&plan, written))
 }
 
 /// Hosts that a probe cannot even try.
@@ -180,10 +200,7 @@ async fn problems(
     hosts: &[Arc<Host>],
     due: &[&Host],
 ) -> Result<BTreeMap<String, InputsProblem>, Error> {
-    let by_name: BTreeMap<String, Host> = hosts
-        .iter()
-        .map(|host| (host.name_any(), (**host).clone()))
-        .collect();
+    let by_name: BTreeMap<String, Host> = hosts.iter().map(|host| (host.name_any(), (**host).clone())).collect();
     let bastions = hosts.iter().filter_map(|host| host.spec.ssh.bastion_ref.as_ref());
     let bastions = bastions.filter_map(|bastion| by_name.get(&bastion.name));
     let credentials = credentials(ctx, namespace, due.iter().copied().chain(bastions)).await?;
@@ -192,35 +209,6 @@ async fn problems(
         Some((host.name_any(), problem))
     };
     Ok(due.iter().filter_map(problem).collect())
-}
-
-/// Tells that a Host has become, or is no longer, ready; and that it shares its machine-id.
-async fn tell(ctx: &Context, host: &Host, status: &HostStatus) {
-    let clones = |status: Option<&HostStatus>| {
-        let conditions = status
-            .map(|status| status.conditions.as_slice())
-            .unwrap_or_default();
-        let found = conditions::find(conditions, condition::MACHINE_ID_UNIQUE);
-        found.map(|found| (found.reason.clone(), found.message.clone()))
-    };
-    let told = clones(host.status.as_ref());
-    if let Some((reason, message)) = clones(Some(status)).filter(|now| told.as_ref() != Some(now)) {
-        ctx.events.warning(host, &reason, &message).await;
-    }
-    let ready = |status: Option<&HostStatus>| {
-        let condition = status.and_then(|status| conditions::find(&status.conditions, condition::READY));
-        condition.map(|condition| (condition.status.clone(), condition.reason.clone()))
-    };
-    let (before, after) = (ready(host.status.as_ref()), ready(Some(status)));
-    let Some((state, reason)) = after.filter(|after| before.as_ref() != Some(after)) else {
-        return;
-    };
-    let message = status.message.as_deref().unwrap_or_default();
-    match state.as_str() {
-        "True" => ctx.events.normal(host, &reason, message).await,
-        _ if reason == Reason::WaitingForProbe => {}
-        _ => ctx.events.warning(host, &reason, message).await,
-    }
 }
 
 #[cfg(test)]

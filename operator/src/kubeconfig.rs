@@ -1,6 +1,6 @@
-//! Kubeconfigs: the administrator's of a cluster that was built here, kept in the Secret `<cluster>-kubeconfig`, and
-//! the check of one that somebody gave. A kubeconfig can run programs and read files of whoever loads it: only
-//! addresses, certificates and tokens written out in it are taken.
+//! The administrator's kubeconfig of a cluster that was built here, kept in the Secret `<cluster>-kubeconfig`.
+
+pub mod check;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,15 +10,15 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
-use kube::config::Kubeconfig;
 use serde_json::json;
 
 use crate::context::Context;
-use crate::error::{Doing, Error};
+use crate::error::{Error, ResultExt};
 use crate::execute;
 use crate::pki::authority::Leaf;
 use crate::pki::certificate::Certificate;
 use crate::pki::{self, Certified, Pki};
+use check::check;
 
 /// A client certificate with less left than this is made anew.
 const RENEW_BEFORE: SignedDuration = SignedDuration::from_hours(90 * 24);
@@ -70,17 +70,12 @@ fn administrator(cluster: &str, pki: &Pki, server: &str, now: Timestamp) -> Resu
         "contexts": [{ "name": context, "context": { "cluster": cluster, "user": user }}],
         "current-context": context,
     });
-    serde_yaml::to_string(&kubeconfig).map_err(|error| pki::PkiError::Read {
-        what: "the kubeconfig".into(),
-        problem: error.to_string(),
-    })
+    serde_yaml::to_string(&kubeconfig)
+        .map_err(|error| pki::PkiError::Read { what: "the kubeconfig".into(), problem: error.to_string() })
 }
 
 fn still_good(data: &ByteString, pki: &Pki, server: &str, now: Timestamp) -> bool {
-    let Ok(checked) = std::str::from_utf8(&data.0)
-        .map_err(drop)
-        .and_then(|text| check(text).map_err(drop))
-    else {
+    let Ok(checked) = std::str::from_utf8(&data.0).map_err(drop).and_then(|text| check(text).map_err(drop)) else {
         return false;
     };
     let Ok(ours) = Certificate::parse("the authority", pki.kubernetes.certificate()) else {
@@ -89,155 +84,14 @@ fn still_good(data: &ByteString, pki: &Pki, server: &str, now: Timestamp) -> boo
     checked.server == server
         && checked.authority_pem.as_deref() == Some(pki.kubernetes.certificate())
         && checked.client.is_some_and(|client| {
-            client.is_signed_by(&ours)
-                && client
-                    .not_after()
-                    .is_ok_and(|end| end.duration_since(now) > RENEW_BEFORE)
+            client.is_signed_by(&ours) && client.not_after().is_ok_and(|end| end.duration_since(now) > RENEW_BEFORE)
         })
-}
-
-/// A kubeconfig that is safe to use.
-#[derive(Debug)]
-pub struct Checked {
-    /// What a client is made from.
-    pub kubeconfig: Kubeconfig,
-    /// Where the API answers.
-    pub server: String,
-    /// The client certificate, if it has one.
-    pub client: Option<Certificate>,
-    /// The first certificate authority of the bundle, if it has one.
-    pub authority: Option<Certificate>,
-    authority_pem: Option<String>,
-}
-
-impl Checked {
-    /// When the certificates in it end, by name.
-    pub fn certificates(&self) -> Vec<(&'static str, Timestamp)> {
-        [
-            ("admin-kubeconfig", &self.client),
-            ("kubernetes-ca", &self.authority),
-        ]
-        .into_iter()
-        .filter_map(|(name, certificate)| Some((name, certificate.as_ref()?.not_after().ok()?)))
-        .collect()
-    }
-}
-
-/// Why a kubeconfig is not used. Never holds anything secret.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Rejected(pub String);
-
-/// Refuses what would run programs, read files, or trust anybody: only the current context counts.
-pub fn check(text: &str) -> Result<Checked, Rejected> {
-    let reject = |why: &str| Rejected(why.to_owned());
-    // The parser's message may quote the text, which holds keys: it is not passed on.
-    let kubeconfig = Kubeconfig::from_yaml(text).map_err(|_| reject("it is no kubeconfig in YAML"))?;
-    let name = kubeconfig.current_context.as_deref().unwrap_or_default();
-    let context = kubeconfig.contexts.iter().find(|context| context.name == name);
-    let context = context.and_then(|context| context.context.as_ref());
-    let context = context.ok_or_else(|| reject("its current-context names no context"))?;
-    let cluster = kubeconfig
-        .clusters
-        .iter()
-        .find(|cluster| cluster.name == context.cluster);
-    let cluster = cluster.and_then(|cluster| cluster.cluster.as_ref());
-    let cluster = cluster.ok_or_else(|| reject("its current context names no cluster"))?;
-    let user = context.user.as_deref().unwrap_or_default();
-    let user = kubeconfig.auth_infos.iter().find(|info| info.name == user);
-    let user = user.and_then(|user| user.auth_info.as_ref());
-    let user = user.ok_or_else(|| reject("its current context names no user"))?;
-
-    let forbidden = [
-        (
-            user.exec.is_some(),
-            "exec is not allowed: it would run a program in the operator",
-        ),
-        (user.auth_provider.is_some(), "auth-provider is not allowed"),
-        (
-            user.token_file.is_some(),
-            "tokenFile is not allowed: write the token itself",
-        ),
-        (
-            user.client_certificate.is_some(),
-            "client-certificate is not allowed: write client-certificate-data",
-        ),
-        (
-            user.client_key.is_some(),
-            "client-key is not allowed: write client-key-data",
-        ),
-        (
-            user.password.is_some(),
-            "password is not allowed: give a client certificate or a token",
-        ),
-        (
-            cluster.certificate_authority.is_some(),
-            "certificate-authority is not allowed: write certificate-authority-data",
-        ),
-        (
-            cluster.insecure_skip_tls_verify == Some(true),
-            "insecure-skip-tls-verify is not allowed: write certificate-authority-data",
-        ),
-        (cluster.proxy_url.is_some(), "proxy-url is not supported"),
-    ];
-    if let Some((_, why)) = forbidden.iter().find(|(there, _)| *there) {
-        return Err(reject(why));
-    }
-    let server = cluster.server.clone().unwrap_or_default();
-    check_server(&server)?;
-
-    let pem = |name: &str, data: &Option<String>| -> Result<Option<String>, Rejected> {
-        let Some(data) = data else { return Ok(None) };
-        let decoded = STANDARD.decode(data.split_whitespace().collect::<String>()).ok();
-        let text = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
-        text.map(Some)
-            .ok_or_else(|| Rejected(format!("its {name} is no PEM text in base64")))
-    };
-    let certificate = |name: &str, pem: &Option<String>| -> Result<Option<Certificate>, Rejected> {
-        let parsed = pem
-            .as_deref()
-            .map(|pem| Certificate::parse(&format!("its {name}"), pem));
-        parsed.transpose().map_err(|error| Rejected(error.to_string()))
-    };
-    let client_pem = pem("client-certificate-data", &user.client_certificate_data)?;
-    let authority_pem = pem("certificate-authority-data", &cluster.certificate_authority_data)?;
-    let client = certificate("client-certificate-data", &client_pem)?;
-    let authority = certificate("certificate-authority-data", &authority_pem)?;
-    if client.is_none() && user.token.is_none() {
-        return Err(reject("it has neither a client certificate nor a token"));
-    }
-    Ok(Checked {
-        server,
-        client,
-        authority,
-        authority_pem,
-        kubeconfig,
-    })
-}
-
-fn check_server(server: &str) -> Result<(), Rejected> {
-    let uri: http::Uri = server
-        .parse()
-        .map_err(|_| Rejected("its server is no URL".into()))?;
-    if uri.scheme_str() != Some("https") {
-        return Err(Rejected("its server is not https".into()));
-    }
-    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
-    let loopback = match host.parse::<std::net::IpAddr>() {
-        Ok(address) => address.is_loopback() || address.is_unspecified(),
-        Err(_) => host == "localhost" || host.ends_with(".localhost"),
-    };
-    if host.is_empty() || loopback {
-        return Err(Rejected(format!(
-            "its server {server} is the operator's own Pod: give an address that can be reached from there"
-        )));
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{administrator, check, still_good};
+    use super::check::check;
+    use super::{administrator, still_good};
     use crate::pki::Pki;
     use jiff::{Span, Timestamp};
     use k8s_openapi::ByteString;
@@ -260,18 +114,8 @@ mod tests {
         let (_, kubeconfig) = kubeconfig();
         let checked = check(&kubeconfig.to_string()).unwrap();
         assert_eq!(checked.server, SERVER);
-        let ends: Vec<String> = checked
-            .certificates()
-            .iter()
-            .map(|(name, end)| format!("{name} {end}"))
-            .collect();
-        assert_eq!(
-            ends,
-            [
-                "admin-kubeconfig 2027-11-21T00:00:00Z",
-                "kubernetes-ca 2036-11-18T00:00:00Z"
-            ]
-        );
+        let ends: Vec<String> = checked.certificates().iter().map(|(name, end)| format!("{name} {end}")).collect();
+        assert_eq!(ends, ["admin-kubeconfig 2027-11-21T00:00:00Z", "kubernetes-ca 2036-11-18T00:00:00Z"]);
     }
 
     #[test]
@@ -296,63 +140,19 @@ mod tests {
             assert!(error.contains(expected), "{path}: {error}");
         };
         let (user, cluster) = ("/users/0/user", "/clusters/0/cluster");
-        check(
-            &format!("{user}/exec"),
-            json!({"command": "sh"}),
-            "exec is not allowed",
-        );
-        check(
-            &format!("{user}/auth-provider"),
-            json!({"name": "oidc", "config": {}}),
-            "auth-provider",
-        );
-        check(
-            &format!("{user}/tokenFile"),
-            json!("/etc/passwd"),
-            "tokenFile is not allowed",
-        );
-        check(
-            &format!("{user}/client-key"),
-            json!("/etc/key"),
-            "client-key is not allowed",
-        );
-        check(
-            &format!("{user}/client-certificate"),
-            json!("/etc/crt"),
-            "client-certificate is not allowed",
-        );
-        check(
-            &format!("{user}/client-certificate-data"),
-            json!("!"),
-            "no PEM text",
-        );
-        check(
-            &format!("{user}/client-certificate-data"),
-            Value::Null,
-            "neither a client certificate nor a token",
-        );
-        check(
-            &format!("{cluster}/certificate-authority"),
-            json!("/etc/ca"),
-            "certificate-authority is not",
-        );
-        check(
-            &format!("{cluster}/insecure-skip-tls-verify"),
-            json!(true),
-            "insecure-skip-tls-verify",
-        );
+        check(&format!("{user}/exec"), json!({"command": "sh"}), "exec is not allowed");
+        check(&format!("{user}/auth-provider"), json!({"name": "oidc", "config": {}}), "auth-provider");
+        check(&format!("{user}/tokenFile"), json!("/etc/passwd"), "tokenFile is not allowed");
+        check(&format!("{user}/client-key"), json!("/etc/key"), "client-key is not allowed");
+        check(&format!("{user}/client-certificate"), json!("/etc/crt"), "client-certificate is not allowed");
+        check(&format!("{user}/client-certificate-data"), json!("!"), "no PEM text");
+        check(&format!("{user}/client-certificate-data"), Value::Null, "neither a client certificate nor a token");
+        check(&format!("{cluster}/certificate-authority"), json!("/etc/ca"), "certificate-authority is not");
+        check(&format!("{cluster}/insecure-skip-tls-verify"), json!(true), "insecure-skip-tls-verify");
         check(&format!("{cluster}/proxy-url"), json!("http://x"), "proxy-url");
-        check(
-            &format!("{cluster}/server"),
-            json!("http://172.30.0.10"),
-            "not https",
-        );
+        check(&format!("{cluster}/server"), json!("http://172.30.0.10"), "not https");
         for host in ["localhost", "127.0.0.1", "[::1]", "0.0.0.0"] {
-            check(
-                &format!("{cluster}/server"),
-                json!(format!("https://{host}:6443")),
-                "own Pod",
-            );
+            check(&format!("{cluster}/server"), json!(format!("https://{host}:6443")), "own Pod");
         }
         check("/current-context", json!("other"), "names no context");
         assert!(super::check("a: [").is_err());

@@ -134,8 +134,7 @@ impl Election {
         match self.answer(async move { leases.get_opt(&name).await }).await {
             Ok(lease) => {
                 let answered = self.gate.clock().now();
-                self.candidate
-                    .saw(lease.as_ref().map(record::of), answered, chance());
+                self.candidate.saw(lease.as_ref().map(record::read), answered, chance());
                 self.remember(lease);
             }
             Err(problem) => {
@@ -162,7 +161,7 @@ impl Election {
         match self.answer(request).await {
             Ok(lease) => {
                 let answered = self.gate.clock().now();
-                self.candidate.wrote(record::of(&lease), sent, answered, chance());
+                self.candidate.wrote(record::read(&lease), sent, answered, chance());
                 if let Some(until) = self.candidate.holds_until() {
                     self.gate.open_until(until);
                 }
@@ -181,10 +180,7 @@ impl Election {
     /// Waits for an answer, so long that another try remains, and never beyond the end of our time.
     async fn answer<T>(&self, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Problem> {
         let patience = self.times.renew_deadline() / 2;
-        let left = self
-            .candidate
-            .holds_until()
-            .map(|until| until.since(self.gate.clock().now()));
+        let left = self.candidate.holds_until().map(|until| until.since(self.gate.clock().now()));
         let patience = left.map_or(patience, |left| left.min(patience));
         match tokio::time::timeout(patience, request).await {
             Ok(answer) => Ok(answer?),
@@ -237,16 +233,11 @@ impl Election {
         loop {
             // A renewal may have been under way: the record that counts is the one that is there now.
             let lease = self.leases.get_opt(&self.name).await?;
-            let Some(lease) = lease.filter(|lease| record::of(lease).holder.as_ref() == Some(&self.me))
-            else {
+            let Some(lease) = lease.filter(|lease| record::read(lease).holder.as_ref() == Some(&self.me)) else {
                 return Ok(());
             };
             let released = record::released(lease);
-            match self
-                .leases
-                .replace(&self.name, &PostParams::default(), &released)
-                .await
-            {
+            match self.leases.replace(&self.name, &PostParams::default(), &released).await {
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
                 Err(error) => return Err(error),
                 Ok(_) => {

@@ -1,8 +1,8 @@
 //! The operator: observes, executes plans, says what it saw.
 //!
-//! `controller` is the frame that every controller runs in, `context` what each pass may use, `cache` what was
-//! observed, `execute` how steps are carried out. Of several operators one leads (`leader`), and only that one's
-//! controllers run.
+//! `reconcile` is how every kind is reconciled, `controller` runs that, `context` is what each reconcile may use, `cache`
+//! what was observed, `live` reads what the cache is not believed for, `execute` has the writes. Of several operators
+//! one leads (`leader`), and only that one's controllers run.
 
 pub mod bootstrap_token;
 pub mod cache;
@@ -27,11 +27,12 @@ pub mod machine_set;
 pub mod metrics;
 pub mod pki;
 pub mod playbook_run;
+pub mod reconcile;
 pub mod remediation_policy;
 pub mod remote;
 pub mod settings;
+pub mod stop;
 pub mod telemetry;
-pub mod undecodable;
 
 // One line for each controller and each part of them, in alphabetical order.
 
@@ -45,7 +46,7 @@ use tokio::task::JoinSet;
 
 use context::Context;
 use controller::panic_message;
-use error::{Doing, Error};
+use error::{Error, ResultExt};
 use leader::Election;
 use settings::Settings;
 
@@ -54,10 +55,8 @@ const PASSES_END: Duration = Duration::from_secs(20);
 
 /// Runs until SIGTERM or SIGINT, or until another operator leads.
 pub fn run(settings: Settings) -> Result<(), Error> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .doing(|| "start the runtime".into())?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().doing(|| "start the runtime".into())?;
     let ended = runtime.block_on(serve(settings));
     // Nothing that still runs is waited for.
     runtime.shutdown_background();
@@ -78,7 +77,7 @@ async fn serve(settings: Settings) -> Result<(), Error> {
     }
     let mut tasks = JoinSet::new();
     spawn_controllers(&ctx, &mut tasks);
-    ctx.cache.follow(&ctx, &mut tasks);
+    ctx.follow(&mut tasks);
     if let Some(lease) = election.lease().cloned() {
         let (ctx, note) = (ctx.clone(), format!("{} leads", election.me()));
         tokio::spawn(async move { ctx.events.normal(&lease, Reason::LeaderElection, &note).await });

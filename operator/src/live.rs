@@ -1,5 +1,7 @@
-//! Lists from the API itself, for what cannot be taken back. An object that cannot be decoded is left out where nothing
-//! is decided by it, and an error where something is.
+//! Reads from the API itself, for what cannot be undone. An object that cannot be decoded is left out where nothing is
+//! decided by it, and an error where something is.
+
+use std::sync::Arc;
 
 use kube::Api;
 use kube::api::ListParams;
@@ -8,27 +10,35 @@ use plan::undecodable::Undecodable;
 use crate::cache::Kind;
 use crate::context::Context;
 use crate::decoding::Decoded;
-use crate::error::{Doing, Error};
+use crate::error::{Error, ResultExt};
+use crate::execute::Writable;
 
-/// The objects of a kind in a namespace. `action` completes the sentence "failed to ...".
+/// The object of this name; `None` when there is none.
+pub async fn get<K: Writable>(ctx: &Context, namespace: &str, name: &str) -> Result<Option<K>, Error> {
+    let api: Api<K> = Api::namespaced(ctx.client.clone(), namespace);
+    let found = api.get_opt(name).await;
+    found.doing(|| format!("read {} {name}", K::kind(&())))
+}
+
+/// The objects of a kind in a namespace, as far as something is decided by them.
 pub async fn list<K: Kind>(
     ctx: &Context,
     namespace: &str,
     params: &ListParams,
-    action: &str,
     matters: impl Fn(&Undecodable) -> bool,
-) -> Result<Vec<K>, Error> {
+) -> Result<Vec<Arc<K>>, Error> {
     let api: Api<Decoded<K>> = Api::namespaced(ctx.client.clone(), namespace);
-    let listed = api.list(params).await.doing(|| action.to_owned())?;
+    let action = || match &params.field_selector {
+        Some(selector) => format!("list the {}s with {selector}", K::kind(&())),
+        None => format!("list the {}s", K::kind(&())),
+    };
+    let listed = api.list(params).await.doing(action)?;
     let mut objects = Vec::with_capacity(listed.items.len());
     for decoded in listed {
         match decoded {
-            Decoded::Object(object) => objects.push(object),
+            Decoded::Object(object) => objects.push(Arc::new(object)),
             Decoded::Undecodable { why, .. } if matters(&why) => {
-                return Err(Error::Failed {
-                    action: action.to_owned(),
-                    source: why.message().into(),
-                });
+                return Err(Error::Failed { action: action(), source: why.message().into() });
             }
             Decoded::Undecodable { .. } => {}
         }
@@ -42,8 +52,26 @@ pub async fn list_for_cluster<K: Kind>(
     namespace: &str,
     cluster: &str,
     params: &ListParams,
-    action: &str,
-) -> Result<Vec<K>, Error> {
+) -> Result<Vec<Arc<K>>, Error> {
     let matters = |object: &Undecodable| ctx.cache.concerns(object, namespace, cluster);
-    list(ctx, namespace, params, action, matters).await
+    list(ctx, namespace, params, matters).await
+}
+
+fn of_cluster(cluster: &str) -> ListParams {
+    ListParams::default().fields(&format!("spec.clusterName={cluster}"))
+}
+
+/// The Machines of a cluster.
+pub async fn machines(ctx: &Context, namespace: &str, cluster: &str) -> Result<Vec<Arc<crds::Machine>>, Error> {
+    list_for_cluster(ctx, namespace, cluster, &of_cluster(cluster)).await
+}
+
+/// The PlaybookRuns of a cluster.
+pub async fn runs(ctx: &Context, namespace: &str, cluster: &str) -> Result<Vec<Arc<crds::PlaybookRun>>, Error> {
+    list_for_cluster(ctx, namespace, cluster, &of_cluster(cluster)).await
+}
+
+/// All Hosts of a namespace that matter to a cluster.
+pub async fn hosts(ctx: &Context, namespace: &str, cluster: &str) -> Result<Vec<Arc<crds::Host>>, Error> {
+    list_for_cluster(ctx, namespace, cluster, &ListParams::default()).await
 }

@@ -1,29 +1,31 @@
 //! Machine: observes one machine, its Host, its runs and its node; claims and gives back Hosts as planned.
 
-mod steps;
-mod telling;
+mod actions;
+mod hosts;
+mod report;
 
 use std::sync::Arc;
 
-use crds::{ClusterDeployment, Host, Machine, MachineStatus, PlaybookRun};
+use crds::{Cluster, ClusterDeployment, Host, Machine, MachineStatus, PlaybookRun};
 use futures::{StreamExt, stream};
-use kube::api::ListParams;
+use jiff::Timestamp;
+use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
-use kube::{Api, ResourceExt};
 use plan::claims;
 use plan::cluster::NodeSeen;
 use plan::cluster_deployment::former::is_former;
-use plan::machine::leaving::drain::Drain;
+use plan::machine::Drain;
 use plan::machine::leaving::looks_at_pods;
-use plan::machine::{Observed, Step};
+use plan::machine::{Action, Observed};
 use tokio::task::JoinSet;
 
-use crate::cluster_deployment::{now, refs};
+use crate::cache::refs;
 use crate::context::Context;
-use crate::controller::{self, Pass};
-use crate::error::{Doing, Error};
+use crate::controller;
+use crate::error::Error;
+use crate::live;
+use crate::reconcile::{PlanOf, Reconcile, now};
 use crate::remote::drain;
-use crate::{execute, live};
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
@@ -41,155 +43,169 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
         };
         stream::iter(references(&of_node, &key.namespace, about))
     });
-    let controller = controller::of(ctx, &cache.machines)
+    let controller = controller::new(ctx, &cache.machines)
         .watches_shared_stream(cache.hosts.changes(), move |host: Arc<Host>| {
             let name = host.name_any();
             let holder = host.spec.claim_ref.as_ref().map(|claim| claim.uid.clone());
             references(&of_host, &host.namespace().unwrap_or_default(), |machine| {
                 claims::is_looking(machine)
                     || (holder.is_some() && machine.uid() == holder)
-                    || machine
-                        .spec
-                        .host_ref
-                        .as_ref()
-                        .is_some_and(|host| host.name == name)
+                    || machine.spec.host_ref.as_ref().is_some_and(|host| host.name == name)
             })
         })
         .watches_shared_stream(cache.runs.changes(), move |run: Arc<PlaybookRun>| {
             references(&of_run, &run.namespace().unwrap_or_default(), |machine| {
                 run.spec.cluster_name.as_deref() == Some(&machine.spec.cluster_name)
-                    && machine
-                        .spec
-                        .host_ref
-                        .as_ref()
-                        .is_some_and(|host| run.spec.hosts.contains(&host.name))
+                    && machine.spec.host_ref.as_ref().is_some_and(|host| run.spec.hosts.contains(&host.name))
             })
         })
-        .watches_shared_stream(
-            cache.cluster_deployments.changes(),
-            move |deployment: Arc<ClusterDeployment>| {
-                let name = deployment.name_any();
-                references(
-                    &of_deployment,
-                    &deployment.namespace().unwrap_or_default(),
-                    |machine| machine.spec.cluster_name == name,
-                )
-            },
-        )
+        .watches_shared_stream(cache.cluster_deployments.changes(), move |deployment: Arc<ClusterDeployment>| {
+            let name = deployment.name_any();
+            references(&of_deployment, &deployment.namespace().unwrap_or_default(), |machine| {
+                machine.spec.cluster_name == name
+            })
+        })
         .reconcile_on(nodes);
-    tasks.spawn(controller::run(ctx.clone(), controller, pass));
+    tasks.spawn(controller::run::<Observation>(ctx.clone(), controller));
 }
 
 fn references(ctx: &Context, namespace: &str, wanted: impl Fn(&Machine) -> bool) -> Vec<ObjectRef<Machine>> {
-    let machines = ctx.cache.machines.list(namespace, wanted);
-    machines
-        .iter()
-        .map(|machine| ObjectRef::from_obj(machine.as_ref()))
-        .collect()
+    controller::references(&ctx.cache.machines.list(namespace, wanted))
 }
 
-pub(crate) async fn pass(ctx: Arc<Context>, cached: Arc<Machine>) -> Result<Pass, Error> {
-    let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
-    let cluster = cached.spec.cluster_name.clone();
-    let sets = ctx.cache.machine_sets.list(&namespace, |_| true);
-    let deployment = ctx.cache.cluster_deployments.get(&namespace, &cluster);
-    let deployment = deployment.filter(|deployment| !is_former(&cached, deployment, &refs(&sets)));
-    let machines = ctx.cache.machines.list(&namespace, |_| true);
-    let nodes = nodes(&ctx, &namespace, &cached);
-    let seen = ctx.cache.clusters.get(&namespace, &cluster);
-    let with = |machine: &Machine, hosts: &[Arc<Host>], runs: &[Arc<PlaybookRun>], drain: Option<&Drain>| {
-        let (machines, hosts, runs) = (refs(&machines), refs(hosts), refs(runs));
-        let observed = Observed {
+/// What is known of a Machine.
+pub(crate) struct Observation {
+    now: Timestamp,
+    machine: Arc<Machine>,
+    deployment: Option<Arc<ClusterDeployment>>,
+    machines: Vec<Arc<Machine>>,
+    hosts: Vec<Arc<Host>>,
+    runs: Vec<Arc<PlaybookRun>>,
+    nodes: Option<Vec<NodeSeen>>,
+    cluster: Option<Arc<Cluster>>,
+    drain: Option<Drain>,
+}
+
+impl Observation {
+    fn namespace(&self) -> String {
+        self.machine.namespace().unwrap_or_default()
+    }
+
+    /// Decides by what was observed.
+    fn with<T>(&self, decide: impl Fn(&Observed<'_>) -> T) -> T {
+        decide(&Observed {
+            now: self.now,
+            machine: &self.machine,
+            deployment: self.deployment.as_deref(),
+            machines: &refs(&self.machines),
+            hosts: &refs(&self.hosts),
+            runs: &refs(&self.runs),
+            nodes: self.nodes.as_deref(),
+            cluster: self.cluster.as_deref(),
+            drain: self.drain.as_ref(),
+        })
+    }
+}
+
+impl Reconcile for Observation {
+    type Object = Machine;
+    type Action = Action;
+
+    async fn observe(ctx: &Context, machine: Arc<Machine>) -> Result<Option<Self>, Error> {
+        let namespace = machine.namespace().unwrap_or_default();
+        let (cache, cluster) = (&ctx.cache, &machine.spec.cluster_name);
+        let sets = cache.machine_sets.list(&namespace, |_| true);
+        let deployment = cache.cluster_deployments.get(&namespace, cluster);
+        let of_cluster = |run: &PlaybookRun| run.spec.cluster_name.as_ref() == Some(cluster);
+        let mut observed = Self {
             now: now(),
+            deployment: deployment.filter(|deployment| !is_former(&machine, deployment, &refs(&sets))),
+            machines: cache.machines.list(&namespace, |_| true),
+            hosts: cache.hosts.list(&namespace, |_| true),
+            runs: cache.runs.list(&namespace, of_cluster),
+            nodes: nodes(ctx, &namespace, &machine),
+            cluster: cache.clusters.get(&namespace, cluster),
+            drain: None,
             machine,
-            deployment: deployment.as_deref(),
-            machines: &machines,
-            hosts: &hosts,
-            runs: &runs,
-            nodes: nodes.as_deref(),
-            cluster: seen.as_deref(),
-            drain,
         };
-        (plan::machine::plan(&observed), looks_at_pods(&observed))
-    };
-    let of_cluster = |run: &PlaybookRun| run.spec.cluster_name.as_deref() == Some(cluster.as_str());
-    let mut machine = cached;
-    let mut hosts = ctx.cache.hosts.list(&namespace, |_| true);
-    let mut runs = ctx.cache.runs.list(&namespace, of_cluster);
-    let (mut plan, looks) = with(&machine, &hosts, &runs, None);
-    let mut drain = None;
-    if looks && let Some(client) = ctx.remote.client(&namespace, &cluster) {
-        drain = Some(drain::look(client, &host_of(&machine)).await);
-        plan = with(&machine, &hosts, &runs, drain.as_ref()).0;
-    }
-    if let Some(message) = ctx.cache.hold_of_cluster(&namespace, &cluster) {
-        return hold(&ctx, &machine, message).await;
-    }
-    if plan.steps.iter().any(Step::cannot_be_taken_back) {
-        // A Machine never holds two Hosts and never lets go of one that is in use: caches are not believed here.
-        let api: Api<Machine> = Api::namespaced(ctx.client.clone(), &namespace);
-        let Some(live) = api
-            .get_opt(&name)
-            .await
-            .doing(|| format!("read Machine {name}"))?
-        else {
-            return Ok(Pass::settled());
-        };
-        machine = Arc::new(live);
-        let all = ListParams::default();
-        let action = "list the Hosts";
-        let listed: Vec<Host> = live::list_for_cluster(&ctx, &namespace, &cluster, &all, action).await?;
-        hosts = listed.into_iter().map(Arc::new).collect();
-        if machine.metadata.deletion_timestamp.is_some() {
-            let action = format!("list the PlaybookRuns of cluster {cluster}");
-            let listed: Vec<PlaybookRun> =
-                live::list_for_cluster(&ctx, &namespace, &cluster, &all, &action).await?;
-            runs = listed
-                .into_iter()
-                .filter(|run| of_cluster(run))
-                .map(Arc::new)
-                .collect();
+        if observed.with(looks_at_pods)
+            && let Some(client) = ctx.remote.client(&namespace, &observed.machine.spec.cluster_name)
+        {
+            observed.drain = Some(drain::look(client, &host_of(&observed.machine)).await);
         }
-        plan = with(&machine, &hosts, &runs, drain.as_ref()).0;
+        Ok(Some(observed))
     }
-    if let Some(message) = plan.steps.iter().find_map(|step| hold_of_claim(&ctx, step)) {
-        return hold(&ctx, &machine, message).await;
+
+    fn object(&self) -> &Machine {
+        &self.machine
     }
-    for step in &plan.steps {
-        steps::execute(&ctx, &machine, step).await?;
+
+    fn plan(&self) -> PlanOf<Self> {
+        self.with(plan::machine::plan)
     }
-    if let Some(refusals) = steps::evict(&ctx, &plan.steps).await
-        && let Some(drain) = &mut drain
-    {
-        drain.refusals = refusals;
-        let told = with(&machine, &hosts, &runs, Some(drain)).0;
-        (plan.status, plan.next) = (told.status, told.next);
+
+    fn hold(&self, ctx: &Context, plan: &PlanOf<Self>) -> Option<(String, MachineStatus)> {
+        let of_cluster = ctx.cache.hold_of_cluster(&self.namespace(), &self.machine.spec.cluster_name);
+        let of_claim = || plan.actions.iter().find_map(|action| hold_of_claim(ctx, action));
+        let message = of_cluster.or_else(of_claim)?;
+        let status =
+            MachineStatus { message: Some(message.clone()), ..self.machine.status.clone().unwrap_or_default() };
+        Some((message, status))
     }
-    if plan.steps.contains(&Step::RemoveFinalizer) {
-        telling::of_quarantine(&ctx, &machine, &plan.steps).await;
-        telling::of_conditions(&ctx, &machine, &plan.status.conditions).await;
-        return Ok(Pass::of(&plan, false));
+
+    /// A Machine never holds two Hosts and never lets go of one that is in use.
+    fn must_refresh(&self, plan: &PlanOf<Self>) -> bool {
+        plan.actions.iter().any(Action::is_irrevocable)
     }
-    let written = execute::patch_status(&ctx, &*machine, machine.status.as_ref(), &plan.status).await?;
-    if written {
-        telling::of_conditions(&ctx, &machine, &plan.status.conditions).await;
-        telling::of_repair(&ctx, &machine, &plan.status.conditions).await;
+
+    async fn refresh(mut self, ctx: &Context, plan: &PlanOf<Self>) -> Result<Option<Self>, Error> {
+        let (namespace, cluster) = (self.namespace(), self.machine.spec.cluster_name.clone());
+        let Some(machine) = live::get::<Machine>(ctx, &namespace, &self.machine.name_any()).await? else {
+            return Ok(None);
+        };
+        self.machine = Arc::new(machine);
+        hosts::read_again(ctx, &self.machine, &plan.actions, &mut self.hosts).await?;
+        if self.machine.metadata.deletion_timestamp.is_some() {
+            self.runs = live::runs(ctx, &namespace, &cluster).await?;
+        }
+        Ok(Some(self))
     }
-    Ok(Pass::of(&plan, written))
+
+    async fn execute(&mut self, ctx: &Context, action: &Action) -> Result<(), Error> {
+        let refusals = actions::execute(ctx, &self.machine, action).await?;
+        if let Some(drain) = &mut self.drain {
+            drain.refusals.extend(refusals);
+        }
+        Ok(())
+    }
+
+    /// What refused evictions were answered is shown.
+    fn conclude(&self, plan: PlanOf<Self>) -> PlanOf<Self> {
+        if self.drain.as_ref().is_none_or(|drain| drain.refusals.is_empty()) {
+            return plan;
+        }
+        let answered = self.plan();
+        PlanOf::<Self> { status: answered.status, next: answered.next, ..plan }
+    }
+
+    fn is_released(plan: &PlanOf<Self>) -> bool {
+        plan.actions.contains(&Action::RemoveFinalizer)
+    }
+
+    async fn report(&self, ctx: &Context, plan: &PlanOf<Self>) {
+        let (machine, conditions) = (&*self.machine, &plan.status.conditions);
+        if Self::is_released(plan) {
+            report::quarantine(ctx, machine, &plan.actions).await;
+            report::conditions(ctx, machine, conditions).await;
+        } else {
+            report::conditions(ctx, machine, conditions).await;
+            report::remediation(ctx, machine, conditions).await;
+        }
+    }
 }
 
-/// Says on the Machine what it waits for, and does nothing.
-async fn hold(ctx: &Context, machine: &Machine, message: String) -> Result<Pass, Error> {
-    let status = MachineStatus {
-        message: Some(message.clone()),
-        ..machine.status.clone().unwrap_or_default()
-    };
-    execute::patch_status(ctx, machine, machine.status.as_ref(), &status).await?;
-    Ok(Pass::held(message))
-}
-
-fn hold_of_claim(ctx: &Context, step: &Step) -> Option<String> {
-    let Step::Claim { host, .. } = step else {
+fn hold_of_claim(ctx: &Context, action: &Action) -> Option<String> {
+    let Action::Claim { host, .. } = action else {
         return None;
     };
     ctx.cache.hold_of_claim(host)
@@ -202,8 +218,9 @@ fn host_of(machine: &Machine) -> String {
 
 /// The machine's own node, in a list of at most one; `None` while nothing is known of the cluster's nodes.
 fn nodes(ctx: &Context, namespace: &str, machine: &Machine) -> Option<Vec<NodeSeen>> {
-    let node = ctx
-        .remote
-        .node(namespace, &machine.spec.cluster_name, &host_of(machine))?;
+    let node = ctx.remote.node(namespace, &machine.spec.cluster_name, &host_of(machine))?;
     Some(node.into_iter().collect())
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,21 +5,21 @@ use std::sync::Arc;
 
 use crds::Reason;
 use crds::names::{annotation, condition, label};
-use crds::{ClusterDeployment, Host, Machine, MachineSet, MachineSetStatus, PlaybookRun};
-use kube::api::ListParams;
+use crds::{ClusterDeployment, Conditions, Host, Machine, MachineSet, MachineSetStatus, PlaybookRun};
+use jiff::Timestamp;
+use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
-use kube::{Api, ResourceExt};
-use plan::machine_set::{Observed, Step};
-use plan::news::news;
+use plan::machine_set::{Action, Observed};
+use plan::transitions::transitions;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::cluster_deployment::{now, refs};
+use crate::cache::refs;
 use crate::context::Context;
-use crate::controller::{self, Pass};
-use crate::error::{Doing, Error};
-use crate::execute::{self, Creation};
-use crate::live;
+use crate::controller::{self, beside};
+use crate::error::Error;
+use crate::reconcile::{PlanOf, Reconcile, now};
+use crate::{execute, live};
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
@@ -29,156 +29,129 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
         let owners = machine.owner_references().iter();
         let owned = owners.filter(|owner| owner.controller == Some(true) && owner.kind == "MachineSet");
         // Whoever takes the label off does not take the Machine from its set.
-        let names: BTreeSet<String> = labelled
-            .into_iter()
-            .chain(owned.map(|owner| owner.name.clone()))
-            .collect();
-        let namespace = machine.namespace().unwrap_or_default();
-        let sets = names
-            .into_iter()
-            .map(|name| ObjectRef::<MachineSet>::new(&name).within(&namespace));
-        sets.collect::<Vec<_>>()
+        let names: BTreeSet<String> = labelled.into_iter().chain(owned.map(|owner| owner.name.clone())).collect();
+        let sets = names.iter().map(|name| beside(&*machine, name));
+        sets.collect::<Vec<ObjectRef<MachineSet>>>()
     };
     let (of_host, of_deployment) = (ctx.clone(), ctx.clone());
-    let controller = controller::of(ctx, &cache.machine_sets)
+    let controller = controller::new(ctx, &cache.machine_sets)
         .watches_shared_stream(cache.machines.changes(), of_machine)
         .watches_shared_stream(cache.hosts.changes(), move |host: Arc<Host>| {
             let lacks_hosts = |set: &MachineSet| {
-                let conditions = set.status.as_ref().map(|status| status.conditions.as_slice());
-                let hosts =
-                    crds::conditions::find(conditions.unwrap_or_default(), condition::HOSTS_AVAILABLE);
+                let hosts = set.condition(condition::HOSTS_AVAILABLE);
                 hosts.is_some_and(|hosts| hosts.status == "False")
             };
             references(&of_host, &host.namespace().unwrap_or_default(), lacks_hosts)
         })
-        .watches_shared_stream(
-            cache.cluster_deployments.changes(),
-            move |deployment: Arc<ClusterDeployment>| {
-                let name = deployment.name_any();
-                let namespace = deployment.namespace().unwrap_or_default();
-                references(&of_deployment, &namespace, |set| set.spec.cluster_name == name)
-            },
-        );
-    tasks.spawn(controller::run(ctx.clone(), controller, pass));
+        .watches_shared_stream(cache.cluster_deployments.changes(), move |deployment: Arc<ClusterDeployment>| {
+            let name = deployment.name_any();
+            let namespace = deployment.namespace().unwrap_or_default();
+            references(&of_deployment, &namespace, |set| set.spec.cluster_name == name)
+        });
+    tasks.spawn(controller::run::<Observation>(ctx.clone(), controller));
 }
 
-fn references(
-    ctx: &Context,
-    namespace: &str,
-    wanted: impl Fn(&MachineSet) -> bool,
-) -> Vec<ObjectRef<MachineSet>> {
-    let sets = ctx.cache.machine_sets.list(namespace, wanted);
-    sets.iter().map(|set| ObjectRef::from_obj(set.as_ref())).collect()
+fn references(ctx: &Context, namespace: &str, wanted: impl Fn(&MachineSet) -> bool) -> Vec<ObjectRef<MachineSet>> {
+    controller::references(&ctx.cache.machine_sets.list(namespace, wanted))
 }
 
-pub(crate) async fn pass(ctx: Arc<Context>, set: Arc<MachineSet>) -> Result<Pass, Error> {
-    let (namespace, name) = (set.namespace().unwrap_or_default(), set.name_any());
-    let mut deployment = ctx
-        .cache
-        .cluster_deployments
-        .get(&namespace, &set.spec.cluster_name);
-    let hosts = ctx.cache.hosts.list(&namespace, |_| true);
-    let cluster = set.spec.cluster_name.clone();
-    let decide = |deployment: Option<&ClusterDeployment>,
-                  set: &MachineSet,
-                  machines: &[Arc<Machine>],
-                  runs: &[Arc<PlaybookRun>]| {
-        plan::machine_set::plan(&Observed {
+/// What is known of a MachineSet.
+pub(crate) struct Observation {
+    now: Timestamp,
+    set: Arc<MachineSet>,
+    deployment: Option<Arc<ClusterDeployment>>,
+    machines: Vec<Arc<Machine>>,
+    hosts: Vec<Arc<Host>>,
+    runs: Vec<Arc<PlaybookRun>>,
+}
+
+impl Observation {
+    fn namespace(&self) -> String {
+        self.set.namespace().unwrap_or_default()
+    }
+}
+
+impl Reconcile for Observation {
+    type Object = MachineSet;
+    type Action = Action;
+
+    async fn observe(ctx: &Context, set: Arc<MachineSet>) -> Result<Option<Self>, Error> {
+        let namespace = set.namespace().unwrap_or_default();
+        let (cache, cluster) = (&ctx.cache, &set.spec.cluster_name);
+        let runs = |run: &PlaybookRun| run.spec.cluster_name.as_ref() == Some(cluster);
+        let machines = |machine: &Machine| machine.spec.cluster_name == *cluster;
+        Ok(Some(Self {
             now: now(),
+            deployment: cache.cluster_deployments.get(&namespace, cluster),
+            hosts: cache.hosts.list(&namespace, |_| true),
+            runs: cache.runs.list(&namespace, runs),
+            machines: cache.machines.list(&namespace, machines),
             set,
-            deployment,
-            machines: &refs(machines),
-            hosts: &refs(&hosts),
-            runs: &refs(runs),
+        }))
+    }
+
+    fn object(&self) -> &MachineSet {
+        &self.set
+    }
+
+    fn plan(&self) -> PlanOf<Self> {
+        plan::machine_set::plan(&Observed {
+            now: self.now,
+            set: &self.set,
+            deployment: self.deployment.as_deref(),
+            machines: &refs(&self.machines),
+            hosts: &refs(&self.hosts),
+            runs: &refs(&self.runs),
         })
-    };
-    let of_cluster = |run: &PlaybookRun| run.spec.cluster_name.as_deref() == Some(cluster.as_str());
-    let mut set = set.clone();
-    let mut runs = ctx.cache.runs.list(&namespace, of_cluster);
-    let machines = ctx
-        .cache
-        .machines
-        .list(&namespace, |machine| machine.spec.cluster_name == cluster);
-    let mut plan = decide(deployment.as_deref(), &set, &machines, &runs);
-    if let Some(message) = ctx.cache.hold_of_cluster(&namespace, &cluster) {
-        let status = MachineSetStatus {
-            message: Some(message.clone()),
-            ..set.status.clone().unwrap_or_default()
+    }
+
+    fn hold(&self, ctx: &Context, _: &PlanOf<Self>) -> Option<(String, MachineSetStatus)> {
+        let message = ctx.cache.hold_of_cluster(&self.namespace(), &self.set.spec.cluster_name)?;
+        let status = MachineSetStatus { message: Some(message.clone()), ..self.set.status.clone().unwrap_or_default() };
+        Some((message, status))
+    }
+
+    /// Neither the count nor the Machines are believed from a cache when something is made or deleted for them.
+    fn must_refresh(&self, plan: &PlanOf<Self>) -> bool {
+        !plan.actions.is_empty()
+    }
+
+    async fn refresh(mut self, ctx: &Context, plan: &PlanOf<Self>) -> Result<Option<Self>, Error> {
+        let (namespace, cluster) = (self.namespace(), self.set.spec.cluster_name.clone());
+        let Some(set) = live::get::<MachineSet>(ctx, &namespace, &self.set.name_any()).await? else {
+            return Ok(None);
         };
-        execute::patch_status(&ctx, &*set, set.status.as_ref(), &status).await?;
-        return Ok(Pass::held(message));
-    }
-    if !plan.steps.is_empty() {
-        // Neither the count nor the Machines are believed from a cache when something is made or deleted for them.
-        let api: Api<MachineSet> = Api::namespaced(ctx.client.clone(), &namespace);
-        let Some(live) = api
-            .get_opt(&name)
-            .await
-            .doing(|| format!("read MachineSet {name}"))?
-        else {
-            return Ok(Pass::settled());
-        };
-        set = Arc::new(live);
-        let of_cluster = ListParams::default().fields(&format!("spec.clusterName={cluster}"));
-        let action = format!("list the Machines of cluster {cluster}");
-        let listed: Vec<Machine> =
-            live::list_for_cluster(&ctx, &namespace, &cluster, &of_cluster, &action).await?;
-        let machines: Vec<Arc<Machine>> = listed.into_iter().map(Arc::new).collect();
-        if plan
-            .steps
-            .iter()
-            .any(|step| matches!(step, Step::QuarantineHost { .. }))
-        {
-            runs = live_runs(&ctx, &namespace, &cluster).await?;
+        self.set = Arc::new(set);
+        self.machines = live::machines(ctx, &namespace, &cluster).await?;
+        let any = |wanted: fn(&Action) -> bool| plan.actions.iter().any(wanted);
+        // A join that has begun anew since is not given up.
+        if any(|action| matches!(action, Action::QuarantineHost { .. })) {
+            self.runs = live::runs(ctx, &namespace, &cluster).await?;
         }
-        if plan
-            .steps
-            .iter()
-            .any(|step| matches!(step, Step::DeleteMachine(_)))
-        {
-            // Whether a healthy machine may go is told there.
-            let api: Api<ClusterDeployment> = Api::namespaced(ctx.client.clone(), &namespace);
-            let read = api.get_opt(&cluster).await;
-            deployment = read
-                .doing(|| format!("read ClusterDeployment {cluster}"))?
-                .map(Arc::new);
+        // Whether a healthy machine may go is said there.
+        if any(|action| matches!(action, Action::DeleteMachine(_))) {
+            self.deployment = live::get(ctx, &namespace, &cluster).await?.map(Arc::new);
         }
-        plan = decide(deployment.as_deref(), &set, &machines, &runs);
+        Ok(Some(self))
     }
-    for step in &plan.steps {
-        execute(&ctx, &set, step).await?;
+
+    async fn execute(&mut self, ctx: &Context, action: &Action) -> Result<(), Error> {
+        execute(ctx, &self.set, action).await
     }
-    let written = execute::patch_status(&ctx, &*set, set.status.as_ref(), &plan.status).await?;
-    if written {
-        let old = set
-            .status
-            .as_ref()
-            .map(|status| status.conditions.as_slice())
-            .unwrap_or_default();
+
+    async fn report(&self, ctx: &Context, plan: &PlanOf<Self>) {
         let types = [condition::HOSTS_AVAILABLE];
-        for news in news(old, &plan.status.conditions, &types) {
-            if news.warning {
-                ctx.events.news(&*set, &news).await;
+        for transition in transitions(self.set.conditions(), &plan.status.conditions, &types) {
+            if transition.warning {
+                ctx.events.transition(&*self.set, &transition).await;
             }
         }
     }
-    Ok(Pass::of(&plan, written))
 }
 
-/// A join that has begun anew since is not given up.
-async fn live_runs(ctx: &Context, namespace: &str, cluster: &str) -> Result<Vec<Arc<PlaybookRun>>, Error> {
-    let (all, action) = (
-        ListParams::default(),
-        format!("list the PlaybookRuns of cluster {cluster}"),
-    );
-    let listed: Vec<PlaybookRun> = live::list_for_cluster(ctx, namespace, cluster, &all, &action).await?;
-    let ours = |run: &PlaybookRun| run.spec.cluster_name.as_deref() == Some(cluster);
-    Ok(listed.into_iter().filter(ours).map(Arc::new).collect())
-}
-
-async fn execute(ctx: &Context, set: &MachineSet, step: &Step) -> Result<(), Error> {
-    match step {
-        Step::Adopt(machine) => {
+async fn execute(ctx: &Context, set: &MachineSet, action: &Action) -> Result<(), Error> {
+    match action {
+        Action::Adopt(machine) => {
             let metadata = &machine.metadata;
             let patch = json!({ "metadata": {
                 "labels": metadata.labels,
@@ -189,11 +162,7 @@ async fn execute(ctx: &Context, set: &MachineSet, step: &Step) -> Result<(), Err
             drop(execute::patch_if_unchanged(ctx, &**machine, patch).await?);
             Ok(())
         }
-        Step::QuarantineHost {
-            machine,
-            host,
-            quarantine,
-        } => {
+        Action::QuarantineHost { machine, host, quarantine } => {
             let patch = json!({ "metadata": { "annotations": { annotation::QUARANTINE: quarantine } } });
             drop(execute::patch_if_unchanged(ctx, &**machine, patch).await?);
             let note = format!(
@@ -203,19 +172,11 @@ async fn execute(ctx: &Context, set: &MachineSet, step: &Step) -> Result<(), Err
             ctx.events.warning(set, Reason::HostQuarantined, &note).await;
             Ok(())
         }
-        Step::CreateMachine(machine) => match execute::create_once(ctx, &**machine).await? {
-            Creation::Made | Creation::Ours => Ok(()),
-            Creation::Foreign => Err(Error::Failed {
-                action: format!("create Machine {}", machine.name_any()),
-                source: "one of that name is there and belongs to another: delete it".into(),
-            }),
-        },
-        Step::DeleteMachine(machine) => execute::delete(ctx, &**machine, None).await,
-        Step::SetVersion { machine, version } => {
+        Action::CreateMachine(machine) => execute::create_ours(ctx, &**machine).await,
+        Action::DeleteMachine(machine) => execute::delete(ctx, &**machine, None).await,
+        Action::SetVersion { machine, version } => {
             let patch = json!({ "spec": { "kubernetesVersion": version } });
-            execute::patch_if_unchanged(ctx, &**machine, patch)
-                .await
-                .map(drop)
+            execute::patch_if_unchanged(ctx, &**machine, patch).await.map(drop)
         }
     }
 }

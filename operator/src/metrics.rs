@@ -96,83 +96,36 @@ impl Metrics {
             leader: Gauge::default(),
         };
         let mut registry = Registry::with_prefix("clusterwright");
-        registry.register(
-            "reconciles",
-            "Passes, by kind and outcome",
-            metrics.reconciles.clone(),
-        );
-        registry.register(
-            "reconcile_duration_seconds",
-            "How long a pass took",
-            metrics.reconcile_seconds.clone(),
-        );
-        registry.register(
-            "queue_depth",
-            "Objects whose pass is due or under way",
-            metrics.queue.clone(),
-        );
-        registry.register(
-            "objects_failing",
-            "Objects whose last pass failed",
-            metrics.failing.clone(),
-        );
-        registry.register(
-            "runs",
-            "Runs that ended, by intent and outcome",
-            metrics.runs.clone(),
-        );
-        registry.register(
-            "run_duration_seconds",
-            "How long a run took",
-            metrics.run_seconds.clone(),
-        );
+        registry.register("reconciles", "Passes, by kind and outcome", metrics.reconciles.clone());
+        registry.register("reconcile_duration_seconds", "How long a reconcile took", metrics.reconcile_seconds.clone());
+        registry.register("queue_depth", "Objects whose reconcile is due or under way", metrics.queue.clone());
+        registry.register("objects_failing", "Objects whose last reconcile failed", metrics.failing.clone());
+        registry.register("runs", "Runs that ended, by intent and outcome", metrics.runs.clone());
+        registry.register("run_duration_seconds", "How long a run took", metrics.run_seconds.clone());
         metrics.objects.register(&mut registry);
         registry.register(
             "objects_undecodable",
             "Objects that the operator cannot decode, by kind; what is decided by them is on hold",
             metrics.undecodable.clone(),
         );
-        registry.register(
-            "api_writes",
-            "Writes to the metadata cluster's API",
-            metrics.api_writes.clone(),
-        );
-        registry.register(
-            "start_time_seconds",
-            "When the operator started",
-            metrics.start.clone(),
-        );
-        registry.register(
-            "leader",
-            "1 while this operator holds the lease",
-            metrics.leader.clone(),
-        );
+        registry.register("api_writes", "Writes to the metadata cluster's API", metrics.api_writes.clone());
+        registry.register("start_time_seconds", "When the operator started", metrics.start.clone());
+        registry.register("leader", "1 while this operator holds the lease", metrics.leader.clone());
         metrics.start.set(Timestamp::now().as_second() as f64);
         metrics.registry = Arc::new(registry);
         metrics
     }
 
-    /// A pass ended.
-    pub fn pass(&self, kind: &str, outcome: &str, took: Duration) {
-        self.reconciles
-            .get_or_create(&KindOutcome {
-                kind: kind.into(),
-                outcome: outcome.into(),
-            })
-            .inc();
-        self.reconcile_seconds
-            .get_or_create(&OfKind { kind: kind.into() })
-            .observe(took.as_secs_f64());
+    /// A reconcile ended.
+    pub fn reconciled(&self, kind: &str, outcome: &str, took: Duration) {
+        self.reconciles.get_or_create(&KindOutcome { kind: kind.into(), outcome: outcome.into() }).inc();
+        self.reconcile_seconds.get_or_create(&OfKind { kind: kind.into() }).observe(took.as_secs_f64());
     }
 
-    /// How many objects' passes are due or under way, and how many objects' last pass failed.
+    /// How many objects' reconciles are due or under way, and how many objects' last reconcile failed.
     pub fn queue(&self, kind: &str, due: usize, failing: usize) {
-        self.queue
-            .get_or_create(&OfKind { kind: kind.into() })
-            .set(due as i64);
-        self.failing
-            .get_or_create(&OfKind { kind: kind.into() })
-            .set(failing as i64);
+        self.queue.get_or_create(&OfKind { kind: kind.into() }).set(due as i64);
+        self.failing.get_or_create(&OfKind { kind: kind.into() }).set(failing as i64);
     }
 
     /// Whether this operator leads.
@@ -182,17 +135,8 @@ impl Metrics {
 
     /// A run ended.
     pub fn run_ended(&self, intent: &str, outcome: &str, took: Duration) {
-        self.runs
-            .get_or_create(&IntentOutcome {
-                intent: intent.into(),
-                outcome: outcome.into(),
-            })
-            .inc();
-        self.run_seconds
-            .get_or_create(&OfIntent {
-                intent: intent.into(),
-            })
-            .observe(took.as_secs_f64());
+        self.runs.get_or_create(&IntentOutcome { intent: intent.into(), outcome: outcome.into() }).inc();
+        self.run_seconds.get_or_create(&OfIntent { intent: intent.into() }).observe(took.as_secs_f64());
     }
 
     /// A request goes to the API; reads are not counted.
@@ -205,12 +149,7 @@ impl Metrics {
             _ => return,
         };
         let resource = resource_of(path);
-        self.api_writes
-            .get_or_create(&VerbResource {
-                verb: verb.into(),
-                resource,
-            })
-            .inc();
+        self.api_writes.get_or_create(&VerbResource { verb: verb.into(), resource }).inc();
     }
 
     /// How many objects of each kind cannot be decoded.
@@ -218,9 +157,7 @@ impl Metrics {
         self.undecodable.clear();
         for (kind, count) in counts {
             let count = i64::try_from(*count).unwrap_or(i64::MAX);
-            self.undecodable
-                .get_or_create(&OfKind { kind: kind.clone() })
-                .set(count);
+            self.undecodable.get_or_create(&OfKind { kind: kind.clone() }).set(count);
         }
     }
 
@@ -267,10 +204,7 @@ mod tests {
         check("/api/v1/namespaces/fleet/secrets", "secrets");
         check("/api/v1/namespaces/fleet/secrets/a", "secrets");
         check("/api/v1/namespaces/fleet", "namespaces");
-        check(
-            "/apis/clusterwright.dev/v1alpha1/namespaces/n/playbookruns/a/status",
-            "playbookruns/status",
-        );
+        check("/apis/clusterwright.dev/v1alpha1/namespaces/n/playbookruns/a/status", "playbookruns/status");
         check("/apis/batch/v1/namespaces/n/jobs/a", "jobs");
         check("/version", "other");
     }
@@ -281,10 +215,7 @@ mod tests {
         metrics.api_request(&Method::GET, "/api/v1/namespaces/a/secrets");
         metrics.api_request(&Method::POST, "/api/v1/namespaces/a/secrets");
         let text = metrics.text(&Objects::default()).unwrap();
-        assert!(
-            text.contains("clusterwright_api_writes_total{verb=\"create\",resource=\"secrets\"} 1"),
-            "{text}"
-        );
+        assert!(text.contains("clusterwright_api_writes_total{verb=\"create\",resource=\"secrets\"} 1"), "{text}");
         assert!(!text.contains("verb=\"get\""), "{text}");
     }
 }

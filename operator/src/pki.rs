@@ -4,6 +4,7 @@
 
 pub mod authority;
 pub mod certificate;
+mod error;
 pub mod etcd;
 pub mod material;
 
@@ -11,62 +12,19 @@ use crds::ClusterDeployment;
 use crds::names::{label, pki_secret};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, Resource, ResourceExt};
+use kube::{Resource, ResourceExt};
 
 pub use authority::{Authority, Certified};
+pub use error::PkiError;
 pub use material::Pki;
 
 use crate::context::Context;
-use crate::error::{Doing, Error};
-use crate::execute;
+use crate::error::{Error, ResultExt};
+use crate::{execute, live};
 
-/// What can go wrong with certificates and keys.
-#[derive(Debug, thiserror::Error)]
-pub enum PkiError {
-    /// Something could not be made.
-    #[error("failed to make {what}")]
-    Make {
-        /// Of what.
-        what: String,
-        /// Why.
-        #[source]
-        source: rcgen::Error,
-    },
-    /// Something that is there cannot be used.
-    #[error("{what} cannot be used: {problem}")]
-    Read {
-        /// What.
-        what: String,
-        /// Why.
-        problem: String,
-    },
-    /// A key is gone.
-    #[error("Secret {secret} has no key {key}: restore it from a backup, it is never made anew")]
-    MissingKey {
-        /// Name of the Secret.
-        secret: String,
-        /// Name of the key.
-        key: &'static str,
-    },
-    /// A date that certificates cannot hold.
-    #[error("the time is out of the range of certificates")]
-    Time,
-    /// The Secret is another object's.
-    #[error("Secret {secret} belongs to another object ({owner}): it is used once that one is gone")]
-    NotOurs {
-        /// Name of the Secret.
-        secret: String,
-        /// Kind, name and UID of its owner.
-        owner: String,
-    },
-}
-
-impl<T> Doing<T> for Result<T, PkiError> {
+impl<T> ResultExt<T> for Result<T, PkiError> {
     fn doing(self, action: impl FnOnce() -> String) -> Result<T, Error> {
-        self.map_err(|source| Error::Failed {
-            action: action(),
-            source: Box::new(source),
-        })
+        self.map_err(|source| Error::Failed { action: action(), source: Box::new(source) })
     }
 }
 
@@ -90,10 +48,7 @@ pub async fn read(ctx: &Context, cd: &ClusterDeployment) -> Result<Option<Pki>, 
         Pki::from_data(&name, &secret.data.unwrap_or_default())
     };
     let found = find(ctx, cd, &name).await?;
-    found
-        .map(parse)
-        .transpose()
-        .doing(|| format!("read the keys of cluster {}", cd.name_any()))
+    found.map(parse).transpose().doing(|| format!("read the keys of cluster {}", cd.name_any()))
 }
 
 /// The same, for what was decided on when they were there.
@@ -107,17 +62,12 @@ pub async fn get(ctx: &Context, cd: &ClusterDeployment) -> Result<Pki, Error> {
 
 /// The Secret of this name beside the ClusterDeployment.
 pub(crate) async fn find(ctx: &Context, cd: &ClusterDeployment, name: &str) -> Result<Option<Secret>, Error> {
-    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), &cd.namespace().unwrap_or_default());
-    api.get_opt(name).await.doing(|| format!("read Secret {name}"))
+    live::get(ctx, &cd.namespace().unwrap_or_default(), name).await
 }
 
 /// An Opaque Secret of the ClusterDeployment, to be deleted with it.
 pub(crate) fn secret(cd: &ClusterDeployment, name: &str, data: material::Data) -> Secret {
-    let mut secret = Secret {
-        type_: Some("Opaque".into()),
-        data: Some(data),
-        ..Secret::default()
-    };
+    let mut secret = Secret { type_: Some("Opaque".into()), data: Some(data), ..Secret::default() };
     secret.metadata.name = Some(name.to_owned());
     secret.metadata.namespace = cd.namespace();
     secret.metadata.labels = Some([(label::CLUSTER.to_owned(), cd.name_any())].into());
@@ -127,10 +77,7 @@ pub(crate) fn secret(cd: &ClusterDeployment, name: &str, data: material::Data) -
 
 /// Refuses a Secret of another object, e.g. of a ClusterDeployment of the same name that was there before.
 pub(crate) fn belongs_to(secret: &Secret, cd: &ClusterDeployment) -> Result<(), PkiError> {
-    let owner = secret
-        .owner_references()
-        .iter()
-        .find(|owner| owner.controller == Some(true));
+    let owner = secret.owner_references().iter().find(|owner| owner.controller == Some(true));
     match owner {
         Some(owner) if Some(&owner.uid) != cd.meta().uid.as_ref() => Err(PkiError::NotOurs {
             secret: secret.name_any(),

@@ -1,33 +1,34 @@
-//! The controller of PlaybookRuns: looks, lets `plan::playbook_run` decide, does it, says so.
+//! PlaybookRun: observes a run, its Job and its Pods, and carries out what follows.
 
 mod access;
-mod carry_out;
+mod actions;
 pub(crate) mod inputs;
 mod log;
 mod observe;
+mod ownership;
+mod report;
 mod secrets;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crds::names::label;
 use crds::playbook_run::RunPhase;
 use crds::{PlaybookRun, PlaybookRunStatus};
-use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
-use plan::playbook_run::playbook_run;
+use plan::playbook_run::{Action, playbook_run};
 use tokio::task::JoinSet;
 
 use crate::context::Context;
-use crate::controller::{self, Pass};
+use crate::controller;
 use crate::error::Error;
-use crate::execute;
+use crate::reconcile::{PlanOf, Reconcile};
+pub(crate) use observe::Observation;
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     let runs = ctx.cache.runs.store().clone();
-    let controller = controller::of(ctx, &ctx.cache.runs)
+    let controller = controller::new(ctx, &ctx.cache.runs)
         .watches_shared_stream(ctx.cache.jobs.changes(), |job| run_of(&*job))
         .watches_shared_stream(ctx.cache.pods.changes(), |pod| run_of(&*pod))
         .watches_shared_stream(ctx.cache.cluster_deployments.changes(), move |deployment| {
@@ -35,12 +36,9 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
             let concerned = runs.state_filter(|run| {
                 run.namespace() == namespace && run.spec.cluster_name.as_ref() == Some(&name) && !is_over(run)
             });
-            concerned
-                .iter()
-                .map(|run| ObjectRef::from_obj(&**run))
-                .collect::<Vec<_>>()
+            controller::references(&concerned)
         });
-    tasks.spawn(controller::run(ctx.clone(), controller, pass));
+    tasks.spawn(controller::run::<Observation>(ctx.clone(), controller));
 }
 
 fn run_of<K: ResourceExt>(part: &K) -> Option<ObjectRef<PlaybookRun>> {
@@ -49,56 +47,55 @@ fn run_of<K: ResourceExt>(part: &K) -> Option<ObjectRef<PlaybookRun>> {
 }
 
 fn is_over(run: &PlaybookRun) -> bool {
-    phase_of(run.status.as_ref()).is_some_and(RunPhase::is_final)
+    let phase = run.status.as_ref().and_then(|status| status.phase);
+    phase.is_some_and(RunPhase::is_final)
 }
 
-fn phase_of(status: Option<&PlaybookRunStatus>) -> Option<RunPhase> {
-    status.and_then(|status| status.phase)
-}
+impl Reconcile for Observation {
+    type Object = PlaybookRun;
+    type Action = Action;
 
-async fn pass(ctx: Arc<Context>, run: Arc<PlaybookRun>) -> Result<Pass, Error> {
-    // Times in a status are whole seconds.
-    let now = Timestamp::from_second(Timestamp::now().as_second()).unwrap_or(Timestamp::UNIX_EPOCH);
-    let Some(seen) = observe::observe(&ctx, run, now).await? else {
-        return Ok(Pass::settled());
-    };
-    let (namespace, name) = (seen.run.namespace().unwrap_or_default(), seen.run.name_any());
-    if let Some(message) = ctx.cache.hold_of_run(&namespace, &name) {
-        return Ok(Pass::held(message));
-    }
-    let plan = playbook_run(&seen.observed());
-    for step in &plan.steps {
-        carry_out::step(&ctx, &seen.run, step).await?;
-    }
-    let written = execute::patch_status(&ctx, &*seen.run, seen.run.status.as_ref(), &plan.status).await?;
-    if written {
-        tell(&ctx, &seen.run, &plan.status).await;
-    }
-    Ok(Pass::of(&plan, written))
-}
-
-/// Tells a change of phase.
-async fn tell(ctx: &Context, run: &PlaybookRun, status: &PlaybookRunStatus) {
-    let (before, after) = (phase_of(run.status.as_ref()), status.phase);
-    let Some(phase) = after.filter(|_| before != after) else {
-        return;
-    };
-    let message = status.message.as_deref().unwrap_or_default();
-    let reason = format!("{phase:?}");
-    match phase {
-        RunPhase::Pending => {}
-        RunPhase::Running | RunPhase::Succeeded => ctx.events.normal(run, &reason, message).await,
-        RunPhase::Failed | RunPhase::Canceled | RunPhase::DeadlineExceeded | RunPhase::Unknown => {
-            ctx.events.warning(run, &reason, message).await;
+    async fn observe(ctx: &Context, run: Arc<PlaybookRun>) -> Result<Option<Self>, Error> {
+        let mut observed = Observation::cached(ctx, run);
+        if !observed.is_incomplete() {
+            observed.complete(ctx).await?;
         }
+        Ok(Some(observed))
     }
-    if phase.is_final() {
-        let (begun, ended) = (status.started_at.as_ref(), status.finished_at.as_ref());
-        let took = begun
-            .zip(ended)
-            .map_or(0, |(begun, ended)| ended.0.as_second() - begun.0.as_second());
-        let took = Duration::from_secs(u64::try_from(took).unwrap_or(0));
-        ctx.metrics.run_ended(run.spec.intent.spec().slug, &reason, took);
+
+    fn object(&self) -> &PlaybookRun {
+        &self.run
+    }
+
+    fn plan(&self) -> PlanOf<Self> {
+        playbook_run(&self.observed())
+    }
+
+    fn hold(&self, ctx: &Context, _: &PlanOf<Self>) -> Option<(String, PlaybookRunStatus)> {
+        let (namespace, name) = (self.run.namespace().unwrap_or_default(), self.run.name_any());
+        let message = ctx.cache.hold_of_run(&namespace, &name)?;
+        Some((message, self.run.status.clone().unwrap_or_default()))
+    }
+
+    /// A Job is not made, and that something is gone is not concluded, from a cache.
+    fn must_refresh(&self, _: &PlanOf<Self>) -> bool {
+        self.is_incomplete()
+    }
+
+    async fn refresh(mut self, ctx: &Context, _: &PlanOf<Self>) -> Result<Option<Self>, Error> {
+        if !self.read_again(ctx).await? {
+            return Ok(None);
+        }
+        self.complete(ctx).await?;
+        Ok(Some(self))
+    }
+
+    async fn execute(&mut self, ctx: &Context, action: &Action) -> Result<(), Error> {
+        actions::execute(ctx, &self.run, action).await
+    }
+
+    async fn report(&self, ctx: &Context, plan: &PlanOf<Self>) {
+        report::phase(ctx, &self.run, &plan.status).await;
     }
 }
 

@@ -3,38 +3,32 @@
 //! dead cluster costs its probe and nothing else.
 
 pub(crate) mod drain;
+mod key;
 mod nodes;
 pub mod probe;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::Stream;
 use futures::channel::mpsc::{UnboundedSender, unbounded};
 use jiff::Timestamp;
 use kube::{Client, Config};
+use parking_lot::Mutex;
 use plan::cluster::components::LeaseSeen;
 use plan::cluster::{NodeSeen, Seen};
 use sha2::{Digest, Sha256};
 
 use crate::client;
-use crate::error::{Doing, Error};
-use crate::kubeconfig::Checked;
+use crate::error::{Error, ResultExt};
+use crate::kubeconfig::check::Checked;
 use crate::leader::Gate;
+pub use key::Key;
 use nodes::Following;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// A Cluster object.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Key {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-}
 
 /// Something behind a Cluster changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,40 +59,32 @@ struct Entry {
 impl Registry {
     /// Without clusters. Their clients write while the gate is open.
     pub fn new(gate: Gate) -> Self {
-        Self {
-            gate,
-            entries: Arc::default(),
-            subscribers: Arc::default(),
-        }
+        Self { gate, entries: Arc::default(), subscribers: Arc::default() }
     }
 
     /// What changes from now on, of any cluster.
     pub fn changes(&self) -> impl Stream<Item = Change> + Send + use<> {
         let (sender, receiver) = unbounded();
-        lock(&self.subscribers).push(sender);
+        self.subscribers.lock().push(sender);
         receiver
     }
 
     /// The Nodes of a cluster in the order of their names; `None` while they are not known: never read, or no contact.
     pub fn nodes(&self, namespace: &str, cluster: &str) -> Option<Vec<NodeSeen>> {
-        let entries = lock(&self.entries);
-        entries.get(&key(namespace, cluster))?.following.as_ref()?.nodes()
+        let entries = self.entries.lock();
+        entries.get(&Key::new(namespace, cluster))?.following.as_ref()?.nodes()
     }
 
     /// One Node of a cluster; `None` while the Nodes are not known, `Some(None)` when there is none of this name.
     pub fn node(&self, namespace: &str, cluster: &str, node: &str) -> Option<Option<NodeSeen>> {
-        let entries = lock(&self.entries);
-        entries
-            .get(&key(namespace, cluster))?
-            .following
-            .as_ref()?
-            .node(node)
+        let entries = self.entries.lock();
+        entries.get(&Key::new(namespace, cluster))?.following.as_ref()?.node(node)
     }
 
     /// A client of a cluster that there is contact with.
     pub fn client(&self, namespace: &str, cluster: &str) -> Option<Client> {
-        let entries = lock(&self.entries);
-        let entry = entries.get(&key(namespace, cluster))?;
+        let entries = self.entries.lock();
+        let entry = entries.get(&Key::new(namespace, cluster))?;
         entry.following.as_ref().map(|_| entry.client.clone())
     }
 
@@ -107,47 +93,34 @@ impl Registry {
         let text = serde_json::to_vec(&checked.kubeconfig).doing(|| "read the kubeconfig".into())?;
         let fingerprint: [u8; 32] = Sha256::digest(&text).into();
         let known = |entry: &&Entry| entry.fingerprint == fingerprint;
-        if let Some(entry) = lock(&self.entries).get(cluster).filter(known) {
+        if let Some(entry) = self.entries.lock().get(cluster).filter(known) {
             return Ok(entry.client.clone());
         }
         let client = client_of(checked, &cluster.name, &self.gate)?;
-        let entry = Entry {
-            fingerprint,
-            client: client.clone(),
-            following: None,
-            last_probe: None,
-            leases: HashMap::new(),
-        };
-        lock(&self.entries).insert(cluster.clone(), entry);
+        let entry =
+            Entry { fingerprint, client: client.clone(), following: None, last_probe: None, leases: HashMap::new() };
+        self.entries.lock().insert(cluster.clone(), entry);
         Ok(client)
     }
 
     /// There is contact: the Nodes are watched from now on.
-    pub(crate) fn made(
-        &self,
-        cluster: &Key,
-        now: Timestamp,
-        seen: Seen,
-        leases: HashMap<&'static str, LeaseSeen>,
-    ) {
-        let mut entries = lock(&self.entries);
+    pub(crate) fn made(&self, cluster: &Key, now: Timestamp, seen: Seen, leases: HashMap<&'static str, LeaseSeen>) {
+        let mut entries = self.entries.lock();
         let Some(entry) = entries.get_mut(cluster) else {
             return;
         };
         entry.last_probe = Some((now, seen));
         entry.leases = leases;
         if entry.following.is_none() {
-            entry.following = Some(Following::start(
-                entry.client.clone(),
-                self.clone(),
-                cluster.clone(),
-            ));
+            let (registry, key) = (self.clone(), cluster.clone());
+            let tell = move |node| registry.tell(&key, node);
+            entry.following = Some(Following::start(entry.client.clone(), cluster.clone(), tell));
         }
     }
 
     /// Contact is lost: what was known of the Nodes is not known any more.
     pub(crate) fn lost(&self, cluster: &Key) {
-        let following = lock(&self.entries).get_mut(cluster).and_then(|entry| {
+        let following = self.entries.lock().get_mut(cluster).and_then(|entry| {
             entry.last_probe = None;
             entry.following.take()
         });
@@ -158,7 +131,7 @@ impl Registry {
 
     /// The Cluster object is gone, or its kubeconfig is not to be used.
     pub(crate) fn forget(&self, cluster: &Key) {
-        let known = lock(&self.entries).remove(cluster);
+        let known = self.entries.lock().remove(cluster);
         if known.is_some_and(|entry| entry.following.is_some()) {
             self.tell(cluster, None);
         }
@@ -166,73 +139,45 @@ impl Registry {
 
     /// What the last probe saw, and when, if there was contact.
     pub(crate) fn last_probe(&self, cluster: &Key) -> Option<(Timestamp, Seen)> {
-        lock(&self.entries).get(cluster)?.last_probe.clone()
+        self.entries.lock().get(cluster)?.last_probe.clone()
     }
 
     /// The leases as last seen.
     pub(crate) fn leases(&self, cluster: &Key) -> HashMap<&'static str, LeaseSeen> {
-        let entries = lock(&self.entries);
-        entries
-            .get(cluster)
-            .map(|entry| entry.leases.clone())
-            .unwrap_or_default()
+        let entries = self.entries.lock();
+        entries.get(cluster).map(|entry| entry.leases.clone()).unwrap_or_default()
     }
 
     /// A cluster that a client is there for.
     #[cfg(test)]
     pub(crate) fn put(&self, cluster: &Key, client: Client) {
-        let entry = Entry {
-            fingerprint: [0; 32],
-            client,
-            following: None,
-            last_probe: None,
-            leases: HashMap::new(),
-        };
-        lock(&self.entries).insert(cluster.clone(), entry);
+        let entry = Entry { fingerprint: [0; 32], client, following: None, last_probe: None, leases: HashMap::new() };
+        self.entries.lock().insert(cluster.clone(), entry);
     }
 
     /// There is contact, and these are its Nodes.
     #[cfg(test)]
     pub(crate) fn show(&self, cluster: &Key, nodes: Vec<NodeSeen>) {
-        if let Some(entry) = lock(&self.entries).get_mut(cluster) {
+        if let Some(entry) = self.entries.lock().get_mut(cluster) {
             entry.following = Some(Following::shown(nodes));
         }
     }
 
     fn tell(&self, cluster: &Key, node: Option<String>) {
-        let change = Change {
-            cluster: cluster.clone(),
-            node,
-        };
-        lock(&self.subscribers).retain(|subscriber| subscriber.unbounded_send(change.clone()).is_ok());
+        let change = Change { cluster: cluster.clone(), node };
+        self.subscribers.lock().retain(|subscriber| subscriber.unbounded_send(change.clone()).is_ok());
     }
 }
 
 /// A client that gives up soon, does not retry by itself, and writes while the gate is open.
 fn client_of(checked: &Checked, cluster: &str, gate: &Gate) -> Result<Client, Error> {
     let doing = || format!("make a client of cluster {cluster}");
-    let mut config = Config::try_from(checked.kubeconfig.clone()).map_err(|source| Error::Failed {
-        action: doing(),
-        source: Box::new(source),
-    })?;
+    let mut config = Config::try_from(checked.kubeconfig.clone())
+        .map_err(|source| Error::Failed { action: doing(), source: Box::new(source) })?;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.write_timeout = Some(WRITE_TIMEOUT);
     config.default_retry = false;
-    Ok(client::builder(&config, gate)
-        .doing(doing)?
-        .with_layer(gate)
-        .build())
-}
-
-fn key(namespace: &str, name: &str) -> Key {
-    Key {
-        namespace: namespace.into(),
-        name: name.into(),
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    Ok(client::builder(&config, gate).doing(doing)?.with_layer(gate).build())
 }
 
 #[cfg(test)]

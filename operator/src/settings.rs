@@ -23,11 +23,7 @@ pub struct Settings {
     #[arg(long, env = "CLUSTERWRIGHT_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
     /// Image of the executor, for clusters that name none.
-    #[arg(
-        long,
-        env = "CLUSTERWRIGHT_EXECUTOR_IMAGE",
-        default_value = "clusterwright.dev/executor:dev"
-    )]
+    #[arg(long, env = "CLUSTERWRIGHT_EXECUTOR_IMAGE", default_value = "clusterwright.dev/executor:dev")]
     pub executor_image: String,
     /// Work in this namespace only. Default: in all.
     #[arg(long, env = "CLUSTERWRIGHT_NAMESPACE")]
@@ -42,11 +38,7 @@ pub struct Settings {
     #[arg(long, env = "CLUSTERWRIGHT_LEASE_NAMESPACE")]
     pub lease_namespace: Option<String>,
     /// Name of the Lease: of all operators that have it in common, one leads.
-    #[arg(
-        long,
-        env = "CLUSTERWRIGHT_LEASE_NAME",
-        default_value = "clusterwright-operator"
-    )]
+    #[arg(long, env = "CLUSTERWRIGHT_LEASE_NAME", default_value = "clusterwright-operator")]
     pub lease_name: String,
     /// Seconds of silence after which another operator takes the Lease.
     #[arg(long, env = "CLUSTERWRIGHT_LEASE_DURATION_SECONDS", default_value_t = 15)]
@@ -67,26 +59,16 @@ impl Settings {
     /// The times of the Lease, if they can work.
     pub fn lease_times(&self) -> Result<Times, Error> {
         let seconds = |seconds: u32| u64::from(seconds);
-        let (lease, retry) = (
-            seconds(self.lease_duration_seconds),
-            seconds(self.retry_period_seconds),
-        );
-        Times::of_seconds(lease, seconds(self.renew_deadline_seconds), retry).map_err(|source| {
-            Error::Failed {
-                action: "use the times of the Lease".into(),
-                source: Box::new(source),
-            }
-        })
+        let (lease, retry) = (seconds(self.lease_duration_seconds), seconds(self.retry_period_seconds));
+        Times::of_seconds(lease, seconds(self.renew_deadline_seconds), retry)
+            .map_err(|source| Error::Failed { action: "use the times of the Lease".into(), source: Box::new(source) })
     }
 
     /// The namespace of the Lease. By hand and for one namespace, it is that one: such operators do not meet.
     pub fn lease_namespace(&self) -> String {
         let own = || read(OWN_NAMESPACE);
         let given = self.lease_namespace.clone();
-        given
-            .or_else(own)
-            .or_else(|| self.namespace.clone())
-            .unwrap_or_else(|| USUAL_NAMESPACE.into())
+        given.or_else(own).or_else(|| self.namespace.clone()).unwrap_or_else(|| USUAL_NAMESPACE.into())
     }
 
     /// A name that no other process has, nor the one that ran in this Pod before.
@@ -124,8 +106,7 @@ mod tests {
 
     #[test]
     fn operators_by_hand_for_different_namespaces_do_not_meet() {
-        let check =
-            |arguments: &[&str], expected| assert_eq!(settings(arguments).lease_namespace(), expected);
+        let check = |arguments: &[&str], expected| assert_eq!(settings(arguments).lease_namespace(), expected);
         check(&[], "clusterwright-system");
         check(&["--namespace", "fleet"], "fleet");
         check(&["--namespace", "fleet", "--lease-namespace", "x"], "x");
@@ -141,10 +122,6 @@ mod tests {
     #[test]
     fn times_that_cannot_work_are_refused_at_the_start() {
         assert!(settings(&[]).lease_times().is_ok());
-        assert!(
-            settings(&["--lease-duration-seconds", "10"])
-                .lease_times()
-                .is_err()
-        );
+        assert!(settings(&["--lease-duration-seconds", "10"]).lease_times().is_err());
     }
 }

@@ -50,9 +50,9 @@ impl ApiServer {
         tokio::task::block_in_place(|| {
             let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(processes) = shared.upgrade() {
-                return Self::of(processes);
+                return Self::with(processes);
             }
-            let server = Self::of(Arc::new(Processes::start()?))?;
+            let server = Self::with(Arc::new(Processes::start()?))?;
             tokio::runtime::Handle::current().block_on(server.install())?;
             *shared = Arc::downgrade(&server.processes);
             Ok(server)
@@ -60,15 +60,12 @@ impl ApiServer {
     }
 
     /// A client with all rights, for the runtime that asks.
-    fn of(processes: Arc<Processes>) -> Result<Self> {
+    fn with(processes: Arc<Processes>) -> Result<Self> {
         let mut config = Config::new(format!("https://127.0.0.1:{}", processes.port).parse()?);
         // It signs its certificate itself, anew each time, and nobody but this machine can be on the other end.
         config.accept_invalid_certs = true;
         config.auth_info.token = Some(TOKEN.to_owned().into());
-        Ok(Self {
-            client: Client::try_from(config)?,
-            processes,
-        })
+        Ok(Self { client: Client::try_from(config)?, processes })
     }
 
     /// A client with all rights.
@@ -97,23 +94,14 @@ impl ApiServer {
             let name = definition.metadata.name.clone().unwrap_or_default();
             let established = kube::runtime::conditions::is_crd_established();
             let wait = kube::runtime::wait::await_condition(api.clone(), &name, established);
-            tokio::time::timeout(DEADLINE, wait)
-                .await
-                .with_context(|| format!("{name} is not established"))??;
+            tokio::time::timeout(DEADLINE, wait).await.with_context(|| format!("{name} is not established"))??;
         }
         // Established, and yet not served for a moment.
         let until = Instant::now() + DEADLINE;
-        for kind in [
-            "clusterdeployments",
-            "clusters",
-            "hosts",
-            "machines",
-            "machinesets",
-            "playbookruns",
-            "remediationpolicies",
-        ] {
-            while self.get(kind, "").await?.code != 200 {
-                ensure!(Instant::now() < until, "{kind} are not served");
+        for definition in crds::manifests::all() {
+            let plural = &definition.spec.names.plural;
+            while self.get(plural, "").await?.code != 200 {
+                ensure!(Instant::now() < until, "{plural} are not served");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
@@ -161,17 +149,13 @@ impl ApiServer {
             .output()
             .context("failed to run kubectl")?;
         let complaint = String::from_utf8_lossy(&output.stderr);
-        ensure!(
-            output.status.success() && complaint.is_empty(),
-            "kubectl {arguments:?}: {complaint}"
-        );
+        ensure!(output.status.success() && complaint.is_empty(), "kubectl {arguments:?}: {complaint}");
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     /// Reads an object of ours in namespace `default`; with an empty name the list.
     pub async fn get(&self, plural: &str, name: &str) -> Result<Answer> {
-        self.send(http::Request::get(url(plural, name, "")).body(Vec::new())?)
-            .await
+        self.send(http::Request::get(url(plural, name, "")).body(Vec::new())?).await
     }
 
     /// Creates an object of ours in namespace `default`, unknown fields refused.
@@ -181,8 +165,7 @@ impl ApiServer {
 
     /// As `create`, but nothing is kept.
     pub async fn try_create(&self, plural: &str, object: &Value) -> Result<Answer> {
-        self.post(plural, object, "?fieldValidation=Strict&dryRun=All")
-            .await
+        self.post(plural, object, "?fieldValidation=Strict&dryRun=All").await
     }
 
     async fn post(&self, plural: &str, object: &Value, query: &str) -> Result<Answer> {
@@ -192,8 +175,7 @@ impl ApiServer {
 
     /// Merges a patch into an object of ours, but nothing is kept.
     pub async fn try_patch(&self, plural: &str, name: &str, patch: &Value) -> Result<Answer> {
-        self.merge(plural, name, "?fieldValidation=Strict&dryRun=All", patch)
-            .await
+        self.merge(plural, name, "?fieldValidation=Strict&dryRun=All", patch).await
     }
 
     /// Merges a patch into an object of ours, or, with a name like `NAME/status`, into a subresource of it.
@@ -202,18 +184,15 @@ impl ApiServer {
     }
 
     async fn merge(&self, plural: &str, name: &str, query: &str, patch: &Value) -> Result<Answer> {
-        let request = http::Request::patch(url(plural, name, query))
-            .header("content-type", "application/merge-patch+json");
+        let request =
+            http::Request::patch(url(plural, name, query)).header("content-type", "application/merge-patch+json");
         self.send(request.body(serde_json::to_vec(patch)?)?).await
     }
 
     async fn send(&self, request: http::Request<Vec<u8>>) -> Result<Answer> {
         match self.client().request::<Value>(request).await {
             Ok(body) => Ok(Answer { code: 200, body }),
-            Err(kube::Error::Api(status)) => Ok(Answer {
-                code: status.code,
-                body: serde_json::to_value(&status)?,
-            }),
+            Err(kube::Error::Api(status)) => Ok(Answer { code: status.code, body: serde_json::to_value(&status)? }),
             Err(error) => Err(error).context("failed to ask the API server"),
         }
     }
@@ -232,11 +211,7 @@ impl Processes {
             .arg(path)
             .output()
             .context("failed to run kubeadm")?;
-        ensure!(
-            keys.status.success(),
-            "kubeadm: {}",
-            String::from_utf8_lossy(&keys.stderr)
-        );
+        ensure!(keys.status.success(), "kubeadm: {}", String::from_utf8_lossy(&keys.stderr));
         let mut tokens = format!("{TOKEN},admin,admin,system:masters\n");
         for user in AUDITED {
             tokens.push_str(&format!("{},{user},{user},system:masters\n", token(user)));
@@ -248,11 +223,7 @@ impl Processes {
         });
         std::fs::write(path.join("audit-policy.json"), policy.to_string())?;
 
-        let mut server = Self {
-            directory,
-            port,
-            children: Vec::new(),
-        };
+        let mut server = Self { directory, port, children: Vec::new() };
         server.spawn(
             &programs.find("etcd")?,
             &[
@@ -288,11 +259,7 @@ impl Processes {
     }
 
     fn spawn(&mut self, program: &Path, arguments: &[(&str, String)]) -> Result<()> {
-        let name = program
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let log = File::create(self.directory.path().join(format!("{name}.log")))?;
         let child = Command::new(program)
             .args(arguments.iter().map(|(name, value)| format!("--{name}={value}")))
@@ -308,11 +275,7 @@ impl Processes {
 }
 
 fn url(plural: &str, name: &str, query: &str) -> String {
-    let name = if name.is_empty() {
-        String::new()
-    } else {
-        format!("/{name}")
-    };
+    let name = if name.is_empty() { String::new() } else { format!("/{name}") };
     format!("/apis/clusterwright.dev/v1alpha1/namespaces/default/{plural}{name}{query}")
 }
 

@@ -75,8 +75,7 @@ struct Status {
 /// All requests in the audit logs of a directory, the older ones of a rotation among them; in no order.
 pub fn read(directory: &Path) -> Result<Vec<Request>> {
     let mut requests = Vec::new();
-    let entries =
-        fs::read_dir(directory).with_context(|| format!("failed to list {}", directory.display()))?;
+    let entries = fs::read_dir(directory).with_context(|| format!("failed to list {}", directory.display()))?;
     for entry in entries {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -128,22 +127,13 @@ mod tests {
             "requestReceivedTimestamp":"2026-11-21T05:00:00.000001Z","stageTimestamp":"2026-11-21T05:00:00.000002Z"}"#;
         let line = line.replace('\n', " ");
         std::fs::write(directory.path().join("audit.log"), format!("{line}\n{{\"kind\"")).unwrap();
-        std::fs::write(
-            directory.path().join("audit-2026-11-21T04-00-00.000.log"),
-            line + "\n",
-        )
-        .unwrap();
+        std::fs::write(directory.path().join("audit-2026-11-21T04-00-00.000.log"), line + "\n").unwrap();
         std::fs::write(directory.path().join("kube-apiserver.log"), "no audit\n").unwrap();
         let requests = read(directory.path()).unwrap();
         assert_eq!(requests.len(), 2);
         assert_eq!(requests[0], requests[1]);
         let request = &requests[0];
-        let seen = (
-            request.group.as_str(),
-            request.resource.as_str(),
-            request.name.as_str(),
-            request.code,
-        );
+        let seen = (request.group.as_str(), request.resource.as_str(), request.name.as_str(), request.code);
         assert_eq!(seen, ("clusterwright.dev", "playbookruns/status", "run", 200));
         assert!(request.writes());
     }

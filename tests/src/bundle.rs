@@ -32,11 +32,7 @@ impl Bundle {
             listen: address.parse()?,
             directory: Some(directory.path().to_owned()),
         }));
-        Ok(Self {
-            url: format!("http://{address}"),
-            server,
-            _directory: directory,
-        })
+        Ok(Self { url: format!("http://{address}"), server, _directory: directory })
     }
 }
 

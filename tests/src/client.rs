@@ -20,10 +20,7 @@ pub async fn client_of(kubeconfig: &str) -> Result<Client> {
 /// Applies an object server-side, with strict field validation.
 pub async fn apply(client: &Client, object: &Value) -> Result<DynamicObject> {
     let object: DynamicObject = serde_json::from_value(object.clone())?;
-    let types = object
-        .types
-        .clone()
-        .ok_or_else(|| anyhow!("the object has no kind"))?;
+    let types = object.types.clone().ok_or_else(|| anyhow!("the object has no kind"))?;
     let gvk = kube::core::GroupVersionKind::try_from(&types)?;
     let (resource, capabilities) = kube::discovery::oneshot::pinned_kind(client, &gvk).await?;
     let name = object.name_any();

@@ -29,10 +29,7 @@ pub async fn eventually<T>(
             Err(error) => format!("{error:#}"),
         };
         if Instant::now() >= until {
-            bail!(
-                "{what} did not hold within {} s; last seen: {seen}",
-                deadline.as_secs()
-            );
+            bail!("{what} did not hold within {} s; last seen: {seen}", deadline.as_secs());
         }
         tokio::time::sleep(INTERVAL).await;
     }

@@ -9,13 +9,7 @@ pub const VERSION: &str = "1.35.4";
 
 /// A ClusterDeployment of one control plane and one set of workers, each on Hosts named. The lab is one network, so the
 /// Pods of each cluster that may be there with another have addresses of their own: `pod_cidr`, as in `10.240.0.0/16`.
-pub fn cluster(
-    namespace: &str,
-    name: &str,
-    pod_cidr: &str,
-    control_planes: &[&str],
-    workers: &[&str],
-) -> Value {
+pub fn cluster(namespace: &str, name: &str, pod_cidr: &str, control_planes: &[&str], workers: &[&str]) -> Value {
     json!({
         "apiVersion": "clusterwright.dev/v1alpha1",
         "kind": "ClusterDeployment",

@@ -18,10 +18,7 @@ pub fn start(lab: &Lab, namespace: &str) -> Result<()> {
     Daemon::new(&process(namespace), PathBuf::from(program))
         .args(["run", "--namespace", namespace, "--listen", "127.0.0.1:0"])
         .env("KUBECONFIG", lab.kubeconfig())
-        .env(
-            "RUST_LOG",
-            std::env::var("RUST_LOG").unwrap_or_else(|_| "info".into()),
-        )
+        .env("RUST_LOG", std::env::var("RUST_LOG").unwrap_or_else(|_| "info".into()))
         .start(lab.place())?;
     Ok(())
 }

@@ -38,12 +38,7 @@ impl Operator {
             .stderr(File::create(&log)?)
             .spawn()
             .context("failed to start the operator")?;
-        Ok(Self {
-            user,
-            child,
-            log,
-            port,
-        })
+        Ok(Self { user, child, log, port })
     }
 
     /// Sends it a signal.
@@ -59,12 +54,7 @@ impl Operator {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(status);
             }
-            ensure!(
-                Instant::now() < until,
-                "{} does not end:\n{}",
-                self.user,
-                self.log()
-            );
+            ensure!(Instant::now() < until, "{} does not end:\n{}", self.user, self.log());
             sleep(Duration::from_millis(10)).await;
         }
     }
@@ -96,11 +86,7 @@ impl Operator {
                 return Ok(());
             }
             if Instant::now() > until {
-                bail!(
-                    "{path} of {} has no {expected:?}:\n{answer}\n{}",
-                    self.user,
-                    self.log()
-                );
+                bail!("{path} of {} has no {expected:?}:\n{answer}\n{}", self.user, self.log());
             }
             sleep(Duration::from_millis(50)).await;
         }

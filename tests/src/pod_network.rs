@@ -37,14 +37,9 @@ pub async fn connected(client: &Client, endpoint: Option<(&str, u16)>, deadline:
 async fn check(client: &Client, endpoint: Option<(&str, u16)>, deadline: Duration) -> Result<()> {
     apply(client, &servers()).await?;
     let addresses = eventually("a server on every Ready node", deadline, async || {
-        let nodes = Api::<Node>::all(client.clone())
-            .list(&ListParams::default())
-            .await?;
-        let nodes: Vec<String> = nodes
-            .iter()
-            .filter(|node| workload::is_ready(node))
-            .map(ResourceExt::name_any)
-            .collect();
+        let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await?;
+        let nodes: Vec<String> =
+            nodes.iter().filter(|node| workload::is_ready(node)).map(ResourceExt::name_any).collect();
         let pods = pods(client, SERVERS).await?;
         let of = |node: &String| {
             let on = |pod: &&Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()) == Some(node);
@@ -63,11 +58,7 @@ async fn check(client: &Client, endpoint: Option<(&str, u16)>, deadline: Duratio
     }
     let connected = eventually("the Pods of every node are connected", deadline, async || {
         let pods = pods(client, CHECKS).await?;
-        let pending: Vec<String> = pods
-            .iter()
-            .filter(|pod| !succeeded(pod))
-            .map(ResourceExt::name_any)
-            .collect();
+        let pending: Vec<String> = pods.iter().filter(|pod| !succeeded(pod)).map(ResourceExt::name_any).collect();
         Ok(match pending.is_empty() && pods.len() == addresses.len() {
             true => Look::Done(()),
             false => Look::Waiting(format!("waiting for {}", pending.join(", "))),
@@ -90,11 +81,7 @@ fn script(node: &str, servers: &[(String, String)], endpoint: Option<(&str, u16)
         .filter(|(name, _)| name != node)
         .map(|(name, ip)| (format!("Pod on {name}"), ip.clone(), PORT))
         .collect();
-    targets.push((
-        "kubernetes.default.svc".into(),
-        "kubernetes.default.svc".into(),
-        443,
-    ));
+    targets.push(("kubernetes.default.svc".into(), "kubernetes.default.svc".into(), 443));
     if let Some((host, port)) = endpoint {
         targets.push(("endpoint".into(), host.to_owned(), port));
     }
@@ -146,37 +133,22 @@ fn checker(node: &str, script: &str) -> Value {
 async fn last_words(client: &Client) -> String {
     let api: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
     let mut lines = Vec::new();
-    for pod in pods(client, CHECKS)
-        .await
-        .unwrap_or_default()
-        .iter()
-        .filter(|pod| !succeeded(pod))
-    {
+    for pod in pods(client, CHECKS).await.unwrap_or_default().iter().filter(|pod| !succeeded(pod)) {
         let name = pod.name_any();
-        let params = LogParams {
-            tail_lines: Some(1),
-            ..LogParams::default()
-        };
+        let params = LogParams { tail_lines: Some(1), ..LogParams::default() };
         let line = match api.logs(&name, &params).await {
             Ok(line) => line.trim().to_owned(),
             Err(error) => format!("its log cannot be read: {error}"),
         };
-        lines.push(format!(
-            "{}: {line}",
-            name.trim_start_matches(&format!("{CHECKS}-"))
-        ));
+        lines.push(format!("{}: {line}", name.trim_start_matches(&format!("{CHECKS}-"))));
     }
     lines.join("\n")
 }
 
 async fn pods(client: &Client, app: &str) -> Result<Vec<Pod>> {
     let api: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
-    let pods = api
-        .list(&ListParams::default().labels(&format!("app={app}")))
-        .await;
-    Ok(pods
-        .with_context(|| format!("failed to list the Pods {app}"))?
-        .items)
+    let pods = api.list(&ListParams::default().labels(&format!("app={app}"))).await;
+    Ok(pods.with_context(|| format!("failed to list the Pods {app}"))?.items)
 }
 
 /// Also what an earlier check left.
@@ -189,21 +161,14 @@ async fn remove(client: &Client) -> Result<()> {
     }
     let checks: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
     let ours = ListParams::default().labels(&format!("app={CHECKS}"));
-    checks
-        .delete_collection(&DeleteParams::default(), &ours)
-        .await
-        .context("failed to delete the checks")?;
-    eventually(
-        "the checks of the Pod network are gone",
-        Duration::from_secs(60),
-        async || {
-            let left = pods(client, CHECKS).await?.len() + pods(client, SERVERS).await?.len();
-            Ok(match left {
-                0 => Look::Done(()),
-                left => Look::Waiting(format!("{left} Pods")),
-            })
-        },
-    )
+    checks.delete_collection(&DeleteParams::default(), &ours).await.context("failed to delete the checks")?;
+    eventually("the checks of the Pod network are gone", Duration::from_secs(60), async || {
+        let left = pods(client, CHECKS).await?.len() + pods(client, SERVERS).await?.len();
+        Ok(match left {
+            0 => Look::Done(()),
+            left => Look::Waiting(format!("{left} Pods")),
+        })
+    })
     .await
 }
 
@@ -213,15 +178,11 @@ mod tests {
 
     #[test]
     fn a_node_asks_all_others_and_not_itself() {
-        let servers =
-            [("a", "10.1.0.2"), ("b", "10.1.1.2")].map(|(node, ip)| (node.to_owned(), ip.to_owned()));
+        let servers = [("a", "10.1.0.2"), ("b", "10.1.1.2")].map(|(node, ip)| (node.to_owned(), ip.to_owned()));
         let text = script("a", &servers, Some(("172.30.0.9", 8443)));
-        for wanted in [
-            "nc -w 3 10.1.1.2 8099",
-            "nc -w 3 kubernetes.default.svc 443",
-            "nc -w 3 172.30.0.9 8443",
-            "Pod on b",
-        ] {
+        for wanted in
+            ["nc -w 3 10.1.1.2 8099", "nc -w 3 kubernetes.default.svc 443", "nc -w 3 172.30.0.9 8443", "Pod on b"]
+        {
             assert!(text.contains(wanted), "{wanted} is not in\n{text}");
         }
         assert!(!text.contains("10.1.0.2"), "{text}");

@@ -36,11 +36,7 @@ where
     };
     for object in list {
         let value = serde_json::to_value(&object).unwrap_or_default();
-        let status = if whole {
-            value["status"].to_string()
-        } else {
-            value["status"]["message"].to_string()
-        };
+        let status = if whole { value["status"].to_string() } else { value["status"]["message"].to_string() };
         println!("{} {}: {status}", K::kind(&()), object.name_any());
     }
 }
@@ -52,14 +48,8 @@ async fn logs(client: &Client, namespace: &str) {
     };
     for pod in pods {
         let name = pod.name_any();
-        let params = LogParams {
-            tail_lines: Some(60),
-            ..LogParams::default()
-        };
-        let log = api
-            .logs(&name, &params)
-            .await
-            .unwrap_or_else(|error| error.to_string());
+        let params = LogParams { tail_lines: Some(60), ..LogParams::default() };
+        let log = api.logs(&name, &params).await.unwrap_or_else(|error| error.to_string());
         println!("---- log of Pod {namespace}/{name}\n{log}");
     }
 }

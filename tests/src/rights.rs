@@ -24,11 +24,7 @@ pub struct Right {
 
 impl fmt::Display for Right {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let group = if self.group.is_empty() {
-            "core"
-        } else {
-            &self.group
-        };
+        let group = if self.group.is_empty() { "core" } else { &self.group };
         write!(f, "{} {group}/{}", self.verb, self.resource)?;
         if let Some(namespace) = &self.namespace {
             write!(f, " in {namespace}")?;
@@ -46,10 +42,7 @@ impl Right {
         self.group == request.group
             && self.resource == request.resource
             && verbs_of(request).contains(&self.verb.as_str())
-            && self
-                .namespace
-                .as_ref()
-                .is_none_or(|namespace| *namespace == request.namespace)
+            && self.namespace.as_ref().is_none_or(|namespace| *namespace == request.namespace)
             && (names.is_empty() || names.contains(&request.name))
     }
 }
@@ -102,11 +95,7 @@ pub fn refused(requests: &[Request]) -> Vec<&Request> {
 pub fn beyond_own_run(requests: &[Request]) -> Vec<&Request> {
     let own = |request: &&Request| {
         let account = request.user.strip_prefix("system:serviceaccount:");
-        let status = (
-            request.group.as_str(),
-            request.resource.as_str(),
-            request.verb.as_str(),
-        );
+        let status = (request.group.as_str(), request.resource.as_str(), request.verb.as_str());
         account.and_then(|account| account.split_once(':')) == Some((&request.namespace, &request.name))
             && status == ("clusterwright.dev", "playbookruns/status", "patch")
             && request.code != 403
@@ -145,69 +134,36 @@ mod tests {
     fn check(rule: &str, namespace: Option<&str>, requests: &[&str], expected: &[&str]) {
         let rights = granted(&rules(rule), namespace);
         let requests: Vec<_> = requests.iter().map(|text| asked(text)).collect();
-        let unused: Vec<String> = unused(&rights, &requests)
-            .iter()
-            .map(|right| right.to_string())
-            .collect();
+        let unused: Vec<String> = unused(&rights, &requests).iter().map(|right| right.to_string()).collect();
         assert_eq!(unused, expected, "{rule}");
     }
 
     #[test]
     fn a_right_that_nobody_used_is_named() {
         let jobs = "[{apiGroups: [batch], resources: [jobs, jobs/status], verbs: [get, delete]}]";
-        let used = [
-            "s:o get batch/jobs f/a 404",
-            "s:o delete batch/jobs f/a 200",
-            "s:o get batch/jobs/status f/a 200",
-        ];
+        let used = ["s:o get batch/jobs f/a 404", "s:o delete batch/jobs f/a 200", "s:o get batch/jobs/status f/a 200"];
         check(jobs, None, &used, &["delete batch/jobs/status"]);
         check(
             jobs,
             None,
             &["s:o get apps/jobs f/a 200"],
-            &[
-                "delete batch/jobs",
-                "get batch/jobs",
-                "delete batch/jobs/status",
-                "get batch/jobs/status",
-            ],
+            &["delete batch/jobs", "get batch/jobs", "delete batch/jobs/status", "get batch/jobs/status"],
         );
     }
 
     #[test]
     fn a_right_counts_in_its_namespace_and_for_its_names() {
-        let leases =
-            "[{apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [a], verbs: [get]}]";
+        let leases = "[{apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [a], verbs: [get]}]";
         let unused = ["get coordination.k8s.io/leases in s named a"];
-        check(
-            leases,
-            Some("s"),
-            &["s:o get coordination.k8s.io/leases s/a 200"],
-            &[],
-        );
-        check(
-            leases,
-            Some("s"),
-            &["s:o get coordination.k8s.io/leases t/a 200"],
-            &unused,
-        );
-        check(
-            leases,
-            Some("s"),
-            &["s:o get coordination.k8s.io/leases s/b 200"],
-            &unused,
-        );
+        check(leases, Some("s"), &["s:o get coordination.k8s.io/leases s/a 200"], &[]);
+        check(leases, Some("s"), &["s:o get coordination.k8s.io/leases t/a 200"], &unused);
+        check(leases, Some("s"), &["s:o get coordination.k8s.io/leases s/b 200"], &unused);
     }
 
     #[test]
     fn applying_what_is_not_there_needs_the_right_to_create_it() {
         let secrets = "[{apiGroups: [''], resources: [secrets], verbs: [create, patch]}]";
-        check(
-            secrets,
-            None,
-            &["s:o patch /secrets f/a 200"],
-            &["create core/secrets"],
-        );
+        check(secrets, None, &["s:o patch /secrets f/a 200"], &["create core/secrets"]);
         check(secrets, None, &["s:o patch /secrets f/a 201"], &[]);
     }
 
@@ -224,28 +180,12 @@ mod tests {
 
     #[test]
     fn an_executor_patches_the_status_of_its_own_run_and_nothing_else() {
-        let check =
-            |text: &str, good: bool| assert_eq!(beyond_own_run(&[asked(text)]).is_empty(), good, "{text}");
-        check(
-            "f:run patch clusterwright.dev/playbookruns/status f/run 200",
-            true,
-        );
-        check(
-            "f:run patch clusterwright.dev/playbookruns/status f/run 404",
-            true,
-        );
-        check(
-            "f:run patch clusterwright.dev/playbookruns/status f/run 403",
-            false,
-        );
-        check(
-            "f:run patch clusterwright.dev/playbookruns/status f/other 200",
-            false,
-        );
-        check(
-            "f:run patch clusterwright.dev/playbookruns/status g/run 200",
-            false,
-        );
+        let check = |text: &str, good: bool| assert_eq!(beyond_own_run(&[asked(text)]).is_empty(), good, "{text}");
+        check("f:run patch clusterwright.dev/playbookruns/status f/run 200", true);
+        check("f:run patch clusterwright.dev/playbookruns/status f/run 404", true);
+        check("f:run patch clusterwright.dev/playbookruns/status f/run 403", false);
+        check("f:run patch clusterwright.dev/playbookruns/status f/other 200", false);
+        check("f:run patch clusterwright.dev/playbookruns/status g/run 200", false);
         check("f:run patch clusterwright.dev/playbookruns f/run 200", false);
         check("f:run get /secrets f/run 200", false);
     }

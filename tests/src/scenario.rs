@@ -39,9 +39,7 @@ pub async fn scenario(name: &str, body: impl AsyncFnOnce(&Scenario) -> Result<()
 
 /// As `scenario`, for who goes on when one fails.
 pub async fn within<T>(name: &str, body: impl AsyncFnOnce(&Scenario) -> Result<T>) -> Result<T> {
-    let scenario = Scenario::begin(name)
-        .await
-        .context("the lab is not ready; `make lab-up` starts it")?;
+    let scenario = Scenario::begin(name).await.context("the lab is not ready; `make lab-up` starts it")?;
     let outcome = AssertUnwindSafe(body(&scenario)).catch_unwind().await;
     if !matches!(outcome, Ok(Ok(_))) {
         report::print(&scenario.client, &scenario.name).await;
@@ -57,16 +55,8 @@ impl Scenario {
     async fn begin(name: &str) -> Result<Self> {
         let lab = block_in_place(Lab::open)?;
         let client = client_of(&std::fs::read_to_string(lab.kubeconfig())?).await?;
-        let scenario = Self {
-            name: name.to_owned(),
-            client,
-            lab,
-            started: Instant::now(),
-        };
-        scenario
-            .end()
-            .await
-            .context("failed to clear what an earlier run left")?;
+        let scenario = Self { name: name.to_owned(), client, lab, started: Instant::now() };
+        scenario.end().await.context("failed to clear what an earlier run left")?;
         let namespace = json!({
             "apiVersion": "v1", "kind": "Namespace",
             "metadata": {"name": name, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}},
@@ -85,11 +75,7 @@ impl Scenario {
 
     /// Says how far the scenario is, with the seconds since its start.
     pub fn say(&self, what: &str) {
-        println!(
-            "[{:>6.1} s] {}: {what}",
-            self.started.elapsed().as_secs_f64(),
-            self.name
-        );
+        println!("[{:>6.1} s] {}: {what}", self.started.elapsed().as_secs_f64(), self.name);
     }
 
     /// The name of the scenario's machine `suffix`.
@@ -99,10 +85,7 @@ impl Scenario {
 
     /// Adds machines, all at once, and their Hosts.
     pub async fn machines(&self, suffixes: &[&str]) -> Result<Vec<machines::Machine>> {
-        let options = suffixes
-            .iter()
-            .map(|suffix| MachineOptions::named(&self.machine_name(suffix)))
-            .collect();
+        let options = suffixes.iter().map(|suffix| MachineOptions::named(&self.machine_name(suffix))).collect();
         let added = block_in_place(|| self.lab.add_machines(options))?;
         for machine in &added {
             self.apply(&Lab::host_manifest(machine, &self.name)).await?;
@@ -138,27 +121,21 @@ impl Scenario {
     pub async fn ready(&self, cluster: &str, deadline: Duration) -> Result<ClusterDeployment> {
         let api = self.api::<ClusterDeployment>();
         let mut last = String::new();
-        eventually(
-            &format!("ClusterDeployment {cluster} Ready"),
-            deadline,
-            async || {
-                let object = api.get(cluster).await?;
-                let status = object.status.clone().unwrap_or_default();
-                let message = status.message.clone().unwrap_or_default();
-                if message != last {
-                    self.say(&format!("{cluster}: {message}"));
-                    last.clone_from(&message);
-                }
-                let current = status.observed_generation == object.metadata.generation;
-                Ok(
-                    if current && conditions::is_true(&status.conditions, names::condition::READY) {
-                        Look::Done(object)
-                    } else {
-                        Look::Waiting(message)
-                    },
-                )
-            },
-        )
+        eventually(&format!("ClusterDeployment {cluster} Ready"), deadline, async || {
+            let object = api.get(cluster).await?;
+            let status = object.status.clone().unwrap_or_default();
+            let message = status.message.clone().unwrap_or_default();
+            if message != last {
+                self.say(&format!("{cluster}: {message}"));
+                last.clone_from(&message);
+            }
+            let current = status.observed_generation == object.metadata.generation;
+            Ok(if current && conditions::is_true(&status.conditions, names::condition::READY) {
+                Look::Done(object)
+            } else {
+                Look::Waiting(message)
+            })
+        })
         .await
     }
 
@@ -181,32 +158,19 @@ impl Scenario {
         let object = self.finished(run, deadline).await?;
         let status = object.status.clone().unwrap_or_default();
         if status.phase != Some(RunPhase::Succeeded) {
-            bail!(
-                "run {run} ended {:?}: {}",
-                status.phase,
-                status.message.unwrap_or_default()
-            );
+            bail!("run {run} ended {:?}: {}", status.phase, status.message.unwrap_or_default());
         }
         Ok(object)
     }
 
     /// A client of a cluster that was built here, from its kubeconfig Secret.
     pub async fn cluster_client(&self, cluster: &str) -> Result<Client> {
-        let secret = self
-            .api::<Secret>()
-            .get(&names::kubeconfig_secret(cluster))
-            .await?;
+        let secret = self.api::<Secret>().get(&names::kubeconfig_secret(cluster)).await?;
         let kubeconfig = secret
             .data
             .as_ref()
             .and_then(|data| data.get(names::KUBECONFIG_KEY))
-            .ok_or_else(|| {
-                anyhow!(
-                    "Secret {} has no key {}",
-                    secret.name_any(),
-                    names::KUBECONFIG_KEY
-                )
-            })?;
+            .ok_or_else(|| anyhow!("Secret {} has no key {}", secret.name_any(), names::KUBECONFIG_KEY))?;
         client_of(&String::from_utf8(kubeconfig.0.clone())?).await
     }
 
@@ -214,16 +178,12 @@ impl Scenario {
     pub async fn delete_cluster(&self, cluster: &str, deadline: Duration) -> Result<()> {
         let api = self.api::<ClusterDeployment>();
         api.delete(cluster, &DeleteParams::default()).await?;
-        eventually(
-            &format!("ClusterDeployment {cluster} gone"),
-            deadline,
-            async || {
-                Ok(match api.get_opt(cluster).await? {
-                    None => Look::Done(()),
-                    Some(object) => Look::Waiting(object.status.and_then(|s| s.message).unwrap_or_default()),
-                })
-            },
-        )
+        eventually(&format!("ClusterDeployment {cluster} gone"), deadline, async || {
+            Ok(match api.get_opt(cluster).await? {
+                None => Look::Done(()),
+                Some(object) => Look::Waiting(object.status.and_then(|s| s.message).unwrap_or_default()),
+            })
+        })
         .await
     }
 
@@ -243,22 +203,18 @@ impl Scenario {
         }
         namespaces.delete(&self.name, &DeleteParams::default()).await?;
         // The machines are gone, so nothing can be cleaned: the finalizers that wait for it are taken off by hand.
-        eventually(
-            &format!("namespace {} gone", self.name),
-            Duration::from_secs(120),
-            async || {
-                self.strip::<ClusterDeployment>().await?;
-                self.strip::<Machine>().await?;
-                self.strip::<Host>().await?;
-                self.strip::<PlaybookRun>().await?;
-                self.strip::<k8s_openapi::api::batch::v1::Job>().await?;
-                self.strip::<k8s_openapi::api::core::v1::Pod>().await?;
-                Ok(match namespaces.get_opt(&self.name).await? {
-                    None => Look::Done(()),
-                    Some(_) => Look::Waiting("still terminating".into()),
-                })
-            },
-        )
+        eventually(&format!("namespace {} gone", self.name), Duration::from_secs(120), async || {
+            self.strip::<ClusterDeployment>().await?;
+            self.strip::<Machine>().await?;
+            self.strip::<Host>().await?;
+            self.strip::<PlaybookRun>().await?;
+            self.strip::<k8s_openapi::api::batch::v1::Job>().await?;
+            self.strip::<k8s_openapi::api::core::v1::Pod>().await?;
+            Ok(match namespaces.get_opt(&self.name).await? {
+                None => Look::Done(()),
+                Some(_) => Look::Waiting("still terminating".into()),
+            })
+        })
         .await
     }
 
@@ -271,14 +227,9 @@ impl Scenario {
     {
         let api = self.api::<K>();
         for object in api.list(&ListParams::default()).await? {
-            if object
-                .finalizers()
-                .iter()
-                .any(|finalizer| finalizer.starts_with(names::GROUP))
-            {
+            if object.finalizers().iter().any(|finalizer| finalizer.starts_with(names::GROUP)) {
                 let nothing = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-                api.patch(&object.name_any(), &PatchParams::default(), &nothing)
-                    .await?;
+                api.patch(&object.name_any(), &PatchParams::default(), &nothing).await?;
             }
         }
         Ok(())

@@ -38,11 +38,7 @@ pub fn is_ready(node: &Node) -> bool {
 /// Puts a web server on one node and asks it from another, by the Service's DNS name.
 pub async fn service_answers(client: &Client, server: &str, asker: &str, deadline: Duration) -> Result<()> {
     for object in [
-        pod(
-            "web",
-            server,
-            "echo it-works > /tmp/index.html && exec httpd -f -p 8080 -h /tmp",
-        ),
+        pod("web", server, "echo it-works > /tmp/index.html && exec httpd -f -p 8080 -h /tmp"),
         json!({
             "apiVersion": "v1", "kind": "Service", "metadata": {"namespace": "default", "name": "web"},
             "spec": {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]},
@@ -56,23 +52,10 @@ pub async fn service_answers(client: &Client, server: &str, asker: &str, deadlin
         apply(client, &object).await?;
     }
     let api: Api<Pod> = Api::namespaced(client.clone(), "default");
-    eventually(
-        "the Service's DNS name answers from another node",
-        deadline,
-        async || {
-            let phase = api
-                .get("ask")
-                .await?
-                .status
-                .and_then(|status| status.phase)
-                .unwrap_or_default();
-            Ok(if phase == "Succeeded" {
-                Look::Done(())
-            } else {
-                Look::Waiting(format!("Pod ask is {phase}"))
-            })
-        },
-    )
+    eventually("the Service's DNS name answers from another node", deadline, async || {
+        let phase = api.get("ask").await?.status.and_then(|status| status.phase).unwrap_or_default();
+        Ok(if phase == "Succeeded" { Look::Done(()) } else { Look::Waiting(format!("Pod ask is {phase}")) })
+    })
     .await
 }
 

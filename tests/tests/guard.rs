@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use guard::oracle;
+use guard::log_audit;
 use lab::Lab;
 use lab::command::{Invocation, Output};
 use lab::machines::{Machine, MachineOptions};
@@ -19,24 +19,12 @@ fn what_clears_its_environment_is_found_in_its_scope() -> Result<()> {
         let leave = "env -i setsid sleep 1000 </dev/null >/dev/null 2>&1 &";
         ensure!(step(machine, 1, leave)?.ok(), "the command runs");
         let scopes = succeed(machine, "systemctl list-units --type=scope --plain --no-legend")?;
-        ensure!(
-            scopes.contains("clusterwright-1-1-"),
-            "a scope holds it: {scopes}"
-        );
+        ensure!(scopes.contains("clusterwright-1-1-"), "a scope holds it: {scopes}");
         let ended = begin(machine, 2, 1)?["ended"].clone();
         ensure!(ended[0]["command"] == "sleep", "it was ended: {ended}");
-        ensure!(
-            !succeed(machine, "ps -eo args")?.contains("sleep 1000"),
-            "it is gone"
-        );
-        let scopes = succeed(
-            machine,
-            "systemctl list-units --all --type=scope --plain --no-legend",
-        )?;
-        ensure!(
-            !scopes.contains("clusterwright-1-1-"),
-            "so is its scope: {scopes}"
-        );
+        ensure!(!succeed(machine, "ps -eo args")?.contains("sleep 1000"), "it is gone");
+        let scopes = succeed(machine, "systemctl list-units --all --type=scope --plain --no-legend")?;
+        ensure!(!scopes.contains("clusterwright-1-1-"), "so is its scope: {scopes}");
         Ok(())
     })
 }
@@ -47,28 +35,15 @@ fn a_systemd_that_does_not_answer_costs_a_moment_and_no_command() -> Result<()> 
         begin(machine, 1, 45)?;
         succeed(machine, "mv /run/systemd/private /run/systemd/away")?;
         let output = step(machine, 1, "echo done")?;
-        ensure!(
-            output.stdout == "done\n" && output.stderr.is_empty(),
-            "{output:?}"
-        );
+        ensure!(output.stdout == "done\n" && output.stderr.is_empty(), "{output:?}");
 
         // One that listens and says nothing.
         let deaf = "import socket, time; s = socket.socket(socket.AF_UNIX); s.bind('/run/systemd/private'); s.listen(); time.sleep(600)";
-        succeed(
-            machine,
-            &format!("python3 -c \"{deaf}\" </dev/null >/dev/null 2>&1 & sleep 0.5"),
-        )?;
+        succeed(machine, &format!("python3 -c \"{deaf}\" </dev/null >/dev/null 2>&1 & sleep 0.5"))?;
         let since = Instant::now();
         let output = step(machine, 1, "echo done")?;
-        ensure!(
-            output.stdout == "done\n" && output.stderr.is_empty(),
-            "{output:?}"
-        );
-        ensure!(
-            since.elapsed() < Duration::from_secs(300),
-            "it took {:?}",
-            since.elapsed()
-        );
+        ensure!(output.stdout == "done\n" && output.stderr.is_empty(), "{output:?}");
+        ensure!(since.elapsed() < Duration::from_secs(300), "it took {:?}", since.elapsed());
         Ok(())
     })
 }
@@ -79,13 +54,7 @@ fn a_connection_that_breaks_leaves_the_command_its_end() -> Result<()> {
         begin(machine, 1, 45)?;
         let mut ssh = Command::new("ssh")
             .args(machine.ssh_target().arguments())
-            .args([
-                "--",
-                &format!(
-                    "{}/runs/1-1/etcd -c 'echo there; sleep 3; echo more'",
-                    guard::DIRECTORY
-                ),
-            ])
+            .args(["--", &format!("{}/runs/1-1/etcd -c 'echo there; sleep 3; echo more'", guard::DIRECTORY)])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
@@ -96,14 +65,8 @@ fn a_connection_that_breaks_leaves_the_command_its_end() -> Result<()> {
         ssh.kill()?;
         ssh.wait()?;
         let answer = begin(machine, 2, 45)?;
-        ensure!(
-            answer["ended"] == Value::Array(vec![]),
-            "it was waited for: {answer}"
-        );
-        ensure!(
-            answer["waitedMilliseconds"].as_u64() > Some(500),
-            "it went on: {answer}"
-        );
+        ensure!(answer["ended"] == Value::Array(vec![]), "it was waited for: {answer}");
+        ensure!(answer["waitedMilliseconds"].as_u64() > Some(500), "it went on: {answer}");
         ensure!(log(machine)?.contains("\"event\":\"end\""), "its end is written");
         Ok(())
     })
@@ -113,12 +76,8 @@ fn a_connection_that_breaks_leaves_the_command_its_end() -> Result<()> {
 fn a_restart_within_a_command_keeps_the_fence_and_hangs_nothing() -> Result<()> {
     on_a_machine("guard-boot", |machine| {
         begin(machine, 3, 45)?;
-        step(
-            machine,
-            3,
-            "(sleep 1000; true) </dev/null >/dev/null 2>&1 & trap '' TERM; systemctl reboot; sleep 1000",
-        )
-        .ok();
+        step(machine, 3, "(sleep 1000; true) </dev/null >/dev/null 2>&1 & trap '' TERM; systemctl reboot; sleep 1000")
+            .ok();
         let since = Instant::now();
         machine.wait()?;
         ensure!(
@@ -127,10 +86,7 @@ fn a_restart_within_a_command_keeps_the_fence_and_hangs_nothing() -> Result<()> 
             "the machine was back after {:?}",
             since.elapsed()
         );
-        ensure!(
-            step(machine, 2, "true")?.code != 0,
-            "a lower fence is still refused"
-        );
+        ensure!(step(machine, 2, "true")?.code != 0, "a lower fence is still refused");
         refuses(machine, 2)?;
         begin(machine, 4, 45)?;
         ensure!(step(machine, 4, "true")?.ok(), "the next run works");
@@ -147,16 +103,13 @@ fn a_loss_of_power_keeps_the_fence() -> Result<()> {
         machine.start()?;
         refuses(machine, 2)?;
         let answer = begin(machine, 4, 45)?;
-        ensure!(
-            answer["ended"] == Value::Array(vec![]),
-            "nothing survived: {answer}"
-        );
+        ensure!(answer["ended"] == Value::Array(vec![]), "nothing survived: {answer}");
         ensure!(step(machine, 4, "true")?.ok(), "the next run works");
         Ok(())
     })
 }
 
-/// A fresh machine with a guard; afterwards the oracle finds nothing wrong in its log.
+/// A fresh machine with a guard; afterwards the audit of its log finds nothing wrong.
 fn on_a_machine(name: &str, body: impl FnOnce(&Machine) -> Result<()>) -> Result<()> {
     let lab = Lab::open().context("the lab is not ready; `make lab-up` starts it")?;
     if let Ok(left) = lab.machine(name) {
@@ -164,13 +117,8 @@ fn on_a_machine(name: &str, body: impl FnOnce(&Machine) -> Result<()>) -> Result
     }
     let machine = lab.add_machine(MachineOptions::named(name))?;
     let held = installed(&machine).and_then(|()| body(&machine)).and_then(|()| {
-        let report = oracle::read("", &log(&machine)?);
-        ensure!(
-            report.violations.is_empty(),
-            "{:?}\n{}",
-            report.violations,
-            log(&machine)?
-        );
+        let report = log_audit::read("", &log(&machine)?);
+        ensure!(report.violations.is_empty(), "{:?}\n{}", report.violations, log(&machine)?);
         Ok(())
     });
     let removed = machine.remove();
@@ -178,9 +126,7 @@ fn on_a_machine(name: &str, body: impl FnOnce(&Machine) -> Result<()>) -> Result
 }
 
 fn installed(machine: &Machine) -> Result<()> {
-    let program = Invocation::new(lab::project::path("hack/guard"))
-        .within(Duration::from_secs(300))
-        .run()?;
+    let program = Invocation::new(lab::project::path("hack/guard")).within(Duration::from_secs(300)).run()?;
     let place = guard::DIRECTORY;
     machine
         .ssh_target()
@@ -194,10 +140,7 @@ fn installed(machine: &Machine) -> Result<()> {
 }
 
 fn guard(machine: &Machine, arguments: &str) -> Result<Output> {
-    machine.ssh(
-        &format!("{}/guard {arguments}", guard::DIRECTORY),
-        Duration::from_secs(90),
-    )
+    machine.ssh(&format!("{}/guard {arguments}", guard::DIRECTORY), Duration::from_secs(90))
 }
 
 fn begin(machine: &Machine, token: i64, wait_seconds: u64) -> Result<Value> {
@@ -214,24 +157,17 @@ fn begin(machine: &Machine, token: i64, wait_seconds: u64) -> Result<Value> {
 
 /// A run of this token may not begin any more.
 fn refuses(machine: &Machine, token: i64) -> Result<()> {
-    let arguments = format!(
-        "begin --epoch 1 --token {token} --cluster a --host h --run ns/r{token} --attempt 0 --steps etcd"
-    );
+    let arguments =
+        format!("begin --epoch 1 --token {token} --cluster a --host h --run ns/r{token} --attempt 0 --steps etcd");
     let lower = guard(machine, &arguments)?;
-    ensure!(
-        lower.code == i32::from(guard::REFUSED),
-        "a lower fence is still refused: {lower:?}"
-    );
+    ensure!(lower.code == i32::from(guard::REFUSED), "a lower fence is still refused: {lower:?}");
     Ok(())
 }
 
 /// A command of the step `etcd`.
 fn step(machine: &Machine, token: i64, command: &str) -> Result<Output> {
     let quoted = command.replace('\'', r"'\''");
-    machine.ssh(
-        &format!("{}/runs/1-{token}/etcd -c '{quoted}'", guard::DIRECTORY),
-        SOON,
-    )
+    machine.ssh(&format!("{}/runs/1-{token}/etcd -c '{quoted}'", guard::DIRECTORY), SOON)
 }
 
 fn succeed(machine: &Machine, command: &str) -> Result<String> {

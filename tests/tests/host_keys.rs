@@ -52,16 +52,10 @@ async fn a_machine_that_shows_another_key_than_the_pinned_one_gets_nothing() {
         }
         let host = scenario.api::<Host>().get(first.name()).await?;
         let pinned = host.status.unwrap_or_default().host_keys;
-        ensure!(
-            pinned == [first.host_key()],
-            "the first key is pinned: {pinned:?}"
-        );
+        ensure!(pinned == [first.host_key()], "the first key is pinned: {pinned:?}");
         says(scenario, stranger, "Reachable", "False", "HostKeyChanged").await?;
         let told = logins(stranger, &since)?;
-        ensure!(
-            told.is_empty(),
-            "a machine of another key was told something: {told:?}"
-        );
+        ensure!(told.is_empty(), "a machine of another key was told something: {told:?}");
         scenario.say("the right keys let us in, another one does not, the first one is pinned");
 
         let since = now(strict)?;
@@ -78,8 +72,7 @@ async fn a_machine_that_shows_another_key_than_the_pinned_one_gets_nothing() {
         for machine in [strict, first, spare] {
             let change = Patch::Merge(json!({"spec": {"unschedulable": true}}));
             let api = scenario.api::<Host>();
-            api.patch(machine.name(), &PatchParams::default(), &change)
-                .await?;
+            api.patch(machine.name(), &PatchParams::default(), &change).await?;
         }
         for machine in [first, spare] {
             let said = says(scenario, machine, "Reachable", "False", "HostKeyChanged").await?;
@@ -100,17 +93,9 @@ async fn a_machine_that_shows_another_key_than_the_pinned_one_gets_nothing() {
 
         for machine in [first, spare, claimed] {
             let log = log(machine, &since)?;
-            ensure!(
-                log.contains("Connection from"),
-                "{} was not asked: {log}",
-                machine.name()
-            );
+            ensure!(log.contains("Connection from"), "{} was not asked: {log}", machine.name());
             let logins = logins(machine, &since)?;
-            ensure!(
-                logins.is_empty(),
-                "{} was told something: {logins:?}",
-                machine.name()
-            );
+            ensure!(logins.is_empty(), "{} was told something: {logins:?}", machine.name());
         }
         Ok(())
     })
@@ -131,57 +116,31 @@ fn inside(machine: &Machine, command: &str) -> Result<String> {
 
 /// What sshd has said since a moment.
 fn log(machine: &Machine, since: &str) -> Result<String> {
-    inside(
-        machine,
-        &format!("journalctl --quiet --no-pager -o cat -u ssh --since '{since}'"),
-    )
+    inside(machine, &format!("journalctl --quiet --no-pager -o cat -u ssh --since '{since}'"))
 }
 
 /// Lines of sshd that tell of more than a key exchange: a user was named, a key offered, a session opened.
 fn logins(machine: &Machine, since: &str) -> Result<Vec<String>> {
     let log = log(machine, since)?;
-    let words = [
-        "Accepted",
-        "Failed",
-        "Postponed",
-        "authenticating user",
-        "session",
-        "Invalid user",
-    ];
-    let told = log
-        .lines()
-        .filter(|line| words.iter().any(|word| line.contains(word)));
+    let words = ["Accepted", "Failed", "Postponed", "authenticating user", "session", "Invalid user"];
+    let told = log.lines().filter(|line| words.iter().any(|word| line.contains(word)));
     // systemd's own word about the unit.
-    Ok(told
-        .filter(|line| !line.contains("OpenBSD Secure Shell server"))
-        .map(str::to_owned)
-        .collect())
+    Ok(told.filter(|line| !line.contains("OpenBSD Secure Shell server")).map(str::to_owned).collect())
 }
 
 /// Waits until a condition of a Host says this, and gives its message.
-async fn says(
-    scenario: &Scenario,
-    machine: &Machine,
-    kind: &str,
-    value: &str,
-    reason: &str,
-) -> Result<String> {
+async fn says(scenario: &Scenario, machine: &Machine, kind: &str, value: &str, reason: &str) -> Result<String> {
     let api = scenario.api::<Host>();
-    eventually(
-        &format!("{} has {kind} {value} {reason}", machine.name()),
-        PROBED,
-        async || {
-            let status = api.get(machine.name()).await?.status.unwrap_or_default();
-            let found = status.conditions.iter().find(|condition| condition.type_ == kind);
-            let holds = found
-                .is_some_and(|found| found.status == value && (reason.is_empty() || found.reason == reason));
-            let current = status.observed_generation == api.get(machine.name()).await?.metadata.generation;
-            Ok(match found {
-                Some(found) if holds && current => Look::Done(found.message.clone()),
-                _ => Look::Waiting(format!("{:?} {:?}", status.message, status.conditions)),
-            })
-        },
-    )
+    eventually(&format!("{} has {kind} {value} {reason}", machine.name()), PROBED, async || {
+        let status = api.get(machine.name()).await?.status.unwrap_or_default();
+        let found = status.conditions.iter().find(|condition| condition.type_ == kind);
+        let holds = found.is_some_and(|found| found.status == value && (reason.is_empty() || found.reason == reason));
+        let current = status.observed_generation == api.get(machine.name()).await?.metadata.generation;
+        Ok(match found {
+            Some(found) if holds && current => Look::Done(found.message.clone()),
+            _ => Look::Waiting(format!("{:?} {:?}", status.message, status.conditions)),
+        })
+    })
     .await
 }
 
@@ -190,9 +149,7 @@ async fn install(scenario: &Scenario) -> Result<PlaybookRun> {
     let api = scenario.api::<PlaybookRun>();
     eventually("the install is over", RUN, async || {
         let runs = api.list(&Default::default()).await?.items;
-        let run = runs
-            .into_iter()
-            .find(|run| run.spec.intent == crds::step::Intent::Install);
+        let run = runs.into_iter().find(|run| run.spec.intent == crds::step::Intent::Install);
         let Some(run) = run else {
             return Ok(Look::Waiting("no run".to_owned()));
         };

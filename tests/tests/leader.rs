@@ -28,17 +28,9 @@ struct Place {
 impl Place {
     async fn make(name: &'static str) -> Result<Self> {
         let server = ApiServer::shared().await?;
-        let metadata = ObjectMeta {
-            name: Some(name.into()),
-            ..ObjectMeta::default()
-        };
-        let namespace = Namespace {
-            metadata,
-            ..Namespace::default()
-        };
-        Api::all(server.client())
-            .create(&PostParams::default(), &namespace)
-            .await?;
+        let metadata = ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() };
+        let namespace = Namespace { metadata, ..Namespace::default() };
+        Api::all(server.client()).create(&PostParams::default(), &namespace).await?;
         Ok(Self { server, name })
     }
 
@@ -47,22 +39,14 @@ impl Place {
         let lease = leases.get_opt("clusterwright-operator").await?;
         let spec = lease.and_then(|lease| lease.spec).unwrap_or_default();
         let holder = spec.holder_identity.unwrap_or_default();
-        Ok(holder
-            .rsplit_once('_')
-            .map(|(user, _)| user.to_owned())
-            .unwrap_or_default())
+        Ok(holder.rsplit_once('_').map(|(user, _)| user.to_owned()).unwrap_or_default())
     }
 
     /// Waits until it leads; how long that took.
     async fn led_by(&self, operator: &Operator) -> Result<Duration> {
         let begun = Instant::now();
         while self.holder().await? != operator.user {
-            ensure!(
-                begun.elapsed() < PATIENCE,
-                "{} does not lead:\n{}",
-                operator.user,
-                operator.log()
-            );
+            ensure!(begun.elapsed() < PATIENCE, "{} does not lead:\n{}", operator.user, operator.log());
             sleep(Duration::from_millis(20)).await;
         }
         Ok(begun.elapsed())
@@ -110,12 +94,8 @@ async fn a_leader_stopped_past_its_lease_writes_nothing_when_it_wakes_up() -> Re
         sleep(Duration::from_millis(10)).await;
     }
     let wrote = |requests: &[e2e::audit::Request], user: &str, after: Timestamp| {
-        let ours = requests
-            .iter()
-            .filter(|request| request.user == user && request.at > after);
-        ours.filter(|request| request.writes())
-            .cloned()
-            .collect::<Vec<_>>()
+        let ours = requests.iter().filter(|request| request.user == user && request.at > after);
+        ours.filter(|request| request.writes()).cloned().collect::<Vec<_>>()
     };
     let begun = Timestamp::now();
     a.signal(Signal::SIGSTOP)?;
@@ -134,34 +114,22 @@ async fn a_leader_stopped_past_its_lease_writes_nothing_when_it_wakes_up() -> Re
     a.signal(Signal::SIGCONT)?;
     let status = a.ended(PATIENCE).await?;
     ensure!(status.code() == Some(1), "it ended with {status}");
-    ensure!(
-        a.log().contains("keep Lease stopped/clusterwright-operator"),
-        "{}",
-        a.log()
-    );
+    ensure!(a.log().contains("keep Lease stopped/clusterwright-operator"), "{}", a.log());
     sleep(Duration::from_millis(300)).await;
 
     let requests = place.server.audit()?;
     let before = wrote(&requests, a.user, Timestamp::UNIX_EPOCH).len();
     let since = wrote(&requests, a.user, woken);
     let others = wrote(&requests, b.user, begun).len();
-    println!(
-        "stopped: it wrote {before} times, {} times since it woke up; the other {others} times",
-        since.len()
-    );
+    println!("stopped: it wrote {before} times, {} times since it woke up; the other {others} times", since.len());
     ensure!(before > 0, "it did not work before it was stopped:\n{}", a.log());
     // It may have tried to renew, in vain; and what it had begun to send before may reach the API, and is dropped
     // there.
     let renewal = |request: &e2e::audit::Request| request.resource == "leases" && request.code == 409;
-    let dropped =
-        |request: &e2e::audit::Request| request.code == 504 && request.message.contains("context canceled");
+    let dropped = |request: &e2e::audit::Request| request.code == 504 && request.message.contains("context canceled");
     let beyond = |request: &&e2e::audit::Request| !renewal(request) && !dropped(request);
     let beyond: Vec<_> = since.iter().filter(beyond).collect();
-    ensure!(
-        beyond.is_empty(),
-        "it wrote after it woke up: {beyond:?}\n{}",
-        a.log()
-    );
+    ensure!(beyond.is_empty(), "it wrote after it woke up: {beyond:?}\n{}", a.log());
     ensure!(place.holder().await? == b.user);
     Ok(())
 }
@@ -183,10 +151,7 @@ async fn a_leader_that_is_killed_is_followed_in_time_and_one_that_is_asked_to_en
     d.signal(Signal::SIGTERM)?;
     let took = place.led_by(&c).await?;
     println!("asked to end: taken over after {took:.1?}");
-    ensure!(
-        took < killed,
-        "given back, it was taken over after {took:?}; left to run out, after {killed:?}"
-    );
+    ensure!(took < killed, "given back, it was taken over after {took:?}; left to run out, after {killed:?}");
     let status = d.ended(PATIENCE).await?;
     ensure!(status.success(), "it ended with {status}:\n{}", d.log());
     Ok(())

@@ -29,17 +29,12 @@ async fn one_deployment_becomes_a_cluster_runs_its_steps_again_and_gives_its_mac
     scenario("one", async |scenario: &Scenario| {
         let machines = scenario.machines(&["cp", "w1", "w2"]).await?;
         let (cp, w1, w2) = ("one-cp", "one-w1", "one-w2");
-        scenario
-            .apply(&objects::cluster("one", "first", POD_CIDR, &[cp], &[w1, w2]))
-            .await?;
+        scenario.apply(&objects::cluster("one", "first", POD_CIDR, &[cp], &[w1, w2])).await?;
         scenario.ready("first", INSTALL).await?;
 
         let client = scenario.cluster_client("first").await?;
         let nodes = workload::nodes_ready(&client, 3, Duration::from_secs(30)).await?;
-        ensure!(
-            workload::node_names(&nodes) == [cp, w1, w2],
-            "nodes carry their Hosts' names"
-        );
+        ensure!(workload::node_names(&nodes) == [cp, w1, w2], "nodes carry their Hosts' names");
         workload::service_answers(&client, w1, w2, Duration::from_secs(60)).await?;
         scenario.say("a Service answers across nodes");
         let cut_off = machines.iter().find(|machine| machine.name() == w1);
@@ -69,10 +64,7 @@ async fn a_node_whose_pods_are_cut_off_is_named(scenario: &Scenario, machine: &M
     };
     let probe = "systemctl is-active clusterwright-network-probe && systemctl show -p NRestarts --value clusterwright-network-probe";
     let state = scenario.ssh(machine, probe).await?;
-    ensure!(
-        state.split_whitespace().eq(["active", "0"]),
-        "its probe is {state}"
-    );
+    ensure!(state.split_whitespace().eq(["active", "0"]), "its probe is {state}");
     scenario
         .ssh(
             machine,
@@ -103,27 +95,20 @@ async fn what_the_cluster_is_made_of_stays(scenario: &Scenario, newer: &Bundle) 
         let artifact = artifacts.iter().find(|artifact| artifact["name"] == name);
         let artifact = artifact.with_context(|| format!("the bundle has no {name}"))?;
         let known = status.components.iter().find(|component| component.name == name);
-        let known =
-            known.with_context(|| format!("status.components has no {name}: {:?}", status.components))?;
+        let known = known.with_context(|| format!("status.components has no {name}: {:?}", status.components))?;
         let digest = artifact["arch"].as_str().and_then(|arch| known.digests.get(arch));
         ensure!(
-            artifact["version"] == known.version
-                && digest.is_some_and(|digest| artifact["sha256"] == *digest),
+            artifact["version"] == known.version && digest.is_some_and(|digest| artifact["sha256"] == *digest),
             "{name} is another one: {known:?} and {artifact}"
         );
     }
     let patch = json!({"spec": {"artifacts": {"url": newer.url}}});
-    api.patch("first", &PatchParams::default(), &Patch::Merge(&patch))
-        .await?;
+    api.patch("first", &PatchParams::default(), &Patch::Merge(&patch)).await?;
     scenario.say("the bundle has newer components now");
     Ok(())
 }
 
-async fn every_step_again_changes_nothing(
-    scenario: &Scenario,
-    control_plane: &[&str],
-    workers: &[&str],
-) -> Result<()> {
+async fn every_step_again_changes_nothing(scenario: &Scenario, control_plane: &[&str], workers: &[&str]) -> Result<()> {
     let on_control_planes = [
         "bootstrap-os",
         "preflight",
@@ -135,22 +120,13 @@ async fn every_step_again_changes_nothing(
         "addons",
         "post-install",
     ];
-    let on_workers = [
-        "bootstrap-os",
-        "preflight",
-        "prepare",
-        "container-runtime",
-        "node",
-        "network",
-    ];
+    let on_workers = ["bootstrap-os", "preflight", "prepare", "container-runtime", "node", "network"];
     for (name, steps, hosts) in [
         ("again-control-plane", on_control_planes.as_slice(), control_plane),
         ("again-workers", on_workers.as_slice(), workers),
         ("one-step-alone", &["container-runtime"], control_plane),
     ] {
-        scenario
-            .apply(&objects::custom_run("one", name, "first", steps, hosts))
-            .await?;
+        scenario.apply(&objects::custom_run("one", name, "first", steps, hosts)).await?;
         let run = scenario.succeeded(name, RUN).await?;
         changed_nothing(&run, steps)?;
         scenario.say(&format!("{name}: {} steps, nothing changed", steps.len()));
@@ -160,70 +136,36 @@ async fn every_step_again_changes_nothing(
 
 fn changed_nothing(run: &PlaybookRun, steps: &[&str]) -> Result<()> {
     let status = run.status.clone().unwrap_or_default();
-    ensure!(
-        status.steps.len() == steps.len(),
-        "each step is in the status: {:?}",
-        status.steps
-    );
+    ensure!(status.steps.len() == steps.len(), "each step is in the status: {:?}", status.steps);
     for step in &status.steps {
-        ensure!(
-            step.phase == StepPhase::Succeeded,
-            "step {} is {:?}",
-            step.name,
-            step.phase
-        );
-        ensure!(
-            step.changed == 0,
-            "a second run of step {} changed {} things",
-            step.name,
-            step.changed
-        );
+        ensure!(step.phase == StepPhase::Succeeded, "step {} is {:?}", step.name, step.phase);
+        ensure!(step.changed == 0, "a second run of step {} changed {} things", step.name, step.changed);
     }
-    ensure!(
-        status.hosts.iter().all(|host| host.ok > 0),
-        "each host did something: {:?}",
-        status.hosts
-    );
+    ensure!(status.hosts.iter().all(|host| host.ok > 0), "each host did something: {:?}", status.hosts);
     Ok(())
 }
 
-async fn the_machines_come_back_and_serve_again(
-    scenario: &Scenario,
-    cp: &str,
-    w1: &str,
-    w2: &str,
-) -> Result<()> {
+async fn the_machines_come_back_and_serve_again(scenario: &Scenario, cp: &str, w1: &str, w2: &str) -> Result<()> {
     scenario.delete_cluster("first", Duration::from_secs(180)).await?;
     scenario.say("the cluster is gone");
     let hosts = scenario.api::<Host>();
     for name in [cp, w1, w2] {
-        eventually(
-            &format!("Host {name} Available"),
-            Duration::from_secs(90),
-            async || {
-                let host = hosts.get(name).await?;
-                let status = host.status.unwrap_or_default();
-                Ok(
-                    if status.phase == Some(HostPhase::Available) && host.spec.claim_ref.is_none() {
-                        Look::Done(())
-                    } else {
-                        Look::Waiting(format!("{:?}: {:?}", status.phase, status.message))
-                    },
-                )
-            },
-        )
+        eventually(&format!("Host {name} Available"), Duration::from_secs(90), async || {
+            let host = hosts.get(name).await?;
+            let status = host.status.unwrap_or_default();
+            Ok(if status.phase == Some(HostPhase::Available) && host.spec.claim_ref.is_none() {
+                Look::Done(())
+            } else {
+                Look::Waiting(format!("{:?}: {:?}", status.phase, status.message))
+            })
+        })
         .await?;
     }
     scenario.say("every machine is clean and back in the pool");
-    scenario
-        .apply(&objects::cluster("one", "second", POD_CIDR, &[w1], &[cp]))
-        .await?;
+    scenario.apply(&objects::cluster("one", "second", POD_CIDR, &[w1], &[cp])).await?;
     scenario.ready("second", INSTALL).await?;
     let client = scenario.cluster_client("second").await?;
     let nodes = workload::nodes_ready(&client, 2, Duration::from_secs(30)).await?;
-    ensure!(
-        workload::node_names(&nodes) == [cp, w1],
-        "only the second cluster's nodes are there"
-    );
+    ensure!(workload::node_names(&nodes) == [cp, w1], "only the second cluster's nodes are there");
     Ok(())
 }

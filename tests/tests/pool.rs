@@ -27,8 +27,7 @@ fn object<K: DeserializeOwned>(value: Value) -> Result<K> {
 /// A spare Host, as if a probe had just found it clean.
 async fn spare(client: &Client, number: u8) -> Result<()> {
     let name = format!("spare-{number}");
-    let key =
-        format!("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJ{number}");
+    let key = format!("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJ{number}");
     let hosts: Api<Host> = Api::namespaced(client.clone(), NAMESPACE);
     let host = json!({
         "apiVersion": "clusterwright.dev/v1alpha1", "kind": "Host", "metadata": {"name": name},
@@ -61,9 +60,7 @@ async fn cluster(client: &Client, name: &str, number: u8) -> Result<()> {
             "artifacts": {"url": "http://192.0.2.1:8080"},
         },
     });
-    deployments
-        .create(&PostParams::default(), &object(deployment)?)
-        .await?;
+    deployments.create(&PostParams::default(), &object(deployment)?).await?;
     Ok(())
 }
 
@@ -99,9 +96,7 @@ async fn two_clusters_race_for_a_pool_of_three_and_the_leader_is_killed_row_10()
     let client = server.client();
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    namespaces
-        .create(&PostParams::default(), &object(namespace)?)
-        .await?;
+    namespaces.create(&PostParams::default(), &object(namespace)?).await?;
     for number in 1..=3 {
         spare(&client, number).await?;
     }
@@ -133,20 +128,13 @@ async fn two_clusters_race_for_a_pool_of_three_and_the_leader_is_killed_row_10()
     ensure!(machines.items.len() == 4, "{} Machines", machines.items.len());
     for (host, (name, uid, epoch)) in &settled {
         ensure!(*epoch == 1, "{host} was claimed {epoch} times");
-        let owner = machines
-            .iter()
-            .find(|machine| machine.uid().as_ref() == Some(uid));
+        let owner = machines.iter().find(|machine| machine.uid().as_ref() == Some(uid));
         let owner = owner.with_context(|| format!("{host} is claimed by {name}, which is not there"))?;
         let named = owner.spec.host_ref.as_ref().map(|host| host.name.as_str());
         ensure!(named == Some(host), "{name} holds {host} and names {named:?}");
     }
-    let control_planes = settled
-        .values()
-        .filter(|(name, ..)| name.contains("-control-plane-"));
-    ensure!(
-        control_planes.count() == 2,
-        "control planes come first: {settled:?}"
-    );
+    let control_planes = settled.values().filter(|(name, ..)| name.contains("-control-plane-"));
+    ensure!(control_planes.count() == 2, "control planes come first: {settled:?}");
     let lacks = lacks(&client).await?;
     println!("{lacks:?}");
     ensure!(lacks[0].ends_with("-general: needs 1, 0 free match"), "{lacks:?}");

@@ -114,32 +114,19 @@ async fn errands(client: &Client) -> Result<()> {
         apply(client, object).await?;
     }
     let sets: Api<MachineSet> = Api::namespaced(client.clone(), ERRANDS);
-    until("its MachineSets", async || {
-        Ok(sets.list_metadata(&ListParams::default()).await?.items.len() == 3)
-    })
-    .await?;
+    until("its MachineSets", async || Ok(sets.list_metadata(&ListParams::default()).await?.items.len() == 3)).await?;
     let fewer = json!({"spec": {"workers": [{"name": "stays", "replicas": 1}]}});
     let deployments: Api<ClusterDeployment> = Api::namespaced(client.clone(), ERRANDS);
-    deployments
-        .patch("errand", &PatchParams::default(), &Patch::Merge(fewer))
-        .await?;
+    deployments.patch("errand", &PatchParams::default(), &Patch::Merge(fewer)).await?;
     let jobs: Api<Job> = Api::namespaced(client.clone(), ERRANDS);
-    until("the Job of a probe", async || {
-        Ok(!jobs.list_metadata(&ListParams::default()).await?.items.is_empty())
-    })
-    .await?;
+    until("the Job of a probe", async || Ok(!jobs.list_metadata(&ListParams::default()).await?.items.is_empty()))
+        .await?;
     let runs: Api<PlaybookRun> = Api::namespaced(client.clone(), ERRANDS);
     let says_why = |run: &PlaybookRun| {
         let text = serde_json::to_string(&run.status).unwrap_or_default();
         (run.spec.cluster_name.is_none() && text.contains("quota")).then(|| run.name_any())
     };
-    let held_up = async || {
-        Ok(runs
-            .list(&ListParams::default())
-            .await?
-            .iter()
-            .any(|run| says_why(run).is_some()))
-    };
+    let held_up = async || Ok(runs.list(&ListParams::default()).await?.iter().any(|run| says_why(run).is_some()));
     until("a probe that says that a quota forbids its Pod", held_up).await?;
     for run in runs.list(&ListParams::default()).await? {
         if let Some(name) = says_why(&run) {
@@ -166,54 +153,31 @@ async fn judge(lab: &Lab, client: &Client) -> Result<()> {
         requests.into_iter().partition(|request| request.user == operator);
     let rights = rights(client).await?;
     let (asked, reported) = (operators.len(), executors.len());
-    println!(
-        "{} rights, {asked} requests of the operator, {reported} of executors",
-        rights.len()
-    );
+    println!("{} rights, {asked} requests of the operator, {reported} of executors", rights.len());
 
     let beyond = lines(beyond_own_run(&executors));
-    ensure!(
-        beyond.is_empty(),
-        "executors asked for more than to report on their run:\n{beyond}"
-    );
+    ensure!(beyond.is_empty(), "executors asked for more than to report on their run:\n{beyond}");
     let refusals = lines(refused(&operators));
     ensure!(refusals.is_empty(), "the operator lacks rights:\n{refusals}");
     let excepted = |right: &&Right| {
-        EXCEPTIONS
-            .iter()
-            .any(|(verb, resource, _)| right.verb == *verb && right.resource == *resource)
+        EXCEPTIONS.iter().any(|(verb, resource, _)| right.verb == *verb && right.resource == *resource)
     };
-    let (known, unused): (Vec<&Right>, Vec<&Right>) =
-        unused(&rights, &operators).into_iter().partition(excepted);
+    let (known, unused): (Vec<&Right>, Vec<&Right>) = unused(&rights, &operators).into_iter().partition(excepted);
     let text: Vec<String> = unused.iter().map(|right| format!("  {right}")).collect();
     ensure!(
         unused.is_empty(),
         "the operator never used these rights, in {asked} requests (did all tests run before this one?):\n{}",
         text.join("\n")
     );
-    ensure!(
-        known.len() == EXCEPTIONS.len(),
-        "an exception is used, or not granted: take it off the list"
-    );
-    ensure!(
-        reported > 0,
-        "no executor has reported anything: did the tests run before this one?"
-    );
+    ensure!(known.len() == EXCEPTIONS.len(), "an exception is used, or not granted: take it off the list");
+    ensure!(reported > 0, "no executor has reported anything: did the tests run before this one?");
     Ok(())
 }
 
 /// Each different request once, without the names of objects.
 fn lines(requests: Vec<&Request>) -> String {
     let line = |request: &&Request| {
-        let Request {
-            user,
-            verb,
-            group,
-            resource,
-            code,
-            message,
-            ..
-        } = *request;
+        let Request { user, verb, group, resource, code, message, .. } = *request;
         format!("  {user}: {verb} {group}/{resource}: {code} {message}")
     };
     let lines: BTreeSet<String> = requests.iter().map(line).collect();
@@ -236,37 +200,21 @@ async fn rights(client: &Client) -> Result<BTreeSet<Right>> {
             rights.extend(rights_of(client, &binding.role_ref, namespace.as_deref()).await?);
         }
     }
-    ensure!(
-        rights.len() > 20,
-        "the operator is not installed: {} rights",
-        rights.len()
-    );
+    ensure!(rights.len() > 20, "the operator is not installed: {} rights", rights.len());
     Ok(rights)
 }
 
 fn ours(subjects: Option<&[Subject]>) -> bool {
     let ours = |subject: &Subject| {
-        subject.kind == "ServiceAccount"
-            && subject.name == ACCOUNT
-            && subject.namespace.as_deref() == Some(NAMESPACE)
+        subject.kind == "ServiceAccount" && subject.name == ACCOUNT && subject.namespace.as_deref() == Some(NAMESPACE)
     };
     subjects.is_some_and(|subjects| subjects.iter().any(ours))
 }
 
 async fn rights_of(client: &Client, role: &RoleRef, namespace: Option<&str>) -> Result<BTreeSet<Right>> {
     let rules = match (role.kind.as_str(), namespace) {
-        ("Role", Some(namespace)) => {
-            Api::<Role>::namespaced(client.clone(), namespace)
-                .get(&role.name)
-                .await?
-                .rules
-        }
-        _ => {
-            Api::<ClusterRole>::all(client.clone())
-                .get(&role.name)
-                .await?
-                .rules
-        }
+        ("Role", Some(namespace)) => Api::<Role>::namespaced(client.clone(), namespace).get(&role.name).await?.rules,
+        _ => Api::<ClusterRole>::all(client.clone()).get(&role.name).await?.rules,
     };
     Ok(granted(&rules.unwrap_or_default(), namespace))
 }

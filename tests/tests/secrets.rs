@@ -73,8 +73,7 @@ async fn no_object_event_or_log_holds_a_secret_after_an_install_that_succeeds_an
         scenario.ready("good", INSTALL).await?;
         watching.abort();
 
-        let canaries: BTreeMap<String, String> =
-            canaries.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let canaries: BTreeMap<String, String> = canaries.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for kind in [
             "password",
             "become-password",
@@ -86,34 +85,18 @@ async fn no_object_event_or_log_holds_a_secret_after_an_install_that_succeeds_an
             "encryption.key",
         ] {
             let seen = canaries.values().any(|place| place.contains(kind));
-            ensure!(
-                seen,
-                "no secret of kind {kind} was seen: {:?}",
-                canaries.values().collect::<Vec<_>>()
-            );
+            ensure!(seen, "no secret of kind {kind} was seen: {:?}", canaries.values().collect::<Vec<_>>());
         }
         let texts = everything(scenario).await?;
-        ensure!(
-            texts.keys().any(|name| name.starts_with("log of ")),
-            "no log was read: {:?}",
-            texts.keys()
-        );
-        ensure!(
-            texts.keys().any(|name| name.contains("kept log")),
-            "no kept log was read: {:?}",
-            texts.keys()
-        );
+        ensure!(texts.keys().any(|name| name.starts_with("log of ")), "no log was read: {:?}", texts.keys());
+        ensure!(texts.keys().any(|name| name.contains("kept log")), "no kept log was read: {:?}", texts.keys());
         for (name, text) in &texts {
             for (secret, place) in &canaries {
                 let found = pieces(secret).any(|piece| text.contains(piece));
                 ensure!(!found, "{place} is in {name}");
             }
         }
-        scenario.say(&format!(
-            "{} secrets are in none of {} objects and logs",
-            canaries.len(),
-            texts.len()
-        ));
+        scenario.say(&format!("{} secrets are in none of {} objects and logs", canaries.len(), texts.len()));
         Ok(())
     })
     .await;
@@ -132,25 +115,16 @@ async fn watch(api: Api<Secret>, canaries: Canaries) {
         if let Ok(secrets) = api.list(&ListParams::default()).await {
             for secret in secrets {
                 let name = secret.name_any();
-                for (key, value) in secret
-                    .data
-                    .unwrap_or_default()
-                    .into_iter()
-                    .filter(|(key, _)| !is_public(key))
-                {
+                for (key, value) in secret.data.unwrap_or_default().into_iter().filter(|(key, _)| !is_public(key)) {
                     let text = String::from_utf8_lossy(&value.0).into_owned();
                     let mut canaries = canaries.lock().unwrap_or_else(PoisonError::into_inner);
                     if key == "kubeconfig" {
-                        let keys = text
-                            .lines()
-                            .filter_map(|line| line.trim().strip_prefix("client-key-data: "));
+                        let keys = text.lines().filter_map(|line| line.trim().strip_prefix("client-key-data: "));
                         canaries.extend(keys.map(|data| (data.to_owned(), format!("{name}/{key}"))));
                         continue;
                     }
-                    let lines = text
-                        .lines()
-                        .map(str::trim)
-                        .filter(|line| line.len() >= 16 && !line.starts_with("-----"));
+                    let lines =
+                        text.lines().map(str::trim).filter(|line| line.len() >= 16 && !line.starts_with("-----"));
                     canaries.extend(lines.map(|line| (line.to_owned(), format!("{name}/{key}"))));
                 }
             }
@@ -163,10 +137,8 @@ async fn failed(scenario: &Scenario) -> Result<String> {
     let api = scenario.api::<PlaybookRun>();
     eventually("an install that failed", INSTALL, async || {
         let runs = api.list(&ListParams::default()).await?;
-        let failed = runs
-            .into_iter()
-            .filter_map(|run| run.status)
-            .find(|status| status.phase == Some(RunPhase::Failed));
+        let failed =
+            runs.into_iter().filter_map(|run| run.status).find(|status| status.phase == Some(RunPhase::Failed));
         Ok(match failed {
             Some(status) => Look::Done(status.message.unwrap_or_default()),
             None => Look::Waiting("none".to_owned()),
@@ -182,22 +154,15 @@ async fn everything(scenario: &Scenario) -> Result<BTreeMap<String, String>> {
     let discovery = Discovery::new(scenario.client.clone()).run().await?;
     for group in discovery.groups() {
         for (resource, capabilities) in group.recommended_resources() {
-            let lists =
-                capabilities.supports_operation(verbs::LIST) && capabilities.scope == Scope::Namespaced;
+            let lists = capabilities.supports_operation(verbs::LIST) && capabilities.scope == Scope::Namespaced;
             if !lists || resource.kind == "Secret" {
                 continue;
             }
-            let api: Api<DynamicObject> =
-                Api::namespaced_with(scenario.client.clone(), &scenario.name, &resource);
-            for object in api
-                .list(&ListParams::default())
-                .await
-                .with_context(|| format!("failed to list {}", resource.kind))?
+            let api: Api<DynamicObject> = Api::namespaced_with(scenario.client.clone(), &scenario.name, &resource);
+            for object in
+                api.list(&ListParams::default()).await.with_context(|| format!("failed to list {}", resource.kind))?
             {
-                texts.insert(
-                    format!("{} {}", resource.kind, object.name_any()),
-                    serde_json::to_string(&object)?,
-                );
+                texts.insert(format!("{} {}", resource.kind, object.name_any()), serde_json::to_string(&object)?);
             }
         }
     }
@@ -226,18 +191,12 @@ async fn log(client: &Client, namespace: &str, pod: &Pod) -> Option<(String, Str
 }
 
 fn unzip(bytes: &[u8]) -> Result<String> {
-    let mut gzip = Command::new("gzip")
-        .arg("-dc")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()?;
+    let mut gzip = Command::new("gzip").arg("-dc").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let mut stdin = gzip.stdin.take().context("gzip has no input")?;
     let bytes = bytes.to_vec();
     let writing = std::thread::spawn(move || stdin.write_all(&bytes));
     let output = gzip.wait_with_output()?;
-    let written = writing
-        .join()
-        .map_err(|_| anyhow::anyhow!("writing to gzip failed"))?;
+    let written = writing.join().map_err(|_| anyhow::anyhow!("writing to gzip failed"))?;
     written?;
     ensure!(output.status.success(), "what is kept is no log");
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())

@@ -22,10 +22,7 @@ async fn three_control_planes_stand_behind_one_endpoint_with_stacked_etcd() {
     scenario("three", async |scenario: &Scenario| {
         let machines = scenario.machines(&["a", "b", "c"]).await?;
         let listen: SocketAddr = "172.30.0.1:7001".parse()?;
-        let backends = machines
-            .iter()
-            .map(|m| SocketAddr::new(m.address().into(), 6443))
-            .collect();
+        let backends = machines.iter().map(|m| SocketAddr::new(m.address().into(), 6443)).collect();
         let _balancer = Lab::endpoint(listen, backends)?;
         let names: Vec<&str> = machines.iter().map(|machine| machine.name()).collect();
         let mut cluster = objects::cluster("three", "stacked", POD_CIDR, &names, &[]);
@@ -36,10 +33,7 @@ async fn three_control_planes_stand_behind_one_endpoint_with_stacked_etcd() {
         let client = scenario.cluster_client("stacked").await?;
         workload::nodes_ready(&client, 3, Duration::from_secs(30)).await?;
         let members = scenario.ssh(&machines[0], MEMBERS).await?;
-        ensure!(
-            members.matches("started").count() == 3,
-            "three etcd members are started: {members}"
-        );
+        ensure!(members.matches("started").count() == 3, "three etcd members are started: {members}");
         healthy(scenario, "stacked").await
     })
     .await;
@@ -64,38 +58,18 @@ async fn etcd_stands_on_a_machine_of_its_own_and_the_network_plugin_is_the_users
 
         let client = scenario.cluster_client("dedicated").await?;
         let nodes = workload::nodes_ready(&client, 2, Duration::from_secs(30)).await?;
-        ensure!(
-            workload::node_names(&nodes) == ["apart-cp", "apart-w"],
-            "the etcd machine is no node"
-        );
+        ensure!(workload::node_names(&nodes) == ["apart-cp", "apart-w"], "the etcd machine is no node");
         let members = scenario.ssh(&machines[0], MEMBERS).await?;
-        ensure!(
-            members.matches("started").count() == 1,
-            "the etcd machine has the member: {members}"
-        );
-        let here = scenario
-            .ssh(&machines[1], "systemctl is-active etcd || true")
-            .await?;
+        ensure!(members.matches("started").count() == 1, "the etcd machine has the member: {members}");
+        let here = scenario.ssh(&machines[1], "systemctl is-active etcd || true").await?;
         ensure!(here.trim() != "active", "the control plane runs no etcd");
         workload::service_answers(&client, "apart-cp", "apart-w", Duration::from_secs(120)).await?;
-        let plugins = scenario
-            .ssh(&machines[2], "ls /etc/cni/net.d | grep conf")
-            .await?;
+        let plugins = scenario.ssh(&machines[2], "ls /etc/cni/net.d | grep conf").await?;
+        ensure!(plugins.trim() == "10-routes.conflist", "the plugin is the only one: {plugins}");
+        let set = Api::<DaemonSet>::namespaced(client.clone(), "kube-system").get("routes").await?;
+        let template = set.spec.and_then(|spec| spec.template.metadata).unwrap_or_default();
         ensure!(
-            plugins.trim() == "10-routes.conflist",
-            "the plugin is the only one: {plugins}"
-        );
-        let set = Api::<DaemonSet>::namespaced(client.clone(), "kube-system")
-            .get("routes")
-            .await?;
-        let template = set
-            .spec
-            .and_then(|spec| spec.template.metadata)
-            .unwrap_or_default();
-        ensure!(
-            template
-                .annotations
-                .is_some_and(|all| all.get("pods").is_some_and(|pods| pods == POD_CIDR)),
+            template.annotations.is_some_and(|all| all.get("pods").is_some_and(|pods| pods == POD_CIDR)),
             "the manifests have the cluster's facts"
         );
         healthy(scenario, "dedicated").await

@@ -34,11 +34,7 @@ pub fn text() -> Result<String, std::fmt::Error> {
             Severity::Warning => "Warning",
         };
         let conditions = conditions.join(", ");
-        writeln!(
-            text,
-            "| `{reason}` | {conditions} | {severity} | {} | {} |",
-            spec.meaning, spec.remedy
-        )?;
+        writeln!(text, "| `{reason}` | {conditions} | {severity} | {} | {} |", spec.meaning, spec.remedy)?;
     }
     Ok(text)
 }

@@ -30,11 +30,7 @@ pub fn text() -> Result<String, Box<dyn std::error::Error>> {
             text,
             "| [{}](#{anchor}) | {} | {} |",
             names.kind,
-            if short.is_empty() {
-                names.singular.clone().unwrap_or_default()
-            } else {
-                short
-            },
+            if short.is_empty() { names.singular.clone().unwrap_or_default() } else { short },
             cell(schema(definition)?["description"].as_str().unwrap_or_default())
         )?;
     }
@@ -59,15 +55,8 @@ const HANDS: &str = "
 ";
 
 fn schema(definition: &CustomResourceDefinition) -> Result<Value, Box<dyn std::error::Error>> {
-    let version = definition
-        .spec
-        .versions
-        .first()
-        .ok_or("a definition without versions")?;
-    let schema = version
-        .schema
-        .as_ref()
-        .and_then(|schema| schema.open_api_v3_schema.as_ref());
+    let version = definition.spec.versions.first().ok_or("a definition without versions")?;
+    let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
     Ok(serde_json::to_value(schema.ok_or("a version without a schema")?)?)
 }
 
@@ -75,33 +64,16 @@ fn kind(text: &mut String, definition: &CustomResourceDefinition) -> Result<(), 
     let schema = schema(definition)?;
     let names = &definition.spec.names;
     writeln!(text, "\n## {}\n", names.kind)?;
-    writeln!(
-        text,
-        "{}",
-        prose(schema["description"].as_str().unwrap_or_default())
-    )?;
-    let version = definition
-        .spec
-        .versions
-        .first()
-        .ok_or("a definition without versions")?;
+    writeln!(text, "{}", prose(schema["description"].as_str().unwrap_or_default()))?;
+    let version = definition.spec.versions.first().ok_or("a definition without versions")?;
     let columns = version.additional_printer_columns.iter().flatten();
     let columns: Vec<String> = columns
         .map(|column| {
             let name = column.name.to_uppercase();
-            if column.priority.unwrap_or_default() > 0 {
-                format!("{name} (wide)")
-            } else {
-                name
-            }
+            if column.priority.unwrap_or_default() > 0 { format!("{name} (wide)") } else { name }
         })
         .collect();
-    writeln!(
-        text,
-        "\n`kubectl get {}` shows: NAME, {}.",
-        names.plural,
-        columns.join(", ")
-    )?;
+    writeln!(text, "\n`kubectl get {}` shows: NAME, {}.", names.plural, columns.join(", "))?;
     for part in ["spec", "status"] {
         let properties = &schema["properties"][part];
         writeln!(text, "\n### {}: {part}\n", names.kind)?;
@@ -125,11 +97,7 @@ fn kind(text: &mut String, definition: &CustomResourceDefinition) -> Result<(), 
 fn fields(text: &mut String, path: &str, schema: &Value) -> std::fmt::Result {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        let path = if path.is_empty() {
-            name.clone()
-        } else {
-            format!("{path}.{name}")
-        };
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
         let must = required.iter().any(|required| required == name);
         let default = match &field["default"] {
             Value::Null => if must { "required" } else { "" }.to_owned(),
@@ -139,11 +107,7 @@ fn fields(text: &mut String, path: &str, schema: &Value) -> std::fmt::Result {
             value => format!("`{}`", value.to_string().trim_matches('"')),
         };
         let description = cell(field["description"].as_str().unwrap_or_default());
-        writeln!(
-            text,
-            "| `{path}` | {} | {default} | {description} |",
-            type_of(field)
-        )?;
+        writeln!(text, "| `{path}` | {} | {default} | {description} |", type_of(field))?;
         let (inner, path) = match field["type"].as_str() {
             Some("array") => (&field["items"], format!("{path}[]")),
             _ => (field, path),
@@ -158,10 +122,7 @@ fn fields(text: &mut String, path: &str, schema: &Value) -> std::fmt::Result {
 
 fn type_of(field: &Value) -> String {
     if let Some(values) = field["enum"].as_array() {
-        let values = values
-            .iter()
-            .filter_map(Value::as_str)
-            .map(|value| format!("`{value}`"));
+        let values = values.iter().filter_map(Value::as_str).map(|value| format!("`{value}`"));
         return values.collect::<Vec<_>>().join(", ");
     }
     if field["x-kubernetes-int-or-string"] == true {
@@ -184,10 +145,7 @@ fn type_of(field: &Value) -> String {
             format!("list of {inner}{}", range("minItems", "maxItems", " items"))
         }
         "object" if field["additionalProperties"].is_object() => {
-            format!(
-                "map of texts{}",
-                range("minProperties", "maxProperties", " entries")
-            )
+            format!("map of texts{}", range("minProperties", "maxProperties", " entries"))
         }
         "string" if field["format"] == "date-time" => "time".into(),
         "string" => match field["maxLength"].as_i64() {
@@ -202,20 +160,13 @@ fn type_of(field: &Value) -> String {
 
 /// The messages of the rules, in the order of the fields; the same one once.
 fn collect_rules(rules: &mut Vec<String>, path: &str, schema: &Value, deep: bool) {
-    for rule in schema["x-kubernetes-validations"]
-        .as_array()
-        .into_iter()
-        .flatten()
-    {
+    for rule in schema["x-kubernetes-validations"].as_array().into_iter().flatten() {
         let message = match (rule["message"].as_str(), rule["messageExpression"].as_str()) {
             (_, Some(expression)) => readable(expression),
             (Some(message), None) => message.to_owned(),
             (None, None) => continue,
         };
-        let field = rule["fieldPath"]
-            .as_str()
-            .unwrap_or_default()
-            .trim_start_matches('.');
+        let field = rule["fieldPath"].as_str().unwrap_or_default().trim_start_matches('.');
         let at = match (path, field) {
             ("", "") | ("metadata", _) => String::new(),
             ("", field) => format!("`{field}`: "),
@@ -231,11 +182,7 @@ fn collect_rules(rules: &mut Vec<String>, path: &str, schema: &Value, deep: bool
         return;
     }
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        let path = if path.is_empty() {
-            name.clone()
-        } else {
-            format!("{path}.{name}")
-        };
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
         let (inner, path) = match field["type"].as_str() {
             Some("array") => {
                 collect_rules(rules, &path, field, false);
@@ -252,9 +199,7 @@ fn readable(expression: &str) -> String {
     // What each case refuses says more than how the cases are told apart.
     let literals = expression.split('\'').skip(1).step_by(2);
     let refusals = literals.filter(|literal| literal.starts_with(" is not allowed "));
-    let refusals: Vec<String> = refusals
-        .map(|refusal| format!("any other step{refusal}"))
-        .collect();
+    let refusals: Vec<String> = refusals.map(|refusal| format!("any other step{refusal}")).collect();
     if !refusals.is_empty() {
         return refusals.join(". ");
     }

@@ -29,10 +29,7 @@ pub struct ExecutorPod {
     pub tolerations: Vec<PodToleration>,
     /// Its PriorityClass. Default: the metadata cluster's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(min = 1, max = 253),
-        regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
-    )]
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
     pub priority_class_name: Option<String>,
 }
 
@@ -48,9 +45,7 @@ pub struct PodToleration {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 317),
-        regex(
-            pattern = r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
-        )
+        regex(pattern = r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
     )]
     pub key: Option<String>,
     /// Whether the value counts. Default `Equal`.

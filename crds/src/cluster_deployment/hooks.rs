@@ -70,10 +70,7 @@ pub struct Hooks {
 #[serde(rename_all = "camelCase")]
 pub struct Hook {
     /// Name of a playbook of `executor.customPlaybooksRef`: an RFC 1123 label of at most 40 characters.
-    #[schemars(
-        length(min = 1, max = 40),
-        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
-    )]
+    #[schemars(length(min = 1, max = 40), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub name: String,
     /// Its variables: data, never templates; checked against the playbook's JSON Schema, where it has one.
     #[serde(

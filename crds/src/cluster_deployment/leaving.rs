@@ -64,10 +64,7 @@ pub struct Recovery {
 
 impl Default for Recovery {
     fn default() -> Self {
-        Self {
-            strategy: RecoveryStrategy::default(),
-            lost_after_seconds: default_lost_after(),
-        }
+        Self { strategy: RecoveryStrategy::default(), lost_after_seconds: default_lost_after() }
     }
 }
 

@@ -29,11 +29,7 @@ fn narrow_schema(schema: &mut JSONSchemaProps) {
     if schema.format.as_deref() == Some("int64") {
         schema.maximum.get_or_insert(LARGEST);
     }
-    for property in schema
-        .properties
-        .iter_mut()
-        .flat_map(|properties| properties.values_mut())
-    {
+    for property in schema.properties.iter_mut().flat_map(|properties| properties.values_mut()) {
         narrow_schema(property);
     }
     if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {

@@ -8,8 +8,7 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde_json::Value;
 
 use crate::cluster_deployment::{
-    ContainerRuntimeName, DeletionPolicy, EtcdTopology, FenceReturned, LockMode, RecoveryStrategy,
-    TolerationOperator,
+    ContainerRuntimeName, DeletionPolicy, EtcdTopology, FenceReturned, LockMode, RecoveryStrategy, TolerationOperator,
 };
 use crate::host::{HostKeyPolicy, HostPhase, QuarantineReason};
 use crate::inputs::Severity;
@@ -27,34 +26,34 @@ pub(super) type Meanings = Vec<(String, String)>;
 /// The enums of the API.
 pub(super) fn all() -> Vec<Meanings> {
     vec![
-        of::<ContainerRuntimeName>(),
-        of::<DeletionOrder>(),
-        of::<DeletionPolicy>(),
-        of::<EndpointProvider>(),
-        of::<EtcdTopology>(),
-        of::<FenceReturned>(),
-        of::<HostKeyPolicy>(),
-        of::<HostPhase>(),
-        of::<Intent>(),
-        of::<LabelOperator>(),
-        of::<LockMode>(),
-        of::<MachinePhase>(),
-        of::<MachineSetMode>(),
-        of::<NetworkPluginName>(),
-        of::<QuarantineReason>(),
-        of::<RecoveryStrategy>(),
-        of::<RemediationAction>(),
-        of::<Role>(),
-        of::<RunPhase>(),
-        of::<Severity>(),
-        of::<StepPhase>(),
-        of::<TaintEffect>(),
-        of::<TolerationOperator>(),
-        of::<UnhealthyCondition>(),
+        meanings::<ContainerRuntimeName>(),
+        meanings::<DeletionOrder>(),
+        meanings::<DeletionPolicy>(),
+        meanings::<EndpointProvider>(),
+        meanings::<EtcdTopology>(),
+        meanings::<FenceReturned>(),
+        meanings::<HostKeyPolicy>(),
+        meanings::<HostPhase>(),
+        meanings::<Intent>(),
+        meanings::<LabelOperator>(),
+        meanings::<LockMode>(),
+        meanings::<MachinePhase>(),
+        meanings::<MachineSetMode>(),
+        meanings::<NetworkPluginName>(),
+        meanings::<QuarantineReason>(),
+        meanings::<RecoveryStrategy>(),
+        meanings::<RemediationAction>(),
+        meanings::<Role>(),
+        meanings::<RunPhase>(),
+        meanings::<Severity>(),
+        meanings::<StepPhase>(),
+        meanings::<TaintEffect>(),
+        meanings::<TolerationOperator>(),
+        meanings::<UnhealthyCondition>(),
     ]
 }
 
-fn of<T: JsonSchema>() -> Meanings {
+fn meanings<T: JsonSchema>() -> Meanings {
     values(&schema_for!(T))
 }
 
@@ -67,18 +66,9 @@ fn values(schema: &Schema) -> Meanings {
 
 /// Puts the meanings into the descriptions of a schema and of all that is in it.
 pub(super) fn explain(schema: &mut JSONSchemaProps, meanings: &[Meanings]) {
-    let values: Vec<&str> = schema
-        .enum_
-        .iter()
-        .flatten()
-        .filter_map(|value| value.0.as_str())
-        .collect();
-    let found = meanings.iter().find(|meanings| {
-        meanings
-            .iter()
-            .map(|(value, _)| value.as_str())
-            .eq(values.iter().copied())
-    });
+    let values: Vec<&str> = schema.enum_.iter().flatten().filter_map(|value| value.0.as_str()).collect();
+    let found =
+        meanings.iter().find(|meanings| meanings.iter().map(|(value, _)| value.as_str()).eq(values.iter().copied()));
     if let Some(found) = found.filter(|found| !found.is_empty()) {
         let lines = found.iter().map(|(value, meaning)| {
             let meaning: Vec<&str> = meaning.split_whitespace().collect();
@@ -87,11 +77,7 @@ pub(super) fn explain(schema: &mut JSONSchemaProps, meanings: &[Meanings]) {
         let own = schema.description.take();
         schema.description = Some(own.into_iter().chain(lines).collect::<Vec<_>>().join("\n"));
     }
-    for property in schema
-        .properties
-        .iter_mut()
-        .flat_map(|properties| properties.values_mut())
-    {
+    for property in schema.properties.iter_mut().flat_map(|properties| properties.values_mut()) {
         explain(property, meanings);
     }
     match &mut schema.items {
@@ -117,12 +103,7 @@ mod tests {
             return;
         }
         let description = schema["description"].as_str().unwrap_or_default();
-        for value in schema["enum"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-        {
+        for value in schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             if !description.contains(&format!("- `{value}`: ")) {
                 found.push(format!("{path}: {value}"));
             }

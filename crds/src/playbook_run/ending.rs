@@ -21,9 +21,7 @@ impl PlaybookRunStatus {
     /// The reason of its end in its conditions; none while it is not over.
     pub fn end_reason(&self) -> Option<&str> {
         let ended = [condition::COMPLETE, condition::FAILED];
-        let mut stated = ended
-            .iter()
-            .filter_map(|type_| conditions::find(&self.conditions, type_));
+        let mut stated = ended.iter().filter_map(|type_| conditions::find(&self.conditions, type_));
         let ended = stated.find(|condition| condition.status == "True")?;
         Some(ended.reason.as_str())
     }
@@ -46,13 +44,8 @@ mod tests {
             (RunPhase::Unknown, "ExecutorKilled"),
         ];
         for (phase, reason) in ends {
-            let conditions =
-                conditions::state(&[], &end(phase, reason, "so"), None, &Time(Timestamp::UNIX_EPOCH));
-            let status = PlaybookRunStatus {
-                phase: Some(phase),
-                conditions,
-                ..PlaybookRunStatus::default()
-            };
+            let conditions = conditions::state(&[], &end(phase, reason, "so"), None, &Time(Timestamp::UNIX_EPOCH));
+            let status = PlaybookRunStatus { phase: Some(phase), conditions, ..PlaybookRunStatus::default() };
             assert_eq!(status.end_reason(), Some(reason));
         }
         let works = Statement::new(condition::COMPLETE, false, "Running", "works");

@@ -23,12 +23,7 @@ impl fmt::Display for StepNotAllowed {
                 "steps: step {} is not allowed in a run of intent {:?}; allowed are: {allowed}",
                 self.step, self.intent
             ),
-            None => write!(
-                f,
-                "intent: {:?} does nothing yet; allowed are: {}",
-                self.intent,
-                available()
-            ),
+            None => write!(f, "intent: {:?} does nothing yet; allowed are: {}", self.intent, available()),
         }
     }
 }
@@ -62,13 +57,8 @@ fn available() -> String {
 
 /// The same for the API server.
 pub(super) fn rule() -> Rule {
-    let all_allowed = by_intent("false", |intent| {
-        format!("self.steps.all(s, {})", condition(intent))
-    });
-    let nothing_yet = format!(
-        "'intent: ' + self.intent + ' does nothing yet; allowed are: {}'",
-        available()
-    );
+    let all_allowed = by_intent("false", |intent| format!("self.steps.all(s, {})", condition(intent)));
+    let nothing_yet = format!("'intent: ' + self.intent + ' does nothing yet; allowed are: {}'", available());
     let message = by_intent(&nothing_yet, |intent| {
         format!(
             "'steps: step ' + self.steps.filter(s, !({}))[0] + ' is not allowed in a run of intent {intent:?}; allowed are: {}'",
@@ -94,10 +84,7 @@ fn condition(intent: Intent) -> String {
 fn by_intent(otherwise: &str, expression: impl Fn(Intent) -> String) -> String {
     let mut all = String::new();
     for intent in Intent::available() {
-        all.push_str(&format!(
-            "self.intent == '{intent:?}' ? {} : ",
-            expression(intent)
-        ));
+        all.push_str(&format!("self.intent == '{intent:?}' ? {} : ", expression(intent)));
     }
     all + otherwise
 }
@@ -127,16 +114,12 @@ mod tests {
 
     #[test]
     fn a_probe_has_no_step_that_changes_a_machine() {
-        for intent in Intent::ALL
-            .into_iter()
-            .filter(|intent| intent.spec().effect == Effect::Looks)
-        {
+        for intent in Intent::ALL.into_iter().filter(|intent| intent.spec().effect == Effect::Looks) {
             for step in steps().into_iter().filter(|step| step.is_allowed_in(intent)) {
                 assert!(step.spec().read_only, "{intent:?} {step}");
             }
         }
-        let message =
-            "steps: step reset is not allowed in a run of intent Probe; allowed are: probe-host, probe-etcd";
+        let message = "steps: step reset is not allowed in a run of intent Probe; allowed are: probe-host, probe-etcd";
         let refused = check_steps(Intent::Probe, &[Step::ProbeHost, Step::Reset]).unwrap_err();
         assert_eq!(refused.to_string(), message);
         let said = said(Intent::Probe, &[Step::ProbeHost, Step::Reset]);

@@ -11,9 +11,7 @@ use serde_json::{Map, Number, Value};
 const DEPTH: usize = 40;
 
 /// Reads the variables of a spec.
-pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<BTreeMap<String, Value>, D::Error> {
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, Value>, D::Error> {
     match Reader(DEPTH).deserialize(deserializer)? {
         Value::Object(fields) => Ok(fields.into_iter().collect()),
         Value::Null => Ok(BTreeMap::new()),
@@ -39,9 +37,7 @@ impl<'de> DeserializeSeed<'de> for Reader {
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         if self.0 == 0 {
             // Passing over needs no recursion.
-            return deserializer
-                .deserialize_ignored_any(IgnoredAny)
-                .map(|_| Value::Null);
+            return deserializer.deserialize_ignored_any(IgnoredAny).map(|_| Value::Null);
         }
         deserializer.deserialize_any(self)
     }
@@ -114,8 +110,7 @@ mod tests {
     use crate::PlaybookRunSpec;
 
     fn vars(text: &str) -> Value {
-        let spec =
-            format!(r#"{{"intent": "Probe", "steps": ["probe-host"], "hosts": ["m"], "vars": {text}}}"#);
+        let spec = format!(r#"{{"intent": "Probe", "steps": ["probe-host"], "hosts": ["m"], "vars": {text}}}"#);
         json!(serde_json::from_str::<PlaybookRunSpec>(&spec).unwrap().vars)
     }
 

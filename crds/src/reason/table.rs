@@ -214,7 +214,7 @@ reasons! {
         "Pods are moved away from the Node."
         "";
     EndpointUpdateFailed Warning [CONTROL_PLANE_READY ETCD_READY READY]
-        "A machine could not be told of the others."
+        "A machine could not be given the list of etcd's members or control planes."
         "See the message; it is tried again.";
     EndpointWrong Warning []
         "The cluster tells machines that join of another endpoint than the one in the spec."
@@ -940,10 +940,10 @@ reasons! {
         "Every machine has what is wanted."
         "";
     UpdatingEtcdEndpoints Progressing [CONTROL_PLANE_READY ETCD_READY READY]
-        "API servers are told of etcd's members."
+        "API servers are being given the list of etcd's members."
         "";
     UpdatingLoadBalancers Progressing [CONTROL_PLANE_READY ETCD_READY READY]
-        "Machines are told who stands behind the endpoint."
+        "Load balancers on the machines are being given the list of control planes."
         "";
     VIPInUse Warning [READY]
         "Somebody else holds, or wants, the endpoint's address."

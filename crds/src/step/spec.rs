@@ -62,13 +62,8 @@ pub struct IntentSpec {
 impl Step {
     /// What the step does, and in which runs.
     pub const fn spec(&self) -> StepSpec {
-        const CHANGES: StepSpec = StepSpec {
-            intents: &[],
-            read_only: false,
-            each_for_itself: false,
-            downloads: false,
-            always_played: false,
-        };
+        const CHANGES: StepSpec =
+            StepSpec { intents: &[], read_only: false, each_for_itself: false, downloads: false, always_played: false };
         const LOOKS: StepSpec = StepSpec {
             intents: &[Probe, Custom],
             read_only: true,
@@ -77,74 +72,34 @@ impl Step {
             always_played: true,
         };
         match self {
-            Step::BootstrapOs | Step::Prepare | Step::Network => StepSpec {
-                intents: &[Install, Join, Custom],
-                ..CHANGES
-            },
-            Step::ContainerRuntime | Step::Etcd | Step::ControlPlane => StepSpec {
-                intents: &[Install, Join, Custom],
-                downloads: true,
-                ..CHANGES
-            },
-            Step::Preflight => StepSpec {
-                intents: &[Install, Join, Custom],
-                read_only: true,
-                downloads: true,
-                ..CHANGES
-            },
-            Step::Node => StepSpec {
-                intents: &[Join, Custom],
-                downloads: true,
-                ..CHANGES
-            },
-            Step::Addons => StepSpec {
-                intents: &[Install, Custom],
-                ..CHANGES
-            },
-            Step::LoadBalancer => StepSpec {
-                intents: &[Install, Join, Repair, Custom],
-                ..CHANGES
-            },
-            Step::PostInstall => StepSpec {
-                intents: &[Install, Join, Custom],
-                downloads: true,
-                always_played: true,
-                ..CHANGES
-            },
+            Step::BootstrapOs | Step::Prepare | Step::Network => {
+                StepSpec { intents: &[Install, Join, Custom], ..CHANGES }
+            }
+            Step::ContainerRuntime | Step::Etcd | Step::ControlPlane => {
+                StepSpec { intents: &[Install, Join, Custom], downloads: true, ..CHANGES }
+            }
+            Step::Preflight => {
+                StepSpec { intents: &[Install, Join, Custom], read_only: true, downloads: true, ..CHANGES }
+            }
+            Step::Node => StepSpec { intents: &[Join, Custom], downloads: true, ..CHANGES },
+            Step::Addons => StepSpec { intents: &[Install, Custom], ..CHANGES },
+            Step::LoadBalancer => StepSpec { intents: &[Install, Join, Repair, Custom], ..CHANGES },
+            Step::PostInstall => {
+                StepSpec { intents: &[Install, Join, Custom], downloads: true, always_played: true, ..CHANGES }
+            }
             // These destroy data, or a member's vote: only a planner knows when that is right.
-            Step::RemoveEtcdMember => StepSpec {
-                intents: &[Remove],
-                ..CHANGES
-            },
-            Step::RecoverEtcd => StepSpec {
-                intents: &[Repair],
-                ..CHANGES
-            },
-            Step::Reset => StepSpec {
-                intents: &[Remove, Reset],
-                each_for_itself: true,
-                always_played: true,
-                ..CHANGES
-            },
-            Step::Fence => StepSpec {
-                intents: &[Remove],
-                each_for_itself: true,
-                ..CHANGES
-            },
-            Step::EtcdEndpoints => StepSpec {
-                intents: &[Repair, Custom],
-                ..CHANGES
-            },
-            Step::RestartServices | Step::Reboot => StepSpec {
-                intents: &[Repair, Custom],
-                always_played: true,
-                ..CHANGES
-            },
+            Step::RemoveEtcdMember => StepSpec { intents: &[Remove], ..CHANGES },
+            Step::RecoverEtcd => StepSpec { intents: &[Repair], ..CHANGES },
+            Step::Reset => {
+                StepSpec { intents: &[Remove, Reset], each_for_itself: true, always_played: true, ..CHANGES }
+            }
+            Step::Fence => StepSpec { intents: &[Remove], each_for_itself: true, ..CHANGES },
+            Step::EtcdEndpoints => StepSpec { intents: &[Repair, Custom], ..CHANGES },
+            Step::RestartServices | Step::Reboot => {
+                StepSpec { intents: &[Repair, Custom], always_played: true, ..CHANGES }
+            }
             Step::ProbeHost | Step::ProbeEtcd => LOOKS,
-            Step::Custom(_) => StepSpec {
-                intents: &[Install, Join, Remove, Reset, Custom],
-                ..CHANGES
-            },
+            Step::Custom(_) => StepSpec { intents: &[Install, Join, Remove, Reset, Custom], ..CHANGES },
         }
     }
 
@@ -183,77 +138,28 @@ impl Intent {
             brings_version: false,
         };
         /// Beside others, where it works on workers.
-        const BESIDE: IntentSpec = IntentSpec {
-            lock: LockUse::SharedOnWorkers,
-            ..ALONE
-        };
+        const BESIDE: IntentSpec = IntentSpec { lock: LockUse::SharedOnWorkers, ..ALONE };
         const HOSTS: (&str, &str) = ("host", "hosts");
         match self {
-            Intent::Install => IntentSpec {
-                slug: "install",
-                doing: "installing",
-                done: "installed",
-                brings_version: true,
-                ..ALONE
-            },
-            Intent::Upgrade => IntentSpec {
-                slug: "upgrade",
-                doing: "upgrading",
-                done: "upgraded",
-                brings_version: true,
-                ..ALONE
-            },
-            Intent::Renew => IntentSpec {
-                slug: "renew",
-                doing: "renewing certificates of",
-                things: HOSTS,
-                ..ALONE
-            },
-            Intent::Backup => IntentSpec {
-                slug: "backup",
-                doing: "backing up",
-                things: HOSTS,
-                ..ALONE
-            },
-            Intent::Restore => IntentSpec {
-                slug: "restore",
-                doing: "restoring",
-                things: HOSTS,
-                ..ALONE
-            },
-            Intent::Join => IntentSpec {
-                slug: "join",
-                doing: "joining",
-                done: "joined",
-                ..BESIDE
-            },
-            Intent::Repair => IntentSpec {
-                slug: "repair",
-                doing: "repairing",
-                done: "repaired",
-                ..BESIDE
-            },
-            Intent::Custom => IntentSpec {
-                slug: "custom",
-                doing: "running steps on",
-                things: HOSTS,
-                ..BESIDE
-            },
+            Intent::Install => {
+                IntentSpec { slug: "install", doing: "installing", done: "installed", brings_version: true, ..ALONE }
+            }
+            Intent::Upgrade => {
+                IntentSpec { slug: "upgrade", doing: "upgrading", done: "upgraded", brings_version: true, ..ALONE }
+            }
+            Intent::Renew => IntentSpec { slug: "renew", doing: "renewing certificates of", things: HOSTS, ..ALONE },
+            Intent::Backup => IntentSpec { slug: "backup", doing: "backing up", things: HOSTS, ..ALONE },
+            Intent::Restore => IntentSpec { slug: "restore", doing: "restoring", things: HOSTS, ..ALONE },
+            Intent::Join => IntentSpec { slug: "join", doing: "joining", done: "joined", ..BESIDE },
+            Intent::Repair => IntentSpec { slug: "repair", doing: "repairing", done: "repaired", ..BESIDE },
+            Intent::Custom => IntentSpec { slug: "custom", doing: "running steps on", things: HOSTS, ..BESIDE },
             // What comes before a machine is removed removes none: its hooks, or its member of etcd.
-            Intent::Remove => IntentSpec {
-                slug: "remove",
-                doing: "removing",
-                things: HOSTS,
-                effect: Effect::Removes,
-                ..BESIDE
-            },
-            Intent::Reset => IntentSpec {
-                slug: "reset",
-                doing: "cleaning",
-                done: "clean",
-                effect: Effect::Removes,
-                ..BESIDE
-            },
+            Intent::Remove => {
+                IntentSpec { slug: "remove", doing: "removing", things: HOSTS, effect: Effect::Removes, ..BESIDE }
+            }
+            Intent::Reset => {
+                IntentSpec { slug: "reset", doing: "cleaning", done: "clean", effect: Effect::Removes, ..BESIDE }
+            }
             Intent::Probe => IntentSpec {
                 slug: "probe",
                 doing: "probing",
@@ -274,9 +180,7 @@ impl Intent {
 
     /// The intents whose runs do something.
     pub fn available() -> impl Iterator<Item = Intent> {
-        Intent::ALL
-            .into_iter()
-            .filter(|intent| !intent.step_names().is_empty())
+        Intent::ALL.into_iter().filter(|intent| !intent.step_names().is_empty())
     }
 
     /// Whether its runs may have playbooks of the user's.

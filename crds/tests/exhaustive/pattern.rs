@@ -31,16 +31,9 @@ impl<'a> Names<'a> {
                 let alias = format!("{name} as ");
                 let aliases = import.match_indices(&alias).map(|(at, _)| at + alias.len());
                 renamed.extend(aliases.map(|at| (ident(&import[at..]), name.as_str())));
-                let listed = import
-                    .split_once(&format!("{name}::"))
-                    .map(|(_, listed)| listed.trim());
-                let listed = listed.map(|listed| {
-                    if listed.starts_with('{') {
-                        inside(listed).unwrap_or_default()
-                    } else {
-                        listed
-                    }
-                });
+                let listed = import.split_once(&format!("{name}::")).map(|(_, listed)| listed.trim());
+                let listed = listed
+                    .map(|listed| if listed.starts_with('{') { inside(listed).unwrap_or_default() } else { listed });
                 let listed = listed.unwrap_or_default();
                 for variant in variants {
                     if listed.starts_with('*') || split(listed, ',').contains(&variant.as_str()) {
@@ -49,12 +42,7 @@ impl<'a> Names<'a> {
                 }
             }
         }
-        Self {
-            watched,
-            own_type: source.own_type(at),
-            renamed,
-            alone,
-        }
+        Self { watched, own_type: source.own_type(at), renamed, alone }
     }
 
     fn enum_of(&self, path: &str) -> Option<String> {
@@ -80,20 +68,14 @@ impl<'a> Names<'a> {
     fn collect(&self, pattern: &str, at: &str, places: &mut Vec<(String, There)>) {
         for case in split(pattern, '|') {
             let case = case.trim_start_matches('&').trim_start();
-            let case = case
-                .strip_prefix("mut ")
-                .or(case.strip_prefix("ref "))
-                .unwrap_or(case);
+            let case = case.strip_prefix("mut ").or(case.strip_prefix("ref ")).unwrap_or(case);
             let case = case.split_once('@').map_or(case, |(_, inner)| inner.trim());
             let end = case.find(['(', '{', '[']).unwrap_or(case.len());
             let (path, inner) = (case[..end].trim(), &case[end..]);
             if let Some(name) = self.enum_of(path) {
                 places.push((at.to_owned(), There::Named(name)));
             } else if inner.starts_with('(') {
-                for (index, inner) in split(inside(inner).unwrap_or_default(), ',')
-                    .into_iter()
-                    .enumerate()
-                {
+                for (index, inner) in split(inside(inner).unwrap_or_default(), ',').into_iter().enumerate() {
                     self.collect(inner, &format!("{at}{path}.{index}/"), places);
                 }
             } else if inner.starts_with('{') {
@@ -101,9 +83,7 @@ impl<'a> Names<'a> {
                     let (name, inner) = field.split_once(": ").unwrap_or((field, field));
                     self.collect(inner, &format!("{at}{path}.{name}/"), places);
                 }
-            } else if inner.is_empty()
-                && (path == "_" || path.starts_with(char::is_lowercase))
-                && !path.contains("::")
+            } else if inner.is_empty() && (path == "_" || path.starts_with(char::is_lowercase)) && !path.contains("::")
             {
                 places.push((at.to_owned(), There::Anything));
             }

@@ -20,10 +20,7 @@ impl Source {
         while at < bytes.len() {
             let end = end_of_blank(bytes, at);
             if let Some(blank) = clean.get_mut(at..end) {
-                blank
-                    .iter_mut()
-                    .filter(|byte| **byte != b'\n')
-                    .for_each(|byte| *byte = b' ');
+                blank.iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
             }
             at = end.max(at + 1);
         }
@@ -89,20 +86,10 @@ impl Source {
     /// The type of the `impl` before a place.
     pub fn own_type(&self, at: usize) -> &str {
         let before = &self.0[..at];
-        let head = before
-            .rfind("\nimpl")
-            .map(|at| at + 1)
-            .or(before.starts_with("impl").then_some(0));
-        let head = head
-            .and_then(|at| before[at..].split('{').next())
-            .unwrap_or_default();
+        let head = before.rfind("\nimpl").map(|at| at + 1).or(before.starts_with("impl").then_some(0));
+        let head = head.and_then(|at| before[at..].split('{').next()).unwrap_or_default();
         let of = head.rsplit(" for ").next().unwrap_or_default();
-        let of = of
-            .trim_start_matches("impl")
-            .split('<')
-            .next()
-            .unwrap_or_default()
-            .trim();
+        let of = of.trim_start_matches("impl").split('<').next().unwrap_or_default().trim();
         of.rsplit("::").next().unwrap_or_default()
     }
 }
@@ -201,8 +188,7 @@ pub fn split(text: &str, separator: char) -> Vec<&str> {
 
 fn without_guard(pattern: &str) -> (&str, bool) {
     let guard = top_level(pattern, |rest| {
-        rest.strip_prefix("if")
-            .is_some_and(|rest| rest.starts_with(char::is_whitespace) || rest.starts_with('('))
+        rest.strip_prefix("if").is_some_and(|rest| rest.starts_with(char::is_whitespace) || rest.starts_with('('))
     });
     // Not the end of another word.
     match guard.filter(|at| pattern[..*at].ends_with(char::is_whitespace)) {

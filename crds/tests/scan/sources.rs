@@ -11,11 +11,7 @@ pub fn sources(rooms: &[&str]) -> io::Result<Vec<(PathBuf, String)>> {
     while let Some(directory) = directories.pop() {
         for entry in std::fs::read_dir(directory)? {
             let path = entry?.path();
-            let name = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if path.is_dir() && name != "target" && !name.starts_with('.') {
                 directories.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use guard::Fence;
-use guard::fence::Standing;
+use guard::fence::FenceState;
+use guard::grace_period::GracePeriod;
 use guard::network::WANTED;
-use guard::patience::Patience;
 
 use crate::failure::Failure;
 
@@ -16,7 +16,7 @@ const USAGE: &str = "guard begin --epoch E --token T --cluster C --host H --run 
     --steps A,B,C [--expect-epoch E] [--wait-seconds 45] [--kill-after-seconds 10] | guard end --epoch E --token T \
     [--wait-seconds 20] [--kill-after-seconds 10] | guard read | guard watch [--wanted FILE]";
 
-/// What is asked.
+/// The verb of the command line, with its options.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verb {
     Begin(Begin),
@@ -28,18 +28,18 @@ pub enum Verb {
 /// A run that wants the machine.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Begin {
-    pub standing: Standing,
+    pub fence_state: FenceState,
     pub steps: Vec<String>,
     /// The machine must have been left by exactly this claim, or nothing is touched.
     pub expected_epoch: Option<i64>,
-    pub patience: Patience,
+    pub grace_period: GracePeriod,
 }
 
 /// A run that leaves it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct End {
     pub fence: Fence,
-    pub patience: Patience,
+    pub grace_period: GracePeriod,
 }
 
 /// A machine's Pod network that is kept as it was made.
@@ -52,31 +52,22 @@ pub struct Watch {
 /// Reads the arguments after the program's name.
 pub fn parse(arguments: Vec<OsString>) -> Result<Verb, Failure> {
     let mut arguments = arguments.into_iter().map(|argument| {
-        argument
-            .into_string()
-            .map_err(|argument| wrong(&format!("{} is no text", argument.display())))
+        argument.into_string().map_err(|argument| wrong(&format!("{} is no text", argument.display())))
     });
     let verb = arguments.next().unwrap_or_else(|| Ok(String::new()))?;
     let mut options = Options(BTreeMap::new());
     while let Some(name) = arguments.next() {
         let name = name?;
-        let value = arguments
-            .next()
-            .ok_or_else(|| wrong(&format!("{name} needs a value")))??;
+        let value = arguments.next().ok_or_else(|| wrong(&format!("{name} needs a value")))??;
         if options.0.insert(name.clone(), value).is_some() {
             return Err(wrong(&format!("{name} is there twice")));
         }
     }
     let verb = match verb.as_str() {
         "begin" => Verb::Begin(begin(&mut options)?),
-        "end" => Verb::End(End {
-            fence: options.fence()?,
-            patience: options.patience(20)?,
-        }),
+        "end" => Verb::End(End { fence: options.fence()?, grace_period: options.grace_period(20)? }),
         "read" => Verb::Read,
-        "watch" => Verb::Watch(Watch {
-            wanted: options.path("--wanted", WANTED)?,
-        }),
+        "watch" => Verb::Watch(Watch { wanted: options.path("--wanted", WANTED)? }),
         other => return Err(wrong(&format!("there is no {other:?}"))),
     };
     match options.0.first_key_value() {
@@ -87,7 +78,7 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Verb, Failure> {
 
 fn begin(options: &mut Options) -> Result<Begin, Failure> {
     Ok(Begin {
-        standing: Standing {
+        fence_state: FenceState {
             fence: options.fence()?,
             cluster: options.name("--cluster")?,
             host: options.name("--host")?,
@@ -102,7 +93,7 @@ fn begin(options: &mut Options) -> Result<Begin, Failure> {
             .map(step)
             .collect::<Result<_, _>>()?,
         expected_epoch: options.optional("--expect-epoch")?,
-        patience: options.patience(45)?,
+        grace_period: options.grace_period(45)?,
     })
 }
 
@@ -110,23 +101,16 @@ fn begin(options: &mut Options) -> Result<Begin, Failure> {
 fn step(name: &str) -> Result<String, Failure> {
     let fits = name.len() <= 63
         && name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
-    fits.then(|| name.to_owned()).ok_or_else(|| {
-        wrong(&format!(
-            "step {name:?} is not a name of lower-case letters, digits and '-'"
-        ))
-    })
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+    fits.then(|| name.to_owned())
+        .ok_or_else(|| wrong(&format!("step {name:?} is not a name of lower-case letters, digits and '-'")))
 }
 
 struct Options(BTreeMap<String, String>);
 
 impl Options {
     fn text(&mut self, name: &str) -> Result<String, Failure> {
-        self.0
-            .remove(name)
-            .ok_or_else(|| wrong(&format!("{name} is missing")))
+        self.0.remove(name).ok_or_else(|| wrong(&format!("{name} is missing")))
     }
 
     fn name(&mut self, name: &str) -> Result<String, Failure> {
@@ -140,11 +124,7 @@ impl Options {
 
     fn path(&mut self, name: &str, default: &str) -> Result<PathBuf, Failure> {
         let path = PathBuf::from(self.0.remove(name).unwrap_or_else(|| default.to_owned()));
-        if path.is_absolute() {
-            Ok(path)
-        } else {
-            Err(wrong(&format!("{name} is not a path from the root")))
-        }
+        if path.is_absolute() { Ok(path) } else { Err(wrong(&format!("{name} is not a path from the root"))) }
     }
 
     fn number(&mut self, name: &str, default: Option<i64>) -> Result<i64, Failure> {
@@ -160,32 +140,20 @@ impl Options {
     }
 
     fn optional(&mut self, name: &str) -> Result<Option<i64>, Failure> {
-        if self.0.contains_key(name) {
-            self.number(name, None).map(Some)
-        } else {
-            Ok(None)
-        }
+        if self.0.contains_key(name) { self.number(name, None).map(Some) } else { Ok(None) }
     }
 
     fn fence(&mut self) -> Result<Fence, Failure> {
-        Ok(Fence {
-            epoch: self.number("--epoch", None)?,
-            token: self.number("--token", None)?,
-        })
+        Ok(Fence { epoch: self.number("--epoch", None)?, token: self.number("--token", None)? })
     }
 
-    fn patience(&mut self, wait: i64) -> Result<Patience, Failure> {
+    fn grace_period(&mut self, wait: i64) -> Result<GracePeriod, Failure> {
         let mut seconds = |name, default| {
             let number = self.number(name, Some(default))?;
             // A day is more than anybody waits, and far from any overflow.
-            Ok(Duration::from_secs(
-                u64::try_from(number).unwrap_or_default().min(86_400),
-            ))
+            Ok(Duration::from_secs(u64::try_from(number).unwrap_or_default().min(86_400)))
         };
-        Ok(Patience {
-            wait: seconds("--wait-seconds", wait)?,
-            kill_after: seconds("--kill-after-seconds", 10)?,
-        })
+        Ok(GracePeriod { wait: seconds("--wait-seconds", wait)?, kill_after: seconds("--kill-after-seconds", 10)? })
     }
 }
 
@@ -201,35 +169,25 @@ mod tests {
         parse(line.split_whitespace().map(OsString::from).collect())
     }
 
-    const BEGIN: &str =
-        "begin --epoch 3 --token 41 --cluster a --host h --run ns/r --attempt 2 --steps etcd,node";
+    const BEGIN: &str = "begin --epoch 3 --token 41 --cluster a --host h --run ns/r --attempt 2 --steps etcd,node";
 
     #[test]
     fn a_begin_names_all_of_its_run() {
-        let Ok(Verb::Begin(begin)) = parsed(BEGIN) else {
-            panic!("refused")
-        };
-        assert_eq!(begin.standing.fence, Fence { epoch: 3, token: 41 });
-        assert_eq!((begin.standing.run.as_str(), begin.standing.attempt), ("ns/r", 2));
+        let Ok(Verb::Begin(begin)) = parsed(BEGIN) else { panic!("refused") };
+        assert_eq!(begin.fence_state.fence, Fence { epoch: 3, token: 41 });
+        assert_eq!((begin.fence_state.run.as_str(), begin.fence_state.attempt), ("ns/r", 2));
         assert_eq!(begin.steps, ["etcd", "node"]);
-        assert_eq!(begin.patience.wait, Duration::from_secs(45));
-        assert!(!begin.standing.open);
+        assert_eq!(begin.grace_period.wait, Duration::from_secs(45));
+        assert!(!begin.fence_state.open);
         assert_eq!(begin.expected_epoch, None);
-        let Ok(Verb::Begin(begin)) = parsed(&format!("{BEGIN} --expect-epoch 3")) else {
-            panic!("refused")
-        };
+        let Ok(Verb::Begin(begin)) = parsed(&format!("{BEGIN} --expect-epoch 3")) else { panic!("refused") };
         assert_eq!(begin.expected_epoch, Some(3));
     }
 
     #[test]
     fn an_end_waits_less() {
-        let Ok(Verb::End(end)) = parsed("end --epoch 1 --token 2 --kill-after-seconds 0") else {
-            panic!("refused")
-        };
-        assert_eq!(
-            (end.patience.wait, end.patience.kill_after),
-            (Duration::from_secs(20), Duration::ZERO)
-        );
+        let Ok(Verb::End(end)) = parsed("end --epoch 1 --token 2 --kill-after-seconds 0") else { panic!("refused") };
+        assert_eq!((end.grace_period.wait, end.grace_period.kill_after), (Duration::from_secs(20), Duration::ZERO));
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
 use guard::Fence;
-use guard::at_work::Worker;
-use guard::fence::{Admission, Standing, is_as_left, may_begin};
+use guard::fence::{Admission, FenceState, is_as_left, may_begin};
+use guard::process_owner::Worker;
 use guard::record::{Event, Of, Record};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::geteuid;
@@ -33,56 +33,40 @@ struct Answer {
     waited_milliseconds: u128,
 }
 
-/// Raises the fence, waits until the machine is quiet, and opens the run's shells. Gives the answer to print.
+/// Raises the fence, waits until the machine is quiet, and opens the run's shells. Returns the answer to print.
 pub fn begin(directory: &Directory, asked: &Begin) -> Result<String, Failure> {
     only_root()?;
     umask(Mode::from_bits_truncate(0o022));
-    let standing = &asked.standing;
+    let fence_state = &asked.fence_state;
     let mut raised = false;
-    let drained = drain(
-        directory,
-        standing,
-        Whose::Below(standing.fence),
-        asked.patience,
-        || {
+    let drained = drain(directory, fence_state, Whose::Below(fence_state.fence), asked.grace_period, || {
+        is_expected(directory, asked)?;
+        admit(directory, fence_state)?;
+        if !raised && let Some(held) = directory.try_hold()? {
             is_expected(directory, asked)?;
-            admit(directory, standing)?;
-            if !raised && let Some(held) = directory.try_hold()? {
-                is_expected(directory, asked)?;
-                raise(&held, standing)?;
-                raised = true;
-            }
-            Ok(raised)
-        },
-    )?;
+            raise(&held, fence_state)?;
+            raised = true;
+        }
+        Ok(raised)
+    })?;
 
     let held = directory.hold()?;
-    admitted(&held, standing)?;
-    forget_old_runs(directory, standing.fence)?;
-    make_shells(directory, standing, &asked.steps)?;
-    held.write(Record {
-        of: Some(Of::Lower),
-        ..record(Event::Quiet, standing, "")
-    })?;
-    held.remember(&Standing {
-        open: true,
-        ..standing.clone()
-    })?;
+    admitted(&held, fence_state)?;
+    forget_old_runs(directory, fence_state.fence)?;
+    make_shells(directory, fence_state, &asked.steps)?;
+    held.write(Record { of: Some(Of::Lower), ..record(Event::Quiet, fence_state, "") })?;
+    held.remember(&FenceState { open: true, ..fence_state.clone() })?;
     serde_json::to_string(&Answer {
-        fence: standing.fence,
+        fence: fence_state.fence,
         ended: drained.ended,
         waited_milliseconds: drained.waited.as_millis(),
     })
     .map_err(Failure::json)
 }
 
-/// What changes a machine's state is root's.
+/// Fails unless run by root: only root changes a machine's state.
 pub fn only_root() -> Result<(), Failure> {
-    if geteuid().is_root() {
-        Ok(())
-    } else {
-        Err(Failure::State("only root begins and ends runs".to_owned()))
-    }
+    if geteuid().is_root() { Ok(()) } else { Err(Failure::State("only root begins and ends runs".to_owned())) }
 }
 
 /// Before anything else: nothing is ended or raised on a machine that is not the one that was meant.
@@ -90,51 +74,45 @@ fn is_expected(directory: &Directory, asked: &Begin) -> Result<(), Failure> {
     let Some(epoch) = asked.expected_epoch else {
         return Ok(());
     };
-    is_as_left(directory.highest()?.as_ref(), &asked.standing, epoch).map_err(Failure::Differs)
+    is_as_left(directory.highest()?.as_ref(), &asked.fence_state, epoch).map_err(Failure::Differs)
 }
 
 /// Looks without the mutex, since what has to be ended may hold it: an overtaken run goes as soon as it sees that.
-fn admit(directory: &Directory, standing: &Standing) -> Result<(), Failure> {
-    match may_begin(directory.highest()?.as_ref(), standing.fence) {
+fn admit(directory: &Directory, fence_state: &FenceState) -> Result<(), Failure> {
+    match may_begin(directory.highest()?.as_ref(), fence_state.fence) {
         Admission::Granted => Ok(()),
-        Admission::Refused(_) | Admission::Lost(_) => admitted(&directory.hold()?, standing),
+        Admission::Refused(_) | Admission::Lost(_) => admitted(&directory.hold()?, fence_state),
     }
 }
 
 /// Looks under the mutex, and writes down a refusal.
-pub fn admitted(held: &Held, standing: &Standing) -> Result<(), Failure> {
-    match may_begin(held.directory.highest()?.as_ref(), standing.fence) {
+pub fn admitted(held: &Held, fence_state: &FenceState) -> Result<(), Failure> {
+    match may_begin(held.directory.highest()?.as_ref(), fence_state.fence) {
         Admission::Granted => Ok(()),
         Admission::Refused(reason) | Admission::Lost(reason) => {
             // Refused all the same if it cannot be written down.
-            let _ = held.write(Record {
-                reason: Some(reason.clone()),
-                ..record(Event::Refused, standing, "")
-            });
+            let _ = held.write(Record { reason: Some(reason.clone()), ..record(Event::Refused, fence_state, "") });
             Err(Failure::Refused(reason))
         }
     }
 }
 
-fn raise(held: &Held, standing: &Standing) -> Result<(), Failure> {
-    admitted(held, standing)?;
+fn raise(held: &Held, fence_state: &FenceState) -> Result<(), Failure> {
+    admitted(held, fence_state)?;
     let highest = held.directory.highest()?;
-    if highest
-        .as_ref()
-        .is_none_or(|highest| highest.fence < standing.fence)
-    {
-        held.remember(standing)?;
+    if highest.as_ref().is_none_or(|highest| highest.fence < fence_state.fence) {
+        held.remember(fence_state)?;
     } else if highest.is_some_and(|highest| highest.open) {
         // Again, by the same run: its commands are let through already.
         return Ok(());
     }
     // After the fact: had the guard died between the two, this would be written by the run's next begin.
-    held.write(record(Event::Raised, standing, ""))
+    held.write(record(Event::Raised, fence_state, ""))
 }
 
 /// A link for each step and each probe: their names are what the log calls the commands.
-fn make_shells(directory: &Directory, standing: &Standing, steps: &[String]) -> Result<(), Failure> {
-    let place = directory.run(standing.fence);
+fn make_shells(directory: &Directory, fence_state: &FenceState, steps: &[String]) -> Result<(), Failure> {
+    let place = directory.run(fence_state.fence);
     fs::create_dir_all(&place).map_err(Failure::on("make", &place))?;
     for step in steps {
         for name in [step.clone(), format!("probe-{step}")] {
@@ -145,10 +123,7 @@ fn make_shells(directory: &Directory, standing: &Standing, steps: &[String]) -> 
             }
         }
     }
-    let run = Standing {
-        open: true,
-        ..standing.clone()
-    };
+    let run = FenceState { open: true, ..fence_state.clone() };
     let text = serde_json::to_string(&run).map_err(Failure::json)?;
     replace(&place.join("run.json"), &(text + "\n"))
 }

@@ -1,4 +1,4 @@
-//! Whether a command may start while another of its run is at work on the machine.
+//! Whether a command may start while another of its run is running on the machine.
 //!
 //! A run sends a machine one command at a time. A second one beside it is the same command sent again after its
 //! connection broke, or one of a task that was delegated here by several hosts: both wait. A command inside another
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// How long a command waits for the one before it.
 pub const WAIT: Duration = Duration::from_secs(300);
 
-/// What a command does that finds another of its run at work.
+/// The next act of a command that finds another of its run still running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beside {
     /// It is a part of the other one.
@@ -21,7 +21,7 @@ pub enum Beside {
     Refuse,
 }
 
-/// What is right for a command with these ancestors, beside the command of the guard `holder` (none where it is just
+/// The act of a command with these ancestors, beside the command of the guard `holder` (none where it is just
 /// about to say its number), after so much waiting.
 pub fn beside(holder: Option<i32>, ancestors: &[i32], waited: Duration) -> Beside {
     if holder.is_some_and(|holder| ancestors.contains(&holder)) {

@@ -25,10 +25,7 @@ pub fn boot() -> String {
     let kernel = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let first = fs::read_to_string("/proc/1/stat").unwrap_or_default();
     // The name, in brackets, may hold anything; the start is the 20th field after it.
-    let start = first
-        .rsplit(')')
-        .next()
-        .and_then(|rest| rest.split_whitespace().nth(19));
+    let start = first.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(19));
     let kernel = kernel.get(..8).unwrap_or_default();
     format!("{kernel}-{}", start.unwrap_or_default())
 }
@@ -48,11 +45,7 @@ fn date(days: u64) -> (u64, u64, u64) {
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let from_march = (5 * of_year + 2) / 153;
     let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 {
-        from_march + 3
-    } else {
-        from_march - 9
-    };
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 

@@ -1,4 +1,4 @@
-//! The lock that the command of a run holds while it is at work: the kernel frees it, whatever becomes of its guard.
+//! The lock that the command of a run holds while it runs: the kernel frees it, whatever becomes of its guard.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
@@ -8,9 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use guard::Fence;
-use guard::at_work::Worker;
 use guard::beside::{Beside, WAIT, beside};
-use guard::fence::{Admission, Standing, may_run};
+use guard::fence::{Admission, FenceState, may_run};
+use guard::process_owner::Worker;
 use guard::record::{Event, Record};
 
 use crate::failure::Failure;
@@ -26,17 +26,17 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How a command's waiting ended.
 #[derive(Debug)]
 pub enum Turn {
-    /// No other command of the run is at work while this lives.
+    /// No other command of the run runs while this lives.
     Alone { _lock: File },
     /// It is a part of the command that holds the lock.
     Nested,
     /// Its run has not, or no longer, the machine: there is nothing to wait for.
     NotAdmitted,
-    /// It was told to end.
+    /// It received a signal to end.
     Signaled(i32),
 }
 
-/// Waits until no other command of this run is at work.
+/// Waits until no other command of this run is running.
 pub fn wait(
     directory: &Directory,
     fence: Fence,
@@ -83,8 +83,7 @@ fn take(path: &Path) -> Result<Option<File>, Failure> {
     match lock.try_lock() {
         Ok(()) => {
             let number = format!("{:<10}\n", std::process::id());
-            lock.write_all(number.as_bytes())
-                .map_err(Failure::on("write", path))?;
+            lock.write_all(number.as_bytes()).map_err(Failure::on("write", path))?;
             Ok(Some(lock))
         }
         Err(TryLockError::WouldBlock) => Ok(None),
@@ -106,22 +105,15 @@ fn busy(holder: Option<i32>, step: &str) -> Failure {
     ))
 }
 
-/// Writes down what is waited for, unless another guard writes just now: then it is for the next look. A line that cannot be
-/// written keeps no command from its turn.
-fn report(directory: &Directory, standing: &Standing, step: &str, holder: i32) -> bool {
+/// Writes down what is waited for, unless another guard writes just now: then it is for the next look. A line that
+/// cannot be written keeps no command from its turn.
+fn report(directory: &Directory, fence_state: &FenceState, step: &str, holder: i32) -> bool {
     let held = match directory.try_hold() {
         Ok(Some(held)) => held,
         Ok(None) => return false,
         Err(_) => return true,
     };
-    let before = Worker {
-        pid: holder,
-        command: String::new(),
-        fence: standing.fence.to_string(),
-    };
-    let _ = held.write(Record {
-        processes: vec![before],
-        ..record(Event::Waits, standing, step)
-    });
+    let before = Worker { pid: holder, command: String::new(), fence: fence_state.fence.to_string() };
+    let _ = held.write(Record { processes: vec![before], ..record(Event::Waits, fence_state, step) });
     true
 }

@@ -1,13 +1,13 @@
-//! Waits until nothing is at work for certain fences any more, and ends what goes on for too long.
+//! Waits until no process of certain fences is left, and ends those that run for too long.
 
 use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use guard::Fence;
-use guard::at_work::{Work, Worker};
-use guard::fence::Standing;
-use guard::patience::{Act, Patience};
+use guard::fence::FenceState;
+use guard::grace_period::{Act, GracePeriod};
+use guard::process_owner::{Owner, Worker};
 use guard::record::{Event, Record};
 use nix::sys::signal::Signal;
 
@@ -16,10 +16,10 @@ use crate::journal::record;
 use crate::processes;
 use crate::state::Directory;
 
-/// More of them are not written down.
-const TOLD: usize = 100;
+/// Most processes that one line of the log lists.
+const MAX_LISTED: usize = 100;
 
-/// Whose work has to end.
+/// The fences whose processes have to end.
 #[derive(Debug, Clone, Copy)]
 pub enum Whose {
     /// Every fence lower than this one.
@@ -30,63 +30,57 @@ pub enum Whose {
 
 impl Whose {
     /// Two that end the same fence do not wait for each other.
-    fn has(self, work: Work) -> bool {
+    fn covers(self, owner: Owner) -> bool {
         match self {
-            Self::Below(own) => work.fence < own,
-            Self::UpTo(own) => work.fence < own || (work.fence == own && !work.ends),
+            Self::Below(own) => owner.fence < own,
+            Self::UpTo(own) => owner.fence < own || (owner.fence == own && !owner.ends),
         }
     }
 }
 
-/// What it took.
+/// The processes that were ended, and how long it took.
 #[derive(Debug)]
 pub struct Drained {
     pub ended: Vec<Worker>,
     pub waited: Duration,
 }
 
-/// Waits, for `standing`'s run. Each turn `ready` is asked first: what is quiet before it says yes does not count.
+/// Waits for the run of `fence_state`, and returns the processes that were ended. Each turn asks `ready` first: a
+/// machine that is quiet before `ready` says yes does not count.
 pub fn drain(
     directory: &Directory,
-    standing: &Standing,
+    fence_state: &FenceState,
     whose: Whose,
-    patience: Patience,
+    grace_period: GracePeriod,
     mut ready: impl FnMut() -> Result<bool, Failure>,
 ) -> Result<Drained, Failure> {
     let since = Instant::now();
     let mut draining = Draining {
         directory,
-        standing,
+        fence_state,
         unwritten: Vec::new(),
         asked: BTreeSet::new(),
         killed: BTreeSet::new(),
         ended: Vec::new(),
     };
-    let mut watch = processes::Watch::of(directory);
-    let mut told = false;
+    let mut watch = processes::Watch::new(directory);
+    let mut reported = false;
     let mut clean = 0;
     loop {
         let ready = ready()?;
-        let left: Vec<Worker> = watch
-            .at_work()
-            .into_iter()
-            .filter(|(work, _)| whose.has(*work))
-            .map(|(_, worker)| worker)
-            .collect();
+        let left: Vec<Worker> =
+            watch.running().into_iter().filter(|(owner, _)| whose.covers(*owner)).map(|(_, worker)| worker).collect();
         clean = if ready && left.is_empty() { clean + 1 } else { 0 };
-        // A second look: a process that begets another and goes can be missed by one.
+        // A second look: a process that forks and exits can be missed by one.
         if clean == 2 {
             draining.flush();
-            return Ok(Drained {
-                ended: draining.ended,
-                waited: since.elapsed(),
-            });
+            return Ok(Drained { ended: draining.ended, waited: since.elapsed() });
         }
-        if !left.is_empty() && !told {
-            told = true;
-            draining.tell(Event::Waits, None, &left);
+        if !left.is_empty() && !reported {
+            reported = true;
+            draining.log(Event::Waits, None, &left);
         }
-        match patience.act(since.elapsed()) {
+        match grace_period.act(since.elapsed()) {
             Act::Wait => (),
             Act::Terminate => draining.end(&left, Signal::SIGTERM),
             Act::Kill => draining.end(&left, Signal::SIGKILL),
@@ -114,7 +108,7 @@ fn stuck(left: &[Worker]) -> Failure {
 
 struct Draining<'a> {
     directory: &'a Directory,
-    standing: &'a Standing,
+    fence_state: &'a FenceState,
     /// Lines that wait for the mutex. What has to be ended may be what holds it, so nothing waits for them.
     unwritten: Vec<Record>,
     asked: BTreeSet<i32>,
@@ -127,13 +121,9 @@ impl Draining<'_> {
     fn end(&mut self, left: &[Worker], signal: Signal) {
         let kills = signal == Signal::SIGKILL;
         let done = if kills { &mut self.killed } else { &mut self.asked };
-        let new: Vec<Worker> = left
-            .iter()
-            .filter(|worker| done.insert(worker.pid))
-            .cloned()
-            .collect();
+        let new: Vec<Worker> = left.iter().filter(|worker| done.insert(worker.pid)).cloned().collect();
         if !new.is_empty() {
-            self.tell(Event::Ended, Some(signal), &new);
+            self.log(Event::Ended, Some(signal), &new);
         }
         for worker in if kills { left } else { &new } {
             processes::signal(worker.pid, signal);
@@ -142,17 +132,17 @@ impl Draining<'_> {
         }
         for worker in new {
             let known = self.ended.iter().any(|ended| ended.pid == worker.pid);
-            if !known && self.ended.len() < TOLD {
+            if !known && self.ended.len() < MAX_LISTED {
                 self.ended.push(worker);
             }
         }
     }
 
-    fn tell(&mut self, event: Event, signal: Option<Signal>, processes: &[Worker]) {
+    fn log(&mut self, event: Event, signal: Option<Signal>, processes: &[Worker]) {
         self.unwritten.push(Record {
             signal: signal.map(|signal| signal.as_str().to_owned()),
-            processes: processes.iter().take(TOLD).cloned().collect(),
-            ..record(event, self.standing, "")
+            processes: processes.iter().take(MAX_LISTED).cloned().collect(),
+            ..record(event, self.fence_state, "")
         });
         self.flush();
     }

@@ -1,8 +1,8 @@
 //! `guard end`: leaves the machine as quiet as the run found it.
 
 use guard::Fence;
-use guard::at_work::Worker;
-use guard::fence::Standing;
+use guard::fence::FenceState;
+use guard::process_owner::Worker;
 use guard::record::{Event, Of, Record};
 use serde::Serialize;
 
@@ -23,43 +23,26 @@ struct Answer {
     waited_milliseconds: u128,
 }
 
-/// Lets nothing of this fence begin any more, then waits until nothing of it is at work. Gives the answer to print.
+/// Closes this fence, waits until no process of it is left, and returns the answer to print.
 pub fn end(directory: &Directory, asked: End) -> Result<String, Failure> {
     only_root()?;
-    let known = directory
-        .highest()?
-        .filter(|highest| highest.fence == asked.fence);
-    let standing = known.unwrap_or_else(|| Standing {
-        fence: asked.fence,
-        ..Standing::default()
-    });
+    let known = directory.highest()?.filter(|highest| highest.fence == asked.fence);
+    let fence_state = known.unwrap_or_else(|| FenceState { fence: asked.fence, ..FenceState::default() });
     let mut closed = false;
-    let drained = drain(
-        directory,
-        &standing,
-        Whose::UpTo(asked.fence),
-        asked.patience,
-        || {
-            if !closed && let Some(held) = directory.try_hold()? {
-                admitted(&held, &standing)?;
-                if standing.open {
-                    held.remember(&Standing {
-                        open: false,
-                        ..standing.clone()
-                    })?;
-                }
-                closed = true;
+    let drained = drain(directory, &fence_state, Whose::UpTo(asked.fence), asked.grace_period, || {
+        if !closed && let Some(held) = directory.try_hold()? {
+            admitted(&held, &fence_state)?;
+            if fence_state.open {
+                held.remember(&FenceState { open: false, ..fence_state.clone() })?;
             }
-            Ok(closed)
-        },
-    )?;
+            closed = true;
+        }
+        Ok(closed)
+    })?;
 
     let held = directory.hold()?;
-    admitted(&held, &standing)?;
-    held.write(Record {
-        of: Some(Of::This),
-        ..record(Event::Quiet, &standing, "")
-    })?;
+    admitted(&held, &fence_state)?;
+    held.write(Record { of: Some(Of::This), ..record(Event::Quiet, &fence_state, "") })?;
     serde_json::to_string(&Answer {
         quiet: true,
         fence: asked.fence,

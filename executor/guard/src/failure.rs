@@ -1,4 +1,4 @@
-//! Why the guard ran nothing, and what it says and returns then.
+//! Why the guard ran nothing, with the message and the exit code of each reason.
 
 use std::io;
 use std::path::Path;
@@ -15,10 +15,10 @@ pub enum Failure {
     /// A newer run has the machine.
     #[error("{MARKER}refused: {0}")]
     Refused(String),
-    /// An earlier command of the same run is at work.
+    /// An earlier command of the same run is still running.
     #[error("{MARKER}busy: {0}")]
     Busy(String),
-    /// The machine is not as the run was told that it is.
+    /// The machine is not as the run expects it.
     #[error("{MARKER}differs: {0}")]
     Differs(String),
     /// The guard cannot keep its promise.
@@ -39,7 +39,7 @@ impl Failure {
         }
     }
 
-    /// For `map_err`: what was tried with which file, what the system said, and what a person can do.
+    /// For `map_err`: a failure that names the action, the file, the error of the system, and what a person can do.
     pub fn on(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |error| {
             let advice = match error.kind() {
@@ -56,7 +56,7 @@ impl Failure {
         }
     }
 
-    /// What cannot happen to our own types.
+    /// A failure to write JSON, which cannot happen to our own types.
     pub fn json(error: serde_json::Error) -> Self {
         Self::State(format!("failed to write JSON: {error}"))
     }

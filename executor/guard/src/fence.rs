@@ -35,20 +35,15 @@ impl FromStr for Fence {
             digits.then(|| text.parse().ok()).flatten()
         };
         text.split_once('-')
-            .and_then(|(epoch, token)| {
-                Some(Self {
-                    epoch: number(epoch)?,
-                    token: number(token)?,
-                })
-            })
+            .and_then(|(epoch, token)| Some(Self { epoch: number(epoch)?, token: number(token)? }))
             .ok_or_else(|| NoFence(text.chars().take(64).collect()))
     }
 }
 
-/// The run that works on this machine, or was the last to: the content of the file `fence`, and of each run's
+/// The run that has this machine, or was the last to have it: the content of the file `fence`, and of each run's
 /// `run.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct FenceState {
     #[serde(flatten)]
     pub fence: Fence,
     #[serde(default)]
@@ -72,12 +67,12 @@ pub enum Admission {
     Granted,
     /// Another run has this machine, or this run has ended on it.
     Refused(String),
-    /// What the machine remembers cannot be right.
+    /// The machine's state cannot be right.
     Lost(String),
 }
 
 /// Whether a run may begin (or end) here, by the highest fence seen.
-pub fn may_begin(highest: Option<&Standing>, fence: Fence) -> Admission {
+pub fn may_begin(highest: Option<&FenceState>, fence: Fence) -> Admission {
     match highest {
         Some(highest) if fence < highest.fence => Admission::Refused(newer(highest, fence)),
         _ => Admission::Granted,
@@ -86,7 +81,7 @@ pub fn may_begin(highest: Option<&Standing>, fence: Fence) -> Admission {
 
 /// Whether this machine is the one that a run means which only takes it as it was left: the highest fence is of exactly
 /// that claim, and of the same cluster. What it knows instead is the error.
-pub fn is_as_left(highest: Option<&Standing>, asked: &Standing, epoch: i64) -> Result<(), String> {
+pub fn is_as_left(highest: Option<&FenceState>, asked: &FenceState, epoch: i64) -> Result<(), String> {
     let namespace = |run: &str| run.split_once('/').map(|(namespace, _)| namespace.to_owned());
     let Some(highest) = highest else {
         return Err(format!(
@@ -110,7 +105,7 @@ pub fn is_as_left(highest: Option<&Standing>, asked: &Standing, epoch: i64) -> R
 
 /// Whether a command of a run may be started here. Only `begin` raises a fence: a command that comes with a higher one
 /// than the machine has seen shows that the machine forgot.
-pub fn may_run(highest: Option<&Standing>, fence: Fence) -> Admission {
+pub fn may_run(highest: Option<&FenceState>, fence: Fence) -> Admission {
     match highest {
         Some(highest) if fence < highest.fence => Admission::Refused(newer(highest, fence)),
         Some(highest) if fence == highest.fence && highest.open => Admission::Granted,
@@ -124,7 +119,7 @@ pub fn may_run(highest: Option<&Standing>, fence: Fence) -> Admission {
     }
 }
 
-fn newer(highest: &Standing, fence: Fence) -> String {
+fn newer(highest: &FenceState, fence: Fence) -> String {
     format!(
         "fence {fence} is lower than {}: run {} of cluster {} has this machine now",
         highest.fence, highest.run, highest.cluster
@@ -141,68 +136,46 @@ mod tests {
         Fence { epoch, token }
     }
 
-    fn standing(epoch: i64, token: i64, open: bool) -> Standing {
-        Standing {
-            fence: fence(epoch, token),
-            open,
-            ..Standing::default()
-        }
+    fn fence_state(epoch: i64, token: i64, open: bool) -> FenceState {
+        FenceState { fence: fence(epoch, token), open, ..FenceState::default() }
     }
 
     #[test]
     fn the_epoch_counts_before_the_token() {
         assert!(fence(3, 1) > fence(2, 41));
         assert!(fence(2, 42) > fence(2, 41));
-        assert_eq!(
-            may_begin(Some(&standing(2, 41, true)), fence(3, 1)),
-            Admission::Granted
-        );
+        assert_eq!(may_begin(Some(&fence_state(2, 41, true)), fence(3, 1)), Admission::Granted);
     }
 
     #[test]
     fn a_lower_fence_neither_begins_nor_runs() {
         for lower in [fence(2, 40), fence(1, 99)] {
-            assert!(matches!(
-                may_begin(Some(&standing(2, 41, true)), lower),
-                Admission::Refused(_)
-            ));
-            assert!(matches!(
-                may_run(Some(&standing(2, 41, true)), lower),
-                Admission::Refused(_)
-            ));
+            assert!(matches!(may_begin(Some(&fence_state(2, 41, true)), lower), Admission::Refused(_)));
+            assert!(matches!(may_run(Some(&fence_state(2, 41, true)), lower), Admission::Refused(_)));
         }
     }
 
     #[test]
     fn a_command_does_not_raise_the_fence() {
         assert!(matches!(may_run(None, fence(1, 1)), Admission::Lost(_)));
-        assert!(matches!(
-            may_run(Some(&standing(1, 1, true)), fence(1, 2)),
-            Admission::Lost(_)
-        ));
+        assert!(matches!(may_run(Some(&fence_state(1, 1, true)), fence(1, 2)), Admission::Lost(_)));
     }
 
     #[test]
     fn a_run_passes_between_its_begin_and_its_end_only() {
-        assert_eq!(
-            may_run(Some(&standing(1, 1, true)), fence(1, 1)),
-            Admission::Granted
-        );
-        assert!(matches!(
-            may_run(Some(&standing(1, 1, false)), fence(1, 1)),
-            Admission::Refused(_)
-        ));
+        assert_eq!(may_run(Some(&fence_state(1, 1, true)), fence(1, 1)), Admission::Granted);
+        assert!(matches!(may_run(Some(&fence_state(1, 1, false)), fence(1, 1)), Admission::Refused(_)));
     }
 
     #[test]
     fn only_the_very_claim_of_the_very_cluster_is_as_it_was_left() {
-        let left = |epoch, cluster: &str, run: &str| Standing {
+        let left = |epoch, cluster: &str, run: &str| FenceState {
             cluster: cluster.into(),
             run: run.into(),
-            ..standing(epoch, 41, false)
+            ..fence_state(epoch, 41, false)
         };
         let asked = left(3, "a", "fleet/fence");
-        let is = |highest: Option<&Standing>| is_as_left(highest, &asked, 3);
+        let is = |highest: Option<&FenceState>| is_as_left(highest, &asked, 3);
         assert_eq!(is(Some(&left(3, "a", "fleet/install"))), Ok(()));
         for (highest, part) in [
             (None, "knows of no run"),
@@ -220,18 +193,7 @@ mod tests {
 
     #[test]
     fn what_is_no_fence_is_not_read_as_one() {
-        for text in [
-            "",
-            "-",
-            "1",
-            "1-",
-            "-1-2",
-            "1-+2",
-            "1-2-3",
-            "1 -2",
-            "99999999999999999999-1",
-            "a-b",
-        ] {
+        for text in ["", "-", "1", "1-", "-1-2", "1-+2", "1-2-3", "1 -2", "99999999999999999999-1", "a-b"] {
             assert!(text.parse::<Fence>().is_err(), "{text}");
         }
     }
@@ -246,7 +208,7 @@ mod tests {
         #[test]
         fn of_two_fences_exactly_the_higher_may_follow(a in 0..4i64, b in 0..4i64, c in 0..4i64, d in 0..4i64) {
             let (one, other) = (fence(a, b), fence(c, d));
-            let granted = |highest: Fence, next| may_begin(Some(&Standing { fence: highest, ..Standing::default() }), next) == Admission::Granted;
+            let granted = |highest: Fence, next| may_begin(Some(&FenceState { fence: highest, ..FenceState::default() }), next) == Admission::Granted;
             prop_assert_eq!(granted(one, other) && granted(other, one), one == other);
         }
     }

@@ -5,8 +5,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use guard::fence::Standing;
-use guard::oracle;
+use guard::fence::FenceState;
+use guard::log_audit;
 use guard::record::{Event, Of, Record};
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, fallocate};
@@ -20,19 +20,19 @@ const LARGE: u64 = 4 << 20;
 /// Room that is kept after the last line, so that a command which could begin can also write its end, disk full or not.
 const ROOM: u64 = 64 << 10;
 
-/// A line about `standing`'s run; the clock is read when it is written.
-pub fn record(event: Event, standing: &Standing, step: &str) -> Record {
+/// A line about `fence_state`'s run; the clock is read when it is written.
+pub fn record(event: Event, fence_state: &FenceState, step: &str) -> Record {
     Record {
         event,
         at: String::new(),
         monotonic: 0,
         boot: String::new(),
-        cluster: standing.cluster.clone(),
-        host: standing.host.clone(),
-        run: standing.run.clone(),
+        cluster: fence_state.cluster.clone(),
+        host: fence_state.host.clone(),
+        run: fence_state.run.clone(),
         step: step.to_owned(),
-        attempt: standing.attempt,
-        fence: standing.fence,
+        attempt: fence_state.attempt,
+        fence: fence_state.fence,
         pid: std::process::id(),
         rc: None,
         of: None,
@@ -81,31 +81,22 @@ impl Held {
             .map_err(Failure::on("open", path))
     }
 
-    /// Makes the log `log.1` and begins a new one, which tells what must be known of all before it.
+    /// Makes the log `log.1` and begins a new one, whose first line holds all that must be known of the older ones.
     fn turn_over(&self, now: &Record) -> Result<(), Failure> {
         let path = self.directory.log();
         let text = fs::read(&path).map_err(Failure::on("read", &path))?;
-        let before = oracle::read("", &String::from_utf8_lossy(&text));
+        let before = log_audit::read("", &String::from_utf8_lossy(&text));
         let first = Record {
             event: Event::Rotated,
             of: before.quiet.then_some(Of::Lower),
             highest: before.highest,
-            open: before
-                .open
-                .into_iter()
-                .filter(|open| open.boot == now.boot)
-                .collect(),
+            open: before.open.into_iter().filter(|open| open.boot == now.boot).collect(),
             step: String::new(),
             ..now.clone()
         };
         let draft = path.with_extension("new");
         let write = || {
-            let mut file = OpenOptions::new()
-                .create(true)
-                .truncate(true)
-                .write(true)
-                .mode(0o600)
-                .open(&draft)?;
+            let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&draft)?;
             file.write_all(line(&first).map_err(io::Error::other)?.as_bytes())?;
             file.sync_all()
         };
@@ -117,15 +108,11 @@ impl Held {
 }
 
 fn line(record: &Record) -> Result<String, Failure> {
-    serde_json::to_string(record)
-        .map(|line| line + "\n")
-        .map_err(Failure::json)
+    serde_json::to_string(record).map(|line| line + "\n").map_err(Failure::json)
 }
 
 fn length(log: &File, path: &Path) -> Result<u64, Failure> {
-    log.metadata()
-        .map(|metadata| metadata.len())
-        .map_err(Failure::on("look at", path))
+    log.metadata().map(|metadata| metadata.len()).map_err(Failure::on("look at", path))
 }
 
 /// Makes sure that what follows the last line is allocated, without making the file longer.

@@ -4,17 +4,18 @@
 //!
 //! This library decides and describes: no input or output, no clock. The program beside it does the work.
 
-pub mod at_work;
 pub mod beside;
+pub mod exec_race;
 pub mod fence;
+pub mod grace_period;
+pub mod log_audit;
 pub mod network;
-pub mod oracle;
 pub mod pace;
-pub mod patience;
+pub mod process_owner;
 pub mod record;
-pub mod unclear;
 
 pub use fence::Fence;
+pub use process_owner::{FENCED_BY, MARK};
 
 /// Where the guard and its state are on a machine. A reset keeps it.
 pub const DIRECTORY: &str = "/var/lib/clusterwright/guard";
@@ -24,10 +25,6 @@ pub const REFUSED: u8 = 79;
 pub const STATE_FAILED: u8 = 78;
 /// Exit code of a command beside an unfinished one of the same run that did not end in time; nothing was run.
 pub const BUSY: u8 = 75;
-/// What the guard's own words on standard error begin with; the reason follows: `refused: ...`, `differs: ...`,
+/// Prefix of the guard's own messages on standard error; the reason follows: `refused: ...`, `differs: ...`,
 /// `busy: ...` or `failed: ...`.
 pub const MARKER: &str = "clusterwright-guard: ";
-/// The variable in the environment of each command of a run: its fence. Whatever a command starts inherits it.
-pub const MARK: &str = "CLUSTERWRIGHT_FENCE";
-/// The variable beside it: the directory of the guard that put the mark there.
-pub const FENCED_BY: &str = "CLUSTERWRIGHT_FENCED_BY";

@@ -20,7 +20,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use guard::at_work::Called;
+use guard::process_owner::Called;
 
 use crate::arguments::Verb;
 use crate::failure::Failure;
@@ -47,10 +47,9 @@ fn work(name: &Path, arguments: Vec<OsString>) -> Result<u8, Failure> {
     let answer = match arguments::parse(arguments)? {
         Verb::Begin(asked) => begin::begin(&directory, &asked)?,
         Verb::End(asked) => end::end(&directory, asked)?,
-        Verb::Read => directory.highest()?.map_or_else(
-            || Ok("{}".to_owned()),
-            |highest| serde_json::to_string(&highest).map_err(Failure::json),
-        )?,
+        Verb::Read => directory
+            .highest()?
+            .map_or_else(|| Ok("{}".to_owned()), |highest| serde_json::to_string(&highest).map_err(Failure::json))?,
         Verb::Watch(asked) => return watch::watch(&directory, &asked),
     };
     // The work is done, whether or not anybody waits for the answer.

@@ -1,4 +1,5 @@
-//! What the Pod network of a machine needs of its kernel, and what of it is gone. The step `network` writes the first.
+//! The kernel settings that the Pod network of a machine needs, and which of them are gone. The step `network` writes
+//! the former.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +12,7 @@ use thiserror::Error;
 /// Where the step `network` writes what is wanted. A reset removes it before it removes anything else.
 pub const WANTED: &str = "/etc/clusterwright/network.json";
 
-/// What is wanted.
+/// The wanted state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Wanted {
@@ -41,10 +42,7 @@ pub struct Wanted {
 impl Wanted {
     /// The settings by name; `file` is the content of [`Wanted::sysctl_file`].
     pub fn settings(&self, file: &str) -> BTreeMap<String, String> {
-        let lines = file
-            .lines()
-            .map(str::trim)
-            .filter(|line| !line.starts_with(['#', ';']));
+        let lines = file.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';']));
         lines
             .filter_map(|line| line.split_once('='))
             .map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()))
@@ -73,10 +71,7 @@ pub struct Subnet {
 
 impl Default for Subnet {
     fn default() -> Self {
-        Self {
-            address: Ipv4Addr::UNSPECIFIED,
-            length: 0,
-        }
+        Self { address: Ipv4Addr::UNSPECIFIED, length: 0 }
     }
 }
 
@@ -92,10 +87,7 @@ impl FromStr for Subnet {
         text.split_once('/')
             .and_then(|(address, length)| {
                 let length = length.parse().ok().filter(|length| *length <= 32)?;
-                Some(Self {
-                    address: address.parse().ok()?,
-                    length,
-                })
+                Some(Self { address: address.parse().ok()?, length })
             })
             .ok_or_else(|| NoSubnet(text.chars().take(64).collect()))
     }
@@ -121,7 +113,7 @@ impl fmt::Display for Subnet {
     }
 }
 
-/// What the kernel shows, as text of `/proc`.
+/// The kernel's state, as text of `/proc`.
 #[derive(Debug, Clone, Default)]
 pub struct Observed {
     /// `/proc/net/route`.
@@ -142,11 +134,7 @@ pub struct Observed {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Defect {
     /// A setting has another value.
-    Setting {
-        name: String,
-        found: String,
-        wanted: String,
-    },
+    Setting { name: String, found: String, wanted: String },
     /// The bridge is there without its address, or is down.
     Gateway { bridge: String, address: String },
     /// The route to the Pods is not there.
@@ -172,7 +160,7 @@ impl fmt::Display for Defect {
 }
 
 impl Defect {
-    /// What it is about: the same when the same thing is taken away again, whatever was left in its place.
+    /// The subject of the defect: the same when the same thing is taken away again, whatever was left in its place.
     pub fn thing(&self) -> &str {
         match self {
             Self::Setting { name, .. } => name,
@@ -184,7 +172,7 @@ impl Defect {
     }
 }
 
-/// What is gone, in the order in which it is put back. What cannot be seen (an interface that is not there, a bridge
+/// The defects, in the order in which they are repaired. What cannot be seen (an interface that is not there, a bridge
 /// that nobody has made yet) is not gone.
 pub fn defects(wanted: &Wanted, settings: &BTreeMap<String, String>, observed: &Observed) -> Vec<Defect> {
     let mut defects: Vec<Defect> = settings
@@ -202,18 +190,10 @@ pub fn defects(wanted: &Wanted, settings: &BTreeMap<String, String>, observed: &
     let has_gateway = is_local(&observed.addresses, wanted.gateway.address)
         && has_route(&observed.routes, &wanted.bridge, wanted.gateway);
     if has_link(&observed.links, &wanted.bridge) && !has_gateway {
-        defects.push(Defect::Gateway {
-            bridge: wanted.bridge.clone(),
-            address: wanted.gateway.to_string(),
-        });
+        defects.push(Defect::Gateway { bridge: wanted.bridge.clone(), address: wanted.gateway.to_string() });
     }
-    if has_link(&observed.links, &wanted.interface)
-        && !has_route(&observed.routes, &wanted.interface, wanted.pods)
-    {
-        defects.push(Defect::Route {
-            pods: wanted.pods.to_string(),
-            interface: wanted.interface.clone(),
-        });
+    if has_link(&observed.links, &wanted.interface) && !has_route(&observed.routes, &wanted.interface, wanted.pods) {
+        defects.push(Defect::Route { pods: wanted.pods.to_string(), interface: wanted.interface.clone() });
     }
     if observed.rules_differ == Some(true) {
         defects.push(Defect::Rules);
@@ -256,9 +236,7 @@ fn is_local(trie: &str, address: Ipv4Addr) -> bool {
 fn has_route(routes: &str, interface: &str, subnet: Subnet) -> bool {
     const UP: u32 = 1;
     const REJECT: u32 = 0x200;
-    let mask = u32::MAX
-        .checked_shl(32 - u32::from(subnet.length))
-        .unwrap_or_default();
+    let mask = u32::MAX.checked_shl(32 - u32::from(subnet.length)).unwrap_or_default();
     let network = Ipv4Addr::from(u32::from(subnet.address) & mask);
     routes.lines().skip(1).any(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();

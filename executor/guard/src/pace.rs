@@ -5,10 +5,10 @@ use std::time::Duration;
 
 /// So many times within [`WINDOW`].
 const LIMIT: usize = 6;
-/// What is longer ago does not count.
+/// Repairs that are older do not count.
 const WINDOW: Duration = Duration::from_secs(300);
 
-/// What was put back, and when.
+/// Recent repairs, with their times.
 #[derive(Debug, Default)]
 pub struct Pace {
     repairs: BTreeMap<String, VecDeque<Duration>>,
@@ -39,7 +39,7 @@ impl Pace {
         }
     }
 
-    /// What was asked for last came to nothing, and does not count.
+    /// Forgets the last repair of `thing`: it came to nothing.
     pub fn take_back(&mut self, thing: &str) {
         if let Some(repairs) = self.repairs.get_mut(thing) {
             repairs.pop_back();

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use guard::at_work::{Seen, Work, Worker, command_of, work_of};
-use guard::unclear::unclear_for;
+use guard::exec_race::race_window;
+use guard::process_owner::{Owner, Seen, Worker, command_of, owner_of};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -25,33 +25,28 @@ pub struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// For what works for fences of this directory's guard.
-    pub fn of(directory: &'a Directory) -> Self {
-        Self {
-            directory,
-            silent: BTreeSet::new(),
-        }
+    /// A watch for processes of this directory's guard.
+    pub fn new(directory: &'a Directory) -> Self {
+        Self { directory, silent: BTreeSet::new() }
     }
 
-    /// Every process that works for a fence, but for this one and those that it was started by: a run does not begin by
-    /// ending the connection that it came through. One that shows nothing now is waited for until it does: it may be
-    /// one of them that becomes another program at this moment.
-    pub fn at_work(&mut self) -> Vec<(Work, Worker)> {
+    /// Every process that belongs to a fence, but for this one and those that it was started by: a run does not begin
+    /// by ending the connection that it came through. One that shows nothing now is waited for until it does: it may be
+    /// one of them in the middle of an exec.
+    pub fn running(&mut self) -> Vec<(Owner, Worker)> {
         let own = lineage();
         let all = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let mut left: Vec<i32> = all
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .filter(|pid| !own.contains(pid))
-            .collect();
+        let mut left: Vec<i32> =
+            all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(|pid| !own.contains(pid)).collect();
         let mut found = Vec::new();
         let mut first: Option<Instant> = None;
         loop {
             let waited = first.map_or(Duration::ZERO, |first| first.elapsed());
             left.retain(|pid| {
                 let Some(seen) = look(*pid) else { return false };
-                let work = work_of(&seen, self.directory.path());
-                found.extend(work.map(|work| (work, worker(&seen, work))));
-                work.is_none() && self.is_unclear(seen, waited)
+                let owner = owner_of(&seen, self.directory.path());
+                found.extend(owner.map(|owner| (owner, worker(&seen, owner))));
+                owner.is_none() && self.is_in_exec_race(seen, waited)
             });
             if left.is_empty() {
                 return found;
@@ -61,28 +56,24 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn is_unclear(&mut self, seen: Seen, waited: Duration) -> bool {
-        let Some(longest) = unclear_for(&seen, self.directory.path()) else {
+    fn is_in_exec_race(&mut self, seen: Seen, waited: Duration) -> bool {
+        let Some(longest) = race_window(&seen, self.directory.path()) else {
             return false;
         };
         let process = (seen.pid, seen.executable);
         if self.silent.contains(&process) {
             return false;
         }
-        let unclear = waited < longest;
-        if !unclear {
+        let racing = waited < longest;
+        if !racing {
             self.silent.insert(process);
         }
-        unclear
+        racing
     }
 }
 
-fn worker(seen: &Seen, work: Work) -> Worker {
-    Worker {
-        pid: seen.pid,
-        command: command_of(seen),
-        fence: work.fence.to_string(),
-    }
+fn worker(seen: &Seen, owner: Owner) -> Worker {
+    Worker { pid: seen.pid, command: command_of(seen), fence: owner.fence.to_string() }
 }
 
 /// Sends a signal; a process that is gone by now needs none.
@@ -90,7 +81,7 @@ pub fn signal(pid: i32, signal: Signal) {
     let _ = kill(Pid::from_raw(pid), signal);
 }
 
-/// What is to be known of a process; nothing of one that has ended (it may wait to be collected for ever) and of the
+/// A process as `/proc` shows it; `None` of one that has ended (it may wait to be collected for ever) and of the
 /// kernel's own: these have no program.
 fn look(pid: i32) -> Option<Seen> {
     let place = PathBuf::from(format!("/proc/{pid}"));
@@ -109,7 +100,7 @@ fn look(pid: i32) -> Option<Seen> {
 }
 
 fn is_contained(place: &Path) -> bool {
-    let space = |of: &Path| fs::read_link(of.join("ns/pid")).ok();
+    let space = |process: &Path| fs::read_link(process.join("ns/pid")).ok();
     match (space(place), space(Path::new("/proc/self"))) {
         (Some(its), Some(own)) => its != own,
         _ => false,

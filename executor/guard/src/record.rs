@@ -3,19 +3,19 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Fence;
-use crate::at_work::Worker;
+use crate::process_owner::Worker;
 
-/// What happened.
+/// The kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Event {
     /// A higher fence was taken.
     Raised,
-    /// A fence waits for what is at work of lower ones (or, at its end, of itself): `processes`.
+    /// A fence waits for `processes` of lower ones (or, at its end, of its own).
     Waits,
     /// These `processes` were sent `signal`. Written before it is sent.
     Ended,
-    /// Nothing of lower fences (at a run's begin), nothing of this fence (at its end) is at work: `of` says which.
+    /// No process of lower fences (at a run's begin), or of this fence (at its end), is left: `of` says which.
     Quiet,
     /// A command begins.
     Begin,
@@ -23,11 +23,11 @@ pub enum Event {
     End,
     /// A command, or a run, was refused: `reason`.
     Refused,
-    /// What went before is in `log.1`, or gone; `highest` and `open` are what must be known of it.
+    /// Earlier lines are in `log.1`, or gone; `highest` and `open` are what must be known of them.
     Rotated,
 }
 
-/// What a `quiet` line is about.
+/// The fences that a `quiet` line is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Of {

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use guard::Fence;
-use guard::at_work::{in_scope, scope_name};
+use guard::process_owner::{in_scope, scope_name};
 
 /// There where systemd is the machine's init.
 const SYSTEMD: &str = "/run/systemd/system";
@@ -63,11 +63,7 @@ fn accepted(systemd: &mut UnixStream) -> io::Result<()> {
         systemd.read_exact(&mut byte)?;
         line.push(byte[0]);
     }
-    if line.starts_with(b"OK ") {
-        Ok(())
-    } else {
-        Err(io::ErrorKind::PermissionDenied.into())
-    }
+    if line.starts_with(b"OK ") { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
 /// Reads one message: whether it is the answer, and not news of something else.
@@ -118,23 +114,14 @@ mod tests {
     fn systemd_is_asked_for_a_scope_of_the_fence() {
         let (_, heard, _) = asked(b"");
         let heard = String::from_utf8_lossy(&heard);
-        assert!(
-            heard.starts_with("\0AUTH EXTERNAL 30\r\nBEGIN\r\nl\u{1}"),
-            "{heard}"
-        );
+        assert!(heard.starts_with("\0AUTH EXTERNAL 30\r\nBEGIN\r\nl\u{1}"), "{heard}");
         assert!(heard.contains("StartTransientUnit") && heard.contains("clusterwright-3-41-7.scope"));
     }
 
     #[test]
     fn a_systemd_that_refuses_says_nothing_or_talks_nonsense_costs_a_moment() {
         let error = b"OK 1\r\nl\x03\0\x01\0\0\0\0\x01\0\0\0\0\0\0\0";
-        for says in [
-            &b""[..],
-            b"REJECTED\r\n",
-            error,
-            b"OK 1\r\nl\x02\0\x01\xff\xff\xff\xff",
-            b"OK 1\r\nB",
-        ] {
+        for says in [&b""[..], b"REJECTED\r\n", error, b"OK 1\r\nl\x02\0\x01\xff\xff\xff\xff", b"OK 1\r\nB"] {
             let (result, _, took) = asked(says);
             assert!(result.is_err());
             assert!(took < Duration::from_secs(4), "{took:?}");

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
 
-use guard::fence::{Admission, Standing, may_run};
+use guard::fence::{Admission, FenceState, may_run};
 use guard::record::{Event, Record};
 use guard::{FENCED_BY, Fence, MARK};
 use nix::sys::signal::{Signal, kill};
@@ -25,15 +25,8 @@ const SHELL: &str = "/bin/sh";
 /// Runs the command and gives its exit code.
 pub fn run(directory: &Directory, fence: Fence, step: String, arguments: &[OsString]) -> Result<u8, Failure> {
     let mut shell = Command::new(SHELL);
-    shell
-        .args(arguments)
-        .env(MARK, fence.to_string())
-        .env(FENCED_BY, directory.path());
-    if geteuid().is_root() {
-        guarded(directory, fence, &step, shell)
-    } else {
-        outer(directory, fence, shell)
-    }
+    shell.args(arguments).env(MARK, fence.to_string()).env(FENCED_BY, directory.path());
+    if geteuid().is_root() { guarded(directory, fence, &step, shell) } else { outer(directory, fence, shell) }
 }
 
 /// As somebody else than root: mostly the outer one of two shells, whose inner one runs the command as root, and
@@ -71,13 +64,13 @@ fn guarded(directory: &Directory, fence: Fence, step: &str, mut shell: Command) 
         }
         Admission::Lost(reason) => return Err(Failure::State(reason)),
     }
-    let standing = highest.unwrap_or_default();
-    held.write(record(Event::Begin, &standing, step))?;
+    let fence_state = highest.unwrap_or_default();
+    held.write(record(Event::Begin, &fence_state, step))?;
     let started = shell.spawn();
     let mut child = match started {
         Ok(child) => child,
         Err(error) => {
-            let _ = held.write(ended(&standing, step, 127));
+            let _ = held.write(ended(&fence_state, step, 127));
             return Err(Failure::on("run", SHELL.as_ref())(error));
         }
     };
@@ -86,27 +79,21 @@ fn guarded(directory: &Directory, fence: Fence, step: &str, mut shell: Command) 
     let code = wait(&mut child, &mut signals);
     // The command has run: whatever becomes of this line, its exit code is the answer.
     if let Ok(held) = directory.hold() {
-        let _ = held.write(ended(&standing, step, code));
+        let _ = held.write(ended(&fence_state, step, code));
     }
     Ok(u8::try_from(code).unwrap_or(u8::MAX))
 }
 
-fn ended(standing: &Standing, step: &str, code: i32) -> Record {
-    Record {
-        rc: Some(code),
-        ..record(Event::End, standing, step)
-    }
+fn ended(fence_state: &FenceState, step: &str, code: i32) -> Record {
+    Record { rc: Some(code), ..record(Event::End, fence_state, step) }
 }
 
 /// The run that a refused command came from, as far as it is known.
-fn remembered(directory: &Directory, fence: Fence) -> Standing {
+fn remembered(directory: &Directory, fence: Fence) -> FenceState {
     fs::read(directory.run(fence).join("run.json"))
         .ok()
         .and_then(|text| serde_json::from_slice(&text).ok())
-        .unwrap_or_else(|| Standing {
-            fence,
-            ..Standing::default()
-        })
+        .unwrap_or_else(|| FenceState { fence, ..FenceState::default() })
 }
 
 /// The signals that are passed on; one that our caller had us ignore stays ignored, for the command as well.
@@ -117,11 +104,7 @@ fn taken() -> Vec<i32> {
         .find_map(|line| line.strip_prefix("SigIgn:"))
         .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .unwrap_or_default();
-    [SIGTERM, SIGHUP, SIGINT]
-        .into_iter()
-        .filter(|signal| ignored & (1 << (signal - 1)) == 0)
-        .chain([SIGCHLD])
-        .collect()
+    [SIGTERM, SIGHUP, SIGINT].into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0).chain([SIGCHLD]).collect()
 }
 
 /// Passes signals on until the command has ended.
@@ -145,7 +128,5 @@ fn wait(child: &mut Child, signals: &mut Signals) -> i32 {
 
 /// As a shell says it.
 fn code_of(status: ExitStatus) -> i32 {
-    status
-        .code()
-        .unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use guard::Fence;
-use guard::fence::Standing;
+use guard::fence::FenceState;
 
 use crate::failure::Failure;
 
@@ -33,9 +33,7 @@ impl Directory {
         let found = fs::read_link(program).map_err(Failure::on("read", program))?;
         match found.parent() {
             Some(parent) => Ok(Self(parent.to_owned())),
-            None => Err(Failure::State(
-                "the guard's program is in no directory".to_owned(),
-            )),
+            None => Err(Failure::State("the guard's program is in no directory".to_owned())),
         }
     }
 
@@ -57,7 +55,7 @@ impl Directory {
     }
 
     /// The highest fence seen; everybody may read it, and finds it whole.
-    pub fn highest(&self) -> Result<Option<Standing>, Failure> {
+    pub fn highest(&self) -> Result<Option<FenceState>, Failure> {
         let path = self.0.join("fence");
         let text = match fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -82,10 +80,7 @@ impl Directory {
             .open(&path)
             .map_err(Failure::on("open", &path))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Some(Held {
-                directory: self.clone(),
-                _lock: lock,
-            })),
+            Ok(()) => Ok(Some(Held { directory: self.clone(), _lock: lock })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(Failure::on("lock", &path)(error)),
         }
@@ -114,8 +109,8 @@ impl Directory {
 
 impl Held {
     /// Remembers the fence: after this returns, a loss of power does not forget it.
-    pub fn remember(&self, standing: &Standing) -> Result<(), Failure> {
-        let text = serde_json::to_string(standing).map_err(Failure::json)?;
+    pub fn remember(&self, fence_state: &FenceState) -> Result<(), Failure> {
+        let text = serde_json::to_string(fence_state).map_err(Failure::json)?;
         replace(&self.directory.0.join("fence"), &(text + "\n"))
     }
 }
@@ -139,7 +134,5 @@ pub fn replace(path: &Path, text: &str) -> Result<(), Failure> {
 
 /// Makes what was put into a directory, or taken out, survive a loss of power.
 pub fn sync_directory(path: &Path) -> Result<(), Failure> {
-    File::open(path)
-        .and_then(|directory| directory.sync_all())
-        .map_err(Failure::on("sync", path))
+    File::open(path).and_then(|directory| directory.sync_all()).map_err(Failure::on("sync", path))
 }

@@ -1,5 +1,5 @@
 //! `guard watch`: keeps the Pod network of this machine as the step `network` made it. A unit of systemd runs it, so
-//! what it says stands in the journal.
+//! its output is in the journal.
 
 mod program;
 mod repair;
@@ -53,7 +53,7 @@ struct Keeper<'a> {
     since: Instant,
     pace: Pace,
     rules: see::Rules,
-    /// What could not be done, by what it is about: said once, not at each look.
+    /// Failures by their subject: logged once, not at each look.
     complaints: BTreeMap<String, String>,
 }
 
@@ -65,10 +65,7 @@ impl Keeper<'_> {
             Ok(Some(lock)) => lock,
             Ok(None) => return,
             Err(error) => {
-                return self.complain(
-                    "lock",
-                    &format!("failed to lock {}: {error}", self.asked.wanted.display()),
-                );
+                return self.complain("lock", &format!("failed to lock {}: {error}", self.asked.wanted.display()));
             }
         };
         let wanted = match self.wanted() {
@@ -135,10 +132,7 @@ impl Keeper<'_> {
                     Err(why) => {
                         // Nobody undid anything: it is tried at each look.
                         self.pace.take_back(defect.thing());
-                        self.complain(
-                            defect.thing(),
-                            &format!("{defect}, and cannot be put back yet: {why}"),
-                        );
+                        self.complain(defect.thing(), &format!("{defect}, and cannot be put back yet: {why}"));
                     }
                 }
             }
@@ -165,12 +159,7 @@ fn say(what: &str) {
 /// The lock beside what is wanted; nothing where a reset has it, or where there is nothing to keep.
 fn lock(wanted: &Path) -> io::Result<Option<File>> {
     let path = wanted.with_extension("lock");
-    let opened = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(&path);
+    let opened = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
     let file = match opened {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
@@ -184,8 +173,7 @@ fn lock(wanted: &Path) -> io::Result<Option<File>> {
 
 /// A run that brings another guard renames it over this one's file.
 fn was_replaced() -> bool {
-    fs::read_link("/proc/self/exe")
-        .is_ok_and(|path| path.as_os_str().as_encoded_bytes().ends_with(b" (deleted)"))
+    fs::read_link("/proc/self/exe").is_ok_and(|path| path.as_os_str().as_encoded_bytes().ends_with(b" (deleted)"))
 }
 
 /// Goes on as the guard that is in this one's place now; as this one if that cannot be run.
@@ -193,11 +181,7 @@ fn become_the_new_one(directory: &Directory, asked: &Watch) {
     let program: PathBuf = directory.path().join("guard");
     if program.is_file() {
         say("another guard was installed: going on as that one");
-        let error = Command::new(&program)
-            .arg("watch")
-            .arg("--wanted")
-            .arg(&asked.wanted)
-            .exec();
+        let error = Command::new(&program).arg("watch").arg("--wanted").arg(&asked.wanted).exec();
         say(&format!("failed to run {}: {error}", program.display()));
     }
 }

@@ -4,22 +4,17 @@
 use crds::inputs::Severity;
 use crds::playbook_run::HostResult;
 
-use crate::foreign_text::cut;
+use crate::sanitize::cut;
 
 /// Bytes of JSON for all hosts. etcd takes 1.5 MiB a request, and the object has other parts.
 const BUDGET: usize = 600 * 1024;
 
 pub(super) fn fit(mut hosts: Vec<HostResult>) -> Vec<HostResult> {
     let savings: [fn(&mut HostResult); 4] = [
-        |host| {
-            host.findings
-                .retain(|finding| finding.severity == Severity::Error)
-        },
+        |host| host.findings.retain(|finding| finding.severity == Severity::Error),
         |host| {
             host.findings.truncate(4);
-            host.findings
-                .iter_mut()
-                .for_each(|finding| finding.message = cut(&finding.message, 160));
+            host.findings.iter_mut().for_each(|finding| finding.message = cut(&finding.message, 160));
             host.leftovers.truncate(4);
         },
         |host| {

@@ -1,11 +1,11 @@
-//! What machines found in the artifact bundle, as their modules report it.
+//! The components that machines found in the artifact bundle, as their modules report them.
 
 use crds::Component;
 use serde_json::Value;
 
-use crate::foreign_text::clean;
+use crate::sanitize::clean;
 
-/// The components of a report; none of another kind of report. One that lacks its version or its digest tells nothing.
+/// The components of a report; none of another kind of report. One without a version or a digest is left out.
 pub(super) fn found(report: &Value) -> Vec<Component> {
     if report.get("kind").and_then(Value::as_str) != Some("components") {
         return Vec::new();
@@ -54,10 +54,7 @@ mod tests {
         }
         let told = found(&report);
         assert_eq!(told.len(), 1);
-        assert_eq!(
-            (told[0].name.as_str(), told[0].version.as_str()),
-            ("etcd", "3.6.16")
-        );
+        assert_eq!((told[0].name.as_str(), told[0].version.as_str()), ("etcd", "3.6.16"));
         assert_eq!(told[0].digests["amd64"], "a0".repeat(32));
         report["kind"] = json!("facts");
         assert!(found(&report).is_empty());

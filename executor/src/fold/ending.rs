@@ -1,40 +1,31 @@
-//! The last word: what came out, seen from the end. Exit code and events must tell the same, or it is no
-//! success.
+//! The outcome of a run that has ended. It is a success only if exit code and events agree.
 
 use crds::Reason;
 use crds::playbook_run::{HostFailure, RunOutcome, RunPhase, StepPhase};
 use crds::step::Step;
 
 use super::host::Host;
-use super::{Ending, Fold, MESSAGE_LIMIT, sentence};
-use crate::foreign_text::clean;
+use super::text::MESSAGE_LIMIT;
+use super::{Ending, Fold, sentence};
+use crate::sanitize::clean;
 
 /// Bits of Ansible's exit code that say: hosts failed (2), hosts were unreachable (4).
 const HOSTS_FAILED: i32 = 6;
 
 impl Fold {
-    /// The last word, once Ansible has ended. After it every host that is not done has a failure that says
-    /// why.
+    /// The outcome, once Ansible has ended. After it every host that is not done has a failure that says why.
     pub fn end(&mut self, ending: Ending) -> RunOutcome {
         let complete = self.ended && self.steps.iter().all(|step| step.phase == StepPhase::Succeeded);
-        let running = self
-            .current
-            .take()
-            .map(|(index, _)| index)
-            .filter(|_| !self.ended);
+        let running = self.current.take().map(|(index, _)| index).filter(|_| !self.ended);
         if let Some(step) = running.and_then(|index| self.steps.get_mut(index)) {
             step.phase = StepPhase::Failed;
             step.finished_at = self.last_seen.clone();
         }
-        for step in self
-            .steps
-            .iter_mut()
-            .filter(|step| step.phase == StepPhase::Pending)
-        {
+        for step in self.steps.iter_mut().filter(|step| step.phase == StepPhase::Pending) {
             step.phase = StepPhase::Skipped;
         }
         let first = sentence::first(self.hosts.values()).cloned();
-        // Its exit code and its events must tell the same.
+        // Exit code and events must agree.
         let trusted = match ending {
             Ending::Exited(Some(0)) => first.is_none(),
             Ending::Exited(Some(code)) => code & !HOSTS_FAILED == 0 && first.is_some(),
@@ -66,19 +57,11 @@ impl Fold {
             (Ending::Paused(step), _) => (Reason::Paused.into(), format!("paused before step {step}")),
             (Ending::Canceled, _) => (
                 Reason::Canceled.into(),
-                format!(
-                    "stopped because it was asked to, {}{}",
-                    self.place(),
-                    sentence::quiet(&hosts)
-                ),
+                format!("stopped because it was asked to, {}{}", self.position(), sentence::quiet(&hosts)),
             ),
             (Ending::DeadlineExceeded, _) => (
                 Reason::DeadlineExceeded.into(),
-                format!(
-                    "stopped by its deadline, {}{}",
-                    self.place(),
-                    sentence::quiet(&hosts)
-                ),
+                format!("stopped by its deadline, {}{}", self.position(), sentence::quiet(&hosts)),
             ),
             (_, Some(failure)) => (failure.reason.clone(), sentence::failed(self.purpose, &hosts)),
             (_, None) => (Reason::Complete.into(), sentence::succeeded(self.purpose, &hosts)),
@@ -108,36 +91,31 @@ impl Fold {
         }
     }
 
-    /// What is said of a host that did not fail itself, when the run did not come to its end.
+    /// The failure of a host that did not fail itself, of a run that did not come to its end.
     fn unfinished(&self, ending: Ending, first: Option<&Host>) -> HostFailure {
         let step = self.steps.iter().find(|step| step.phase != StepPhase::Succeeded);
         let step = step.or(self.steps.last()).map_or("", |step| step.name.name());
         let (reason, message) = match (ending, first) {
-            (Ending::Canceled, _) => (
-                Reason::Canceled,
-                "stopped because it was asked to, before it was done".to_owned(),
-            ),
-            (Ending::DeadlineExceeded, _) => (
-                Reason::DeadlineExceeded,
-                "stopped by the run's deadline, before it was done".to_owned(),
-            ),
+            (Ending::Canceled, _) => {
+                (Reason::Canceled, "stopped because it was asked to, before it was done".to_owned())
+            }
+            (Ending::DeadlineExceeded, _) => {
+                (Reason::DeadlineExceeded, "stopped by the run's deadline, before it was done".to_owned())
+            }
             (Ending::Paused(step), _) => (Reason::Paused, format!("paused before step {step}")),
-            (_, Some(first)) => (
-                Reason::NotReached,
-                format!("not done: the run stopped when {} failed", first.result.name),
-            ),
-            (Ending::Exited(Some(0)), None) => (
-                Reason::NotDone,
-                "ansible-playbook ended well, but not every step and probe was played".to_owned(),
-            ),
+            (_, Some(first)) => {
+                (Reason::NotReached, format!("not done: the run stopped when {} failed", first.result.name))
+            }
+            (Ending::Exited(Some(0)), None) => {
+                (Reason::NotDone, "ansible-playbook ended well, but not every step and probe was played".to_owned())
+            }
             (Ending::Exited(Some(code)), None) => (
                 Reason::AnsibleFailed,
                 format!("ansible-playbook ended with code {code} and named no host: see the run's log"),
             ),
-            (Ending::Exited(None), None) => (
-                Reason::AnsibleKilled,
-                "ansible-playbook was killed (out of memory?): see the run's log".to_owned(),
-            ),
+            (Ending::Exited(None), None) => {
+                (Reason::AnsibleKilled, "ansible-playbook was killed (out of memory?): see the run's log".to_owned())
+            }
         };
         HostFailure {
             step: step.to_owned(),
@@ -147,7 +125,7 @@ impl Fold {
         }
     }
 
-    fn place(&self) -> String {
+    fn position(&self) -> String {
         match self.steps.iter().find(|step| step.phase != StepPhase::Succeeded) {
             None => "after its last step".to_owned(),
             Some(step) if self.progress.step == step.name.name() && !self.progress.task.is_empty() => {

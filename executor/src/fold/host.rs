@@ -1,4 +1,4 @@
-//! What came out for one host: counts, the failure, and what its results told of it.
+//! The result of one host: counts, the failure, and the findings of its tasks.
 
 use crds::Reason;
 use crds::host::HostFacts;
@@ -7,10 +7,10 @@ use crds::playbook_run::{EtcdSeen, HostFailure, HostResult};
 use crds::step::Role;
 use serde_json::Value;
 
-use super::{MESSAGE_LIMIT, task_name};
+use super::text::{MESSAGE_LIMIT, task_name};
 use crate::event::{HostStats, TaskResult, TaskStatus};
-use crate::foreign_text::{clean, name, reason};
 use crate::guard;
+use crate::sanitize::{clean, name, reason};
 use crate::unreachable::{self, Unreachable};
 
 const FINDINGS_LIMIT: usize = 32;
@@ -21,9 +21,9 @@ const PEERS_LIMIT: usize = 16;
 #[derive(Clone, Debug)]
 pub(super) struct Host {
     pub result: HostResult,
-    /// What it is in its cluster.
+    /// Its role in its cluster.
     pub role: Role,
-    /// A control plane or etcd member: nothing goes on without it.
+    /// A control plane or etcd member: the run stops without it.
     pub critical: bool,
     /// In which order the hosts failed; none: its failure is that others did.
     pub failed_at: Option<u64>,
@@ -35,18 +35,8 @@ pub(super) struct Host {
 
 impl Host {
     pub(super) fn new(name: &str, role: Role, critical: bool) -> Self {
-        let result = HostResult {
-            name: name.to_owned(),
-            ..HostResult::default()
-        };
-        Self {
-            result,
-            role,
-            critical,
-            failed_at: None,
-            blocked: None,
-            old_failure: false,
-        }
+        let result = HostResult { name: name.to_owned(), ..HostResult::default() };
+        Self { result, role, critical, failed_at: None, blocked: None, old_failure: false }
     }
 
     pub(super) fn next_play(&mut self) {
@@ -79,27 +69,20 @@ impl Host {
                     return;
                 }
                 let reason = reason(result.reason.as_deref().unwrap_or_default(), Reason::TaskFailed);
-                let message = if result.message.is_empty() {
-                    "it gave no message: see the run's log"
-                } else {
-                    &result.message
-                };
+                let message =
+                    if result.message.is_empty() { "it gave no message: see the run's log" } else { &result.message };
                 self.fail(step, &result.task, reason, message, number);
             }
             TaskStatus::Unreachable => {
                 // It was not contacted again: what was found before is the reason.
-                let why = self
-                    .blocked
-                    .clone()
-                    .unwrap_or_else(|| unreachable::explain(&result.message));
+                let why = self.blocked.clone().unwrap_or_else(|| unreachable::explain(&result.message));
                 self.result.unreachable = !guard::answers(why.reason.as_str());
                 self.fail(step, &result.task, why.reason.into(), &why.message, number);
             }
         }
     }
 
-    /// Ansible's own counts are the last word on whether a failure was one: they leave out what a rescue
-    /// caught.
+    /// Ansible's own counts decide whether a failure was one: they leave out what a rescue caught.
     pub(super) fn settle(&mut self, counts: HostStats) {
         let failures = counts.failures.clamp(0, i64::from(i32::MAX));
         self.result.failed = i32::try_from(failures).unwrap_or_default();
@@ -109,13 +92,7 @@ impl Host {
         if counts.failures <= 0 && counts.unreachable <= 0 {
             self.result.failure = None;
         } else if self.result.failure.is_none() {
-            self.fail(
-                "",
-                "",
-                Reason::TaskFailed.into(),
-                "it failed and gave no message: see the run's log",
-                u64::MAX,
-            );
+            self.fail("", "", Reason::TaskFailed.into(), "it failed and gave no message: see the run's log", u64::MAX);
         }
     }
 
@@ -134,10 +111,7 @@ impl Host {
             Reason::HostKeyUnknown,
             Reason::MachineIdentityMismatch,
         ];
-        self.result
-            .failure
-            .as_ref()
-            .is_some_and(|failure| !Reason::among(&failure.reason, &STAYING))
+        self.result.failure.as_ref().is_some_and(|failure| !Reason::among(&failure.reason, &STAYING))
     }
 
     fn fail(&mut self, step: &str, task: &str, reason: String, message: &str, number: u64) {
@@ -158,37 +132,21 @@ impl Host {
             Some("etcd") => self.result.etcd = Some(etcd(finding)),
             Some("clean") => {
                 self.result.clean = finding.get("clean").and_then(Value::as_bool);
-                let leftovers = finding
-                    .get("leftovers")
-                    .and_then(Value::as_array)
-                    .into_iter()
-                    .flatten();
+                let leftovers = finding.get("leftovers").and_then(Value::as_array).into_iter().flatten();
                 let texts = leftovers.filter_map(Value::as_str).map(|text| clean(text, 256));
-                self.result.leftovers = texts
-                    .filter(|text| !text.is_empty())
-                    .take(LEFTOVERS_LIMIT)
-                    .collect();
+                self.result.leftovers = texts.filter(|text| !text.is_empty()).take(LEFTOVERS_LIMIT).collect();
             }
             _ => {}
         }
     }
 
     fn add_findings(&mut self, report: &Value) {
-        for value in report
-            .get("findings")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
+        for value in report.get("findings").and_then(Value::as_array).into_iter().flatten() {
             let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
             let finding = PreflightFinding {
                 name: name(text("name"), "Unnamed"),
-                // What does not say how much it weighs, blocks.
-                severity: if text("severity") == "warning" {
-                    Severity::Warning
-                } else {
-                    Severity::Error
-                },
+                // A finding without a severity blocks.
+                severity: if text("severity") == "warning" { Severity::Warning } else { Severity::Error },
                 message: clean(text("message"), 512),
             };
             let findings = &mut self.result.findings;

@@ -1,11 +1,11 @@
-//! The sentence of an outcome: what came out, where it failed, why.
+//! The message of an outcome: how many hosts are done, which failed, where and why.
 
 use crds::step::{Intent, Role, Step};
 
 use super::host::Host;
-use crate::foreign_text::cut;
+use crate::sanitize::cut;
 
-/// Hosts that a sentence names; the others are counted.
+/// Hosts that a message names; the others are counted.
 const NAMED: usize = 3;
 
 /// The failure that counts: a host's own, a control plane's or etcd member's before a worker's, then the
@@ -16,7 +16,7 @@ pub(super) fn first<'a>(hosts: impl Iterator<Item = &'a Host>) -> Option<&'a Hos
         .min_by_key(|host| (host.failed_at.is_none(), !host.critical, host.failed_at))
 }
 
-/// What a run is for, as far as its sentence needs to know.
+/// The purpose of a run, as far as its message needs to know.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Purpose {
     pub intent: Intent,
@@ -25,11 +25,8 @@ pub(super) struct Purpose {
 }
 
 impl Purpose {
-    pub(super) fn of(intent: Intent, steps: &[Step]) -> Self {
-        Self {
-            intent,
-            resets: steps.contains(&Step::Reset),
-        }
+    pub(super) fn new(intent: Intent, steps: &[Step]) -> Self {
+        Self { intent, resets: steps.contains(&Step::Reset) }
     }
 }
 
@@ -45,10 +42,7 @@ pub(super) fn succeeded(purpose: Purpose, hosts: &[&Host]) -> String {
 }
 
 pub(super) fn failed(purpose: Purpose, hosts: &[&Host]) -> String {
-    let failed: Vec<&&Host> = hosts
-        .iter()
-        .filter(|host| host.result.failure.is_some())
-        .collect();
+    let failed: Vec<&&Host> = hosts.iter().filter(|host| host.result.failure.is_some()).collect();
     if let Some(host) = first(hosts.iter().copied()).filter(|host| host.critical) {
         let own = failed.iter().filter(|host| host.failed_at.is_some()).count();
         return format!("{}{}", one(host, true), others(own.saturating_sub(1)));
@@ -56,22 +50,14 @@ pub(super) fn failed(purpose: Purpose, hosts: &[&Host]) -> String {
     let (_, many, done) = words(purpose, hosts);
     let named: Vec<String> = failed.iter().take(NAMED).map(|host| one(host, false)).collect();
     let rest = others(failed.len().saturating_sub(NAMED));
-    format!(
-        "{} of {} {many} {done}; {}{rest}",
-        hosts.len() - failed.len(),
-        hosts.len(),
-        named.join("; ")
-    )
+    format!("{} of {} {many} {done}; {}{rest}", hosts.len() - failed.len(), hosts.len(), named.join("; "))
 }
 
-/// After a stop: whether the machines are quiet, and which did not say so.
+/// After a stop: whether the machines are quiet, and for which that is not confirmed.
 pub(super) fn quiet(hosts: &[&Host]) -> String {
     let asked = hosts.iter().filter(|host| host.result.quiet.is_some()).count();
-    let loud: Vec<&str> = hosts
-        .iter()
-        .filter(|host| host.result.quiet == Some(false))
-        .map(|host| host.result.name.as_str())
-        .collect();
+    let loud: Vec<&str> =
+        hosts.iter().filter(|host| host.result.quiet == Some(false)).map(|host| host.result.name.as_str()).collect();
     match (asked, loud.len()) {
         (0, _) => String::new(),
         (1, 0) => "; the host is quiet".to_owned(),
@@ -87,19 +73,19 @@ pub(super) fn quiet(hosts: &[&Host]) -> String {
     }
 }
 
-fn one(host: &Host, place: bool) -> String {
+fn one(host: &Host, with_task: bool) -> String {
     let Some(failure) = &host.result.failure else {
         return host.result.name.clone();
     };
     let message = cut(&failure.message, 256);
     let name = &host.result.name;
-    let place = match (failure.step.as_str(), failure.task.as_str()) {
+    let position = match (failure.step.as_str(), failure.task.as_str()) {
         ("", _) => String::new(),
         (step, "") => format!("{step}: "),
-        (step, task) if place => format!("{step}, task \"{task}\": "),
+        (step, task) if with_task => format!("{step}, task \"{task}\": "),
         (step, _) => format!("{step}: "),
     };
-    format!("{name}: {place}{}: {message}", failure.reason)
+    format!("{name}: {position}{}: {message}", failure.reason)
 }
 
 fn others(number: usize) -> String {

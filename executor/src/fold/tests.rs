@@ -1,10 +1,10 @@
 use crds::inputs::RunInputs;
-use crds::playbook_run::{RunPhase, StepPhase};
+use crds::playbook_run::{HostResult, RunPhase, StepPhase};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Ending, Fold};
-use crate::scrub::Scrubber;
+use crate::redact::Redactor;
 
 /// A run of `steps` on hosts `name` (a worker), `name+` (a control plane) or `name#` (a member of a dedicated etcd).
 fn model(intent: &str, steps: &[&str], hosts: &[&str]) -> RunInputs {
@@ -19,10 +19,8 @@ fn model(intent: &str, steps: &[&str], hosts: &[&str]) -> RunInputs {
         (name.trim_end_matches(['+', '#']).to_owned(), value)
     };
     let hosts: serde_json::Map<_, _> = hosts.iter().map(host).collect();
-    serde_json::from_value(
-        json!({"namespace": "n", "run": "r", "intent": intent, "steps": steps, "hosts": hosts}),
-    )
-    .unwrap()
+    serde_json::from_value(json!({"namespace": "n", "run": "r", "intent": intent, "steps": steps, "hosts": hosts}))
+        .unwrap()
 }
 
 /// Events in short: `prepare`, `prepare?` (its probe), `task NAME`, `HOST
@@ -32,10 +30,7 @@ fn fold(model: &RunInputs, script: &[&str]) -> Fold {
     for (number, line) in script.iter().enumerate() {
         for mut event in events(model, line) {
             event["at"] = json!(1_700_000_000.5 + number as f64);
-            assert!(
-                fold.line(event.to_string().as_bytes(), &Scrubber::default()),
-                "{event}"
-            );
+            assert!(fold.line(event.to_string().as_bytes(), &Redactor::default()), "{event}");
         }
     }
     fold
@@ -51,10 +46,7 @@ fn events(model: &RunInputs, line: &str) -> Vec<Value> {
         "end" => {
             let hosts = model.hosts.keys().map(|name| {
                 let failures = i32::from(words[1..].contains(&name.as_str()));
-                (
-                    name.clone(),
-                    json!({"ok": 1, "changed": 0, "failures": failures, "unreachable": 0, "skipped": 0}),
-                )
+                (name.clone(), json!({"ok": 1, "changed": 0, "failures": failures, "unreachable": 0, "skipped": 0}))
             });
             vec![json!({"event": "stats", "hosts": hosts.collect::<serde_json::Map<_, _>>()})]
         }
@@ -68,10 +60,8 @@ fn events(model: &RunInputs, line: &str) -> Vec<Value> {
                 Some(word) if word.ends_with(':') => (json!(word.trim_end_matches(':')), rest(3)),
                 _ => (Value::Null, rest(2)),
             };
-            vec![
-                json!({"event": "result", "host": host, "task": "t", "status": status, "changed": changed,
-                "ignored": ignored, "msg": message, "reason": reason, "finding": null, "item": null}),
-            ]
+            vec![json!({"event": "result", "host": host, "task": "t", "status": status, "changed": changed,
+                "ignored": ignored, "msg": message, "reason": reason, "finding": null, "item": null})]
         }
         file => {
             let (file, dir) = file.strip_suffix('?').map_or((file, ""), |file| (file, "probe"));
@@ -87,10 +77,7 @@ fn events(model: &RunInputs, line: &str) -> Vec<Value> {
 fn outcome(model: &RunInputs, script: &[&str], ending: Ending) -> (String, Fold) {
     let mut fold = fold(model, script);
     let outcome = fold.end(ending);
-    (
-        format!("{:?} {}: {}", outcome.phase, outcome.reason, outcome.message),
-        fold,
-    )
+    (format!("{:?} {}: {}", outcome.phase, outcome.reason, outcome.message), fold)
 }
 
 const DONE: Ending = Ending::Exited(Some(0));
@@ -99,26 +86,11 @@ const FAILED: Ending = Ending::Exited(Some(2));
 #[test]
 fn a_run_is_done_when_every_step_and_its_probe_are() {
     let model = model("Install", &["prepare", "etcd"], &["m1+"]);
-    let whole = [
-        "prepare",
-        "m1 changed",
-        "prepare?",
-        "m1 ok",
-        "etcd",
-        "m1 ok",
-        "etcd?",
-        "m1 ok",
-        "end",
-    ];
+    let whole = ["prepare", "m1 changed", "prepare?", "m1 ok", "etcd", "m1 ok", "etcd?", "m1 ok", "end"];
     let (text, fold) = outcome(&model, &whole, DONE);
     assert_eq!(text, "Succeeded Complete: 1 machine installed");
     let snapshot = fold.snapshot();
-    assert!(
-        snapshot
-            .steps
-            .iter()
-            .all(|step| step.phase == StepPhase::Succeeded)
-    );
+    assert!(snapshot.steps.iter().all(|step| step.phase == StepPhase::Succeeded));
     assert_eq!(snapshot.steps[0].changed, 1);
     let seconds = |time: &Option<_>| serde_json::to_value(time).unwrap();
     assert_eq!(seconds(&snapshot.steps[0].started_at), "2023-11-14T22:13:20Z");
@@ -136,26 +108,10 @@ fn exit_code_zero_without_every_probe_is_no_success() {
     };
     check(&[], DONE, "Failed NotDone: m1: prepare: NotDone");
     check(&["prepare", "m1 ok", "end"], DONE, "Failed NotDone");
-    check(
-        &["prepare", "m1 ok", "prepare?", "m1 ok", "end"],
-        DONE,
-        "Failed NotDone: m1: etcd",
-    );
-    check(
-        &["prepare", "prepare?", "m1 ok", "etcd", "etcd?", "m1 ok"],
-        DONE,
-        "Failed NotDone",
-    );
-    check(
-        &["prepare", "prepare?", "m1 ok", "etcd", "etcd?", "m1 ok", "end"],
-        FAILED,
-        "Failed AnsibleFailed",
-    );
-    check(
-        &["prepare", "m1 ok"],
-        Ending::Exited(None),
-        "Failed AnsibleKilled: m1: prepare: AnsibleKilled",
-    );
+    check(&["prepare", "m1 ok", "prepare?", "m1 ok", "end"], DONE, "Failed NotDone: m1: etcd");
+    check(&["prepare", "prepare?", "m1 ok", "etcd", "etcd?", "m1 ok"], DONE, "Failed NotDone");
+    check(&["prepare", "prepare?", "m1 ok", "etcd", "etcd?", "m1 ok", "end"], FAILED, "Failed AnsibleFailed");
+    check(&["prepare", "m1 ok"], Ending::Exited(None), "Failed AnsibleKilled: m1: prepare: AnsibleKilled");
     check(
         &[],
         Ending::Exited(Some(1)),
@@ -191,26 +147,14 @@ fn one_bad_worker_fails_alone() {
     let snapshot = fold.snapshot();
     let failed: Vec<_> = snapshot.hosts.iter().map(|host| host.failure.is_some()).collect();
     assert_eq!(failed, [false, true, true]);
-    assert!(
-        snapshot
-            .steps
-            .iter()
-            .all(|step| step.phase == StepPhase::Succeeded)
-    );
+    assert!(snapshot.steps.iter().all(|step| step.phase == StepPhase::Succeeded));
     let outcome = snapshot.outcome.unwrap();
-    assert_eq!(
-        (outcome.hosts_ok, outcome.hosts_failed, outcome.retriable),
-        (1, 2, true)
-    );
+    assert_eq!((outcome.hosts_ok, outcome.hosts_failed, outcome.retriable), (1, 2, true));
 }
 
 #[test]
 fn a_control_plane_that_fails_stops_all_and_the_others_are_not_done() {
-    let model = model(
-        "Install",
-        &["prepare", "control-plane", "addons"],
-        &["m1+", "m2+", "m3+"],
-    );
+    let model = model("Install", &["prepare", "control-plane", "addons"], &["m1+", "m2+", "m3+"]);
     let (text, fold) = outcome(
         &model,
         &[
@@ -225,21 +169,12 @@ fn a_control_plane_that_fails_stops_all_and_the_others_are_not_done() {
         ],
         FAILED,
     );
-    assert_eq!(
-        text,
-        "Failed ApiserverNotReady: m2: control-plane, task \"t\": ApiserverNotReady: no answer on 6443"
-    );
+    assert_eq!(text, "Failed ApiserverNotReady: m2: control-plane, task \"t\": ApiserverNotReady: no answer on 6443");
     let snapshot = fold.snapshot();
     let phases: Vec<_> = snapshot.steps.iter().map(|step| step.phase).collect();
-    assert_eq!(
-        phases,
-        [StepPhase::Succeeded, StepPhase::Failed, StepPhase::Skipped]
-    );
+    assert_eq!(phases, [StepPhase::Succeeded, StepPhase::Failed, StepPhase::Skipped]);
     let failure = snapshot.hosts[0].failure.clone().unwrap();
-    assert_eq!(
-        (failure.reason.as_str(), failure.step.as_str()),
-        ("NotReached", "control-plane")
-    );
+    assert_eq!((failure.reason.as_str(), failure.step.as_str()), ("NotReached", "control-plane"));
     assert_eq!(failure.message, "not done: the run stopped when m2 failed");
     assert_eq!(snapshot.outcome.unwrap().step, Some(crds::Step::ControlPlane));
 }
@@ -247,14 +182,7 @@ fn a_control_plane_that_fails_stops_all_and_the_others_are_not_done() {
 #[test]
 fn a_control_plane_that_cannot_be_cleaned_leaves_the_others_clean() {
     let model = model("Reset", &["reset"], &["m1+", "m2"]);
-    let script = [
-        "reset",
-        "m1 failed NotClean: etcd's data is left",
-        "m2 changed",
-        "reset?",
-        "m2 ok",
-        "end m1",
-    ];
+    let script = ["reset", "m1 failed NotClean: etcd's data is left", "m2 changed", "reset?", "m2 ok", "end m1"];
     let (_, fold) = outcome(&model, &script, FAILED);
     let snapshot = fold.snapshot();
     assert_eq!(snapshot.steps[0].phase, StepPhase::Succeeded);
@@ -265,15 +193,7 @@ fn a_control_plane_that_cannot_be_cleaned_leaves_the_others_clean() {
 #[test]
 fn a_run_that_was_stopped_says_where() {
     let model = model("Install", &["prepare", "etcd"], &["m1+"]);
-    let script = [
-        "prepare",
-        "m1 ok",
-        "prepare?",
-        "m1 ok",
-        "etcd",
-        "task start etcd",
-        "m1 ok",
-    ];
+    let script = ["prepare", "m1 ok", "prepare?", "m1 ok", "etcd", "task start etcd", "m1 ok"];
     let check = |ending: Ending, expected: &str, reason: &str| {
         let (text, fold) = outcome(&model, &script, ending);
         assert_eq!(text, expected);
@@ -301,11 +221,7 @@ fn a_run_that_is_to_pause_says_before_which_step_and_blames_nobody() {
     let (text, fold) = outcome(&model, &script, Ending::Paused(crds::Step::Etcd));
     assert_eq!(text, "Canceled Paused: paused before step etcd");
     let snapshot = fold.snapshot();
-    let reasons: Vec<_> = snapshot
-        .hosts
-        .iter()
-        .map(|host| host.failure.as_ref().unwrap().reason.as_str())
-        .collect();
+    let reasons: Vec<_> = snapshot.hosts.iter().map(|host| host.failure.as_ref().unwrap().reason.as_str()).collect();
     assert_eq!(reasons, ["Paused", "TaskFailed"]);
     let phases: Vec<_> = snapshot.steps.iter().map(|step| step.phase).collect();
     assert_eq!(phases, [StepPhase::Succeeded, StepPhase::Skipped]);
@@ -328,12 +244,8 @@ fn a_host_that_a_newer_run_has_is_no_host_that_does_not_answer() {
     ];
     let script: Vec<&str> = script.iter().map(String::as_str).collect();
     let (text, fold) = outcome(&model, &script, FAILED);
-    let why =
-        "prepare: Fenced: a newer run works on this host, so this one may not: fence 1-1 is lower than 1-2";
-    assert_eq!(
-        text,
-        format!("Failed Fenced: 1 of 3 workers joined; w2: {why}; w3: {why}")
-    );
+    let why = "prepare: Fenced: a newer run works on this host, so this one may not: fence 1-1 is lower than 1-2";
+    assert_eq!(text, format!("Failed Fenced: 1 of 3 workers joined; w2: {why}; w3: {why}"));
     assert!(fold.snapshot().hosts.iter().all(|host| !host.unreachable));
     assert!(fold.snapshot().outcome.unwrap().retriable);
 }
@@ -344,30 +256,18 @@ fn what_was_found_before_ansible_started_is_the_reason() {
     let mut fold = Fold::new(&model, "");
     let why = crate::unreachable::explain("root@h: Permission denied (publickey).");
     fold.blocked("w1", why);
-    for line in [
-        "prepare",
-        "w1 unreachable Connection closed by UNKNOWN port 65535",
-        "w2 ok",
-        "prepare?",
-        "w2 ok",
-        "end w1",
-    ] {
+    for line in
+        ["prepare", "w1 unreachable Connection closed by UNKNOWN port 65535", "w2 ok", "prepare?", "w2 ok", "end w1"]
+    {
         for event in events(&model, line) {
-            fold.line(event.to_string().as_bytes(), &Scrubber::default());
+            fold.line(event.to_string().as_bytes(), &Redactor::default());
         }
     }
     fold.end(FAILED);
     let snapshot = fold.snapshot();
-    assert_eq!(
-        snapshot.hosts[0].failure.as_ref().unwrap().reason,
-        "AuthenticationFailed"
-    );
+    assert_eq!(snapshot.hosts[0].failure.as_ref().unwrap().reason, "AuthenticationFailed");
     assert!(
-        snapshot
-            .outcome
-            .unwrap()
-            .message
-            .starts_with("1 of 2 workers joined; w1: prepare: AuthenticationFailed: ")
+        snapshot.outcome.unwrap().message.starts_with("1 of 2 workers joined; w1: prepare: AuthenticationFailed: ")
     );
 }
 
@@ -381,23 +281,14 @@ fn a_stopped_run_says_which_hosts_are_quiet() {
             fold.quiet(host, *quiet);
         }
         let message = fold.end(Ending::Canceled).message;
-        assert_eq!(
-            message,
-            format!("stopped because it was asked to, before step prepare was done{expected}")
-        );
+        assert_eq!(message, format!("stopped because it was asked to, before step prepare was done{expected}"));
     };
     check(&[], "");
     check(&[("w1", true)], "; the host is quiet");
     check(&[("w1", true), ("w2", true)], "; all 2 hosts are quiet");
-    check(
-        &[("w1", true), ("w2", false)],
-        "; 1 of 2 hosts are quiet, not confirmed: w2",
-    );
+    check(&[("w1", true), ("w2", false)], "; 1 of 2 hosts are quiet, not confirmed: w2");
     let loud = names.map(|name| (name, false));
-    check(
-        &loud,
-        "; 0 of 5 hosts are quiet, not confirmed: w1, w2, w3; and 2 more hosts",
-    );
+    check(&loud, "; 0 of 5 hosts are quiet, not confirmed: w1, w2, w3; and 2 more hosts");
 }
 
 #[test]
@@ -407,15 +298,12 @@ fn a_resumed_run_is_done_when_the_rest_is() {
     fold.begin_at(1);
     for line in ["node", "w1 ok", "node?", "w1 ok", "end"] {
         for event in events(&model, line) {
-            fold.line(event.to_string().as_bytes(), &Scrubber::default());
+            fold.line(event.to_string().as_bytes(), &Redactor::default());
         }
     }
     assert_eq!(fold.end(DONE).phase, RunPhase::Succeeded);
     let passed = fold.snapshot().steps[0].clone();
-    assert_eq!(
-        (passed.started_at, passed.finished_at, passed.changed),
-        (None, None, 0)
-    );
+    assert_eq!((passed.started_at, passed.finished_at, passed.changed), (None, None, 0));
 
     let mut fold = Fold::new(&model, "");
     fold.begin_at(2);
@@ -428,13 +316,8 @@ fn what_joined_is_told_by_its_role() {
         let model = model("Join", &["prepare"], hosts);
         let names: Vec<String> = model.hosts.keys().map(|name| format!("{name} ok")).collect();
         let results = names.iter().map(String::as_str);
-        let script: Vec<&str> = ["prepare"]
-            .into_iter()
-            .chain(results.clone())
-            .chain(["prepare?"])
-            .chain(results)
-            .chain(["end"])
-            .collect();
+        let script: Vec<&str> =
+            ["prepare"].into_iter().chain(results.clone()).chain(["prepare?"]).chain(results).chain(["end"]).collect();
         let (text, _) = outcome(&model, &script, DONE);
         assert_eq!(text, format!("Succeeded Complete: {expected}"));
     };
@@ -443,10 +326,7 @@ fn what_joined_is_told_by_its_role() {
     check(&["c1+"], "1 control plane joined");
     check(&["e1#"], "1 etcd member joined");
     check(&["c1+", "w1", "w2"], "2 workers and 1 control plane joined");
-    check(
-        &["c1+", "c2+", "e1#", "w1"],
-        "1 worker, 2 control planes and 1 etcd member joined",
-    );
+    check(&["c1+", "c2+", "e1#", "w1"], "1 worker, 2 control planes and 1 etcd member joined");
 }
 
 #[test]
@@ -474,24 +354,14 @@ fn what_only_comes_before_a_removal_removes_nothing() {
 #[test]
 fn a_failure_that_a_rescue_caught_is_none() {
     let model = model("Join", &["prepare"], &["w1"]);
-    let check = |script: &[&str], ending: Ending, expected: &str| {
-        assert_eq!(outcome(&model, script, ending).0, expected)
-    };
+    let check =
+        |script: &[&str], ending: Ending, expected: &str| assert_eq!(outcome(&model, script, ending).0, expected);
     let good = "Succeeded Complete: 1 worker joined";
-    check(
-        &["prepare", "w1 failed", "w1 ok", "prepare?", "w1 ok", "end"],
-        DONE,
-        good,
-    );
+    check(&["prepare", "w1 failed", "w1 ok", "prepare?", "w1 ok", "end"], DONE, good);
     check(&["prepare", "w1 failed", "prepare?", "w1 ok", "end"], DONE, good);
     check(&["prepare", "w1 ignored", "prepare?", "w1 ok", "end"], DONE, good);
     check(
-        &[
-            "prepare",
-            "w1 failed first",
-            "w1 failed EtcdUnhealthy: what the rescue says",
-            "end w1",
-        ],
+        &["prepare", "w1 failed first", "w1 failed EtcdUnhealthy: what the rescue says", "end w1"],
         FAILED,
         "Failed EtcdUnhealthy: 0 of 1 workers joined; w1: prepare: EtcdUnhealthy: what the rescue says",
     );
@@ -501,22 +371,13 @@ fn a_failure_that_a_rescue_caught_is_none() {
 fn wrong_keys_and_credentials_are_not_worth_another_attempt() {
     let model = model("Probe", &["probe-host"], &["a", "b"]);
     let check = |said: [&str; 2], retriable: bool| {
-        let script = [
-            "probe-host".to_owned(),
-            format!("a unreachable {}", said[0]),
-            format!("b unreachable {}", said[1]),
-        ];
+        let script =
+            ["probe-host".to_owned(), format!("a unreachable {}", said[0]), format!("b unreachable {}", said[1])];
         let script: Vec<&str> = script.iter().map(String::as_str).chain(["end a b"]).collect();
         let (_, fold) = outcome(&model, &script, Ending::Exited(Some(4)));
         assert_eq!(fold.snapshot().outcome.unwrap().retriable, retriable, "{said:?}");
     };
-    check(
-        [
-            "Permission denied (publickey).",
-            "REMOTE HOST IDENTIFICATION HAS CHANGED",
-        ],
-        false,
-    );
+    check(["Permission denied (publickey).", "REMOTE HOST IDENTIFICATION HAS CHANGED"], false);
     check(["Permission denied (publickey).", "timed out"], true);
 }
 
@@ -525,53 +386,33 @@ fn progress_counts_the_tasks_of_a_step() {
     let model = model("Custom", &["prepare", "etcd"], &["m1+"]);
     let check = |script: &[&str], expected: (&str, &str, i32, i32)| {
         let progress = fold(&model, script).snapshot().progress;
-        assert_eq!(
-            (
-                progress.step.as_str(),
-                progress.task.as_str(),
-                progress.done,
-                progress.total
-            ),
-            expected
-        );
+        assert_eq!((progress.step.as_str(), progress.task.as_str(), progress.done, progress.total), expected);
     };
     check(&[], ("", "", 0, 0));
     check(&["prepare"], ("prepare", "", 0, 2));
     check(&["prepare", "task a"], ("prepare", "a", 1, 2));
-    check(
-        &["prepare", "task a", "prepare?", "task b"],
-        ("prepare", "b", 2, 4),
-    );
+    check(&["prepare", "task a", "prepare?", "task b"], ("prepare", "b", 2, 4));
     check(&["prepare", "task a", "task b", "task c"], ("prepare", "c", 3, 3));
     check(&["prepare", "prepare?", "etcd"], ("etcd", "", 0, 2));
     check(&["unknown-step", "task a"], ("", "a", 1, 0));
     check(
-        &[
-            "prepare",
-            "task clusterwright.cluster.prepare : Load modules : all",
-        ],
+        &["prepare", "task clusterwright.cluster.prepare : Load modules : all"],
         ("prepare", "Load modules : all", 1, 2),
     );
-    check(
-        &["prepare", "task Load modules : all"],
-        ("prepare", "Load modules : all", 1, 2),
-    );
+    check(&["prepare", "task Load modules : all"], ("prepare", "Load modules : all", 1, 2));
 }
 
 #[test]
 fn what_machines_found_in_the_bundle_is_told_once_for_all_of_them() {
     let model = model("Install", &["container-runtime"], &["a+", "b"]);
     let mut fold = Fold::new(&model, "");
-    for (host, name, version) in [
-        ("a", "runc", "1.5.2"),
-        ("b", "runc", "1.6.0"),
-        ("b", "containerd", "2.4.2"),
-        ("nobody", "etcd", "3.6.16"),
-    ] {
+    for (host, name, version) in
+        [("a", "runc", "1.5.2"), ("b", "runc", "1.6.0"), ("b", "containerd", "2.4.2"), ("nobody", "etcd", "3.6.16")]
+    {
         let found = json!({"name": name, "version": version, "arch": "amd64", "sha256": "a".repeat(64)});
         let event = json!({"event": "result", "at": 1, "host": host, "task": "t", "status": "ok",
             "finding": {"kind": "components", "components": [found]}});
-        assert!(fold.line(event.to_string().as_bytes(), &Scrubber::default()));
+        assert!(fold.line(event.to_string().as_bytes(), &Redactor::default()));
     }
     let snapshot = serde_json::to_value(fold.snapshot()).unwrap();
     let digests = json!({"amd64": "a".repeat(64)});
@@ -584,92 +425,62 @@ fn what_machines_found_in_the_bundle_is_told_once_for_all_of_them() {
     );
 }
 
-#[test]
-fn what_a_machine_tells_of_itself_is_kept_within_limits() {
-    let model = model("Probe", &["probe-host"], &["a"]);
-    let mut fold = Fold::new(&model, "");
-    let mut tell = |finding: Value| {
-        let event =
-            json!({"event": "result", "at": 1, "host": "a", "task": "t", "status": "ok", "finding": finding});
-        assert!(fold.line(event.to_string().as_bytes(), &Scrubber::default()));
+/// Reports findings of one host: each returns the host as the status shows it then.
+fn reporter() -> impl FnMut(Value) -> HostResult {
+    let mut fold = Fold::new(&model("Probe", &["probe-host"], &["a"]), "");
+    move |finding| {
+        let event = json!({"event": "result", "at": 1, "host": "a", "task": "t", "status": "ok", "finding": finding});
+        assert!(fold.line(event.to_string().as_bytes(), &Redactor::default()));
         fold.snapshot().hosts.remove(0)
-    };
-    let host = tell(
-        json!({"kind": "facts", "osImage": "x".repeat(300), "kernel": "6\u{1b}[1m", "architecture": 7,
-        "cpus": 5_000_000_000i64, "memoryMiB": -1, "machineId": null}),
-    );
+    }
+}
+
+#[test]
+fn facts_and_findings_of_a_machine_are_kept_within_limits() {
+    let mut report = reporter();
+    let host = report(json!({"kind": "facts", "osImage": "x".repeat(300), "kernel": "6\u{1b}[1m", "architecture": 7,
+        "cpus": 5_000_000_000i64, "memoryMiB": -1, "machineId": null}));
     let facts = host.facts.unwrap();
-    assert_eq!(
-        (
-            facts.os_image.chars().count(),
-            facts.kernel.as_str(),
-            facts.architecture.as_str()
-        ),
-        (256, "6[1m", "")
-    );
+    assert_eq!((facts.os_image.chars().count(), facts.kernel.as_str(), facts.architecture.as_str()), (256, "6[1m", ""));
     assert_eq!((facts.cpus, facts.memory_mib), (i32::MAX, 0));
 
-    let host = tell(json!({"kind": "preflight", "findings": [
+    let host = report(json!({"kind": "preflight", "findings": [
         {"name": "swap-on", "severity": "warning", "message": "w"}, {"name": "no name", "severity": "new", "message": "e"}]}));
-    let names: Vec<_> = host
-        .findings
-        .iter()
-        .map(|finding| finding.name.as_str())
-        .collect();
+    let names: Vec<_> = host.findings.iter().map(|finding| finding.name.as_str()).collect();
     assert_eq!(names, ["Unnamed", "swap-on"]);
     // A step that succeeded may have warnings, too.
-    let warned = tell(
+    let warned = report(
         json!({"kind": "findings", "findings": [{"name": "smoke-test-elsewhere", "severity": "warning", "message": "w"}]}),
     );
     let warned = warned.findings.iter().map(|finding| finding.name.as_str());
-    assert!(
-        warned.clone().any(|name| name == "smoke-test-elsewhere"),
-        "{warned:?}"
-    );
-    let many: Vec<_> = (0..100)
-        .map(|n| json!({"name": format!("F{n}"), "severity": "error", "message": ""}))
-        .collect();
-    assert_eq!(
-        tell(json!({"kind": "preflight", "findings": many}))
-            .findings
-            .len(),
-        32
-    );
+    assert!(warned.clone().any(|name| name == "smoke-test-elsewhere"), "{warned:?}");
+    let many: Vec<_> = (0..100).map(|n| json!({"name": format!("F{n}"), "severity": "error", "message": ""})).collect();
+    assert_eq!(report(json!({"kind": "preflight", "findings": many})).findings.len(), 32);
+}
 
-    let host = tell(json!({"kind": "clean", "clean": false, "leftovers": vec!["/etc/\u{7}kubernetes"; 20]}));
-    assert_eq!(
-        (host.clean, host.leftovers.len(), host.leftovers[0].as_str()),
-        (Some(false), 16, "/etc/kubernetes")
-    );
-    let host = tell(
-        json!({"kind": "etcd", "memberID": "8e9e05c52164694d", "well": false, "message": "no\u{1b}leader",
-        "wellPeers": ["e2", 7, ""], "sickPeers": vec!["e3\u{7}"; 40]}),
-    );
+#[test]
+fn what_a_machine_reports_of_its_leftovers_and_of_etcd_is_kept_within_limits() {
+    let mut report = reporter();
+    let host = report(json!({"kind": "clean", "clean": false, "leftovers": vec!["/etc/\u{7}kubernetes"; 20]}));
+    assert_eq!((host.clean, host.leftovers.len(), host.leftovers[0].as_str()), (Some(false), 16, "/etc/kubernetes"));
+    let host =
+        report(json!({"kind": "etcd", "memberID": "8e9e05c52164694d", "well": false, "message": "no\u{1b}leader",
+        "wellPeers": ["e2", 7, ""], "sickPeers": vec!["e3\u{7}"; 40]}));
     let etcd = host.etcd.unwrap();
     assert_eq!(etcd.member_id.as_deref(), Some("8e9e05c52164694d"));
-    assert_eq!(
-        (etcd.well, etcd.message.as_deref()),
-        (Some(false), Some("noleader"))
-    );
-    assert_eq!(
-        (etcd.well_peers, etcd.sick_peers.len()),
-        (vec!["e2".to_owned()], 16)
-    );
-    let host = tell(json!({"kind": "etcd", "memberID": "no number", "well": "yes"}));
+    assert_eq!((etcd.well, etcd.message.as_deref()), (Some(false), Some("noleader")));
+    assert_eq!((etcd.well_peers, etcd.sick_peers.len()), (vec!["e2".to_owned()], 16));
+    let host = report(json!({"kind": "etcd", "memberID": "no number", "well": "yes"}));
     let etcd = host.etcd.unwrap();
     assert_eq!((etcd.member_id, etcd.well), (None, None));
-    tell(json!({"kind": "unknown"}));
-    tell(json!([1]));
+    report(json!({"kind": "unknown"}));
+    report(json!([1]));
 }
 
 #[test]
 fn a_status_of_many_hosts_stays_small_enough_to_be_stored() {
     let names: Vec<String> = (0..500).map(|n| format!("w{n}")).collect();
-    let model = model(
-        "Join",
-        &["prepare"],
-        &names.iter().map(String::as_str).collect::<Vec<_>>(),
-    );
+    let model = model("Join", &["prepare"], &names.iter().map(String::as_str).collect::<Vec<_>>());
     let mut fold = fold(&model, &["prepare"]);
     for name in &names {
         let findings: Vec<_> = (0..32)
@@ -677,7 +488,7 @@ fn a_status_of_many_hosts_stays_small_enough_to_be_stored() {
             .collect();
         let event = json!({"event": "result", "at": 1, "host": name, "task": "é".repeat(256), "status": "failed",
             "msg": "é".repeat(1024), "finding": {"kind": "preflight", "findings": findings}});
-        fold.line(event.to_string().as_bytes(), &Scrubber::default());
+        fold.line(event.to_string().as_bytes(), &Redactor::default());
     }
     fold.end(FAILED);
     let snapshot = fold.snapshot();
@@ -690,11 +501,7 @@ fn a_status_of_many_hosts_stays_small_enough_to_be_stored() {
 fn fifty_hosts_with_full_results_fit_the_object() {
     let names: Vec<String> = (0..50).map(|n| format!("w{n}{}", "x".repeat(60))).collect();
     let steps: Vec<&str> = crds::Step::ALL.iter().map(|step| step.name()).collect();
-    let model = model(
-        "Join",
-        &steps,
-        &names.iter().map(String::as_str).collect::<Vec<_>>(),
-    );
+    let model = model("Join", &steps, &names.iter().map(String::as_str).collect::<Vec<_>>());
     let long = "\u{10ffff}\"\\".repeat(3000);
     let mut fold = fold(&model, &["prepare"]);
     for name in &names {
@@ -708,16 +515,10 @@ fn fifty_hosts_with_full_results_fit_the_object() {
         ] {
             let event = json!({"event": "result", "at": 1, "host": name, "task": long, "status": "failed", "reason": "A".repeat(64),
                 "msg": long, "finding": finding});
-            fold.line(event.to_string().as_bytes(), &Scrubber::default());
+            fold.line(event.to_string().as_bytes(), &Redactor::default());
         }
         fold.host_key(name, &long);
-        fold.fence(
-            name,
-            crds::playbook_run::Fence {
-                epoch: i64::MAX,
-                token: i64::MAX,
-            },
-        );
+        fold.fence(name, crds::playbook_run::Fence { epoch: i64::MAX, token: i64::MAX });
         fold.quiet(name, false);
     }
     fold.end(Ending::Canceled);
@@ -729,19 +530,13 @@ fn fifty_hosts_with_full_results_fit_the_object() {
     run["status"]["message"] = json!("\u{10ffff}".repeat(1024));
     let typed: crds::PlaybookRun = serde_json::from_value(run.clone()).unwrap();
     assert_eq!(typed.status.unwrap().hosts.len(), 50);
-    let fields: Vec<_> = snapshot
-        .hosts
-        .iter()
-        .map(|host| json!({format!("k:{{\"name\":\"{}\"}}", host.name): fields(host)}))
-        .collect();
+    let fields: Vec<_> =
+        snapshot.hosts.iter().map(|host| json!({format!("k:{{\"name\":\"{}\"}}", host.name): fields(host)})).collect();
     run["metadata"]["managedFields"] = json!([{"manager": "clusterwright-executor", "fieldsV1": fields}]);
     let size = serde_json::to_vec(&run).unwrap().len();
     assert!(size < 3 << 19, "{size} bytes");
     assert!(
-        snapshot
-            .hosts
-            .iter()
-            .all(|host| host.failure.is_some() && host.quiet == Some(false) && host.fence.is_some())
+        snapshot.hosts.iter().all(|host| host.failure.is_some() && host.quiet == Some(false) && host.fence.is_some())
     );
     // The last word is short enough for the kubelet, too.
     assert!(crate::outcome::termination_message(&snapshot.outcome.unwrap()).len() <= 2048);
@@ -750,11 +545,7 @@ fn fifty_hosts_with_full_results_fit_the_object() {
 /// A field for each that is set, as the API server lists them.
 fn fields(host: &crds::playbook_run::HostResult) -> Value {
     let value = serde_json::to_value(host).unwrap();
-    let fields = value
-        .as_object()
-        .unwrap()
-        .keys()
-        .map(|key| (format!("f:{key}"), json!({})));
+    let fields = value.as_object().unwrap().keys().map(|key| (format!("f:{key}"), json!({})));
     fields.collect::<serde_json::Map<_, _>>().into()
 }
 
@@ -771,7 +562,7 @@ fn a_stream_of_a_hundred_megabytes_without_a_newline_does_no_harm() {
     lines.push(b"\n{\"event\":\"playbook\",\"file\":\"prepare.yml\"}\n", |line| {
         seen += 1;
         assert!(line.len() <= crate::lines::LINE_LIMIT);
-        fold.line(line, &Scrubber::default());
+        fold.line(line, &Redactor::default());
     });
     assert_eq!((seen, fold.snapshot().progress.step.as_str()), (2, "prepare"));
 }
@@ -807,8 +598,8 @@ fn any_event() -> impl Strategy<Value = Value> {
     ];
     let kind = prop_oneof!["playbook", "play", "task", "result", "gate", "stats", "new"];
     let keys = prop_oneof![
-        "file", "dir", "tasks", "name", "hosts", "host", "task", "status", "changed", "ignored", "msg",
-        "reason", "finding", "at"
+        "file", "dir", "tasks", "name", "hosts", "host", "task", "status", "changed", "ignored", "msg", "reason",
+        "finding", "at"
     ];
     (kind, proptest::collection::btree_map(keys, text, 0..12)).prop_map(|(kind, mut fields)| {
         fields.insert("event".to_owned(), kind.into());
@@ -817,20 +608,15 @@ fn any_event() -> impl Strategy<Value = Value> {
 }
 
 fn any_line() -> impl Strategy<Value = Vec<u8>> {
-    let event = any_event()
-        .prop_map(|event| event.to_string().into_bytes())
-        .boxed();
+    let event = any_event().prop_map(|event| event.to_string().into_bytes()).boxed();
     // An event with foreign bytes in the middle of it.
-    let broken = (
-        event.clone(),
-        proptest::collection::vec(any::<u8>(), 1..8),
-        any::<prop::sample::Index>(),
-    )
-        .prop_map(|(mut line, bytes, at)| {
+    let broken = (event.clone(), proptest::collection::vec(any::<u8>(), 1..8), any::<prop::sample::Index>()).prop_map(
+        |(mut line, bytes, at)| {
             let at = at.index(line.len());
             line.splice(at..at, bytes);
             line
-        });
+        },
+    );
     // One that was cut off.
     let cut = (event.clone(), any::<prop::sample::Index>()).prop_map(|(mut line, at)| {
         line.truncate(at.index(line.len()));
@@ -884,7 +670,7 @@ proptest! {
         let model = model("Install", &["prepare", "etcd"], &["m1+", "w1"]);
         let mut fold = Fold::new(&model, "sha256:0");
         for line in lines {
-            fold.line(&line, &Scrubber::default());
+            fold.line(&line, &Redactor::default());
             within_limits(&fold);
         }
         let outcome = fold.end(ending);

@@ -1,4 +1,4 @@
-//! What a machine answers to a call, as a value. Pure.
+//! The answer of a machine to a call, as a value. Pure.
 
 use crds::Reason;
 use crds::playbook_run::Fence;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::call::{BEGUN, MISSING};
 use super::{identity, said};
-use crate::foreign_text::clean;
+use crate::sanitize::clean;
 use crate::unreachable::{self, Unreachable};
 
 /// How a call ended.
@@ -16,25 +16,22 @@ pub struct Output {
     pub code: Option<i32>,
     /// The beginning of what came.
     pub stdout: Vec<u8>,
-    /// What ssh and the command said.
+    /// The errors of ssh and the command.
     pub stderr: Vec<u8>,
 }
 
-/// What a machine answers.
+/// The answer of a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// The guard did it, and says this.
+    /// The guard did it, with this result.
     Done(Value),
     /// It has no guard, or another.
     Missing,
 }
 
-/// Reads an answer.
+/// The answer in a call's output, or why there is none.
 pub fn understand(output: &Output) -> Result<Answer, Unreachable> {
-    let (stdout, stderr) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let lines: Vec<&str> = stdout.lines().collect();
     if !lines.contains(&BEGUN) {
         return Err(shut_out(output.code, &stderr));
@@ -61,10 +58,7 @@ pub fn understand(output: &Output) -> Result<Answer, Unreachable> {
                 code.map_or("killed".to_owned(), |code| format!("code {code}")),
                 clean(&stderr, 512)
             );
-            Err(Unreachable {
-                reason: Reason::GuardFailed,
-                message,
-            })
+            Err(Unreachable { reason: Reason::GuardFailed, message })
         }
     }
 }
@@ -94,7 +88,7 @@ fn shut_out(code: Option<i32>, stderr: &str) -> Unreachable {
             None => "ssh was killed".to_owned(),
         };
     }
-    // ssh came through, and the login shell did not do as it was told.
+    // ssh connected, and the login shell did not run the command.
     if why.reason == Reason::Unreachable && code.is_some_and(|code| code != 255) {
         why = Unreachable {
             reason: Reason::GuardFailed,
@@ -107,10 +101,7 @@ fn shut_out(code: Option<i32>, stderr: &str) -> Unreachable {
 /// The fence in an answer; the lowest where the machine knows none.
 pub fn fence(answer: &Value) -> Fence {
     let number = |key: &str| answer.get(key).and_then(Value::as_i64).unwrap_or_default().max(0);
-    Fence {
-        epoch: number("epoch"),
-        token: number("token"),
-    }
+    Fence { epoch: number("epoch"), token: number("token") }
 }
 
 #[cfg(test)]
@@ -121,133 +112,53 @@ mod tests {
     use super::{Answer, Output, fence, understand};
 
     fn output(code: i32, stdout: &str, stderr: &str) -> Output {
-        Output {
-            code: Some(code),
-            stdout: stdout.into(),
-            stderr: stderr.into(),
-        }
+        Output { code: Some(code), stdout: stdout.into(), stderr: stderr.into() }
     }
 
     #[test]
     fn an_answer_is_read_whatever_stands_around_it() {
         let check = |stdout: &str, expected: Answer| {
-            assert_eq!(
-                understand(&output(0, stdout, "a banner")),
-                Ok(expected),
-                "{stdout}"
-            );
+            assert_eq!(understand(&output(0, stdout, "a banner")), Ok(expected), "{stdout}");
         };
         check(
             "motd\nclusterwright-begun\n{\"epoch\":3,\"token\":41}\n",
             Answer::Done(json!({"epoch": 3, "token": 41})),
         );
-        check(
-            "clusterwright-begun\nclusterwright-guard-missing\n",
-            Answer::Missing,
-        );
+        check("clusterwright-begun\nclusterwright-guard-missing\n", Answer::Missing);
         check("clusterwright-begun\n", Answer::Done(Value::Null));
     }
 
+    fn check(code: i32, stdout: &str, stderr: &str, reason: &str, part: &str) {
+        let why = understand(&output(code, stdout, stderr)).unwrap_err();
+        assert_eq!(why.reason, reason, "{stderr}");
+        assert!(why.message.contains(part), "{}", why.message);
+    }
+
     #[test]
-    fn who_stands_in_the_way_is_told_apart() {
+    fn a_script_that_began_and_failed_says_why() {
         let begun = "clusterwright-begun\n";
-        let check = |code: i32, stdout: &str, stderr: &str, reason: &str, part: &str| {
-            let why = understand(&output(code, stdout, stderr)).unwrap_err();
-            assert_eq!(why.reason, reason, "{stderr}");
-            assert!(why.message.contains(part), "{}", why.message);
-        };
-        check(
-            79,
-            begun,
-            "clusterwright-guard: refused: fence 1-1 is lower than 1-2\n",
-            "Fenced",
-            "lower than 1-2",
-        );
-        check(
-            78,
-            begun,
-            "clusterwright-guard: failed: disk full\n",
-            "GuardFailed",
-            "disk full",
-        );
-        check(
-            1,
-            begun,
-            "mktemp: No space left on device\n",
-            "GuardFailed",
-            "No space left on device",
-        );
-        check(
-            126,
-            begun,
-            "guard: Exec format error\n",
-            "GuardFailed",
-            "Exec format error",
-        );
-        check(
-            255,
-            begun,
-            "Connection reset by peer\n",
-            "Unreachable",
-            "reset by peer",
-        );
-        check(
-            255,
-            "",
-            "root@h: Permission denied (publickey).\n",
-            "AuthenticationFailed",
-            "Permission denied",
-        );
-        check(
-            255,
-            "",
-            "REMOTE HOST IDENTIFICATION HAS CHANGED\n",
-            "HostKeyChanged",
-            "another host key",
-        );
-        check(
-            1,
-            "",
-            "sudo: a password is required\n",
-            "AuthenticationFailed",
-            "sudo does not let",
-        );
-        check(
-            1,
-            "",
-            "Sorry, try again.\nsudo: 3 incorrect password attempts\n",
-            "AuthenticationFailed",
-            "incorrect",
-        );
-        check(
-            127,
-            "",
-            "bash: line 1: sudo: command not found\n",
-            "GuardFailed",
-            "no sudo",
-        );
-        check(
-            1,
-            "",
-            "This account is not available.\n",
-            "GuardFailed",
-            "not available",
-        );
+        check(79, begun, "clusterwright-guard: refused: fence 1-1 is lower than 1-2\n", "Fenced", "lower than 1-2");
+        check(78, begun, "clusterwright-guard: failed: disk full\n", "GuardFailed", "disk full");
+        check(1, begun, "mktemp: No space left on device\n", "GuardFailed", "No space left on device");
+        check(126, begun, "guard: Exec format error\n", "GuardFailed", "Exec format error");
+        check(255, begun, "Connection reset by peer\n", "Unreachable", "reset by peer");
+    }
+
+    #[test]
+    fn what_kept_the_script_from_beginning_is_told_apart() {
+        check(255, "", "root@h: Permission denied (publickey).\n", "AuthenticationFailed", "Permission denied");
+        check(255, "", "REMOTE HOST IDENTIFICATION HAS CHANGED\n", "HostKeyChanged", "another host key");
+        check(1, "", "sudo: a password is required\n", "AuthenticationFailed", "sudo does not let");
+        check(1, "", "Sorry, try again.\nsudo: 3 incorrect password attempts\n", "AuthenticationFailed", "incorrect");
+        check(127, "", "bash: line 1: sudo: command not found\n", "GuardFailed", "no sudo");
+        check(1, "", "This account is not available.\n", "GuardFailed", "not available");
         check(255, "", "", "Unreachable", "said nothing");
     }
 
     #[test]
     fn a_machine_that_lies_about_its_fence_does_no_harm() {
-        assert_eq!(
-            fence(&json!({"epoch": 3, "token": 41})),
-            Fence { epoch: 3, token: 41 }
-        );
-        for lie in [
-            json!({}),
-            Value::Null,
-            json!([1]),
-            json!({"epoch": "x", "token": -7}),
-        ] {
+        assert_eq!(fence(&json!({"epoch": 3, "token": 41})), Fence { epoch: 3, token: 41 });
+        for lie in [json!({}), Value::Null, json!([1]), json!({"epoch": "x", "token": -7})] {
             assert_eq!(fence(&lie), Fence::default());
         }
     }

@@ -1,4 +1,4 @@
-//! What is sent to a machine over SSH: one command and what it reads. Pure.
+//! A call to a machine over SSH: one command and its standard input. Pure.
 //!
 //! The login shell may be any, so the command is one line with words in single quotes. Where root is reached by sudo,
 //! its password goes first through the standard input; sudo may not ask for it, so the script reads up to a line that
@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use crds::inputs::HostIdentity;
 
-use super::farewell::Farewell;
+use super::end_budget::EndBudget;
 use super::identity;
 
 /// Ends what is for sudo on the standard input; on the standard output it says that the script runs.
@@ -34,7 +34,7 @@ pub struct Call {
     pub input: Vec<u8>,
 }
 
-/// What the guard is told of a run on one machine.
+/// The arguments of the guard for a run on one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Begin {
     /// The Host's claim epoch.
@@ -68,17 +68,12 @@ impl Begin {
             ("--attempt", self.attempt.to_string()),
             ("--steps", self.steps.join(",")),
         ];
-        let expected = self
-            .expected_epoch
-            .map(|epoch| ("--expect-epoch", epoch.to_string()));
-        words
-            .iter()
-            .chain(&expected)
-            .fold(String::from("begin"), |mut text, (name, value)| {
-                // Writing to a String cannot fail.
-                let _ = write!(text, " {name} {}", quoted(value));
-                text
-            })
+        let expected = self.expected_epoch.map(|epoch| ("--expect-epoch", epoch.to_string()));
+        words.iter().chain(&expected).fold(String::from("begin"), |mut text, (name, value)| {
+            // Writing to a String cannot fail.
+            let _ = write!(text, " {name} {}", quoted(value));
+            text
+        })
     }
 }
 
@@ -111,7 +106,7 @@ pub fn install(root: &Root, directory: &str, sha256: &str, program: &[u8], begin
 
 /// Asks the guard to end what this run left, and whether the machine is quiet. Where no guard is, the run was stopped
 /// before its first command.
-pub fn end(root: &Root, directory: &str, epoch: i64, token: i64, each: &Farewell) -> Call {
+pub fn end(root: &Root, directory: &str, epoch: i64, token: i64, each: &EndBudget) -> Call {
     let script = format!(
         "g={}/guard; if [ -x \"$g\" ]; then exec \"$g\" end --epoch {epoch} --token {token} --wait-seconds {} \
          --kill-after-seconds {}; fi; echo \"{{\\\"quiet\\\":true}}\"",
@@ -147,12 +142,8 @@ fn call(root: &Root, script: &str, data: &[u8]) -> Call {
     input.extend_from_slice(BEGUN.as_bytes());
     input.push(b'\n');
     input.extend_from_slice(data);
-    let whole =
-        format!("while IFS= read -r l && [ \"$l\" != {BEGUN} ]; do :; done; l=; echo {BEGUN}; {script}");
-    Call {
-        command: format!("{sudo}/bin/sh -c {}", quoted(&whole)),
-        input,
-    }
+    let whole = format!("while IFS= read -r l && [ \"$l\" != {BEGUN} ]; do :; done; l=; echo {BEGUN}; {script}");
+    Call { command: format!("{sudo}/bin/sh -c {}", quoted(&whole)), input }
 }
 
 /// A word for a shell.
@@ -171,7 +162,7 @@ mod tests {
 
     use std::time::Duration;
 
-    use super::super::farewell::farewell;
+    use super::super::end_budget::end_budget;
     use super::{BEGUN, Begin, Call, MISSING, Root, begin, end, install, read};
 
     fn run(call: &Call, path: &Path) -> Output {
@@ -215,10 +206,7 @@ mod tests {
     }
 
     fn sha256(content: &str) -> String {
-        Sha256::digest(content.as_bytes())
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        Sha256::digest(content.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// A program in the guard's place that says how it was called.
@@ -231,29 +219,13 @@ mod tests {
         let directory = directory.to_str().unwrap();
         let digest = sha256(SAYS);
         let said = "[begin][--epoch][3][--token][41][--cluster][][--host][w1][--run][n/r][--attempt][0][--steps][prepare,node]\n";
-        let first = run(
-            &begin(&Root::Already, directory, &digest, &asked()),
-            machine.path(),
-        );
-        assert_eq!(
-            text(&first),
-            (Some(0), format!("{BEGUN}\n{MISSING}\n"), String::new())
-        );
+        let first = run(&begin(&Root::Already, directory, &digest, &asked()), machine.path());
+        assert_eq!(text(&first), (Some(0), format!("{BEGUN}\n{MISSING}\n"), String::new()));
         let call = install(&Root::Already, directory, &digest, SAYS.as_bytes(), &asked());
-        assert_eq!(
-            text(&run(&call, machine.path())),
-            (Some(0), format!("{BEGUN}\n{said}"), String::new())
-        );
-        let names: Vec<_> = std::fs::read_dir(directory)
-            .unwrap()
-            .flatten()
-            .map(|entry| entry.file_name())
-            .collect();
+        assert_eq!(text(&run(&call, machine.path())), (Some(0), format!("{BEGUN}\n{said}"), String::new()));
+        let names: Vec<_> = std::fs::read_dir(directory).unwrap().flatten().map(|entry| entry.file_name()).collect();
         assert_eq!(names, ["guard"]);
-        let again = run(
-            &begin(&Root::Already, directory, &digest, &asked()),
-            machine.path(),
-        );
+        let again = run(&begin(&Root::Already, directory, &digest, &asked()), machine.path());
         assert_eq!(text(&again), (Some(0), format!("{BEGUN}\n{said}"), String::new()));
     }
 
@@ -262,11 +234,7 @@ mod tests {
         let mut asked = asked();
         assert!(!asked.arguments().contains("--expect-epoch"));
         asked.expected_epoch = Some(3);
-        assert!(
-            asked.arguments().ends_with(" --expect-epoch '3'"),
-            "{}",
-            asked.arguments()
-        );
+        assert!(asked.arguments().ends_with(" --expect-epoch '3'"), "{}", asked.arguments());
     }
 
     #[test]
@@ -275,22 +243,10 @@ mod tests {
         let directory = machine.path().to_str().unwrap();
         program(&machine.path().join("guard"), "newer");
         let refuses = "#!/bin/sh\necho clusterwright-guard: refused: lower >&2; exit 79\n";
-        let call = install(
-            &Root::Already,
-            directory,
-            &sha256(refuses),
-            refuses.as_bytes(),
-            &asked(),
-        );
+        let call = install(&Root::Already, directory, &sha256(refuses), refuses.as_bytes(), &asked());
         let (code, _, stderr) = text(&run(&call, machine.path()));
-        assert_eq!(
-            (code, stderr.as_str()),
-            (Some(79), "clusterwright-guard: refused: lower\n")
-        );
-        assert_eq!(
-            std::fs::read_to_string(machine.path().join("guard")).unwrap(),
-            "newer"
-        );
+        assert_eq!((code, stderr.as_str()), (Some(79), "clusterwright-guard: refused: lower\n"));
+        assert_eq!(std::fs::read_to_string(machine.path().join("guard")).unwrap(), "newer");
         assert_eq!(std::fs::read_dir(machine.path()).unwrap().count(), 1);
     }
 
@@ -298,13 +254,7 @@ mod tests {
     fn a_guard_that_did_not_arrive_whole_is_not_run() {
         let machine = tempfile::tempdir().unwrap();
         let directory = machine.path().to_str().unwrap();
-        let call = install(
-            &Root::Already,
-            directory,
-            &sha256("another"),
-            SAYS.as_bytes(),
-            &asked(),
-        );
+        let call = install(&Root::Already, directory, &sha256("another"), SAYS.as_bytes(), &asked());
         let (code, stdout, _) = text(&run(&call, machine.path()));
         assert_eq!((code, stdout), (Some(1), format!("{BEGUN}\n")));
         assert_eq!(std::fs::read_dir(machine.path()).unwrap().count(), 0);
@@ -321,12 +271,11 @@ mod tests {
         for sudo in [asks, not] {
             program(&machine.path().join("sudo"), sudo);
             let root = Root::Sudo(Some(b"a b\\".to_vec()));
-            let call = end(&root, directory, 3, 41, &farewell(1, Duration::from_secs(70)));
+            let call = end(&root, directory, 3, 41, &end_budget(1, Duration::from_secs(70)));
             assert!(!call.command.contains("a b"), "{}", call.command);
             let (code, stdout, _) = text(&run(&call, machine.path()));
-            let expected = format!(
-                "{BEGUN}\n[end][--epoch][3][--token][41][--wait-seconds][15][--kill-after-seconds][8]\n"
-            );
+            let expected =
+                format!("{BEGUN}\n[end][--epoch][3][--token][41][--wait-seconds][15][--kill-after-seconds][8]\n");
             assert_eq!((code, stdout), (Some(0), expected));
         }
     }
@@ -334,31 +283,17 @@ mod tests {
     #[test]
     fn a_machine_that_the_guard_never_came_to_is_quiet() {
         let machine = tempfile::tempdir().unwrap();
-        let call = end(
-            &Root::Already,
-            machine.path().to_str().unwrap(),
-            3,
-            41,
-            &farewell(1, Duration::from_secs(70)),
-        );
-        assert_eq!(
-            text(&run(&call, machine.path())).1,
-            format!("{BEGUN}\n{{\"quiet\":true}}\n")
-        );
+        let call =
+            end(&Root::Already, machine.path().to_str().unwrap(), 3, 41, &end_budget(1, Duration::from_secs(70)));
+        assert_eq!(text(&run(&call, machine.path())).1, format!("{BEGUN}\n{{\"quiet\":true}}\n"));
     }
 
     #[test]
     fn a_machine_without_a_guard_knows_no_fence() {
         let machine = tempfile::tempdir().unwrap();
         let directory = machine.path().to_str().unwrap();
-        assert_eq!(
-            text(&run(&read(directory, None), machine.path())).1,
-            format!("{BEGUN}\n{{}}\n")
-        );
+        assert_eq!(text(&run(&read(directory, None), machine.path())).1, format!("{BEGUN}\n{{}}\n"));
         program(&machine.path().join("guard"), SAYS);
-        assert_eq!(
-            text(&run(&read(directory, None), machine.path())).1,
-            format!("{BEGUN}\n[read]\n")
-        );
+        assert_eq!(text(&run(&read(directory, None), machine.path())).1, format!("{BEGUN}\n[read]\n"));
     }
 }

@@ -1,5 +1,5 @@
 //! One call to one machine over SSH: the control path is the one that Ansible will use, so its first command finds the
-//! connection. Everything has a deadline, and a machine that talks without end is not listened to.
+//! connection. Everything has a deadline, and output without end is cut.
 
 use crds::Reason;
 use std::io;
@@ -12,46 +12,43 @@ use super::answer::{Answer, Output, understand};
 use super::call::Call;
 use crate::ansible::Ansible;
 use crate::children;
-use crate::place::Place;
 use crate::ssh::Route;
 use crate::unreachable::Unreachable;
+use crate::workdir::Workdir;
 
-/// What is kept of an answer.
+/// The longest part of an answer that is kept, in bytes.
 const LIMIT: usize = 64 * 1024;
-/// What is left in the pipes of an ssh that has ended is read for so long: a master in the background may hold them.
+/// How long the pipes of an ssh that has ended are still read: a master in the background may hold them.
 const REST: Duration = Duration::from_millis(500);
 
-/// Calls a machine.
+/// Calls a machine, and returns its answer.
 pub async fn exchange(
     ansible: &Ansible,
-    place: &Place,
+    workdir: &Workdir,
     route: &Route,
     call: &Call,
-    patience: Duration,
+    time_limit: Duration,
 ) -> Result<Answer, Unreachable> {
-    match timeout(patience, talk(ansible, place, route, call)).await {
+    match timeout(time_limit, talk(ansible, workdir, route, call)).await {
         Ok(Ok(output)) => understand(&output),
         Ok(Err(error)) => Err(unreachable(format!("failed to run ssh: {error}"))),
-        Err(_) => Err(unreachable(format!("no answer within {} s", patience.as_secs()))),
+        Err(_) => Err(unreachable(format!("no answer within {} s", time_limit.as_secs()))),
     }
 }
 
 fn unreachable(message: String) -> Unreachable {
-    Unreachable {
-        reason: Reason::Unreachable,
-        message,
-    }
+    Unreachable { reason: Reason::Unreachable, message }
 }
 
-async fn talk(ansible: &Ansible, place: &Place, route: &Route, call: &Call) -> io::Result<Output> {
-    let mut waited = children::spawn(&mut ansible.ssh(place, route, &call.command))?;
+async fn talk(ansible: &Ansible, workdir: &Workdir, route: &Route, call: &Call) -> io::Result<Output> {
+    let mut waited = children::spawn(&mut ansible.ssh(workdir, route, &call.command))?;
     let (stdin, stdout, stderr) = {
         let child = waited.child();
         (child.stdin.take(), child.stdout.take(), child.stderr.take())
     };
     let send = async {
         if let Some(mut stdin) = stdin {
-            // A machine that does not read says why, or not even that.
+            // A machine that does not read may report why.
             let _ = stdin.write_all(&call.input).await;
             let _ = stdin.shutdown().await;
         }
@@ -69,11 +66,7 @@ async fn talk(ansible: &Ansible, place: &Place, route: &Route, call: &Call) -> i
             _ = &mut read => wait.await,
         }
     }?;
-    Ok(Output {
-        code: status.code(),
-        stdout: out,
-        stderr: err,
-    })
+    Ok(Output { code: status.code(), stdout: out, stderr: err })
 }
 
 /// Reads to the end and keeps the beginning.

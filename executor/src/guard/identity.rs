@@ -4,25 +4,20 @@
 use crds::Reason;
 use crds::inputs::{HostIdentity, HostInputs};
 
-use crate::foreign_text::clean;
+use crate::sanitize::clean;
 use crate::unreachable::Unreachable;
 
-/// What the script says of a machine with another machine-id, which follows.
+/// Begins the script's message on a machine with another machine-id, which follows.
 pub const ANOTHER: &str = "clusterwright-machine-id:";
-/// What it ends with then.
+/// The script's exit code then.
 pub const CODE: i32 = 77;
 
-/// What a script does first, where the machine-id is known: it ends on another machine.
+/// The beginning of a script where the machine-id is known: it ends on another machine.
 pub fn check(identity: Option<&HostIdentity>) -> String {
     // It becomes a part of a script.
     let known = identity
         .and_then(|identity| identity.machine_id.as_deref())
-        .filter(|id| {
-            !id.is_empty()
-                && id
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-        });
+        .filter(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'));
     known.map_or(String::new(), |id| {
         format!(
             "m=; IFS= read -r m 2>/dev/null </etc/machine-id; \
@@ -34,18 +29,12 @@ pub fn check(identity: Option<&HostIdentity>) -> String {
 /// The host keys that ssh may believe: of a machine that was claimed, only that one's, and only those that are pinned
 /// where keys are.
 pub fn believed(host: &HostInputs) -> Vec<&str> {
-    let key = |text: &'_ str| {
-        text.split_ascii_whitespace()
-            .take(2)
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    };
+    let key = |text: &'_ str| text.split_ascii_whitespace().take(2).map(str::to_owned).collect::<Vec<_>>();
     match &host.identity {
         None => host.host_keys.iter().map(String::as_str).collect(),
         Some(identity) => {
-            let pinned = |own: &&str| {
-                host.host_keys.is_empty() || host.host_keys.iter().any(|pinned| key(pinned) == key(own))
-            };
+            let pinned =
+                |own: &&str| host.host_keys.is_empty() || host.host_keys.iter().any(|pinned| key(pinned) == key(own));
             let own = identity.host_keys.iter().map(String::as_str);
             own.filter(pinned).collect()
         }
@@ -60,17 +49,12 @@ pub fn seen(stderr: &str) -> Option<Unreachable> {
     Some(another(&format!("its machine-id is {id}")))
 }
 
-/// What a failed call means for a machine with this identity: a host key that is not its own is another machine's.
+/// The reason of a failed call to a machine with this identity: a host key that is not its own is another machine's.
 pub fn explain(identity: Option<&HostIdentity>, why: Unreachable) -> Unreachable {
     match identity {
         Some(identity) if matches!(why.reason, Reason::HostKeyChanged | Reason::HostKeyUnknown) => {
-            let shown = why
-                .message
-                .split_once("(seen: ")
-                .and_then(|(_, rest)| rest.split_once(')'));
-            let shown = shown
-                .map(|(key, _)| format!(", it shows {key}"))
-                .unwrap_or_default();
+            let shown = why.message.split_once("(seen: ").and_then(|(_, rest)| rest.split_once(')'));
+            let shown = shown.map(|(key, _)| format!(", it shows {key}")).unwrap_or_default();
             let kinds = identity.host_keys.iter().filter_map(|key| key.split(' ').next());
             let kinds: Vec<String> = kinds.map(|kind| clean(kind, 32)).collect();
             another(&format!(
@@ -120,29 +104,21 @@ mod tests {
         let both = ["ssh-rsa B2", "ssh-ed25519 AAAA"];
         assert_eq!(believed_of(&[], own()), both);
         assert_eq!(believed_of(&["ssh-ed25519 AAAA host", "ssh-rsa B2"], own()), both);
-        assert_eq!(
-            believed_of(&["ssh-rsa B", "ssh-ed25519 AAAA host"], own()),
-            ["ssh-ed25519 AAAA"]
-        );
+        assert_eq!(believed_of(&["ssh-rsa B", "ssh-ed25519 AAAA host"], own()), ["ssh-ed25519 AAAA"]);
         // Somebody pinned the keys of another machine.
         assert!(believed_of(&["ssh-rsa B"], own()).is_empty());
     }
 
     #[test]
     fn a_wrong_key_or_machine_id_is_another_machine_and_silence_is_none() {
-        let changed = Unreachable {
-            reason: Reason::HostKeyChanged,
-            message: "another host key (seen: SHA256:abc): if".into(),
-        };
+        let changed =
+            Unreachable { reason: Reason::HostKeyChanged, message: "another host key (seen: SHA256:abc): if".into() };
         let own = identity(None);
         let why = explain(Some(&own), changed.clone());
         assert_eq!(why.reason, Reason::MachineIdentityMismatch);
         assert!(why.message.contains("SHA256:abc"), "{}", why.message);
         assert_eq!(explain(None, changed.clone()), changed);
-        let silent = Unreachable {
-            reason: Reason::Unreachable,
-            message: "timed out".into(),
-        };
+        let silent = Unreachable { reason: Reason::Unreachable, message: "timed out".into() };
         assert_eq!(explain(Some(&own), silent.clone()), silent);
         assert_eq!(seen("a banner\n"), None);
         let why = seen("a banner\nclusterwright-machine-id: 0123\u{1b}[2J\n").unwrap();

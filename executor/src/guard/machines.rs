@@ -16,28 +16,28 @@ use tracing::{info, warn};
 use super::answer::{self, Answer};
 use super::binary::Binary;
 use super::call::{self, Begin, Call};
+use super::end_budget::{AT_ONCE as ENDED_AT_ONCE, end_budget};
 use super::exchange::exchange;
-use super::farewell::{AT_ONCE as AT_ONCE_AT_THE_END, farewell};
 use super::identity;
 use crate::ansible::Ansible;
 use crate::inputs::Inputs;
-use crate::place::Place;
 use crate::ssh::{Route, Ssh};
 use crate::unreachable::Unreachable;
+use crate::workdir::Workdir;
 
 /// Machines that are called at once.
 const AT_ONCE: usize = 50;
-/// To connect, and to wait until what an earlier run left has ended or was ended.
+/// To connect, and to wait until the processes of an earlier run have ended or were ended.
 const BEGIN: Duration = Duration::from_secs(120);
 /// To connect, twice if need be, and to read a file.
 const READ: Duration = Duration::from_secs(45);
 
-/// Who is called, how, and for which run.
+/// The machines of a run, and how they are called.
 pub struct Machines<'a> {
     /// Starts ssh.
     pub ansible: &'a Ansible,
     /// The private directory.
-    pub place: &'a Place,
+    pub workdir: &'a Workdir,
     /// The ways.
     pub ssh: &'a Ssh,
     /// The run.
@@ -60,10 +60,7 @@ pub fn fence(model: &RunInputs, host: &str, token: i64) -> Fence {
 /// no machine is the one that was meant.
 pub fn expected_epoch(model: &RunInputs) -> Option<i64> {
     let epoch = || model.vars.get(FENCE_CLAIM_EPOCH).and_then(Value::as_i64);
-    model
-        .steps
-        .contains(&Step::Fence)
-        .then(|| epoch().unwrap_or_default())
+    model.steps.contains(&Step::Fence).then(|| epoch().unwrap_or_default())
 }
 
 impl Machines<'_> {
@@ -72,16 +69,9 @@ impl Machines<'_> {
         fence(&self.inputs.model, host, self.token)
     }
 
-    /// Takes the machines over: the guard is there, knows this run's fence, and what lower ones left has ended.
-    pub async fn begin(
-        &self,
-        guard: &Binary,
-        hosts: Vec<String>,
-    ) -> BTreeMap<String, Result<(), Unreachable>> {
-        self.each(hosts, async |host, route| {
-            self.begin_one(guard, host, route).await
-        })
-        .await
+    /// Takes the machines over: the guard is there, knows this run's fence, and the processes of lower ones have ended.
+    pub async fn begin(&self, guard: &Binary, hosts: Vec<String>) -> BTreeMap<String, Result<(), Unreachable>> {
+        self.each(hosts, async |host, route| self.begin_one(guard, host, route).await).await
     }
 
     async fn begin_one(&self, guard: &Binary, host: &str, route: &Route) -> Result<(), Unreachable> {
@@ -109,14 +99,14 @@ impl Machines<'_> {
         }
     }
 
-    /// Ends what this run left on the machines, until this moment; well where the guard says that nothing is at work
-    /// any more. Machines that were not heard by then are not among the answers.
+    /// Ends the processes that this run left on the machines, until this moment; `Ok` where the guard reports that none
+    /// is left. Machines that have not answered by then are not among the results.
     pub async fn end(&self, hosts: Vec<String>, until: Instant) -> BTreeMap<String, Result<(), Unreachable>> {
-        let each = farewell(hosts.len(), until.saturating_duration_since(Instant::now()));
+        let each = end_budget(hosts.len(), until.saturating_duration_since(Instant::now()));
         let calls = self.calls(hosts, async |host, route| {
             let fence = self.fence(host);
             let end = call::end(&route.root, self.directory, fence.epoch, fence.token, &each);
-            match self.call(route, &end, each.patience).await? {
+            match self.call(route, &end, each.timeout).await? {
                 Answer::Done(said) if said.get("quiet") == Some(&true.into()) => Ok(()),
                 _ => Err(Unreachable {
                     reason: Reason::GuardFailed,
@@ -124,7 +114,7 @@ impl Machines<'_> {
                 }),
             }
         });
-        heard_until(calls, AT_ONCE_AT_THE_END, until).await
+        answers_until(calls, ENDED_AT_ONCE, until).await
     }
 
     /// Reads the highest fence that each machine knows; the lowest where there is no guard.
@@ -154,13 +144,13 @@ impl Machines<'_> {
         }
     }
 
-    /// Which machine it must be.
+    /// The identity of the machine that was claimed.
     fn identity(&self, host: &str) -> Option<&HostIdentity> {
         self.inputs.model.hosts.get(host)?.identity.as_ref()
     }
 
-    async fn call(&self, route: &Route, call: &Call, patience: Duration) -> Result<Answer, Unreachable> {
-        exchange(self.ansible, self.place, route, call, patience).await
+    async fn call(&self, route: &Route, call: &Call, time_limit: Duration) -> Result<Answer, Unreachable> {
+        exchange(self.ansible, self.workdir, route, call, time_limit).await
     }
 
     async fn each<T>(
@@ -169,10 +159,7 @@ impl Machines<'_> {
         one: impl AsyncFn(&str, &Route) -> Result<T, Unreachable>,
     ) -> BTreeMap<String, Result<T, Unreachable>> {
         let calls = self.calls(hosts, one);
-        futures::stream::iter(calls)
-            .buffer_unordered(AT_ONCE)
-            .collect()
-            .await
+        futures::stream::iter(calls).buffer_unordered(AT_ONCE).collect().await
     }
 
     /// A call to each of the machines, not begun yet.
@@ -203,20 +190,20 @@ impl Machines<'_> {
 }
 
 /// The answers that come until this moment.
-async fn heard_until<T>(
+async fn answers_until<T>(
     calls: impl Iterator<Item = impl Future<Output = (String, T)>>,
     at_once: usize,
     until: Instant,
 ) -> BTreeMap<String, T> {
-    let mut heard = BTreeMap::new();
+    let mut answered = BTreeMap::new();
     let answers = futures::stream::iter(calls).buffer_unordered(at_once);
     let all = answers.for_each(|(host, answer)| {
-        heard.insert(host, answer);
+        answered.insert(host, answer);
         std::future::ready(())
     });
-    // Whoever is late was not heard.
+    // Answers that come later do not count.
     let _ = timeout_at(until, all).await;
-    heard
+    answered
 }
 
 #[cfg(test)]
@@ -228,26 +215,21 @@ mod tests {
     use serde_json::json;
     use tokio::time::{Instant, sleep};
 
-    use super::{AT_ONCE_AT_THE_END, expected_epoch, farewell, heard_until};
+    use super::{ENDED_AT_ONCE, answers_until, end_budget, expected_epoch};
 
     #[tokio::test(start_paused = true)]
     async fn stopping_five_hundred_hosts_fits_what_their_pod_has_left() {
         let (begun, left) = (Instant::now(), Duration::from_secs(70));
-        let each = farewell(500, left);
-        // Each needs all of its time, and one in ten is dead: only its patience ends that.
+        let each = end_budget(500, left);
+        // Each needs all of its time, and one in ten is dead: only its timeout ends that.
         let calls = (0..500u64).map(|number| async move {
             let dead = number % 10 == 0;
-            sleep(if dead {
-                each.patience
-            } else {
-                each.wait + each.kill_after
-            })
-            .await;
+            sleep(if dead { each.timeout } else { each.wait + each.kill_after }).await;
             (format!("h{number}"), !dead)
         });
-        let heard = heard_until(calls, AT_ONCE_AT_THE_END, begun + left).await;
+        let answered = answers_until(calls, ENDED_AT_ONCE, begun + left).await;
         assert!(begun.elapsed() <= left, "{:?}", begun.elapsed());
-        assert_eq!(heard.values().filter(|quiet| **quiet).count(), 450);
+        assert_eq!(answered.values().filter(|quiet| **quiet).count(), 450);
     }
 
     #[tokio::test(start_paused = true)]
@@ -259,8 +241,8 @@ mod tests {
             }
             (format!("h{number}"), ())
         });
-        let heard = heard_until(calls, 1, begun + Duration::from_secs(9)).await;
-        assert_eq!(heard.len(), 1);
+        let answered = answers_until(calls, 1, begun + Duration::from_secs(9)).await;
+        assert_eq!(answered.len(), 1);
         assert_eq!(begun.elapsed(), Duration::from_secs(9));
     }
 

@@ -1,18 +1,18 @@
-//! What a model must be before anything is made of it: each name, address, key and variable is one that keeps
-//! its meaning in an inventory, an SSH configuration, a file name. The API's schema has refused most of it
-//! before; this is the last door.
+//! Checks a model before anything is made of it: each name, address, key and variable must keep its meaning in an
+//! inventory, an SSH configuration and a file name. The API's schema has refused most of it before; this check is the
+//! last.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::inputs::{
-    CredentialKind, HostInputs, RunInputs, VARIABLE_DEPTH_LIMIT, depth, is_reserved_variable,
-    is_variable_name, secret_key,
+    CredentialKind, HostInputs, RunInputs, VARIABLE_DEPTH_LIMIT, depth, is_reserved_variable, is_variable_name,
+    secret_key,
 };
 use crds::playbook_run::check_steps;
 use crds::step::{CustomStep, Step};
 use serde_json::Value;
 
-use super::InputsError;
+use super::error::InputsError;
 use crate::secrets::{Secrets, is_name, without_newline};
 
 const HOSTS_LIMIT: usize = 500;
@@ -23,10 +23,7 @@ const NOT_HOSTS: &[&str] = &["localhost", "all", "ungrouped", "etcd"];
 
 pub(super) fn check(model: &RunInputs, secrets: &Secrets) -> Result<(), InputsError> {
     if model.hosts.is_empty() || model.hosts.len() > HOSTS_LIMIT {
-        return invalid(
-            "hosts",
-            format!("{} hosts: 1 to {HOSTS_LIMIT} are allowed", model.hosts.len()),
-        );
+        return invalid("hosts", format!("{} hosts: 1 to {HOSTS_LIMIT} are allowed", model.hosts.len()));
     }
     if model.steps.is_empty() {
         return invalid("steps", "at least one step is needed");
@@ -59,10 +56,7 @@ fn check_playbooks(model: &RunInputs) -> Result<(), InputsError> {
     let custom = model.steps.iter().filter_map(Step::custom);
     let named: BTreeSet<&str> = custom.map(CustomStep::playbook).collect();
     if let Some(name) = named.iter().find(|name| !model.playbooks.contains_key(**name)) {
-        return invalid(
-            &format!("playbooks.{name}"),
-            format!("step custom-{name} has no playbook"),
-        );
+        return invalid(&format!("playbooks.{name}"), format!("step custom-{name} has no playbook"));
     }
     for (name, playbook) in &model.playbooks {
         let at = format!("playbooks.{}", shown(name));
@@ -74,13 +68,20 @@ fn check_playbooks(model: &RunInputs) -> Result<(), InputsError> {
     Ok(())
 }
 
-fn check_host(
-    at: &str,
-    host: &HostInputs,
-    name: &str,
-    secrets: &Secrets,
-    bastions: usize,
-) -> Result<(), InputsError> {
+fn check_host(at: &str, host: &HostInputs, name: &str, secrets: &Secrets, bastions: usize) -> Result<(), InputsError> {
+    check_login(at, host)?;
+    check_credential(at, host, name, secrets)?;
+    check_host_keys(at, host)?;
+    let Some(bastion) = &host.bastion else {
+        return Ok(());
+    };
+    if bastions == BASTIONS_LIMIT {
+        return invalid(&format!("{at}.bastion"), format!("at most {BASTIONS_LIMIT} bastions in a row are allowed"));
+    }
+    check_host(&format!("{at}.bastion"), bastion, name, secrets, bastions + 1)
+}
+
+fn check_login(at: &str, host: &HostInputs) -> Result<(), InputsError> {
     if !is_address(&host.address) {
         return refused(
             &format!("{at}.address"),
@@ -89,11 +90,7 @@ fn check_host(
         );
     }
     if host.port == 0 {
-        return refused(
-            &format!("{at}.port"),
-            "0",
-            "1 to 65535 are allowed: correct the Host's spec.ssh.port",
-        );
+        return refused(&format!("{at}.port"), "0", "1 to 65535 are allowed: correct the Host's spec.ssh.port");
     }
     if !is_user(&host.user) {
         return refused(
@@ -102,6 +99,10 @@ fn check_host(
             "a user's name matches ^[a-z_][-a-z0-9_]*$, at most 32 characters: correct the Host's spec.ssh.user",
         );
     }
+    Ok(())
+}
+
+fn check_credential(at: &str, host: &HostInputs, name: &str, secrets: &Secrets) -> Result<(), InputsError> {
     let key = secret_key(host.credential_kind, &host.credential);
     if !is_name(&host.credential) || !is_name(&key) {
         return refused(
@@ -112,17 +113,15 @@ fn check_host(
     }
     let credential = secrets.get(&key).map(without_newline).unwrap_or_default();
     if credential.is_empty() {
-        return Err(InputsError::SecretMissing {
-            host: name.to_owned(),
-            key,
-        });
+        return Err(InputsError::SecretMissing { host: name.to_owned(), key });
     }
     if host.credential_kind == CredentialKind::Password && !is_password(credential) {
-        return invalid(
-            &format!("{at}.credential"),
-            "a password is one line of UTF-8 text: correct the Secret",
-        );
+        return invalid(&format!("{at}.credential"), "a password is one line of UTF-8 text: correct the Secret");
     }
+    Ok(())
+}
+
+fn check_host_keys(at: &str, host: &HostInputs) -> Result<(), InputsError> {
     if let Some(index) = host.host_keys.iter().position(|key| !is_host_key(key)) {
         return refused(
             &format!("{at}.hostKeys[{index}]"),
@@ -131,10 +130,7 @@ fn check_host(
              spec.ssh.hostKeys",
         );
     }
-    let own = host
-        .identity
-        .as_ref()
-        .map(|identity| identity.host_keys.as_slice());
+    let own = host.identity.as_ref().map(|identity| identity.host_keys.as_slice());
     let own = own.unwrap_or_default().iter().enumerate();
     if let Some((index, key)) = own.into_iter().find(|(_, key)| !is_host_key(key)) {
         return refused(
@@ -144,16 +140,7 @@ fn check_host(
              spec.identity",
         );
     }
-    let Some(bastion) = &host.bastion else {
-        return Ok(());
-    };
-    if bastions == BASTIONS_LIMIT {
-        return invalid(
-            &format!("{at}.bastion"),
-            format!("at most {BASTIONS_LIMIT} bastions in a row are allowed"),
-        );
-    }
-    check_host(&format!("{at}.bastion"), bastion, name, secrets, bastions + 1)
+    Ok(())
 }
 
 fn check_vars(at: &str, vars: &BTreeMap<String, Value>) -> Result<(), InputsError> {
@@ -173,9 +160,7 @@ fn check_vars(at: &str, vars: &BTreeMap<String, Value>) -> Result<(), InputsErro
         if depth > VARIABLE_DEPTH_LIMIT {
             return invalid(
                 &at,
-                format!(
-                    "nested {depth} levels deep: {VARIABLE_DEPTH_LIMIT} are allowed: give it as text, or flatter"
-                ),
+                format!("nested {depth} levels deep: {VARIABLE_DEPTH_LIMIT} are allowed: give it as text, or flatter"),
             );
         }
     }
@@ -184,10 +169,7 @@ fn check_vars(at: &str, vars: &BTreeMap<String, Value>) -> Result<(), InputsErro
 
 fn is_label(name: &str) -> bool {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    (1..=63).contains(&name.len())
-        && name.chars().all(inner)
-        && !name.starts_with('-')
-        && !name.ends_with('-')
+    (1..=63).contains(&name.len()) && name.chars().all(inner) && !name.starts_with('-') && !name.ends_with('-')
 }
 
 fn is_address(address: &str) -> bool {
@@ -197,9 +179,7 @@ fn is_address(address: &str) -> bool {
 fn is_user(user: &str) -> bool {
     (1..=32).contains(&user.len())
         && user.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && user
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-'))
+        && user.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-'))
 }
 
 fn is_password(content: &[u8]) -> bool {
@@ -207,28 +187,20 @@ fn is_password(content: &[u8]) -> bool {
 }
 
 fn is_host_key(key: &str) -> bool {
-    const TYPES: [&str; 5] = [
-        "ssh-ed25519",
-        "ssh-rsa",
-        "ecdsa-sha2-nistp256",
-        "ecdsa-sha2-nistp384",
-        "ecdsa-sha2-nistp521",
-    ];
+    const TYPES: [&str; 5] =
+        ["ssh-ed25519", "ssh-rsa", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"];
     let mut words = key.split(' ');
     let kind = words.next().is_some_and(|kind| TYPES.contains(&kind));
     let material = words.next().is_some_and(|text| {
         let base64 = text.trim_end_matches('=');
-        !base64.is_empty()
-            && base64
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '/'))
+        !base64.is_empty() && base64.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '/'))
     });
     kind && material && key.len() <= 1400 && !key.chars().any(char::is_control)
 }
 
 /// A value as a message shows it.
 fn shown(value: &str) -> String {
-    crate::foreign_text::clean(value, 64)
+    crate::sanitize::clean(value, 64)
 }
 
 fn refused<T>(at: &str, given: &str, needed: &str) -> Result<T, InputsError> {
@@ -236,10 +208,7 @@ fn refused<T>(at: &str, given: &str, needed: &str) -> Result<T, InputsError> {
 }
 
 fn invalid<T>(at: &str, problem: impl Into<String>) -> Result<T, InputsError> {
-    Err(InputsError::Invalid {
-        at: at.to_owned(),
-        problem: problem.into(),
-    })
+    Err(InputsError::Invalid { at: at.to_owned(), problem: problem.into() })
 }
 
 #[cfg(test)]
@@ -260,27 +229,16 @@ mod tests {
     fn refused(pointer: &str, value: Value) -> String {
         let mut model = model();
         let (parent, key) = pointer.rsplit_once('/').unwrap();
-        model
-            .pointer_mut(parent)
-            .unwrap()
-            .as_object_mut()
-            .unwrap()
-            .insert(key.to_owned(), value);
-        let secrets: Secrets = [
-            ("ssh-privatekey.fleet".to_owned(), b"key".to_vec()),
-            ("ssh-privatekey.empty".to_owned(), b"\n".to_vec()),
-        ]
-        .into_iter()
-        .collect();
+        model.pointer_mut(parent).unwrap().as_object_mut().unwrap().insert(key.to_owned(), value);
+        let secrets: Secrets =
+            [("ssh-privatekey.fleet".to_owned(), b"key".to_vec()), ("ssh-privatekey.empty".to_owned(), b"\n".to_vec())]
+                .into_iter()
+                .collect();
         match check(&serde_json::from_value(model).unwrap(), &secrets) {
             Ok(()) => String::new(),
             Err(error) => {
                 let text = error.to_string();
-                format!(
-                    "{} {}",
-                    error.reason(),
-                    text.split(": ").next().unwrap_or_default()
-                )
+                format!("{} {}", error.reason(), text.split(": ").next().unwrap_or_default())
             }
         }
     }
@@ -290,127 +248,71 @@ mod tests {
         let check = |pointer: &str, value: Value| assert_eq!(refused(pointer, value), "", "{pointer}");
         check("/vars/kube_version", json!("1.35.4"));
         check("/vars/evil", json!("{{ lookup('pipe','id') }}"));
-        check(
-            "/vars/nested",
-            json!({"__ansible_unsafe": "x", "!vault": "y", "a b": ["$(id)"]}),
-        );
+        check("/vars/nested", json!({"__ansible_unsafe": "x", "!vault": "y", "a b": ["$(id)"]}));
         check("/hosts/w1/address", json!("2001:db8::1"));
         check("/hosts/w1/address", json!("w1.example.com"));
-        check(
-            "/hosts/w1/hostKeys",
-            json!(["ssh-rsa AAAA+/== root@w1", "ecdsa-sha2-nistp256 AAAA"]),
-        );
+        check("/hosts/w1/hostKeys", json!(["ssh-rsa AAAA+/== root@w1", "ecdsa-sha2-nistp256 AAAA"]));
+    }
+
+    fn check_refused(pointer: &str, value: Value, expected: &str) {
+        assert_eq!(refused(pointer, value.clone()), expected, "{pointer} {value}");
     }
 
     #[test]
-    fn values_that_change_meaning_are_refused_with_their_path() {
-        let check = |pointer: &str, value: Value, expected: &str| {
-            assert_eq!(refused(pointer, value.clone()), expected, "{pointer} {value}");
-        };
+    fn names_of_hosts_that_change_meaning_are_refused_with_their_path() {
         let host = model()["hosts"]["w1"].clone();
-        for name in [
-            "n[1:200000]",
-            "a,b",
-            "all",
-            "localhost",
-            "etcd",
-            "*",
-            "!x",
-            "-o",
-            "A",
-            "a.b",
-            "a b",
-            "é",
-            "",
-            "a\u{1b}",
-        ] {
+        for name in
+            ["n[1:200000]", "a,b", "all", "localhost", "etcd", "*", "!x", "-o", "A", "a.b", "a b", "é", "", "a\u{1b}"]
+        {
             let name_shown = name.replace('\u{1b}', "");
-            check(
-                &format!("/hosts/{name}"),
-                host.clone(),
-                &format!("InputsInvalid hosts.{name_shown}"),
-            );
+            check_refused(&format!("/hosts/{name}"), host.clone(), &format!("InputsInvalid hosts.{name_shown}"));
         }
-        for address in [
-            "-oProxyCommand=x",
-            "10.0.0.1:22",
-            "a b",
-            "",
-            "a\nb",
-            "%h",
-            "A.example",
-        ] {
-            check(
-                "/hosts/w1/address",
-                json!(address),
-                "InputsInvalid hosts.w1.address",
-            );
+        check_refused("/hosts", json!({}), "InputsInvalid hosts");
+    }
+
+    #[test]
+    fn values_of_hosts_that_change_meaning_are_refused_with_their_path() {
+        for address in ["-oProxyCommand=x", "10.0.0.1:22", "a b", "", "a\nb", "%h", "A.example"] {
+            check_refused("/hosts/w1/address", json!(address), "InputsInvalid hosts.w1.address");
         }
         for user in ["-l", "root x", "Root", "", "a\n"] {
-            check("/hosts/w1/user", json!(user), "InputsInvalid hosts.w1.user");
+            check_refused("/hosts/w1/user", json!(user), "InputsInvalid hosts.w1.user");
         }
-        for key in [
-            "ssh-ed25519",
-            "ssh-ed25519 A\nhost ssh-rsa B",
-            "ssh-dss AAAA",
-            "* ssh-ed25519 AAAA",
-            "ssh-rsa ====",
-        ] {
-            check(
-                "/hosts/w1/hostKeys",
-                json!([key]),
-                "InputsInvalid hosts.w1.hostKeys[0]",
-            );
+        for key in
+            ["ssh-ed25519", "ssh-ed25519 A\nhost ssh-rsa B", "ssh-dss AAAA", "* ssh-ed25519 AAAA", "ssh-rsa ===="]
+        {
+            check_refused("/hosts/w1/hostKeys", json!([key]), "InputsInvalid hosts.w1.hostKeys[0]");
         }
-        check("/hosts/w1/port", json!(0), "InputsInvalid hosts.w1.port");
-        check(
-            "/hosts/w1/credential",
-            json!("../x"),
-            "InputsInvalid hosts.w1.credential",
-        );
-        check("/hosts/w1/credential", json!("other"), "SecretMissing host w1");
-        check("/hosts/w1/credential", json!("empty"), "SecretMissing host w1");
-        check("/steps", json!(["node", "node"]), "InputsInvalid steps");
-        check("/steps", json!([]), "InputsInvalid steps");
-        check("/steps", json!(["custom-x"]), "InputsInvalid playbooks.x");
-        check(
-            "/playbooks",
-            json!({"x": {"content": "[]"}}),
-            "InputsInvalid playbooks.x",
-        );
-        check(
-            "/playbooks",
-            json!({"../../etc/x": {"content": "[]"}}),
-            "InputsInvalid playbooks.../../etc/x",
-        );
-        check("/hosts", json!({}), "InputsInvalid hosts");
-        for name in [
-            "ansible_connection",
-            "ansible_become_password",
-            "hostvars",
-            "environment",
-            "secrets_dir",
-        ] {
-            check(
-                &format!("/vars/{name}"),
-                json!("x"),
-                &format!("ReservedVariable vars.{name}"),
-            );
-            check(
+        check_refused("/hosts/w1/port", json!(0), "InputsInvalid hosts.w1.port");
+        check_refused("/hosts/w1/credential", json!("../x"), "InputsInvalid hosts.w1.credential");
+        check_refused("/hosts/w1/credential", json!("other"), "SecretMissing host w1");
+        check_refused("/hosts/w1/credential", json!("empty"), "SecretMissing host w1");
+    }
+
+    #[test]
+    fn steps_and_playbooks_that_do_not_belong_together_are_refused_with_their_path() {
+        check_refused("/steps", json!(["node", "node"]), "InputsInvalid steps");
+        check_refused("/steps", json!([]), "InputsInvalid steps");
+        check_refused("/steps", json!(["custom-x"]), "InputsInvalid playbooks.x");
+        check_refused("/playbooks", json!({"x": {"content": "[]"}}), "InputsInvalid playbooks.x");
+        check_refused("/playbooks", json!({"../../etc/x": {"content": "[]"}}), "InputsInvalid playbooks.../../etc/x");
+    }
+
+    #[test]
+    fn variables_that_change_meaning_are_refused_with_their_path() {
+        for name in ["ansible_connection", "ansible_become_password", "hostvars", "environment", "secrets_dir"] {
+            check_refused(&format!("/vars/{name}"), json!("x"), &format!("ReservedVariable vars.{name}"));
+            check_refused(
                 &format!("/hosts/w1/vars/{name}"),
                 json!(1),
                 &format!("ReservedVariable hosts.w1.vars.{name}"),
             );
         }
         for name in ["a-b", "1a", "a b", "", "{{x}}"] {
-            check(
-                &format!("/vars/{name}"),
-                json!("x"),
-                &format!("InputsInvalid vars.{name}"),
-            );
+            check_refused(&format!("/vars/{name}"), json!("x"), &format!("InputsInvalid vars.{name}"));
         }
         let deep = (0..40).fold(json!(1), |inner, _| json!([inner]));
-        check("/vars/deep", deep, "InputsInvalid vars.deep");
+        check_refused("/vars/deep", deep, "InputsInvalid vars.deep");
     }
 
     #[test]

@@ -10,8 +10,8 @@ use nix::sys::stat::Mode;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-/// Who does not answer does not hold a run up.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// An answer that is later does not hold a run up.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Asks whether the run is to pause. Without anyone to ask, it is not.
 #[derive(Clone, Debug, Default)]
@@ -28,11 +28,11 @@ impl Pauses {
     /// True when the run is to pause now.
     pub async fn wanted(&self) -> bool {
         let ask = async {
-            let (answer, heard) = oneshot::channel();
+            let (answer, answered) = oneshot::channel();
             self.asks.as_ref()?.send(answer).await.ok()?;
-            heard.await.ok()
+            answered.await.ok()
         };
-        timeout(PATIENCE, ask).await.ok().flatten().unwrap_or(false)
+        timeout(ANSWER_TIMEOUT, ask).await.ok().flatten().unwrap_or(false)
     }
 }
 

@@ -8,9 +8,10 @@ use tokio::time::{Instant, sleep_until};
 use tracing::warn;
 
 use crate::children::Waited;
+use crate::fold::Ending;
 use crate::stop::{Stop, Stops};
 
-/// What Ansible gets to end in good order.
+/// How long Ansible may take to end after SIGINT.
 const GRACE: Duration = Duration::from_secs(20);
 
 /// Why Ansible is stopped.
@@ -22,7 +23,7 @@ pub(super) enum Why {
     Paused(Step),
 }
 
-/// First a word, then force.
+/// SIGINT first, then SIGKILL.
 #[derive(Default)]
 pub(super) struct Stopping {
     /// Why it is stopped.
@@ -59,13 +60,25 @@ impl Stopping {
         }
     }
 
+    /// How Ansible ended with this exit code, and the stop that ended it, if one did.
+    pub fn ending(&self, code: Option<i32>) -> (Ending, Option<Stop>) {
+        let stop = match self.why {
+            Some(Why::Stop(stop)) => Some(stop),
+            Some(Why::Paused(_)) | None => None,
+        };
+        let ending = match (self.why, code) {
+            // It ended before the signal arrived.
+            (_, Some(0)) => Ending::Exited(Some(0)),
+            (Some(Why::Stop(stop)), _) => stop.ending(),
+            (Some(Why::Paused(step)), _) => Ending::Paused(step),
+            (None, code) => Ending::Exited(code),
+        };
+        (ending, stop)
+    }
+
     /// Sends the signal that is due.
     pub fn signal(&self, waited: &Waited) {
-        let signal = if self.kill {
-            Signal::SIGKILL
-        } else {
-            Signal::SIGINT
-        };
+        let signal = if self.kill { Signal::SIGKILL } else { Signal::SIGINT };
         warn!(why = ?self.why, %signal, "stopping Ansible");
         waited.signal(signal);
     }

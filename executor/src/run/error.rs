@@ -1,4 +1,4 @@
-//! Why a run did not come to play, and what that means for its exit code.
+//! Why a run did not start to play, and its exit code then.
 
 use crds::Reason;
 use std::io;
@@ -9,10 +9,10 @@ use thiserror::Error;
 use crate::inputs::InputsError;
 use crate::inventory_check::Difference;
 use crate::outcome;
-use crate::place::PlaceError;
 use crate::playbooks::PlaybookMissing;
+use crate::workdir::WorkdirError;
 
-/// Why a run did not come to play.
+/// Why a run did not start to play.
 #[derive(Debug, Error)]
 pub enum RunError {
     /// The inputs are refused.
@@ -21,9 +21,9 @@ pub enum RunError {
     /// Ansible reads them otherwise.
     #[error("the inventory is refused")]
     Inventory(#[from] Difference),
-    /// No private directory.
+    /// The private directory could not be made.
     #[error("failed to prepare the run")]
-    Place(#[from] PlaceError),
+    Workdir(#[from] WorkdirError),
     /// No playbook.
     #[error("failed to find the playbooks")]
     Playbooks(#[from] PlaybookMissing),
@@ -40,16 +40,16 @@ pub enum RunError {
     Guard {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
     /// Something of the system.
     #[error("failed to {action}")]
     System {
-        /// What was tried.
+        /// The action that failed.
         action: String,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -62,19 +62,16 @@ impl RunError {
             RunError::Inventory(_) => Reason::InventoryMismatch,
             RunError::NotLocked { .. } => Reason::NotLocked,
             RunError::Playbooks(_) => Reason::PlaybookMissing,
-            RunError::Place(_) | RunError::Guard { .. } | RunError::System { .. } => Reason::Internal,
+            RunError::Workdir(_) | RunError::Guard { .. } | RunError::System { .. } => Reason::Internal,
         }
     }
 
     pub fn exit_code(&self) -> u8 {
         match self {
-            RunError::Inputs(_) | RunError::Inventory(_) | RunError::NotLocked { .. } => {
-                outcome::INPUTS_REFUSED
+            RunError::Inputs(_) | RunError::Inventory(_) | RunError::NotLocked { .. } => outcome::INPUTS_REFUSED,
+            RunError::Workdir(_) | RunError::Playbooks(_) | RunError::Guard { .. } | RunError::System { .. } => {
+                outcome::INTERNAL
             }
-            RunError::Place(_)
-            | RunError::Playbooks(_)
-            | RunError::Guard { .. }
-            | RunError::System { .. } => outcome::INTERNAL,
         }
     }
 

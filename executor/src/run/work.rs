@@ -1,5 +1,5 @@
-//! What is done on the machines: the guards take them over, an interrupted run finds where it stood, Ansible plays, and
-//! after a stop the guards end what is left.
+//! A run's work on the machines: the guards take them over, an interrupted run finds where to resume, Ansible plays,
+//! and after a stop the guards end the processes that are left.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,29 +21,29 @@ use crate::guard;
 use crate::guard::binary::Binary;
 use crate::guard::machines::Machines;
 use crate::inputs::Inputs;
-use crate::play::{Pauses, Stage, publish};
+use crate::play::{AnsibleRunner, Pauses, publish};
 use crate::playbooks::{self, Playbook};
-use crate::resume::{Survey, probed};
+use crate::resume::{ResumeScan, probed};
 use crate::ssh;
 use crate::stop::{Stop, Stops};
 use crate::unreachable::Unreachable;
 
-/// A probe that only finds out where things stand does not wait long for what is not there.
+/// A probe of a resumed run does not wait long for what is not there.
 const PROBE_SECONDS: u64 = 5;
-/// After so long all machines of a stopped run have been called for the last time. Its Pod is killed 120 s after it was
+/// How long the machines of a stopped run may take to end its processes. Its Pod is killed 120 s after it was
 /// asked to end, and the last report needs the rest.
-const FAREWELL: Duration = Duration::from_secs(95);
+const TERMINATION: Duration = Duration::from_secs(95);
 
-/// What the run hears while it works, and who watches it.
-pub(super) struct Heard<'a> {
+/// The signals that reach a run while it works, and those that it gives.
+pub(super) struct RunSignals<'a> {
     pub stops: &'a mut Stops,
-    /// Takes what is known of the outcome when the run is stopped, before the machines are called for the last time.
-    pub first_word: &'a dyn Fn(&RunOutcome),
+    /// Reports the outcome of a stopped run as far as it is known, before its processes are ended on the machines.
+    pub report_early: &'a dyn Fn(&RunOutcome),
     pub shown: &'a watch::Sender<Snapshot>,
     pub pauses: Pauses,
 }
 
-/// What is asked of the guards.
+/// The part that the guards have in a run.
 pub(super) enum Guarding {
     /// Nothing: a run by hand has no fence.
     Nothing,
@@ -54,7 +54,7 @@ pub(super) enum Guarding {
 }
 
 impl Guarding {
-    pub(super) fn of(args: &Run, inputs: &Inputs) -> Result<Self, RunError> {
+    pub(super) fn for_run(args: &Run, inputs: &Inputs) -> Result<Self, RunError> {
         if only_looks(&inputs.model) {
             return Ok(Guarding::Read);
         }
@@ -64,10 +64,8 @@ impl Guarding {
         if args.token < 1 || inputs.model.cluster_name.is_none() {
             return Err(RunError::NotLocked { run: run.clone() });
         }
-        let binary = Binary::read(&args.guard).map_err(|source| RunError::Guard {
-            file: args.guard.clone(),
-            source,
-        })?;
+        let binary =
+            Binary::read(&args.guard).map_err(|source| RunError::Guard { file: args.guard.clone(), source })?;
         Ok(Guarding::Take(Box::new(binary)))
     }
 
@@ -77,16 +75,16 @@ impl Guarding {
     }
 }
 
-/// Whether the run changes nothing, so that it passes by the fence. What its intent says is not enough: each step must
-/// be read-only, too.
+/// Whether the run changes nothing, so that it needs no fence. Its intent is not enough: each step must be read-only,
+/// too.
 fn only_looks(model: &RunInputs) -> bool {
     let looks = model.intent.spec().effect == Effect::Looks;
     looks && model.steps.iter().all(|step| step.spec().read_only)
 }
 
-/// What working needs.
+/// A run that is ready to work on its machines.
 pub(super) struct Work<'a> {
-    pub stage: &'a Stage<'a>,
+    pub runner: &'a AnsibleRunner<'a>,
     pub machines: &'a Machines<'a>,
     pub guarding: &'a Guarding,
     pub inventory: &'a Path,
@@ -96,32 +94,32 @@ pub(super) struct Work<'a> {
 type Ended = (Ending, Option<Stop>);
 
 impl Work<'_> {
-    /// From the first call to the last.
-    pub(super) async fn whole(&self, fold: &mut Fold, heard: &mut Heard<'_>) -> io::Result<Ended> {
-        let (ending, stop) = match self.meet(fold, heard).await {
+    /// Acquires the machines, plays the steps, and terminates what a stop left running.
+    pub(super) async fn run(&self, fold: &mut Fold, signals: &mut RunSignals<'_>) -> io::Result<Ended> {
+        let (ending, stop) = match self.acquire(fold, signals).await {
             Some(stop) => (stop.ending(), Some(stop)),
-            None => self.play(fold, heard).await?,
+            None => self.play(fold, signals).await?,
         };
         if stop.is_some() && ending != Ending::Exited(Some(0)) {
-            (heard.first_word)(&fold.clone().end(ending));
+            (signals.report_early)(&fold.clone().end(ending));
             if self.guarding.guards() {
-                self.quieten(fold, heard).await;
+                self.terminate(fold, signals).await;
             }
         }
         Ok((ending, stop))
     }
 
-    /// Asks the guards. A machine that does not let us in, or is another run's, is not contacted again.
-    async fn meet(&self, fold: &mut Fold, heard: &mut Heard<'_>) -> Option<Stop> {
+    /// Acquires the machines. One that does not accept SSH logins, or that another run has, is not contacted again.
+    async fn acquire(&self, fold: &mut Fold, signals: &mut RunSignals<'_>) -> Option<Stop> {
         let hosts = self.reachable(fold);
         let met: Vec<(String, Result<(), Unreachable>)> = match self.guarding {
             Guarding::Nothing => return None,
             Guarding::Read => {
                 let fences = tokio::select! {
                     fences = self.machines.read(hosts) => fences,
-                    stop = heard.stops.next() => return Some(stop),
+                    stop = signals.stops.next() => return Some(stop),
                 };
-                // A guard that cannot say it hides nothing else of the machine.
+                // A probe goes on where only the guard gave no answer.
                 let met = fences.into_iter().map(|(host, fence)| match fence {
                     Err(why) if !guard::answers(why.reason.as_str()) => (host, Err(why)),
                     fence => {
@@ -135,10 +133,10 @@ impl Work<'_> {
             }
             Guarding::Take(program) => {
                 fold.prepare("take the machines over from earlier runs");
-                publish(fold.snapshot(), heard.shown);
+                publish(fold.snapshot(), signals.shown);
                 let begun = tokio::select! {
                     begun = self.machines.begin(program, hosts) => begun,
-                    stop = heard.stops.next() => return Some(stop),
+                    stop = signals.stops.next() => return Some(stop),
                 };
                 begun.into_iter().collect()
             }
@@ -149,11 +147,8 @@ impl Work<'_> {
             }
         }
         let blocked: Vec<String> = fold.blocked_hosts().map(str::to_owned).collect();
-        for route in blocked
-            .iter()
-            .filter_map(|host| self.machines.ssh.routes.get(host))
-        {
-            self.stage.end_master(&route.control).await;
+        for route in blocked.iter().filter_map(|host| self.machines.ssh.routes.get(host)) {
+            self.runner.end_master(&route.control).await;
             if let Err(error) = ssh::block(route) {
                 warn!(%error, "failed to block the way to a machine");
             }
@@ -162,7 +157,7 @@ impl Work<'_> {
     }
 
     /// Plays the steps, from the first that is not done when the run resumes another.
-    async fn play(&self, fold: &mut Fold, heard: &mut Heard<'_>) -> io::Result<Ended> {
+    async fn play(&self, fold: &mut Fold, signals: &mut RunSignals<'_>) -> io::Result<Ended> {
         let model = &self.machines.inputs.model;
         let mut first = 0;
         if model.resume && !probed(model).is_empty() {
@@ -171,48 +166,37 @@ impl Work<'_> {
             let seconds = Map::from_iter([("clusterwright_probe_seconds".to_owned(), json!(PROBE_SECONDS))]);
             let text = playbooks::wrapper(probes, self.guarding.guards(), &seconds);
             let file = self.write("survey.yml", &text)?;
-            let mut survey = Survey::new(model, fold);
-            let (ending, stop) = self
-                .stage
-                .play(self.inventory, &file, &mut survey, heard.shown, heard.stops)
-                .await?;
+            let mut scan = ResumeScan::new(model, fold);
+            let (ending, stop) =
+                self.runner.play(self.inventory, &file, &mut scan, signals.shown, signals.stops).await?;
             if stop.is_some() {
                 return Ok((stop.map_or(ending, Stop::ending), stop));
             }
-            first = survey.done();
-            // Somebody must say what a host that is out did not get.
+            first = scan.done();
+            // A step has to be played to report the blocked hosts as failed.
             if fold.blocked_hosts().next().is_some() {
                 first = first.min(model.steps.len().saturating_sub(1));
             }
             fold.begin_at(first);
-            info!(
-                done = first,
-                steps = model.steps.len(),
-                "the probes say where the run goes on"
-            );
+            info!(done = first, steps = model.steps.len(), "the probes say where the run goes on");
             if first == model.steps.len() {
                 return Ok((Ending::Exited(Some(0)), None));
             }
         }
         let steps = model.steps.get(first..).unwrap_or_default();
-        let playbooks = self
-            .playbooks
-            .iter()
-            .filter(|playbook| steps.contains(&playbook.step));
+        let playbooks = self.playbooks.iter().filter(|playbook| steps.contains(&playbook.step));
         let text = playbooks::wrapper(playbooks, self.guarding.guards(), &Map::new());
         let file = self.write("run.yml", &text)?;
-        self.stage
-            .play(self.inventory, &file, fold, heard.shown, heard.stops)
-            .await
+        self.runner.play(self.inventory, &file, fold, signals.shown, signals.stops).await
     }
 
-    /// After a stop: the guards end what this run left. A further signal leaves it to the next run.
-    async fn quieten(&self, fold: &mut Fold, heard: &mut Heard<'_>) {
+    /// Ends the processes of a stopped run by the guards. A further signal leaves them to the next run.
+    async fn terminate(&self, fold: &mut Fold, signals: &mut RunSignals<'_>) {
         let hosts = self.reachable(fold);
-        let until = heard.stops.stopped().unwrap_or_else(Instant::now) + FAREWELL;
+        let until = signals.stops.stopped().unwrap_or_else(Instant::now) + TERMINATION;
         let ends = tokio::select! {
             ends = self.machines.end(hosts.clone(), until) => ends,
-            () = heard.stops.again() => BTreeMap::new(),
+            () = signals.stops.again() => BTreeMap::new(),
         };
         for host in hosts {
             let quiet = ends.get(&host).is_some_and(Result::is_ok);
@@ -223,17 +207,12 @@ impl Work<'_> {
     fn reachable(&self, fold: &Fold) -> Vec<String> {
         let blocked: Vec<&str> = fold.blocked_hosts().collect();
         let hosts = self.machines.inputs.model.hosts.keys();
-        hosts
-            .filter(|host| !blocked.contains(&host.as_str()))
-            .cloned()
-            .collect()
+        hosts.filter(|host| !blocked.contains(&host.as_str())).cloned().collect()
     }
 
     /// Each in a directory of its own with nothing else in it.
     fn write(&self, name: &str, text: &str) -> io::Result<PathBuf> {
-        self.stage
-            .place
-            .write(Path::new("playbook").join(name), text.as_bytes())
+        self.runner.workdir.write(Path::new("playbook").join(name), text.as_bytes())
     }
 }
 
@@ -248,30 +227,20 @@ mod tests {
     use crate::secrets::Secrets;
 
     /// How a run of these steps is guarded.
-    fn guarding(
-        intent: Intent,
-        steps: &[Step],
-        token: &str,
-        cluster: Option<&str>,
-    ) -> Result<Guarding, RunError> {
+    fn guarding(intent: Intent, steps: &[Step], token: &str, cluster: Option<&str>) -> Result<Guarding, RunError> {
         let guard = tempfile::NamedTempFile::new().unwrap();
         let path = guard.path().to_str().unwrap();
-        let Command::Run(args) = Cli::parse_from([
-            "executor", "run", "--inputs", "x", "--run", "n/r", "--token", token, "--guard", path,
-        ])
-        .command
+        let Command::Run(args) =
+            Cli::parse_from(["executor", "run", "--inputs", "x", "--run", "n/r", "--token", token, "--guard", path])
+                .command
         else {
             panic!("no run");
         };
         let mut model = crate::example::model();
         (model.intent, model.steps) = (intent, steps.to_vec());
         model.cluster_name = cluster.map(str::to_owned);
-        let inputs = Inputs {
-            model,
-            digest: String::new(),
-            secrets: Secrets::default(),
-        };
-        Guarding::of(&args, &inputs)
+        let inputs = Inputs { model, digest: String::new(), secrets: Secrets::default() };
+        Guarding::for_run(&args, &inputs)
     }
 
     #[test]
@@ -279,9 +248,7 @@ mod tests {
         let custom = CustomStep::new("x").map(Step::Custom);
         for step in Step::ALL.into_iter().chain(custom) {
             for intent in Intent::ALL {
-                let guarded = guarding(intent, &[Step::ProbeHost, step], "7", Some("a"))
-                    .unwrap()
-                    .guards();
+                let guarded = guarding(intent, &[Step::ProbeHost, step], "7", Some("a")).unwrap().guards();
                 assert!(guarded || step.spec().read_only, "{intent:?} {step}");
             }
         }

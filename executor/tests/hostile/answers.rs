@@ -1,4 +1,4 @@
-//! What machines answer harms neither the controller, nor another machine, nor the status.
+//! Answers of machines harm neither the controller, nor another machine, nor the status.
 
 use serde_json::{Value, json};
 
@@ -13,17 +13,17 @@ const ASK: &str = "
   gather_facts: false
   tasks:
   - name: Ask
-    clusterwright.cluster.probe_host: {report: facts}
+    clusterwright.cluster.host_info: {report: facts}
 - hosts: all:kube_node:kube_control_plane:etcd
   gather_facts: false
   tasks:
   - name: Ask again
-    clusterwright.cluster.probe_host: {report: facts}
+    clusterwright.cluster.host_info: {report: facts}
   - name: Repeat what it said of {{ inventory_hostname }}
     ansible.builtin.debug: {msg: '{{ ansible_facts.clusterwright_machine.cgroup_driver }}'}
 ";
 
-/// What a machine said, as far as a person or a program sees it.
+/// Fails if a machine's text reaches a person or a program otherwise than sanitized.
 fn assert_clean(ran: &bench::Ran) {
     let steers = |c: char| (c.is_control() && !"\n\t".contains(c)) || "\u{202e}\u{200b}\u{feff}".contains(c);
     assert!(!ran.text.chars().any(steers), "the output steers terminals");
@@ -39,10 +39,7 @@ fn assert_clean(ran: &bench::Ran) {
     texts(&ran.result, &mut found);
     texts(&ran.message, &mut found);
     for text in found {
-        assert!(
-            text.chars().count() <= 1400 && !text.chars().any(|c| steers(c) || c == '\n'),
-            "{text:?}"
-        );
+        assert!(text.chars().count() <= 1400 && !text.chars().any(|c| steers(c) || c == '\n'), "{text:?}");
     }
     let size = ran.result.to_string().len();
     assert!(size < 200_000, "the result has {size} bytes");
@@ -63,28 +60,12 @@ fn what_a_machine_answers_harms_neither_the_controller_nor_another_machine_nor_t
     hosts["zz-good"] = good;
     bench.inputs("Custom", &["prepare"], json!({}), hosts);
 
-    let watched = watched::run(
-        &bench,
-        &["--verbose", "--deadline-seconds", "900"],
-        |_| {},
-        |_| {},
-    );
+    let watched = watched::run(&bench, &["--verbose", "--deadline-seconds", "900"], |_| {}, |_| {});
     let ran = watched.ran;
-    let tail: String = ran
-        .text
-        .chars()
-        .rev()
-        .take(3000)
-        .collect::<Vec<_>>()
-        .into_iter()
-        .rev()
-        .collect();
+    let tail: String = ran.text.chars().rev().take(3000).collect::<Vec<_>>().into_iter().rev().collect();
     assert!(!canary.exists(), "something ran: {tail}");
     assert_eq!(ran.code, 20, "{tail}");
-    assert!(
-        !ran.text.contains("stranger"),
-        "a machine brought another one in: {tail}"
-    );
+    assert!(!ran.text.contains("stranger"), "a machine brought another one in: {tail}");
     for name in ["good", "zz-good"] {
         let host = ran.host(name);
         assert_eq!(host.get("failure"), None, "{host:#}");
@@ -93,32 +74,16 @@ fn what_a_machine_answers_harms_neither_the_controller_nor_another_machine_nor_t
     }
     assert_eq!(ran.result["hosts"].as_array().unwrap().len(), WAYS.len() + 2);
     assert_clean(&ran);
-    let reason = |name: &str| {
-        ran.host(name)
-            .pointer("/failure/reason")
-            .and_then(Value::as_str)
-            .unwrap_or("")
-            .to_owned()
-    };
+    let reason =
+        |name: &str| ran.host(name).pointer("/failure/reason").and_then(Value::as_str).unwrap_or("").to_owned();
     assert_eq!(reason("claims-a-reason"), "TaskFailed");
     assert_eq!(reason("control-characters"), "TaskFailed");
     assert_eq!(reason("many-findings"), "PreflightFailed");
-    for name in [
-        "no-object",
-        "deep",
-        "deep-and-whole",
-        "long-number",
-        "numbers",
-        "no-text",
-    ] {
+    for name in ["no-object", "deep", "deep-and-whole", "long-number", "numbers", "no-text"] {
         assert_eq!(reason(name), "MachineError", "{name}");
     }
     assert_eq!(ran.result["outcome"]["phase"], "Failed");
-    assert!(
-        watched.memory_mib < 256,
-        "the executor took {} MiB",
-        watched.memory_mib
-    );
+    assert!(watched.memory_mib < 256, "the executor took {} MiB", watched.memory_mib);
     bench.assert_nothing_left();
 }
 
@@ -132,16 +97,8 @@ fn a_machine_that_never_ends_is_left_at_the_deadline() {
     bench.inputs("Custom", &["prepare"], json!({}), machines.hosts.clone());
     let watched = watched::run(&bench, &["--deadline-seconds", "6"], |_| {}, |_| {});
     assert_eq!(watched.ran.code, 31, "{}", watched.ran.text);
-    assert!(
-        watched.elapsed.as_secs() < 40,
-        "it took {} s",
-        watched.elapsed.as_secs()
-    );
-    assert!(
-        watched.memory_mib < 256,
-        "the executor took {} MiB",
-        watched.memory_mib
-    );
+    assert!(watched.elapsed.as_secs() < 40, "it took {} s", watched.elapsed.as_secs());
+    assert!(watched.memory_mib < 256, "the executor took {} MiB", watched.memory_mib);
     assert_clean(&watched.ran);
     bench.assert_nothing_left();
 }
@@ -154,14 +111,7 @@ fn what_a_machine_answers_when_it_is_called_before_ansible_harms_nobody() {
     bench.playbook("probe-host", ASK);
     bench.playbook("probe/probe-host", LOOK);
     let canary = canary(&bench);
-    let ways = [
-        "claims-a-fence",
-        "floods-a-call",
-        "no-text",
-        "fake-guard",
-        "fake-ssh",
-        "control-characters",
-    ];
+    let ways = ["claims-a-fence", "floods-a-call", "no-text", "fake-guard", "fake-ssh", "control-characters"];
     let machines = Machines::start(&mut bench, &ways, &canary);
     let mut hosts = machines.hosts.clone();
     bench.secret("password.pw", "nobody hears this one");
@@ -181,24 +131,12 @@ fn what_a_machine_answers_when_it_is_called_before_ansible_harms_nobody() {
     for way in &ways[2..] {
         assert!(ran.host(way).get("failure").is_some(), "{way}: {}", ran.text);
     }
-    assert_eq!(
-        ran.host("other-key")["failure"]["reason"],
-        "HostKeyChanged",
-        "{}",
-        ran.text
-    );
+    assert_eq!(ran.host("other-key")["failure"]["reason"], "HostKeyChanged", "{}", ran.text);
     let log = changed.log();
-    assert!(
-        changed.connections() > 0 && !log.contains("authenticating user") && !log.contains("Failed"),
-        "{log}"
-    );
+    assert!(changed.connections() > 0 && !log.contains("authenticating user") && !log.contains("Failed"), "{log}");
     assert!(!ran.text.contains("nobody hears"), "{}", ran.text);
     assert_clean(&ran);
     assert!(!canary.exists(), "something ran");
-    assert!(
-        watched.memory_mib < 256,
-        "the executor took {} MiB",
-        watched.memory_mib
-    );
+    assert!(watched.memory_mib < 256, "the executor took {} MiB", watched.memory_mib);
     bench.assert_nothing_left();
 }

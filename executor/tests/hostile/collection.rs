@@ -28,17 +28,10 @@ def work(call):
 
 /// Gives a bench the module and the roles.
 pub fn complete(bench: &Bench) {
-    let cluster = bench
-        .path()
-        .join("ansible/ansible_collections/clusterwright/cluster");
+    let cluster = bench.path().join("ansible/ansible_collections/clusterwright/cluster");
     for name in ["plugins", "meta"] {
         fs::remove_file(cluster.join(name)).unwrap();
-        let copied = Command::new("cp")
-            .arg("-r")
-            .arg(source().join(name))
-            .arg(cluster.join(name))
-            .status()
-            .unwrap();
+        let copied = Command::new("cp").arg("-r").arg(source().join(name)).arg(cluster.join(name)).status().unwrap();
         assert!(copied.success());
     }
     fs::write(cluster.join("plugins/modules/write.py"), WRITE).unwrap();
@@ -48,11 +41,7 @@ pub fn complete(bench: &Bench) {
     fs::write(runtime, routes).unwrap();
     symlink(roles(), cluster.join("roles")).unwrap();
     // A lookup of a role's template finds it beside the playbook.
-    symlink(
-        roles().join("containerd/templates"),
-        bench.path().join("ansible/playbooks/templates"),
-    )
-    .unwrap();
+    symlink(roles().join("containerd/templates"), bench.path().join("ansible/playbooks/templates")).unwrap();
 }
 
 /// Where the roles are.

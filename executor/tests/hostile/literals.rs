@@ -26,28 +26,16 @@ pub fn assert_arrives(bench: &mut Bench, sshd: &Sshd, texts: &[String], values: 
     let out = bench.path().join("out");
     let _ = fs::remove_dir_all(&out);
     let path = |number: usize| out.join(number.to_string());
-    let files: Vec<Value> = texts
-        .iter()
-        .enumerate()
-        .map(|(number, text)| json!({"path": path(number), "content": text}))
-        .collect();
+    let files: Vec<Value> =
+        texts.iter().enumerate().map(|(number, text)| json!({"path": path(number), "content": text})).collect();
     let mut host = bench.host(sshd);
     host["vars"] = json!({"texts": files});
-    bench.inputs(
-        "Custom",
-        &["prepare"],
-        json!({"values": values, "out": out}),
-        json!({"w1": host}),
-    );
+    bench.inputs("Custom", &["prepare"], json!({"values": values, "out": out}), json!({"w1": host}));
     let ran = bench.run(&[]);
     assert_eq!(ran.code, 0, "{}", ran.text);
     for (number, text) in texts.iter().enumerate() {
         let written = fs::read(path(number)).unwrap();
-        assert!(
-            written == text.as_bytes(),
-            "{text:?} became {:?}",
-            String::from_utf8_lossy(&written)
-        );
+        assert!(written == text.as_bytes(), "{text:?} became {:?}", String::from_utf8_lossy(&written));
     }
     let written: Vec<Value> = serde_json::from_slice(&fs::read(out.join("values")).unwrap()).unwrap();
     assert_eq!(written.len(), values.len());
@@ -64,9 +52,7 @@ fn same(one: &Value, other: &Value) -> bool {
         }
         (Value::Object(one), Value::Object(other)) => {
             one.len() == other.len()
-                && one
-                    .iter()
-                    .all(|(key, one)| other.get(key).is_some_and(|other| same(one, other)))
+                && one.iter().all(|(key, one)| other.get(key).is_some_and(|other| same(one, other)))
         }
         (Value::Number(one), Value::Number(other)) if one.is_f64() && other.is_f64() => {
             let (one, other) = (one.as_f64().unwrap(), other.as_f64().unwrap());
@@ -78,15 +64,10 @@ fn same(one: &Value, other: &Value) -> bool {
 
 /// A source of values that says how to have the same ones again: `CLUSTERWRIGHT_SEED`.
 pub fn runner() -> TestRunner {
-    let given = std::env::var("CLUSTERWRIGHT_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok());
+    let given = std::env::var("CLUSTERWRIGHT_SEED").ok().and_then(|text| text.parse().ok());
     let seed: u64 = given.unwrap_or_else(|| RandomState::new().build_hasher().finish());
     println!("CLUSTERWRIGHT_SEED={seed}");
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    TestRunner::new_with_rng(
-        Config::default(),
-        TestRng::from_seed(RngAlgorithm::ChaCha, &bytes),
-    )
+    TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
 }

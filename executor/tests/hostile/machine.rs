@@ -143,10 +143,7 @@ impl Machines {
     pub fn start(bench: &mut Bench, ways: &[&str], canary: &Path) -> Self {
         let program = bench.path().join("machine.py");
         fs::write(&program, PROGRAM).unwrap();
-        executable(
-            &canary.with_extension("sh"),
-            &format!("#!/bin/sh\ntouch {}\n", canary.display()),
-        );
+        executable(&canary.with_extension("sh"), &format!("#!/bin/sh\ntouch {}\n", canary.display()));
         let mut hosts = json!({});
         let mut sshds = Vec::new();
         for way in ways {

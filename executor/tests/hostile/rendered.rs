@@ -1,21 +1,13 @@
-//! What the roles make of the variables: every template, file and argument in which text of a user ends.
+//! The results of the roles for hostile variables: every template, file and argument in which text of a user ends.
 
 use serde_json::{Value, json};
 
 /// Renders them all on the controller and writes them down.
 pub fn playbook(roles: &str) -> String {
-    let load: String = [
-        "containerd",
-        "kubelet",
-        "control_plane",
-        "etcd",
-        "post_install",
-        "preflight",
-        "prepare",
-    ]
-    .iter()
-    .map(|role| format!("  - ansible.builtin.include_vars: {{file: {roles}/{role}/vars/main.yml}}\n"))
-    .collect();
+    let load: String = ["containerd", "kubelet", "control_plane", "etcd", "post_install", "preflight", "prepare"]
+        .iter()
+        .map(|role| format!("  - ansible.builtin.include_vars: {{file: {roles}/{role}/vars/main.yml}}\n"))
+        .collect();
     let names = [
         "containerd_mirror_files",
         "containerd_programs",
@@ -42,7 +34,7 @@ pub fn playbook(roles: &str) -> String {
   gather_facts: false
   roles: [clusterwright.cluster.variables]
   tasks:
-  - clusterwright.cluster.probe_host: {{report: facts}}
+  - clusterwright.cluster.host_info: {{report: facts}}
 {load}  - name: Render for {{{{ cluster_name }}}}
     clusterwright.cluster.write:
       files:
@@ -77,10 +69,7 @@ pub fn assert_literal(rendered: &Value, text: &str) {
         assert_eq!(rendered.pointer(pointer), Some(&expected), "{pointer}");
     };
     check("/hosts_line", json!(format!("{text} {text}")));
-    check(
-        "/containerd_mirror_files/0/path",
-        json!(format!("/etc/containerd/certs.d/{text}/hosts.toml")),
-    );
+    check("/containerd_mirror_files/0/path", json!(format!("/etc/containerd/certs.d/{text}/hosts.toml")));
     let mirror = format!(
         "# Written by clusterwright.\n[host.{0}]\n  capabilities = [{0}]\n  skip_verify = false\n",
         Value::from(text)
@@ -89,52 +78,29 @@ pub fn assert_literal(rendered: &Value, text: &str) {
     check("/containerd_programs/0/version", json!(text));
     check("/containerd_programs/0/directory", json!(text));
     check("/containerd_images/1/name", json!(format!("{text}/kube-proxy")));
-    contains(
-        rendered,
-        "/containerd_unit",
-        &format!("ExecStart={text}/containerd\n"),
-    );
+    contains(rendered, "/containerd_unit", &format!("ExecStart={text}/containerd\n"));
     check("/kubelet_label_text", json!(format!("{text}={text}")));
-    check(
-        "/kubelet_taints/0",
-        json!({"key": text, "value": text, "effect": "NoSchedule"}),
-    );
+    check("/kubelet_taints/0", json!({"key": text, "value": text, "effect": "NoSchedule"}));
     check("/kubelet_join_configuration/nodeRegistration/name", json!(text));
-    check(
-        "/kubelet_join_configuration/discovery/bootstrapToken/apiServerEndpoint",
-        json!(format!("{text}:6443")),
-    );
+    check("/kubelet_join_configuration/discovery/bootstrapToken/apiServerEndpoint", json!(format!("{text}:6443")));
     let cluster = "/control_plane_cluster_configuration";
     check(&format!("{cluster}/clusterName"), json!(text));
     check(&format!("{cluster}/kubernetesVersion"), json!(format!("v{text}")));
-    check(
-        &format!("{cluster}/networking"),
-        json!({"podSubnet": text, "serviceSubnet": text, "dnsDomain": text}),
-    );
+    check(&format!("{cluster}/networking"), json!({"podSubnet": text, "serviceSubnet": text, "dnsDomain": text}));
     check(&format!("{cluster}/etcd/external/endpoints"), json!([text]));
     check(&format!("{cluster}/apiServer/certSANs"), json!([text]));
     check(&format!("{cluster}/dns/imageTag"), json!(text));
     let init = rendered["control_plane_init"].as_str().unwrap();
-    let documents: Vec<Value> = init
-        .split("\n---\n")
-        .map(|part| serde_json::from_str(part).unwrap())
-        .collect();
+    let documents: Vec<Value> = init.split("\n---\n").map(|part| serde_json::from_str(part).unwrap()).collect();
     assert_eq!(documents[0]["localAPIEndpoint"]["advertiseAddress"], text);
     assert_eq!(documents[1], rendered["control_plane_cluster_configuration"]);
-    contains(
-        rendered,
-        "/etcd_environment",
-        &format!("\nETCD_ADVERTISE_CLIENT_URLS={text}\n"),
-    );
+    contains(rendered, "/etcd_environment", &format!("\nETCD_ADVERTISE_CLIENT_URLS={text}\n"));
     contains(rendered, "/etcd_environment", &format!(",https://{text}:2379\n"));
     check(
         "/post_install_nodes/0",
         json!({"name": text, "labels": {text: text}, "taints": [format!("{text}={text}:NoSchedule")]}),
     );
-    check(
-        "/prepare_cluster",
-        json!({"identity": text, "name": text, "pod_cidr": text}),
-    );
+    check("/prepare_cluster", json!({"identity": text, "name": text, "pod_cidr": text}));
     check("/addon_manifests", json!([{"name": text, "content": text}]));
     check("/network_manifests", json!([{"name": text, "content": text}]));
     check("/preflight_ignore", json!([text]));

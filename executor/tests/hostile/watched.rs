@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::bench::{Bench, Ran};
 
-/// What was seen of a run.
+/// A run as it was observed.
 pub struct Watched {
     pub ran: Ran,
     /// The most memory that the executor itself had, in MiB.
@@ -22,26 +22,14 @@ pub struct Watched {
 }
 
 /// Runs to the end; `change` may add to its command; `look` is called again and again meanwhile, with its process.
-pub fn run(
-    bench: &Bench,
-    args: &[&str],
-    change: impl FnOnce(&mut Command),
-    mut look: impl FnMut(u32),
-) -> Watched {
+pub fn run(bench: &Bench, args: &[&str], change: impl FnOnce(&mut Command), mut look: impl FnMut(u32)) -> Watched {
     let begun = Instant::now();
     let mut command = bench.command(args);
     change(&mut command);
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let text = Arc::new(Mutex::new(Vec::new()));
-    let mut streams: Vec<Box<dyn Read + Send>> = vec![
-        Box::new(child.stdout.take().unwrap()),
-        Box::new(child.stderr.take().unwrap()),
-    ];
+    let mut streams: Vec<Box<dyn Read + Send>> =
+        vec![Box::new(child.stdout.take().unwrap()), Box::new(child.stderr.take().unwrap())];
     let readers: Vec<_> = streams
         .drain(..)
         .map(|mut stream| {
@@ -72,11 +60,7 @@ pub fn run(
     });
     readers.into_iter().for_each(|reader| reader.join().unwrap());
     let text = String::from_utf8_lossy(&text.lock().unwrap()).into_owned();
-    Watched {
-        ran: bench.ran(status.code(), text),
-        memory_mib,
-        elapsed: begun.elapsed(),
-    }
+    Watched { ran: bench.ran(status.code(), text), memory_mib, elapsed: begun.elapsed() }
 }
 
 /// The most memory that a process has had, in MiB.

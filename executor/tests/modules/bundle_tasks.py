@@ -12,6 +12,7 @@ except ImportError:
     cache = os.environ.get("CLUSTERWRIGHT_CACHE") or os.path.expanduser("~/.cache/clusterwright")
     os.execv(f"{cache}/venv/bin/python", [f"{cache}/venv/bin/python", *sys.argv])
 
+from ansible_collections.clusterwright.cluster.plugins.module_utils.arguments import GROUPS
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle_source import FIELDS
 
 HOME = pathlib.Path(__file__).resolve().parents[2] / "ansible"
@@ -48,10 +49,14 @@ def tasks(value: object):
 
 modules = readers()
 assert modules == {"artifacts", "images", "preflight", "smoke_test", "worker_smoke_test"}, modules
+option = GROUPS["bundle"]["bundle"]
+assert (option["type"], option["required"]) == ("dict", True), option
 for module in modules:
     source = (HOME / "plugins/modules" / f"{module}.py").read_text(encoding="utf-8")
-    option = yaml.safe_load(re.search(r'DOCUMENTATION = r"""(.*?)"""', source, re.DOTALL).group(1))["options"]["bundle"]
-    assert (option["type"], option["required"]) == ("dict", True), (module, option)
+    documentation = yaml.safe_load(re.search(r'DOCUMENTATION = r"""(.*?)"""', source, re.DOTALL).group(1))
+    groups = documentation["extends_documentation_fragment"]
+    assert f"{COLLECTION}arguments.bundle" in groups, (module, groups)
+    assert "bundle" not in documentation["options"], module
 
 seen = []
 for path in sorted([*HOME.glob("roles/*/tasks/*.yml"), *HOME.glob("roles/*/handlers/*.yml"), *HOME.glob("playbooks/**/*.yml")]):

@@ -4,7 +4,7 @@ from bundle_world import ARCH, PLACE, Served, digest, entry
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import membership
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import Output
-from ansible_collections.clusterwright.cluster.plugins.modules import artifacts, images, probe_host
+from ansible_collections.clusterwright.cluster.plugins.modules import artifacts, host_info, images
 
 membership.ARTIFACTS = str(PLACE / "artifacts.json")
 PAUSE, CALICO = "registry.k8s.io/pause", "docker.io/calico/node"
@@ -35,7 +35,7 @@ def components_of(result: dict) -> list:
 
 
 def found() -> list:
-    return components_of(work(probe_host, report="components", must_be_clean=False))
+    return components_of(work(host_info, report="components", must_be_clean=False))
 
 
 assert found() == [], "a machine that has nothing says so"

@@ -10,7 +10,7 @@ enter()
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import findings, runtime  # noqa: E402
 from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import text  # noqa: E402
-from ansible_collections.clusterwright.cluster.plugins.modules import container_runtime, probe_host, reset  # noqa: E402
+from ansible_collections.clusterwright.cluster.plugins.modules import container_runtime, host_info, reset  # noqa: E402
 
 SLEEP = "import time; time.sleep(600)"
 STARTED = []
@@ -28,7 +28,7 @@ def start(path: str, *arguments: str) -> subprocess.Popen:
 
 
 def leftovers() -> list:
-    return play(probe_host, report="clean", must_be_clean=False)[0]["clusterwright"]["leftovers"]
+    return play(host_info, report="clean", must_be_clean=False)[0]["clusterwright"]["leftovers"]
 
 
 def finding() -> list:

@@ -11,7 +11,7 @@ from machine_world import enter, play, sh, write
 enter()
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import ipset, leftovers, network_findings  # noqa: E402
-from ansible_collections.clusterwright.cluster.plugins.modules import probe_host, reset  # noqa: E402
+from ansible_collections.clusterwright.cluster.plugins.modules import host_info, reset  # noqa: E402
 
 REPLACE_CREATE = 0x600
 
@@ -143,7 +143,7 @@ def another() -> None:
 
 
 def clean() -> list:
-    result, failure = play(probe_host, report="clean", must_be_clean=False)
+    result, failure = play(host_info, report="clean", must_be_clean=False)
     assert failure is None, failure
     return result["clusterwright"]["leftovers"]
 

@@ -10,7 +10,7 @@ enter()
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import findings, host_findings, machine  # noqa: E402
 from ansible_collections.clusterwright.cluster.plugins.module_utils.reservations import reserved  # noqa: E402
-from ansible_collections.clusterwright.cluster.plugins.modules import probe_host  # noqa: E402
+from ansible_collections.clusterwright.cluster.plugins.modules import host_info  # noqa: E402
 
 SYSCTL = {"net.ipv4.ip_forward": 1, "fs.inotify.max_user_instances": 8192}
 PARAMS = {"identity": "a", "sysctl": SYSCTL, "roles": ["worker"]}
@@ -99,7 +99,7 @@ def reservations_follow_the_size() -> None:
 
 
 def the_machine_says_what_it_permits() -> None:
-    said = play(probe_host, report="facts", must_be_clean=False)[0]["ansible_facts"]["clusterwright_machine"]
+    said = play(host_info, report="facts", must_be_clean=False)[0]["ansible_facts"]["clusterwright_machine"]
     assert said["reserved"] == reserved(machine.memory_mib(), os.cpu_count(), False)
     before = machine.text("/proc/self/oom_score_adj")
     # As root of this machine would: some machines refuse it, whatever their capabilities say.

@@ -1,4 +1,4 @@
-//! What the tests stand on: a collection of their own with the real plugins, inputs, and an sshd of their
+//! The test bench: a collection of their own with the real plugins, inputs, and an sshd of their
 //! own.
 
 #![allow(dead_code, reason = "each file of tests uses its own part of it")]
@@ -32,7 +32,7 @@ pub struct Bench {
     path: String,
 }
 
-/// What a run left.
+/// The results of a run.
 pub struct Ran {
     pub code: i32,
     /// Both outputs.
@@ -46,10 +46,7 @@ pub struct Ran {
 impl Ran {
     pub fn host(&self, name: &str) -> &Value {
         let hosts = self.result["hosts"].as_array().unwrap();
-        hosts
-            .iter()
-            .find(|host| host["name"] == name)
-            .unwrap_or_else(|| panic!("no host {name}: {}", self.text))
+        hosts.iter().find(|host| host["name"] == name).unwrap_or_else(|| panic!("no host {name}: {}", self.text))
     }
 }
 
@@ -69,17 +66,9 @@ impl Bench {
             fs::create_dir_all(directory.path().join(name)).unwrap();
         }
         // Short: sockets lie below it.
-        let memory = tempfile::Builder::new()
-            .prefix("t")
-            .rand_bytes(4)
-            .tempdir_in("/dev/shm")
-            .unwrap();
+        let memory = tempfile::Builder::new().prefix("t").rand_bytes(4).tempdir_in("/dev/shm").unwrap();
         let path = format!("{}:{}", venv().join("bin").display(), env::var("PATH").unwrap());
-        Self {
-            directory,
-            memory,
-            path,
-        }
+        Self { directory, memory, path }
     }
 
     pub fn path(&self) -> &Path {
@@ -117,44 +106,31 @@ impl Bench {
     }
 
     pub fn inputs(&self, intent: &str, steps: &[&str], vars: Value, hosts: Value) {
-        let model = json!({"namespace": "n", "run": "r", "intent": intent, "steps": steps, "vars": vars, "hosts": hosts});
+        let model =
+            json!({"namespace": "n", "run": "r", "intent": intent, "steps": steps, "vars": vars, "hosts": hosts});
         fs::write(self.path().join("inputs/model/inputs.json"), model.to_string()).unwrap();
     }
 
     pub fn run(&self, args: &[&str]) -> Ran {
         let mut command = self.command(args);
         let output = command.output().unwrap();
-        let text = format!(
-            "{}{}",
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr)
-        );
+        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         self.ran(output.status.code(), text)
     }
 
     /// Runs until Ansible's output shows the text, then sends the signal.
     pub fn run_and_signal(&self, text: &str, signal: &str) -> Ran {
-        let mut child = self
-            .command(&["--verbose"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = self.command(&["--verbose"]).stdout(Stdio::piped()).spawn().unwrap();
         let mut seen = String::new();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         while !seen.contains(text) {
-            let line = lines
-                .next()
-                .unwrap_or_else(|| panic!("it ended: {seen}"))
-                .unwrap();
+            let line = lines.next().unwrap_or_else(|| panic!("it ended: {seen}")).unwrap();
             seen.push_str(&line);
             seen.push('\n');
         }
         // The task's process is to be there.
         std::thread::sleep(Duration::from_secs(3));
-        let status = Command::new("kill")
-            .args(["-s", signal, &child.id().to_string()])
-            .status()
-            .unwrap();
+        let status = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status().unwrap();
         assert!(status.success());
         lines.for_each(|line| seen.push_str(&format!("{}\n", line.unwrap())));
         let code = child.wait().unwrap().code();
@@ -163,18 +139,11 @@ impl Bench {
 
     /// No process and no file of a run is there any more.
     pub fn assert_nothing_left(&self) {
-        let files: Vec<_> = fs::read_dir(self.memory.path())
-            .unwrap()
-            .flatten()
-            .map(|entry| entry.path())
-            .collect();
+        let files: Vec<_> = fs::read_dir(self.memory.path()).unwrap().flatten().map(|entry| entry.path()).collect();
         assert!(files.is_empty(), "{files:?}");
         let place = self.memory.path().display().to_string();
         let left = || -> Vec<String> {
-            let commands = fs::read_dir("/proc")
-                .unwrap()
-                .flatten()
-                .map(|process| process.path().join("cmdline"));
+            let commands = fs::read_dir("/proc").unwrap().flatten().map(|process| process.path().join("cmdline"));
             let texts = commands.filter_map(|file| fs::read(file).ok());
             texts
                 .map(|text| String::from_utf8_lossy(&text).replace('\0', " "))
@@ -205,24 +174,16 @@ impl Bench {
         command
     }
 
-    /// What a run of [`Bench::command`] left.
+    /// The results of a run of [`Bench::command`].
     pub fn ran(&self, code: Option<i32>, text: String) -> Ran {
         let read = |name: &str| {
             let file = self.path().join(name);
-            let value = fs::read(&file)
-                .ok()
-                .and_then(|text| serde_json::from_slice(&text).ok())
-                .unwrap_or(Value::Null);
+            let value = fs::read(&file).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or(Value::Null);
             let _ = fs::remove_file(file);
             value
         };
         let (result, message) = (read("result.json"), read("message"));
-        Ran {
-            code: code.unwrap_or(-1),
-            text,
-            result,
-            message,
-        }
+        Ran { code: code.unwrap_or(-1), text, result, message }
     }
 }
 
@@ -269,21 +230,12 @@ impl Sshd {
             .stderr(log)
             .spawn()
             .expect("these tests need /usr/sbin/sshd (package openssh-server)");
-        let sshd = Self {
-            child,
-            port,
-            host_key: words(&host_public),
-            client_key,
-            directory,
-        };
-        wait(
-            || TcpStream::connect(("127.0.0.1", port)).is_ok(),
-            || "sshd does not listen".to_owned(),
-        );
+        let sshd = Self { child, port, host_key: words(&host_public), client_key, directory };
+        wait(|| TcpStream::connect(("127.0.0.1", port)).is_ok(), || "sshd does not listen".to_owned());
         sshd
     }
 
-    /// What it has logged.
+    /// Its log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.directory.path().join("log")).unwrap()
     }
@@ -301,9 +253,7 @@ impl Sshd {
             let stats = processes.filter_map(|process| fs::read_to_string(process.path().join("stat")).ok());
             let parent = |stat: &str| stat.rsplit(") ").next()?.split(' ').nth(1)?.parse::<u32>().ok();
             let alive = |stat: &str| !stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z'));
-            stats
-                .filter(|stat| parent(stat) == Some(self.child.id()) && alive(stat))
-                .count()
+            stats.filter(|stat| parent(stat) == Some(self.child.id()) && alive(stat)).count()
         };
         // A connection takes a moment to end.
         let begun = Instant::now();
@@ -324,11 +274,7 @@ impl Drop for Sshd {
 /// A new key pair: the private key's text and the public one's.
 pub fn new_key(directory: &Path, name: &str) -> (String, String) {
     let file = directory.join(name);
-    let made = Command::new("ssh-keygen")
-        .args(["-q", "-t", "ed25519", "-N", "", "-f"])
-        .arg(&file)
-        .status()
-        .unwrap();
+    let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&file).status().unwrap();
     assert!(made.success());
     let public = fs::read_to_string(file.with_extension("pub")).unwrap();
     (fs::read_to_string(&file).unwrap(), public)
@@ -336,11 +282,7 @@ pub fn new_key(directory: &Path, name: &str) -> (String, String) {
 
 /// A port that was free a moment ago.
 pub fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0))
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
 
 fn words(public: &str) -> String {
@@ -348,10 +290,7 @@ fn words(public: &str) -> String {
 }
 
 pub fn user() -> String {
-    String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout)
-        .unwrap()
-        .trim()
-        .to_owned()
+    String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout).unwrap().trim().to_owned()
 }
 
 fn venv() -> PathBuf {

@@ -39,15 +39,10 @@ fn step<'a>(ran: &'a crate::bench::Ran, name: &str) -> &'a Value {
 #[test]
 fn custom_playbooks_are_steps_like_any_other_and_see_only_their_own_variables() {
     let mut machine = Machine::new();
-    machine
-        .bench
-        .playbook("prepare", &WRITES.replace("run-out", "ours"));
+    machine.bench.playbook("prepare", &WRITES.replace("run-out", "ours"));
     machine.bench.playbook("probe/prepare", LOOK);
     let canary = machine.bench.path().join("canary");
-    let evil = format!(
-        "{{{{ lookup('ansible.builtin.pipe', 'touch {}') }}}}",
-        canary.display()
-    );
+    let evil = format!("{{{{ lookup('ansible.builtin.pipe', 'touch {}') }}}}", canary.display());
     let values = json!({"text": evil, "no": "no", "octal": "0755", "version": "1.30", "number": 1.5, "list": [true, null, "1.30"],
         "__ansible_unsafe": "x", evil.clone(): "!!python/object:os.system"});
     machine.inputs(
@@ -63,28 +58,17 @@ fn custom_playbooks_are_steps_like_any_other_and_see_only_their_own_variables() 
     let read = |name: &str| serde_json::from_str::<Value>(&machine.read(name)).unwrap();
     assert_eq!(read("before-out"), json!({"mine": values, "greeting": "from w1"}));
     assert_eq!(read("after-out"), json!({"mine": "1.30", "greeting": "from w1"}));
-    assert_eq!(
-        read("run-out")["mine"],
-        "-",
-        "a step of ours sees the variables of none of them"
-    );
+    assert_eq!(read("run-out")["mine"], "-", "a step of ours sees the variables of none of them");
     assert!(!canary.exists(), "a template in a variable ran");
     for name in ["custom-before", "prepare", "custom-after"] {
         assert_eq!(step(&ran, name)["phase"], "Succeeded", "{:#}", ran.result);
-        assert!(
-            step(&ran, name)["changed"].as_i64() >= Some(2),
-            "{:#}",
-            ran.result
-        );
+        assert!(step(&ran, name)["changed"].as_i64() >= Some(2), "{:#}", ran.result);
     }
     let fences = machine.read("fences");
     assert_eq!(fences.matches("0-7").count(), 3, "{fences}");
     let scopes = fs::read_to_string(machine.bench.path().join("machine/guard/log")).unwrap();
     for name in ["custom-before", "probe-custom-after"] {
-        assert!(
-            scopes.contains(name),
-            "the guard has not heard of {name}: {scopes}"
-        );
+        assert!(scopes.contains(name), "the guard has not heard of {name}: {scopes}");
     }
     machine.bench.assert_nothing_left();
 }
@@ -95,11 +79,7 @@ fn a_custom_step_that_fails_is_told_as_any_step_and_what_follows_is_not_played()
     machine.bench.playbook("prepare", WRITES);
     machine.bench.playbook("probe/prepare", LOOK);
     let fails = "- {hosts: all, gather_facts: false, tasks: [{name: Ask the license server, ansible.builtin.command: 'false'}]}\n";
-    machine.inputs(
-        &["custom-license", "prepare"],
-        with(json!({"license": {"content": fails}})),
-        &["w1"],
-    );
+    machine.inputs(&["custom-license", "prepare"], with(json!({"license": {"content": fails}})), &["w1"]);
     let ran = machine.run(1);
     assert_eq!(ran.code, 20, "{}", ran.text);
     let failure = &ran.host("w1")["failure"];
@@ -133,10 +113,7 @@ fn a_run_that_goes_on_plays_a_custom_step_again_unless_its_probe_says_that_it_is
     machine.inputs(&steps, resumes, &["w1"]);
     let ran = machine.run(2);
     assert_eq!(ran.code, 0, "{}", ran.text);
-    assert_eq!(
-        (machine.read("seen").as_str(), machine.read("unseen").as_str()),
-        ("x\n", "x\nx\n")
-    );
+    assert_eq!((machine.read("seen").as_str(), machine.read("unseen").as_str()), ("x\n", "x\nx\n"));
 }
 
 /// Not a sandbox, and no playbook works on the executor by mistake.

@@ -42,11 +42,7 @@ fn a_run_with_a_lower_fence_is_refused_and_nothing_runs() {
     let ran = machine.run(4);
     assert_eq!(ran.code, 20, "{}", ran.text);
     let host = ran.host("w1");
-    assert_eq!(
-        (&host["failure"]["reason"], &host["unreachable"]),
-        (&json!("Fenced"), &json!(false)),
-        "{host:#}"
-    );
+    assert_eq!((&host["failure"]["reason"], &host["unreachable"]), (&json!("Fenced"), &json!(false)), "{host:#}");
     let message = host["failure"]["message"].as_str().unwrap();
     assert!(message.starts_with("a newer run works on this host"), "{message}");
     assert_eq!(ran.result["outcome"]["reason"], "Fenced");
@@ -70,12 +66,7 @@ fn a_run_with_a_lower_fence_is_refused_and_nothing_runs() {
     machine.bench.playbook("probe/probe-host", LOOK);
     machine.inputs(&["probe-host"], |model| model["intent"] = json!("Probe"), &["w1"]);
     let ran = machine.run(0);
-    assert_eq!(
-        ran.host("w1")["fence"],
-        json!({"epoch": 1, "token": 1}),
-        "{}",
-        ran.text
-    );
+    assert_eq!(ran.host("w1")["fence"], json!({"epoch": 1, "token": 1}), "{}", ran.text);
     let history = machine.history();
     assert_eq!(history.refused.len(), 2);
     machine.bench.assert_nothing_left();
@@ -105,43 +96,20 @@ fn a_machine_that_is_not_the_one_that_was_claimed_is_not_touched() {
             assert_eq!(ran.code, 0, "{}", ran.text);
             return;
         };
-        assert_eq!(
-            host["failure"]["reason"], "MachineIdentityMismatch",
-            "{}",
-            ran.text
-        );
-        assert_eq!(
-            (ran.code, &ran.result["outcome"]["retriable"]),
-            (11, &json!(false))
-        );
+        assert_eq!(host["failure"]["reason"], "MachineIdentityMismatch", "{}", ran.text);
+        assert_eq!((ran.code, &ran.result["outcome"]["retriable"]), (11, &json!(false)));
         let message = host["failure"]["message"].as_str().unwrap();
-        assert!(
-            message.contains(part) && message.contains("nothing was changed"),
-            "{message}"
-        );
+        assert!(message.contains(part) && message.contains("nothing was changed"), "{message}");
     };
     // By its host key, also where somebody has pinned that of the other machine.
     let key = Some("spec.identity.hostKeys");
     check(&mut machine, 1, json!({"identity": {"hostKeys": [other]}}), key);
-    check(
-        &mut machine,
-        2,
-        json!({"hostKeys": [], "identity": {"hostKeys": [other]}}),
-        key,
-    );
-    check(
-        &mut machine,
-        3,
-        json!({"hostKeys": [other], "identity": {"hostKeys": [own]}}),
-        key,
-    );
+    check(&mut machine, 2, json!({"hostKeys": [], "identity": {"hostKeys": [other]}}), key);
+    check(&mut machine, 3, json!({"hostKeys": [other], "identity": {"hostKeys": [own]}}), key);
     // By its machine-id, where the host key came with the image.
     let changed = json!({"identity": {"hostKeys": [own], "machineID": "0123456789abcdef0123456789abcdef"}});
     check(&mut machine, 4, changed, Some("its machine-id is"));
-    assert!(
-        !machine.bench.path().join("machine").exists(),
-        "the guard was put there"
-    );
+    assert!(!machine.bench.path().join("machine").exists(), "the guard was put there");
     assert_eq!(machine.read("seen"), "");
 
     let mut identity = json!({"hostKeys": [own]});
@@ -170,14 +138,8 @@ fn a_run_that_is_overtaken_is_refused_at_its_next_command() {
     let code = { second }.wait().unwrap().code();
     assert_eq!(code, Some(0), "{}", machine.read("second.log"));
     assert_eq!(first.host("w1")["failure"]["reason"], "Fenced", "{}", first.text);
-    assert_eq!(
-        (first.code, first.host("w1")["failure"]["task"].as_str()),
-        (20, Some("Go on"))
-    );
-    assert_eq!(
-        machine.read("seen"),
-        "0-1 begin\n0-1 end\n0-2 begin\n0-2 end\n0-2 again\n"
-    );
+    assert_eq!((first.code, first.host("w1")["failure"]["task"].as_str()), (20, Some("Go on")));
+    assert_eq!(machine.read("seen"), "0-1 begin\n0-1 end\n0-2 begin\n0-2 end\n0-2 again\n");
     assert_eq!(machine.history().refused.len(), 1);
 }
 
@@ -193,10 +155,7 @@ fn what_a_killed_run_left_is_waited_for() {
     machine.inputs(&["prepare"], seconds(0), &["w1"]);
     let ran = machine.run(2);
     assert_eq!(ran.code, 0, "{}", ran.text);
-    assert_eq!(
-        machine.read("seen"),
-        "0-1 begin\n0-1 end\n0-2 begin\n0-2 end\n0-2 again\n"
-    );
+    assert_eq!(machine.read("seen"), "0-1 begin\n0-1 end\n0-2 begin\n0-2 end\n0-2 again\n");
     machine.history();
 }
 
@@ -225,31 +184,17 @@ fn a_canceled_run_leaves_its_hosts_quiet_what_runs_in_the_background_too() {
     let mut run = machine.start(1, &log);
     machine.wait_for("here");
     let begun = Instant::now();
-    let told = Command::new("kill")
-        .args(["-s", "TERM", &run.id().to_string()])
-        .status()
-        .unwrap();
+    let told = Command::new("kill").args(["-s", "TERM", &run.id().to_string()]).status().unwrap();
     assert!(told.success());
     let code = run.wait().unwrap().code();
     let ran = machine.bench.ran(code, fs::read_to_string(&log).unwrap());
     assert_eq!(ran.code, 143, "{}", ran.text);
-    assert!(
-        begun.elapsed() < Duration::from_secs(110),
-        "{:?}",
-        begun.elapsed()
-    );
+    assert!(begun.elapsed() < Duration::from_secs(110), "{:?}", begun.elapsed());
     assert_eq!(ran.host("w1")["quiet"], true, "{}", ran.text);
     let message = ran.result["outcome"]["message"].as_str().unwrap();
     assert!(message.ends_with("; the host is quiet"), "{message}");
-    let sleeping = Command::new("pgrep")
-        .args(["-f", "sleep 4321.5"])
-        .output()
-        .unwrap();
-    assert_eq!(
-        String::from_utf8_lossy(&sleeping.stdout),
-        "",
-        "something is still at work"
-    );
+    let sleeping = Command::new("pgrep").args(["-f", "sleep 4321.5"]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&sleeping.stdout), "", "something is still at work");
     assert!(machine.history().open.is_empty());
     machine.bench.assert_nothing_left();
 }
@@ -274,9 +219,7 @@ fn a_resumed_run_passes_over_what_is_done() {
     changed_when: false
 ";
         machine.bench.playbook(step, &play.replace("STEP", step));
-        machine
-            .bench
-            .playbook(&format!("probe/{step}"), &probe.replace("STEP", step));
+        machine.bench.playbook(&format!("probe/{step}"), &probe.replace("STEP", step));
     }
     let steps = ["prepare", "container-runtime", "node"];
     let resume = |model: &mut Value| model["resume"] = json!(true);
@@ -293,45 +236,23 @@ fn a_resumed_run_passes_over_what_is_done() {
         ran
     };
     // Never touched: from the first.
-    check(
-        &mut machine,
-        1,
-        &[],
-        &["w1"],
-        "prepare\ncontainer-runtime\nnode\n",
-    );
+    check(&mut machine, 1, &[], &["w1"], "prepare\ncontainer-runtime\nnode\n");
     // One machine of two stopped after its first step.
-    let ran = check(
-        &mut machine,
-        2,
-        &["w2-prepare"],
-        &["w1", "w2"],
-        "container-runtime\ncontainer-runtime\nnode\nnode\n",
-    );
+    let ran =
+        check(&mut machine, 2, &["w2-prepare"], &["w1", "w2"], "container-runtime\ncontainer-runtime\nnode\nnode\n");
     let passed = &ran.result["steps"][0];
-    assert_eq!(
-        passed,
-        &json!({"name": "prepare", "phase": "Succeeded", "changed": 0})
-    );
+    assert_eq!(passed, &json!({"name": "prepare", "phase": "Succeeded", "changed": 0}));
     assert!(ran.result["steps"][1]["startedAt"].is_string());
     // Everything is done.
     let ran = check(&mut machine, 3, &[], &["w1", "w2"], "");
-    assert!(
-        ran.result["steps"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|step| step["phase"] == "Succeeded")
-    );
+    assert!(ran.result["steps"].as_array().unwrap().iter().all(|step| step["phase"] == "Succeeded"));
     machine.history();
     machine.bench.assert_nothing_left();
 }
 
 /// An API server that takes every patch, and answers with a run that is to pause or not, as the function says of the
 /// patch. The answer: its port, and the number of patches.
-fn api_server(
-    paused: impl Fn(&Value) -> bool + Send + 'static,
-) -> (u16, Arc<AtomicUsize>, Arc<Mutex<Vec<Instant>>>) {
+fn api_server(paused: impl Fn(&Value) -> bool + Send + 'static) -> (u16, Arc<AtomicUsize>, Arc<Mutex<Vec<Instant>>>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     let (count, times) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
@@ -366,11 +287,7 @@ fn api_server(
                     "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
                     answer.len()
                 );
-                if stream
-                    .get_mut()
-                    .write_all(format!("{head}{answer}").as_bytes())
-                    .is_err()
-                {
+                if stream.get_mut().write_all(format!("{head}{answer}").as_bytes()).is_err() {
                     break;
                 }
             }
@@ -399,34 +316,16 @@ fn a_run_that_is_to_pause_holds_after_its_current_step() {
     assert_eq!(ran.code, 30, "{}", ran.text);
     let outcome = &ran.result["outcome"];
     assert_eq!(
-        (
-            &outcome["phase"],
-            &outcome["reason"],
-            &outcome["message"],
-            &outcome["step"]
-        ),
-        (
-            &json!("Canceled"),
-            &json!("Paused"),
-            &json!("paused before step node"),
-            &json!("node")
-        )
+        (&outcome["phase"], &outcome["reason"], &outcome["message"], &outcome["step"]),
+        (&json!("Canceled"), &json!("Paused"), &json!("paused before step node"), &json!("node"))
     );
-    let phases: Vec<&str> = ran.result["steps"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|step| step["phase"].as_str().unwrap())
-        .collect();
+    let phases: Vec<&str> =
+        ran.result["steps"].as_array().unwrap().iter().map(|step| step["phase"].as_str().unwrap()).collect();
     assert_eq!(phases, ["Succeeded", "Skipped"]);
     for host in ran.result["hosts"].as_array().unwrap() {
         assert_eq!(host["failure"]["reason"], "Paused", "{host:#}");
     }
-    assert_eq!(
-        machine.read("seen").matches("prepare again").count(),
-        2,
-        "the step did not end"
-    );
+    assert_eq!(machine.read("seen").matches("prepare again").count(), 2, "the step did not end");
     assert!(!machine.read("seen").contains("node"));
     let times = times.lock().unwrap();
     // One a second; one that arrived late makes a short gap behind it. The last word comes when it comes.

@@ -109,11 +109,7 @@ fn below(root: u32) -> Vec<u32> {
 
 fn kill(pids: &[u32]) {
     let pids = pids.iter().map(ToString::to_string);
-    let _ = Command::new("kill")
-        .args(["-s", "KILL"])
-        .args(pids)
-        .stderr(std::process::Stdio::null())
-        .status();
+    let _ = Command::new("kill").args(["-s", "KILL"]).args(pids).stderr(std::process::Stdio::null()).status();
 }
 
 /// Ends an executor and everything below it, as the end of a Pod does.
@@ -122,7 +118,7 @@ pub fn kill_tree(run: &mut Child) {
     let _ = run.wait();
 }
 
-/// What killed runs leave of themselves, by the directory that their files are in: it ends with the test, also when
+/// The remains of killed runs, by the directory that their files are in: they end with the test, also when
 /// that fails.
 struct Orphans(PathBuf);
 
@@ -142,9 +138,7 @@ impl Drop for Orphans {
 /// Tasks that have begun under a token.
 fn begun_of(machine: &Machine, token: i64) -> u64 {
     let order = machine.read("order");
-    let begun = order
-        .lines()
-        .filter(|line| line.starts_with(&format!("0-{token} ")) && line.ends_with("begin"));
+    let begun = order.lines().filter(|line| line.starts_with(&format!("0-{token} ")) && line.ends_with("begin"));
     begun.count() as u64
 }
 
@@ -158,15 +152,9 @@ fn a_run_killed_at_random_moments_never_overlaps_the_next_and_never_lies() {
     fs::set_permissions(place.join("canary"), fs::Permissions::from_mode(0o755)).unwrap();
     for step in STEPS {
         machine.bench.playbook(step, &STEP.replace("STEP", step));
-        machine
-            .bench
-            .playbook(&format!("probe/{step}"), &PROBE.replace("STEP", step));
+        machine.bench.playbook(&format!("probe/{step}"), &PROBE.replace("STEP", step));
     }
-    let memory = tempfile::Builder::new()
-        .prefix("k")
-        .rand_bytes(4)
-        .tempdir_in("/dev/shm")
-        .unwrap();
+    let memory = tempfile::Builder::new().prefix("k").rand_bytes(4).tempdir_in("/dev/shm").unwrap();
     let _orphans = Orphans(memory.path().to_owned());
     let result = place.join("result.json");
     let (mut ended, mut killed) = (0, 0);
@@ -175,11 +163,7 @@ fn a_run_killed_at_random_moments_never_overlaps_the_next_and_never_lies() {
     while killed < kills {
         token += 1;
         let resume = chance.below(2) == 0;
-        machine.inputs(
-            &STEPS,
-            |model: &mut Value| model["resume"] = json!(resume),
-            &["w1"],
-        );
+        machine.inputs(&STEPS, |model: &mut Value| model["resume"] = json!(resume), &["w1"]);
         // An orphan keeps its files, so that it goes on.
         let own = memory.path().join(token.to_string());
         fs::create_dir(&own).unwrap();
@@ -187,11 +171,7 @@ fn a_run_killed_at_random_moments_never_overlaps_the_next_and_never_lies() {
         let mut command = machine.command(token);
         command.env("TMPDIR", &own);
         let file = fs::File::create(&log).unwrap();
-        let mut run = command
-            .stdout(file.try_clone().unwrap())
-            .stderr(file)
-            .spawn()
-            .unwrap();
+        let mut run = command.stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap();
         // In one of its tasks, or before the first: while it is set up, takes the machine over, looks where it stood.
         let (task, moment) = (chance.below(10), Duration::from_millis(chance.below(400)));
         let before = Duration::from_millis(chance.below(4000));
@@ -230,16 +210,12 @@ fn a_run_killed_at_random_moments_never_overlaps_the_next_and_never_lies() {
                 }
             }
         }
-        let said: Value = fs::read(&result)
-            .ok()
-            .and_then(|text| serde_json::from_slice(&text).ok())
-            .unwrap_or(Value::Null);
+        let said: Value =
+            fs::read(&result).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or(Value::Null);
         if said["outcome"]["phase"] == "Succeeded" {
             // Whoever says so has seen both steps done.
             assert!(
-                STEPS
-                    .iter()
-                    .all(|step| place.join(format!("{step}-done")).exists()),
+                STEPS.iter().all(|step| place.join(format!("{step}-done")).exists()),
                 "seed {seed}, run {token} lied"
             );
         } else {
@@ -258,18 +234,12 @@ fn a_run_killed_at_random_moments_never_overlaps_the_next_and_never_lies() {
     assert_eq!(last.code, 0, "seed {seed}: {}", last.text);
     let own = format!("0-{token} ");
     for step in STEPS {
-        assert!(
-            machine.read("order").contains(&format!("{own}{step}-shell end")),
-            "seed {seed}"
-        );
+        assert!(machine.read("order").contains(&format!("{own}{step}-shell end")), "seed {seed}");
     }
     assert_eq!(machine.read("overlaps"), "", "seed {seed}");
     // The canary's order: a fence that went is not seen again.
     let order = machine.read("order");
-    let tokens: Vec<i64> = order
-        .lines()
-        .map(|line| line.split([' ', '-']).nth(1).unwrap().parse().unwrap())
-        .collect();
+    let tokens: Vec<i64> = order.lines().map(|line| line.split([' ', '-']).nth(1).unwrap().parse().unwrap()).collect();
     assert!(tokens.is_sorted(), "seed {seed}: {order}");
     let history = machine.history();
     println!(

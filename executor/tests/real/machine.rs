@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::OnceLock;
 
-use guard::oracle;
+use guard::log_audit;
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, Ran, Sshd, wait};
@@ -23,12 +23,7 @@ impl Machine {
     pub fn new() -> Self {
         let bench = Bench::new();
         let directory = bench.path().join("machine/guard");
-        Self {
-            directory,
-            kubeconfig: PathBuf::from("/nowhere"),
-            sshd: Sshd::start(),
-            bench,
-        }
+        Self { directory, kubeconfig: PathBuf::from("/nowhere"), sshd: Sshd::start(), bench }
     }
 
     /// Runs report to this API server.
@@ -44,25 +39,16 @@ impl Machine {
     /// Writes the inputs of a run on this machine, under the names given.
     pub fn inputs(&mut self, steps: &[&str], change: impl Fn(&mut Value), hosts: &[&str]) {
         let host = self.bench.host(&self.sshd);
-        let hosts: serde_json::Map<_, _> = hosts
-            .iter()
-            .map(|name| ((*name).to_owned(), host.clone()))
-            .collect();
+        let hosts: serde_json::Map<_, _> = hosts.iter().map(|name| ((*name).to_owned(), host.clone())).collect();
         let mut model = json!({"namespace": "n", "run": "r", "clusterName": "c", "intent": "Custom", "steps": steps,
             "vars": {"place": self.bench.path()}, "hosts": hosts});
         change(&mut model);
-        fs::write(
-            self.bench.path().join("inputs/model/inputs.json"),
-            model.to_string(),
-        )
-        .unwrap();
+        fs::write(self.bench.path().join("inputs/model/inputs.json"), model.to_string()).unwrap();
     }
 
     /// The command of a run with this token.
     pub fn command(&self, token: i64) -> Command {
-        let mut command = self
-            .bench
-            .command(&["--run", "n/r", "--token", &token.to_string()]);
+        let mut command = self.bench.command(&["--run", "n/r", "--token", &token.to_string()]);
         command
             .arg("--guard")
             .arg(guard_program())
@@ -97,10 +83,10 @@ impl Machine {
         fs::read_to_string(self.bench.path().join(name)).unwrap_or_default()
     }
 
-    /// What the guard's log tells; nothing that should not be.
-    pub fn history(&self) -> oracle::Report {
+    /// The audit of the guard's log; it finds no violation.
+    pub fn history(&self) -> log_audit::Report {
         let read = |name: &str| fs::read_to_string(self.directory.join(name)).unwrap_or_default();
-        let report = oracle::read(&read("log.1"), &read("log"));
+        let report = log_audit::read(&read("log.1"), &read("log"));
         let violations: Vec<String> = report.violations.iter().map(ToString::to_string).collect();
         assert!(violations.is_empty(), "{violations:#?}\n{}", read("log"));
         report
@@ -109,11 +95,7 @@ impl Machine {
 
 /// Both outputs.
 pub fn text(output: &std::process::Output) -> String {
-    format!(
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    )
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
 /// The guard: named by `CLUSTERWRIGHT_GUARD`, or built, once for all tests.

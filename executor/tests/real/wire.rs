@@ -27,10 +27,7 @@ struct Wire {
 impl Wire {
     fn to(port: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let wire = Self {
-            port: listener.local_addr().unwrap().port(),
-            state: Arc::default(),
-        };
+        let wire = Self { port: listener.local_addr().unwrap().port(), state: Arc::default() };
         let state = Arc::clone(&wire.state);
         thread::spawn(move || {
             for client in listener.incoming() {
@@ -73,11 +70,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, state: &AtomicU8) {
                     break;
                 }
             }
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
-                ) => {}
+            Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {}
             Err(_) => break,
         }
     }
@@ -90,7 +83,7 @@ const WORKS: &str = "
   gather_facts: false
   tasks:
   - name: Work
-    ansible.builtin.shell: 'echo run >>{{ place }}/seen; while [ ! -e {{ place }}/over ]; do sleep 0.2; done; echo end >>{{ place }}/seen'
+    ansible.builtin.shell: 'echo run >>{{ place }}/seen; while [ -d {{ place }} ] && [ ! -e {{ place }}/over ]; do sleep 0.2; done; echo end >>{{ place }}/seen'
 ";
 
 /// How often a command is executed whose wire breaks in its middle, and what becomes of its host.
@@ -99,11 +92,7 @@ fn executions(breaks: impl FnOnce(&Wire)) -> (String, Value, String) {
     machine.bench.playbook("prepare", WORKS);
     machine.bench.playbook("probe/prepare", LOOK);
     let wire = Wire::to(machine.sshd.port);
-    machine.inputs(
-        &["prepare"],
-        |model| model["hosts"]["w1"]["port"] = json!(wire.port),
-        &["w1"],
-    );
+    machine.inputs(&["prepare"], |model| model["hosts"]["w1"]["port"] = json!(wire.port), &["w1"]);
     let log = machine.bench.path().join("log");
     let mut run = machine.start(1, &log);
     machine.wait_for("seen");

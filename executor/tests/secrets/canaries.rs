@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::bench::{Bench, Sshd};
 
-/// What must not be seen. A piece of one is as bad.
+/// Secrets that must not be seen. A piece of one is as bad.
 pub struct Canaries {
     pub sudo_password: String,
     all: Vec<String>,
@@ -81,21 +81,13 @@ impl Seat {
         let path = format!("SetEnv PATH={}:/usr/bin:/bin:/usr/sbin:/sbin\n", tools.display());
         let sshd = Sshd::with(&path);
 
-        let work = if fails {
-            format!("{WORK}{SAY}")
-        } else {
-            WORK.to_owned()
-        };
+        let work = if fails { format!("{WORK}{SAY}") } else { WORK.to_owned() };
         bench.playbook("probe-host", &work);
         bench.playbook("probe/probe-host", WORK);
         // Everything that Ansible can say.
         let real = bench.program("ansible-playbook");
         let wrapper = tools.join("ansible-playbook");
-        fs::write(
-            &wrapper,
-            format!("#!/bin/sh\nexec {} -vvvv \"$@\"\n", real.display()),
-        )
-        .unwrap();
+        fs::write(&wrapper, format!("#!/bin/sh\nexec {} -vvvv \"$@\"\n", real.display())).unwrap();
         fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
 
         // The user is root already: ask all the same.
@@ -112,17 +104,8 @@ impl Seat {
         password["credentialKind"] = json!("Password");
         let out = bench.path().join("out.key");
         // A Probe: it asks the guard and installs none on this machine.
-        bench.inputs(
-            "Probe",
-            &["probe-host"],
-            json!({"out": out}),
-            json!({"key": key, "password": password}),
-        );
-        Self {
-            bench,
-            canaries,
-            _sshd: sshd,
-        }
+        bench.inputs("Probe", &["probe-host"], json!({"out": out}), json!({"key": key, "password": password}));
+        Self { bench, canaries, _sshd: sshd }
     }
 
     /// The surroundings of the executor.
@@ -136,7 +119,7 @@ impl Seat {
         self.bench.path().join("home")
     }
 
-    /// What was typed for sudo.
+    /// The password that was typed for sudo.
     pub fn sudo_heard(&self) -> String {
         fs::read_to_string(self.bench.path().join("heard")).unwrap_or_default()
     }
@@ -150,40 +133,21 @@ impl Canaries {
         };
         let files = [
             ("password.pw", "canary-of-ssh-Tr0ub4dor\n".to_owned()),
-            (
-                "become-password.fleet",
-                "canary-of-sudo-\"Kr1stall'\\9\n".to_owned(),
-            ),
+            ("become-password.fleet", "canary-of-sudo-\"Kr1stall'\\9\n".to_owned()),
             ("pki.ca.key", pem("cAk")),
             ("pki.front-proxy-ca.key", pem("fPk")),
             ("pki.etcd-ca.key", pem("eTk")),
             ("pki.sa.key", pem("sAk")),
-            (
-                "pki.encryption.key",
-                "Y2FuYXJ5LW9mLWVuY3J5cHRpb24tYXQtcmVzdC1rZXk=".to_owned(),
-            ),
+            ("pki.encryption.key", "Y2FuYXJ5LW9mLWVuY3J5cHRpb24tYXQtcmVzdC1rZXk=".to_owned()),
             ("join.w1.token", "canary.0123456789fedcba".to_owned()),
         ];
         let mut all = Vec::new();
         for (name, content) in &files {
             bench.secret(name, content);
-            all.extend(
-                content
-                    .lines()
-                    .filter(|line| !line.starts_with('-'))
-                    .map(str::to_owned),
-            );
+            all.extend(content.lines().filter(|line| !line.starts_with('-')).map(str::to_owned));
         }
-        all.extend(
-            sshd.client_key
-                .lines()
-                .filter(|line| line.len() > 40 && !line.starts_with('-'))
-                .map(str::to_owned),
-        );
-        Self {
-            sudo_password: files[1].1.trim().to_owned(),
-            all,
-        }
+        all.extend(sshd.client_key.lines().filter(|line| line.len() > 40 && !line.starts_with('-')).map(str::to_owned));
+        Self { sudo_password: files[1].1.trim().to_owned(), all }
     }
 
     /// Where a piece of twelve letters of a secret is in the bytes.
@@ -193,9 +157,7 @@ impl Canaries {
             // The beginning, the middle, the end.
             [0, last / 2, last].map(|start| &secret[start..(start + 12).min(secret.len())])
         });
-        pieces
-            .filter(|piece| !piece.is_empty())
-            .find(|piece| contains(bytes, piece.as_bytes()))
+        pieces.filter(|piece| !piece.is_empty()).find(|piece| contains(bytes, piece.as_bytes()))
     }
 
     pub fn assert_absent(&self, place: &str, bytes: &[u8]) {
@@ -215,10 +177,7 @@ impl Canaries {
             if kind.is_dir() {
                 self.assert_absent_below(&entry.path());
             } else if kind.is_file() {
-                self.assert_absent(
-                    &entry.path().display().to_string(),
-                    &fs::read(entry.path()).unwrap(),
-                );
+                self.assert_absent(&entry.path().display().to_string(), &fs::read(entry.path()).unwrap());
             }
         }
     }
@@ -252,10 +211,7 @@ fn contains(bytes: &[u8], piece: &[u8]) -> bool {
 /// Soft and hard limit of the size of core dumps of a process and of those below it.
 pub fn core_limit(pid: u32) -> Vec<String> {
     let mut limits = Vec::new();
-    for line in fs::read_to_string(format!("/proc/{pid}/limits"))
-        .unwrap_or_default()
-        .lines()
-    {
+    for line in fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default().lines() {
         if let Some(rest) = line.strip_prefix("Max core file size") {
             let words: Vec<_> = rest.split_whitespace().take(2).collect();
             limits.push(words.join(" "));

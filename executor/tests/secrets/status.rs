@@ -63,10 +63,8 @@ fn serve(stream: &TcpStream, kept: &Mutex<Vec<Vec<u8>>>) {
         let answer = json!({"apiVersion": "clusterwright.dev/v1alpha1", "kind": "PlaybookRun", "metadata": {"name": "r", "namespace": "n"},
             "spec": {"intent": "Probe", "steps": ["probe-host"], "hosts": ["key"]}});
         let text = answer.to_string();
-        let head = format!(
-            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-            text.len()
-        );
+        let head =
+            format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", text.len());
         let mut stream = stream;
         if stream.write_all(format!("{head}{text}").as_bytes()).is_err() {
             return;

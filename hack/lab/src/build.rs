@@ -38,9 +38,7 @@ pub struct Images {
 
 /// Builds what `command` names.
 pub async fn run(command: BuildCommand) -> Result<()> {
-    tokio::task::spawn_blocking(move || blocking(&command))
-        .await
-        .context("the build was cut off")?
+    tokio::task::spawn_blocking(move || blocking(&command)).await.context("the build was cut off")?
 }
 
 fn blocking(command: &BuildCommand) -> Result<()> {

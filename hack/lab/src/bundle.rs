@@ -42,9 +42,7 @@ pub fn build(cache: &Cache, programs: &Programs, progress: &Progress) -> Result<
     for artifact in planned {
         task.at(&artifact.path);
         let entry = bring(&artifact, &bundle, &before)?;
-        index
-            .artifacts
-            .push(Artifact::new(&artifact, entry.size, &entry.sha256));
+        index.artifacts.push(Artifact::new(&artifact, entry.size, &entry.sha256));
         made.0.insert(artifact.path, entry);
         task.advance();
     }
@@ -60,31 +58,19 @@ pub fn build(cache: &Cache, programs: &Programs, progress: &Progress) -> Result<
 fn bring(artifact: &Planned, bundle: &Path, before: &Made) -> Result<Entry> {
     let sources = artifact.fingerprint()?;
     let path = bundle.join(&artifact.path);
-    let known = before
-        .0
-        .get(&artifact.path)
-        .filter(|known| known.sources == sources);
+    let known = before.0.get(&artifact.path).filter(|known| known.sources == sources);
     if let Some(known) = known
         && fs::metadata(&path).is_ok_and(|found| found.len() == known.size)
     {
         return Ok(known.clone());
     }
     publish(&path, |draft| artifact.make(draft))?;
-    let size = fs::metadata(&path)
-        .with_context(|| format!("failed to look at {}", path.display()))?
-        .len();
-    Ok(Entry {
-        sources,
-        size,
-        sha256: digest(&path)?,
-    })
+    let size = fs::metadata(&path).with_context(|| format!("failed to look at {}", path.display()))?.len();
+    Ok(Entry { sources, size, sha256: digest(&path)? })
 }
 
 fn read(memory: &Path) -> Made {
-    fs::read(memory)
-        .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-        .unwrap_or_default()
+    fs::read(memory).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
 fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
@@ -139,10 +125,7 @@ mod tests {
         let second = bring(&plan(&source), &bundle, &made).unwrap();
         assert_ne!(first.sha256, second.sha256);
         assert_eq!(second.size, 5);
-        assert_eq!(
-            fs::read_to_string(bundle.join("files/runc-1.5.2-linux-amd64")).unwrap(),
-            "three"
-        );
+        assert_eq!(fs::read_to_string(bundle.join("files/runc-1.5.2-linux-amd64")).unwrap(), "three");
     }
 
     #[test]

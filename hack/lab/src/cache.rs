@@ -80,10 +80,7 @@ pub fn create_dir(path: &Path) -> Result<()> {
 /// renamed. What a crashed run left under that name is removed first.
 pub fn publish(path: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let parent = path.parent().context("a cache entry lies in a directory")?;
-    let name = path
-        .file_name()
-        .context("a cache entry has a name")?
-        .to_string_lossy();
+    let name = path.file_name().context("a cache entry has a name")?.to_string_lossy();
     create_dir(parent)?;
     let draft = parent.join(format!(".{name}.draft"));
     remove(&draft)?;

@@ -21,22 +21,10 @@ pub fn ours(cache: &Cache, progress: &Progress) -> Result<Ours> {
     let (profile, built) = (profile(), built()?);
     let task = progress.task("operator and executor");
     let mut build = cargo("build");
-    build.args([
-        "--profile",
-        &profile,
-        "--locked",
-        "--package",
-        "operator",
-        "--package",
-        "executor",
-    ]);
+    build.args(["--profile", &profile, "--locked", "--package", "operator", "--package", "executor"]);
     logged::run(&mut build, &cache.log("cargo"), &task)?;
     task.done();
-    Ok(Ours {
-        operator: built.join("operator"),
-        executor: built.join("executor"),
-        guard: guard(cache, progress)?,
-    })
+    Ok(Ours { operator: built.join("operator"), executor: built.join("executor"), guard: guard(cache, progress)? })
 }
 
 /// Builds the pause program, static: nothing else is in its image.
@@ -44,15 +32,7 @@ pub fn pause(cache: &Cache, progress: &Progress) -> Result<PathBuf> {
     let (profile, built) = (profile(), built()?);
     let task = progress.task("pause");
     let mut build = cargo("rustc");
-    build.args([
-        "--profile",
-        &profile,
-        "--locked",
-        "--package",
-        "pause",
-        "--bin",
-        "pause",
-    ]);
+    build.args(["--profile", &profile, "--locked", "--package", "pause", "--bin", "pause"]);
     build.args(["--", "-C", "target-feature=+crt-static"]);
     logged::run(&mut build, &cache.log("cargo"), &task)?;
     task.done();
@@ -66,9 +46,7 @@ fn guard(cache: &Cache, progress: &Progress) -> Result<PathBuf> {
     let mut build = clean(Command::new(project::path("hack/guard")));
     logged::run(&mut build, &log, &task)?;
     // It is built now; asked again, the script says where and nothing else.
-    let said = clean(Command::new(project::path("hack/guard")))
-        .output()
-        .context("failed to run hack/guard")?;
+    let said = clean(Command::new(project::path("hack/guard"))).output().context("failed to run hack/guard")?;
     let path = String::from_utf8_lossy(&said.stdout);
     task.done();
     Ok(PathBuf::from(path.trim_end()))
@@ -97,12 +75,8 @@ fn clean(mut command: Command) -> Command {
 /// Whether `cargo run` and `cargo test` set this variable for what they start. A dependency's build script looks at
 /// some of them: passed on, they would have it and all above it compiled again at each change of caller.
 fn says_who_runs(name: &str) -> bool {
-    matches!(
-        name,
-        "CARGO_CRATE_NAME" | "CARGO_BIN_NAME" | "CARGO_PRIMARY_PACKAGE" | "OUT_DIR"
-    ) || ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_EXE_"]
-        .iter()
-        .any(|prefix| name.starts_with(prefix))
+    matches!(name, "CARGO_CRATE_NAME" | "CARGO_BIN_NAME" | "CARGO_PRIMARY_PACKAGE" | "OUT_DIR")
+        || ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_EXE_"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// The profile of the programs in our images: `CLUSTERWRIGHT_PROFILE`, default `lab`.
@@ -118,9 +92,7 @@ fn built() -> Result<PathBuf> {
         .context("failed to run cargo metadata")?;
     let metadata: serde_json::Value =
         serde_json::from_slice(&said.stdout).context("failed to read what cargo metadata says")?;
-    let target = metadata["target_directory"]
-        .as_str()
-        .context("cargo metadata names no target directory")?;
+    let target = metadata["target_directory"].as_str().context("cargo metadata names no target directory")?;
     Ok(Path::new(target).join(profile()))
 }
 
@@ -131,8 +103,6 @@ mod tests {
     #[test]
     fn a_users_settings_reach_cargo_and_the_callers_name_does_not() {
         assert!(says_who_runs("CARGO_PKG_NAME") && says_who_runs("CARGO_MANIFEST_DIR"));
-        assert!(
-            !says_who_runs("CARGO_HOME") && !says_who_runs("CARGO_TARGET_DIR") && !says_who_runs("RUSTFLAGS")
-        );
+        assert!(!says_who_runs("CARGO_HOME") && !says_who_runs("CARGO_TARGET_DIR") && !says_who_runs("RUSTFLAGS"));
     }
 }

@@ -31,10 +31,7 @@ impl Group {
 
     fn at(name: String) -> Self {
         let roots = hierarchies(Path::new("/sys/fs/cgroup"));
-        Self {
-            directories: roots.iter().map(|root| root.join(&name)).collect(),
-            name,
-        }
+        Self { directories: roots.iter().map(|root| root.join(&name)).collect(), name }
     }
 
     /// The path below each hierarchy's root, as a kubelet's `cgroupRoot` wants it.
@@ -71,10 +68,7 @@ impl Group {
 
     /// The files that a process writes its pid to in order to be in the group.
     pub fn entrances(&self) -> Vec<PathBuf> {
-        self.directories
-            .iter()
-            .map(|directory| directory.join("cgroup.procs"))
-            .collect()
+        self.directories.iter().map(|directory| directory.join("cgroup.procs")).collect()
     }
 
     /// The pids in the group and all groups below it.
@@ -83,11 +77,7 @@ impl Group {
         for directory in &self.directories {
             for group in subtree(directory) {
                 let text = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-                pids.extend(
-                    text.lines()
-                        .filter_map(|line| line.parse::<i32>().ok())
-                        .filter(|pid| *pid > 0),
-                );
+                pids.extend(text.lines().filter_map(|line| line.parse::<i32>().ok()).filter(|pid| *pid > 0));
             }
         }
         pids.sort_unstable();
@@ -163,20 +153,16 @@ fn subtree(directory: &Path) -> Vec<PathBuf> {
 /// A new group of version 1 has no processor until it is told which: each level takes its parent's.
 fn inherit_cpusets(directory: &Path) -> Result<()> {
     for file in ["cpuset.cpus", "cpuset.mems"] {
-        let mut levels: Vec<&Path> = directory
-            .ancestors()
-            .take_while(|level| level.join("cgroup.clone_children").exists())
-            .collect();
+        let mut levels: Vec<&Path> =
+            directory.ancestors().take_while(|level| level.join("cgroup.clone_children").exists()).collect();
         levels.reverse();
         for pair in levels.windows(2) {
             let (parent, child) = (pair[0].join(file), pair[1].join(file));
             if !child.exists() || !fs::read_to_string(&child).unwrap_or_default().trim().is_empty() {
                 continue;
             }
-            let value = fs::read_to_string(&parent)
-                .with_context(|| format!("failed to read {}", parent.display()))?;
-            fs::write(&child, value.trim())
-                .with_context(|| format!("failed to write {}", child.display()))?;
+            let value = fs::read_to_string(&parent).with_context(|| format!("failed to read {}", parent.display()))?;
+            fs::write(&child, value.trim()).with_context(|| format!("failed to write {}", child.display()))?;
         }
     }
     Ok(())
@@ -196,10 +182,7 @@ mod tests {
         fs::write(mount.path().join("cpu,cpuacct/cgroup.procs"), "").unwrap();
         std::os::unix::fs::symlink("cpu,cpuacct", mount.path().join("cpu")).unwrap();
         let found = hierarchies(mount.path());
-        assert_eq!(
-            found,
-            [mount.path().join("cpu,cpuacct"), mount.path().join("memory")]
-        );
+        assert_eq!(found, [mount.path().join("cpu,cpuacct"), mount.path().join("memory")]);
     }
 
     #[test]
@@ -214,13 +197,6 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("a/b")).unwrap();
         let order = subtree(root.path());
-        assert_eq!(
-            order,
-            [
-                root.path().join("a/b"),
-                root.path().join("a"),
-                root.path().to_owned()
-            ]
-        );
+        assert_eq!(order, [root.path().join("a/b"), root.path().join("a"), root.path().to_owned()]);
     }
 }

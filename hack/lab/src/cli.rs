@@ -95,19 +95,9 @@ pub(crate) fn run() -> Result<()> {
         }
         Verb::Load { archives } => {
             let lab = Lab::open()?;
-            let changed = if archives.is_empty() {
-                lab.load_images()?
-            } else {
-                lab.metadata().load_images(&archives)?
-            };
-            println!(
-                "{}",
-                if changed {
-                    "imported"
-                } else {
-                    "nothing has changed"
-                }
-            );
+            let changed =
+                if archives.is_empty() { lab.load_images()? } else { lab.metadata().load_images(&archives)? };
+            println!("{}", if changed { "imported" } else { "nothing has changed" });
             Ok(())
         }
         Verb::Machine(verb) => machine::run(&place, verb),

@@ -78,8 +78,7 @@ impl Invocation {
 
     /// Gives a file as standard input.
     pub fn input_file(mut self, path: &Path) -> Result<Self> {
-        self.input =
-            Input::File(File::open(path).with_context(|| format!("failed to open {}", path.display()))?);
+        self.input = Input::File(File::open(path).with_context(|| format!("failed to open {}", path.display()))?);
         Ok(self)
     }
 
@@ -115,18 +114,9 @@ impl Invocation {
         let stdout = stdout.recv_timeout(Duration::from_secs(2)).unwrap_or_default();
         let stderr = stderr.recv_timeout(Duration::from_secs(2)).unwrap_or_default();
         let Some(status) = status else {
-            bail!(
-                "{} did not end within {} s: {}",
-                self.words,
-                self.deadline.as_secs(),
-                stderr.trim()
-            );
+            bail!("{} did not end within {} s: {}", self.words, self.deadline.as_secs(), stderr.trim());
         };
-        Ok(Output {
-            code: exit_code(status),
-            stdout,
-            stderr,
-        })
+        Ok(Output { code: exit_code(status), stdout, stderr })
     }
 
     /// Runs the program and gives its standard output; another exit code than 0 is an error.
@@ -134,11 +124,7 @@ impl Invocation {
         let words = self.words.clone();
         let output = self.output()?;
         if !output.ok() {
-            let said = if output.stderr.trim().is_empty() {
-                &output.stdout
-            } else {
-                &output.stderr
-            };
+            let said = if output.stderr.trim().is_empty() { &output.stdout } else { &output.stderr };
             bail!("{words} failed with {}: {}", output.code, said.trim());
         }
         Ok(output.stdout)
@@ -153,9 +139,7 @@ pub fn run<S: AsRef<OsStr>>(program: &str, args: impl IntoIterator<Item = S>) ->
 /// The exit code as a shell would tell it.
 pub fn exit_code(status: ExitStatus) -> i32 {
     use std::os::unix::process::ExitStatusExt;
-    status
-        .code()
-        .unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
 fn drain(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
@@ -192,36 +176,20 @@ mod tests {
 
     #[test]
     fn output_and_exit_code_come_back() {
-        let output = Invocation::new("sh")
-            .args(["-c", "cat; echo err >&2; exit 3"])
-            .input("in")
-            .output()
-            .unwrap();
-        assert_eq!(
-            (output.code, output.stdout.as_str(), output.stderr.as_str()),
-            (3, "in", "err\n")
-        );
+        let output = Invocation::new("sh").args(["-c", "cat; echo err >&2; exit 3"]).input("in").output().unwrap();
+        assert_eq!((output.code, output.stdout.as_str(), output.stderr.as_str()), (3, "in", "err\n"));
     }
 
     #[test]
     fn a_failure_says_what_was_run_and_what_it_said() {
-        let error = run("sh", ["-c", "echo no such thing >&2; exit 1"])
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("sh -c") && error.contains("no such thing"),
-            "{error}"
-        );
+        let error = run("sh", ["-c", "echo no such thing >&2; exit 1"]).unwrap_err().to_string();
+        assert!(error.contains("sh -c") && error.contains("no such thing"), "{error}");
     }
 
     #[test]
     fn a_program_that_hangs_is_ended_at_its_deadline() {
         let started = Instant::now();
-        let error = Invocation::new("sleep")
-            .args(["30"])
-            .within(Duration::from_millis(50))
-            .run()
-            .unwrap_err();
+        let error = Invocation::new("sleep").args(["30"]).within(Duration::from_millis(50)).run().unwrap_err();
         assert!(error.to_string().contains("did not end"), "{error}");
         assert!(started.elapsed() < Duration::from_secs(5));
     }

@@ -30,14 +30,9 @@ pub struct Endpoint {
 impl Endpoint {
     /// Listens on `listen` (port 0: any free one) and forwards to `backends`, on a thread of its own.
     pub fn start(listen: SocketAddr, backends: Vec<SocketAddr>) -> Result<Self> {
-        let socket =
-            std::net::TcpListener::bind(listen).with_context(|| format!("failed to listen on {listen}"))?;
-        socket
-            .set_nonblocking(true)
-            .context("failed to prepare the listener")?;
-        let address = socket
-            .local_addr()
-            .context("failed to read the listener's address")?;
+        let socket = std::net::TcpListener::bind(listen).with_context(|| format!("failed to listen on {listen}"))?;
+        socket.set_nonblocking(true).context("failed to prepare the listener")?;
+        let address = socket.local_addr().context("failed to read the listener's address")?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -96,17 +91,12 @@ pub fn remove(place: &Place, name: &str) -> Result<()> {
 
 /// The names of the forwarders that `add` started.
 pub fn list(place: &Place) -> Vec<String> {
-    processes::names(place)
-        .iter()
-        .filter_map(|name| Some(name.strip_prefix(PREFIX)?.to_owned()))
-        .collect()
+    processes::names(place).iter().filter_map(|name| Some(name.strip_prefix(PREFIX)?.to_owned())).collect()
 }
 
 /// Forwards until the process ends. This is the whole life of the command `lab forward`.
 pub async fn forward(listen: SocketAddr, backends: Vec<SocketAddr>) -> Result<()> {
-    let listener = TcpListener::bind(listen)
-        .await
-        .with_context(|| format!("failed to listen on {listen}"))?;
+    let listener = TcpListener::bind(listen).await.with_context(|| format!("failed to listen on {listen}"))?;
     serve(listener, backends).await;
     Ok(())
 }
@@ -161,19 +151,13 @@ mod tests {
 
     fn ask(address: SocketAddr) -> String {
         let mut text = String::new();
-        std::net::TcpStream::connect(address)
-            .unwrap()
-            .read_to_string(&mut text)
-            .unwrap();
+        std::net::TcpStream::connect(address).unwrap().read_to_string(&mut text).unwrap();
         text
     }
 
     #[test]
     fn a_dead_backend_is_passed_over() {
-        let dead = std::net::TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap();
+        let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let endpoint = Endpoint::start("127.0.0.1:0".parse().unwrap(), vec![dead, backend("alive")]).unwrap();
         for _ in 0..3 {
             assert_eq!(ask(endpoint.address()), "alive");

@@ -14,25 +14,13 @@ pub mod scratch;
 pub mod tree;
 
 /// The operator's image.
-pub const OPERATOR: Reference = Reference {
-    name: "clusterwright.dev/operator",
-    version: Cow::Borrowed("dev"),
-};
+pub const OPERATOR: Reference = Reference { name: "clusterwright.dev/operator", version: Cow::Borrowed("dev") };
 /// The executor's image.
-pub const EXECUTOR: Reference = Reference {
-    name: "clusterwright.dev/executor",
-    version: Cow::Borrowed("dev"),
-};
+pub const EXECUTOR: Reference = Reference { name: "clusterwright.dev/executor", version: Cow::Borrowed("dev") };
 /// What holds a Pod's namespaces open; the version is the one that kubeadm and containerd expect.
-pub const PAUSE: Reference = Reference {
-    name: "registry.k8s.io/pause",
-    version: Cow::Borrowed("3.10.1"),
-};
+pub const PAUSE: Reference = Reference { name: "registry.k8s.io/pause", version: Cow::Borrowed("3.10.1") };
 /// A shell and small tools, for smoke tests and the demo.
-pub const BUSYBOX: Reference = Reference {
-    name: "clusterwright.dev/busybox",
-    version: Cow::Borrowed("1.35"),
-};
+pub const BUSYBOX: Reference = Reference { name: "clusterwright.dev/busybox", version: Cow::Borrowed("1.35") };
 
 /// An image's name and version.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,14 +74,8 @@ mod tests {
 
     #[test]
     fn an_archive_is_named_for_the_last_part_of_the_image() {
-        let coredns = Reference {
-            name: "registry.k8s.io/coredns/coredns",
-            version: Cow::Borrowed("v1.14.7"),
-        };
-        assert_eq!(
-            coredns.file(),
-            format!("coredns-v1.14.7-linux-{}.tar", architecture())
-        );
+        let coredns = Reference { name: "registry.k8s.io/coredns/coredns", version: Cow::Borrowed("v1.14.7") };
+        assert_eq!(coredns.file(), format!("coredns-v1.14.7-linux-{}.tar", architecture()));
         assert_eq!(coredns.to_string(), "registry.k8s.io/coredns/coredns:v1.14.7");
     }
 }

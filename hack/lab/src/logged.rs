@@ -37,25 +37,14 @@ pub fn run(command: &mut Command, log: &Path, task: &Task) -> Result<()> {
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
-    while reader
-        .read_until(b'\n', &mut line)
-        .with_context(|| format!("failed to read from {words}"))?
-        > 0
-    {
-        file.write_all(&line)
-            .with_context(|| format!("failed to write {}", log.display()))?;
+    while reader.read_until(b'\n', &mut line).with_context(|| format!("failed to read from {words}"))? > 0 {
+        file.write_all(&line).with_context(|| format!("failed to write {}", log.display()))?;
         task.at(String::from_utf8_lossy(&line).trim_end());
         line.clear();
     }
-    let status = child
-        .wait()
-        .with_context(|| format!("failed to wait for {words}"))?;
+    let status = child.wait().with_context(|| format!("failed to wait for {words}"))?;
     if !status.success() {
-        bail!(
-            "{words} ended with {status}; the end of {}:\n{}",
-            log.display(),
-            tail(log)
-        );
+        bail!("{words} ended with {status}; the end of {}:\n{}", log.display(), tail(log));
     }
     Ok(())
 }
@@ -71,14 +60,9 @@ fn words(command: &Command) -> String {
 }
 
 fn tail(log: &Path) -> String {
-    let text = fs::read(log)
-        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-        .unwrap_or_default();
+    let text = fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(TAIL)..]
-        .iter()
-        .map(|line| format!("  {line}\n"))
-        .collect()
+    lines[lines.len().saturating_sub(TAIL)..].iter().map(|line| format!("  {line}\n")).collect()
 }
 
 #[cfg(test)]
@@ -91,9 +75,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("logs/tool.log");
         let task = Progress::new().task("tool");
-        let error = run(Command::new("sh").args(["-c", "seq 100; exit 3"]), &log, &task)
-            .unwrap_err()
-            .to_string();
+        let error = run(Command::new("sh").args(["-c", "seq 100; exit 3"]), &log, &task).unwrap_err().to_string();
         assert!(error.contains("  100\n") && !error.contains("  10\n"), "{error}");
     }
 
@@ -102,16 +84,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("tool.log");
         let task = Progress::new().task("tool");
-        run(
-            Command::new("sh").args(["-c", "echo out; echo err >&2"]),
-            &log,
-            &task,
-        )
-        .unwrap();
-        assert_eq!(
-            fs::read_to_string(&log).unwrap(),
-            "+ sh -c echo out; echo err >&2\nout\nerr\n"
-        );
+        run(Command::new("sh").args(["-c", "echo out; echo err >&2"]), &log, &task).unwrap();
+        assert_eq!(fs::read_to_string(&log).unwrap(), "+ sh -c echo out; echo err >&2\nout\nerr\n");
         task.done();
     }
 }

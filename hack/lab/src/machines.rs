@@ -73,27 +73,17 @@ pub fn define(place: &Place, rootfs: PathBuf, options: MachineOptions) -> Result
     let _lock = place.lock("machines")?;
     let directory = place.machine(&options.name);
     if directory.join(definition::FILE).exists() {
-        bail!(
-            "machine {} exists; remove it first: lab machine remove {}",
-            options.name,
-            options.name
-        );
+        bail!("machine {} exists; remove it first: lab machine remove {}", options.name, options.name);
     }
-    let taken: Vec<(String, Ipv4Addr)> = list(place)?
-        .iter()
-        .map(|machine| (machine.name().to_owned(), machine.address()))
-        .collect();
+    let taken: Vec<(String, Ipv4Addr)> =
+        list(place)?.iter().map(|machine| (machine.name().to_owned(), machine.address())).collect();
     let address = address::choose(&taken, options.address)?;
     ssh::ensure_user_key(place)?;
     let comment = options.name.clone();
     let host_key = ssh::ensure_key(&directory.join(HOST_KEY), &comment)?;
     let definition = Definition::new(options, address, rootfs);
     definition.save(&directory)?;
-    Ok(Machine {
-        place: place.clone(),
-        definition,
-        host_key: ssh::without_comment(&host_key),
-    })
+    Ok(Machine { place: place.clone(), definition, host_key: ssh::without_comment(&host_key) })
 }
 
 /// The machine of that name.
@@ -131,11 +121,7 @@ fn load(place: &Place, name: &str) -> Result<Machine> {
     let directory = place.machine(name);
     let definition = Definition::load(&directory)?;
     let host_key = ssh::public_key(&directory.join(HOST_KEY))?;
-    Ok(Machine {
-        place: place.clone(),
-        definition,
-        host_key: ssh::without_comment(&host_key),
-    })
+    Ok(Machine { place: place.clone(), definition, host_key: ssh::without_comment(&host_key) })
 }
 
 impl Machine {
@@ -219,11 +205,7 @@ impl Machine {
     /// Waits until it answers SSH.
     pub fn wait(&self) -> Result<()> {
         self.ssh_target().wait(START_DEADLINE).with_context(|| {
-            format!(
-                "machine {} did not start:\n{}",
-                self.name(),
-                processes::log_tail(&self.place, &self.process())
-            )
+            format!("machine {} did not start:\n{}", self.name(), processes::log_tail(&self.place, &self.process()))
         })
     }
 
@@ -255,8 +237,7 @@ impl Machine {
 
     /// Ends it at once and removes all that was on it.
     pub fn remove(&self) -> Result<()> {
-        remove_directory(&self.place, self.name())
-            .with_context(|| format!("failed to remove machine {}", self.name()))
+        remove_directory(&self.place, self.name()).with_context(|| format!("failed to remove machine {}", self.name()))
     }
 
     fn process(&self) -> String {

@@ -75,12 +75,7 @@ mod tests {
 
     #[test]
     fn a_host_pins_the_machines_key() {
-        let host = host_of(
-            "cp-1",
-            "fleet",
-            "172.30.0.10".parse().unwrap(),
-            "ssh-ed25519 AAAA",
-        );
+        let host = host_of("cp-1", "fleet", "172.30.0.10".parse().unwrap(), "ssh-ed25519 AAAA");
         assert_eq!(host["spec"]["ssh"]["hostKeys"], json!(["ssh-ed25519 AAAA"]));
         assert_eq!(host["spec"]["address"], "172.30.0.10");
         assert!(host["spec"].get("internalAddress").is_none());

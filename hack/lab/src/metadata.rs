@@ -44,12 +44,7 @@ pub struct Metadata {
 impl Metadata {
     /// The cluster in that lab, with these programs and this root filesystem for its machine.
     pub fn new(place: &Place, programs: Programs, rootfs: PathBuf) -> Self {
-        Self {
-            pki: Pki::at(&place.metadata()),
-            place: place.clone(),
-            programs,
-            rootfs,
-        }
+        Self { pki: Pki::at(&place.metadata()), place: place.clone(), programs, rootfs }
     }
 
     /// Whether its API server runs.
@@ -65,8 +60,7 @@ impl Metadata {
             self.remove()?;
         }
         network::up()?;
-        self.pki
-            .ensure(&self.programs.find("kubeadm")?, component("kubernetes")?.version)?;
+        self.pki.ensure(&self.programs.find("kubeadm")?, component("kubernetes")?.version)?;
         self.daemons().create(None)?;
         // Importing takes as long as the rest: each node begins as soon as its containerd answers.
         let changed = thread::scope(|scope| {
@@ -79,20 +73,14 @@ impl Metadata {
                 images::in_machine(self, archives)
             });
             control_plane::start(self)?;
-            let on_host = on_host
-                .join()
-                .map_err(|_| anyhow!("the start of the first node broke off"))??;
+            let on_host = on_host.join().map_err(|_| anyhow!("the start of the first node broke off"))??;
             host_node::start(self)?;
-            let in_machine = in_machine
-                .join()
-                .map_err(|_| anyhow!("the start of the second node broke off"))??;
+            let in_machine = in_machine.join().map_err(|_| anyhow!("the start of the second node broke off"))??;
             machine_node::start(self)?;
             Ok::<_, anyhow::Error>(on_host || in_machine)
         })?;
         for (name, _) in NODES {
-            self.wait_for("kubelet", &format!("node {name} to be Ready"), || {
-                self.node_ready(name)
-            })?;
+            self.wait_for("kubelet", &format!("node {name} to be Ready"), || self.node_ready(name))?;
         }
         self.wait_for("kube-controller-manager", "the default ServiceAccount", || {
             self.kubectl(["get", "serviceaccount", "default", "-o", "name"])
@@ -147,19 +135,12 @@ impl Metadata {
 
     /// Runs kubectl as administrator and gives its standard output.
     pub fn kubectl<S: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Result<String> {
-        self.kubectl_invocation()?
-            .args(args)
-            .within(Duration::from_secs(20))
-            .run()
+        self.kubectl_invocation()?.args(args).within(Duration::from_secs(20)).run()
     }
 
     /// Applies manifests.
     pub fn apply(&self, manifests: &str) -> Result<()> {
-        self.kubectl_invocation()?
-            .args(["apply", "-f", "-"])
-            .input(manifests)
-            .run()
-            .map(drop)
+        self.kubectl_invocation()?.args(["apply", "-f", "-"]).input(manifests).run().map(drop)
     }
 
     /// The directory with the cluster's own kubectl in it.
@@ -218,8 +199,5 @@ impl Metadata {
 
 /// A node's part of the Pod network.
 fn number_of(node: &str) -> usize {
-    NODES
-        .iter()
-        .position(|(name, _)| *name == node)
-        .map_or(0, |index| index + 1)
+    NODES.iter().position(|(name, _)| *name == node).map_or(0, |index| index + 1)
 }

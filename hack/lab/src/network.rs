@@ -63,8 +63,7 @@ pub fn up() -> Result<()> {
         .context("failed to create the lab's bridge")?;
     }
     let address = format!("{HOST_ADDRESS}/{PREFIX_LENGTH}");
-    run("ip", ["address", "replace", address.as_str(), "dev", BRIDGE])
-        .context("failed to address the bridge")?;
+    run("ip", ["address", "replace", address.as_str(), "dev", BRIDGE]).context("failed to address the bridge")?;
     run("ip", ["link", "set", BRIDGE, "up"]).context("failed to start the bridge")?;
     set("net/ipv4/ip_forward", "1")?;
     // Pods of the second metadata node answer over another way than the reverse path would guess.
@@ -78,11 +77,7 @@ pub fn up() -> Result<()> {
         let made = Invocation::new("iptables").args(["-w"]).args(&command).output()?;
         // The chain may be there already; it is filled anew.
         if !made.ok() && command.first().is_none_or(|verb| verb != "-N") {
-            bail!(
-                "failed to fill the chain {PRIVATE_CHAIN}: iptables {}: {}",
-                command.join(" "),
-                made.stderr.trim()
-            );
+            bail!("failed to fill the chain {PRIVATE_CHAIN}: iptables {}: {}", command.join(" "), made.stderr.trim());
         }
     }
     for rule in rules() {
@@ -95,16 +90,12 @@ pub fn up() -> Result<()> {
 pub fn down() -> Result<()> {
     for rule in rules() {
         while iptables("-C", &rule).output()?.ok() {
-            iptables("-D", &rule)
-                .run()
-                .context("failed to remove a firewall rule")?;
+            iptables("-D", &rule).run().context("failed to remove a firewall rule")?;
         }
     }
     for verb in ["-F", "-X"] {
         // A lab that was not up has no such chain.
-        Invocation::new("iptables")
-            .args(["-w", verb, PRIVATE_CHAIN])
-            .output()?;
+        Invocation::new("iptables").args(["-w", verb, PRIVATE_CHAIN]).output()?;
     }
     if exists() {
         run("ip", ["link", "delete", BRIDGE]).context("failed to delete the lab's bridge")?;
@@ -124,22 +115,10 @@ struct Rule {
 }
 
 fn rules() -> Vec<Rule> {
-    let rule = |table, chain, words: &[&'static str]| Rule {
-        table,
-        chain,
-        words: words.to_vec(),
-    };
+    let rule = |table, chain, words: &[&'static str]| Rule { table, chain, words: words.to_vec() };
     vec![
-        rule(
-            "nat",
-            "POSTROUTING",
-            &["-s", MACHINE_NETWORK, "!", "-o", BRIDGE, "-j", "MASQUERADE"],
-        ),
-        rule(
-            "nat",
-            "POSTROUTING",
-            &["-s", POD_NETWORK, "!", "-d", POD_NETWORK, "-j", "MASQUERADE"],
-        ),
+        rule("nat", "POSTROUTING", &["-s", MACHINE_NETWORK, "!", "-o", BRIDGE, "-j", "MASQUERADE"]),
+        rule("nat", "POSTROUTING", &["-s", POD_NETWORK, "!", "-d", POD_NETWORK, "-j", "MASQUERADE"]),
         rule("filter", "FORWARD", &["-i", BRIDGE, "-j", "ACCEPT"]),
         rule("filter", "FORWARD", &["-o", BRIDGE, "-j", "ACCEPT"]),
         rule("filter", "FORWARD", &["-s", POD_NETWORK, "-j", "ACCEPT"]),
@@ -148,19 +127,7 @@ fn rules() -> Vec<Rule> {
         rule(
             "filter",
             "FORWARD",
-            &[
-                "-i",
-                BRIDGE,
-                "!",
-                "-o",
-                BRIDGE,
-                "-m",
-                "conntrack",
-                "--ctstate",
-                "NEW",
-                "-j",
-                PRIVATE_CHAIN,
-            ],
+            &["-i", BRIDGE, "!", "-o", BRIDGE, "-m", "conntrack", "--ctstate", "NEW", "-j", PRIVATE_CHAIN],
         ),
     ]
 }
@@ -176,11 +143,7 @@ fn private_chain(nameservers: &[Ipv4Addr]) -> Vec<Vec<String>> {
     };
     let mut commands = vec![command(&["-N", PRIVATE_CHAIN]), command(&["-F", PRIVATE_CHAIN])];
     commands.push(append(POD_NETWORK, &["RETURN"]));
-    commands.extend(
-        nameservers
-            .iter()
-            .map(|address| append(&address.to_string(), &["RETURN"])),
-    );
+    commands.extend(nameservers.iter().map(|address| append(&address.to_string(), &["RETURN"])));
     let reject = ["REJECT", "--reject-with", "icmp-admin-prohibited"];
     commands.extend(PRIVATE_NETWORKS.iter().map(|network| append(network, &reject)));
     commands
@@ -189,25 +152,23 @@ fn private_chain(nameservers: &[Ipv4Addr]) -> Vec<Vec<String>> {
 /// The IPv4 name servers of a resolv.conf.
 fn nameservers(resolv_conf: &str) -> Vec<Ipv4Addr> {
     let words = resolv_conf.lines().map(str::split_whitespace);
-    words
-        .filter_map(|mut words| (words.next()? == "nameserver").then(|| words.next()?.parse().ok())?)
-        .collect()
+    words.filter_map(|mut words| (words.next()? == "nameserver").then(|| words.next()?.parse().ok())?).collect()
 }
 
 fn ensure_rule(rule: &Rule) -> Result<()> {
     if !iptables("-C", rule).output()?.ok() {
-        iptables("-I", rule)
-            .run()
-            .context("failed to add a firewall rule")?;
+        iptables("-I", rule).run().context("failed to add a firewall rule")?;
     }
     Ok(())
 }
 
 fn iptables(verb: &str, rule: &Rule) -> Invocation {
-    Invocation::new("iptables")
-        .args(["-w", "-t", rule.table, verb, rule.chain])
-        .args(&rule.words)
-        .args(["-m", "comment", "--comment", COMMENT])
+    Invocation::new("iptables").args(["-w", "-t", rule.table, verb, rule.chain]).args(&rule.words).args([
+        "-m",
+        "comment",
+        "--comment",
+        COMMENT,
+    ])
 }
 
 fn set(key: &str, value: &str) -> Result<()> {
@@ -231,12 +192,8 @@ mod tests {
 
     #[test]
     fn name_servers_are_read_from_resolv_conf() {
-        let text =
-            "# nameserver 10.0.0.1\nsearch a\nnameserver 10.255.255.53\nnameserver fe80::1\nnameserver\n";
-        assert_eq!(
-            nameservers(text),
-            ["10.255.255.53".parse::<std::net::Ipv4Addr>().unwrap()]
-        );
+        let text = "# nameserver 10.0.0.1\nsearch a\nnameserver 10.255.255.53\nnameserver fe80::1\nnameserver\n";
+        assert_eq!(nameservers(text), ["10.255.255.53".parse::<std::net::Ipv4Addr>().unwrap()]);
     }
 
     /// In network namespaces: this one is the host; a machine is on the bridge, and somebody behind the host has every
@@ -265,35 +222,18 @@ mod tests {
         // Twice, as `lab up` may be played again.
         for _round in 0..2 {
             for command in private_chain(&["10.255.255.53".parse().unwrap()]) {
-                let may_exist = if command[0] == "-N" {
-                    " 2>/dev/null || true"
-                } else {
-                    ""
-                };
+                let may_exist = if command[0] == "-N" { " 2>/dev/null || true" } else { "" };
                 script += &format!("iptables {}{may_exist}\n", command.join(" "));
             }
         }
         for rule in rules() {
-            script += &format!(
-                "iptables -t {} -I {} {}\n",
-                rule.table,
-                rule.chain,
-                rule.words.join(" ")
-            );
+            script += &format!("iptables -t {} -I {} {}\n", rule.table, rule.chain, rule.words.join(" "));
         }
-        for address in [
-            "10.96.0.10",
-            "10.255.255.53",
-            "10.200.1.5",
-            "172.31.0.1",
-            "192.168.1.1",
-            "100.64.0.1",
-            "198.51.100.7",
-        ] {
+        for address in
+            ["10.96.0.10", "10.255.255.53", "10.200.1.5", "172.31.0.1", "192.168.1.1", "100.64.0.1", "198.51.100.7"]
+        {
             let connect = format!("bash -c 'echo > /dev/tcp/{address}/80'");
-            script += &format!(
-                "if in_machine timeout 5 {connect} 2>&1 | grep -q refused; then echo {address}; fi\n"
-            );
+            script += &format!("if in_machine timeout 5 {connect} 2>&1 | grep -q refused; then echo {address}; fi\n");
         }
         let output = Command::new("unshare")
             .args(["--user", "--map-root-user", "--net", "bash", "-c", &script])

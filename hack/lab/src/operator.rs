@@ -20,26 +20,12 @@ pub fn deploy(metadata: &Metadata, image_changed: bool, progress: &Progress) -> 
     let directory = manifests.display().to_string();
     run(&["apply", "--server-side", "--force-conflicts", "-k", &directory])
         .context("failed to apply the operator's manifests")?;
-    run(&[
-        "wait",
-        "--for=condition=Established",
-        "--timeout=30s",
-        "customresourcedefinitions",
-        "--all",
-    ])
-    .context("failed to wait for the API of the operator's objects")?;
+    run(&["wait", "--for=condition=Established", "--timeout=30s", "customresourcedefinitions", "--all"])
+        .context("failed to wait for the API of the operator's objects")?;
     if image_changed && !there.trim().is_empty() {
-        run(&["rollout", "restart", "deployment", "-n", NAMESPACE])
-            .context("failed to restart the operator")?;
+        run(&["rollout", "restart", "deployment", "-n", NAMESPACE]).context("failed to restart the operator")?;
     }
-    if let Err(error) = run(&[
-        "rollout",
-        "status",
-        "deployment",
-        "-n",
-        NAMESPACE,
-        "--timeout=100s",
-    ]) {
+    if let Err(error) = run(&["rollout", "status", "deployment", "-n", NAMESPACE, "--timeout=100s"]) {
         let pods = run(&["get", "pods", "-n", NAMESPACE, "-o", "wide"]).unwrap_or_default();
         let log = run(&[
             "logs",
@@ -51,10 +37,7 @@ pub fn deploy(metadata: &Metadata, image_changed: bool, progress: &Progress) -> 
             "-l",
             "app.kubernetes.io/part-of=clusterwright",
         ]);
-        return Err(error).context(format!(
-            "the operator does not run:\n{pods}\n{}",
-            log.unwrap_or_default()
-        ));
+        return Err(error).context(format!("the operator does not run:\n{pods}\n{}", log.unwrap_or_default()));
     }
     task.done();
     Ok(())

@@ -30,10 +30,7 @@ impl Place {
     pub fn name(&self) -> String {
         match self.root.to_str() {
             Some(DEFAULT) => "clusterwright-lab".to_owned(),
-            _ => format!(
-                "clusterwright-lab{}",
-                self.root.to_string_lossy().replace('/', "-")
-            ),
+            _ => format!("clusterwright-lab{}", self.root.to_string_lossy().replace('/', "-")),
         }
     }
 
@@ -80,8 +77,7 @@ impl Place {
     /// Takes one of the lab's locks: `machines` by whoever chooses a name or an address, `up` by whoever starts the
     /// lab.
     pub fn lock(&self, of: &str) -> Result<Flock<File>> {
-        fs::create_dir_all(&self.root)
-            .with_context(|| format!("failed to create {}", self.root.display()))?;
+        fs::create_dir_all(&self.root).with_context(|| format!("failed to create {}", self.root.display()))?;
         let path = self.root.join(format!("{of}.lock"));
         let file = File::create(&path).with_context(|| format!("failed to create {}", path.display()))?;
         Flock::lock(file, FlockArg::LockExclusive)

@@ -47,40 +47,25 @@ pub fn install(cache: &Cache, progress: &Progress) -> Result<()> {
         return Ok(());
     }
     if !nix::unistd::geteuid().is_root() {
-        bail!(
-            "these packages are missing, and only root can install them: {}",
-            missing.join(" ")
-        );
+        bail!("these packages are missing, and only root can install them: {}", missing.join(" "));
     }
     let task = progress.task("Debian packages");
     let log = cache.log("prerequisites");
     let apt = || {
         let mut apt = Command::new("apt-get");
-        apt.env("DEBIAN_FRONTEND", "noninteractive")
-            .args(["--yes", "--quiet"]);
+        apt.env("DEBIAN_FRONTEND", "noninteractive").args(["--yes", "--quiet"]);
         apt
     };
     logged::run(apt().arg("update"), &log, &task)?;
-    logged::run(
-        apt().args(["install", "--no-install-recommends"]).args(&missing),
-        &log,
-        &task,
-    )?;
+    logged::run(apt().args(["install", "--no-install-recommends"]).args(&missing), &log, &task)?;
     task.done();
     Ok(())
 }
 
 /// The packages that `dpkg-query`'s lines do not show as installed.
 fn missing(shown: &str) -> Vec<&'static str> {
-    let installed: Vec<&str> = shown
-        .lines()
-        .filter_map(|line| line.strip_suffix(" installed"))
-        .collect();
-    PACKAGES
-        .iter()
-        .copied()
-        .filter(|name| !installed.contains(name))
-        .collect()
+    let installed: Vec<&str> = shown.lines().filter_map(|line| line.strip_suffix(" installed")).collect();
+    PACKAGES.iter().copied().filter(|name| !installed.contains(name)).collect()
 }
 
 #[cfg(test)]

@@ -42,8 +42,7 @@ impl Daemon {
 
     /// Adds arguments.
     pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
-        self.args
-            .extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
         self
     }
 
@@ -66,10 +65,8 @@ impl Daemon {
         }
         let log = log_file(place, &self.name);
         write(&log, "")?;
-        let log = OpenOptions::new()
-            .append(true)
-            .open(&log)
-            .with_context(|| format!("failed to open {}", log.display()))?;
+        let log =
+            OpenOptions::new().append(true).open(&log).with_context(|| format!("failed to open {}", log.display()))?;
         let errors = log.try_clone().context("failed to open the log twice")?;
         let entrances = self.group.as_ref().map(Group::entrances).unwrap_or_default();
         // setsid becomes the program: the pid that is known here stays the program's.
@@ -84,7 +81,7 @@ impl Daemon {
             .spawn()
             .with_context(|| format!("failed to start {}", self.name))?;
         let pid = i32::try_from(child.id()).context("failed to read a pid")?;
-        let identity = Identity::of(pid);
+        let identity = Identity::read(pid);
         // Somebody must collect its exit status as long as this process lives.
         thread::spawn(move || child.wait().ok());
         let Some(identity) = identity else {
@@ -100,7 +97,8 @@ impl Daemon {
 pub fn enter_and_run(entrances: &[PathBuf], program: &OsStr, args: &[OsString]) -> Vec<OsString> {
     let mut words: Vec<OsString> = Vec::new();
     if !entrances.is_empty() {
-        let script = r#"n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ >"$1" || exit 125; shift; n=$((n - 1)); done; exec "$@""#;
+        let script =
+            r#"n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ >"$1" || exit 125; shift; n=$((n - 1)); done; exec "$@""#;
         words.extend(["sh", "-c", script, "sh"].map(OsString::from));
         words.push(entrances.len().to_string().into());
         words.extend(entrances.iter().map(|path| path.clone().into_os_string()));
@@ -113,9 +111,7 @@ pub fn enter_and_run(entrances: &[PathBuf], program: &OsStr, args: &[OsString]) 
 /// The running process of that name.
 pub fn find(place: &Place, name: &str) -> Option<Identity> {
     let text = fs::read_to_string(pid_file(place, name)).ok()?;
-    serde_json::from_str::<Identity>(&text)
-        .ok()
-        .filter(Identity::alive)
+    serde_json::from_str::<Identity>(&text).ok().filter(Identity::alive)
 }
 
 /// Ends the process of that name, if it runs, and forgets it.
@@ -184,12 +180,7 @@ mod tests {
     fn a_process_is_started_once_found_and_ended() {
         let directory = tempfile::tempdir().unwrap();
         let place = Place::at(directory.path());
-        let sleeper = || {
-            Daemon::new("sleeper", "sleep")
-                .args(["60"])
-                .start(&place)
-                .unwrap()
-        };
+        let sleeper = || Daemon::new("sleeper", "sleep").args(["60"]).start(&place).unwrap();
         let first = sleeper();
         assert_eq!(sleeper(), first);
         assert_eq!(names(&place), ["sleeper"]);
@@ -203,7 +194,7 @@ mod tests {
     fn a_reused_pid_is_not_taken_for_ours() {
         let directory = tempfile::tempdir().unwrap();
         let place = Place::at(directory.path());
-        let mut other = Identity::of(std::process::id().try_into().unwrap()).unwrap();
+        let mut other = Identity::read(std::process::id().try_into().unwrap()).unwrap();
         other.started += 1;
         write(&pid_file(&place, "ghost"), serde_json::to_string(&other).unwrap()).unwrap();
         assert_eq!(find(&place, "ghost"), None);

@@ -53,10 +53,7 @@ pub const COMPONENTS: &[Component] = &[
         module: "github.com/containerd/containerd/v2",
         programs: &[
             ("containerd", "github.com/containerd/containerd/v2/cmd/containerd"),
-            (
-                "containerd-shim-runc-v2",
-                "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
-            ),
+            ("containerd-shim-runc-v2", "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2"),
             ("ctr", "github.com/containerd/containerd/v2/cmd/ctr"),
         ],
         cgo: false,
@@ -64,10 +61,7 @@ pub const COMPONENTS: &[Component] = &[
         variables: &[
             ("github.com/containerd/containerd/v2/version.Version", "v{v}"),
             ("github.com/containerd/containerd/v2/version.Revision", "unknown"),
-            (
-                "github.com/containerd/containerd/v2/version.Package",
-                "github.com/containerd/containerd/v2",
-            ),
+            ("github.com/containerd/containerd/v2/version.Package", "github.com/containerd/containerd/v2"),
         ],
     },
     Component {
@@ -87,42 +81,18 @@ pub const COMPONENTS: &[Component] = &[
         folder: "cni-plugins-1.9",
         module: "github.com/containernetworking/plugins",
         programs: &[
-            (
-                "bandwidth",
-                "github.com/containernetworking/plugins/plugins/meta/bandwidth",
-            ),
-            (
-                "bridge",
-                "github.com/containernetworking/plugins/plugins/main/bridge",
-            ),
-            (
-                "firewall",
-                "github.com/containernetworking/plugins/plugins/meta/firewall",
-            ),
-            (
-                "host-local",
-                "github.com/containernetworking/plugins/plugins/ipam/host-local",
-            ),
-            (
-                "loopback",
-                "github.com/containernetworking/plugins/plugins/main/loopback",
-            ),
-            (
-                "portmap",
-                "github.com/containernetworking/plugins/plugins/meta/portmap",
-            ),
+            ("bandwidth", "github.com/containernetworking/plugins/plugins/meta/bandwidth"),
+            ("bridge", "github.com/containernetworking/plugins/plugins/main/bridge"),
+            ("firewall", "github.com/containernetworking/plugins/plugins/meta/firewall"),
+            ("host-local", "github.com/containernetworking/plugins/plugins/ipam/host-local"),
+            ("loopback", "github.com/containernetworking/plugins/plugins/main/loopback"),
+            ("portmap", "github.com/containernetworking/plugins/plugins/meta/portmap"),
             ("ptp", "github.com/containernetworking/plugins/plugins/main/ptp"),
-            (
-                "tuning",
-                "github.com/containernetworking/plugins/plugins/meta/tuning",
-            ),
+            ("tuning", "github.com/containernetworking/plugins/plugins/meta/tuning"),
         ],
         cgo: false,
         tags: "",
-        variables: &[(
-            "github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion",
-            "v{v}",
-        )],
+        variables: &[("github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion", "v{v}")],
     },
     Component {
         name: "coredns",
@@ -145,10 +115,7 @@ const fn kubernetes(version: &'static str, folder: &'static str) -> Component {
         module: "k8s.io/kubernetes",
         programs: &[
             ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
-            (
-                "kube-controller-manager",
-                "k8s.io/kubernetes/cmd/kube-controller-manager",
-            ),
+            ("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"),
             ("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
             ("kube-proxy", "k8s.io/kubernetes/cmd/kube-proxy"),
             ("kubelet", "k8s.io/kubernetes/cmd/kubelet"),
@@ -170,10 +137,7 @@ const fn kubernetes(version: &'static str, folder: &'static str) -> Component {
 
 /// The first component of this name.
 pub fn component(name: &str) -> Result<&'static Component> {
-    COMPONENTS
-        .iter()
-        .find(|it| it.name == name)
-        .with_context(|| format!("no component is named {name}"))
+    COMPONENTS.iter().find(|it| it.name == name).with_context(|| format!("no component is named {name}"))
 }
 
 /// Where programs are: given ones before built ones.
@@ -205,16 +169,13 @@ impl Programs {
     }
 
     /// The path of one program of a component, there or not.
-    pub fn of(&self, component: &Component, program: &str) -> PathBuf {
+    pub fn path(&self, component: &Component, program: &str) -> PathBuf {
         self.bin(component).join(program)
     }
 
     /// Whether all programs of a component are there.
     pub fn has(&self, component: &Component) -> bool {
-        component
-            .programs
-            .iter()
-            .all(|(name, _)| self.of(component, name).is_file())
+        component.programs.iter().all(|(name, _)| self.path(component, name).is_file())
     }
 
     /// The path of a program that must be there, in the version that the lab runs.
@@ -223,7 +184,7 @@ impl Programs {
             .iter()
             .find(|it| it.programs.iter().any(|(name, _)| *name == program))
             .with_context(|| format!("no component has a program {program}"))?;
-        let path = self.of(owner, program);
+        let path = self.path(owner, program);
         path.is_file()
             .then_some(())
             .with_context(|| format!("{} is missing: run `lab build programs`", path.display()))?;
@@ -241,16 +202,13 @@ mod tests {
     #[test]
     fn the_table_names_the_versions_that_go_mod_pins() {
         for component in COMPONENTS {
-            let path = project::path("hack/programs")
-                .join(component.folder)
-                .join("go.mod");
+            let path = project::path("hack/programs").join(component.folder).join("go.mod");
             let go_mod = fs::read_to_string(&path).unwrap();
             let pinned = format!("{} v{} ", component.module, component.version);
             assert!(
-                go_mod.lines().any(|line| format!("{line} ")
-                    .trim_start()
-                    .trim_start_matches("require ")
-                    .starts_with(&pinned)),
+                go_mod
+                    .lines()
+                    .any(|line| format!("{line} ").trim_start().trim_start_matches("require ").starts_with(&pinned)),
                 "{} does not pin {pinned}",
                 path.display()
             );
@@ -260,15 +218,11 @@ mod tests {
     #[test]
     fn the_table_has_the_programs_that_go_mod_lists_as_tools() {
         for component in COMPONENTS {
-            let path = project::path("hack/programs")
-                .join(component.folder)
-                .join("go.mod");
+            let path = project::path("hack/programs").join(component.folder).join("go.mod");
             let go_mod = fs::read_to_string(&path).unwrap();
             for (_, package) in component.programs {
                 assert!(
-                    go_mod
-                        .lines()
-                        .any(|line| line.trim().trim_start_matches("tool ") == *package),
+                    go_mod.lines().any(|line| line.trim().trim_start_matches("tool ") == *package),
                     "{} lacks {package}",
                     path.display()
                 );
@@ -282,24 +236,14 @@ mod tests {
         let given = dir.path().join("given");
         fs::create_dir_all(given.join("runc/1.5.2/bin")).unwrap();
         let programs = Programs::new(Some(given.clone()), dir.path().join("built"));
-        assert_eq!(
-            programs.of(component("runc").unwrap(), "runc"),
-            given.join("runc/1.5.2/bin/runc")
-        );
-        assert!(
-            programs
-                .bin(component("etcd").unwrap())
-                .starts_with(dir.path().join("built"))
-        );
+        assert_eq!(programs.path(component("runc").unwrap(), "runc"), given.join("runc/1.5.2/bin/runc"));
+        assert!(programs.bin(component("etcd").unwrap()).starts_with(dir.path().join("built")));
     }
 
     #[test]
     fn a_missing_program_names_the_command_that_builds_it() {
         let programs = Programs::new(None, PathBuf::from("/nowhere"));
         let error = programs.find("kubectl").unwrap_err().to_string();
-        assert!(
-            error.contains("kubectl") && error.contains("lab build programs"),
-            "{error}"
-        );
+        assert!(error.contains("kubectl") && error.contains("lab build programs"), "{error}");
     }
 }

@@ -14,9 +14,7 @@ pub struct Progress {
 impl Progress {
     /// Bars on a terminal, plain lines elsewhere; both on standard error.
     pub fn new() -> Self {
-        Self {
-            bars: std::io::stderr().is_terminal().then(MultiProgress::new),
-        }
+        Self { bars: std::io::stderr().is_terminal().then(MultiProgress::new) }
     }
 
     /// Starts a task of unknown length.
@@ -43,12 +41,7 @@ impl Progress {
                 Some(bar)
             }
         };
-        Task {
-            name,
-            bar,
-            since: Instant::now(),
-            ended: false,
-        }
+        Task { name, bar, since: Instant::now(), ended: false }
     }
 }
 
@@ -121,17 +114,11 @@ fn style(counted: bool) -> ProgressStyle {
 /// A duration as people read it: `0.4 s`, `12.3 s`, `4 min 40 s`.
 pub fn seconds(duration: Duration) -> String {
     let whole = duration.as_secs();
-    if whole < 60 {
-        format!("{:.1} s", duration.as_secs_f64())
-    } else {
-        format!("{} min {} s", whole / 60, whole % 60)
-    }
+    if whole < 60 { format!("{:.1} s", duration.as_secs_f64()) } else { format!("{} min {} s", whole / 60, whole % 60) }
 }
 
 fn one_line(text: &str) -> String {
-    text.chars()
-        .map(|it| if it.is_control() { ' ' } else { it })
-        .collect()
+    text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect()
 }
 
 #[cfg(test)]

@@ -10,10 +10,7 @@ pub fn path(of: impl AsRef<Path>) -> PathBuf {
 
 /// The checkout that a directory is in. Checkouts share builds, so none can be compiled in.
 fn root(directory: &Path) -> Option<PathBuf> {
-    directory
-        .ancestors()
-        .find(|it| it.join("hack/lab/Cargo.toml").is_file())
-        .map(Path::to_owned)
+    directory.ancestors().find(|it| it.join("hack/lab/Cargo.toml").is_file()).map(Path::to_owned)
 }
 
 #[cfg(test)]
@@ -27,10 +24,7 @@ mod tests {
         let other = tempfile::tempdir().unwrap();
         fs::create_dir_all(other.path().join("hack/lab/src")).unwrap();
         fs::write(other.path().join("hack/lab/Cargo.toml"), "").unwrap();
-        assert_eq!(
-            root(&other.path().join("hack/lab/src")).as_deref(),
-            Some(other.path())
-        );
+        assert_eq!(root(&other.path().join("hack/lab/src")).as_deref(), Some(other.path()));
         assert_eq!(root(std::path::Path::new("/")), None);
     }
 }

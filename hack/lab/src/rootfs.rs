@@ -35,22 +35,10 @@ pub fn recipe_hash(texts: &[&str]) -> String {
 fn debootstrap(root: &Path, packages: &str, script: &str, cache: &Cache, task: &Task) -> Result<()> {
     let downloads = cache.downloads("debian");
     create_dir(&downloads)?;
-    let name = root
-        .file_name()
-        .context("a root filesystem has a name")?
-        .to_string_lossy()
-        .into_owned();
+    let name = root.file_name().context("a root filesystem has a name")?.to_string_lossy().into_owned();
     let mut build = Command::new("unshare");
     build
-        .args([
-            "--mount",
-            "--propagation",
-            "private",
-            "sh",
-            "-euc",
-            include_str!("rootfs/debootstrap.sh"),
-            "sh",
-        ])
+        .args(["--mount", "--propagation", "private", "sh", "-euc", include_str!("rootfs/debootstrap.sh"), "sh"])
         .arg(root)
         .args([RELEASE, packages, script])
         .arg(&downloads);

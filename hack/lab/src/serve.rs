@@ -66,10 +66,7 @@ mod tests {
     #[tokio::test]
     async fn the_index_is_served() {
         let answer = get("/index.json").await;
-        assert!(
-            answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("{}"),
-            "{answer}"
-        );
+        assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("{}"), "{answer}");
     }
 
     #[tokio::test]

@@ -32,21 +32,14 @@ impl Target {
     pub fn succeed(&self, command: &str, deadline: Duration) -> Result<String> {
         let output = self.run(command, deadline)?;
         if !output.ok() {
-            bail!(
-                "{command:?} on {} failed with {}: {}",
-                self.address,
-                output.code,
-                output.stderr.trim()
-            );
+            bail!("{command:?} on {} failed with {}: {}", self.address, output.code, output.stderr.trim());
         }
         Ok(output.stdout)
     }
 
     /// The ssh program with everything but standard input and a deadline.
     pub fn invocation(&self, command: &str) -> Invocation {
-        Invocation::new("ssh")
-            .args(self.arguments())
-            .args(["--", command])
+        Invocation::new("ssh").args(self.arguments()).args(["--", command])
     }
 
     /// The arguments of ssh up to the command.
@@ -63,10 +56,7 @@ impl Target {
         ] {
             args.extend(["-o".into(), option.into()]);
         }
-        args.extend([
-            "-o".into(),
-            format!("UserKnownHostsFile={}", self.known_hosts.display()),
-        ]);
+        args.extend(["-o".into(), format!("UserKnownHostsFile={}", self.known_hosts.display())]);
         args.push(format!("root@{}", self.address));
         args
     }
@@ -76,10 +66,7 @@ impl Target {
         let until = Instant::now() + deadline;
         let socket = SocketAddr::new(self.address, 22);
         let mut last = String::from("nothing listens on port 22");
-        while let Some(left) = until
-            .checked_duration_since(Instant::now())
-            .filter(|left| !left.is_zero())
-        {
+        while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
             // A bare connect costs nothing, so it may be tried often; ssh itself is only started when it can work.
             if TcpStream::connect_timeout(&socket, left.min(Duration::from_secs(1))).is_ok() {
                 match self.run("true", left) {
@@ -90,11 +77,7 @@ impl Target {
             }
             thread::sleep(Duration::from_millis(20));
         }
-        bail!(
-            "{} does not answer SSH within {} s: {last}",
-            self.address,
-            deadline.as_secs()
-        )
+        bail!("{} does not answer SSH within {} s: {last}", self.address, deadline.as_secs())
     }
 }
 
@@ -109,21 +92,8 @@ pub fn ensure_key(path: &Path, comment: &str) -> Result<String> {
         write(path, "")?;
         fs::remove_file(path).with_context(|| format!("failed to replace {}", path.display()))?;
         let file = path.display().to_string();
-        run(
-            "ssh-keygen",
-            [
-                "-q",
-                "-t",
-                "ed25519",
-                "-N",
-                "",
-                "-C",
-                comment,
-                "-f",
-                file.as_str(),
-            ],
-        )
-        .with_context(|| format!("failed to make the SSH key {file}"))?;
+        run("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", file.as_str()])
+            .with_context(|| format!("failed to make the SSH key {file}"))?;
     }
     public_key(path)
 }
@@ -142,11 +112,7 @@ fn public_path(path: &Path) -> PathBuf {
 
 /// The kind and the key of a public key, without its comment.
 pub fn without_comment(public_key: &str) -> String {
-    public_key
-        .split_whitespace()
-        .take(2)
-        .collect::<Vec<_>>()
-        .join(" ")
+    public_key.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -162,28 +128,19 @@ mod tests {
         };
         let args = target.arguments().join(" ");
         assert!(args.contains("StrictHostKeyChecking=yes"), "{args}");
-        assert!(
-            args.contains("UserKnownHostsFile=/lab/machines/a/known_hosts"),
-            "{args}"
-        );
+        assert!(args.contains("UserKnownHostsFile=/lab/machines/a/known_hosts"), "{args}");
         assert!(args.ends_with("root@172.30.0.10"), "{args}");
     }
 
     #[test]
     fn a_public_key_is_pinned_without_its_comment() {
-        assert_eq!(
-            without_comment("ssh-ed25519 AAAA someone@somewhere\n"),
-            "ssh-ed25519 AAAA"
-        );
+        assert_eq!(without_comment("ssh-ed25519 AAAA someone@somewhere\n"), "ssh-ed25519 AAAA");
     }
 
     #[test]
     fn waiting_ends_at_its_deadline() {
-        let target = Target {
-            address: "127.0.0.254".parse().unwrap(),
-            key: "/none".into(),
-            known_hosts: "/none".into(),
-        };
+        let target =
+            Target { address: "127.0.0.254".parse().unwrap(), key: "/none".into(), known_hosts: "/none".into() };
         let started = Instant::now();
         assert!(target.wait(Duration::from_millis(100)).is_err());
         assert!(started.elapsed() < Duration::from_secs(5));

@@ -43,12 +43,7 @@ impl Lab {
         let (place, cache) = (Place::from_env(), Cache::from_env());
         let rootfs = rootfs::machine::find(&cache)?;
         let metadata = Metadata::new(&place, Programs::from_env(&cache), rootfs.clone());
-        Ok(Self {
-            place,
-            cache,
-            metadata,
-            rootfs,
-        })
+        Ok(Self { place, cache, metadata, rootfs })
     }
 
     /// The lab with all of it running: network, bundle server, metadata cluster with its images. What runs is left
@@ -152,10 +147,7 @@ impl Lab {
             }
             thread::sleep(Duration::from_millis(10));
         }
-        bail!(
-            "the bundle server does not listen on {address}:\n{}",
-            processes::log_tail(&self.place, BUNDLE_SERVER)
-        )
+        bail!("the bundle server does not listen on {address}:\n{}", processes::log_tail(&self.place, BUNDLE_SERVER))
     }
 
     /// The images of the metadata cluster's Pods, as far as they have been built.

@@ -10,9 +10,7 @@ fn main() {
         return;
     }
     // Init has no default for a signal; one that is blocked can be waited for all the same.
-    let awaited: SigSet = [Signal::SIGCHLD, Signal::SIGINT, Signal::SIGTERM]
-        .into_iter()
-        .collect();
+    let awaited: SigSet = [Signal::SIGCHLD, Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
     if awaited.thread_block().is_err() {
         std::process::exit(1);
     }

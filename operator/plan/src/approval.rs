@@ -51,9 +51,7 @@ pub fn is_given(object: &ObjectMeta, value: &str) -> bool {
 
 /// What is to be written for it: those that are there stay, as far as they are approvals.
 pub fn to_write(object: &ObjectMeta, value: &str) -> String {
-    let mut all: Vec<&str> = given(object)
-        .filter(|given| *given != value && is_approval(given))
-        .collect();
+    let mut all: Vec<&str> = given(object).filter(|given| *given != value && is_approval(given)).collect();
     let stale = all.len().saturating_sub(KEPT);
     all.drain(..stale);
     all.push(value);
@@ -61,10 +59,7 @@ pub fn to_write(object: &ObjectMeta, value: &str) -> String {
 }
 
 fn given(object: &ObjectMeta) -> impl Iterator<Item = &str> {
-    let there = object
-        .annotations
-        .as_ref()
-        .and_then(|all| all.get(annotation::APPROVE));
+    let there = object.annotations.as_ref().and_then(|all| all.get(annotation::APPROVE));
     there.into_iter().flat_map(|text| text.split(',')).map(str::trim)
 }
 
@@ -94,10 +89,7 @@ mod tests {
     fn an_approval_is_for_one_thing_of_one_object_in_one_generation() {
         let of = |what, uid, generation, acts: &[&str]| value(what, &object(uid, generation, ""), acts);
         let shrink = of(What::Shrink, "u", 7, &["3"]);
-        assert!(
-            shrink.starts_with("shrink.") && shrink.len() == 7 + 12,
-            "{shrink}"
-        );
+        assert!(shrink.starts_with("shrink.") && shrink.len() == 7 + 12, "{shrink}");
         for other in [
             of(What::QuorumLoss, "u", 7, &["3"]),
             of(What::Repair, "u", 7, &["3"]),
@@ -117,10 +109,7 @@ mod tests {
     fn approvals_that_are_there_stay_and_what_is_none_goes() {
         let with = |there: &str| to_write(&object("u", 1, there), "repair.000000000000");
         assert_eq!(with(""), "repair.000000000000");
-        assert_eq!(
-            with("7.2,shrink.0123456789ab"),
-            "shrink.0123456789ab,repair.000000000000"
-        );
+        assert_eq!(with("7.2,shrink.0123456789ab"), "shrink.0123456789ab,repair.000000000000");
         assert_eq!(with("repair.000000000000"), "repair.000000000000");
     }
 }

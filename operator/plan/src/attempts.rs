@@ -34,8 +34,7 @@ pub struct TargetRecord {
 /// The Machines of a run, by Host; empty for a run that no controller of ours made.
 pub fn targets(run: &PlaybookRun) -> BTreeMap<String, TargetRecord> {
     let text = annotation_of(run, annotation::MACHINES);
-    text.and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or_default()
+    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
 /// How often the same was tried before the run.
@@ -65,9 +64,7 @@ fn annotation_of<'a>(run: &'a PlaybookRun, key: &str) -> Option<&'a str> {
 /// True once nothing more comes of the run.
 pub fn is_over(run: &PlaybookRun) -> bool {
     let status = run.status.as_ref();
-    status
-        .and_then(|status| status.phase)
-        .is_some_and(RunPhase::is_final)
+    status.and_then(|status| status.phase).is_some_and(RunPhase::is_final)
 }
 
 /// When nothing more came of the run.
@@ -80,11 +77,7 @@ pub fn ended_at(run: &PlaybookRun) -> Option<Timestamp> {
 /// over count, since their probes said that they are done.
 pub fn steps_done(run: &PlaybookRun, host: &str) -> usize {
     let Some(status) = &run.status else { return 0 };
-    let failure = status
-        .hosts
-        .iter()
-        .find(|result| result.name == host)
-        .and_then(|result| result.failure.as_ref());
+    let failure = status.hosts.iter().find(|result| result.name == host).and_then(|result| result.failure.as_ref());
     // A step may have gone well on others where this one failed.
     let failed_in = failure.and_then(|failure| {
         let name = |step: &&crds::Step| step.name() == failure.step;
@@ -95,12 +88,7 @@ pub fn steps_done(run: &PlaybookRun, host: &str) -> usize {
         found.is_some_and(|told| told.phase == StepPhase::Succeeded)
     };
     let reached = failed_in.unwrap_or(run.spec.steps.len());
-    run.spec
-        .steps
-        .iter()
-        .take(reached)
-        .take_while(|step| done(step))
-        .count()
+    run.spec.steps.iter().take(reached).take_while(|step| done(step)).count()
 }
 
 /// One earlier attempt at the same thing.

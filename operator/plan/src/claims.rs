@@ -1,11 +1,14 @@
 //! Claims: which Host a Machine takes from the spare pool of its namespace. Deterministic, and the same for everyone
 //! who looks at the same pool.
 
+mod allocation;
 mod choice;
 mod host_request;
 mod identities;
 pub mod identity;
 mod pool;
+
+use std::collections::HashMap;
 
 use crds::ObjectExt;
 use crds::{Host, Machine};
@@ -19,10 +22,18 @@ pub use pool::{Offer, Pool, offer, why_not};
 /// Whether this Machine holds the Host.
 pub fn holds(machine: &Machine, host: &Host) -> bool {
     let uid = machine.metadata.uid.as_deref();
-    host.spec
-        .claim_ref
-        .as_ref()
-        .is_some_and(|claim| Some(claim.uid.as_str()) == uid)
+    host.spec.claim_ref.as_ref().is_some_and(|claim| Some(claim.uid.as_str()) == uid)
+}
+
+/// Hosts by the UID of the Machine that holds them; of several that one Machine holds, the first.
+pub(crate) fn holders<'a>(hosts: &[&'a Host]) -> HashMap<&'a str, &'a Host> {
+    let mut holders = HashMap::new();
+    for host in hosts.iter().copied() {
+        if let Some(claim) = &host.spec.claim_ref {
+            holders.entry(claim.uid.as_str()).or_insert(host);
+        }
+    }
+    holders
 }
 
 /// Whether the Machine looks for a Host.
@@ -34,10 +45,6 @@ pub fn is_looking(machine: &Machine) -> bool {
 pub(crate) fn set_of(machine: &Machine) -> Option<&str> {
     let labels = machine.metadata.labels.as_ref()?;
     labels.get(crds::names::label::MACHINE_SET).map(String::as_str)
-}
-
-fn name_of(host: &Host) -> &str {
-    host.name()
 }
 
 #[cfg(test)]

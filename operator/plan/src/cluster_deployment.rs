@@ -10,16 +10,20 @@ mod endpoint;
 pub mod fencing;
 pub mod former;
 mod gates;
+mod lane;
 pub mod lock;
 mod machine;
+mod observed;
 mod operations;
 pub mod pki;
 mod problem;
 mod proposal;
+mod prune_runs;
 pub mod removals;
 mod request;
 mod retrying;
 mod scale_down;
+mod spec_problem;
 mod state;
 mod summary;
 mod tokens;
@@ -28,68 +32,22 @@ mod up_to_date;
 use crds::ObjectExt;
 use crds::names::finalizer;
 use crds::step::{Effect, LockUse};
-use crds::{
-    Cluster, ClusterDeployment, ClusterDeploymentStatus, Host, Machine, MachineSet, PlaybookRun,
-    RemediationPolicy,
-};
-use jiff::Timestamp;
+use crds::{ClusterDeploymentStatus, Machine};
 
-use crate::cluster::NodeSeen;
-use crate::hooks::Library;
-use crate::settings::Manifests;
 use crate::{Next, Plan};
 pub use action::Action;
 use lock::Lock;
-use operations::prune_runs::prune;
+pub use observed::Observed;
 use proposal::Round;
+use prune_runs::prune;
 use state::ClusterState;
 use tokens::Tokens;
-
-/// What ends without being seen here is looked for again after this.
-const LOOK_AGAIN_SECONDS: u64 = 30;
-
-/// What was observed.
-pub struct Observed<'a> {
-    /// The time.
-    pub now: Timestamp,
-    /// The ClusterDeployment, read from the API and not from a cache: its lock is decided here.
-    pub deployment: &'a ClusterDeployment,
-    /// MachineSets of the namespace.
-    pub sets: &'a [&'a MachineSet],
-    /// Machines of the cluster.
-    pub machines: &'a [&'a Machine],
-    /// Hosts of the namespace.
-    pub hosts: &'a [&'a Host],
-    /// Runs of the cluster.
-    pub runs: &'a [&'a PlaybookRun],
-    /// The ConfigMap of `executor.customPlaybooksRef`, where hooks name it.
-    pub library: Option<&'a Library>,
-    /// ClusterDeployments of all namespaces that the operator watches; this one may be among them.
-    pub deployments: &'a [&'a ClusterDeployment],
-    /// RemediationPolicies of the namespace.
-    pub policies: &'a [&'a RemediationPolicy],
-    /// The Cluster object of the same name.
-    pub cluster: Option<&'a Cluster>,
-    /// The Nodes of the machines in `status.forgotten`, as far as there are any; `None`: the cluster's API is not
-    /// reached.
-    pub forgotten_nodes: Option<&'a [NodeSeen]>,
-    /// What the ConfigMaps with manifests hold.
-    pub manifests: &'a Manifests,
-    /// Whether the Secret with the cluster's authorities is there.
-    pub pki: bool,
-    /// Whether the Secret with the administrator's kubeconfig is there.
-    pub kubeconfig: bool,
-}
 
 /// Decides.
 pub fn plan(observed: &Observed<'_>) -> Plan<Action, ClusterDeploymentStatus> {
     let is_former = |machine: &&Machine| former::is_former(machine, observed.deployment, observed.sets);
-    let (former, machines): (Vec<&Machine>, Vec<&Machine>) =
-        observed.machines.iter().copied().partition(is_former);
-    let observed = &Observed {
-        machines: &machines,
-        ..*observed
-    };
+    let (former, machines): (Vec<&Machine>, Vec<&Machine>) = observed.machines.iter().copied().partition(is_former);
+    let observed = &Observed { machines: &machines, ..*observed };
     let state = ClusterState::observe(observed);
     let tokens = tokens::find(&state);
     let lock = grant(&state, &tokens);
@@ -106,31 +64,28 @@ fn delete(state: &ClusterState<'_>, lock: &Lock, tokens: &Tokens) -> Plan<Action
     let deletion = deletion::plan(state, tokens);
     let status = conditions::deleting(state, lock, tokens, &deletion);
     let lost = tokens.lost();
-    let mut steps = lost.map(|lost| lost.actions.clone()).unwrap_or_default();
-    steps.extend(deletion.actions);
-    steps.extend(prune(state, lock));
+    let mut actions = lost.map(|lost| lost.actions.clone()).unwrap_or_default();
+    actions.extend(deletion.actions);
+    actions.extend(prune(state, lock, operations::kept(state)));
     Plan {
-        steps,
+        actions,
         status,
-        next: lost
-            .map_or(Next::OnChange, |lost| lost.next)
-            .or_sooner(deletion.next),
+        next: lost.map_or(Next::OnChange, |lost| lost.next).or_sooner(deletion.next),
         waits_for: Some(deletion.message),
     }
 }
 
 /// A cluster that stays.
 fn keep(state: &ClusterState<'_>, lock: Lock, tokens: Tokens) -> Plan<Action, ClusterDeploymentStatus> {
-    let problem = problem::find(state);
+    let problem = spec_problem::find(state);
     let round = operations::propose(state, Round::new(state, lock, tokens, problem));
+    let pruned = prune(state, &round.lock, operations::kept(state));
     let (status, waits_for) = conditions::living(state, &round);
     let finalizers = state.deployment.metadata.finalizers.iter().flatten();
-    let has_finalizer = finalizers
-        .clone()
-        .any(|there| there == finalizer::CLUSTER_DEPLOYMENT);
+    let has_finalizer = finalizers.clone().any(|there| there == finalizer::CLUSTER_DEPLOYMENT);
     let first = (!has_finalizer).then_some(Action::AddFinalizer);
     Plan {
-        steps: first.into_iter().chain(round.actions).collect(),
+        actions: first.into_iter().chain(round.actions).chain(pruned).collect(),
         status,
         next: round.requeue,
         waits_for,
@@ -141,6 +96,7 @@ fn grant(state: &ClusterState<'_>, tokens: &Tokens) -> Lock {
     let deployment = state.deployment;
     let deleting = deployment.is_deleting();
     let status = deployment.status.clone().unwrap_or_default();
+    let worker_hosts = lock::worker_hosts(state.observed.machines);
     let claimants: Vec<lock::Claimant> = state
         .observed
         .runs
@@ -151,7 +107,7 @@ fn grant(state: &ClusterState<'_>, tokens: &Tokens) -> Lock {
             // What is cleaned, or about to be, is not worked on any more.
             let goes = || run.spec.hosts.iter().any(|host| state.is_leaving(host));
             let may_start = !deployment.spec.paused && (cleans || !(deleting || goes()));
-            lock::Claimant::of(run, state.observed.machines, may_start)
+            lock::Claimant::new(run, &worker_hosts, may_start)
         })
         .collect();
     lock::decide(&status.operations, tokens.last(), &claimants, state.observed.now)

@@ -37,11 +37,7 @@ pub fn resolved(deployment: &ClusterDeployment, runs: &[&PlaybookRun]) -> Vec<Co
     // What the first ones found is what the cluster was built of. Probes tell only what no other run does.
     reports.sort_by_key(|run| {
         let token = run.status.as_ref().map(|status| status.token);
-        (
-            run.spec.intent.spec().effect != Effect::Provisions,
-            token,
-            run.metadata.creation_timestamp.clone(),
-        )
+        (run.spec.intent.spec().effect != Effect::Provisions, token, run.metadata.creation_timestamp.clone())
     });
     for found in reports.into_iter().flat_map(reported) {
         Component::merge(&mut known, found);
@@ -52,9 +48,7 @@ pub fn resolved(deployment: &ClusterDeployment, runs: &[&PlaybookRun]) -> Vec<Co
 /// What the status remembers, if that is of the version that runs bring now.
 fn recorded(deployment: &ClusterDeployment) -> &[Component] {
     let status = deployment.status.as_ref();
-    let known = status
-        .map(|status| status.components.as_slice())
-        .unwrap_or_default();
+    let known = status.map(|status| status.components.as_slice()).unwrap_or_default();
     match speaks_of(known) {
         Some(of) if of != version(deployment) => &[],
         Some(_) | None => known,
@@ -62,10 +56,7 @@ fn recorded(deployment: &ClusterDeployment) -> &[Component] {
 }
 
 fn reported(run: &PlaybookRun) -> &[Component] {
-    run.status
-        .as_ref()
-        .map(|status| status.components.as_slice())
-        .unwrap_or_default()
+    run.status.as_ref().map(|status| status.components.as_slice()).unwrap_or_default()
 }
 
 /// Whether a run's report is of this Kubernetes version: its kubelet is, or, where it has none, the run was to bring
@@ -92,10 +83,7 @@ mod tests {
         let one = |(name, version): &(&str, &str)| {
             format!("{{name: {name}, version: {version}, digests: {{amd64: {DIGEST}}}}}")
         };
-        format!(
-            "components: [{}]",
-            components.iter().map(one).collect::<Vec<_>>().join(", ")
-        )
+        format!("components: [{}]", components.iter().map(one).collect::<Vec<_>>().join(", "))
     }
 
     fn deployment(wanted: &str, started: &str, components: &[(&str, &str)]) -> ClusterDeployment {
@@ -122,22 +110,14 @@ mod tests {
     fn told(deployment: &ClusterDeployment, runs: &[PlaybookRun]) -> Vec<String> {
         let runs: Vec<&PlaybookRun> = runs.iter().collect();
         let known = resolved(deployment, &runs);
-        known
-            .iter()
-            .map(|component| format!("{} {}", component.name, component.version))
-            .collect()
+        known.iter().map(|component| format!("{} {}", component.name, component.version)).collect()
     }
 
     #[test]
     fn components_are_resolved_once_and_a_newer_bundle_changes_none_of_them() {
         let new = deployment("1.35.4", "1.35.4", &[]);
         assert_eq!(variable(&new), None, "the first machine that looks finds them");
-        let install = run(
-            "Install",
-            1,
-            "1.35.4",
-            &[("etcd", "3.6.16"), ("kubelet", "1.35.4")],
-        );
+        let install = run("Install", 1, "1.35.4", &[("etcd", "3.6.16"), ("kubelet", "1.35.4")]);
         let join = run("Join", 2, "1.35.4", &[("etcd", "3.6.20"), ("runc", "1.5.2")]);
         let both = ["etcd 3.6.16", "kubelet 1.35.4", "runc 1.5.2"];
         assert_eq!(told(&new, &[join.clone(), install]), both);
@@ -145,10 +125,7 @@ mod tests {
         let known = deployment("1.35.4", "1.35.4", &[("etcd", "3.6.16"), ("kubelet", "1.35.4")]);
         assert_eq!(told(&known, &[join]), both);
         let frozen = variable(&known).unwrap();
-        assert_eq!(
-            frozen["etcd"],
-            json!({"version": "3.6.16", "digests": {"amd64": DIGEST}})
-        );
+        assert_eq!(frozen["etcd"], json!({"version": "3.6.16", "digests": {"amd64": DIGEST}}));
     }
 
     #[test]
@@ -162,27 +139,17 @@ mod tests {
         assert_eq!(told(&begun, std::slice::from_ref(&before)), [""; 0]);
         assert_eq!(variable(&begun), None);
         let upgrade = run("Join", 5, "1.36.0", &[("etcd", "3.7.0"), ("kubelet", "v1.36.0")]);
-        assert_eq!(
-            told(&begun, &[before, upgrade]),
-            ["etcd 3.7.0", "kubelet v1.36.0"]
-        );
+        assert_eq!(told(&begun, &[before, upgrade]), ["etcd 3.7.0", "kubelet v1.36.0"]);
     }
 
     #[test]
     fn where_the_status_is_lost_the_machines_tell_what_they_run() {
         let lost = deployment("1.35.4", "1.35.4", &[]);
         let probe = run("Probe", 0, "1.35.4", &[("etcd", "3.6.12"), ("kubelet", "1.35.4")]);
-        assert_eq!(
-            told(&lost, std::slice::from_ref(&probe)),
-            ["etcd 3.6.12", "kubelet 1.35.4"]
-        );
+        assert_eq!(told(&lost, std::slice::from_ref(&probe)), ["etcd 3.6.12", "kubelet 1.35.4"]);
         let install = run("Install", 1, "1.35.4", &[("etcd", "3.6.16")]);
         assert_eq!(told(&lost, &[probe, install]), ["etcd 3.6.16", "kubelet 1.35.4"]);
         let bare = run("Probe", 0, "1.35.4", &[("etcd", "3.6.12")]);
-        assert_eq!(
-            told(&lost, &[bare]),
-            [""; 0],
-            "of which Kubernetes version it is, nobody says"
-        );
+        assert_eq!(told(&lost, &[bare]), [""; 0], "of which Kubernetes version it is, nobody says");
     }
 }

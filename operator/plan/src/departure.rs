@@ -2,24 +2,25 @@
 //! below a majority of etcd's members, and none while another is joining.
 
 mod forgotten;
+mod health;
+mod history;
 mod membership;
 mod ordering;
-mod past;
 mod quorum;
-mod standing;
 
 use crds::ObjectExt;
-use crds::Reason;
 use crds::step::Role;
 use crds::{ClusterDeployment, Machine, PlaybookRun};
 use jiff::Timestamp;
 
 pub(crate) use forgotten::title as title_of_forgotten;
+pub(crate) use health::is_healthy;
+pub(crate) use history::knows_of;
 pub(crate) use membership::EtcdMembership;
-pub(crate) use past::knows_of;
-pub(crate) use standing::is_healthy;
 
+use crate::lifecycle::is_installed;
 use crate::provisioning;
+pub use health::is_out;
 
 /// Where a machine that is being deleted stands with the control plane and etcd that it is to leave.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,21 +37,6 @@ pub enum Departure {
     Left,
 }
 
-/// Reason of `Deleting` of a machine that waits to be taken out of etcd.
-pub const LEAVING_ETCD: Reason = Reason::LeavingEtcd;
-
-/// Reasons of `Deleting` once the cluster has no part in the machine any more.
-const OUT: [Reason; 3] = [
-    Reason::WaitingForReset,
-    Reason::ReleasingHost,
-    Reason::HostReleased,
-];
-
-/// Whether the reason of `Deleting` says that the cluster has no part in the machine any more.
-pub fn is_out(reason: &str) -> bool {
-    Reason::among(reason, &OUT)
-}
-
 /// When a run took the machine's member out of etcd, or made another one the only member; none: it is in, or never was.
 pub fn out_of_etcd_at(
     machine: &Machine,
@@ -58,44 +44,34 @@ pub fn out_of_etcd_at(
     deployment: &ClusterDeployment,
     runs: &[&PlaybookRun],
 ) -> Option<Timestamp> {
-    let membership = EtcdMembership::of(&machine.spec.cluster_name, machines, deployment, runs);
+    let membership = EtcdMembership::new(&machine.spec.cluster_name, machines, deployment, runs);
     membership.left_at(machine)
 }
 
 /// Decides for a Machine that is being deleted, from the Machines and runs of its cluster (others are passed over).
-pub fn of(
+pub fn decide(
     machine: &Machine,
     machines: &[&Machine],
     deployment: &ClusterDeployment,
     runs: &[&PlaybookRun],
 ) -> Departure {
     let goes_on = !deployment.is_deleting();
-    let installed = deployment
-        .status
-        .as_ref()
-        .is_some_and(|status| status.installed_at.is_some());
     if machine.spec.role == Role::Worker
         || !goes_on
-        || !installed
+        || !is_installed(deployment)
         || !provisioning::was_touched(machine, runs)
     {
         return Departure::NotAMember;
     }
-    let membership = EtcdMembership::of(&machine.spec.cluster_name, machines, deployment, runs);
+    let membership = EtcdMembership::new(&machine.spec.cluster_name, machines, deployment, runs);
     let is_member = membership.is_of_etcd(machine);
     if is_member && membership.has_left(machine) {
         return Departure::Left;
     }
     if is_member && let Some(since) = membership.left_at(machine) {
         let untold = membership.untold(since);
-        let names: Vec<&str> = untold
-            .iter()
-            .filter_map(|other| other.metadata.name.as_deref())
-            .collect();
-        return Departure::UnderWay(format!(
-            "it is out of etcd; the API servers of {} are told",
-            names.join(", ")
-        ));
+        let names: Vec<&str> = untold.iter().filter_map(|other| other.metadata.name.as_deref()).collect();
+        return Departure::UnderWay(format!("it is out of etcd; the API servers of {} are told", names.join(", ")));
     }
     if let Some(run) = membership.removal_under_way(machine) {
         let run = run.name();

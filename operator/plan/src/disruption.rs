@@ -6,7 +6,7 @@ use crds::placement::default_max_unavailable;
 use crds::step::Role;
 use crds::{ClusterDeployment, MachineSet};
 
-use crate::share::{Rounded, share};
+use crate::int_or_percent::{Rounded, int_or_percent};
 
 /// What `maxUnavailable` of a set comes to: a percentage of its `replicas`, rounded down, at least 1. A set that a
 /// platform made has the default; of control planes and etcd machines it is always one.
@@ -21,7 +21,7 @@ pub fn most(set: &MachineSet, deployment: Option<&ClusterDeployment>) -> usize {
     });
     let wanted = described.map_or_else(default_max_unavailable, |workers| workers.max_unavailable.clone());
     let replicas = usize::try_from(set.spec.replicas).unwrap_or_default();
-    share(&wanted, replicas, Rounded::Down).max(1)
+    int_or_percent(&wanted, replicas, Rounded::Down).max(1)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crds::{Machine, PlaybookRun};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::attempts;
-use crate::sentence::quote;
+use crate::message::quote;
 
 /// What was told longer ago says nothing of now.
 const STALE: SignedDuration = SignedDuration::from_mins(30);
@@ -53,25 +53,18 @@ pub fn look(machine: &Machine, runs: &[&PlaybookRun], now: Timestamp) -> Look {
         .filter(|(at, _)| now.duration_since(*at) < STALE)
         .collect();
     looks.sort_by_key(|(at, run)| (std::cmp::Reverse(*at), run.metadata.name.clone()));
-    let mut words = looks
-        .into_iter()
-        .filter_map(|(at, run)| Some((at, word(run, host?)?)));
+    let mut words = looks.into_iter().filter_map(|(at, run)| Some((at, word(run, host?)?)));
     match words.next() {
         Some((at, health)) => Look { health, at: Some(at) },
-        None => Look {
-            health: Health::Unknown,
-            at: None,
-        },
+        None => Look { health: Health::Unknown, at: None },
     }
 }
 
 /// What one look says of the member on a Host; none: nothing.
 fn word(run: &PlaybookRun, host: &str) -> Option<Health> {
     let results = &run.status.as_ref()?.hosts;
-    let said: BTreeMap<&str, &EtcdSeen> = results
-        .iter()
-        .filter_map(|result| Some((result.name.as_str(), result.etcd.as_ref()?)))
-        .collect();
+    let said: BTreeMap<&str, &EtcdSeen> =
+        results.iter().filter_map(|result| Some((result.name.as_str(), result.etcd.as_ref()?))).collect();
     let others = || said.iter().filter(|(name, _)| **name != host);
     let well = || others().filter(|(_, seen)| seen.well == Some(true));
     let named = |hosts: &[String]| hosts.iter().any(|name| name == host);
@@ -80,23 +73,17 @@ fn word(run: &PlaybookRun, host: &str) -> Option<Health> {
             Some(true) => Some(Health::Well),
             _ => well().next().map(|(other, _)| {
                 let message = own.message.clone().unwrap_or_else(|| "it does not answer".into());
-                Health::Sick(quote(format!(
-                    "its member of etcd is not well, and that of {other} is: {message}"
-                )))
+                Health::Sick(quote(format!("its member of etcd is not well, and that of {other} is: {message}")))
             }),
         };
     }
     if well().any(|(_, seen)| named(&seen.well_peers)) {
         return Some(Health::Well);
     }
-    let silent = results
-        .iter()
-        .any(|result| result.name == host && result.unreachable);
+    let silent = results.iter().any(|result| result.name == host && result.unreachable);
     let (other, _) = well().find(|(_, seen)| named(&seen.sick_peers))?;
     let ssh = if silent { ", and SSH does not reach it" } else { "" };
-    Some(Health::Sick(format!(
-        "its member of etcd does not answer to that of {other}{ssh}"
-    )))
+    Some(Health::Sick(format!("its member of etcd does not answer to that of {other}{ssh}")))
 }
 
 /// The ID of a machine's member, as it was told last, and when.

@@ -1,8 +1,10 @@
 //! Hooks: an administrator's own playbooks before and after what is done to machines. They are steps of the same runs,
 //! but for those before a drain, which have a run of their own.
 
+mod asked;
 mod content;
 mod library;
+mod refusal;
 mod schema;
 
 use std::collections::BTreeMap;
@@ -17,9 +19,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::attempts::{self, Outcome, PastAttempt, RetryDecision};
+use crate::lifecycle::is_provisioned;
 use crate::provisioning;
-use library::{Asked, asked_by_run};
-pub use library::{Library, Refusal};
+use asked::{Asked, asked_by_run};
+pub use library::Library;
+pub use refusal::Refusal;
 
 /// Where the playbooks stand that are played on a machine before its Pods are moved away.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,8 +71,7 @@ pub fn retry_before_drain(
 /// Where the playbooks of `hooks.beforeDrain` stand for a machine that leaves a cluster which goes on.
 pub fn before_drain(machine: &Machine, deployment: &ClusterDeployment, runs: &[&PlaybookRun]) -> HookState {
     let wanted = hooks(deployment).is_some_and(|hooks| !hooks.before_drain.is_empty());
-    let status = machine.status.as_ref();
-    let stands = status.is_some_and(|status| status.provisioned_at.is_some());
+    let stands = is_provisioned(machine);
     let ends = deployment.is_deleting();
     if !wanted || !stands || ends || machine.spec.host_ref.is_none() {
         return HookState::None;
@@ -81,9 +84,7 @@ pub fn before_drain(machine: &Machine, deployment: &ClusterDeployment, runs: &[&
         Outcome::UnderWay => HookState::UnderWay(format!("run {} plays hooks.beforeDrain", last.run)),
         Outcome::Succeeded => HookState::Done,
         Outcome::Held => HookState::Wanted,
-        Outcome::Canceled => {
-            HookState::Stopped(format!("run {} of hooks.beforeDrain was canceled", last.run))
-        }
+        Outcome::Canceled => HookState::Stopped(format!("run {} of hooks.beforeDrain was canceled", last.run)),
         Outcome::Failed(failure) if failure.unreachable => HookState::PassedOver(format!(
             "hooks.beforeDrain was not played, the machine cannot be reached: {}",
             failure.message
@@ -92,10 +93,9 @@ pub fn before_drain(machine: &Machine, deployment: &ClusterDeployment, runs: &[&
             "run {} of hooks.beforeDrain was stopped ({}): {}",
             last.run, failure.reason, failure.message
         )),
-        Outcome::Failed(failure) => HookState::Failed(format!(
-            "hooks.beforeDrain failed in run {}: {}",
-            last.run, failure.message
-        )),
+        Outcome::Failed(failure) => {
+            HookState::Failed(format!("hooks.beforeDrain failed in run {}: {}", last.run, failure.message))
+        }
     }
 }
 
@@ -123,22 +123,14 @@ pub fn passed_over(
         ("hooks.beforeRemove", !hooks.before_remove.is_empty()),
         ("hooks.afterRemove", !hooks.after_remove.is_empty()),
     ];
-    let names: Vec<&str> = lists
-        .into_iter()
-        .filter_map(|(name, missed)| missed.then_some(name))
-        .collect();
+    let names: Vec<&str> = lists.into_iter().filter_map(|(name, missed)| missed.then_some(name)).collect();
     (!names.is_empty()).then(|| format!("not played: {}; the machine was {why}", names.join(", ")))
 }
 
 /// Puts the hooks of an install around its steps.
 pub fn around_install(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
     if let Some(hooks) = hooks(deployment) {
-        frame(
-            spec,
-            deployment,
-            &[&hooks.before_install],
-            &[&hooks.after_install],
-        );
+        frame(spec, deployment, &[&hooks.before_install], &[&hooks.after_install]);
     }
 }
 
@@ -214,8 +206,7 @@ fn hooks(deployment: &ClusterDeployment) -> Option<&Hooks> {
 
 fn frame(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment, before: &[&[Hook]], after: &[&[Hook]]) {
     let step = |hook: &Hook| CustomStep::new(&hook.name).map(Step::Custom);
-    let steps =
-        |lists: &[&[Hook]]| -> Vec<Step> { lists.iter().copied().flatten().filter_map(step).collect() };
+    let steps = |lists: &[&[Hook]]| -> Vec<Step> { lists.iter().copied().flatten().filter_map(step).collect() };
     let mut all = steps(before);
     all.append(&mut spec.steps);
     all.extend(steps(after));

@@ -7,7 +7,9 @@ mod fence;
 mod holders;
 mod host;
 mod manifests;
+mod observed;
 mod private_key;
+mod problem;
 mod resets;
 mod variables;
 
@@ -18,102 +20,17 @@ use crds::Reason;
 use crds::inputs::{RunInputs, VARIABLE_DEPTH_LIMIT, depth, is_reserved_variable, is_variable_name};
 use crds::playbook_run::check_steps;
 use crds::step::{Effect, Step};
-use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
+use crds::{Host, Machine, PlaybookRun};
 
-use crate::hooks::{self, Library, Refusal};
+use crate::hooks;
 pub use credential::{Credentials, classify};
 pub use host::{FirstKey, address_in_cluster, host_inputs};
+pub use observed::{ClusterSeen, InputsObserved};
+pub use problem::InputsProblem;
 pub use variables::of_etcd;
 
 /// A ConfigMap holds 1 MiB, its own fields included.
 pub const MODEL_LIMIT: usize = 1_000_000;
-
-/// What a model is built from.
-#[derive(Clone, Copy, Debug)]
-pub struct InputsObserved<'a> {
-    /// The run.
-    pub run: &'a PlaybookRun,
-    /// Its cluster; none for a probe.
-    pub cluster: Option<&'a ClusterSeen<'a>>,
-    /// Hosts of the namespace, by name: those of the run, of the cluster's machines, and their bastions.
-    pub hosts: &'a BTreeMap<String, Host>,
-    /// What the Secrets hold that the run's Hosts refer to, by name.
-    pub credentials: &'a Credentials,
-    /// The ConfigMap of the run's `playbooksRef`; none: it names none.
-    pub library: Option<&'a Library>,
-}
-
-/// A cluster, as far as its runs must know it.
-#[derive(Clone, Debug)]
-pub struct ClusterSeen<'a> {
-    /// The ClusterDeployment.
-    pub deployment: &'a ClusterDeployment,
-    /// Its machines.
-    pub machines: Vec<Machine>,
-    /// `sha256:<hex>` of the public key of the certificate authority, once there is one.
-    pub ca_cert_hash: Option<String>,
-    /// What the references of `artifacts` lead to.
-    pub artifacts: artifacts::ArtifactsSeen,
-    /// Data of the ConfigMap of `addons.manifestsRef`.
-    pub addon_manifests: BTreeMap<String, String>,
-    /// Data of the ConfigMap of `networking.plugin.manifestsRef`.
-    pub network_manifests: BTreeMap<String, String>,
-}
-
-/// Why a run has no model.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InputsProblem {
-    /// CamelCase.
-    pub reason: Reason,
-    /// What is wrong and what to do.
-    pub message: String,
-    /// False: it may be cured without another run, by making or changing other objects.
-    pub permanent: bool,
-    /// Of a permanent one: a new run may do.
-    pub retriable: bool,
-}
-
-impl InputsProblem {
-    fn refused(reason: Reason, message: impl Into<String>) -> Self {
-        Self {
-            reason,
-            message: message.into(),
-            permanent: true,
-            retriable: false,
-        }
-    }
-
-    /// What an earlier pass froze is not what is to be frozen now: nothing is started from it.
-    pub fn changed(config_map: &str) -> Self {
-        let message = format!(
-            "the inputs in ConfigMap {config_map} are not those that this run is to work from (they, or what they are made of, changed before it began): a new run freezes them anew"
-        );
-        Self {
-            retriable: true,
-            ..Self::refused(Reason::InputsChanged, message)
-        }
-    }
-
-    /// A problem that ends by itself once what is missing is there.
-    pub fn waits(reason: Reason, message: impl Into<String>) -> Self {
-        Self {
-            reason,
-            message: message.into(),
-            permanent: false,
-            retriable: true,
-        }
-    }
-}
-
-impl From<Refusal> for InputsProblem {
-    fn from(refusal: Refusal) -> Self {
-        // A person changes the ConfigMap, or the hooks; then another run may do.
-        Self {
-            retriable: true,
-            ..Self::refused(refusal.reason, refusal.message)
-        }
-    }
-}
 
 /// What the run's own text may not say; nothing else needs to be observed to know it.
 pub fn refused(run: &PlaybookRun) -> Option<InputsProblem> {
@@ -178,10 +95,7 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
     let mut hosts = BTreeMap::new();
     for name in &run.spec.hosts {
         let host = observed.hosts.get(name).ok_or_else(|| {
-            InputsProblem::waits(
-                Reason::HostNotFound,
-                format!("Host {name} is not there: make it, or delete this run"),
-            )
+            InputsProblem::waits(Reason::HostNotFound, format!("Host {name} is not there: make it, or delete this run"))
         })?;
         let mut inputs = host_inputs(host, observed.hosts, observed.credentials, first_key)?;
         if fences {
@@ -233,54 +147,33 @@ pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
     }
     let has = |step: Step| model.steps.contains(&step);
     let hosts_in = |group: Group| {
-        let hosts = model
-            .hosts
-            .iter()
-            .filter(move |(_, host)| host.groups.contains(&group));
+        let hosts = model.hosts.iter().filter(move |(_, host)| host.groups.contains(&group));
         hosts.map(|(name, _)| name.clone())
     };
     let control_plane = has(Step::ControlPlane) && hosts_in(Group::KubeControlPlane).next().is_some();
     let etcd = has(Step::Etcd) || has(Step::ControlPlane);
-    let etcd_hosts: BTreeSet<String> = if etcd {
-        hosts_in(Group::Etcd).collect()
-    } else {
-        BTreeSet::new()
-    };
+    let etcd_hosts: BTreeSet<String> = if etcd { hosts_in(Group::Etcd).collect() } else { BTreeSet::new() };
     let no_member = etcd_hosts.is_empty() && !control_plane;
     SecretsNeeded {
         control_plane,
         etcd_hosts,
-        etcd_members: if no_member {
-            Vec::new()
-        } else {
-            etcd_members(model)
-        },
-        join_hosts: [
-            (Step::ControlPlane, Group::KubeControlPlane),
-            (Step::Node, Group::KubeNode),
-        ]
-        .into_iter()
-        .filter(|(step, _)| has(*step))
-        .flat_map(|(_, group)| hosts_in(group))
-        .collect(),
-        artifacts_login: model.steps.iter().any(|step| step.spec().downloads)
-            && artifacts::has_login(&model.vars),
+        etcd_members: if no_member { Vec::new() } else { etcd_members(model) },
+        join_hosts: [(Step::ControlPlane, Group::KubeControlPlane), (Step::Node, Group::KubeNode)]
+            .into_iter()
+            .filter(|(step, _)| has(*step))
+            .flat_map(|(_, group)| hosts_in(group))
+            .collect(),
+        artifacts_login: model.steps.iter().any(|step| step.spec().downloads) && artifacts::has_login(&model.vars),
     }
 }
 
 /// The members as the variable `etcd_members` has them.
 fn etcd_members(model: &RunInputs) -> Vec<(String, String)> {
-    let members = model
-        .vars
-        .get("etcd_members")
-        .and_then(serde_json::Value::as_array);
+    let members = model.vars.get("etcd_members").and_then(serde_json::Value::as_array);
     let member = |member: &serde_json::Value| {
         let text = |key: &str| member.get(key).and_then(serde_json::Value::as_str);
         let address = text("client_url")?.strip_prefix("https://")?.rsplit_once(':')?.0;
-        Some((
-            text("host")?.to_owned(),
-            address.trim_matches(['[', ']']).to_owned(),
-        ))
+        Some((text("host")?.to_owned(), address.trim_matches(['[', ']']).to_owned()))
     };
     members.into_iter().flatten().filter_map(member).collect()
 }
@@ -291,21 +184,10 @@ pub fn hosts_to_observe<'a>(
     machines: &'a [Machine],
     hosts: &'a BTreeMap<String, Host>,
 ) -> BTreeSet<&'a str> {
-    let of_machines = machines
-        .iter()
-        .filter_map(|machine| machine.spec.host_ref.as_ref())
-        .map(|host| host.name.as_str());
-    let bastions = hosts
-        .values()
-        .filter_map(|host| host.spec.ssh.bastion_ref.as_ref())
-        .map(|host| host.name.as_str());
-    run.spec
-        .hosts
-        .iter()
-        .map(String::as_str)
-        .chain(of_machines)
-        .chain(bastions)
-        .collect()
+    let of_machines =
+        machines.iter().filter_map(|machine| machine.spec.host_ref.as_ref()).map(|host| host.name.as_str());
+    let bastions = hosts.values().filter_map(|host| host.spec.ssh.bastion_ref.as_ref()).map(|host| host.name.as_str());
+    run.spec.hosts.iter().map(String::as_str).chain(of_machines).chain(bastions).collect()
 }
 
 #[cfg(test)]

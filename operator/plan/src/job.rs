@@ -19,6 +19,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use volumes::volumes;
 
 /// Name of the executor's container.
 pub const CONTAINER: &str = "executor";
@@ -78,10 +79,7 @@ pub fn job(wanted: &JobWanted<'_>) -> Job {
     let name = run.name().to_owned();
     let held = Some(vec![finalizer::OUTCOME_RECORDED.to_owned()]);
     Job {
-        metadata: ObjectMeta {
-            finalizers: held.clone(),
-            ..metadata(run, &name)
-        },
+        metadata: ObjectMeta { finalizers: held.clone(), ..metadata(run, &name) },
         spec: Some(JobSpec {
             parallelism: Some(1),
             completions: Some(1),
@@ -92,11 +90,7 @@ pub fn job(wanted: &JobWanted<'_>) -> Job {
                 metadata: Some(ObjectMeta {
                     labels: Some(labels(run)),
                     annotations: Some(
-                        [(
-                            "cluster-autoscaler.kubernetes.io/safe-to-evict".to_owned(),
-                            "false".to_owned(),
-                        )]
-                        .into(),
+                        [("cluster-autoscaler.kubernetes.io/safe-to-evict".to_owned(), "false".to_owned())].into(),
                     ),
                     // A deadline or a deletion takes the Pod away, and its last message with it, unless it is held.
                     finalizers: held,
@@ -123,10 +117,7 @@ fn pod(wanted: &JobWanted<'_>) -> PodSpec {
             run_as_user: Some(USER),
             run_as_group: Some(USER),
             fs_group: Some(USER),
-            seccomp_profile: Some(SeccompProfile {
-                type_: "RuntimeDefault".into(),
-                localhost_profile: None,
-            }),
+            seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".into(), localhost_profile: None }),
             ..PodSecurityContext::default()
         }),
         tolerations: Some(scheduling::tolerations(wanted.pod)),
@@ -134,7 +125,7 @@ fn pod(wanted: &JobWanted<'_>) -> PodSpec {
         node_selector: scheduling::node_selector(wanted.pod),
         priority_class_name: wanted.pod.and_then(|pod| pod.priority_class_name.clone()),
         containers: vec![container(wanted)],
-        volumes: Some(volumes::of(wanted.inputs)),
+        volumes: Some(volumes(wanted.inputs)),
         ..PodSpec::default()
     }
 }
@@ -146,11 +137,7 @@ fn container(wanted: &JobWanted<'_>) -> Container {
         read_only: Some(read_only),
         ..VolumeMount::default()
     };
-    let variable = |name: &str, value: &str| EnvVar {
-        name: name.into(),
-        value: Some(value.into()),
-        value_from: None,
-    };
+    let variable = |name: &str, value: &str| EnvVar { name: name.into(), value: Some(value.into()), value_from: None };
     Container {
         name: CONTAINER.into(),
         image: Some(wanted.image.to_owned()),
@@ -168,10 +155,7 @@ fn container(wanted: &JobWanted<'_>) -> Container {
         security_context: Some(SecurityContext {
             allow_privilege_escalation: Some(false),
             read_only_root_filesystem: Some(true),
-            capabilities: Some(Capabilities {
-                add: None,
-                drop: Some(vec!["ALL".into()]),
-            }),
+            capabilities: Some(Capabilities { add: None, drop: Some(vec!["ALL".into()]) }),
             ..SecurityContext::default()
         }),
         termination_message_policy: Some("File".into()),
@@ -181,11 +165,7 @@ fn container(wanted: &JobWanted<'_>) -> Container {
 
 fn arguments(wanted: &JobWanted<'_>) -> Vec<String> {
     let meta = &wanted.run.metadata;
-    let run = format!(
-        "{}/{}",
-        meta.namespace.as_deref().unwrap_or_default(),
-        meta.name.as_deref().unwrap_or_default()
-    );
+    let run = format!("{}/{}", meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
     let own_deadline = (wanted.run.spec.timeout_seconds - REPORT_SECONDS).max(1);
     let pairs = [
         ("--inputs", "/inputs".to_owned()),
@@ -195,21 +175,14 @@ fn arguments(wanted: &JobWanted<'_>) -> Vec<String> {
         ("--digest", wanted.inputs.digest.clone()),
         ("--deadline-seconds", own_deadline.to_string()),
     ];
-    let pairs = pairs
-        .into_iter()
-        .flat_map(|(name, value)| [name.to_owned(), value]);
+    let pairs = pairs.into_iter().flat_map(|(name, value)| [name.to_owned(), value]);
     ["run".to_owned()].into_iter().chain(pairs).collect()
 }
 
 /// Ansible forks for its hosts: memory grows with them. Files in `/work` count as memory.
 fn resources(run: &PlaybookRun) -> ResourceRequirements {
     let quantities = |pairs: &[(&str, String)]| -> Option<BTreeMap<String, Quantity>> {
-        Some(
-            pairs
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), Quantity(value.clone())))
-                .collect(),
-        )
+        Some(pairs.iter().map(|(name, value)| ((*name).to_owned(), Quantity(value.clone()))).collect())
     };
     let small = run.spec.intent == Intent::Probe || run.spec.hosts.len() <= 10;
     let limit = if small { "1Gi" } else { "2Gi" };
@@ -232,36 +205,16 @@ mod tests {
             "{apiVersion: clusterwright.dev/v1alpha1, kind: PlaybookRun, metadata: {name: r, namespace: fleet, uid: u}, spec: {clusterName: a, intent: Install, steps: [prepare], hosts: [x], timeoutSeconds: 600}}",
         )
         .unwrap();
-        let inputs = FrozenInputs {
-            digest: "sha256:00".into(),
-            config_map: "r".into(),
-            secret: "r".into(),
-        };
-        let wanted = JobWanted {
-            run: &run,
-            image: "x",
-            token: 7,
-            attempt: 1,
-            inputs: &inputs,
-            pod: None,
-        };
+        let inputs = FrozenInputs { digest: "sha256:00".into(), config_map: "r".into(), secret: "r".into() };
+        let wanted = JobWanted { run: &run, image: "x", token: 7, attempt: 1, inputs: &inputs, pod: None };
         let job = serde_json::to_value(job(&wanted)).unwrap();
         let check = |pointer: &str, expected: serde_json::Value| {
             assert_eq!(job.pointer(pointer), Some(&expected), "{pointer}");
         };
         check("/metadata/ownerReferences/0/uid", "u".into());
-        check(
-            "/metadata/finalizers/0",
-            "clusterwright.dev/outcome-recorded".into(),
-        );
-        check(
-            "/spec/template/metadata/finalizers/0",
-            "clusterwright.dev/outcome-recorded".into(),
-        );
-        check(
-            "/spec/template/metadata/labels/clusterwright.dev~1run",
-            "r".into(),
-        );
+        check("/metadata/finalizers/0", "clusterwright.dev/outcome-recorded".into());
+        check("/spec/template/metadata/finalizers/0", "clusterwright.dev/outcome-recorded".into());
+        check("/spec/template/metadata/labels/clusterwright.dev~1run", "r".into());
         check("/spec/backoffLimit", 0.into());
         check("/spec/activeDeadlineSeconds", 600.into());
         check("/spec/podReplacementPolicy", "Failed".into());
@@ -271,27 +224,13 @@ mod tests {
         let pod = "/spec/template/spec";
         check(&format!("{pod}/serviceAccountName"), "r".into());
         check(&format!("{pod}/automountServiceAccountToken"), false.into());
-        check(
-            &format!("{pod}/volumes/3/projected/sources/0/serviceAccountToken/expirationSeconds"),
-            1800.into(),
-        );
+        check(&format!("{pod}/volumes/3/projected/sources/0/serviceAccountToken/expirationSeconds"), 1800.into());
         let container = "/spec/template/spec/containers/0";
-        check(
-            &format!("{container}/securityContext/allowPrivilegeEscalation"),
-            false.into(),
-        );
-        check(
-            &format!("{container}/securityContext/capabilities/drop/0"),
-            "ALL".into(),
-        );
-        check(
-            &format!("{container}/securityContext/readOnlyRootFilesystem"),
-            true.into(),
-        );
-        let arguments = "run --inputs /inputs --run fleet/r --token 7 --attempt 1 --digest sha256:00 --deadline-seconds 480";
-        check(
-            &format!("{container}/args"),
-            arguments.split(' ').collect::<Vec<_>>().into(),
-        );
+        check(&format!("{container}/securityContext/allowPrivilegeEscalation"), false.into());
+        check(&format!("{container}/securityContext/capabilities/drop/0"), "ALL".into());
+        check(&format!("{container}/securityContext/readOnlyRootFilesystem"), true.into());
+        let arguments =
+            "run --inputs /inputs --run fleet/r --token 7 --attempt 1 --digest sha256:00 --deadline-seconds 480";
+        check(&format!("{container}/args"), arguments.split(' ').collect::<Vec<_>>().into());
     }
 }

@@ -99,14 +99,7 @@ pub struct Candidate {
 impl Candidate {
     /// One that has seen nothing yet.
     pub fn new(me: impl Into<String>, times: Times) -> Self {
-        Self {
-            me: me.into(),
-            times,
-            seen: None,
-            in_doubt: false,
-            held: None,
-            due: Moment::default(),
-        }
+        Self { me: me.into(), times, seen: None, in_doubt: false, held: None, due: Moment::default() }
     }
 
     /// Until when the Lease is ours, by our own clock; `None`: it never was.
@@ -191,9 +184,7 @@ impl Candidate {
         {
             return;
         }
-        let lease = self
-            .times
-            .lease_or(record.as_ref().and_then(|record| record.lease_seconds));
+        let lease = self.times.lease_or(record.as_ref().and_then(|record| record.lease_seconds));
         let held = |record: &Record| record.holder.as_ref().is_some_and(|holder| *holder != self.me);
         let free_at = match (&record, self.record()) {
             (Some(record), _) if held(record) => answered + lease,
@@ -228,10 +219,7 @@ mod tests {
     }
 
     fn replacing(version: &str, transitions: i32) -> Write {
-        Write {
-            version: Some(version.into()),
-            transitions,
-        }
+        Write { version: Some(version.into()), transitions }
     }
 
     #[test]
@@ -239,10 +227,7 @@ mod tests {
         let mut me = candidate();
         assert_eq!(me.decide(at(0)), Decision::Look);
         me.saw(None, at(0), 1.0);
-        let made = Write {
-            version: None,
-            transitions: 0,
-        };
+        let made = Write { version: None, transitions: 0 };
         assert_eq!(me.decide(at(0)), Decision::Acquire(made));
         me.saw(Some(record("7", "")), at(1), 1.0);
         assert_eq!(me.decide(at(1)), Decision::Acquire(replacing("7", 5)));

@@ -1,216 +1,107 @@
 //! MachineSet: keeps its count of Machines, and says what the pool lacks.
 
+mod action;
 mod available;
 mod failed_hosts;
+mod hold;
 mod members;
-mod shrinking;
+mod observed;
+mod scale_down;
 mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::ObjectExt;
-use crds::Reason;
 use crds::machine::MachineSpec;
-use crds::machine_set::MachineSetMode;
 use crds::names::annotation;
 use crds::references::controller_ref;
-use crds::{ClusterDeployment, Host, Machine, MachineSet, MachineSetStatus, PlaybookRun};
-use jiff::Timestamp;
+use crds::{Machine, MachineSet, MachineSetStatus};
+use failed_hosts::replace_failed_hosts;
 use members::{Members, labels_of};
+use scale_down::scale_down;
+use status::{Outcome, set_status};
 
+use crate::lifecycle::is_provisioned;
 use crate::{Next, Plan, naming};
-
-/// What was observed.
-pub struct Observed<'a> {
-    /// The time.
-    pub now: Timestamp,
-    /// The set.
-    pub set: &'a MachineSet,
-    /// The cluster that it is of.
-    pub deployment: Option<&'a ClusterDeployment>,
-    /// Machines of the cluster, read from the API and not from a cache where something is made or deleted for them.
-    pub machines: &'a [&'a Machine],
-    /// Hosts of the namespace.
-    pub hosts: &'a [&'a Host],
-    /// Runs of the cluster.
-    pub runs: &'a [&'a PlaybookRun],
-}
-
-/// One thing to do.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Step {
-    /// Make this Machine, once.
-    CreateMachine(Box<Machine>),
-    /// Give this Machine the metadata that it has here, which makes it the set's own, if nobody has written it since.
-    Adopt(Box<Machine>),
-    /// Write on the Machine why its Host is not to be claimed again, if nobody has written it since it was read.
-    QuarantineHost {
-        /// The Machine.
-        machine: Box<Machine>,
-        /// Its Host.
-        host: String,
-        /// Reason and message, as JSON.
-        quarantine: String,
-    },
-    /// Delete this very Machine.
-    DeleteMachine(Box<Machine>),
-    /// Wish this version of a Machine that nothing of another version is on.
-    SetVersion {
-        /// The Machine.
-        machine: Box<Machine>,
-        /// The version.
-        version: String,
-    },
-}
-
-/// Why a set neither makes nor deletes Machines now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Hold {
-    reason: Reason,
-    message: String,
-}
+pub use action::Action;
+use hold::hold;
+pub use members::ordinal_of;
+pub use observed::Observed;
 
 /// Decides.
-pub fn plan(observed: &Observed<'_>) -> Plan<Step, MachineSetStatus> {
-    let members = Members::of(observed);
+pub fn plan(observed: &Observed<'_>) -> Plan<Action, MachineSetStatus> {
+    let members = Members::new(observed);
     let live = members.live();
     let wanted = usize::try_from(observed.set.spec.replicas).unwrap_or_default();
     let hold = hold(observed);
-    let mut steps = Vec::new();
+    let mut actions = Vec::new();
     let (mut waits, mut held, mut next) = (None, None, Next::OnChange);
     if hold.is_none() {
-        steps = gather(observed, &members, wanted.saturating_sub(live.len()));
-        let failed_hosts = failed_hosts::of(observed, &members.own);
-        let shrinking = shrinking::of(observed, &members.own, live.len().saturating_sub(wanted));
+        actions = gather(observed, &members, wanted.saturating_sub(live.len()));
+        let failed_hosts = replace_failed_hosts(observed, &members.own);
+        let scale_down = scale_down(observed, &members.own, live.len().saturating_sub(wanted));
         next = failed_hosts.next.unwrap_or(next);
-        waits = shrinking.waits.or(failed_hosts.message);
-        held = shrinking.held;
-        let go = shrinking.go.into_iter();
-        steps.extend(go.map(|machine| Step::DeleteMachine(Box::new(machine.clone()))));
+        waits = scale_down.waits.or(failed_hosts.message);
+        held = scale_down.held;
+        let go = scale_down.go.into_iter();
+        actions.extend(go.map(|machine| Action::DeleteMachine(Box::new(machine.clone()))));
         if live.len() <= wanted {
-            steps.extend(failed_hosts.steps);
+            actions.extend(failed_hosts.actions);
         }
     }
-    if hold.is_none() && steps.is_empty() {
-        steps.extend(
-            live.iter()
-                .filter_map(|machine| set_version(observed.set, machine)),
-        );
+    if hold.is_none() && actions.is_empty() {
+        actions.extend(live.iter().filter_map(|machine| set_version(observed.set, machine)));
     }
     let (available, grows) = available::count(&live, observed.set.spec.min_ready_seconds, observed.now);
     let next = next.or_sooner(grows);
-    let (status, waits_for) = status::of(observed, &members, hold.as_ref(), waits, held, available);
-    Plan {
-        steps,
-        status,
-        next,
-        waits_for,
-    }
+    let outcome = Outcome { hold: hold.as_ref(), waits, held, available };
+    let (status, waits_for) = set_status(observed, &members, &outcome);
+    Plan { actions, status, next, waits_for }
 }
 
 /// Takes over Machines that are offered and makes the rest, until none is lacking; and keeps its own in order.
-fn gather(observed: &Observed<'_>, members: &Members<'_>, lack: usize) -> Vec<Step> {
-    let mut ordinals: BTreeSet<u32> = members
-        .own
-        .iter()
-        .filter_map(|machine| ordinal_of(machine))
-        .collect();
+fn gather(observed: &Observed<'_>, members: &Members<'_>, lack: usize) -> Vec<Action> {
+    let mut ordinals: BTreeSet<u32> = members.own.iter().filter_map(|machine| ordinal_of(machine)).collect();
     let live = members.live();
     let taken = members.offered.iter().take(lack);
     let adopted: Vec<&Machine> = taken.copied().collect();
     ordinals.extend(adopted.iter().filter_map(|machine| ordinal_of(machine)));
-    let mut steps: Vec<Step> = live
-        .iter()
-        .chain(&adopted)
-        .filter_map(|machine| members::adopt(observed, machine, &mut ordinals))
-        .collect();
-    steps.extend(create(observed, lack - adopted.len(), &mut ordinals));
-    steps
+    let mut actions: Vec<Action> =
+        live.iter().chain(&adopted).filter_map(|machine| members::adopt(observed, machine, &mut ordinals)).collect();
+    actions.extend(create(observed, lack - adopted.len(), &mut ordinals));
+    actions
 }
 
 /// A Machine that is not provisioned yet follows its template; one that already has the version may say so. All others
 /// have to be upgraded for it.
-fn set_version(set: &MachineSet, machine: &Machine) -> Option<Step> {
+fn set_version(set: &MachineSet, machine: &Machine) -> Option<Action> {
     let version = set.spec.template.kubernetes_version.as_ref()?;
     let status = machine.status.as_ref();
-    let provisioned = status.is_some_and(|status| status.provisioned_at.is_some());
     let seen = status.and_then(|status| status.kubernetes_version.as_ref());
-    let may = !provisioned || seen == Some(version);
-    (may && machine.spec.kubernetes_version != *version).then(|| Step::SetVersion {
-        machine: Box::new((*machine).clone()),
-        version: version.clone(),
-    })
+    let may = !is_provisioned(machine) || seen == Some(version);
+    (may && machine.spec.kubernetes_version != *version)
+        .then(|| Action::SetVersion { machine: Box::new((*machine).clone()), version: version.clone() })
 }
 
-fn is_live(machine: &Machine) -> bool {
-    !machine.is_deleting()
-}
-
-fn hold(observed: &Observed<'_>) -> Option<Hold> {
-    let set = observed.set;
-    let because = |reason, message: String| Some(Hold { reason, message });
-    if set.is_deleting() {
-        return because(Reason::Deleting, "the set is being deleted".into());
-    }
-    if set.spec.mode == MachineSetMode::Manual {
-        return because(
-            Reason::Manual,
-            "its Machines are made and deleted by a platform".into(),
-        );
-    }
-    let cluster = &set.spec.cluster_name;
-    let Some(deployment) = observed.deployment else {
-        let message =
-            format!("there is no ClusterDeployment {cluster} in this namespace: make it, or delete the set");
-        return because(Reason::ClusterNotFound, message);
-    };
-    if deployment.is_deleting() {
-        return because(
-            Reason::ClusterDeleting,
-            format!("cluster {cluster} is being deleted"),
-        );
-    }
-    if deployment.spec.paused {
-        return because(Reason::Paused, format!("cluster {cluster} is paused"));
-    }
-    None
-}
-
-fn create(observed: &Observed<'_>, count: usize, ordinals: &mut BTreeSet<u32>) -> Vec<Step> {
-    let mut names: BTreeSet<String> = observed
-        .machines
-        .iter()
-        .filter_map(|machine| machine.metadata.name.clone())
-        .collect();
+fn create(observed: &Observed<'_>, count: usize, ordinals: &mut BTreeSet<u32>) -> Vec<Action> {
+    let mut names: BTreeSet<String> =
+        observed.machines.iter().filter_map(|machine| machine.metadata.name.clone()).collect();
     let version = observed.set.spec.template.kubernetes_version.as_ref();
-    let version = version.or(observed
-        .deployment
-        .map(|deployment| &deployment.spec.kubernetes_version));
+    let version = version.or(observed.deployment.map(|deployment| &deployment.spec.kubernetes_version));
     let version = version.map(String::as_str).unwrap_or_default();
-    let mut steps = Vec::new();
+    let mut actions = Vec::new();
     let mut ordinal = 0;
-    while steps.len() < count {
+    while actions.len() < count {
         if ordinals.insert(ordinal) {
             let machine = machine(observed.set, version, ordinal);
             // Two ordinals with one name would be one Machine: the second is passed over.
             if names.insert(machine.name().to_owned()) {
-                steps.push(Step::CreateMachine(Box::new(machine)));
+                actions.push(Action::CreateMachine(Box::new(machine)));
             }
         }
         ordinal += 1;
     }
-    steps
-}
-
-/// The ordinal of a Machine in its set.
-pub fn ordinal_of(machine: &Machine) -> Option<u32> {
-    machine
-        .metadata
-        .annotations
-        .as_ref()?
-        .get(annotation::ORDINAL)?
-        .parse()
-        .ok()
+    actions
 }
 
 fn machine(set: &MachineSet, version: &str, ordinal: u32) -> Machine {
@@ -232,10 +123,7 @@ fn machine(set: &MachineSet, version: &str, ordinal: u32) -> Machine {
     machine.metadata.namespace = set.metadata.namespace.clone();
     machine.metadata.owner_references = controller_ref(set).map(|owner| vec![owner]);
     machine.metadata.labels = Some(labels_of(set));
-    machine.metadata.annotations = Some(BTreeMap::from([(
-        annotation::ORDINAL.into(),
-        ordinal.to_string(),
-    )]));
+    machine.metadata.annotations = Some(BTreeMap::from([(annotation::ORDINAL.into(), ordinal.to_string())]));
     machine.metadata.finalizers = Some(vec![crds::names::finalizer::MACHINE.into()]);
     machine
 }

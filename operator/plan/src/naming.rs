@@ -12,12 +12,7 @@ pub fn short_hash(parts: &[&str], length: usize) -> String {
         hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part.as_bytes());
     }
-    hasher
-        .finalize()
-        .iter()
-        .take(length)
-        .map(|byte| char::from(ALPHABET[usize::from(byte % 32)]))
-        .collect()
+    hasher.finalize().iter().take(length).map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
 }
 
 /// Name of the Machine of an ordinal of a set.
@@ -37,11 +32,7 @@ pub fn run<'a>(
     uids.sort_unstable();
     let mut parts = vec![cluster_uid, intent.spec().slug];
     parts.extend(uids);
-    format!(
-        "{cluster}-{}-{}-{attempt}",
-        intent.spec().slug,
-        short_hash(&parts, 6)
-    )
+    format!("{cluster}-{}-{}-{attempt}", intent.spec().slug, short_hash(&parts, 6))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The shape of every planner's answer: steps to take, the status to show, and when to look again.
+//! The shape of every planner's answer: actions to take, the status to show, and when to look again.
 
 use std::time::Duration;
 
@@ -30,10 +30,10 @@ impl Next {
 
 /// What a planner answers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan<Step, Status> {
+pub struct Plan<Action, Status> {
     /// What to do, in this order; each carries every value that doing it needs.
-    pub steps: Vec<Step>,
-    /// What to show, computed from what was observed (the steps are not done yet).
+    pub actions: Vec<Action>,
+    /// What to show, computed from what was observed (the actions are not done yet).
     pub status: Status,
     /// When to look again.
     pub next: Next,

@@ -41,28 +41,17 @@ pub fn installed_with(machine: &Machine, runs: &[&PlaybookRun]) -> Option<Timest
 
 /// Attempts without progress before a person must ask for another.
 pub fn most_attempts(deployment: &ClusterDeployment) -> usize {
-    usize::try_from(executor(deployment).max_attempts)
-        .unwrap_or_default()
-        .max(1)
+    usize::try_from(executor(deployment).max_attempts).unwrap_or_default().max(1)
 }
 
 /// Attempts at what is wanted now, so often that a person must act in the end.
 pub fn limited(deployment: &ClusterDeployment, retries: Vec<String>) -> Policy {
-    Policy {
-        limit: Some(most_attempts(deployment)),
-        ..endless(deployment, retries)
-    }
+    Policy { limit: Some(most_attempts(deployment)), ..endless(deployment, retries) }
 }
 
 /// Attempts for as long as it takes.
 pub fn endless(deployment: &ClusterDeployment, retries: Vec<String>) -> Policy {
-    Policy {
-        limit: None,
-        wanted: wanted(deployment),
-        host_generation: None,
-        retries,
-        stopped_is_final: false,
-    }
+    Policy { limit: None, wanted: wanted(deployment), host_generation: None, retries, stopped_is_final: false }
 }
 
 /// Where the machine's provisioning stands. What was recorded in its status counts, even if the run is gone.
@@ -73,19 +62,10 @@ pub fn retry_decision(
     runs: &[&PlaybookRun],
     now: Timestamp,
 ) -> RetryDecision {
-    let recorded = machine
-        .status
-        .as_ref()
-        .and_then(|status| status.provisioned_at.as_ref());
+    let recorded = machine.status.as_ref().and_then(|status| status.provisioned_at.as_ref());
     if let Some(at) = recorded {
-        let run = machine
-            .status
-            .as_ref()
-            .and_then(|status| status.last_run.as_ref());
-        return RetryDecision::Done {
-            run: run.map(|run| run.name.clone()).unwrap_or_default(),
-            at: Some(at.0),
-        };
+        let run = machine.status.as_ref().and_then(|status| status.last_run.as_ref());
+        return RetryDecision::Done { run: run.map(|run| run.name.clone()).unwrap_or_default(), at: Some(at.0) };
     }
     let uid = machine.uid();
     let tried = attempts::tried(runs, &[Intent::Install, Intent::Join], uid);
@@ -104,9 +84,8 @@ pub fn was_touched(machine: &Machine, runs: &[&PlaybookRun]) -> bool {
     let told = status.is_some_and(|status| {
         let provisioned = conditions::find(&status.conditions, condition::PROVISIONED);
         // Any word but these speaks of a run, which may be gone.
-        let of_run = provisioned.is_some_and(|there| {
-            !Reason::among(&there.reason, &[Reason::WaitingForHost, Reason::WaitingForRun])
-        });
+        let of_run = provisioned
+            .is_some_and(|there| !Reason::among(&there.reason, &[Reason::WaitingForHost, Reason::WaitingForRun]));
         status.provisioned_at.is_some() || status.last_run.is_some() || of_run
     });
     let marked = |run: &PlaybookRun| attempts::targets(run).values().any(|target| target.uid == uid);
@@ -124,9 +103,7 @@ fn worked_on(run: &PlaybookRun, machine: &Machine) -> bool {
             status.token > 0 && began.is_none_or(|at| Some(at) >= machine.created_at())
         }
     };
-    run.spec.intent != Intent::Probe
-        && in_its_time
-        && host.is_some_and(|host| run.spec.hosts.contains(&host.name))
+    run.spec.intent != Intent::Probe && in_its_time && host.is_some_and(|host| run.spec.hosts.contains(&host.name))
 }
 
 /// The retries that people ask for on the Machine, and on its ClusterDeployment for all of its machines.

@@ -11,8 +11,8 @@ use crds::{ClusterDeployment, Machine, PlaybookRun, RemediationPolicy, Remediati
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::message::{count, cut};
 use crate::remediation::policy_of;
-use crate::sentence::{count, cut};
 use crate::{Next, Plan, attempts};
 
 /// What was observed.
@@ -33,22 +33,15 @@ pub struct Observed<'a> {
 
 /// There is nothing to do but to tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {}
+pub enum Action {}
 
 /// Decides.
-pub fn plan(observed: &Observed<'_>) -> Plan<Step, RemediationPolicyStatus> {
+pub fn plan(observed: &Observed<'_>) -> Plan<Action, RemediationPolicyStatus> {
     let policy = observed.policy;
     let old = policy.status.clone().unwrap_or_default();
     let machines = held(observed);
-    let repairs: Vec<&Repair> = machines
-        .iter()
-        .filter_map(|machine| repair_of(observed, machine))
-        .collect();
-    let repairing: Vec<&Repair> = repairs
-        .iter()
-        .copied()
-        .filter(|repair| repair.action.is_some())
-        .collect();
+    let repairs: Vec<&Repair> = machines.iter().filter_map(|machine| repair_of(observed, machine)).collect();
+    let repairing: Vec<&Repair> = repairs.iter().copied().filter(|repair| repair.action.is_some()).collect();
     let ready = ready(observed, &machines, &repairs, &repairing);
     let generation = policy.metadata.generation;
     let number = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
@@ -62,7 +55,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Step, RemediationPolicyStatus> {
         conditions: state(&old.conditions, &[ready], generation, &Time(observed.now)),
     };
     Plan {
-        steps: Vec::new(),
+        actions: Vec::new(),
         waits_for: (!repairs.is_empty()).then(|| status.message.clone().unwrap_or_default()),
         status,
         next: Next::OnChange,
@@ -74,9 +67,7 @@ fn held<'a>(observed: &Observed<'a>) -> Vec<&'a Machine> {
     let uid = observed.policy.metadata.uid.as_ref();
     let held = observed.machines.iter().copied().filter(|machine| {
         let stays = !machine.is_deleting();
-        let holds = || {
-            policy_of(machine, observed.policies).is_some_and(|policy| policy.metadata.uid.as_ref() == uid)
-        };
+        let holds = || policy_of(machine, observed.policies).is_some_and(|policy| policy.metadata.uid.as_ref() == uid);
         (stays || repair_of(observed, machine).is_some()) && holds()
     });
     let mut held: Vec<&Machine> = held.collect();
@@ -86,14 +77,9 @@ fn held<'a>(observed: &Observed<'a>) -> Vec<&'a Machine> {
 
 fn repair_of<'a>(observed: &Observed<'a>, machine: &Machine) -> Option<&'a Repair> {
     let cluster = Some(&machine.spec.cluster_name);
-    let deployment = observed
-        .deployments
-        .iter()
-        .find(|deployment| deployment.metadata.name.as_ref() == cluster)?;
+    let deployment = observed.deployments.iter().find(|deployment| deployment.metadata.name.as_ref() == cluster)?;
     let repairs = &deployment.status.as_ref()?.repairs;
-    repairs
-        .iter()
-        .find(|repair| Some(&repair.machine) == machine.metadata.name.as_ref())
+    repairs.iter().find(|repair| Some(&repair.machine) == machine.metadata.name.as_ref())
 }
 
 /// When something was last begun, as far as runs and repairs tell.
@@ -108,17 +94,11 @@ fn last_action(observed: &Observed<'_>, machines: &[&Machine], repairing: &[&Rep
     };
     let runs = observed.runs.iter().filter(of_machines);
     let made = runs.filter_map(|run| run.metadata.creation_timestamp.clone());
-    made.chain(repairing.iter().map(|repair| repair.since.clone()))
-        .max()
+    made.chain(repairing.iter().map(|repair| repair.since.clone())).max()
 }
 
-fn ready(
-    observed: &Observed<'_>,
-    machines: &[&Machine],
-    repairs: &[&Repair],
-    repairing: &[&Repair],
-) -> Statement {
-    fn of(status: bool, reason: impl Into<String>, message: String) -> Statement {
+fn ready(observed: &Observed<'_>, machines: &[&Machine], repairs: &[&Repair], repairing: &[&Repair]) -> Statement {
+    fn stated(status: bool, reason: impl Into<String>, message: String) -> Statement {
         Statement::new(condition::READY, status, reason, cut(message))
     }
     let more = |number: usize| match number {
@@ -131,31 +111,23 @@ fn ready(
         format!("{first}{}", more(repairs.len().saturating_sub(1)))
     };
     if observed.policy.spec.remediation.paused {
-        return of(
-            false,
-            Reason::Paused,
-            "paused: nothing is done until spec.paused is false".into(),
-        );
+        return stated(false, Reason::Paused, "paused: nothing is done until spec.paused is false".into());
     }
     if machines.is_empty() {
-        return of(true, Reason::NoMachines, "holds for no machine".into());
+        return stated(true, Reason::NoMachines, "holds for no machine".into());
     }
-    let idle: Vec<&Repair> = repairs
-        .iter()
-        .copied()
-        .filter(|repair| repair.action.is_none())
-        .collect();
+    let idle: Vec<&Repair> = repairs.iter().copied().filter(|repair| repair.action.is_none()).collect();
     let stuck = |repair: &&&Repair| repair.reason != Reason::Waiting;
     if let Some(worst) = idle.iter().find(stuck).filter(|_| repairing.is_empty()) {
         let message = format!("{}{}", clause(worst), more(repairs.len() - 1));
-        return of(false, worst.reason.as_str(), message);
+        return stated(false, worst.reason.as_str(), message);
     }
     if !repairing.is_empty() {
-        return of(true, Reason::Repairing, first(repairing));
+        return stated(true, Reason::Repairing, first(repairing));
     }
     match idle.is_empty() {
-        true => of(true, Reason::NothingToRepair, "no machine is sick".into()),
-        false => of(true, Reason::Waiting, first(&idle)),
+        true => stated(true, Reason::NothingToRepair, "no machine is sick".into()),
+        false => stated(true, Reason::Waiting, first(&idle)),
     }
 }
 

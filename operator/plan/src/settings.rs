@@ -96,13 +96,13 @@ fn newer<'a>(
     runs: &[&'a PlaybookRun],
 ) -> impl Iterator<Item = (i64, &'a PlaybookRun)> {
     let last = recorded.map(|applied| applied.token).unwrap_or_default();
-    let ended = runs.iter().copied().filter(move |run| {
-        attempts::is_over(run) && run.spec.intent != Intent::Probe && is_on(run, machine, host)
-    });
-    ended.filter_map(move |run| {
+    let ended = runs.iter().copied().filter(|run| attempts::is_over(run) && run.spec.intent != Intent::Probe);
+    let newer = ended.filter_map(move |run| {
         let token = run.status.as_ref().map(|status| status.token)?;
         (token > last).then_some((token, run))
-    })
+    });
+    // Last: it reads all machines of the run, and few runs are newer.
+    newer.filter(move |(_, run)| is_on(run, machine, host))
 }
 
 /// Whether a run was on this machine, and not on an earlier one of the same Host.
@@ -143,18 +143,9 @@ fn settings_of(run: &PlaybookRun) -> Option<&FrozenSettings> {
 
 /// A setting that is the same in all runs with this step on the machine: whichever of them did it (its executor may
 /// have been lost before it could say so), it brought this one.
-fn common(
-    machine: &Machine,
-    host: &str,
-    runs: &[&PlaybookRun],
-    step: Step,
-    setting: Setting,
-) -> Option<String> {
+fn common(machine: &Machine, host: &str, runs: &[&PlaybookRun], step: Step, setting: Setting) -> Option<String> {
     let with_step = |run: &&&PlaybookRun| run.spec.steps.contains(&step) && is_on(run, machine, host);
-    let mut seen = runs
-        .iter()
-        .filter(with_step)
-        .map(|run| settings_of(run).map(setting));
+    let mut seen = runs.iter().filter(with_step).map(|run| settings_of(run).map(setting));
     let first = seen.next()??;
     seen.all(|other| other.as_ref() == Some(&first)).then_some(first)
 }
@@ -177,8 +168,7 @@ pub fn applied_manifests(
         let played = |step: Step| {
             let mut hosts = control_planes.iter();
             hosts.any(|host| {
-                run.spec.hosts.iter().any(|named| named == host)
-                    && how_done(run, host, step) == Some(Done::Played)
+                run.spec.hosts.iter().any(|named| named == host) && how_done(run, host, step) == Some(Done::Played)
             })
         };
         let settings = settings_of(run);
@@ -199,31 +189,23 @@ fn token_of(run: &PlaybookRun) -> i64 {
     run.status.as_ref().map(|status| status.token).unwrap_or_default()
 }
 
-fn newer_manifests<'a>(
-    recorded: Option<&AppliedManifests>,
-    runs: &[&'a PlaybookRun],
-) -> Vec<&'a PlaybookRun> {
+fn newer_manifests<'a>(recorded: Option<&AppliedManifests>, runs: &[&'a PlaybookRun]) -> Vec<&'a PlaybookRun> {
     let last = recorded.map(|applied| applied.token).unwrap_or_default();
     let newer = runs.iter().copied();
-    newer
-        .filter(|run| attempts::is_over(run) && token_of(run) > last && applies_manifests(run))
-        .collect()
+    newer.filter(|run| attempts::is_over(run) && token_of(run) > last && applies_manifests(run)).collect()
 }
 
 /// Names of the ended runs that must not be pruned: those whose settings no status remembers yet, and of those that
 /// were made by hand the newest on each machine, since nothing else would tell what it brought if a status were lost.
-pub fn needed(
-    deployment: &ClusterDeployment,
-    machines: &[(&Machine, &str)],
-    runs: &[&PlaybookRun],
-) -> Vec<String> {
+pub fn needed(deployment: &ClusterDeployment, machines: &[(&Machine, &str)], runs: &[&PlaybookRun]) -> Vec<String> {
     let status = deployment.status.as_ref();
     let recorded = status.and_then(|status| status.applied_manifests.as_ref());
     let mut needed = newer_manifests(recorded, runs);
-    let by_hand = |run: &&&PlaybookRun| attempts::is_over(run) && attempts::targets(run).is_empty();
+    let is_by_hand = |run: &&PlaybookRun| attempts::is_over(run) && attempts::targets(run).is_empty();
+    let by_hand: Vec<&PlaybookRun> = runs.iter().copied().filter(is_by_hand).collect();
     let newest = |with: &dyn Fn(&PlaybookRun) -> bool| {
-        let runs = runs.iter().filter(by_hand).filter(|run| with(run));
-        runs.copied().max_by_key(|run| token_of(run))
+        let runs = by_hand.iter().copied().filter(|run| with(run));
+        runs.max_by_key(|run| token_of(run))
     };
     needed.extend(newest(&applies_manifests));
     for (machine, host) in machines {
@@ -231,10 +213,7 @@ pub fn needed(
         needed.extend(newer(machine, host, recorded, runs).map(|(_, run)| run));
         needed.extend(newest(&|run| applies_settings(run) && is_on(run, machine, host)));
     }
-    needed
-        .into_iter()
-        .filter_map(|run| run.metadata.name.clone())
-        .collect()
+    needed.into_iter().filter_map(|run| run.metadata.name.clone()).collect()
 }
 
 /// Whether a run may apply manifests of the cluster.

@@ -5,13 +5,13 @@ use std::fmt::Debug;
 
 /// Lets the planner work on the world until it has nothing more to do; returns every step taken. Fails when it has not
 /// come to rest after `turns`, or when the last turn still had steps.
-pub fn settles<World, Step: Debug + Clone>(
+pub fn settles<World, Action: Debug + Clone>(
     world: &mut World,
     turns: usize,
-    mut plan: impl FnMut(&mut World) -> Vec<Step>,
-    mut apply: impl FnMut(&mut World, &Step),
+    mut plan: impl FnMut(&mut World) -> Vec<Action>,
+    mut apply: impl FnMut(&mut World, &Action),
     mut invariant: impl FnMut(&World),
-) -> Vec<Step> {
+) -> Vec<Action> {
     let mut taken = Vec::new();
     for _ in 0..turns {
         let steps = plan(world);
@@ -38,13 +38,7 @@ mod tests {
     fn a_planner_that_comes_to_rest_passes() {
         let plan = |world: &mut u32| if *world < 3 { vec!["one more"] } else { vec![] };
         let mut world = 0;
-        let steps = settles(
-            &mut world,
-            9,
-            plan,
-            |world, _| *world += 1,
-            |world| assert!(*world <= 3),
-        );
+        let steps = settles(&mut world, 9, plan, |world, _| *world += 1, |world| assert!(*world <= 3));
         assert_eq!((world, steps.len()), (3, 3));
     }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::claims::without_comment;
 use crate::inputs::address_in_cluster;
-use crate::sentence::quote;
+use crate::message::quote;
 
 /// An object that cannot be decoded.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,10 +41,7 @@ impl Undecodable {
 
     /// What whoever waits for it says.
     pub fn hold_message(&self) -> String {
-        format!(
-            "on hold: {}; correct that field or delete the object",
-            self.message()
-        )
+        format!("on hold: {}; correct that field or delete the object", self.message())
     }
 
     /// Whether something of this cluster would be decided without this object. `machines`: all Machines that are known.
@@ -62,9 +59,7 @@ impl Undecodable {
             "ClusterDeployment" | "Cluster" => self.name == cluster,
             "Machine" | "MachineSet" => spec["clusterName"].as_str().is_none_or(|name| name == cluster),
             // A run without a cluster holds no cluster's lock.
-            "PlaybookRun" => {
-                !spec["clusterName"].is_null() && is_or_unreadable(&spec["clusterName"], cluster)
-            }
+            "PlaybookRun" => !spec["clusterName"].is_null() && is_or_unreadable(&spec["clusterName"], cluster),
             // A policy without a cluster is for all of them.
             "RemediationPolicy" => is_or_unreadable(&spec["clusterName"], cluster),
             "Host" => self.host_concerns(namespace, cluster, machines),
@@ -95,8 +90,7 @@ impl Undecodable {
         machines.into_iter().filter(of_cluster).any(|machine| {
             let named = machine.spec.host_ref.as_ref();
             named.is_some_and(|host| host.name == self.name)
-                || (machine.metadata.uid.is_some()
-                    && machine.metadata.uid.as_deref() == claim["uid"].as_str())
+                || (machine.metadata.uid.is_some() && machine.metadata.uid.as_deref() == claim["uid"].as_str())
         })
     }
 
@@ -128,10 +122,7 @@ impl Undecodable {
 
     /// Whether this is a ClusterDeployment that may hold the endpoint's address that `deployment` is about to take.
     pub fn may_hold_endpoint_of(&self, deployment: &ClusterDeployment) -> bool {
-        let installed = deployment
-            .status
-            .as_ref()
-            .and_then(|status| status.installed_at.as_ref());
+        let installed = deployment.status.as_ref().and_then(|status| status.installed_at.as_ref());
         let ours = deployment.spec.control_plane.endpoint.as_ref();
         let (Some(ours), None, "ClusterDeployment") = (ours, installed, self.kind.as_str()) else {
             return false;
@@ -187,34 +178,17 @@ mod tests {
         ];
         let check = |kind: &str, name: &str, object: &str, expected: &[&str]| {
             let bad = undecodable(kind, name, object);
-            let held: Vec<&str> = ["a", "b"]
-                .into_iter()
-                .filter(|cluster| bad.concerns_cluster("fleet", cluster, &machines))
-                .collect();
+            let held: Vec<&str> =
+                ["a", "b"].into_iter().filter(|cluster| bad.concerns_cluster("fleet", cluster, &machines)).collect();
             assert_eq!(held, expected, "{kind} {name} {object}");
             assert!(!bad.concerns_cluster("other", "a", &machines));
         };
         check("Host", "h9", "{spec: {address: 10.0.0.9}}", &[]);
         check("Host", "h1", "{spec: {address: 10.0.0.1}}", &["a"]);
-        check(
-            "Host",
-            "h9",
-            "{spec: {claimRef: {name: m2, uid: uid-m2}}}",
-            &["a"],
-        );
-        check(
-            "Host",
-            "h9",
-            "{spec: {claimRef: {name: m2, uid: of-one-before}}}",
-            &[],
-        );
+        check("Host", "h9", "{spec: {claimRef: {name: m2, uid: uid-m2}}}", &["a"]);
+        check("Host", "h9", "{spec: {claimRef: {name: m2, uid: of-one-before}}}", &[]);
         check("Host", "h9", "{spec: {claimRef: {name: m2}}}", &["a", "b"]);
-        check(
-            "Host",
-            "h9",
-            "{spec: {quarantine: {clusterName: b, since: x}}}",
-            &["b"],
-        );
+        check("Host", "h9", "{spec: {quarantine: {clusterName: b, since: x}}}", &["b"]);
         check("Machine", "m1", "{spec: {clusterName: a}}", &["a"]);
         check("Machine", "m1", "{spec: {clusterName: [a]}}", &["a", "b"]);
         check("Machine", "m1", "{}", &["a", "b"]);
@@ -226,12 +200,7 @@ mod tests {
         check("Cluster", "b", "{}", &["b"]);
         check("RemediationPolicy", "p", "{spec: {clusterName: b}}", &["b"]);
         check("RemediationPolicy", "p", "{spec: {}}", &["a", "b"]);
-        check(
-            "Job",
-            "r",
-            "{metadata: {labels: {clusterwright.dev/run: r}}}",
-            &[],
-        );
+        check("Job", "r", "{metadata: {labels: {clusterwright.dev/run: r}}}", &[]);
         check("Unheard", "x", "{}", &["a", "b"]);
     }
 
@@ -248,22 +217,13 @@ mod tests {
         let plain = "address: 10.0.0.2, ssh: {credentialsRef: {name: k}}";
         check("{spec: {address: 10.0.0.1}}", plain, false);
         check("{spec: {address: 10.0.0.2}}", plain, true);
-        check(
-            "{spec: {address: 203.0.113.1, internalAddress: 10.0.0.2}}",
-            plain,
-            true,
-        );
+        check("{spec: {address: 203.0.113.1, internalAddress: 10.0.0.2}}", plain, true);
         check("{spec: {address: 7}}", plain, true);
-        let keyed =
-            "address: 10.0.0.2, ssh: {credentialsRef: {name: k}, hostKeys: ['ssh-rsa B', 'ssh-ed25519 A x']}";
+        let keyed = "address: 10.0.0.2, ssh: {credentialsRef: {name: k}, hostKeys: ['ssh-rsa B', 'ssh-ed25519 A x']}";
         let key = "ssh: {hostKeys: ['ssh-ed25519 A root@h1']}";
         check(&format!("{{spec: {{address: 10.0.0.1, {key}}}}}"), keyed, true);
         check(&format!("{{spec: {{address: 10.0.0.1, {key}}}}}"), plain, false);
-        check(
-            "{spec: {address: 10.0.0.1}, status: {hostKeys: ['ssh-rsa B']}}",
-            keyed,
-            true,
-        );
+        check("{spec: {address: 10.0.0.1}, status: {hostKeys: ['ssh-rsa B']}}", keyed, true);
     }
 
     #[test]
@@ -273,22 +233,14 @@ mod tests {
                 "{{apiVersion: clusterwright.dev/v1alpha1, kind: ClusterDeployment, metadata: {{name: b, namespace: other}}, spec: {{kubernetesVersion: 1.35.4, controlPlane: {{replicas: 1, endpoint: {{host: 10.0.0.9{ours}}}}}}}}}"
             ))
             .unwrap();
-            let bad = undecodable(
-                "ClusterDeployment",
-                "a",
-                &format!("{{spec: {{controlPlane: {{{theirs}}}}}}}"),
-            );
+            let bad = undecodable("ClusterDeployment", "a", &format!("{{spec: {{controlPlane: {{{theirs}}}}}}}"));
             assert_eq!(bad.may_hold_endpoint_of(&deployment), expected, "{theirs} {ours}");
         };
         check("", "", false);
         check("endpoint: {host: 10.0.0.8}", "", false);
         check("endpoint: {host: 10.0.0.9}", "", true);
         check("endpoint: {host: 9}", "", true);
-        check(
-            "endpoint: {host: 10.0.0.8, provider: Keepalived}",
-            ", provider: Keepalived",
-            true,
-        );
+        check("endpoint: {host: 10.0.0.8, provider: Keepalived}", ", provider: Keepalived", true);
         check("endpoint: {host: 10.0.0.8, provider: Keepalived}", "", false);
     }
 }

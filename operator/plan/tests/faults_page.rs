@@ -8,9 +8,7 @@ mod page {
     use std::path::{Path, PathBuf};
 
     const COLUMNS: [&str; 3] = ["Jo", "Rm", "Rd"];
-    const ROWS: [u32; 21] = [
-        1, 2, 3, 4, 5, 10, 13, 14, 15, 18, 20, 21, 22, 23, 28, 29, 30, 35, 37, 42, 43,
-    ];
+    const ROWS: [u32; 21] = [1, 2, 3, 4, 5, 10, 13, 14, 15, 18, 20, 21, 22, 23, 28, 29, 30, 35, 37, 42, 43];
     /// Faults that cannot come to what is done.
     const IMPOSSIBLE: [&str; 2] = ["42 Jo", "43 Rm"];
 
@@ -76,18 +74,13 @@ mod page {
         let cells = cells(&page);
         let of_row = |row: &u32| COLUMNS.map(|column| format!("{row} {column}"));
         let wanted = ROWS.iter().flat_map(of_row);
-        let wanted: Vec<String> = wanted
-            .filter(|cell| !IMPOSSIBLE.contains(&cell.as_str()))
-            .collect();
+        let wanted: Vec<String> = wanted.filter(|cell| !IMPOSSIBLE.contains(&cell.as_str())).collect();
         let named: Vec<&String> = cells.iter().map(|(cell, _)| cell).collect();
         assert_eq!(named, wanted.iter().collect::<Vec<_>>());
         for (cell, tests) in &cells {
             assert!(!tests.is_empty(), "{cell} names no test");
             for test in tests {
-                assert!(
-                    there.contains(test),
-                    "{cell} names {test}, and there is no test of this name"
-                );
+                assert!(there.contains(test), "{cell} names {test}, and there is no test of this name");
             }
         }
     }

@@ -49,28 +49,13 @@ mod stories {
 
     #[test]
     fn workers_that_die_are_replaced_while_there_are_hosts() {
-        let namespace = told(
-            1,
-            3,
-            6,
-            &[Event::Dies(2), Event::Time(60), Event::Dies(3), Event::Time(60)],
-        );
+        let namespace = told(1, 3, 6, &[Event::Dies(2), Event::Time(60), Event::Dies(3), Event::Time(60)]);
         assert_eq!(namespace.ready_nodes("a"), 4);
     }
 
     #[test]
     fn a_control_plane_grows_and_shrinks() {
-        let namespace = told(
-            1,
-            1,
-            6,
-            &[
-                Event::Planes(3),
-                Event::Time(90),
-                Event::Planes(1),
-                Event::Time(90),
-            ],
-        );
+        let namespace = told(1, 1, 6, &[Event::Planes(3), Event::Time(90), Event::Planes(1), Event::Time(90)]);
         assert_eq!(namespace.ready_nodes("a"), 2);
     }
 
@@ -116,10 +101,7 @@ mod stories {
             namespace.town("a").cut = false;
             namespace.settle();
             let town = namespace.town("a").clone();
-            assert!(
-                !town.members.contains(host) && !town.nodes.contains(host),
-                "{town:?}"
-            );
+            assert!(!town.members.contains(host) && !town.nodes.contains(host), "{town:?}");
             namespace.check_end();
             assert_eq!(namespace.ready_nodes("a"), 4);
         }
@@ -155,11 +137,7 @@ mod stories {
         namespace.settle();
         let left: Vec<&String> = planes[..2].iter().map(|(_, host)| host).collect();
         let town = namespace.town("a").clone();
-        assert!(
-            left.iter()
-                .all(|host| !town.members.contains(*host) && !town.nodes.contains(*host)),
-            "{town:?}"
-        );
+        assert!(left.iter().all(|host| !town.members.contains(*host) && !town.nodes.contains(*host)), "{town:?}");
         namespace.check_end();
         assert_eq!(namespace.ready_nodes("a"), 4);
     }
@@ -174,10 +152,7 @@ mod stories {
         assert!(!namespace.town("a").nodes.contains(host));
         namespace.metal.get_mut(host).unwrap().boot();
         namespace.kubelets();
-        assert!(
-            namespace.town("a").nodes.contains(host),
-            "its kubelet registers it again"
-        );
+        assert!(namespace.town("a").nodes.contains(host), "its kubelet registers it again");
         namespace.run_for(1);
         assert!(!namespace.town("a").nodes.contains(host));
         namespace.settle();

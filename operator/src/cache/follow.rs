@@ -2,6 +2,7 @@
 //! register instead, and the rest goes on.
 
 use crds::Reason;
+use futures::channel::mpsc::UnboundedSender;
 use futures::{Stream, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
@@ -9,14 +10,18 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher;
 use kube::runtime::watcher::Event;
+use parking_lot::Mutex;
 use plan::undecodable::Undecodable;
 use std::sync::Arc;
 
-use super::{Kind, Subscribers, lock};
-use crate::context::Context;
+use super::kind::Kind;
+use super::register::Register;
 use crate::decoding::Decoded;
 use crate::error::chain;
-use crate::undecodable::Register;
+use crate::events::Events;
+
+/// Who follows a kind.
+pub(super) type Subscribers<K> = Arc<Mutex<Vec<UnboundedSender<Arc<K>>>>>;
 
 /// What one watch writes to.
 pub(super) struct Follower<K: Kind> {
@@ -29,32 +34,30 @@ pub(super) struct Follower<K: Kind> {
 }
 
 impl<K: Kind> Follower<K> {
-    /// Follows the watch until it ends. `tell` is called once for each object that cannot be decoded, and for each
+    /// Follows the watch until it ends. `report` is called once for each object that cannot be decoded, and for each
     /// mistake.
     pub(super) async fn follow(
         mut self,
         events: impl Stream<Item = Result<Event<Decoded<K>>, watcher::Error>>,
-        tell: impl Fn(Undecodable, ObjectMeta),
+        report: impl Fn(Undecodable, ObjectMeta),
     ) {
         let mut events = std::pin::pin!(events);
         while let Some(event) = events.next().await {
             let changed = match event {
-                Ok(event) => self.take(event, &tell),
+                Ok(event) => self.take(event, &report),
                 Err(error) => {
                     tracing::warn!(kind = %K::kind(&()), error = %chain(&error), "the watch failed; it is taken up again");
                     continue;
                 }
             };
-            lock(&self.subscribers).retain(|subscriber| {
-                changed
-                    .iter()
-                    .all(|object| subscriber.unbounded_send(object.clone()).is_ok())
-            });
+            self.subscribers
+                .lock()
+                .retain(|subscriber| changed.iter().all(|object| subscriber.unbounded_send(object.clone()).is_ok()));
         }
     }
 
     /// Takes in what has happened; which objects have changed by it.
-    fn take(&mut self, event: Event<Decoded<K>>, tell: &impl Fn(Undecodable, ObjectMeta)) -> Vec<Arc<K>> {
+    fn take(&mut self, event: Event<Decoded<K>>, report: &impl Fn(Undecodable, ObjectMeta)) -> Vec<Arc<K>> {
         match event {
             Event::Init => {
                 self.listed.clear();
@@ -67,7 +70,7 @@ impl<K: Kind> Follower<K> {
             }
             Event::InitApply(Decoded::Undecodable { metadata, why }) => {
                 self.listed.push((why.namespace.clone(), why.name.clone()));
-                self.register(*why, *metadata, tell);
+                self.register(*why, *metadata, report);
                 Vec::new()
             }
             Event::InitDone => {
@@ -75,9 +78,7 @@ impl<K: Kind> Follower<K> {
                 self.writer.apply_watcher_event(&Event::InitDone);
                 self.undecodable.keep(&K::kind(&()), &self.listed);
                 // What vanished while nobody watched would otherwise never be told.
-                let gone = before
-                    .into_iter()
-                    .filter(|old| self.store.get(&ObjectRef::from_obj(&**old)).is_none());
+                let gone = before.into_iter().filter(|old| self.store.get(&ObjectRef::from_obj(&**old)).is_none());
                 self.store.state().into_iter().chain(gone).collect()
             }
             Event::Apply(Decoded::Object(object)) => {
@@ -87,7 +88,7 @@ impl<K: Kind> Follower<K> {
             }
             Event::Apply(Decoded::Undecodable { metadata, why }) => {
                 let place = reference::<K>(&why);
-                self.register(*why, *metadata, tell);
+                self.register(*why, *metadata, report);
                 self.leave(&place)
             }
             Event::Delete(Decoded::Object(object)) => {
@@ -103,16 +104,15 @@ impl<K: Kind> Follower<K> {
         }
     }
 
-    fn register(&self, why: Undecodable, metadata: ObjectMeta, tell: &impl Fn(Undecodable, ObjectMeta)) {
+    fn register(&self, why: Undecodable, metadata: ObjectMeta, report: &impl Fn(Undecodable, ObjectMeta)) {
         if self.undecodable.add(&why) {
-            tell(why, metadata);
+            report(why, metadata);
         }
     }
 
     fn forget(&self, object: &K) {
         let namespace = object.namespace().unwrap_or_default();
-        self.undecodable
-            .remove(&K::kind(&()), &namespace, &object.name_any());
+        self.undecodable.remove(&K::kind(&()), &namespace, &object.name_any());
     }
 
     /// Takes what was there before out of the store: an old version is as good as none.
@@ -129,45 +129,38 @@ fn reference<K: Kind>(object: &Undecodable) -> ObjectRef<K> {
     ObjectRef::new(&object.name).within(&object.namespace)
 }
 
-/// Tells of an object that cannot be decoded: in the log, and by an Event on it, which nothing waits for.
-pub(super) fn tell<K: Kind>(ctx: &Arc<Context>, why: Undecodable, metadata: ObjectMeta) {
-    let Undecodable {
-        kind,
-        namespace,
-        name,
-        field,
-        error,
-        ..
-    } = &why;
+/// Reports an object that cannot be decoded: in the log, and by an Event on it, which nothing waits for.
+pub(super) fn report<K: Kind>(events: &Arc<Events>, why: Undecodable, metadata: ObjectMeta) {
+    let Undecodable { kind, namespace, name, field, error, .. } = &why;
     tracing::warn!(%kind, %namespace, %name, %field, %error, "an object cannot be decoded; what is decided by it is on hold");
     let note = format!(
         "{field} cannot be decoded: {error}. Correct that field: until then nothing is done with this {kind}, and what is decided by it is on hold"
     );
-    let ctx = ctx.clone();
+    let events = events.clone();
     tokio::spawn(async move {
-        let object = Decoded::<K>::Undecodable {
-            metadata: Box::new(metadata),
-            why: Box::new(why),
-        };
-        ctx.events.warning(&object, Reason::DecodingFailed, &note).await;
+        let object = Decoded::<K>::Undecodable { metadata: Box::new(metadata), why: Box::new(why) };
+        events.warning(&object, Reason::DecodingFailed, &note).await;
     });
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
 
     use crds::Host;
     use futures::stream;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
     use kube::ResourceExt;
     use kube::runtime::watcher::{self, Event};
+    use parking_lot::Mutex;
     use plan::undecodable::Undecodable;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::Follower;
-    use crate::cache::{Cache, Watched, lock};
+    use crate::cache::{Cache, Watched};
     use crate::decoding::Decoded;
+    use crate::fake_api::FakeApi;
+    use crate::metrics::Objects;
 
     fn host(name: &str, since: &str) -> Decoded<Host> {
         let object = json!({
@@ -186,36 +179,28 @@ mod tests {
 
     /// What the watch showed: names in the store, names in the register, how often it was told; then what subscribers
     /// heard.
-    async fn follow(
-        cache: &Cache,
-        events: Vec<Event<Decoded<Host>>>,
-    ) -> (Vec<String>, usize, usize, Vec<String>) {
+    async fn follow(cache: &Cache, events: Vec<Event<Decoded<Host>>>) -> (Vec<String>, usize, usize, Vec<String>) {
         let mut heard = Vec::new();
         let sent = cache.hosts.changes();
         let follower = follower(&cache.hosts);
         let told = Mutex::new(0);
-        let tell = |_: Undecodable, _: ObjectMeta| *told.lock().unwrap() += 1;
+        let tell = |_: Undecodable, _: ObjectMeta| *told.lock() += 1;
         let events = events.into_iter().map(Ok::<_, watcher::Error>);
         let follower = follower.follow(stream::iter(events), tell);
         follower.await;
-        lock(&cache.hosts.subscribers).clear();
+        cache.hosts.subscribers.lock().clear();
         let mut sent = std::pin::pin!(sent);
         while let Some(host) = futures::StreamExt::next(&mut sent).await {
             heard.push(host.name_any());
         }
-        let names = cache
-            .hosts
-            .everywhere()
-            .iter()
-            .map(|host| host.name_any())
-            .collect();
-        let told = *told.lock().unwrap();
+        let names = cache.hosts.everywhere().iter().map(|host| host.name_any()).collect();
+        let told = *told.lock();
         (names, cache.undecodable.counts().values().sum(), told, heard)
     }
 
     fn follower(hosts: &Watched<Host>) -> Follower<Host> {
         Follower {
-            writer: lock(&hosts.writer).take().unwrap(),
+            writer: hosts.writer.lock().take().unwrap(),
             store: hosts.store.clone(),
             subscribers: hosts.subscribers.clone(),
             undecodable: hosts.undecodable.clone(),
@@ -248,36 +233,46 @@ mod tests {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             assert_eq!((names.as_slice(), undecodable, told), expected);
         };
-        check(
-            [list(GOOD).into(), vec![apply(BAD), apply(BAD)]].concat(),
-            (&[], 1, 1),
-        )
-        .await;
-        check(
-            [list(GOOD).into(), vec![apply(BAD), apply(GOOD)]].concat(),
-            (&["h1"], 0, 1),
-        )
-        .await;
+        check([list(GOOD).into(), vec![apply(BAD), apply(BAD)]].concat(), (&[], 1, 1)).await;
+        check([list(GOOD).into(), vec![apply(BAD), apply(GOOD)]].concat(), (&["h1"], 0, 1)).await;
         check([list(BAD), list(BAD)].concat(), (&[], 1, 1)).await;
         check([list(BAD), list(GOOD)].concat(), (&["h1"], 0, 1)).await;
-        check(
-            [list(BAD).into(), vec![Event::Init, Event::InitDone]].concat(),
-            (&[], 0, 1),
-        )
-        .await;
+        check([list(BAD).into(), vec![Event::Init, Event::InitDone]].concat(), (&[], 0, 1)).await;
         let gone = Event::Delete(host("h1", BAD));
         check([list(BAD).into(), vec![gone]].concat(), (&[], 0, 1)).await;
     }
 
     #[tokio::test]
+    async fn an_object_that_cannot_be_decoded_is_named_in_an_event_with_its_field_and_counted() {
+        let api = FakeApi::default();
+        let ctx = api.context();
+        let events = ctx.events.clone();
+        let report = move |why, metadata| super::report::<Host>(&events, why, metadata);
+        let listed = [Event::Init, Event::InitApply(host("h2", BAD)), Event::InitDone];
+        let listed = stream::iter(listed.map(Ok::<_, watcher::Error>));
+        follower(&ctx.cache.hosts).follow(listed, report).await;
+        let mut events = api.list::<Value>("events");
+        while events.is_empty() {
+            // Nothing waits for it.
+            tokio::task::yield_now().await;
+            events = api.list("events");
+        }
+        let told = &events[0];
+        assert_eq!((&told["reason"], &told["type"]), (&json!("DecodingFailed"), &json!("Warning")));
+        assert_eq!(told["regarding"]["name"], "h2");
+        let note = told["note"].as_str().unwrap();
+        assert!(note.starts_with("spec.quarantine.since cannot be decoded: "), "{note}");
+        ctx.metrics.undecodable(&ctx.cache.undecodable.counts());
+        let metrics = ctx.metrics.text(&Objects::default()).unwrap();
+        let counted = "clusterwright_objects_undecodable{kind=\"Host\"} 1";
+        assert!(metrics.contains(counted), "{metrics}");
+    }
+
+    #[tokio::test]
     async fn whoever_follows_a_kind_hears_that_an_object_can_be_decoded_no_more() {
         let cache = Cache::new();
-        let events = vec![
-            Event::Init,
-            Event::InitApply(host("h1", GOOD)),
-            Event::InitDone,
-            Event::Apply(host("h1", BAD)),
-        ];
+        let events =
+            vec![Event::Init, Event::InitApply(host("h1", GOOD)), Event::InitDone, Event::Apply(host("h1", BAD))];
         let (.., heard) = follow(&cache, events).await;
         assert_eq!(heard, ["h1", "h1"]);
         let hold = cache.hold_of_cluster("fleet", "a");

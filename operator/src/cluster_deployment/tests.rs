@@ -9,9 +9,10 @@ use std::sync::Arc;
 use crds::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
 use serde_json::{Value, json};
 
-use super::pass;
+use super::Observation;
 use crate::context::Context;
 use crate::fake_api::{Cut, FakeApi};
+use crate::reconcile::reconcile;
 
 const DEPLOYMENT: &str = "clusterdeployments/fleet/a";
 const TURNS: usize = 30;
@@ -29,9 +30,7 @@ fn world() -> FakeApi {
 
 /// Shows all that is there; the number of changes that led to it.
 fn look(ctx: &Context, api: &FakeApi) -> u64 {
-    ctx.cache
-        .cluster_deployments
-        .fill(api.list::<ClusterDeployment>("clusterdeployments"));
+    ctx.cache.cluster_deployments.fill(api.list::<ClusterDeployment>("clusterdeployments"));
     ctx.cache.clusters.fill(api.list::<Cluster>("clusters"));
     ctx.cache.machine_sets.fill(api.list::<MachineSet>("machinesets"));
     ctx.cache.machines.fill(api.list::<Machine>("machines"));
@@ -52,30 +51,29 @@ fn look_again(ctx: &Context, api: &FakeApi, seen: u64) -> u64 {
 async fn turn(ctx: &Arc<Context>, api: &FakeApi) {
     let seen = look(ctx, api);
     for deployment in api.list("clusterdeployments") {
-        let _ = pass(ctx.clone(), Arc::new(deployment)).await;
+        let _ = reconcile::<Observation>(ctx.clone(), Arc::new(deployment)).await;
     }
     let seen = look_again(ctx, api, seen);
     for set in api.list("machinesets") {
-        let _ = crate::machine_set::pass(ctx.clone(), Arc::new(set)).await;
+        let _ = reconcile::<crate::machine_set::Observation>(ctx.clone(), Arc::new(set)).await;
     }
     look_again(ctx, api, seen);
     for machine in api.list("machines") {
-        let _ = crate::machine::pass(ctx.clone(), Arc::new(machine)).await;
+        let _ = reconcile::<crate::machine::Observation>(ctx.clone(), Arc::new(machine)).await;
     }
 }
 
 /// What the others do: a run that holds the lock works, and then succeeds; what has lost its owners goes.
 fn others_go_on(api: &FakeApi) {
-    let operations = api
-        .get(DEPLOYMENT)
-        .map(|deployment| deployment["status"]["operations"].clone())
-        .unwrap_or_default();
+    let operations =
+        api.get(DEPLOYMENT).map(|deployment| deployment["status"]["operations"].clone()).unwrap_or_default();
     for held in operations.as_array().into_iter().flatten() {
         let key = format!("playbookruns/fleet/{}", held["run"].as_str().unwrap());
         let Some(run) = api.get(&key) else { continue };
         match run["status"]["phase"].as_str() {
             None => api.edit(&key, |run| {
-                run["status"] = json!({ "phase": "Running", "token": held["token"], "startedAt": "2026-01-01T00:00:00Z" });
+                run["status"] =
+                    json!({ "phase": "Running", "token": held["token"], "startedAt": "2026-01-01T00:00:00Z" });
             }),
             Some("Running") => api.edit(&key, |run| {
                 let clean = run["spec"]["intent"] == "Reset";
@@ -116,10 +114,7 @@ fn delete(api: &FakeApi) {
 fn names_of(api: &FakeApi, plural: &str) -> Vec<String> {
     let prefix = format!("{plural}/");
     let names = api.names();
-    names
-        .into_iter()
-        .filter(|name| name.starts_with(&prefix))
-        .collect()
+    names.into_iter().filter(|name| name.starts_with(&prefix)).collect()
 }
 
 /// What stands once the cluster does, and which runs were made until it is gone.
@@ -159,30 +154,17 @@ async fn live(api: &FakeApi, mend: impl Fn(&FakeApi)) -> Life {
 
 fn stands(api: &FakeApi) -> bool {
     let machines: Vec<Machine> = api.list("machines");
-    let provisioned = |machine: &Machine| {
-        machine
-            .status
-            .as_ref()
-            .is_some_and(|status| status.provisioned_at.is_some())
-    };
+    let provisioned = |machine: &Machine| machine.status.as_ref().is_some_and(|status| status.provisioned_at.is_some());
     machines.len() == 2 && machines.iter().all(provisioned)
 }
 
 /// Nothing of the cluster is left, and its Hosts are nobody's.
 fn assert_gone(api: &FakeApi, place: &str) {
-    let left: Vec<String> = api
-        .names()
-        .into_iter()
-        .filter(|name| !name.starts_with("hosts/"))
-        .collect();
+    let left: Vec<String> = api.names().into_iter().filter(|name| !name.starts_with("hosts/")).collect();
     assert_eq!(left, [""; 0], "{place}");
     for host in api.list::<Host>("hosts") {
         let (claim, epoch) = (&host.spec.claim_ref, host.spec.claim_epoch);
-        assert_eq!(
-            (claim, epoch),
-            (&None, 1),
-            "{place}: claimed once, and given back"
-        );
+        assert_eq!((claim, epoch), (&None, 1), "{place}: claimed once, and given back");
         assert_eq!(host.metadata.finalizers.unwrap_or_default(), [""; 0], "{place}");
     }
 }
@@ -199,12 +181,7 @@ async fn a_cluster_lives_and_goes_and_at_rest_nothing_is_written() {
     }
     assert_eq!(api.writes(), before, "{:#?}", &api.requests()[before..]);
     let requests = api.requests();
-    let first = |wanted: &str| {
-        requests
-            .iter()
-            .position(|request| request.starts_with(wanted))
-            .unwrap()
-    };
+    let first = |wanted: &str| requests.iter().position(|request| request.starts_with(wanted)).unwrap();
     assert!(
         first("PUT clusterdeployments/fleet/a/status") < first("PATCH machinesets/"),
         "the lock is there before anything is made: {requests:#?}"
@@ -272,14 +249,14 @@ async fn a_holder_that_the_cache_does_not_show_is_looked_for_before_its_place_is
     let ctx = api.context();
     ctx.cache.runs.fill(Vec::new());
     let deployment = || Arc::new(api.list::<ClusterDeployment>("clusterdeployments").remove(0));
-    let _ = pass(ctx.clone(), deployment()).await;
-    let _ = pass(ctx.clone(), deployment()).await;
+    let _ = reconcile::<Observation>(ctx.clone(), deployment()).await;
+    let _ = reconcile::<Observation>(ctx.clone(), deployment()).await;
     assert_eq!(lock(&api), json!([held, 7]));
     api.edit("playbookruns/fleet/holder", |run| {
         run["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     });
     assert_eq!(api.get("playbookruns/fleet/holder"), None);
-    let _ = pass(ctx.clone(), deployment()).await;
+    let _ = reconcile::<Observation>(ctx.clone(), deployment()).await;
     assert_eq!(lock(&api), json!([null, 7]));
 }
 
@@ -289,8 +266,8 @@ async fn a_lock_is_never_opened_by_what_a_cache_does_not_show() {
     custom(&api, "old", "{phase: Succeeded, token: 41}");
     custom(&api, "waits", "{}");
     let ctx = api.context();
-    let _ = pass(ctx.clone(), Arc::new(api.list("clusterdeployments").remove(0))).await;
-    let _ = pass(ctx.clone(), Arc::new(api.list("clusterdeployments").remove(0))).await;
+    let _ = reconcile::<Observation>(ctx.clone(), Arc::new(api.list("clusterdeployments").remove(0))).await;
+    let _ = reconcile::<Observation>(ctx.clone(), Arc::new(api.list("clusterdeployments").remove(0))).await;
     let status = api.get(DEPLOYMENT).unwrap()["status"].clone();
     let token = status["operations"][0]["token"].as_i64();
     assert!(token > Some(41), "{status}");

@@ -56,12 +56,7 @@ impl Occurrence {
         while !note.is_char_boundary(end) {
             end -= 1;
         }
-        Self {
-            regarding,
-            type_,
-            reason: reason.to_owned(),
-            note: note.get(..end).unwrap_or_default().to_owned(),
-        }
+        Self { regarding, type_, reason: reason.to_owned(), note: note.get(..end).unwrap_or_default().to_owned() }
     }
 
     fn key(&self) -> Key {
@@ -78,11 +73,7 @@ impl Occurrence {
 
     /// The Event for it, under a name of this moment.
     pub fn event(&self, now: Timestamp) -> Event {
-        let about = self
-            .regarding
-            .name
-            .as_deref()
-            .unwrap_or(crds::names::FIELD_MANAGER);
+        let about = self.regarding.name.as_deref().unwrap_or(crds::names::FIELD_MANAGER);
         Event {
             action: Some(self.reason.clone()),
             event_time: Some(MicroTime(now)),
@@ -113,10 +104,7 @@ impl Series {
                 last.at = now;
                 Publish::Repeat {
                     name: last.name.clone(),
-                    series: EventSeries {
-                        count: last.count,
-                        last_observed_time: MicroTime(now),
-                    },
+                    series: EventSeries { count: last.count, last_observed_time: MicroTime(now) },
                 }
             }
         }

@@ -25,11 +25,7 @@ impl State {
         let prefix = format!("poddisruptionbudgets/{namespace}/");
         let holds = |budget: &Value| {
             let labels = budget["spec"]["selector"]["matchLabels"].as_object();
-            labels.is_some_and(|labels| {
-                labels
-                    .iter()
-                    .all(|(name, value)| pod["metadata"]["labels"][name] == *value)
-            })
+            labels.is_some_and(|labels| labels.iter().all(|(name, value)| pod["metadata"]["labels"][name] == *value))
         };
         let of_pod = |(key, budget): &(&String, &mut Value)| key.starts_with(&prefix) && holds(budget);
         let mut budgets: Vec<(&String, &mut Value)> = self.objects.iter_mut().filter(of_pod).collect();
@@ -41,8 +37,7 @@ impl State {
                     let name = &budget["metadata"]["name"];
                     let cause = json!({ "reason": "DisruptionBudget", "message": format!("The disruption budget {name} needs 1 healthy pods and has 1 currently") });
                     let (code, mut answer) = status(429, "TooManyRequests");
-                    answer["message"] =
-                        json!("Cannot evict pod as it would violate the pod's disruption budget.");
+                    answer["message"] = json!("Cannot evict pod as it would violate the pod's disruption budget.");
                     answer["details"] = json!({ "causes": [cause] });
                     return (code, answer);
                 }

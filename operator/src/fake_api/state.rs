@@ -29,9 +29,8 @@ pub(super) struct State {
 
 impl State {
     pub fn refuse(&mut self, asked: &str) -> Option<(StatusCode, Value)> {
-        let begins = |(request, times, _): &&mut (String, usize, Value)| {
-            *times > 0 && asked.starts_with(request.as_str())
-        };
+        let begins =
+            |(request, times, _): &&mut (String, usize, Value)| *times > 0 && asked.starts_with(request.as_str());
         let (_, times, answer) = self.refusals.iter_mut().find(begins)?;
         *times -= 1;
         let code = u16::try_from(answer["code"].as_u64().unwrap()).unwrap();
@@ -42,10 +41,9 @@ impl State {
         if let Some(name) = target.name {
             let object = self.objects.get(&key(target.plural, target.namespace, name));
             return match (object, target.sub) {
-                (Some(object), Some("log")) => (
-                    StatusCode::OK,
-                    Value::String(object["log"].as_str().unwrap_or("a log\n").to_owned()),
-                ),
+                (Some(object), Some("log")) => {
+                    (StatusCode::OK, Value::String(object["log"].as_str().unwrap_or("a log\n").to_owned()))
+                }
                 (Some(object), _) => (StatusCode::OK, object.clone()),
                 (None, _) => status(404, "NotFound"),
             };
@@ -58,10 +56,7 @@ impl State {
             let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
             pairs.find(|(of, _)| *of == name)?.1.parse::<usize>().ok()
         };
-        let (first, limit) = (
-            number("continue").unwrap_or(0),
-            number("limit").unwrap_or(usize::MAX),
-        );
+        let (first, limit) = (number("continue").unwrap_or(0), number("limit").unwrap_or(usize::MAX));
         let mut items: Vec<&Value> = self
             .objects
             .iter()
@@ -74,18 +69,11 @@ impl State {
             false => json!({}),
         };
         items.truncate(limit);
-        (
-            StatusCode::OK,
-            json!({ "kind": "List", "apiVersion": "v1", "metadata": metadata, "items": items }),
-        )
+        (StatusCode::OK, json!({ "kind": "List", "apiVersion": "v1", "metadata": metadata, "items": items }))
     }
 
     pub fn write(&mut self, method: &Method, target: &Target<'_>, body: Value) -> (StatusCode, Value) {
-        let name = target
-            .name
-            .or(body["metadata"]["name"].as_str())
-            .unwrap_or_default()
-            .to_owned();
+        let name = target.name.or(body["metadata"]["name"].as_str()).unwrap_or_default().to_owned();
         let key = key(target.plural, target.namespace, &name);
         let old = self.objects.get(&key).cloned();
         if target.sub == Some("eviction") {
@@ -94,9 +82,7 @@ impl State {
         match (method.as_str(), old) {
             ("POST", Some(_)) => status(409, "AlreadyExists"),
             ("POST", None) => (StatusCode::CREATED, self.create(&key, body)),
-            ("PATCH", None) if body["apiVersion"].is_string() => {
-                (StatusCode::CREATED, self.create(&key, body))
-            }
+            ("PATCH", None) if body["apiVersion"].is_string() => (StatusCode::CREATED, self.create(&key, body)),
             (_, None) => status(404, "NotFound"),
             (_, Some(old)) if violates(&old, &body) => status(409, "Conflict"),
             ("DELETE", Some(mut old)) => {
@@ -134,9 +120,7 @@ impl State {
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let goes = object["metadata"]["deletionTimestamp"].is_string();
-        let held = object["metadata"]["finalizers"]
-            .as_array()
-            .is_some_and(|held| !held.is_empty());
+        let held = object["metadata"]["finalizers"].as_array().is_some_and(|held| !held.is_empty());
         match goes && !held {
             true => drop(self.objects.remove(key)),
             false => drop(self.objects.insert(key.to_owned(), object.clone())),
@@ -154,15 +138,9 @@ impl State {
 fn violates(old: &Value, body: &Value) -> bool {
     let asked = |field: &str| {
         let by_delete = &body["preconditions"][field];
-        if by_delete.is_string() {
-            by_delete.clone()
-        } else {
-            body["metadata"][field].clone()
-        }
+        if by_delete.is_string() { by_delete.clone() } else { body["metadata"][field].clone() }
     };
-    ["uid", "resourceVersion"]
-        .iter()
-        .any(|field| asked(field).is_string() && asked(field) != old["metadata"][*field])
+    ["uid", "resourceVersion"].iter().any(|field| asked(field).is_string() && asked(field) != old["metadata"][*field])
 }
 
 fn without_preconditions(mut body: Value) -> Value {
@@ -192,29 +170,19 @@ fn merge(old: &mut Value, patch: Value) {
 
 /// `labelSelector=a%3Db` and `fieldSelector=spec.clusterName%3Da`; anything else selects all.
 fn selected(object: &Value, query: &str) -> bool {
-    query
-        .split('&')
-        .filter_map(|pair| pair.split_once('='))
-        .all(|(kind, selector)| {
-            let selector = selector
-                .replace("%3D", "=")
-                .replace("%2F", "/")
-                .replace("%21", "!")
-                .replace("%2C", ",");
-            selector
-                .split(',')
-                .filter_map(|term| term.split_once('='))
-                .all(|(name, value)| match kind {
-                    "labelSelector" => object["metadata"]["labels"][name] == value,
-                    "fieldSelector" => {
-                        let (field, other) = match name.strip_suffix('!') {
-                            Some(field) => (field, true),
-                            None => (name, false),
-                        };
-                        let is = object.pointer(&format!("/{}", field.replace('.', "/")));
-                        (is == Some(&json!(value))) != other
-                    }
-                    _ => true,
-                })
+    query.split('&').filter_map(|pair| pair.split_once('=')).all(|(kind, selector)| {
+        let selector = selector.replace("%3D", "=").replace("%2F", "/").replace("%21", "!").replace("%2C", ",");
+        selector.split(',').filter_map(|term| term.split_once('=')).all(|(name, value)| match kind {
+            "labelSelector" => object["metadata"]["labels"][name] == value,
+            "fieldSelector" => {
+                let (field, other) = match name.strip_suffix('!') {
+                    Some(field) => (field, true),
+                    None => (name, false),
+                };
+                let is = object.pointer(&format!("/{}", field.replace('.', "/")));
+                (is == Some(&json!(value))) != other
+            }
+            _ => true,
         })
+    })
 }

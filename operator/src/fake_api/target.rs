@@ -22,12 +22,7 @@ impl<'a> Target<'a> {
             }
         };
         let mut parts = rest.split('/');
-        Some(Self {
-            namespace,
-            plural: parts.next()?,
-            name: parts.next(),
-            sub: parts.next(),
-        })
+        Some(Self { namespace, plural: parts.next()?, name: parts.next(), sub: parts.next() })
     }
 }
 

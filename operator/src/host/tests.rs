@@ -5,8 +5,9 @@ use std::sync::Arc;
 use crds::{Host, Machine};
 use serde_json::Value;
 
-use super::pass;
+use super::Observation;
 use crate::fake_api::{Cut, FakeApi};
+use crate::reconcile::reconcile;
 
 const KEY: &str = "hosts/fleet/h";
 
@@ -30,7 +31,7 @@ async fn turns(api: &FakeApi) {
         ctx.cache.machines.fill(api.list::<Machine>("machines"));
         for host in api.list::<Host>("hosts") {
             // What goes wrong is tried again by the next turn.
-            let _ = pass(ctx.clone(), Arc::new(host)).await;
+            let _ = reconcile::<Observation>(ctx.clone(), Arc::new(host)).await;
         }
     }
 }
@@ -41,12 +42,7 @@ async fn survives(world: impl Fn() -> FakeApi, expected: impl Fn(&Value)) {
     expected(&whole.get(KEY).unwrap());
     let writes = whole.writes();
     turns(&whole).await;
-    assert_eq!(
-        whole.writes(),
-        writes,
-        "at rest nothing is written: {:?}",
-        whole.requests()
-    );
+    assert_eq!(whole.writes(), writes, "at rest nothing is written: {:?}", whole.requests());
     for number in 0..writes {
         for kind in [Cut::Before, Cut::After] {
             let api = world();
@@ -68,19 +64,12 @@ const CLAIM: &str = "claimRef: {kind: Machine, name: m, uid: u}";
 #[tokio::test]
 async fn a_quarantine_that_is_over_ends_whoever_is_cut_off() {
     let forced = "quarantine: {reason: ForceRemoved, message: x, machine: m, since: '2026-01-01T00:00:00Z'}";
-    survives(
-        || world("", forced),
-        |host| assert!(host["spec"]["quarantine"].is_null(), "{host}"),
-    )
-    .await;
+    survives(|| world("", forced), |host| assert!(host["spec"]["quarantine"].is_null(), "{host}")).await;
     let failed = forced.replace("ForceRemoved", "JoinFailed");
     survives(
         || world("", &failed),
         |host| {
-            assert_eq!(
-                host["spec"]["quarantine"]["reason"], "JoinFailed",
-                "nobody has asked"
-            );
+            assert_eq!(host["spec"]["quarantine"]["reason"], "JoinFailed", "nobody has asked");
             assert_eq!(host["status"]["phase"], "Quarantined");
         },
     )
@@ -93,10 +82,7 @@ async fn a_claim_whose_machine_is_gone_is_told_and_ends_by_release_in_a_quaranti
         || world("", CLAIM),
         |host| {
             assert_eq!(host["spec"]["claimRef"]["uid"], "u");
-            assert!(
-                host["status"]["message"].as_str().unwrap().contains("release=1"),
-                "{host}"
-            );
+            assert!(host["status"]["message"].as_str().unwrap().contains("release=1"), "{host}");
         },
     )
     .await;
@@ -121,6 +107,6 @@ async fn a_claim_that_a_lagging_cache_knows_nothing_of_is_kept() {
     ctx.cache.hosts.fill(api.list::<Host>("hosts"));
     ctx.cache.machines.fill(Vec::new());
     let host: Host = api.list("hosts").remove(0);
-    let _ = pass(ctx, Arc::new(host)).await;
+    let _ = reconcile::<Observation>(ctx, Arc::new(host)).await;
     assert_eq!(api.get(KEY).unwrap()["spec"]["claimRef"]["name"], "m");
 }

@@ -33,10 +33,7 @@ pub struct HeldBack {
 impl Gate {
     /// A closed one.
     pub fn closed(clock: Clock) -> Self {
-        Self {
-            clock,
-            open_until: Arc::default(),
-        }
+        Self { clock, open_until: Arc::default() }
     }
 
     /// Whether a write may go out now.
@@ -71,10 +68,7 @@ fn nanoseconds(moment: Moment) -> u64 {
 impl<S> Layer<S> for Gate {
     type Service = Gated<S>;
     fn layer(&self, inner: S) -> Gated<S> {
-        Gated {
-            inner,
-            gate: self.clone(),
-        }
+        Gated { inner, gate: self.clone() }
     }
 }
 
@@ -101,10 +95,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-        let held_back = HeldBack {
-            method: request.method().clone(),
-            path: request.uri().path().to_owned(),
-        };
+        let held_back = HeldBack { method: request.method().clone(), path: request.uri().path().to_owned() };
         let gate = self.gate.clone();
         let passes = move || reads || gate.is_open();
         let mut answer = passes().then(|| Box::pin(self.inner.call(request)));
@@ -119,7 +110,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::Gate;
-    use crate::error::{Doing, chain};
+    use crate::error::{ResultExt, chain};
     use crate::leader::clock::Clock;
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -141,9 +132,7 @@ mod tests {
     fn bench() -> Bench {
         let (seconds, arrived) = (Arc::new(AtomicU64::new(100)), Arc::new(Mutex::new(Vec::new())));
         let hand = seconds.clone();
-        let gate = Gate::closed(Clock::new(move || {
-            Moment(Duration::from_secs(hand.load(Ordering::SeqCst)))
-        }));
+        let gate = Gate::closed(Clock::new(move || Moment(Duration::from_secs(hand.load(Ordering::SeqCst)))));
         let wire = arrived.clone();
         let service = service_fn(move |request: http::Request<Body>| {
             let wire = wire.clone();
@@ -157,12 +146,7 @@ mod tests {
         });
         let client = ClientBuilder::new(service, "default").with_layer(&gate).build();
         let api = Api::namespaced(client, "default");
-        Bench {
-            arrived,
-            seconds,
-            gate,
-            api,
-        }
+        Bench { arrived, seconds, gate, api }
     }
 
     impl Bench {
@@ -182,44 +166,17 @@ mod tests {
                 ("create", api.create(&post, &map).await.map(drop)),
                 ("update", api.replace("a", &post, &map).await.map(drop)),
                 ("apply", api.patch("a", &to_apply, &apply).await.map(drop)),
-                (
-                    "patch",
-                    api.patch("a", &PatchParams::default(), &merge).await.map(drop),
-                ),
-                (
-                    "status",
-                    api.patch_status("a", &PatchParams::default(), &merge)
-                        .await
-                        .map(drop),
-                ),
-                (
-                    "delete",
-                    api.delete("a", &DeleteParams::default()).await.map(drop),
-                ),
-                (
-                    "collection",
-                    api.delete_collection(&DeleteParams::default(), &ListParams::default())
-                        .await
-                        .map(drop),
-                ),
+                ("patch", api.patch("a", &PatchParams::default(), &merge).await.map(drop)),
+                ("status", api.patch_status("a", &PatchParams::default(), &merge).await.map(drop)),
+                ("delete", api.delete("a", &DeleteParams::default()).await.map(drop)),
+                ("collection", api.delete_collection(&DeleteParams::default(), &ListParams::default()).await.map(drop)),
             ];
             let held_back = |error: kube::Error| chain(&error).contains("was held back");
-            outcomes
-                .into_iter()
-                .filter_map(|(verb, outcome)| outcome.is_err_and(held_back).then_some(verb))
-                .collect()
+            outcomes.into_iter().filter_map(|(verb, outcome)| outcome.is_err_and(held_back).then_some(verb)).collect()
         }
     }
 
-    const WRITES: [&str; 7] = [
-        "create",
-        "update",
-        "apply",
-        "patch",
-        "status",
-        "delete",
-        "collection",
-    ];
+    const WRITES: [&str; 7] = ["create", "update", "apply", "patch", "status", "delete", "collection"];
 
     #[tokio::test(start_paused = true)]
     async fn while_the_lease_is_held_everything_passes() {
@@ -257,11 +214,7 @@ mod tests {
         let delete = tokio::spawn(async move { api.delete("a", &deletion).await.map(drop) });
         tokio::time::sleep(Duration::from_millis(500)).await;
         bench.seconds.store(111, Ordering::SeqCst);
-        let error = delete
-            .await
-            .unwrap()
-            .doing(|| "delete ConfigMap a".into())
-            .unwrap_err();
+        let error = delete.await.unwrap().doing(|| "delete ConfigMap a".into()).unwrap_err();
         assert_eq!(
             chain(&error),
             "failed to delete ConfigMap a: ServiceError: DELETE /api/v1/namespaces/default/configmaps/a was held back: \

@@ -5,27 +5,18 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use plan::leader::{Record, Times, Write};
 
-pub(super) fn of(lease: &Lease) -> Record {
+pub(super) fn read(lease: &Lease) -> Record {
     let spec = lease.spec.clone().unwrap_or_default();
     Record {
         version: lease.metadata.resource_version.clone().unwrap_or_default(),
         holder: spec.holder_identity.filter(|holder| !holder.is_empty()),
-        lease_seconds: spec
-            .lease_duration_seconds
-            .and_then(|seconds| seconds.try_into().ok()),
+        lease_seconds: spec.lease_duration_seconds.and_then(|seconds| seconds.try_into().ok()),
         transitions: spec.lease_transitions.unwrap_or_default(),
     }
 }
 
 /// The Lease with us in it. The times are for people: nobody decides by them.
-pub(super) fn held(
-    seen: Option<&Lease>,
-    name: &str,
-    me: &str,
-    write: &Write,
-    times: &Times,
-    now: Timestamp,
-) -> Lease {
+pub(super) fn held(seen: Option<&Lease>, name: &str, me: &str, write: &Write, times: &Times, now: Timestamp) -> Lease {
     let mut lease = seen.cloned().unwrap_or_default();
     let before = lease.spec.take().unwrap_or_default();
     let goes_on = before.holder_identity.as_deref() == Some(me);

@@ -41,7 +41,8 @@ impl Leases {
         };
         if code != 200 {
             let reason = if code == 404 { "NotFound" } else { "Conflict" };
-            let status = json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": reason});
+            let status =
+                json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": reason});
             return (code, status);
         }
         body["metadata"]["resourceVersion"] = json!(next.to_string());
@@ -75,14 +76,7 @@ impl Leases {
         let began = Instant::now();
         let clock = Clock::new(move || Moment(began.elapsed()));
         let times = Times::of_seconds(15, 10, 2).unwrap();
-        Election::new(
-            self.client(),
-            "system",
-            "operator",
-            me,
-            times,
-            Gate::closed(clock),
-        )
+        Election::new(self.client(), "system", "operator", me, times, Gate::closed(clock))
     }
 
     fn spec(&self, field: &str) -> Value {
@@ -91,9 +85,7 @@ impl Leases {
 }
 
 async fn within<T>(seconds: f64, what: impl Future<Output = T>) -> T {
-    timeout(Duration::from_secs_f64(seconds), what)
-        .await
-        .expect("it takes longer")
+    timeout(Duration::from_secs_f64(seconds), what).await.expect("it takes longer")
 }
 
 #[tokio::test(start_paused = true)]
@@ -106,10 +98,7 @@ async fn the_first_one_leads_at_once_and_the_gate_is_open_as_long_as_it_renews()
     assert_eq!(*a.standing().borrow(), Standing::Leads);
     let acquired = leases.spec("acquireTime");
     let gate = a.gate.clone();
-    assert!(
-        timeout(Duration::from_secs(60), a.keep()).await.is_err(),
-        "it lost the lease"
-    );
+    assert!(timeout(Duration::from_secs(60), a.keep()).await.is_err(), "it lost the lease");
     assert!(gate.is_open());
     assert_eq!(leases.spec("leaseTransitions"), 0);
     assert_eq!(leases.spec("acquireTime"), acquired);
@@ -126,10 +115,7 @@ async fn a_lease_that_is_given_back_is_taken_within_the_retry_period() {
     assert!(!a.gate.is_open());
     assert_eq!(leases.spec("holderIdentity"), Value::Null);
     within(2.1, b.win()).await;
-    assert_eq!(
-        (leases.spec("holderIdentity"), leases.spec("leaseTransitions")),
-        (json!("b"), json!(1))
-    );
+    assert_eq!((leases.spec("holderIdentity"), leases.spec("leaseTransitions")), (json!("b"), json!(1)));
     // What is another's is not given back.
     a.release().await;
     assert_eq!(leases.spec("holderIdentity"), "b");
@@ -163,11 +149,7 @@ async fn who_cannot_renew_loses_the_lease_at_the_deadline_and_not_later() {
     leases.silent.store(true, Ordering::SeqCst);
     let (silent, gate) = (Instant::now(), a.gate.clone());
     assert_eq!(a.keep().await, Loss::Silent { seconds: 10 });
-    assert!(
-        silent.elapsed() <= Duration::from_secs(10),
-        "{:?}",
-        silent.elapsed()
-    );
+    assert!(silent.elapsed() <= Duration::from_secs(10), "{:?}", silent.elapsed());
     assert!(!gate.is_open());
 }
 
@@ -178,10 +160,7 @@ async fn a_lost_answer_costs_neither_the_lease_nor_the_first_win() {
     leases.loses_an_answer.store(true, Ordering::SeqCst);
     within(6.0, a.win()).await;
     leases.loses_an_answer.store(true, Ordering::SeqCst);
-    assert!(
-        timeout(Duration::from_secs(30), a.keep()).await.is_err(),
-        "it lost the lease"
-    );
+    assert!(timeout(Duration::from_secs(30), a.keep()).await.is_err(), "it lost the lease");
     assert!(a.gate.is_open());
 }
 
@@ -193,10 +172,7 @@ async fn a_lease_that_was_deleted_is_made_again_by_its_holder() {
     assert!(timeout(Duration::from_secs(1), b.win()).await.is_err());
     *leases.lease.lock().unwrap() = None;
     let both = futures::future::select(Box::pin(b.win()), Box::pin(a.keep()));
-    assert!(
-        timeout(Duration::from_secs(30), both).await.is_err(),
-        "it changed hands"
-    );
+    assert!(timeout(Duration::from_secs(30), both).await.is_err(), "it changed hands");
     assert_eq!(leases.spec("holderIdentity"), "a");
 }
 

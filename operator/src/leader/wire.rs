@@ -38,11 +38,7 @@ impl<T: Connection> Connection for GatedWire<T> {
 }
 
 impl<T: Read + Unpin> Read for GatedWire<T> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.inner).poll_read(cx, buffer)
     }
 }
@@ -92,9 +88,7 @@ mod tests {
     async fn what_had_passed_the_gate_before_the_time_was_over_does_not_reach_the_wire() {
         let seconds = Arc::new(AtomicU64::new(100));
         let hand = seconds.clone();
-        let gate = Gate::closed(Clock::new(move || {
-            Moment(Duration::from_secs(hand.load(Ordering::SeqCst)))
-        }));
+        let gate = Gate::closed(Clock::new(move || Moment(Duration::from_secs(hand.load(Ordering::SeqCst)))));
         let (near, mut far) = tokio::io::duplex(64);
         let mut wire = TokioIo::new(GatedWire::new(TokioIo::new(near), gate.clone()));
         // Who does not lead yet reads, and a read is written, too.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use crds::{ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
 use serde_json::{Value, json};
 
-use super::pass;
+use super::Observation;
 use crate::fake_api::{Cut, FakeApi};
+use crate::reconcile::reconcile;
 
 const GROUP: &str = "apiVersion: clusterwright.dev/v1alpha1";
 const OWNED: &str = "labels: {clusterwright.dev/machine-set: a-w}, ownerReferences: [{apiVersion: clusterwright.dev/v1alpha1, kind: MachineSet, name: a-w, uid: machinesets-fleet-a-w-1, controller: true}]";
@@ -31,15 +32,13 @@ fn host(api: &FakeApi, name: &str, more: &str) {
 async fn turns(api: &FakeApi) {
     let ctx = api.context();
     for _ in 0..4 {
-        ctx.cache
-            .cluster_deployments
-            .fill(api.list::<ClusterDeployment>("clusterdeployments"));
+        ctx.cache.cluster_deployments.fill(api.list::<ClusterDeployment>("clusterdeployments"));
         ctx.cache.machines.fill(api.list::<Machine>("machines"));
         ctx.cache.hosts.fill(api.list::<Host>("hosts"));
         ctx.cache.runs.fill(api.list::<PlaybookRun>("playbookruns"));
         for set in api.list::<MachineSet>("machinesets") {
             // What goes wrong is tried again by the next turn.
-            let _ = pass(ctx.clone(), Arc::new(set)).await;
+            let _ = reconcile::<Observation>(ctx.clone(), Arc::new(set)).await;
         }
     }
 }
@@ -67,12 +66,7 @@ async fn survives(world: impl Fn() -> FakeApi, expected: impl Fn(&FakeApi)) {
     let writes = whole.writes();
     assert!(writes > 1, "{:?}", whole.requests());
     turns(&whole).await;
-    assert_eq!(
-        whole.writes(),
-        writes,
-        "at rest nothing is written: {:?}",
-        whole.requests()
-    );
+    assert_eq!(whole.writes(), writes, "at rest nothing is written: {:?}", whole.requests());
     for number in 0..writes {
         for kind in [Cut::Before, Cut::After] {
             let api = world();
@@ -80,22 +74,12 @@ async fn survives(world: impl Fn() -> FakeApi, expected: impl Fn(&FakeApi)) {
             turns(&api).await;
             api.cut(None);
             turns(&api).await;
-            assert_eq!(
-                machines(&api),
-                machines(&whole),
-                "cut off {kind:?} write {number}: {:?}",
-                api.requests()
-            );
+            assert_eq!(machines(&api), machines(&whole), "cut off {kind:?} write {number}: {:?}", api.requests());
         }
         let api = world();
         api.conflict(number, 1);
         turns(&api).await;
-        assert_eq!(
-            machines(&api),
-            machines(&whole),
-            "refused at write {number}: {:?}",
-            api.requests()
-        );
+        assert_eq!(machines(&api), machines(&whole), "refused at write {number}: {:?}", api.requests());
     }
 }
 
@@ -111,10 +95,7 @@ async fn a_machine_is_taken_over_once_and_one_is_made_whoever_is_cut_off() {
         let adopted = api.get("machines/fleet/p").unwrap();
         let owner = &adopted["metadata"]["ownerReferences"][0];
         assert_eq!(owner["uid"], "machinesets-fleet-a-w-1");
-        assert_eq!(
-            adopted["metadata"]["annotations"]["clusterwright.dev/ordinal"],
-            "0"
-        );
+        assert_eq!(adopted["metadata"]["annotations"]["clusterwright.dev/ordinal"], "0");
     })
     .await;
 }
@@ -130,11 +111,7 @@ async fn a_host_is_put_aside_once_and_another_machine_made_whoever_is_cut_off() 
                 "finalizers: [clusterwright.dev/release-host], annotations: {{clusterwright.dev/ordinal: '0'}}, {OWNED}"
             ),
         );
-        host(
-            &api,
-            "h",
-            ", claimEpoch: 1, claimRef: {kind: Machine, name: m, uid: machines-fleet-m-1}",
-        );
+        host(&api, "h", ", claimEpoch: 1, claimRef: {kind: Machine, name: m, uid: machines-fleet-m-1}");
         host(&api, "i", "");
         host(&api, "j", "");
         let deployment: ClusterDeployment = api.list("clusterdeployments").remove(0);
@@ -148,13 +125,8 @@ async fn a_host_is_put_aside_once_and_another_machine_made_whoever_is_cut_off() 
         let given_up = api.get("machines/fleet/m").unwrap();
         let metadata = &given_up["metadata"];
         assert!(metadata["deletionTimestamp"].is_string(), "{metadata}");
-        let why = metadata["annotations"]["clusterwright.dev/quarantine"]
-            .as_str()
-            .unwrap();
-        assert!(
-            why.contains("JoinFailed") && why.contains("PackageNotFound"),
-            "{why}"
-        );
+        let why = metadata["annotations"]["clusterwright.dev/quarantine"].as_str().unwrap();
+        assert!(why.contains("JoinFailed") && why.contains("PackageNotFound"), "{why}");
         assert_eq!(machines(api).len(), 2, "one other: {:?}", machines(api));
     })
     .await;

@@ -70,14 +70,9 @@ impl Gauges {
     }
 
     pub(super) fn set(&self, objects: &Objects, now: Timestamp) {
-        let machines = objects
-            .machines
-            .iter()
-            .map(|machine| phase_of(machine.status.as_ref().and_then(|status| status.phase)));
-        let hosts = objects
-            .hosts
-            .iter()
-            .map(|host| phase_of(host.status.as_ref().and_then(|status| status.phase)));
+        let machines =
+            objects.machines.iter().map(|machine| phase_of(machine.status.as_ref().and_then(|status| status.phase)));
+        let hosts = objects.hosts.iter().map(|host| phase_of(host.status.as_ref().and_then(|status| status.phase)));
         let deployments = objects.deployments.iter().map(|deployment| {
             let status = deployment.status.as_ref();
             let ready = status.and_then(|status| conditions::find(&status.conditions, condition::READY));
@@ -91,10 +86,7 @@ impl Gauges {
             let certificates = cluster.status.iter().flat_map(|status| &status.certificates);
             if let Some(first) = certificates.map(|certificate| certificate.expires_at.0).min() {
                 let days = (first.as_second() - now.as_second()) as f64 / SECONDS_A_DAY;
-                let named = Named {
-                    namespace: cluster.namespace().unwrap_or_default(),
-                    cluster: cluster.name_any(),
-                };
+                let named = Named { namespace: cluster.namespace().unwrap_or_default(), cluster: cluster.name_any() };
                 self.certificate_days.get_or_create(&named).set(days);
             }
         }
@@ -148,9 +140,7 @@ mod tests {
             object("ClusterDeployment", spec, &conditions)
         };
         let cluster = |ends: &[&str]| {
-            let certificates = ends
-                .iter()
-                .map(|end| format!("{{name: apiserver, expiresAt: '{end}'}}"));
+            let certificates = ends.iter().map(|end| format!("{{name: apiserver, expiresAt: '{end}'}}"));
             let status = format!("certificates: [{}]", certificates.collect::<Vec<_>>().join(", "));
             object("Cluster", "kubeconfigRef: {name: k}", &status)
         };
@@ -158,10 +148,7 @@ mod tests {
             machines: Vec::new(),
             hosts: vec![host("Available"), host("Claimed"), host("Available")],
             deployments: vec![deployment("True"), deployment("False")],
-            clusters: vec![
-                cluster(&["2026-03-01T00:00:00Z", "2026-01-03T12:00:00Z"]),
-                cluster(&[]),
-            ],
+            clusters: vec![cluster(&["2026-03-01T00:00:00Z", "2026-01-03T12:00:00Z"]), cluster(&[])],
         };
         let (gauges, mut registry) = (Gauges::default(), Registry::default());
         gauges.register(&mut registry);

@@ -4,12 +4,12 @@ use std::net::IpAddr;
 
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, SanType,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    PKCS_ECDSA_P256_SHA256, SanType,
 };
 
-use super::PkiError;
 use super::certificate::Certificate;
+use super::error::PkiError;
 
 /// How long an authority lasts: ten years.
 const AUTHORITY_LIFETIME: SignedDuration = SignedDuration::from_hours(10 * 365 * 24);
@@ -51,19 +51,13 @@ impl Authority {
     pub fn generate(common_name: &str, now: Timestamp) -> Result<Self, PkiError> {
         let mut params = params(common_name, now, AUTHORITY_LIFETIME)?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![
-            KeyUsagePurpose::DigitalSignature,
-            KeyUsagePurpose::KeyEncipherment,
-            KeyUsagePurpose::KeyCertSign,
-        ];
+        params.key_usages =
+            vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment, KeyUsagePurpose::KeyCertSign];
         // kubeadm's authorities carry their own name as DNS name as well.
         params.subject_alt_names = vec![SanType::DnsName(dns(common_name)?)];
         let key = generate_key(common_name)?;
         let certificate = params.self_signed(&key).map_err(make(common_name))?;
-        Ok(Self(Certified {
-            certificate: certificate.pem(),
-            key: key.serialize_pem(),
-        }))
+        Ok(Self(Certified { certificate: certificate.pem(), key: key.serialize_pem() }))
     }
 
     /// Reads an authority back; the key must be the certificate's.
@@ -79,10 +73,7 @@ impl Authority {
                 problem: "certificate and private key do not belong together".into(),
             });
         }
-        Ok(Self(Certified {
-            certificate: certificate.into(),
-            key: key.into(),
-        }))
+        Ok(Self(Certified { certificate: certificate.into(), key: key.into() }))
     }
 
     /// Issues a leaf certificate with a new key.
@@ -90,19 +81,11 @@ impl Authority {
         let what = leaf.common_name.as_str();
         let mut params = params(what, now, LEAF_LIFETIME)?;
         if let Some(organization) = leaf.organization {
-            params
-                .distinguished_name
-                .push(DnType::OrganizationName, organization);
+            params.distinguished_name.push(DnType::OrganizationName, organization);
         }
-        params.key_usages = vec![
-            KeyUsagePurpose::DigitalSignature,
-            KeyUsagePurpose::KeyEncipherment,
-        ];
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
         params.extended_key_usages = if leaf.serves {
-            vec![
-                ExtendedKeyUsagePurpose::ServerAuth,
-                ExtendedKeyUsagePurpose::ClientAuth,
-            ]
+            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth]
         } else {
             vec![ExtendedKeyUsagePurpose::ClientAuth]
         };
@@ -117,10 +100,7 @@ impl Authority {
         let authority_key = KeyPair::from_pem(&self.0.key).map_err(make(what))?;
         let issuer = Issuer::from_ca_cert_pem(&self.0.certificate, authority_key).map_err(make(what))?;
         let certificate = params.signed_by(&key, &issuer).map_err(make(what))?;
-        Ok(Certified {
-            certificate: certificate.pem(),
-            key: key.serialize_pem(),
-        })
+        Ok(Certified { certificate: certificate.pem(), key: key.serialize_pem() })
     }
 
     /// The certificate, PEM.
@@ -139,11 +119,7 @@ pub(super) fn generate_key(what: &str) -> Result<KeyPair, PkiError> {
     KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(make(what))
 }
 
-fn params(
-    common_name: &str,
-    now: Timestamp,
-    lifetime: SignedDuration,
-) -> Result<CertificateParams, PkiError> {
+fn params(common_name: &str, now: Timestamp, lifetime: SignedDuration) -> Result<CertificateParams, PkiError> {
     let mut params = CertificateParams::default();
     params.distinguished_name = rcgen::DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, common_name);
@@ -190,10 +166,7 @@ mod tests {
         let certificate = Certificate::parse("leaf", &issued.certificate).unwrap();
         let parsed = Certificate::parse("authority", authority.certificate()).unwrap();
         assert!(certificate.is_signed_by(&parsed));
-        assert_eq!(
-            certificate.not_after().unwrap().to_string(),
-            "2027-11-21T00:00:00Z"
-        );
+        assert_eq!(certificate.not_after().unwrap().to_string(), "2027-11-21T00:00:00Z");
         assert_eq!(parsed.not_after().unwrap().to_string(), "2036-11-18T00:00:00Z");
         let (names, addresses) = certificate.alternative_names().unwrap();
         assert_eq!(names.into_iter().collect::<Vec<_>>(), leaf.dns_names);
@@ -202,24 +175,15 @@ mod tests {
 
     #[test]
     fn an_authority_with_the_key_of_another_is_refused() {
-        let (a, b) = (
-            Authority::generate("a", now()).unwrap(),
-            Authority::generate("b", now()).unwrap(),
-        );
+        let (a, b) = (Authority::generate("a", now()).unwrap(), Authority::generate("b", now()).unwrap());
         assert!(Authority::parse("a", a.certificate(), a.key()).is_ok());
         let error = Authority::parse("a", a.certificate(), b.key()).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "a cannot be used: certificate and private key do not belong together"
-        );
+        assert_eq!(error.to_string(), "a cannot be used: certificate and private key do not belong together");
     }
 
     #[test]
     fn a_certificate_of_another_authority_of_the_same_name_is_not_taken_for_ours() {
-        let (a, b) = (
-            Authority::generate("etcd-ca", now()).unwrap(),
-            Authority::generate("etcd-ca", now()).unwrap(),
-        );
+        let (a, b) = (Authority::generate("etcd-ca", now()).unwrap(), Authority::generate("etcd-ca", now()).unwrap());
         let issued = a.issue(&Leaf::default(), now()).unwrap();
         let leaf = Certificate::parse("leaf", &issued.certificate).unwrap();
         assert!(!leaf.is_signed_by(&Certificate::parse("b", b.certificate()).unwrap()));

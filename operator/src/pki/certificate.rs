@@ -10,7 +10,7 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::pem::Pem;
 use x509_parser::prelude::X509Certificate;
 
-use super::PkiError;
+use super::error::PkiError;
 
 /// A certificate in DER form that parses.
 #[derive(Clone, Debug)]
@@ -22,26 +22,17 @@ pub struct Certificate {
 impl Certificate {
     /// The first certificate of a PEM text.
     pub fn parse(what: &str, pem: &str) -> Result<Self, PkiError> {
-        let unreadable = |problem: String| PkiError::Read {
-            what: what.into(),
-            problem,
-        };
+        let unreadable = |problem: String| PkiError::Read { what: what.into(), problem };
         let der = Pem::iter_from_buffer(pem.as_bytes())
             .filter_map(Result::ok)
             .find(|pem| pem.label == "CERTIFICATE")
             .ok_or_else(|| unreadable("it holds no PEM block `CERTIFICATE`".into()))?;
         der.parse_x509().map_err(|error| unreadable(error.to_string()))?;
-        Ok(Self {
-            what: what.into(),
-            der,
-        })
+        Ok(Self { what: what.into(), der })
     }
 
     fn x509(&self) -> Result<X509Certificate<'_>, PkiError> {
-        self.der.parse_x509().map_err(|error| PkiError::Read {
-            what: self.what.clone(),
-            problem: error.to_string(),
-        })
+        self.der.parse_x509().map_err(|error| PkiError::Read { what: self.what.clone(), problem: error.to_string() })
     }
 
     /// When it ends.
@@ -88,8 +79,7 @@ impl Certificate {
 
     /// True when this is the certificate of the key.
     pub fn has_key(&self, key: &KeyPair) -> bool {
-        self.x509()
-            .is_ok_and(|x509| x509.public_key().raw == key.subject_public_key_info())
+        self.x509().is_ok_and(|x509| x509.public_key().raw == key.subject_public_key_info())
     }
 
     /// `sha256:<hex>` of its public key: what `kubeadm join --discovery-token-ca-cert-hash` takes.

@@ -17,7 +17,7 @@ use super::certificate::Certificate;
 use super::material::{Data, Pki};
 use super::{PkiError, belongs_to, find, secret};
 use crate::context::Context;
-use crate::error::{Doing, Error};
+use crate::error::{Error, ResultExt};
 use crate::execute;
 
 /// A leaf with less left than this is made anew.
@@ -38,9 +38,7 @@ impl EtcdCertificates {
     /// What a run gets in which these etcd machines are.
     pub fn files_of<'a>(&self, hosts: impl IntoIterator<Item = &'a str>) -> Data {
         let names = hosts.into_iter().flat_map(|host| {
-            ["server", "peer"]
-                .into_iter()
-                .flat_map(move |kind| pair_names(&format!("etcd.{host}.{kind}")))
+            ["server", "peer"].into_iter().flat_map(move |kind| pair_names(&format!("etcd.{host}.{kind}")))
         });
         self.pick(names.chain(pair_names(HEALTHCHECK)))
     }
@@ -52,13 +50,7 @@ impl EtcdCertificates {
 
     fn pick(&self, names: impl IntoIterator<Item = String>) -> Data {
         let names = names.into_iter();
-        names
-            .filter_map(|name| {
-                self.0
-                    .get_key_value(&name)
-                    .map(|(key, value)| (key.clone(), value.clone()))
-            })
-            .collect()
+        names.filter_map(|name| self.0.get_key_value(&name).map(|(key, value)| (key.clone(), value.clone()))).collect()
     }
 }
 
@@ -92,12 +84,7 @@ pub async fn ensure(
 }
 
 /// Every certificate wanted: those kept that still do, the others made. Certificates of members that are gone go too.
-fn complete(
-    kept: &Data,
-    authority: &Authority,
-    members: &[Member],
-    now: Timestamp,
-) -> Result<Data, PkiError> {
+fn complete(kept: &Data, authority: &Authority, members: &[Member], now: Timestamp) -> Result<Data, PkiError> {
     let mut wanted = BTreeMap::new();
     for (stem, leaf) in leaves(members) {
         let [certificate, key] = pair_names(&stem);
@@ -137,11 +124,8 @@ fn leaves(members: &[Member]) -> Vec<(String, Leaf)> {
             .filter_map(Result::ok)
             .chain([Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()])
             .collect();
-        let names: BTreeSet<String> = names
-            .into_iter()
-            .filter_map(Result::err)
-            .chain(["localhost".to_owned(), member.host.clone()])
-            .collect();
+        let names: BTreeSet<String> =
+            names.into_iter().filter_map(Result::err).chain(["localhost".to_owned(), member.host.clone()]).collect();
         let leaf = Leaf {
             common_name: member.host.clone(),
             organization: None,
@@ -155,13 +139,7 @@ fn leaves(members: &[Member]) -> Vec<(String, Leaf)> {
     leaves
 }
 
-fn still_good(
-    certificate: &ByteString,
-    key: &ByteString,
-    authority: &Authority,
-    leaf: &Leaf,
-    now: Timestamp,
-) -> bool {
+fn still_good(certificate: &ByteString, key: &ByteString, authority: &Authority, leaf: &Leaf, now: Timestamp) -> bool {
     let parse = |pem: &str| Certificate::parse("a certificate of etcd", pem);
     let (Ok(pem), Ok(key)) = (std::str::from_utf8(&certificate.0), std::str::from_utf8(&key.0)) else {
         return false;
@@ -178,9 +156,7 @@ fn still_good(
     certificate.is_signed_by(&authority)
         && certificate.has_key(&key)
         && certificate.alternative_names().is_ok_and(|found| found == names)
-        && certificate
-            .not_after()
-            .is_ok_and(|end| end.duration_since(now) > RENEW_BEFORE)
+        && certificate.not_after().is_ok_and(|end| end.duration_since(now) > RENEW_BEFORE)
 }
 
 #[cfg(test)]
@@ -190,10 +166,7 @@ mod tests {
     use jiff::{Span, Timestamp};
 
     fn member(host: &str, address: &str) -> Member {
-        Member {
-            host: host.into(),
-            addresses: vec![address.into()],
-        }
+        Member { host: host.into(), addresses: vec![address.into()] }
     }
 
     fn now() -> Timestamp {
@@ -201,13 +174,8 @@ mod tests {
     }
 
     fn changed(before: &super::Data, after: &super::Data) -> Vec<String> {
-        let changed = after
-            .iter()
-            .filter(|(name, content)| before.get(*name) != Some(content));
-        changed
-            .map(|(name, _)| name.clone())
-            .filter(|name| name.ends_with(".crt"))
-            .collect()
+        let changed = after.iter().filter(|(name, content)| before.get(*name) != Some(content));
+        changed.map(|(name, _)| name.clone()).filter(|name| name.ends_with(".crt")).collect()
     }
 
     #[test]
@@ -220,17 +188,11 @@ mod tests {
 
         let two = [member("m1", "172.30.0.10"), member("m2", "etcd-2.example")];
         let second = complete(&first, &authority, &two, now()).unwrap();
-        assert_eq!(
-            changed(&first, &second),
-            ["etcd.m2.peer.crt", "etcd.m2.server.crt"]
-        );
+        assert_eq!(changed(&first, &second), ["etcd.m2.peer.crt", "etcd.m2.server.crt"]);
 
         let moved = [member("m1", "172.30.0.99"), member("m2", "etcd-2.example")];
         let third = complete(&second, &authority, &moved, now()).unwrap();
-        assert_eq!(
-            changed(&second, &third),
-            ["etcd.m1.peer.crt", "etcd.m1.server.crt"]
-        );
+        assert_eq!(changed(&second, &third), ["etcd.m1.peer.crt", "etcd.m1.server.crt"]);
         assert_eq!(complete(&third, &authority, &one[..0], now()).unwrap().len(), 4);
     }
 
@@ -244,10 +206,7 @@ mod tests {
         let renewed = complete(&first, &authority, &members, after(310)).unwrap();
         assert_eq!(changed(&first, &renewed).len(), 4);
         let other = Authority::generate("etcd-ca", now()).unwrap();
-        assert_eq!(
-            changed(&first, &complete(&first, &other, &members, now()).unwrap()).len(),
-            4
-        );
+        assert_eq!(changed(&first, &complete(&first, &other, &members, now()).unwrap()).len(), 4);
     }
 
     #[test]

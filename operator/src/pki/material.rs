@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use rand::RngCore;
 
-use super::PkiError;
 use super::authority::{Authority, generate_key};
 use super::certificate::Certificate;
+use super::error::PkiError;
 
 /// Data of a Secret.
 pub type Data = BTreeMap<String, ByteString>;
@@ -65,33 +65,21 @@ impl Pki {
     /// The data of the Secret.
     pub fn data(&self) -> Data {
         let entries = self.entries().into_iter();
-        entries
-            .map(|(key, value)| (key.to_owned(), ByteString(value.into())))
-            .collect()
+        entries.map(|(key, value)| (key.to_owned(), ByteString(value.into()))).collect()
     }
 
     /// Reads the data of the Secret back; everything must be there and fit.
     pub fn from_data(secret: &str, data: &Data) -> Result<Self, PkiError> {
         let text = |key: &'static str| -> Result<&str, PkiError> {
-            let missing = || PkiError::MissingKey {
-                secret: secret.into(),
-                key,
-            };
-            let value = data
-                .get(key)
-                .filter(|value| !value.0.is_empty())
-                .ok_or_else(missing)?;
+            let missing = || PkiError::MissingKey { secret: secret.into(), key };
+            let value = data.get(key).filter(|value| !value.0.is_empty()).ok_or_else(missing)?;
             std::str::from_utf8(&value.0).map_err(|error| PkiError::Read {
                 what: format!("{key} of Secret {secret}"),
                 problem: error.to_string(),
             })
         };
         let authority = |certificate: &'static str, key: &'static str| {
-            Authority::parse(
-                &format!("{certificate} of Secret {secret}"),
-                text(certificate)?,
-                text(key)?,
-            )
+            Authority::parse(&format!("{certificate} of Secret {secret}"), text(certificate)?, text(key)?)
         };
         Ok(Self {
             kubernetes: authority("ca.crt", "ca.key")?,
@@ -176,10 +164,7 @@ mod tests {
                 "pki.sa.pub"
             ]
         );
-        assert_eq!(
-            pki().etcd_files().into_keys().collect::<Vec<_>>(),
-            ["pki.etcd-ca.crt"]
-        );
+        assert_eq!(pki().etcd_files().into_keys().collect::<Vec<_>>(), ["pki.etcd-ca.crt"]);
     }
 
     #[test]

@@ -1,29 +1,29 @@
 //! Gathers what a run's model is built from, and compares it with what is frozen already.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crds::Reason;
 use crds::cluster_deployment::Artifacts;
 use crds::inputs::MODEL_FILE;
 use crds::references::LocalRef;
 use crds::step::Effect;
-use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
+use crds::{ClusterDeployment, Host, PlaybookRun};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::ResourceExt;
 use kube::api::ListParams;
-use kube::{Api, ResourceExt};
-use plan::cluster_deployment::pki::PKI_MISSING;
 use plan::hooks::Library;
 use plan::inputs::artifacts::{self, ArtifactsSeen};
 use plan::inputs::{
-    ClusterSeen, Credentials, InputsObserved, InputsProblem, build, classify, hosts_to_observe,
-    secrets_needed,
+    ClusterSeen, Credentials, InputsObserved, InputsProblem, build, classify, hosts_to_observe, secrets_needed,
 };
+use plan::lifecycle::is_installed;
 use plan::playbook_run::InputsSeen;
 use plan::undecodable::Undecodable;
 
-use super::access;
+use super::ownership::{named_as, taken};
 use crate::context::Context;
-use crate::error::{Doing, Error};
+use crate::error::{Error, ResultExt};
 use crate::{live, pki};
 
 /// Looks at the run's inputs: what is to be frozen, or was frozen just so before a pass was cut off.
@@ -32,7 +32,7 @@ pub(super) async fn look(
     run: &PlaybookRun,
     deployment: Option<&ClusterDeployment>,
 ) -> Result<InputsSeen, Error> {
-    if let Some(problem) = access::taken(ctx, run).await? {
+    if let Some(problem) = taken(ctx, run).await? {
         return Ok(InputsSeen::Problem(problem));
     }
     let built = gather(ctx, run, deployment).await?;
@@ -48,7 +48,7 @@ pub(super) async fn look(
 
 /// What an earlier pass froze before it was cut off.
 async fn frozen(ctx: &Context, run: &PlaybookRun) -> Result<Option<String>, Error> {
-    let map = access::named_as::<ConfigMap>(ctx, run).await?;
+    let map = named_as::<ConfigMap>(ctx, run).await?;
     let text = |map: ConfigMap| map.data.and_then(|mut data| data.remove(MODEL_FILE));
     Ok(map.map(|map| text(map).unwrap_or_default()))
 }
@@ -65,8 +65,9 @@ async fn gather(
         run.spec.hosts.contains(&object.name)
             || of_cluster.is_some_and(|cluster| ctx.cache.concerns(object, &namespace, cluster))
     };
-    let listed: Vec<Host> = live::list(ctx, &namespace, &all, "list the Hosts", matters).await?;
-    let hosts: BTreeMap<String, Host> = listed.into_iter().map(|host| (host.name_any(), host)).collect();
+    let listed: Vec<Arc<Host>> = live::list(ctx, &namespace, &all, matters).await?;
+    let hosts: BTreeMap<String, Host> =
+        listed.into_iter().map(|host| (host.name_any(), Arc::unwrap_or_clone(host))).collect();
     let cluster = match deployment {
         Some(deployment) => match cluster_seen(ctx, run, deployment).await? {
             Ok(cluster) => Some(cluster),
@@ -74,19 +75,10 @@ async fn gather(
         },
         None => None,
     };
-    let machines = cluster
-        .as_ref()
-        .map(|cluster| cluster.machines.as_slice())
-        .unwrap_or_default();
+    let machines = cluster.as_ref().map(|cluster| cluster.machines.as_slice()).unwrap_or_default();
     let needed = hosts_to_observe(run, machines, &hosts);
-    let credentials = credentials(
-        ctx,
-        &namespace,
-        hosts
-            .values()
-            .filter(|host| needed.contains(host.name_any().as_str())),
-    )
-    .await?;
+    let credentials =
+        credentials(ctx, &namespace, hosts.values().filter(|host| needed.contains(host.name_any().as_str()))).await?;
     let library = library(ctx, &namespace, run.spec.playbooks_ref.as_ref()).await?;
     let observed = InputsObserved {
         run,
@@ -104,33 +96,14 @@ async fn gather(
         && is_installed(deployment)
         && ctx.remote.client(&namespace, &deployment.name_any()).is_none()
     {
-        let message = format!(
-            "waits for the API of cluster {}: a token to join is made there",
-            deployment.name_any()
-        );
+        let message = format!("waits for the API of cluster {}: a token to join is made there", deployment.name_any());
         return Ok(Err(InputsProblem::waits(Reason::ClusterUnreachable, message)));
     }
     let text = serde_json::to_string(&model).doing(|| "write the model".into())?;
     let settings = cluster.as_ref().map(|cluster| {
-        plan::settings::frozen(
-            cluster.deployment,
-            &cluster.addon_manifests,
-            &cluster.network_manifests,
-        )
+        plan::settings::frozen(cluster.deployment, &cluster.addon_manifests, &cluster.network_manifests)
     });
-    Ok(Ok(InputsSeen::Model {
-        text,
-        model: Box::new(model),
-        settings,
-    }))
-}
-
-/// Once installed, tokens are made through the cluster's API.
-pub(super) fn is_installed(deployment: &ClusterDeployment) -> bool {
-    deployment
-        .status
-        .as_ref()
-        .is_some_and(|status| status.installed_at.is_some())
+    Ok(Ok(InputsSeen::Model { text, model: Box::new(model), settings }))
 }
 
 async fn cluster_seen<'a>(
@@ -140,21 +113,17 @@ async fn cluster_seen<'a>(
 ) -> Result<Result<ClusterSeen<'a>, InputsProblem>, Error> {
     let namespace = run.namespace().unwrap_or_default();
     let name = deployment.name_any();
-    let params = ListParams::default().fields(&format!("spec.clusterName={name}"));
-    let action = format!("list the Machines of cluster {name}");
-    let machines: Vec<Machine> = live::list_for_cluster(ctx, &namespace, &name, &params, &action).await?;
+    let machines = live::machines(ctx, &namespace, &name).await?;
+    let machines = machines.into_iter().map(Arc::unwrap_or_clone).collect();
     let needs_cluster = run.spec.intent.spec().effect == Effect::Provisions;
     let ca_cert_hash = match needs_cluster {
         false => None,
         true => {
             let Some(pki) = pki::read(ctx, deployment).await? else {
                 let message = plan::cluster_deployment::pki::missing(deployment);
-                return Ok(Err(InputsProblem::waits(PKI_MISSING, message)));
+                return Ok(Err(InputsProblem::waits(Reason::PKIMissing, message)));
             };
-            Some(
-                pki.ca_cert_hash()
-                    .doing(|| format!("hash the certificate authority of cluster {name}"))?,
-            )
+            Some(pki.ca_cert_hash().doing(|| format!("hash the certificate authority of cluster {name}"))?)
         }
     };
     let addons = deployment.spec.addon_manifests();
@@ -189,19 +158,14 @@ async fn artifacts_seen(
 ) -> Result<Result<ArtifactsSeen, InputsProblem>, Error> {
     let mut seen = ArtifactsSeen::default();
     if let Some(LocalRef { name }) = &source.ca_ref {
-        let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), namespace);
-        let map = api
-            .get_opt(name)
-            .await
-            .doing(|| format!("read ConfigMap {name}"))?;
+        let map = live::get::<ConfigMap>(ctx, namespace, name).await?;
         match artifacts::ca_of(name, map.as_ref()) {
             Ok(ca) => seen.ca = Some(ca),
             Err(problem) => return Ok(Err(problem)),
         }
     }
     if let Some(LocalRef { name }) = &source.credentials_ref {
-        let api: Api<Secret> = Api::namespaced(ctx.client.clone(), namespace);
-        let secret = api.get_opt(name).await.doing(|| format!("read Secret {name}"))?;
+        let secret = live::get::<Secret>(ctx, namespace, name).await?;
         match artifacts::login_of(name, secret.as_ref()) {
             Ok(login) => seen.login = Some(login),
             Err(problem) => return Ok(Err(problem)),
@@ -215,19 +179,13 @@ pub(crate) async fn manifests(
     namespace: &str,
     name: &str,
 ) -> Result<Result<BTreeMap<String, String>, InputsProblem>, Error> {
-    let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), namespace);
-    let map = api
-        .get_opt(name)
-        .await
-        .doing(|| format!("read ConfigMap {name}"))?;
+    let map = live::get::<ConfigMap>(ctx, namespace, name).await?;
     Ok(match map {
         // Passing it over would leave out what somebody wanted applied, without a word.
         Some(map) if map.binary_data.as_ref().is_some_and(|data| !data.is_empty()) => {
             let keys: Vec<String> = map.binary_data.unwrap_or_default().into_keys().collect();
-            let message = format!(
-                "ConfigMap {name}: binaryData {}: manifests are text: put them into data",
-                keys.join(", ")
-            );
+            let message =
+                format!("ConfigMap {name}: binaryData {}: manifests are text: put them into data", keys.join(", "));
             Err(InputsProblem::waits(Reason::ManifestsNotText, message))
         }
         Some(map) => Ok(map.data.unwrap_or_default()),
@@ -247,23 +205,12 @@ pub(crate) async fn library(
     let Some(LocalRef { name }) = reference else {
         return Ok(None);
     };
-    let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), namespace);
-    let map = api
-        .get_opt(name)
-        .await
-        .doing(|| format!("read ConfigMap {name}"))?;
+    let map = live::get::<ConfigMap>(ctx, namespace, name).await?;
     let (data, binary) = match map {
-        Some(map) => (
-            Some(map.data.unwrap_or_default()),
-            map.binary_data.unwrap_or_default(),
-        ),
+        Some(map) => (Some(map.data.unwrap_or_default()), map.binary_data.unwrap_or_default()),
         None => (None, BTreeMap::new()),
     };
-    Ok(Some(Library {
-        config_map: name.clone(),
-        data,
-        binary: binary.into_keys().collect(),
-    }))
+    Ok(Some(Library { config_map: name.clone(), data, binary: binary.into_keys().collect() }))
 }
 
 /// What the Secrets hold that these Hosts refer to.
@@ -272,13 +219,10 @@ pub(crate) async fn credentials<'a>(
     namespace: &str,
     hosts: impl Iterator<Item = &'a Host>,
 ) -> Result<Credentials, Error> {
-    let names: BTreeSet<&str> = hosts
-        .map(|host| host.spec.ssh.credentials_ref.name.as_str())
-        .collect();
-    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), namespace);
+    let names: BTreeSet<&str> = hosts.map(|host| host.spec.ssh.credentials_ref.name.as_str()).collect();
     let mut credentials = Credentials::new();
     for name in names {
-        let secret = api.get_opt(name).await.doing(|| format!("read Secret {name}"))?;
+        let secret = live::get::<Secret>(ctx, namespace, name).await?;
         credentials.insert(name.to_owned(), classify(name, secret.as_ref()));
     }
     Ok(credentials)

@@ -12,7 +12,7 @@ use plan::job::CONTAINER;
 use plan::playbook_run::LogSeen;
 
 use crate::context::Context;
-use crate::error::{Doing, Error, chain};
+use crate::error::{Error, ResultExt, chain};
 
 /// A node keeps about 10 MiB of a container's log.
 const MOST_BYTES: i64 = 24 << 20;
@@ -45,20 +45,10 @@ pub(super) async fn read(ctx: &Context, pod: &Pod) -> LogSeen {
 async fn try_read(ctx: &Context, pod: &Pod) -> Result<Vec<Vec<u8>>, Error> {
     let name = pod.name_any();
     let api: Api<Pod> = Api::namespaced(ctx.client.clone(), &pod.namespace().unwrap_or_default());
-    let params = LogParams {
-        container: Some(CONTAINER.into()),
-        limit_bytes: Some(MOST_BYTES),
-        ..LogParams::default()
-    };
-    let text = api
-        .logs(&name, &params)
-        .await
-        .doing(|| format!("read the log of Pod {name}"))?;
+    let params = LogParams { container: Some(CONTAINER.into()), limit_bytes: Some(MOST_BYTES), ..LogParams::default() };
+    let text = api.logs(&name, &params).await.doing(|| format!("read the log of Pod {name}"))?;
     let parts = tokio::task::spawn_blocking(move || parts(&text)).await;
-    parts
-        .map_err(std::io::Error::other)
-        .and_then(|parts| parts)
-        .doing(|| format!("compress the log of Pod {name}"))
+    parts.map_err(std::io::Error::other).and_then(|parts| parts).doing(|| format!("compress the log of Pod {name}"))
 }
 
 fn parts(text: &str) -> std::io::Result<Vec<Vec<u8>>> {
@@ -89,9 +79,7 @@ mod tests {
         assert!(parts.len() > 1 && parts.iter().all(|part| part.len() <= PART_BYTES));
         let whole = parts.concat();
         let mut read = String::new();
-        flate2::read::GzDecoder::new(whole.as_slice())
-            .read_to_string(&mut read)
-            .unwrap();
+        flate2::read::GzDecoder::new(whole.as_slice()).read_to_string(&mut read).unwrap();
         assert!(read == text);
         assert!(super::parts("").unwrap().is_empty());
     }

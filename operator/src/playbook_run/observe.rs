@@ -1,4 +1,4 @@
-//! What a pass looks at: the cache where it does, the API itself before a Job is made or given up.
+//! What is observed of a run: the cache where it does, the API itself before a Job is made or given up.
 
 use std::sync::Arc;
 
@@ -11,20 +11,21 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use plan::inputs::refused;
-use plan::playbook_run::{
-    Grant, InputsSeen, LogSeen, RunObserved, Stage, Trouble, grant, has_ended, has_log, stage,
-};
+use plan::playbook_run::{Grant, InputsSeen, LogSeen, RunObserved, Stage, Trouble, grant, has_ended, has_log, stage};
 
-use super::{access, inputs, log};
+use super::ownership::{name_taken, owned_by};
+use super::{inputs, log};
 use crate::context::Context;
-use crate::error::{Doing, Error};
+use crate::error::{Error, ResultExt};
+use crate::live;
+use crate::reconcile::now;
 
 /// A Pod takes this long to come up; after that a warning is looked for.
 const USUAL_START_SECONDS: i64 = 4;
 
-/// What was seen.
-pub(super) struct Seen {
-    pub run: Arc<PlaybookRun>,
+/// What is known of a run.
+pub(crate) struct Observation {
+    pub(super) run: Arc<PlaybookRun>,
     now: Timestamp,
     image: String,
     pod: Option<ExecutorPod>,
@@ -36,7 +37,28 @@ pub(super) struct Seen {
     log: LogSeen,
 }
 
-impl Seen {
+impl Observation {
+    /// Run, Job and Pods, as the cache shows them.
+    pub(super) fn cached(ctx: &Context, run: Arc<PlaybookRun>) -> Self {
+        let (namespace, name) = (run.namespace().unwrap_or_default(), run.name_any());
+        let of_run = |pod: &Pod| pod.labels().get(label::RUN) == Some(&name);
+        let pods = ctx.cache.pods.list(&namespace, of_run);
+        let mut observed = Self {
+            job: ctx.cache.jobs.get(&namespace, &name).map(|job| (*job).clone()),
+            pods: pods.iter().map(|pod| (**pod).clone()).collect(),
+            run,
+            now: now(),
+            image: ctx.settings.executor_image.clone(),
+            pod: None,
+            grant: Grant::NotLookedAt,
+            inputs: InputsSeen::NotLookedAt,
+            trouble: None,
+            log: LogSeen::NotLookedAt,
+        };
+        observed.only_ours();
+        observed
+    }
+
     pub(super) fn observed(&self) -> RunObserved<'_> {
         RunObserved {
             run: &self.run,
@@ -51,54 +73,50 @@ impl Seen {
             log: &self.log,
         }
     }
-}
 
-/// Looks; `None` when the run is gone.
-pub(super) async fn observe(
-    ctx: &Context,
-    run: Arc<PlaybookRun>,
-    now: Timestamp,
-) -> Result<Option<Seen>, Error> {
-    let (namespace, name) = (run.namespace().unwrap_or_default(), run.name_any());
-    let mut seen = Seen {
-        job: ctx.cache.jobs.get(&namespace, &name).map(|job| (*job).clone()),
-        pods: ctx
-            .cache
-            .pods
-            .list(&namespace, |pod| is_of(pod, &name))
-            .iter()
-            .map(|pod| (**pod).clone())
-            .collect(),
-        run,
-        now,
-        image: ctx.settings.executor_image.clone(),
-        pod: None,
-        grant: Grant::NotLookedAt,
-        inputs: InputsSeen::NotLookedAt,
-        trouble: None,
-        log: LogSeen::NotLookedAt,
-    };
-    seen.only_ours();
-    let absent = seen.job.is_none() || seen.pods.is_empty();
-    match stage(&seen.run, seen.job.as_ref(), &seen.pods) {
-        Stage::Preparing if !look_again(ctx, &mut seen).await? => return Ok(None),
-        // That something is gone is never concluded from a cache.
-        Stage::Working if absent && !look_again(ctx, &mut seen).await? => return Ok(None),
-        _ => {}
+    fn stage(&self) -> Stage {
+        stage(&self.run, self.job.as_ref(), &self.pods)
     }
-    match stage(&seen.run, seen.job.as_ref(), &seen.pods) {
-        Stage::Preparing => preparing(ctx, &mut seen).await?,
-        Stage::Working => working(ctx, &mut seen).await?,
-        Stage::Releasing | Stage::Over => {}
+
+    /// Whether the cache is not enough: a Job is to be made, or something is not there.
+    pub(super) fn is_incomplete(&self) -> bool {
+        match self.stage() {
+            Stage::Preparing => true,
+            Stage::Working => self.job.is_none() || self.pods.is_empty(),
+            Stage::Releasing | Stage::Over => false,
+        }
     }
-    Ok(Some(seen))
-}
 
-fn is_of(pod: &Pod, run: &str) -> bool {
-    pod.labels().get(label::RUN).map(String::as_str) == Some(run)
-}
+    /// Adds what the run's stage needs beside its parts.
+    pub(super) async fn complete(&mut self, ctx: &Context) -> Result<(), Error> {
+        match self.stage() {
+            Stage::Preparing => preparing(ctx, self).await,
+            Stage::Working => working(ctx, self).await,
+            Stage::Releasing | Stage::Over => Ok(()),
+        }
+    }
 
-impl Seen {
+    /// Reads run, Job and Pods from the API; false when the run is gone.
+    pub(super) async fn read_again(&mut self, ctx: &Context) -> Result<bool, Error> {
+        let (namespace, name) = (self.run.namespace().unwrap_or_default(), self.run.name_any());
+        let run = live::get::<PlaybookRun>(ctx, &namespace, &name).await?;
+        let Some(run) = run.filter(|run| run.uid() == self.run.uid()) else {
+            return Ok(false);
+        };
+        self.run = Arc::new(run);
+        self.job = live::get(ctx, &namespace, &name).await?;
+        let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), &namespace);
+        let params = ListParams::default().labels(&format!("{}={name}", label::RUN));
+        let listed = pods.list(&params).await;
+        self.pods = listed.doing(|| format!("list the Pods of Job {name}"))?.items;
+        let is_foreign = |job: &Job| !owned_by(job, self.run.uid().as_deref());
+        if self.job.as_ref().is_some_and(is_foreign) {
+            self.inputs = InputsSeen::Problem(name_taken("Job", &name));
+        }
+        self.only_ours();
+        Ok(true)
+    }
+
     /// Leaves out what an earlier run of the same name has left.
     fn only_ours(&mut self) {
         let run = self.run.uid();
@@ -110,66 +128,24 @@ impl Seen {
     }
 }
 
-/// True when the object's controller has this UID.
-pub(super) fn owned_by<K: ResourceExt>(object: &K, uid: Option<&str>) -> bool {
-    let owner = object
-        .owner_references()
-        .iter()
-        .find(|owner| owner.controller == Some(true));
-    owner.is_some_and(|owner| Some(owner.uid.as_str()) == uid)
-}
-
-/// Reads run, Job and Pods from the API; false when the run is gone.
-async fn look_again(ctx: &Context, seen: &mut Seen) -> Result<bool, Error> {
-    let (namespace, name) = (seen.run.namespace().unwrap_or_default(), seen.run.name_any());
-    let runs: Api<PlaybookRun> = Api::namespaced(ctx.client.clone(), &namespace);
-    let run = runs
-        .get_opt(&name)
-        .await
-        .doing(|| format!("read PlaybookRun {name}"))?;
-    let Some(run) = run.filter(|run| run.uid() == seen.run.uid()) else {
-        return Ok(false);
-    };
-    seen.run = Arc::new(run);
-    let jobs: Api<Job> = Api::namespaced(ctx.client.clone(), &namespace);
-    seen.job = jobs.get_opt(&name).await.doing(|| format!("read Job {name}"))?;
-    let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), &namespace);
-    let params = ListParams::default().labels(&format!("{}={name}", label::RUN));
-    seen.pods = pods
-        .list(&params)
-        .await
-        .doing(|| format!("list the Pods of Job {name}"))?
-        .items;
-    if seen
-        .job
-        .as_ref()
-        .is_some_and(|job| !owned_by(job, seen.run.uid().as_deref()))
-    {
-        seen.inputs = InputsSeen::Problem(access::name_taken("Job", &name));
-    }
-    seen.only_ours();
-    Ok(true)
-}
-
 /// The lock and the inputs, as far as the run needs them.
-async fn preparing(ctx: &Context, seen: &mut Seen) -> Result<(), Error> {
-    let run = seen.run.clone();
+async fn preparing(ctx: &Context, observed: &mut Observation) -> Result<(), Error> {
+    let run = observed.run.clone();
     let holds = run.spec.cancel || run.spec.paused || run.metadata.deletion_timestamp.is_some();
     if holds || refused(&run).is_some() {
         return Ok(());
     }
     let deployment = match &run.spec.cluster_name {
-        Some(cluster) => deployment(ctx, &run, cluster).await?,
+        // From the API: its lock decides.
+        Some(cluster) => live::get(ctx, &run.namespace().unwrap_or_default(), cluster).await?,
         None => None,
     };
-    seen.image = image(ctx, deployment.as_ref());
-    let executor = deployment
-        .as_ref()
-        .and_then(|deployment| deployment.spec.executor.as_ref());
-    seen.pod = executor.and_then(|executor| executor.pod.clone());
-    seen.grant = grant(&run, deployment.as_ref());
-    if matches!(seen.grant, Grant::Given { .. }) && seen.inputs == InputsSeen::NotLookedAt {
-        seen.inputs = inputs::look(ctx, &run, deployment.as_ref()).await?;
+    observed.image = image(ctx, deployment.as_ref());
+    let executor = deployment.as_ref().and_then(|deployment| deployment.spec.executor.as_ref());
+    observed.pod = executor.and_then(|executor| executor.pod.clone());
+    observed.grant = grant(&run, deployment.as_ref());
+    if matches!(observed.grant, Grant::Given { .. }) && observed.inputs == InputsSeen::NotLookedAt {
+        observed.inputs = inputs::look(ctx, &run, deployment.as_ref()).await?;
     }
     Ok(())
 }
@@ -180,60 +156,36 @@ fn image(ctx: &Context, deployment: Option<&ClusterDeployment>) -> String {
     own.unwrap_or_else(|| ctx.settings.executor_image.clone())
 }
 
-/// The ClusterDeployment, read from the API: its lock decides.
-pub(super) async fn deployment(
-    ctx: &Context,
-    run: &PlaybookRun,
-    cluster: &str,
-) -> Result<Option<ClusterDeployment>, Error> {
-    let api: Api<ClusterDeployment> =
-        Api::namespaced(ctx.client.clone(), &run.namespace().unwrap_or_default());
-    api.get_opt(cluster)
-        .await
-        .doing(|| format!("read ClusterDeployment {cluster}"))
-}
-
 /// The log of what ended, and why what should run does not.
-async fn working(ctx: &Context, seen: &mut Seen) -> Result<(), Error> {
-    if let Some(pod) = seen.pods.iter().find(|pod| has_log(pod)) {
-        seen.log = log::read(ctx, pod).await;
+async fn working(ctx: &Context, observed: &mut Observation) -> Result<(), Error> {
+    if let Some(pod) = observed.pods.iter().find(|pod| has_log(pod)) {
+        observed.log = log::read(ctx, pod).await;
     }
-    if seen.pods.iter().any(has_ended) {
+    if observed.pods.iter().any(has_ended) {
         return Ok(());
     }
-    let begun = seen.pods.iter().any(|pod| {
-        pod.status
-            .as_ref()
-            .is_some_and(|status| status.phase.as_deref() == Some("Running"))
-    });
-    let created = seen
-        .job
-        .as_ref()
-        .and_then(|job| job.metadata.creation_timestamp.as_ref());
-    let waits_long = created.is_some_and(|at| seen.now.as_second() - at.0.as_second() > USUAL_START_SECONDS);
+    let begun = observed
+        .pods
+        .iter()
+        .any(|pod| pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Running")));
+    let created = observed.job.as_ref().and_then(|job| job.metadata.creation_timestamp.as_ref());
+    let waits_long = created.is_some_and(|at| observed.now.as_second() - at.0.as_second() > USUAL_START_SECONDS);
     if !begun && waits_long {
-        let namespace = seen.run.namespace().unwrap_or_default();
-        let cluster = seen.run.spec.cluster_name.as_deref();
+        let namespace = observed.run.namespace().unwrap_or_default();
+        let cluster = observed.run.spec.cluster_name.as_deref();
         let deployment = cluster.and_then(|name| ctx.cache.cluster_deployments.get(&namespace, name));
-        seen.image = image(ctx, deployment.as_deref());
-        seen.trouble = newest_warning(ctx, seen).await?;
+        observed.image = image(ctx, deployment.as_deref());
+        observed.trouble = newest_warning(ctx, observed).await?;
     }
     Ok(())
 }
 
 /// The newest warning about the Pod, or about the Job when it has none.
-async fn newest_warning(ctx: &Context, seen: &Seen) -> Result<Option<Trouble>, Error> {
-    let about = seen
-        .pods
-        .first()
-        .map_or_else(|| seen.run.name_any(), ResourceExt::name_any);
-    let events: Api<Event> = Api::namespaced(ctx.client.clone(), &seen.run.namespace().unwrap_or_default());
+async fn newest_warning(ctx: &Context, observed: &Observation) -> Result<Option<Trouble>, Error> {
+    let about = observed.pods.first().map_or_else(|| observed.run.name_any(), ResourceExt::name_any);
+    let events: Api<Event> = Api::namespaced(ctx.client.clone(), &observed.run.namespace().unwrap_or_default());
     let params = ListParams::default().fields(&format!("involvedObject.name={about},type=Warning"));
-    let mut events = events
-        .list(&params)
-        .await
-        .doing(|| format!("list the Events of {about}"))?
-        .items;
+    let mut events = events.list(&params).await.doing(|| format!("list the Events of {about}"))?.items;
     events.retain(|event| {
         let reason = event.reason.as_deref().unwrap_or_default();
         // Other warnings are about what works nevertheless.
@@ -241,11 +193,7 @@ async fn newest_warning(ctx: &Context, seen: &Seen) -> Result<Option<Trouble>, E
         holds_up && matches!(event.involved_object.kind.as_deref(), Some("Pod" | "Job"))
     });
     events.sort_by_key(|event| {
-        event
-            .last_timestamp
-            .as_ref()
-            .map(|time| time.0)
-            .or(event.event_time.as_ref().map(|time| time.0))
+        event.last_timestamp.as_ref().map(|time| time.0).or(event.event_time.as_ref().map(|time| time.0))
     });
     let newest = events.pop();
     Ok(newest.and_then(|event| Some(Trouble::new(event.reason.as_deref()?, event.message.as_deref()?))))

@@ -10,14 +10,14 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt};
 use plan::inputs::{SecretsNeeded, artifacts};
 use plan::job::metadata;
+use plan::lifecycle::is_installed;
 
-use super::access;
-use super::inputs::is_installed;
-use super::observe;
+use super::ownership::named_as;
 use crate::bootstrap_token::{self, BootstrapToken};
 use crate::context::Context;
-use crate::error::{Doing, Error, chain};
-use crate::execute::{self, Creation};
+use crate::error::{Error, ResultExt, chain};
+use crate::execute;
+use crate::live;
 use crate::pki::material::Data;
 use crate::pki::{self, etcd::Member};
 
@@ -30,18 +30,13 @@ pub(super) async fn freeze(
 ) -> Result<(), Error> {
     let (namespace, name) = (run.namespace().unwrap_or_default(), run.name_any());
     let api: Api<Secret> = Api::namespaced(ctx.client.clone(), &namespace);
-    if api
-        .get_opt(&name)
-        .await
-        .doing(|| format!("read Secret {name}"))?
-        .is_some()
-    {
+    if live::get::<Secret>(ctx, &namespace, &name).await?.is_some() {
         return Ok(());
     }
     let mut data = credentials(&api, model).await?;
     if *needs != SecretsNeeded::default()
         && let Some(cluster) = &run.spec.cluster_name
-        && let Some(deployment) = observe::deployment(ctx, run, cluster).await?
+        && let Some(deployment) = live::get::<ClusterDeployment>(ctx, &namespace, cluster).await?
     {
         data.extend(keys(ctx, &deployment, needs).await?);
     }
@@ -52,19 +47,7 @@ pub(super) async fn freeze(
         immutable: Some(true),
         ..Secret::default()
     };
-    let made = execute::create_once(ctx, &secret).await?;
-    ours(made, "Secret", &name)
-}
-
-/// Refuses what belongs to another.
-pub(super) fn ours(made: Creation, kind: &str, name: &str) -> Result<(), Error> {
-    match made {
-        Creation::Made | Creation::Ours => Ok(()),
-        Creation::Foreign => {
-            let taken = std::io::Error::other("one of this name is there and belongs to another");
-            Err(taken).doing(|| format!("create {kind} {name}"))
-        }
-    }
+    execute::create_ours(ctx, &secret).await
 }
 
 async fn credentials(api: &Api<Secret>, model: &RunInputs) -> Result<Data, Error> {
@@ -99,10 +82,8 @@ async fn keys(ctx: &Context, deployment: &ClusterDeployment, needs: &SecretsNeed
     let mut data = Data::new();
     if needs.control_plane || !needs.etcd_hosts.is_empty() {
         let pki = pki::get(ctx, deployment).await?;
-        let member = |(host, address): &(String, String)| Member {
-            host: host.clone(),
-            addresses: vec![address.clone()],
-        };
+        let member =
+            |(host, address): &(String, String)| Member { host: host.clone(), addresses: vec![address.clone()] };
         let members: Vec<Member> = needs.etcd_members.iter().map(member).collect();
         let certificates = pki::etcd::ensure(ctx, deployment, &pki, &members, now).await?;
         if needs.control_plane {
@@ -119,10 +100,7 @@ async fn keys(ctx: &Context, deployment: &ClusterDeployment, needs: &SecretsNeed
     }
     for host in &needs.join_hosts {
         let token = token(ctx, deployment, host, now).await?;
-        data.insert(
-            format!("join.{host}.token"),
-            ByteString(token.text().into_bytes()),
-        );
+        data.insert(format!("join.{host}.token"), ByteString(token.text().into_bytes()));
     }
     Ok(data)
 }
@@ -141,9 +119,7 @@ async fn artifacts_login(ctx: &Context, deployment: &ClusterDeployment) -> Resul
         .doing(|| format!("log in with Secret {name}"))?;
     let mut values = secret.data.unwrap_or_default();
     let keys = login.keys().iter();
-    Ok(keys
-        .filter_map(|key| Some((format!("artifacts.{key}"), values.remove(*key)?)))
-        .collect())
+    Ok(keys.filter_map(|key| Some((format!("artifacts.{key}"), values.remove(*key)?))).collect())
 }
 
 /// Takes back the tokens of a run that is over, where its cluster answers; elsewhere they end by themselves.
@@ -153,20 +129,14 @@ pub(super) async fn revoke_tokens(ctx: &Context, run: &PlaybookRun) -> Result<()
     let Some(client) = cluster.and_then(|cluster| ctx.remote.client(&namespace, cluster)) else {
         return Ok(());
     };
-    let data = access::named_as::<Secret>(ctx, run)
-        .await?
-        .and_then(|secret| secret.data);
+    let data = named_as::<Secret>(ctx, run).await?.and_then(|secret| secret.data);
     for (name, token) in data.unwrap_or_default() {
         if !(name.starts_with("join.") && name.ends_with(".token")) {
             continue;
         }
         if let Err(error) = bootstrap_token::revoke(&client, &String::from_utf8_lossy(&token.0)).await {
             let cluster = cluster.unwrap_or_default();
-            tracing::warn!(
-                cluster,
-                error = chain(&error),
-                "a bootstrap token is left until its time is over"
-            );
+            tracing::warn!(cluster, error = chain(&error), "a bootstrap token is left until its time is over");
         }
     }
     Ok(())
@@ -179,6 +149,7 @@ async fn token(
     host: &str,
     now: Timestamp,
 ) -> Result<BootstrapToken, Error> {
+    // Once installed, tokens are made through the cluster's API.
     if !is_installed(deployment) {
         return Ok(BootstrapToken::random());
     }

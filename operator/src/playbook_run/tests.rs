@@ -5,10 +5,11 @@ use crds::playbook_run::RunPhase;
 use k8s_openapi::ByteString;
 use serde_json::json;
 
-use super::pass;
+use super::Observation;
 use crate::context::Context;
 use crate::fake_api::{Cut, FakeApi};
 use crate::pki::Pki;
+use crate::reconcile::reconcile;
 
 const RUN: &str = "playbookruns/fleet/r";
 const JOB: &str = "jobs/fleet/r";
@@ -27,9 +28,7 @@ fn world() -> FakeApi {
     api.put("clusterdeployments", &format!("{{{group}, kind: ClusterDeployment, metadata: {{name: a, namespace: fleet}}, spec: {{kubernetesVersion: 1.35.4, controlPlane: {{replicas: 1}}, artifacts: {{url: 'http://x'}}}}, status: {{operations: [{{run: r, mode: Shared, hosts: [h], token: 9, startedAt: '2026-01-01T00:00:00Z'}}]}}}}"));
     api.put("playbookruns", &format!("{{{group}, kind: PlaybookRun, metadata: {{name: r, namespace: fleet}}, spec: {{clusterName: a, intent: Custom, steps: [prepare], hosts: [h]}}}}"));
     let machine = api.get("machines/fleet/m").unwrap()["metadata"]["uid"].clone();
-    api.edit(HOST, |host| {
-        host["spec"]["claimRef"] = json!({ "kind": "Machine", "name": "m", "uid": machine })
-    });
+    api.edit(HOST, |host| host["spec"]["claimRef"] = json!({ "kind": "Machine", "name": "m", "uid": machine }));
     secret(&api);
     pki(&api);
     api
@@ -41,15 +40,18 @@ fn pki(api: &FakeApi) {
     let data = serde_json::to_string(&made.data()).unwrap();
     api.put(
         "secrets",
-        &format!(
-            "{{apiVersion: v1, kind: Secret, metadata: {{name: a-pki, namespace: fleet}}, data: {data}}}"
-        ),
+        &format!("{{apiVersion: v1, kind: Secret, metadata: {{name: a-pki, namespace: fleet}}, data: {data}}}"),
     );
 }
 
 fn secret(api: &FakeApi) {
     let key = serde_json::to_string(&ByteString(key().into_bytes())).unwrap();
-    api.put("secrets", &format!("{{apiVersion: v1, kind: Secret, metadata: {{name: k, namespace: fleet}}, data: {{ssh-privatekey: {key}}}}}"));
+    api.put(
+        "secrets",
+        &format!(
+            "{{apiVersion: v1, kind: Secret, metadata: {{name: k, namespace: fleet}}, data: {{ssh-privatekey: {key}}}}}"
+        ),
+    );
 }
 
 /// A private key that nobody uses, in OpenSSH's form.
@@ -57,16 +59,7 @@ fn key() -> String {
     let string = |bytes: &[u8]| [&u32::try_from(bytes.len()).unwrap().to_be_bytes(), bytes].concat();
     let (public, private) = (string(&string(b"ssh-ed25519")), string(&[9; 136]));
     let (header, none) = (b"openssh-key-v1\0".to_vec(), string(b"none"));
-    let bytes = [
-        header,
-        none.clone(),
-        none,
-        string(b""),
-        vec![0, 0, 0, 1],
-        public,
-        private,
-    ]
-    .concat();
+    let bytes = [header, none.clone(), none, string(b""), vec![0, 0, 0, 1], public, private].concat();
     let body = serde_json::to_value(ByteString(bytes)).unwrap();
     let body = body.as_str().unwrap();
     format!("-----BEGIN OPENSSH PRIVATE KEY-----\n{body}\n-----END OPENSSH PRIVATE KEY-----\n")
@@ -78,7 +71,7 @@ async fn turn(ctx: &Arc<Context>, api: &FakeApi) {
     ctx.cache.pods.fill(api.list("pods"));
     ctx.cache.runs.fill(api.list("playbookruns"));
     for run in api.list::<PlaybookRun>("playbookruns") {
-        let _ = pass(ctx.clone(), Arc::new(run)).await;
+        let _ = reconcile::<Observation>(ctx.clone(), Arc::new(run)).await;
     }
 }
 
@@ -94,32 +87,22 @@ fn cluster_goes_on(api: &FakeApi) {
         }
         Some(pod) if pod["status"]["phase"] == "Running" => {
             let arguments = &job["spec"]["template"]["spec"]["containers"][0]["args"];
-            let digest = arguments
-                .as_array()
-                .unwrap()
-                .iter()
-                .find(|text| text.as_str().unwrap().starts_with("sha256:"));
+            let digest =
+                arguments.as_array().unwrap().iter().find(|text| text.as_str().unwrap().starts_with("sha256:"));
             let stopped = pod["metadata"]["deletionTimestamp"].is_string();
             let word = json!({ "phase": if stopped { "Canceled" } else { "Succeeded" }, "reason": "Complete", "message": "1 host done", "digest": digest });
             let code = if stopped { 143 } else { 0 };
-            state(
-                api,
-                "Succeeded",
-                json!({ "terminated": { "exitCode": code, "message": word.to_string() } }),
-            );
-            api.edit(JOB, |job| {
-                job["status"] = json!({ "conditions": [{ "type": "Complete", "status": "True" }] })
-            });
+            state(api, "Succeeded", json!({ "terminated": { "exitCode": code, "message": word.to_string() } }));
+            api.edit(JOB, |job| job["status"] = json!({ "conditions": [{ "type": "Complete", "status": "True" }] }));
         }
         _ => {}
     }
 }
 
 fn state(api: &FakeApi, phase: &str, state: serde_json::Value) {
-    let container = json!({ "name": "executor", "image": "i", "imageID": "i", "ready": true, "restartCount": 0, "state": state });
-    api.edit(POD, |pod| {
-        pod["status"] = json!({ "phase": phase, "containerStatuses": [container] })
-    });
+    let container =
+        json!({ "name": "executor", "image": "i", "imageID": "i", "ready": true, "restartCount": 0, "state": state });
+    api.edit(POD, |pod| pod["status"] = json!({ "phase": phase, "containerStatuses": [container] }));
 }
 
 async fn until_rest(api: &FakeApi, turns: usize) {
@@ -145,9 +128,7 @@ fn held(api: &FakeApi) -> Vec<String> {
     let names = api.names();
     let held = |name: &&String| {
         let finalizers = &api.get(name).unwrap()["metadata"]["finalizers"];
-        finalizers
-            .as_array()
-            .is_some_and(|finalizers| !finalizers.is_empty())
+        finalizers.as_array().is_some_and(|finalizers| !finalizers.is_empty())
     };
     names.iter().filter(held).cloned().collect()
 }
@@ -159,10 +140,7 @@ async fn a_run_is_frozen_before_its_job_and_recorded_before_it_is_let_go() {
     assert_eq!(phase(&api), Some(RunPhase::Succeeded));
     let requests = api.requests();
     let position = |request: &str| {
-        requests
-            .iter()
-            .position(|there| there == request)
-            .unwrap_or_else(|| panic!("{request}: {requests:#?}"))
+        requests.iter().position(|there| there == request).unwrap_or_else(|| panic!("{request}: {requests:#?}"))
     };
     let order = [
         "PATCH playbookruns/fleet/r",
@@ -182,13 +160,7 @@ async fn a_run_is_frozen_before_its_job_and_recorded_before_it_is_let_go() {
     ];
     let positions: Vec<usize> = order.iter().map(|request| position(request)).collect();
     assert!(positions.is_sorted(), "{requests:#?}");
-    assert_eq!(
-        requests
-            .iter()
-            .filter(|request| request.starts_with("POST jobs/"))
-            .count(),
-        1
-    );
+    assert_eq!(requests.iter().filter(|request| request.starts_with("POST jobs/")).count(), 1);
     assert_eq!(held(&api), [""; 0]);
     let job = api.get(JOB).unwrap();
     let arguments = job["spec"]["template"]["spec"]["containers"][0]["args"].to_string();
@@ -225,11 +197,7 @@ async fn a_crash_after_any_write_changes_nothing_in_the_end() {
             assert_eq!(phase(&api), Some(RunPhase::Succeeded), "{place}");
             assert_eq!(api.names(), names, "{place}");
             assert_eq!(held(&api), [""; 0], "{place}");
-            let jobs = api
-                .requests()
-                .iter()
-                .filter(|request| request.starts_with("POST jobs/"))
-                .count();
+            let jobs = api.requests().iter().filter(|request| request.starts_with("POST jobs/")).count();
             assert!(jobs <= 2, "{place}");
         }
     }
@@ -238,15 +206,11 @@ async fn a_crash_after_any_write_changes_nothing_in_the_end() {
 #[tokio::test]
 async fn a_run_without_the_lock_makes_nothing() {
     let api = world();
-    api.edit("clusterdeployments/fleet/a", |deployment| {
-        deployment["status"] = json!({})
-    });
+    api.edit("clusterdeployments/fleet/a", |deployment| deployment["status"] = json!({}));
     until_rest(&api, 3).await;
     assert_eq!(phase(&api), Some(RunPhase::Pending));
     assert!(
-        api.requests()
-            .iter()
-            .all(|request| request == "PATCH playbookruns/fleet/r/status"),
+        api.requests().iter().all(|request| request == "PATCH playbookruns/fleet/r/status"),
         "{:?}",
         api.requests()
     );
@@ -255,15 +219,10 @@ async fn a_run_without_the_lock_makes_nothing() {
 #[tokio::test]
 async fn a_missing_secret_is_waited_for_and_the_run_goes_on_once_it_is_there() {
     let api = world();
-    api.edit("secrets/fleet/k", |secret| {
-        secret["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")
-    });
+    api.edit("secrets/fleet/k", |secret| secret["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
     until_rest(&api, 3).await;
     let status = &api.get(RUN).unwrap()["status"];
-    assert_eq!(
-        (&status["phase"], &status["conditions"][0]["reason"]),
-        (&json!("Pending"), &json!("SecretNotFound"))
-    );
+    assert_eq!((&status["phase"], &status["conditions"][0]["reason"]), (&json!("Pending"), &json!("SecretNotFound")));
     assert_eq!(api.get(JOB), None);
     secret(&api);
     until_rest(&api, 10).await;
@@ -273,16 +232,10 @@ async fn a_missing_secret_is_waited_for_and_the_run_goes_on_once_it_is_there() {
 #[tokio::test]
 async fn a_secret_of_the_runs_name_that_is_not_ours_is_neither_used_nor_deleted() {
     let api = world();
-    api.put(
-        "secrets",
-        "{apiVersion: v1, kind: Secret, metadata: {name: r, namespace: fleet}, data: {}}",
-    );
+    api.put("secrets", "{apiVersion: v1, kind: Secret, metadata: {name: r, namespace: fleet}, data: {}}");
     until_rest(&api, 3).await;
     let status = &api.get(RUN).unwrap()["status"];
-    assert_eq!(
-        (&status["phase"], &status["conditions"][0]["reason"]),
-        (&json!("Pending"), &json!("NameTaken"))
-    );
+    assert_eq!((&status["phase"], &status["conditions"][0]["reason"]), (&json!("Pending"), &json!("NameTaken")));
     api.edit(RUN, |run| run["spec"]["cancel"] = json!(true));
     until_rest(&api, 5).await;
     assert_eq!(phase(&api), Some(RunPhase::Canceled));
@@ -304,10 +257,7 @@ async fn a_service_account_of_the_runs_name_that_is_not_ours_is_never_adopted() 
         } else {
             ""
         };
-        api.put(
-            plural,
-            &format!("{{{version}, kind: {kind}, metadata: {{name: r, namespace: fleet}}{more}}}"),
-        );
+        api.put(plural, &format!("{{{version}, kind: {kind}, metadata: {{name: r, namespace: fleet}}{more}}}"));
         let theirs = format!("{plural}/fleet/r");
         let before = api.get(&theirs);
         until_rest(&api, 3).await;
@@ -327,11 +277,7 @@ async fn a_service_account_of_the_runs_name_that_is_not_ours_is_never_adopted() 
 async fn a_run_that_is_over_leaves_nobody_who_may_report_on_it() {
     let api = world();
     until_rest(&api, 10).await;
-    let left: Vec<String> = api
-        .names()
-        .into_iter()
-        .filter(|name| name.ends_with("/r"))
-        .collect();
+    let left: Vec<String> = api.names().into_iter().filter(|name| name.ends_with("/r")).collect();
     assert_eq!(left, ["configmaps/fleet/r", JOB, RUN]);
 }
 
@@ -354,9 +300,7 @@ async fn a_run_that_is_deleted_while_it_works_ends_first() {
     turn(&ctx, &api).await;
     cluster_goes_on(&api);
     turn(&ctx, &api).await;
-    api.edit(RUN, |run| {
-        run["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")
-    });
+    api.edit(RUN, |run| run["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
     for _ in 0..6 {
         turn(&ctx, &api).await;
         cluster_goes_on(&api);
@@ -364,10 +308,5 @@ async fn a_run_that_is_deleted_while_it_works_ends_first() {
     assert_eq!(api.get(RUN), None);
     assert_eq!(held(&api), [""; 0]);
     let requests = api.requests();
-    assert!(
-        requests
-            .iter()
-            .any(|request| request == "DELETE pods/fleet/r-pod"),
-        "{requests:#?}"
-    );
+    assert!(requests.iter().any(|request| request == "DELETE pods/fleet/r-pod"), "{requests:#?}");
 }

@@ -10,7 +10,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::core::{Selector, SelectorExt};
 use kube::{Api, Client, ResourceExt};
-use plan::machine::leaving::drain::{Drain, PodSeen, Refusal};
+use plan::machine::{Drain, PodSeen, Refusal};
 use serde_json::{Value, json};
 
 use crate::error::{Error, chain};
@@ -50,13 +50,8 @@ pub async fn delete_node(client: Client, node: &str) -> Result<(), Error> {
 /// The Pods on a Node, as far as they have to go.
 pub async fn look(client: Client, node: &str) -> Drain {
     let pods: Api<Pod> = Api::all(client);
-    let of_node = ListParams::default()
-        .fields(&format!("spec.nodeName={node},{NOT_ENDED}"))
-        .limit(PAGE);
-    Drain {
-        pods: all(&pods, of_node).await.map_err(|why| why.to_string()),
-        refusals: Vec::new(),
-    }
+    let of_node = ListParams::default().fields(&format!("spec.nodeName={node},{NOT_ENDED}")).limit(PAGE);
+    Drain { pods: all(&pods, of_node).await.map_err(|why| why.to_string()), refusals: Vec::new() }
 }
 
 /// Every page: a node is not empty because its first Pods need not go.
@@ -66,7 +61,7 @@ async fn all(pods: &Api<Pod>, mut params: ListParams) -> Result<Vec<PodSeen>, Fa
     loop {
         let listed = within(pods.list(&params)).await?;
         looked_at += listed.items.len();
-        seen.extend(listed.items.iter().filter_map(PodSeen::of));
+        seen.extend(listed.items.iter().filter_map(PodSeen::to_evict));
         let more = listed.metadata.continue_.filter(|token| !token.is_empty());
         match more {
             None => return Ok(seen),
@@ -95,12 +90,7 @@ pub async fn evict(client: &Client, pods: &[PodSeen]) -> Vec<Refusal> {
         }
     }
     let refusal = |(pod, answer): (PodSeen, Answer)| {
-        let Answer::Refused {
-            message,
-            by_budget,
-            retry_after_seconds,
-        } = answer
-        else {
+        let Answer::Refused { message, by_budget, retry_after_seconds } = answer else {
             return None;
         };
         let of_namespace = budgets.get(&pod.namespace).filter(|_| by_budget);
@@ -133,11 +123,7 @@ enum Answer {
 
 impl Answer {
     fn failed(message: String) -> Self {
-        Self::Refused {
-            message,
-            by_budget: false,
-            retry_after_seconds: 0,
-        }
+        Self::Refused { message, by_budget: false, retry_after_seconds: 0 }
     }
 }
 
@@ -160,9 +146,7 @@ async fn ask(client: &Client, pod: &PodSeen) -> Answer {
     match within(client.request::<Value>(request)).await {
         Ok(_) => Answer::Granted,
         // Another Pod of this name is not the one that had to go.
-        Err(Failure::Api(kube::Error::Api(status))) if status.is_not_found() || status.is_conflict() => {
-            Answer::Granted
-        }
+        Err(Failure::Api(kube::Error::Api(status))) if status.is_not_found() || status.is_conflict() => Answer::Granted,
         Err(Failure::Api(kube::Error::Api(status))) if status.code == 429 => {
             let details = status.details.as_ref();
             // An API server that is busy says 429, too.
@@ -223,14 +207,8 @@ fn gone_is_well<T>(result: Result<T, Failure>, action: impl FnOnce() -> String) 
     match result {
         Ok(_) => Ok(()),
         Err(Failure::Api(kube::Error::Api(status))) if status.is_not_found() => Ok(()),
-        Err(Failure::Api(error)) => Err(Error::Api {
-            action: action(),
-            source: Box::new(error),
-        }),
-        Err(late) => Err(Error::Failed {
-            action: action(),
-            source: Box::new(late),
-        }),
+        Err(Failure::Api(error)) => Err(Error::Api { action: action(), source: Box::new(error) }),
+        Err(late) => Err(Error::Failed { action: action(), source: Box::new(late) }),
     }
 }
 

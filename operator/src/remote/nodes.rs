@@ -1,17 +1,18 @@
 //! The watch of one cluster's Nodes: each is cut down to what is needed as it arrives.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::Node;
 use kube::runtime::watcher::{Config, Error, Event};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
+use parking_lot::Mutex;
 use plan::cluster::NodeSeen;
 use tokio::task::AbortHandle;
 
-use super::{Key, Registry, lock};
+use super::key::Key;
 use crate::error::chain;
 
 /// A cluster that claims to have more Nodes than this is not believed.
@@ -30,40 +31,33 @@ pub(super) struct Following {
 }
 
 impl Following {
-    pub(super) fn start(client: Client, registry: Registry, cluster: Key) -> Self {
+    /// `tell` is called with the Node that has changed, or with `None` when all of them may have.
+    pub(super) fn start(client: Client, cluster: Key, tell: impl Fn(Option<String>) + Send + 'static) -> Self {
         let nodes = Arc::new(Mutex::new(None));
         let config = Config::default().page_size(PAGE).timeout(WATCH_SECONDS);
         let events = watcher(Api::<Node>::all(client), config).default_backoff();
         let shared = nodes.clone();
         let task = tokio::spawn(async move {
-            follow(&shared, events, &cluster, |node| registry.tell(&cluster, node)).await;
+            follow(&shared, events, &cluster, tell).await;
         });
-        Self {
-            nodes,
-            task: task.abort_handle(),
-        }
+        Self { nodes, task: task.abort_handle() }
     }
 
     /// These are the Nodes, and nothing is watched.
     #[cfg(test)]
     pub(super) fn shown(nodes: Vec<NodeSeen>) -> Self {
         let named = nodes.into_iter().map(|node| (node.name.clone(), node));
-        Self {
-            nodes: Arc::new(Mutex::new(Some(named.collect()))),
-            task: tokio::spawn(async {}).abort_handle(),
-        }
+        Self { nodes: Arc::new(Mutex::new(Some(named.collect()))), task: tokio::spawn(async {}).abort_handle() }
     }
 
     /// All of them; `None` while they have not been listed once.
     pub(super) fn nodes(&self) -> Option<Vec<NodeSeen>> {
-        lock(&self.nodes)
-            .as_ref()
-            .map(|nodes| nodes.values().cloned().collect())
+        self.nodes.lock().as_ref().map(|nodes| nodes.values().cloned().collect())
     }
 
     /// One of them.
     pub(super) fn node(&self, name: &str) -> Option<Option<NodeSeen>> {
-        lock(&self.nodes).as_ref().map(|nodes| nodes.get(name).cloned())
+        self.nodes.lock().as_ref().map(|nodes| nodes.get(name).cloned())
     }
 }
 
@@ -85,38 +79,28 @@ async fn follow(
         match event {
             Ok(Event::Init) => listing = Nodes::new(),
             Ok(Event::InitApply(node)) => {
-                keep(&mut listing, NodeSeen::of(node));
+                keep(&mut listing, NodeSeen::from_node(node));
             }
             Ok(Event::InitDone) => {
-                *lock(nodes) = Some(std::mem::take(&mut listing));
+                *nodes.lock() = Some(std::mem::take(&mut listing));
                 tell(None);
             }
             Ok(Event::Apply(node)) => {
-                let node = NodeSeen::of(node);
+                let node = NodeSeen::from_node(node);
                 let name = node.name.clone();
-                if keep(lock(nodes).get_or_insert_default(), node) {
+                if keep(nodes.lock().get_or_insert_default(), node) {
                     tell(Some(name));
                 }
             }
             Ok(Event::Delete(node)) => {
                 let name = node.metadata.name.unwrap_or_default();
-                if lock(nodes)
-                    .as_mut()
-                    .and_then(|nodes| nodes.remove(&name))
-                    .is_some()
-                {
+                if nodes.lock().as_mut().and_then(|nodes| nodes.remove(&name)).is_some() {
                     tell(Some(name));
                 }
             }
             Err(error) => {
                 let (namespace, name, error) = (&cluster.namespace, &cluster.name, chain(&error));
-                tracing::debug!(
-                    kind = "Cluster",
-                    namespace,
-                    name,
-                    error,
-                    "the watch of the Nodes is taken up again"
-                );
+                tracing::debug!(kind = "Cluster", namespace, name, error, "the watch of the Nodes is taken up again");
             }
         }
     }
@@ -134,8 +118,8 @@ fn keep(nodes: &mut Nodes, node: NodeSeen) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use parking_lot::Mutex;
     use std::cell::RefCell;
-    use std::sync::Mutex;
 
     use super::{Key, Node, follow};
     use futures::stream;
@@ -164,18 +148,12 @@ mod tests {
             Event::Delete(node("m2", "4", "True")),
             Event::Delete(node("m2", "4", "True")),
         ];
-        let key = Key {
-            namespace: "fleet".into(),
-            name: "a".into(),
-        };
+        let key = Key { namespace: "fleet".into(), name: "a".into() };
         let tell = |node: Option<String>| told.borrow_mut().push(node.unwrap_or("all".into()));
         follow(&nodes, stream::iter(events.map(Ok)), &key, tell).await;
         assert_eq!(*told.borrow(), ["all", "m1", "m2"]);
-        let nodes = nodes.into_inner().unwrap().unwrap();
+        let nodes = nodes.into_inner().unwrap();
         assert_eq!(nodes.keys().collect::<Vec<_>>(), ["m1"]);
-        assert_eq!(
-            (nodes["m1"].ready, nodes["m1"].resource_version.as_str()),
-            (Some(false), "3")
-        );
+        assert_eq!((nodes["m1"].ready, nodes["m1"].resource_version.as_str()), (Some(false), "3"));
     }
 }

@@ -37,10 +37,7 @@ pub async fn probe(
     leases: &HashMap<&'static str, LeaseSeen>,
     now: Timestamp,
 ) -> Result<(Seen, HashMap<&'static str, LeaseSeen>), Lost> {
-    let silent = || Lost {
-        reason: Reason::Timeout,
-        message: format!("no answer within {} s", DEADLINE.as_secs()),
-    };
+    let silent = || Lost { reason: Reason::Timeout, message: format!("no answer within {} s", DEADLINE.as_secs()) };
     let readyz = tokio::time::timeout(DEADLINE, readyz(client)).await;
     let mut components = readyz.map_err(|_| silent())??;
 
@@ -57,14 +54,10 @@ pub async fn probe(
         )
     };
     // It answered, so there is contact: what takes longer is not known this time.
-    let Ok((version, identity, manager, scheduler, dns, proxy)) = tokio::time::timeout(DEADLINE, rest).await
-    else {
+    let Ok((version, identity, manager, scheduler, dns, proxy)) = tokio::time::timeout(DEADLINE, rest).await else {
         components.retain(|component| component.name != "kube-apiserver");
         components.push(not_read("kube-apiserver", &silent().message));
-        let seen = Seen {
-            components,
-            ..Seen::default()
-        };
+        let seen = Seen { components, ..Seen::default() };
         return Ok((seen, leases.clone()));
     };
     if let Err(error) = &identity
@@ -81,13 +74,7 @@ pub async fn probe(
     components.extend(dns_health);
     components.extend(proxy);
     let seen = Seen {
-        version: version.ok().map(|info| {
-            info.git_version
-                .trim_start_matches('v')
-                .chars()
-                .take(64)
-                .collect()
-        }),
+        version: version.ok().map(|info| info.git_version.trim_start_matches('v').chars().take(64).collect()),
         cluster_uid: identity.ok().and_then(|namespace| namespace.metadata.uid),
         components,
         nodes: None,
@@ -98,10 +85,7 @@ pub async fn probe(
 
 async fn readyz(client: &Client) -> Result<Vec<ComponentHealth>, Lost> {
     let request = http::Request::get("/readyz?verbose").body(Vec::new());
-    let request = request.map_err(|error| Lost {
-        reason: Reason::Unreachable,
-        message: error.to_string(),
-    })?;
+    let request = request.map_err(|error| Lost { reason: Reason::Unreachable, message: error.to_string() })?;
     match client.request_text(request).await {
         Ok(text) => Ok(from_readyz(true, &text)),
         Err(error) => match refused(&error) {
@@ -116,24 +100,19 @@ async fn readyz(client: &Client) -> Result<Vec<ComponentHealth>, Lost> {
 
 fn refused(error: &kube::Error) -> Option<Lost> {
     match error {
-        kube::Error::Api(status) if status.code == 401 => Some(Lost {
-            reason: Reason::Unauthorized,
-            message: "it refuses the kubeconfig's credentials (401)".into(),
-        }),
-        kube::Error::Api(status) if status.code == 403 => Some(Lost {
-            reason: Reason::Forbidden,
-            message: "it does not let the kubeconfig's user in (403)".into(),
-        }),
+        kube::Error::Api(status) if status.code == 401 => {
+            Some(Lost { reason: Reason::Unauthorized, message: "it refuses the kubeconfig's credentials (401)".into() })
+        }
+        kube::Error::Api(status) if status.code == 403 => {
+            Some(Lost { reason: Reason::Forbidden, message: "it does not let the kubeconfig's user in (403)".into() })
+        }
         _ => None,
     }
 }
 
 /// Sorts what the network said into few causes, so that the same cause reads the same each time.
 fn unreachable(error: &kube::Error) -> Lost {
-    let lost = |reason, message: &str| Lost {
-        reason,
-        message: message.into(),
-    };
+    let lost = |reason, message: &str| Lost { reason, message: message.into() };
     let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref::<std::io::Error>() {
@@ -165,14 +144,7 @@ fn unreachable(error: &kube::Error) -> Lost {
     } else if has("dns") || has("resolve") || has("lookup") {
         lost(Reason::NameNotResolved, "its name is not resolved")
     } else {
-        lost(
-            Reason::Unreachable,
-            &text
-                .chars()
-                .filter(|c| !c.is_control())
-                .take(300)
-                .collect::<String>(),
-        )
+        lost(Reason::Unreachable, &text.chars().filter(|c| !c.is_control()).take(300).collect::<String>())
     }
 }
 
@@ -193,11 +165,7 @@ async fn lease(
             Some((component, health, seen))
         }
         Ok(None) => None,
-        Err(error) => Some((
-            component,
-            not_read(component, &why(&error)),
-            before.get(component).copied(),
-        )),
+        Err(error) => Some((component, not_read(component, &why(&error)), before.get(component).copied())),
     }
 }
 
@@ -213,18 +181,14 @@ async fn deployments(client: &Client) -> (Option<ComponentHealth>, Option<DnsSee
     let Some(deployment) = deployment else {
         return (None, None);
     };
-    let wanted = deployment
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.replicas)
-        .unwrap_or(1);
+    let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
     let status = deployment.status.as_ref();
     let available = status.and_then(|status| status.available_replicas).unwrap_or(0);
     let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
     // Where they are is looked at again in the next probe.
     let pods = pods.list(&ours.limit(MOST_DNS_PODS)).await.map(|list| list.items);
     let health = from_rollout("coredns", wanted, available);
-    (Some(health), DnsSeen::of(deployment, pods.unwrap_or_default()))
+    (Some(health), DnsSeen::from_deployment(deployment, pods.unwrap_or_default()))
 }
 
 /// kube-proxy; a cluster without (its network plugin does the work) is not judged.
@@ -234,11 +198,7 @@ async fn daemon_sets(client: &Client) -> Option<ComponentHealth> {
         Ok(daemon_set) => {
             let status = daemon_set?.status.unwrap_or_default();
             let wanted = status.desired_number_scheduled;
-            Some(from_rollout(
-                "kube-proxy",
-                wanted,
-                status.number_available.unwrap_or(0),
-            ))
+            Some(from_rollout("kube-proxy", wanted, status.number_available.unwrap_or(0)))
         }
         Err(error) => Some(not_read("kube-proxy", &why(&error))),
     }
@@ -273,22 +233,16 @@ mod tests {
             let (code, text) = found.map_or((404, json!({
                 "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": "",
             }).to_string()), |(_, code, text)| (*code, (*text).to_owned()));
-            let response = Response::builder()
-                .status(code)
-                .body(Body::from(text.into_bytes()));
+            let response = Response::builder().status(code).body(Body::from(text.into_bytes()));
             Ok::<_, Infallible>(response.unwrap())
         });
         let now: Timestamp = NOW.parse().unwrap();
-        probe(&Client::new(service, "default"), &HashMap::new(), now)
-            .await
-            .map(|(seen, _)| seen)
+        probe(&Client::new(service, "default"), &HashMap::new(), now).await.map(|(seen, _)| seen)
     }
 
     fn components(seen: &Seen) -> Vec<String> {
         let components = seen.components.iter();
-        components
-            .map(|c| format!("{} {} {}", c.name, c.healthy, c.message.as_deref().unwrap_or("-")))
-            .collect()
+        components.map(|c| format!("{} {} {}", c.name, c.healthy, c.message.as_deref().unwrap_or("-"))).collect()
     }
 
     const VERSION: (&str, u16, &str) = (
@@ -296,11 +250,8 @@ mod tests {
         200,
         r#"{"major":"1","minor":"35","gitVersion":"v1.35.4","gitCommit":"","gitTreeState":"","buildDate":"","goVersion":"","compiler":"","platform":""}"#,
     );
-    const IDENTITY: (&str, u16, &str) = (
-        "/api/v1/namespaces/kube-system",
-        200,
-        r#"{"metadata":{"name":"kube-system","uid":"uid-1"}}"#,
-    );
+    const IDENTITY: (&str, u16, &str) =
+        ("/api/v1/namespaces/kube-system", 200, r#"{"metadata":{"name":"kube-system","uid":"uid-1"}}"#);
 
     #[tokio::test]
     async fn a_control_plane_is_seen_through_its_api() {
@@ -316,10 +267,7 @@ mod tests {
         ])
         .await
         .unwrap();
-        assert_eq!(
-            (seen.version.as_deref(), seen.cluster_uid.as_deref()),
-            (Some("1.35.4"), Some("uid-1"))
-        );
+        assert_eq!((seen.version.as_deref(), seen.cluster_uid.as_deref()), (Some("1.35.4"), Some("uid-1")));
         assert_eq!(
             components(&seen),
             [
@@ -332,56 +280,29 @@ mod tests {
             ]
         );
         let dns = seen.dns.unwrap();
-        let pods = dns
-            .pods
-            .iter()
-            .map(|pod| (pod.pod.name.as_str(), pod.node.as_str(), pod.ready));
-        assert_eq!(
-            (dns.replicas, pods.collect::<Vec<_>>()),
-            (2, vec![("coredns-1", "m1", true)])
-        );
+        let pods = dns.pods.iter().map(|pod| (pod.pod.name.as_str(), pod.node.as_str(), pod.ready));
+        assert_eq!((dns.replicas, pods.collect::<Vec<_>>()), (2, vec![("coredns-1", "m1", true)]));
     }
 
     #[tokio::test]
     async fn an_api_server_without_etcd_is_reached_and_unhealthy() {
         let seen = look(&[
-            (
-                "/readyz",
-                500,
-                "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed",
-            ),
+            ("/readyz", 500, "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed"),
             VERSION,
-            (
-                "/api/v1/namespaces/kube-system",
-                500,
-                "etcdserver: request timed out",
-            ),
-            (
-                "/apis/apps/v1/namespaces/kube-system/deployments",
-                200,
-                r#"{"metadata":{},"items":[]}"#,
-            ),
+            ("/api/v1/namespaces/kube-system", 500, "etcdserver: request timed out"),
+            ("/apis/apps/v1/namespaces/kube-system/deployments", 200, r#"{"metadata":{},"items":[]}"#),
         ])
         .await
         .unwrap();
-        assert_eq!(
-            components(&seen),
-            [
-                "kube-apiserver true -",
-                "etcd false the API server does not reach it"
-            ]
-        );
+        assert_eq!(components(&seen), ["kube-apiserver true -", "etcd false the API server does not reach it"]);
         assert_eq!(seen.cluster_uid, None);
     }
 
     #[tokio::test]
     async fn credentials_that_are_refused_are_lost_contact() {
-        let lost = look(&[(
-            "/readyz",
-            401,
-            r#"{"kind":"Status","status":"Failure","code":401,"reason":"Unauthorized"}"#,
-        )])
-        .await;
+        let lost =
+            look(&[("/readyz", 401, r#"{"kind":"Status","status":"Failure","code":401,"reason":"Unauthorized"}"#)])
+                .await;
         assert_eq!(lost.unwrap_err().reason, "Unauthorized");
         let lost = look(&[
             ("/readyz", 200, "ok"),

@@ -4,8 +4,8 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -16,11 +16,12 @@ use axum::response::{IntoResponse, Response};
 use futures::channel::mpsc::{UnboundedSender, unbounded};
 use jiff::Timestamp;
 use kube::{Client, Config};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::probe::probe;
-use super::{Key, Registry, lock};
+use super::{Key, Registry};
 use crate::fake_api::FakeApi;
 
 /// What an API server was asked, and what it tells its watches.
@@ -82,16 +83,16 @@ async fn answer(State(seen): State<Arc<Seen>>, request: Request) -> Response {
         }
         "/api/v1/nodes" if query.contains("watch=true") => {
             if seen.refuses_watches.load(Ordering::SeqCst) {
-                lock(&seen.refusals).push(Instant::now());
+                seen.refusals.lock().push(Instant::now());
                 return StatusCode::INTERNAL_SERVER_ERROR.into_response();
             }
             let (sender, receiver) = unbounded();
-            lock(&seen.watches).push(sender);
+            seen.watches.lock().push(sender);
             Body::from_stream(receiver).into_response()
         }
         "/api/v1/nodes" => {
             seen.lists.fetch_add(1, Ordering::SeqCst);
-            let items = lock(&seen.nodes).clone();
+            let items = seen.nodes.lock().clone();
             text(json!({"metadata": {"resourceVersion": "1"}, "items": items}).to_string())
         }
         _ => {
@@ -121,12 +122,9 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let seen = Arc::new(Seen::default());
-        lock(&seen.nodes).push(node(1, "True", "False"));
+        seen.nodes.lock().push(node(1, "True", "False"));
         let router = Router::new().fallback(answer).with_state(seen.clone());
-        let listener = Counting {
-            listener,
-            seen: seen.clone(),
-        };
+        let listener = Counting { listener, seen: seen.clone() };
         tokio::spawn(async move { axum::serve(listener, router).await });
         Self { seen, address }
     }
@@ -139,16 +137,13 @@ impl Server {
 
     /// Tells every watch of a change of the node.
     fn tell(&self, node: &Value) {
-        *lock(&self.seen.nodes) = vec![node.clone()];
+        *self.seen.nodes.lock() = vec![node.clone()];
         let line = format!("{}\n", json!({"type": "MODIFIED", "object": node}));
-        lock(&self.seen.watches).retain(|watch| watch.unbounded_send(Ok(line.clone().into())).is_ok());
+        self.seen.watches.lock().retain(|watch| watch.unbounded_send(Ok(line.clone().into())).is_ok());
     }
 
     fn watches(&self) -> usize {
-        lock(&self.seen.watches)
-            .iter()
-            .filter(|watch| !watch.is_closed())
-            .count()
+        self.seen.watches.lock().iter().filter(|watch| !watch.is_closed()).count()
     }
 
     fn connections(&self) -> usize {
@@ -157,10 +152,7 @@ impl Server {
 }
 
 fn key() -> Key {
-    Key {
-        namespace: "fleet".into(),
-        name: "a".into(),
-    }
+    Key { namespace: "fleet".into(), name: "a".into() }
 }
 
 /// One look, as the Cluster controller looks.
@@ -189,11 +181,7 @@ const DEPLOYMENT: &str = "{apiVersion: clusterwright.dev/v1alpha1, kind: Cluster
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_of_a_node_is_in_its_machines_status_within_five_seconds() {
     let (server, api) = (Server::start().await, FakeApi::default());
-    for (plural, object) in [
-        ("machines", MACHINE),
-        ("hosts", HOST),
-        ("clusterdeployments", DEPLOYMENT),
-    ] {
+    for (plural, object) in [("machines", MACHINE), ("hosts", HOST), ("clusterdeployments", DEPLOYMENT)] {
         api.put(plural, object);
     }
     let (ctx, _stop) = api.running();
@@ -212,10 +200,7 @@ async fn a_change_of_a_node_is_in_its_machines_status_within_five_seconds() {
     look(&ctx.remote, &server.client()).await;
     let says = |type_: &str, status: &str, reason: &str| {
         let machine = api.get("machines/fleet/w1").unwrap();
-        let conditions = machine["status"]["conditions"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
+        let conditions = machine["status"]["conditions"].as_array().cloned().unwrap_or_default();
         conditions.iter().any(|condition| {
             condition["type"] == type_ && condition["status"] == status && condition["reason"] == reason
         })
@@ -229,10 +214,7 @@ async fn a_change_of_a_node_is_in_its_machines_status_within_five_seconds() {
     let changes = [
         (node(2, "True", "True"), ("Healthy", "False", "NodePressure")),
         (node(3, "False", "True"), ("NodeReady", "False", "NodeNotReady")),
-        (
-            node(4, "Unknown", "False"),
-            ("NodeReady", "Unknown", "NodeSilent"),
-        ),
+        (node(4, "Unknown", "False"), ("NodeReady", "Unknown", "NodeSilent")),
         (node(5, "True", "False"), ("Healthy", "True", "Running")),
     ];
     for (node, (type_, status, reason)) in changes {
@@ -248,10 +230,7 @@ async fn a_change_of_a_node_is_in_its_machines_status_within_five_seconds() {
     ctx.remote.lost(&key());
     let took = until("Unknown", || says("NodeReady", "Unknown", "ClusterUnreachable")).await;
     assert!(took < Duration::from_secs(5), "{took:?}");
-    assert_eq!(
-        api.get("machines/fleet/w1").unwrap()["status"]["phase"],
-        "Running"
-    );
+    assert_eq!(api.get("machines/fleet/w1").unwrap()["status"]["phase"], "Running");
 }
 
 /// However often one looks, and however much changes. On one thread: a connection that is given back is there before a
@@ -273,11 +252,7 @@ async fn a_cluster_costs_one_watch_and_a_connection_or_two_for_its_probes() {
     // One that is just given back is not always found by the next request: a third may be idle.
     assert!(server.connections() <= 3, "{}", server.connections());
     assert_eq!(server.watches(), 1);
-    assert_eq!(
-        server.seen.lists.load(Ordering::SeqCst),
-        1,
-        "listed once, then watched"
-    );
+    assert_eq!(server.seen.lists.load(Ordering::SeqCst), 1, "listed once, then watched");
 }
 
 /// Line 14: a dead cluster is asked by its probe and by nothing else, and nothing is written for it.
@@ -321,27 +296,19 @@ async fn a_watch_that_breaks_is_taken_up_again_with_pauses_that_grow() {
     let gate = FakeApi::default().context();
     let registry = &gate.remote;
     registry.put(&key(), server.client());
-    registry.made(
-        &key(),
-        Timestamp::now(),
-        plan::cluster::Seen::default(),
-        HashMap::new(),
-    );
+    registry.made(&key(), Timestamp::now(), plan::cluster::Seen::default(), HashMap::new());
     until("the watch", || server.watches() == 1).await;
 
-    lock(&server.seen.watches).clear();
+    server.seen.watches.lock().clear();
     let took = until("the watch again", || server.watches() == 1).await;
     assert!(took < Duration::from_secs(5), "{took:?}");
 
     server.seen.refuses_watches.store(true, Ordering::SeqCst);
-    lock(&server.seen.watches).clear();
-    until("refusals", || lock(&server.seen.refusals).len() >= 3).await;
-    let refusals = lock(&server.seen.refusals).clone();
+    server.seen.watches.lock().clear();
+    until("refusals", || server.seen.refusals.lock().len() >= 3).await;
+    let refusals = server.seen.refusals.lock().clone();
     let pauses: Vec<Duration> = refusals.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert!(
-        pauses.iter().all(|pause| *pause > Duration::from_millis(300)),
-        "{pauses:?}"
-    );
+    assert!(pauses.iter().all(|pause| *pause > Duration::from_millis(300)), "{pauses:?}");
     assert!(pauses[1] > pauses[0], "{pauses:?}");
     // While the watch is away the last that was seen counts: the probe says when contact is lost.
     assert_eq!(registry.nodes("fleet", "a").unwrap().len(), 1);
@@ -349,10 +316,7 @@ async fn a_watch_that_breaks_is_taken_up_again_with_pauses_that_grow() {
     until("the watch at last", || server.watches() == 1).await;
     server.tell(&node(9, "False", "False"));
     until("what changed meanwhile", || {
-        registry
-            .node("fleet", "a", "h1")
-            .flatten()
-            .is_some_and(|node| node.ready == Some(false))
+        registry.node("fleet", "a", "h1").flatten().is_some_and(|node| node.ready == Some(false))
     })
     .await;
 }

@@ -32,10 +32,7 @@ fn main() -> Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let (text, code) = match runtime.block_on(walk(arguments.seed, length)) {
         Ok(walked) => {
             let text = format!(
@@ -47,14 +44,8 @@ fn main() -> Result<ExitCode> {
             );
             (text, ExitCode::SUCCESS)
         }
-        Err(error) => (
-            format!("FAILED: {error:#}\n0 passed, 1 failed"),
-            ExitCode::FAILURE,
-        ),
+        Err(error) => (format!("FAILED: {error:#}\n0 passed, 1 failed"), ExitCode::FAILURE),
     };
-    println!(
-        "\nChaos, seed {}, {} min: {text}",
-        arguments.seed, arguments.minutes
-    );
+    println!("\nChaos, seed {}, {} min: {text}", arguments.seed, arguments.minutes);
     Ok(code)
 }

@@ -29,18 +29,10 @@ struct Arguments {
 
 fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse();
-    let series = if arguments.sample {
-        sample()
-    } else {
-        campaign::by_fault(&arguments.cells()?)
-    };
+    let series = if arguments.sample { sample() } else { campaign::by_fault(&arguments.cells()?) };
     let results = campaign::run(series, arguments.seed);
     println!("\n{}", table::render(arguments.seed, &results));
-    Ok(if table::all_passed(&results) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if table::all_passed(&results) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 impl Arguments {
@@ -49,30 +41,18 @@ impl Arguments {
             [] => Fault::ALL.to_vec(),
             names => names
                 .iter()
-                .map(|name| {
-                    Fault::from_name(name).with_context(|| format!("there is no fault {name:?}: {}", known()))
-                })
+                .map(|name| Fault::from_name(name).with_context(|| format!("there is no fault {name:?}: {}", known())))
                 .collect::<Result<_>>()?,
         };
         let steps = self
             .steps
             .iter()
-            .map(|name| {
-                Place::from_name(name)
-                    .with_context(|| format!("there is no step {name:?}, e.g. install/etcd"))
-            })
+            .map(|name| Place::from_name(name).with_context(|| format!("there is no step {name:?}, e.g. install/etcd")))
             .collect::<Result<Vec<_>>>()?;
         let places = |fault: &Fault| {
-            if steps.is_empty() {
-                fault.places()
-            } else {
-                steps.clone()
-            }
+            if steps.is_empty() { fault.places() } else { steps.clone() }
         };
-        Ok(faults
-            .iter()
-            .flat_map(|fault| places(fault).into_iter().map(|place| (*fault, place)))
-            .collect())
+        Ok(faults.iter().flat_map(|fault| places(fault).into_iter().map(|place| (*fault, place))).collect())
     }
 }
 
@@ -82,14 +62,8 @@ fn known() -> String {
 
 /// One install with a fault of each kind on its way, and two that a person stops.
 fn sample() -> Vec<Series> {
-    let install = |step| Place {
-        intent: Intent::Install,
-        step,
-    };
-    let join = |step| Place {
-        intent: Intent::Join,
-        step,
-    };
+    let install = |step| Place { intent: Intent::Install, step };
+    let join = |step| Place { intent: Intent::Join, step };
     let series = |name: &str, hits: &[(Place, Fault)]| Series {
         name: format!("sample-{name}"),
         hits: hits.iter().copied().collect::<BTreeMap<Place, Fault>>(),

@@ -4,15 +4,15 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use e2e::lifecycle::scene::Scene;
+use e2e::lifecycle::scenario::LifecycleScenario;
 use e2e::lifecycle::{campaign, table};
 
-/// Plays scenes from the lives of clusters on real machines.
+/// Plays scenarios from the lives of clusters on real machines.
 #[derive(Parser)]
 struct Arguments {
     /// Only these
     #[arg(long = "scenario", value_name = "NAME")]
-    scenes: Vec<String>,
+    scenarios: Vec<String>,
     /// A few instead of all
     #[arg(long)]
     sample: bool,
@@ -30,40 +30,36 @@ struct Arguments {
 fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse();
     if arguments.list {
-        for scene in Scene::ALL {
-            println!("{:<22} {}", scene.name(), scene.promise());
+        for scenario in LifecycleScenario::ALL {
+            println!("{:<22} {}", scenario.name(), scenario.promise());
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let rows = campaign::run(&arguments.scenes()?);
+    let rows = campaign::run(&arguments.scenarios()?);
     println!("\n{}", table::render(&rows));
-    Ok(if table::all_passed(&rows) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if table::all_passed(&rows) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 impl Arguments {
-    fn scenes(&self) -> Result<Vec<Scene>> {
-        let mut scenes = self.named()?;
-        scenes.retain(|scene| match scene.course().goes_alone() {
+    fn scenarios(&self) -> Result<Vec<LifecycleScenario>> {
+        let mut scenarios = self.named()?;
+        scenarios.retain(|scenario| match scenario.profile().goes_alone() {
             true => !self.beside,
             false => !self.alone,
         });
-        Ok(scenes)
+        Ok(scenarios)
     }
 
-    fn named(&self) -> Result<Vec<Scene>> {
-        let all: &[Scene] = if self.sample { &Scene::SAMPLE } else { &Scene::ALL };
-        if self.scenes.is_empty() {
+    fn named(&self) -> Result<Vec<LifecycleScenario>> {
+        let all: &[LifecycleScenario] = if self.sample { &LifecycleScenario::SAMPLE } else { &LifecycleScenario::ALL };
+        if self.scenarios.is_empty() {
             return Ok(all.to_vec());
         }
-        let known = Scene::ALL.map(Scene::name).join(", ");
-        self.scenes
+        let known = LifecycleScenario::ALL.map(LifecycleScenario::name).join(", ");
+        self.scenarios
             .iter()
             .map(|name| {
-                Scene::from_name(name).with_context(|| format!("there is no scenario {name:?}: {known}"))
+                LifecycleScenario::from_name(name).with_context(|| format!("there is no scenario {name:?}: {known}"))
             })
             .collect()
     }

@@ -41,11 +41,7 @@ pub async fn converged(stage: &Stage<'_>, endpoint: (&str, u16)) -> Result<Durat
     pod_network::connected(&stage.client().await?, Some(endpoint), left()).await?;
     // What was in order may have been so by chance: nothing must begin again.
     let differences = differences(stage).await?;
-    ensure!(
-        differences.is_empty(),
-        "it did not stay so: {}",
-        differences.join("; ")
-    );
+    ensure!(differences.is_empty(), "it did not stay so: {}", differences.join("; "));
     guards::hold(&stage.machines)?;
     Ok(began.elapsed())
 }
@@ -60,18 +56,13 @@ async fn differences(stage: &Stage<'_>) -> Result<Vec<String>> {
         found.push(format!("not Ready: {}", status.message.unwrap_or_default()));
     }
     let mut machines = Vec::new();
-    for (role, path) in [
-        (Role::ControlPlane, "/spec/controlPlane/replicas"),
-        (Role::Worker, "/spec/workers/0/replicas"),
-    ] {
+    for (role, path) in
+        [(Role::ControlPlane, "/spec/controlPlane/replicas"), (Role::Worker, "/spec/workers/0/replicas")]
+    {
         let members = stage.members(role).await?;
         let wanted = wanted(stage, path)?;
         if members.len() != wanted {
-            found.push(format!(
-                "{} Machines are {}, not {wanted}",
-                members.len(),
-                role.name()
-            ));
+            found.push(format!("{} Machines are {}, not {wanted}", members.len(), role.name()));
         }
         machines.extend(members);
     }
@@ -82,15 +73,9 @@ async fn differences(stage: &Stage<'_>) -> Result<Vec<String>> {
 
 async fn nodes_differ(stage: &Stage<'_>, machines: &[Machine]) -> Result<Option<String>> {
     let wanted: BTreeSet<String> = machines.iter().filter_map(host_of).map(str::to_owned).collect();
-    let nodes = Api::<Node>::all(stage.client().await?)
-        .list(&ListParams::default())
-        .await?
-        .items;
-    let ready: BTreeSet<String> = nodes
-        .iter()
-        .filter(|node| workload::is_ready(node))
-        .map(ResourceExt::name_any)
-        .collect();
+    let nodes = Api::<Node>::all(stage.client().await?).list(&ListParams::default()).await?.items;
+    let ready: BTreeSet<String> =
+        nodes.iter().filter(|node| workload::is_ready(node)).map(ResourceExt::name_any).collect();
     let differ = ready != wanted || nodes.len() != ready.len();
     Ok(differ.then(|| {
         let nodes = workload::node_names(&nodes);
@@ -101,24 +86,14 @@ async fn nodes_differ(stage: &Stage<'_>, machines: &[Machine]) -> Result<Option<
 /// Hosts that are claimed by a Machine that is gone.
 async fn orphaned_claims(stage: &Stage<'_>) -> Result<Vec<String>> {
     let machines: Api<Machine> = stage.scenario.api();
-    let uids: BTreeSet<Option<String>> = machines
-        .list(&ListParams::default())
-        .await?
-        .iter()
-        .map(ResourceExt::uid)
-        .collect();
+    let uids: BTreeSet<Option<String>> =
+        machines.list(&ListParams::default()).await?.iter().map(ResourceExt::uid).collect();
     let hosts: Api<Host> = stage.scenario.api();
     let hosts = hosts.list(&ListParams::default()).await?;
     let orphaned = hosts.iter().filter_map(|host| {
         let claim = host.spec.claim_ref.as_ref()?;
         let gone = !uids.contains(&Some(claim.uid.clone()));
-        gone.then(|| {
-            format!(
-                "Host {} is claimed by {}, which is gone",
-                host.name_any(),
-                claim.name
-            )
-        })
+        gone.then(|| format!("Host {} is claimed by {}, which is gone", host.name_any(), claim.name))
     });
     Ok(orphaned.collect())
 }

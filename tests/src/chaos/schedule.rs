@@ -101,15 +101,7 @@ mod tests {
     fn every_kind_of_action_comes_up() {
         let kinds: std::collections::BTreeSet<String> = (0..20)
             .flat_map(|seed| schedule(seed, LENGTH))
-            .map(|event| {
-                event
-                    .action
-                    .to_string()
-                    .split(" for ")
-                    .next()
-                    .unwrap_or_default()
-                    .to_owned()
-            })
+            .map(|event| event.action.to_string().split(" for ").next().unwrap_or_default().to_owned())
             .collect();
         assert!(kinds.len() >= 13, "{kinds:?}");
     }

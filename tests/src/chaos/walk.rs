@@ -9,7 +9,7 @@ use serde_json::json;
 use super::converged::converged;
 use super::inject::{Done, Injector};
 use super::schedule::{DESTROYED, Event, WORKERS, schedule};
-use crate::lifecycle::scene::remediate;
+use crate::lifecycle::scenario::remediate;
 use crate::lifecycle::stage::{CLUSTER, Stage};
 use crate::lifecycle::writer::Writer;
 use crate::scenario::{Scenario, within};
@@ -35,10 +35,7 @@ pub struct Walked {
 
 /// Walks for so long, heals, and waits until the cluster matches its spec.
 pub async fn walk(seed: u64, length: Duration) -> Result<Walked> {
-    within("chaos", async |scenario| {
-        walk_in(scenario, &schedule(seed, length), length).await
-    })
-    .await
+    within("chaos", async |scenario| walk_in(scenario, &schedule(seed, length), length).await).await
 }
 
 async fn walk_in(scenario: &Scenario, events: &[Event], length: Duration) -> Result<Walked> {
@@ -81,14 +78,6 @@ async fn walk_in(scenario: &Scenario, events: &[Event], length: Duration) -> Res
     scenario.say("all is healed");
     let converged = converged(&stage, (&ADDRESS.to_string(), PORT)).await?;
     let written = writer.written().told();
-    scenario.say(&format!(
-        "the cluster matches its spec after {:.0} s; {written}",
-        converged.as_secs_f64()
-    ));
-    Ok(Walked {
-        done,
-        skipped,
-        converged,
-        written,
-    })
+    scenario.say(&format!("the cluster matches its spec after {:.0} s; {written}", converged.as_secs_f64()));
+    Ok(Walked { done, skipped, converged, written })
 }

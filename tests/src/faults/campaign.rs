@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
 
-use super::course::{self, Came, Ground, Wanted};
 use super::fault::{Fault, Place};
 use super::inject::{self, Node};
+use super::installation::{self, Came, Ground, Wanted};
+use super::pending::Pending;
 use super::schedule::Schedule;
 use super::table::{self, Results};
 use super::verdict::Verdict;
-use super::wishes::Wishes;
 use crate::scenario::within;
 
 /// Steps that were over too soon are tried again in as many installs.
@@ -32,11 +32,7 @@ pub struct Series {
 pub fn by_fault(cells: &BTreeSet<(Fault, Place)>) -> Vec<Series> {
     let series = Fault::ALL.into_iter().map(|fault| Series {
         name: format!("fault-{}", fault.name()),
-        hits: cells
-            .iter()
-            .filter(|(of, _)| *of == fault)
-            .map(|(fault, place)| (*place, *fault))
-            .collect(),
+        hits: cells.iter().filter(|(of, _)| *of == fault).map(|(fault, place)| (*place, *fault)).collect(),
     });
     series.filter(|series| !series.hits.is_empty()).collect()
 }
@@ -45,25 +41,20 @@ pub fn by_fault(cells: &BTreeSet<(Fault, Place)>) -> Vec<Series> {
 /// that node, all others and the operators to the one that stays. It mostly waits, and that an operator is away
 /// meanwhile makes what is promised of it no easier.
 pub fn run(series: Vec<Series>, seed: u64) -> Results {
-    let (operator, others): (Vec<Series>, Vec<Series>) =
-        series.into_iter().partition(Series::hits_the_operator);
+    let (operator, others): (Vec<Series>, Vec<Series>) = series.into_iter().partition(Series::hits_the_operator);
     let (lossy, steady): (Vec<Series>, Vec<Series>) = others.into_iter().partition(Series::loses_a_node);
     let results = Mutex::new(Results::new());
-    let crew = Crew {
-        seed,
-        since: Instant::now(),
-        results: &results,
-    };
+    let crew = Crew { seed, since: Instant::now(), results: &results };
     let loses = !lossy.is_empty();
     let stays = loses.then_some(Node::STEADY);
     if loses {
         crew.place_operators(true);
     }
     std::thread::scope(|scope| {
-        scope.spawn(|| crew.work(&Lane::of(lossy, &[152], Some(Node::LOSSY))));
+        scope.spawn(|| crew.work(&Lane::new(lossy, &[152], Some(Node::LOSSY))));
         // Two cores drive two installs well.
-        crew.work(&Lane::of(steady, &[150, 151], stays));
-        crew.work(&Lane::of(operator, &[150], stays));
+        crew.work(&Lane::new(steady, &[150, 151], stays));
+        crew.work(&Lane::new(operator, &[150], stays));
     });
     if loses {
         crew.place_operators(false);
@@ -79,22 +70,13 @@ struct Lane {
 }
 
 impl Lane {
-    fn of(series: Vec<Series>, networks: &[u8], node: Option<Node>) -> Self {
-        let ground = |network: &u8| Ground {
-            pod_cidr: format!("10.{network}.0.0/16"),
-            node,
-        };
-        Self {
-            queue: Mutex::new(series.into()),
-            grounds: networks.iter().map(ground).collect(),
-        }
+    fn new(series: Vec<Series>, networks: &[u8], node: Option<Node>) -> Self {
+        let ground = |network: &u8| Ground { pod_cidr: format!("10.{network}.0.0/16"), node };
+        Self { queue: Mutex::new(series.into()), grounds: networks.iter().map(ground).collect() }
     }
 
     fn next(&self) -> Option<Series> {
-        self.queue
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop_front()
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 }
 
@@ -112,10 +94,7 @@ impl Crew<'_> {
                 scope.spawn(move || {
                     while let Some(series) = lane.next() {
                         let came = self.drive(&series, ground);
-                        self.results
-                            .lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .extend(came);
+                        self.results.lock().unwrap_or_else(PoisonError::into_inner).extend(came);
                     }
                 });
             }
@@ -144,19 +123,12 @@ impl Crew<'_> {
     /// Says what is certain at once: a campaign that is broken off has proved so much.
     fn say(&self, fault: Fault, place: Place, verdict: &Verdict) {
         let seconds = self.since.elapsed().as_secs_f64();
-        println!(
-            "[{seconds:>6.1} s] = {} in {place}: {}",
-            fault.name(),
-            table::cell(verdict)
-        );
+        println!("[{seconds:>6.1} s] = {} in {place}: {}", fault.name(), table::cell(verdict));
     }
 }
 
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
 }
 
 impl Series {
@@ -169,21 +141,17 @@ impl Series {
     }
 
     async fn drive(&self, crew: &Crew<'_>, ground: &Ground) -> Results {
-        let mut wishes = Wishes::new(&self.hits);
-        let installs = if self.hits_the_operator() {
-            INSTALLS_OF_OPERATOR
-        } else {
-            INSTALLS
-        };
+        let mut pending = Pending::new(&self.hits);
+        let installs = if self.hits_the_operator() { INSTALLS_OF_OPERATOR } else { INSTALLS };
         for _ in 0..installs {
-            let wanted = wishes.wanted();
+            let wanted = pending.wanted();
             if wanted.is_empty() {
                 break;
             }
             match self.install(&wanted, crew.seed, ground).await {
                 Ok(came) => {
                     for (place, came) in came {
-                        if let Some((fault, verdict)) = wishes.take(place, came) {
+                        if let Some((fault, verdict)) = pending.take(place, came) {
                             crew.say(fault, place, &verdict);
                         }
                     }
@@ -191,17 +159,17 @@ impl Series {
                 // What an install is about breaks off seldom: the next one tells.
                 Err(error) => {
                     println!("{}: {error:?}", self.name);
-                    wishes.broke_off(&format!("{error:#}"));
+                    pending.broke_off(&format!("{error:#}"));
                 }
             }
         }
-        wishes.results(installs)
+        pending.results(installs)
     }
 
     async fn install(&self, wanted: &Wanted, seed: u64, ground: &Ground) -> Result<BTreeMap<Place, Came>> {
         let mut came = None;
         let ended = within(&self.name, async |scenario| {
-            came = Some(course::install(scenario, wanted, Schedule::new(seed), ground).await?);
+            came = Some(installation::install(scenario, wanted, Schedule::new(seed), ground).await?);
             if self.loses_a_node() {
                 inject::start_node(&scenario.client)
                     .await
@@ -222,9 +190,6 @@ impl Series {
     }
 
     fn failed(&self, why: &str) -> Results {
-        self.hits
-            .iter()
-            .map(|(place, fault)| ((*fault, *place), Verdict::Failed(vec![why.to_owned()])))
-            .collect()
+        self.hits.iter().map(|(place, fault)| ((*fault, *place), Verdict::Failed(vec![why.to_owned()]))).collect()
     }
 }

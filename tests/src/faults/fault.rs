@@ -111,11 +111,7 @@ impl Fault {
 
     /// Whether the run that was under way must end as if nothing had happened.
     pub fn leaves_the_run_alone(self) -> bool {
-        self.hits_the_operator()
-            || matches!(
-                self,
-                Fault::SpecEdited | Fault::InputsDeleted | Fault::SecretRotated
-            )
+        self.hits_the_operator() || matches!(self, Fault::SpecEdited | Fault::InputsDeleted | Fault::SecretRotated)
     }
 
     /// How the install has to end.
@@ -139,16 +135,10 @@ pub struct Place {
 
 impl Place {
     /// The step that takes longest.
-    pub const LONGEST: Place = Place {
-        intent: Intent::Install,
-        step: Step::ControlPlane,
-    };
+    pub const LONGEST: Place = Place { intent: Intent::Install, step: Step::ControlPlane };
 
     /// The step that fills the disk.
-    pub const UNPACKS: Place = Place {
-        intent: Intent::Install,
-        step: Step::ContainerRuntime,
-    };
+    pub const UNPACKS: Place = Place { intent: Intent::Install, step: Step::ContainerRuntime };
 
     /// Every step of an install of 1 + 1, in order.
     pub fn all() -> Vec<Place> {
@@ -172,9 +162,8 @@ impl Place {
             Step::Network,
             Step::PostInstall,
         ];
-        let of = |intent, steps: &[Step]| -> Vec<Place> {
-            steps.iter().map(|step| Place { intent, step: *step }).collect()
-        };
+        let of =
+            |intent, steps: &[Step]| -> Vec<Place> { steps.iter().map(|step| Place { intent, step: *step }).collect() };
         [of(Intent::Install, &install), of(Intent::Join, &join)].concat()
     }
 
@@ -235,12 +224,7 @@ mod tests {
 
     #[test]
     fn only_what_a_person_asked_for_keeps_a_cluster_from_being_ready_by_itself() {
-        let others = Fault::ALL
-            .into_iter()
-            .filter(|fault| fault.ending() != Ending::Ready);
-        assert_eq!(
-            others.collect::<Vec<_>>(),
-            [Fault::RunCanceled, Fault::ClusterDeleted]
-        );
+        let others = Fault::ALL.into_iter().filter(|fault| fault.ending() != Ending::Ready);
+        assert_eq!(others.collect::<Vec<_>>(), [Fault::RunCanceled, Fault::ClusterDeleted]);
     }
 }

@@ -40,11 +40,7 @@ pub struct Aim {
 enum Target {
     Processes(Vec<Identity>),
     Pod(String),
-    Leader {
-        pod: String,
-        holder: String,
-        processes: Vec<Identity>,
-    },
+    Leader { pod: String, holder: String, processes: Vec<Identity> },
     Node(Node),
     Cable(String),
     Machine,
@@ -101,16 +97,8 @@ pub async fn aim(scenario: &Scenario, fault: Fault, run: &str, machine: &Machine
         Fault::PodDeleted => Target::Pod(pod_of(scenario, run).await?.name_any()),
         Fault::NodeLost => Target::Node(Node::LOSSY),
         Fault::OperatorKilled | Fault::OperatorStopped => {
-            let Leader {
-                pod,
-                holder,
-                processes,
-            } = Leader::find(&scenario.client).await?;
-            Target::Leader {
-                pod,
-                holder,
-                processes,
-            }
+            let Leader { pod, holder, processes } = Leader::find(&scenario.client).await?;
+            Target::Leader { pod, holder, processes }
         }
         Fault::NetworkCut => Target::Cable(block_in_place(|| machine::cable(machine))?),
         Fault::HostRebooted | Fault::PowerLost | Fault::HostKeySwapped | Fault::DiskFull => Target::Machine,
@@ -120,12 +108,7 @@ pub async fn aim(scenario: &Scenario, fault: Fault, run: &str, machine: &Machine
         | Fault::RunCanceled
         | Fault::ClusterDeleted => Target::Object,
     };
-    Ok(Aim {
-        fault,
-        run: run.to_owned(),
-        machine: machine.clone(),
-        target,
-    })
+    Ok(Aim { fault, run: run.to_owned(), machine: machine.clone(), target })
 }
 
 /// Hits, and says when that was done.
@@ -212,21 +195,15 @@ async fn objects(scenario: &Scenario, cluster: &str, fault: Fault, run: &str) ->
     let merge = PatchParams::default();
     match fault {
         Fault::SpecEdited => {
-            let patch =
-                json!([{"op": "add", "path": "/spec/workers/0/labels", "value": {"edited": "meanwhile"}}]);
+            let patch = json!([{"op": "add", "path": "/spec/workers/0/labels", "value": {"edited": "meanwhile"}}]);
             let patch: Patch<Value> = Patch::Json(serde_json::from_value(patch)?);
             clusters.patch(cluster, &merge, &patch).await?;
         }
         Fault::InputsDeleted => {
             let status = runs.get(run).await?.status.unwrap_or_default();
-            let inputs = status
-                .inputs
-                .with_context(|| format!("run {run} names no inputs"))?;
+            let inputs = status.inputs.with_context(|| format!("run {run} names no inputs"))?;
             let now = DeleteParams::default();
-            scenario
-                .api::<ConfigMap>()
-                .delete(&inputs.config_map, &now)
-                .await?;
+            scenario.api::<ConfigMap>().delete(&inputs.config_map, &now).await?;
             scenario.api::<Secret>().delete(&inputs.secret, &now).await?;
         }
         Fault::SecretRotated => {
@@ -250,17 +227,9 @@ async fn objects(scenario: &Scenario, cluster: &str, fault: Fault, run: &str) ->
 
 async fn retry(scenario: &Scenario, cluster: &str) -> Result<()> {
     let clusters = scenario.api::<ClusterDeployment>();
-    let generation = clusters
-        .get(cluster)
-        .await?
-        .metadata
-        .generation
-        .unwrap_or_default();
-    let asked =
-        json!({"metadata": {"annotations": {crds::names::annotation::RETRY: generation.to_string()}}});
-    clusters
-        .patch(cluster, &PatchParams::default(), &Patch::Merge(asked))
-        .await?;
+    let generation = clusters.get(cluster).await?.metadata.generation.unwrap_or_default();
+    let asked = json!({"metadata": {"annotations": {crds::names::annotation::RETRY: generation.to_string()}}});
+    clusters.patch(cluster, &PatchParams::default(), &Patch::Merge(asked)).await?;
     Ok(())
 }
 
@@ -291,11 +260,7 @@ impl Leader {
     /// The one that leads now.
     pub async fn find(client: &Client) -> Result<Self> {
         let (pod, holder) = metadata::leader(client).await?;
-        Ok(Self {
-            processes: processes(&pod, "operator")?,
-            pod: pod.name_any(),
-            holder,
-        })
+        Ok(Self { processes: processes(&pod, "operator")?, pod: pod.name_any(), holder })
     }
 }
 
@@ -316,10 +281,7 @@ fn processes(pod: &Pod, program: &str) -> Result<Vec<Identity>> {
 pub async fn pod_of(scenario: &Scenario, run: &str) -> Result<Pod> {
     let of_run = kube::api::ListParams::default().labels(&format!("{}={run}", crds::names::label::RUN));
     let pods = scenario.api::<Pod>().list(&of_run).await?;
-    let running = pods
-        .items
-        .into_iter()
-        .find(|pod| pod.metadata.deletion_timestamp.is_none());
+    let running = pods.items.into_iter().find(|pod| pod.metadata.deletion_timestamp.is_none());
     running.with_context(|| format!("run {run} has no Pod"))
 }
 

@@ -102,8 +102,7 @@ mod tests {
         let moments = |seed| -> Vec<_> {
             let of = |fault: Fault| fault.places().into_iter().map(move |place| (fault, place));
             let all = Fault::ALL.into_iter().flat_map(of);
-            all.map(|(fault, place)| Schedule::new(seed).moment(fault, place, 0))
-                .collect()
+            all.map(|(fault, place)| Schedule::new(seed).moment(fault, place, 0)).collect()
         };
         assert_eq!(moments(7), moments(7));
         assert_ne!(moments(7), moments(8));
@@ -119,8 +118,7 @@ mod tests {
             .collect();
         assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)));
         for tenth in 0..10 {
-            let within =
-                |share: &&f64| **share >= f64::from(tenth) / 10.0 && **share < f64::from(tenth + 1) / 10.0;
+            let within = |share: &&f64| **share >= f64::from(tenth) / 10.0 && **share < f64::from(tenth + 1) / 10.0;
             assert!(shares.iter().filter(within).count() > 50, "tenth {tenth}");
         }
     }

@@ -20,12 +20,8 @@ pub type Results = BTreeMap<(Fault, Place), Verdict>;
 pub fn render(seed: u64, results: &Results) -> String {
     let mut text =
         format!("Faults, seed {seed}: seconds from the hit until the step was done and all worked again\n\n");
-    let faults: Vec<Fault> = Fault::ALL
-        .into_iter()
-        .filter(|fault| results.keys().any(|(of, _)| of == fault))
-        .collect();
-    let (every, once): (Vec<Fault>, Vec<Fault>) =
-        faults.into_iter().partition(|fault| fault.places().len() > 1);
+    let faults: Vec<Fault> = Fault::ALL.into_iter().filter(|fault| results.keys().any(|(of, _)| of == fault)).collect();
+    let (every, once): (Vec<Fault>, Vec<Fault>) = faults.into_iter().partition(|fault| fault.places().len() > 1);
     if !every.is_empty() {
         matrix(&mut text, &every, results);
     }
@@ -34,10 +30,7 @@ pub fn render(seed: u64, results: &Results) -> String {
             let _ = writeln!(text, "  {:<18} {place:<26} {}", fault.name(), cell(verdict));
         }
     }
-    if results
-        .values()
-        .any(|verdict| matches!(verdict, Verdict::Grazed(..)))
-    {
+    if results.values().any(|verdict| matches!(verdict, Verdict::Grazed(..))) {
         text.push_str(GRAZED);
     }
     for ((fault, place), verdict) in results {
@@ -114,26 +107,11 @@ mod tests {
     fn results() -> Results {
         let first = Place::all()[0];
         [
-            (
-                (Fault::PodKilled, first),
-                Verdict::Passed(Duration::from_millis(12_340)),
-            ),
-            (
-                (Fault::PowerLost, first),
-                Verdict::Failed(vec!["two runs overlapped".into()]),
-            ),
-            (
-                (Fault::PodKilled, Place::LONGEST),
-                Verdict::NotHit("it was over each time".into()),
-            ),
-            (
-                (Fault::DiskFull, Place::LONGEST),
-                Verdict::Passed(Duration::from_secs(40)),
-            ),
-            (
-                (Fault::HostRebooted, first),
-                Verdict::Grazed(Duration::from_millis(24_600), Place::all()[1]),
-            ),
+            ((Fault::PodKilled, first), Verdict::Passed(Duration::from_millis(12_340))),
+            ((Fault::PowerLost, first), Verdict::Failed(vec!["two runs overlapped".into()])),
+            ((Fault::PodKilled, Place::LONGEST), Verdict::NotHit("it was over each time".into())),
+            ((Fault::DiskFull, Place::LONGEST), Verdict::Passed(Duration::from_secs(40))),
+            ((Fault::HostRebooted, first), Verdict::Grazed(Duration::from_millis(24_600), Place::all()[1])),
         ]
         .into()
     }
@@ -161,10 +139,7 @@ mod tests {
     #[test]
     fn what_was_not_hit_is_not_passed() {
         let one = |verdict| -> Results { [((Fault::PodKilled, Place::LONGEST), verdict)].into() };
-        assert_eq!(
-            last_line(&one(Verdict::NotHit(String::new()))),
-            "0 passed, 1 failed"
-        );
+        assert_eq!(last_line(&one(Verdict::NotHit(String::new()))), "0 passed, 1 failed");
         assert!(!all_passed(&one(Verdict::NotHit(String::new()))));
         assert!(all_passed(&one(Verdict::Passed(Duration::ZERO))));
         assert!(!all_passed(&Results::new()), "nothing proved is nothing passed");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crds::step::Step;
 
 use super::fault::{Ending, Fault, Place};
-use super::grip::Grip;
+use super::fault_effect::FaultEffect;
 
 /// What was seen of one hit.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub struct Hit {
     /// and those that the run still came to.
     pub steps: BTreeSet<Step>,
     /// Whether it took hold, and where.
-    pub grip: Grip,
+    pub effect: FaultEffect,
     /// Whether the run that was hit ended other than well.
     pub interrupted: bool,
     /// The reasons that this run and its hosts gave.
@@ -81,19 +81,12 @@ pub fn judge(hit: &Hit, install: &Install) -> Verdict {
         broken.push("no guard has written anything: overlaps cannot be ruled out".into());
     }
     if install.uids.len() > 1 {
-        broken.push(format!(
-            "the cluster was made anew: kube-system had the UIDs {:?}",
-            install.uids
-        ));
+        broken.push(format!("the cluster was made anew: kube-system had the UIDs {:?}", install.uids));
     }
     broken.extend(install.end.clone());
-    if let Grip::Missed(why) = &hit.grip {
+    if let FaultEffect::Missed(why) = &hit.effect {
         // Whatever came of it must not have harmed the install.
-        return if broken.is_empty() {
-            Verdict::NotHit(why.clone())
-        } else {
-            Verdict::Failed(broken)
-        };
+        return if broken.is_empty() { Verdict::NotHit(why.clone()) } else { Verdict::Failed(broken) };
     }
     broken.extend(hit.broken.iter().cloned());
     if hit.interrupted && hit.fault.leaves_the_run_alone() {
@@ -103,8 +96,8 @@ pub fn judge(hit: &Hit, install: &Install) -> Verdict {
         broken.extend(of_sentences(hit));
     }
     match hit.recovered {
-        Some(after) if broken.is_empty() => match hit.grip {
-            Grip::Grazed(held) => Verdict::Grazed(after, held),
+        Some(after) if broken.is_empty() => match hit.effect {
+            FaultEffect::Grazed(held) => Verdict::Grazed(after, held),
             _ => Verdict::Passed(after),
         },
         Some(_) => Verdict::Failed(broken),
@@ -119,10 +112,7 @@ fn of_inits(inits: &[Init]) -> Vec<String> {
     let mut broken = Vec::new();
     for init in inits {
         if init.after_one_that_ended_well {
-            broken.push(format!(
-                "a second kubeadm init on {}, after one that ended well",
-                init.machine
-            ));
+            broken.push(format!("a second kubeadm init on {}, after one that ended well", init.machine));
         }
         if init.beside_another {
             broken.push(format!("two kubeadm init at the same time on {}", init.machine));
@@ -139,10 +129,7 @@ fn of_sentences(hit: &Hit) -> Option<String> {
     }
     let best = hit.said.iter().min_by_key(|said| lacks(hit, said).len());
     Some(match best {
-        Some(said) => format!(
-            "no status named all of it; nearest lacks {}: {said:?}",
-            lacks(hit, said).join(", ")
-        ),
+        Some(said) => format!("no status named all of it; nearest lacks {}: {said:?}", lacks(hit, said).join(", ")),
         None => "the status said nothing between the hit and the recovery".into(),
     })
 }
@@ -172,7 +159,7 @@ fn lacks(hit: &Hit, said: &str) -> Vec<&'static str> {
 mod tests {
     use std::time::Duration;
 
-    use super::{Fault, Grip, Hit, Init, Install, Place, Verdict, judge};
+    use super::{Fault, FaultEffect, Hit, Init, Install, Place, Verdict, judge};
 
     const WELL: &str = "installing c-cp-1 (h-cp) was interrupted in control-plane (ContactLost): the Pod is gone; attempt 2 begins at 10:00:00 UTC";
 
@@ -182,43 +169,28 @@ mod tests {
             place: Place::LONGEST,
             host: "h-cp".into(),
             steps: [Place::LONGEST.step].into(),
-            grip: Grip::Held,
+            effect: FaultEffect::Held,
             interrupted: true,
             reasons: ["ContactLost".to_owned()].into(),
-            said: vec![
-                "installing c-cp-1 (h-cp): control-plane, task 3 of 5".into(),
-                WELL.into(),
-            ],
+            said: vec!["installing c-cp-1 (h-cp): control-plane, task 3 of 5".into(), WELL.into()],
             recovered: Some(Duration::from_secs(21)),
             broken: Vec::new(),
         }
     }
 
     fn install() -> Install {
-        Install {
-            commands: 40,
-            inits: vec![init()],
-            uids: ["u".to_owned()].into(),
-            ..Install::default()
-        }
+        Install { commands: 40, inits: vec![init()], uids: ["u".to_owned()].into(), ..Install::default() }
     }
 
     fn init() -> Init {
-        Init {
-            machine: "h-cp".into(),
-            after_one_that_ended_well: false,
-            beside_another: false,
-        }
+        Init { machine: "h-cp".into(), after_one_that_ended_well: false, beside_another: false }
     }
 
     fn check(hit: &Hit, install: &Install, expected: Result<(), &str>) {
         match (judge(hit, install), expected) {
             (Verdict::Passed(after), Ok(())) => assert_eq!(Some(after), hit.recovered),
             (Verdict::Failed(broken), Err(part)) => {
-                assert!(
-                    broken.iter().any(|text| text.contains(part)),
-                    "{part} is not in {broken:?}"
-                );
+                assert!(broken.iter().any(|text| text.contains(part)), "{part} is not in {broken:?}");
             }
             (verdict, expected) => panic!("{verdict:?}, expected {expected:?}"),
         }
@@ -231,92 +203,47 @@ mod tests {
 
     #[test]
     fn an_overlap_fails_whatever_else_is_well() {
-        let overlap = Install {
-            guards: vec!["1-2 began while 1-1 was at work".into()],
-            ..install()
-        };
+        let overlap = Install { guards: vec!["1-2 began while 1-1 was at work".into()], ..install() };
         check(&hit(), &overlap, Err("at work"));
     }
 
     #[test]
     fn what_disturbed_nothing_is_not_hit_however_well_all_ended() {
-        let missed = Hit {
-            grip: Grip::Missed("the run ended well".into()),
-            interrupted: false,
-            ..hit()
-        };
-        assert_eq!(
-            judge(&missed, &install()),
-            Verdict::NotHit("the run ended well".into())
-        );
-        let overlap = Install {
-            guards: vec!["1-2 began while 1-1 was at work".into()],
-            ..install()
-        };
+        let missed = Hit { effect: FaultEffect::Missed("the run ended well".into()), interrupted: false, ..hit() };
+        assert_eq!(judge(&missed, &install()), Verdict::NotHit("the run ended well".into()));
+        let overlap = Install { guards: vec!["1-2 began while 1-1 was at work".into()], ..install() };
         check(&missed, &overlap, Err("at work"));
     }
 
     #[test]
     fn what_took_hold_in_a_later_step_is_told_apart_and_judged_all_the_same() {
         let held = Place::from_name("install/network").unwrap();
-        let grazed = Hit {
-            grip: Grip::Grazed(held),
-            ..hit()
-        };
+        let grazed = Hit { effect: FaultEffect::Grazed(held), ..hit() };
         let after = Duration::from_secs(21);
         assert_eq!(judge(&grazed, &install()), Verdict::Grazed(after, held));
-        let silent = Hit {
-            said: Vec::new(),
-            ..grazed
-        };
+        let silent = Hit { said: Vec::new(), ..grazed };
         check(&silent, &install(), Err("said nothing"));
     }
 
     #[test]
     fn silent_guards_prove_nothing() {
-        check(
-            &hit(),
-            &Install {
-                commands: 0,
-                ..install()
-            },
-            Err("cannot be ruled out"),
-        );
+        check(&hit(), &Install { commands: 0, ..install() }, Err("cannot be ruled out"));
     }
 
     #[test]
     fn a_second_init_or_another_kube_system_fails() {
-        let with = |init| Install {
-            inits: vec![init],
-            ..install()
-        };
-        let after = Init {
-            after_one_that_ended_well: true,
-            ..init()
-        };
-        let beside = Init {
-            beside_another: true,
-            ..init()
-        };
+        let with = |init| Install { inits: vec![init], ..install() };
+        let after = Init { after_one_that_ended_well: true, ..init() };
+        let beside = Init { beside_another: true, ..init() };
         check(&hit(), &with(after), Err("a second kubeadm init"));
         check(&hit(), &with(beside), Err("at the same time"));
-        let anew = Install {
-            uids: ["u".to_owned(), "v".to_owned()].into(),
-            ..install()
-        };
+        let anew = Install { uids: ["u".to_owned(), "v".to_owned()].into(), ..install() };
         check(&hit(), &anew, Err("made anew"));
     }
 
     #[test]
     fn an_init_that_was_cut_short_may_be_repeated() {
-        check(
-            &hit(),
-            &Install {
-                inits: vec![init(), init()],
-                ..install()
-            },
-            Ok(()),
-        );
+        check(&hit(), &Install { inits: vec![init(), init()], ..install() }, Ok(()));
     }
 
     #[test]
@@ -327,66 +254,23 @@ mod tests {
             ("ContactLost", "the reason"),
             ("attempt 2 begins at 10:00:00 UTC", "the next attempt"),
         ] {
-            let hit = Hit {
-                said: vec![WELL.replace(word, "")],
-                ..hit()
-            };
+            let hit = Hit { said: vec![WELL.replace(word, "")], ..hit() };
             check(&hit, &install(), Err(lack));
         }
-        check(
-            &Hit {
-                said: Vec::new(),
-                ..hit()
-            },
-            &install(),
-            Err("said nothing"),
-        );
+        check(&Hit { said: Vec::new(), ..hit() }, &install(), Err("said nothing"));
     }
 
     #[test]
     fn a_run_that_only_the_operator_was_taken_from_needs_no_sentence_and_no_second_attempt() {
-        let calm = Hit {
-            fault: Fault::OperatorKilled,
-            interrupted: false,
-            said: Vec::new(),
-            ..hit()
-        };
+        let calm = Hit { fault: Fault::OperatorKilled, interrupted: false, said: Vec::new(), ..hit() };
         check(&calm, &install(), Ok(()));
-        check(
-            &Hit {
-                interrupted: true,
-                ..calm
-            },
-            &install(),
-            Err("as if nothing had happened"),
-        );
+        check(&Hit { interrupted: true, ..calm }, &install(), Err("as if nothing had happened"));
     }
 
     #[test]
     fn without_recovery_or_with_a_bad_end_or_a_broken_promise_it_fails() {
-        check(
-            &Hit {
-                recovered: None,
-                ..hit()
-            },
-            &install(),
-            Err("did not recover"),
-        );
-        check(
-            &hit(),
-            &Install {
-                end: Some("not Ready".into()),
-                ..install()
-            },
-            Err("not Ready"),
-        );
-        check(
-            &Hit {
-                broken: vec!["the host is not quiet".into()],
-                ..hit()
-            },
-            &install(),
-            Err("quiet"),
-        );
+        check(&Hit { recovered: None, ..hit() }, &install(), Err("did not recover"));
+        check(&hit(), &Install { end: Some("not Ready".into()), ..install() }, Err("not Ready"));
+        check(&Hit { broken: vec!["the host is not quiet".into()], ..hit() }, &install(), Err("quiet"));
     }
 }

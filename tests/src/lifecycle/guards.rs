@@ -28,38 +28,22 @@ pub fn untouched(machines: &[Machine], before: &Lengths) -> Result<()> {
             (more > 0).then(|| format!("{name}: {more} lines"))
         })
         .collect();
-    ensure!(
-        touched.is_empty(),
-        "machines that were none of its business were touched: {}",
-        touched.join(", ")
-    );
+    ensure!(touched.is_empty(), "machines that were none of its business were touched: {}", touched.join(", "));
     Ok(())
 }
 
 /// No guard shows two fences at a time, nor one that goes down.
 pub fn hold(machines: &[Machine]) -> Result<()> {
     for machine in machines {
-        let report = guard::oracle::read(&text(machine, "log.1"), &text(machine, "log"));
-        let said: Vec<String> = report
-            .violations
-            .iter()
-            .map(|violation| violation.to_string())
-            .collect();
-        ensure!(
-            said.is_empty(),
-            "the guard of {}: {}",
-            machine.name(),
-            said.join("; ")
-        );
+        let report = guard::log_audit::read(&text(machine, "log.1"), &text(machine, "log"));
+        let said: Vec<String> = report.violations.iter().map(|violation| violation.to_string()).collect();
+        ensure!(said.is_empty(), "the guard of {}: {}", machine.name(), said.join("; "));
     }
     Ok(())
 }
 
 /// A file of the guard's; empty where there is none.
 fn text(machine: &Machine, name: &str) -> String {
-    let path: PathBuf = machine
-        .root()
-        .join(guard::DIRECTORY.trim_start_matches('/'))
-        .join(name);
+    let path: PathBuf = machine.root().join(guard::DIRECTORY.trim_start_matches('/')).join(name);
     std::fs::read_to_string(path).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! A cluster that scenes are played on: what was last wished of it, its machines, and what its objects say.
+//! A cluster that scenarios are played on: what was last wished of it, its machines, and what its objects say.
 
 use std::time::Duration;
 
@@ -47,11 +47,7 @@ impl<'a> Stage<'a> {
         let mut wish = objects::cluster(&scenario.name, CLUSTER, pod_cidr, &[], &[]);
         wish["spec"]["controlPlane"] = json!({"replicas": 1});
         wish["spec"]["workers"] = json!([{"name": WORKERS, "replicas": 0}]);
-        let stage = Self {
-            scenario,
-            machines,
-            wish,
-        };
+        let stage = Self { scenario, machines, wish };
         stage.available(stage.machines.len()).await?;
         Ok(stage)
     }
@@ -103,11 +99,7 @@ impl<'a> Stage<'a> {
 
     /// Machines of a role, the oldest first.
     pub async fn members(&self, role: Role) -> Result<Vec<Machine>> {
-        let all = self
-            .scenario
-            .api::<Machine>()
-            .list(&ListParams::default())
-            .await?;
+        let all = self.scenario.api::<Machine>().list(&ListParams::default()).await?;
         let of = |machine: &Machine| machine.spec.cluster_name == CLUSTER && machine.spec.role == role;
         let mut members: Vec<Machine> = all.into_iter().filter(of).collect();
         members.sort_by_key(|machine| (machine.creation_timestamp(), machine.name_any()));
@@ -123,9 +115,7 @@ impl<'a> Stage<'a> {
     /// The lab's machine of this name.
     pub fn machine(&self, name: &str) -> Result<machines::Machine> {
         let found = self.machines.iter().find(|machine| machine.name() == name);
-        found
-            .cloned()
-            .with_context(|| format!("there is no machine {name}"))
+        found.cloned().with_context(|| format!("there is no machine {name}"))
     }
 
     /// The lab's machines of the cluster's members.
@@ -155,10 +145,7 @@ impl<'a> Stage<'a> {
     /// Annotates a Machine.
     pub async fn annotate(&self, machine: &Machine, key: &str, value: &str) -> Result<()> {
         let patch = Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
-        self.scenario
-            .api::<Machine>()
-            .patch(&machine.name_any(), &PatchParams::default(), &patch)
-            .await?;
+        self.scenario.api::<Machine>().patch(&machine.name_any(), &PatchParams::default(), &patch).await?;
         Ok(())
     }
 
@@ -171,10 +158,7 @@ impl<'a> Stage<'a> {
     /// Writes an annotation of a person's on the ClusterDeployment.
     pub async fn say(&self, annotation: &str, value: &str) -> Result<()> {
         let patch = json!({"metadata": {"annotations": {annotation: value}}});
-        self.scenario
-            .api::<ClusterDeployment>()
-            .patch(CLUSTER, &PatchParams::default(), &Patch::Merge(patch))
-            .await?;
+        self.scenario.api::<ClusterDeployment>().patch(CLUSTER, &PatchParams::default(), &Patch::Merge(patch)).await?;
         Ok(())
     }
 
@@ -194,29 +178,17 @@ impl<'a> Stage<'a> {
     }
 
     /// Waits until a Machine's condition says something that contains all these words, and gives its message.
-    pub async fn says(
-        &self,
-        machine: &str,
-        condition: &str,
-        words: &[&str],
-        deadline: Duration,
-    ) -> Result<String> {
+    pub async fn says(&self, machine: &str, condition: &str, words: &[&str], deadline: Duration) -> Result<String> {
         let api = self.scenario.api::<Machine>();
-        eventually(
-            &format!("{condition} of Machine {machine} with {words:?}"),
-            deadline,
-            async || {
-                let status = api.get(machine).await?.status.unwrap_or_default();
-                let found = conditions::find(&status.conditions, condition);
-                let text = found
-                    .map(|found| format!("{}: {}", found.reason, found.message))
-                    .unwrap_or_default();
-                Ok(match words.iter().all(|word| text.contains(word)) {
-                    true => Look::Done(text),
-                    false => Look::Waiting(text),
-                })
-            },
-        )
+        eventually(&format!("{condition} of Machine {machine} with {words:?}"), deadline, async || {
+            let status = api.get(machine).await?.status.unwrap_or_default();
+            let found = conditions::find(&status.conditions, condition);
+            let text = found.map(|found| format!("{}: {}", found.reason, found.message)).unwrap_or_default();
+            Ok(match words.iter().all(|word| text.contains(word)) {
+                true => Look::Done(text),
+                false => Look::Waiting(text),
+            })
+        })
         .await
     }
 
@@ -267,11 +239,7 @@ fn phases(hosts: &[Host]) -> String {
     let one = |host: &Host| {
         let status = host.status.clone().unwrap_or_default();
         let phase = status.phase.map(|phase| format!("{phase:?}")).unwrap_or_default();
-        format!(
-            "{} {phase} {}",
-            host.name_any(),
-            status.message.unwrap_or_default()
-        )
+        format!("{} {phase} {}", host.name_any(), status.message.unwrap_or_default())
     };
     hosts.iter().map(one).collect::<Vec<_>>().join("; ")
 }

@@ -32,9 +32,7 @@ pub async fn etcd_members(stage: &Stage<'_>, role: Role, count: usize) -> Result
     for machine in &machines {
         let text = stage.scenario.ssh(machine, MEMBERS).await?;
         let started: Vec<&str> = text.lines().filter(|line| line.contains("started")).collect();
-        let known = machines
-            .iter()
-            .all(|machine| started.iter().any(|line| line.contains(machine.name())));
+        let known = machines.iter().all(|machine| started.iter().any(|line| line.contains(machine.name())));
         let voters = started.iter().all(|line| line.trim_end().ends_with("false"));
         ensure!(
             started.len() == count && text.lines().count() == count && known && voters,
@@ -48,11 +46,7 @@ pub async fn etcd_members(stage: &Stage<'_>, role: Role, count: usize) -> Result
 /// So many control planes: an API server on each, with a certificate that holds there; the endpoint is in
 /// `cluster-info`.
 pub async fn api_servers(stage: &Stage<'_>, count: usize) -> Result<()> {
-    let secret = stage
-        .scenario
-        .api::<Secret>()
-        .get(&kubeconfig_secret(CLUSTER))
-        .await?;
+    let secret = stage.scenario.api::<Secret>().get(&kubeconfig_secret(CLUSTER)).await?;
     let kubeconfig = secret.data.unwrap_or_default().remove(KUBECONFIG_KEY);
     let kubeconfig = String::from_utf8(kubeconfig.context("there is no kubeconfig")?.0)?;
     let server = kubeconfig
@@ -68,11 +62,7 @@ pub async fn api_servers(stage: &Stage<'_>, count: usize) -> Result<()> {
             .get("cluster-info")
             .await
             .with_context(|| format!("the API server of {} does not answer", machine.name()))?;
-        let info = info
-            .data
-            .unwrap_or_default()
-            .remove("kubeconfig")
-            .unwrap_or_default();
+        let info = info.data.unwrap_or_default().remove("kubeconfig").unwrap_or_default();
         ensure!(info.contains(&server), "cluster-info names no {server}: {info}");
     }
     Ok(())
@@ -80,11 +70,7 @@ pub async fn api_servers(stage: &Stage<'_>, count: usize) -> Result<()> {
 
 async fn machines(stage: &Stage<'_>, role: Role, count: usize) -> Result<Vec<Machine>> {
     let members = stage.members(role).await?;
-    ensure!(
-        members.len() == count,
-        "{} Machines are {role:?}, not {count}",
-        members.len()
-    );
+    ensure!(members.len() == count, "{} Machines are {role:?}, not {count}", members.len());
     members.iter().map(|member| stage.machine_of(member)).collect()
 }
 

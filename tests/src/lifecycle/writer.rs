@@ -46,21 +46,11 @@ pub struct Writer {
 impl Writer {
     /// Writes to the cluster of this name through its endpoint, from now on.
     pub async fn to(scenario: &Scenario, cluster: &str) -> Result<Self> {
-        let secret = scenario
-            .api::<Secret>()
-            .get(&names::kubeconfig_secret(cluster))
-            .await?;
-        let kubeconfig = secret
-            .data
-            .unwrap_or_default()
-            .remove(names::KUBECONFIG_KEY)
-            .context("there is no kubeconfig")?;
+        let secret = scenario.api::<Secret>().get(&names::kubeconfig_secret(cluster)).await?;
+        let kubeconfig =
+            secret.data.unwrap_or_default().remove(names::KUBECONFIG_KEY).context("there is no kubeconfig")?;
         let kubeconfig = String::from_utf8(kubeconfig.0)?;
-        let written = Arc::new(Mutex::new(Written {
-            count: 0,
-            gap: Duration::ZERO,
-            last: Instant::now(),
-        }));
+        let written = Arc::new(Mutex::new(Written { count: 0, gap: Duration::ZERO, last: Instant::now() }));
         let task = tokio::spawn(write(kubeconfig, written.clone()));
         Ok(Self { written, task })
     }

@@ -17,35 +17,22 @@ struct Hosts {
 
 impl Hosts {
     fn of(server: &ApiServer, namespace: &str) -> Self {
-        Self {
-            api: Api::namespaced(server.client(), namespace),
-        }
+        Self { api: Api::namespaced(server.client(), namespace) }
     }
 
     async fn create(&self, object: Value) -> Result<()> {
         let mut object = object;
         object["metadata"]["namespace"] = Value::Null;
-        self.api
-            .create(&PostParams::default(), &serde_json::from_value(object)?)
-            .await?;
+        self.api.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
         Ok(())
     }
 
     /// What the API server says to a deletion; nothing is deleted when it is only tried.
     async fn delete(&self, name: &str, dry_run: bool) -> Result<Answer> {
-        let params = DeleteParams {
-            dry_run,
-            ..DeleteParams::default()
-        };
+        let params = DeleteParams { dry_run, ..DeleteParams::default() };
         match self.api.delete(name, &params).await {
-            Ok(_) => Ok(Answer {
-                code: 200,
-                body: Value::Null,
-            }),
-            Err(kube::Error::Api(status)) => Ok(Answer {
-                code: status.code,
-                body: serde_json::to_value(&status)?,
-            }),
+            Ok(_) => Ok(Answer { code: 200, body: Value::Null }),
+            Err(kube::Error::Api(status)) => Ok(Answer { code: status.code, body: serde_json::to_value(&status)? }),
             Err(error) => Err(error.into()),
         }
     }
@@ -54,11 +41,7 @@ impl Hosts {
 fn claimed(name: &str) -> Value {
     let claim = json!({ "kind": "Machine", "name": "demo-general-x7k2m9", "uid": "u" });
     let object = with(host(name), "spec.claimRef", claim);
-    with(
-        object,
-        "metadata.finalizers",
-        json!(["clusterwright.dev/claimed"]),
-    )
+    with(object, "metadata.finalizers", json!(["clusterwright.dev/claimed"]))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -85,22 +68,12 @@ async fn a_claimed_host_is_not_deleted_and_the_message_says_how_to_go_on() -> Re
         "kubectl -n default delete machines.clusterwright.dev demo-general-x7k2m9",
         "kubectl -n default annotate --overwrite hosts.clusterwright.dev kept clusterwright.dev/release=1",
     ] {
-        ensure!(
-            message.contains(words),
-            "the message does not say `{words}`: {message}"
-        );
+        ensure!(message.contains(words), "the message does not say `{words}`: {message}");
     }
-    ensure!(
-        hosts.delete("spare", false).await?.code == 200,
-        "a spare Host cannot be deleted"
-    );
+    ensure!(hosts.delete("spare", false).await?.code == 200, "a spare Host cannot be deleted");
     // Given back, it may go.
-    let given_back =
-        Patch::Merge(json!({ "spec": { "claimRef": null }, "metadata": { "finalizers": null } }));
-    hosts
-        .api
-        .patch("kept", &PatchParams::default(), &given_back)
-        .await?;
+    let given_back = Patch::Merge(json!({ "spec": { "claimRef": null }, "metadata": { "finalizers": null } }));
+    hosts.api.patch("kept", &PatchParams::default(), &given_back).await?;
     let answer = hosts.delete("kept", false).await?;
     ensure!(answer.code == 200, "{}", answer.message());
     Ok(())

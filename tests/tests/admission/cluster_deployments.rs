@@ -5,8 +5,8 @@ use e2e::api_server::ApiServer;
 use serde_json::{Value, json};
 
 use super::{
-    Admitted, NO_ADDRESSES, check, check_changes, created, deployment, many_hosts, refused, refused_at,
-    try_changes, with,
+    Admitted, NO_ADDRESSES, check, check_changes, created, deployment, many_hosts, refused, refused_at, try_changes,
+    with,
 };
 
 fn demo() -> Value {
@@ -14,11 +14,7 @@ fn demo() -> Value {
 }
 
 fn with_endpoint(name: &str) -> Value {
-    with(
-        deployment(name),
-        "spec.controlPlane.endpoint.host",
-        json!("10.0.0.100"),
-    )
+    with(deployment(name), "spec.controlPlane.endpoint.host", json!("10.0.0.100"))
 }
 
 #[tokio::test(flavor = "multi_thread")]

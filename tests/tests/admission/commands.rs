@@ -11,9 +11,7 @@ use super::{created, deployment, host, machine};
 
 /// Runs a command as it is printed; its words are what a shell makes of it: the last one may stand in quotes.
 fn typed(server: &ApiServer, command: &str) -> Result<String> {
-    let words = command
-        .strip_prefix("kubectl ")
-        .context("not a command of kubectl")?;
+    let words = command.strip_prefix("kubectl ").context("not a command of kubectl")?;
     let (plain, quoted) = words.split_once(" '").unwrap_or((words, ""));
     let changed = |c: char| !(c.is_ascii_alphanumeric() || " -_./=,:".contains(c));
     ensure!(!plain.contains(changed), "a shell would change `{command}`");
@@ -55,9 +53,6 @@ async fn commands_run_as_messages_print_them() -> Result<()> {
     let directory = tempfile::tempdir()?;
     std::fs::write(directory.path().join("ca.crt"), "x")?;
     let restore = create_secret("default", "typed-pki");
-    typed(
-        &server,
-        &restore.replace("DIRECTORY", &directory.path().to_string_lossy()),
-    )?;
+    typed(&server, &restore.replace("DIRECTORY", &directory.path().to_string_lossy()))?;
     Ok(())
 }

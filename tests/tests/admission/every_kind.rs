@@ -5,8 +5,7 @@ use e2e::api_server::ApiServer;
 use serde_json::{Value, json};
 
 use super::{
-    Admitted, check, deployment, host, machine, machine_set, many_fields, object, refused, refused_at, run,
-    with,
+    Admitted, check, deployment, host, machine, machine_set, many_fields, object, refused, refused_at, run, with,
 };
 
 #[tokio::test(flavor = "multi_thread")]

@@ -54,11 +54,7 @@ async fn check<const N: usize>(server: &ApiServer, cases: [Case<'_>; N]) -> Resu
 }
 
 /// Creates the object and tries each change of it; no change is kept.
-async fn check_changes<const N: usize>(
-    server: &ApiServer,
-    object: Value,
-    changes: [Change<'_>; N],
-) -> Result<()> {
+async fn check_changes<const N: usize>(server: &ApiServer, object: Value, changes: [Change<'_>; N]) -> Result<()> {
     let object = created(server, object).await?;
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     try_changes(server, &plural(&object), name, changes).await
@@ -100,16 +96,9 @@ fn judge(answer: &Answer, expected: Expected, spoiled: &str, given: &Value) -> R
         ensure!(answer.code == 200, "{given} was refused: {message}");
         return Ok(());
     };
-    ensure!(
-        matches!(answer.code, 400 | 413 | 422),
-        "was not refused ({}): {given}",
-        answer.code
-    );
+    ensure!(matches!(answer.code, 400 | 413 | 422), "was not refused ({}): {given}", answer.code);
     for words in [field.unwrap_or(spoiled), gist] {
-        ensure!(
-            message.contains(words),
-            "the message does not say `{words}`: {message}\n{given}"
-        );
+        ensure!(message.contains(words), "the message does not say `{words}`: {message}\n{given}");
     }
     Ok(())
 }

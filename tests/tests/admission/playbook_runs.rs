@@ -4,9 +4,7 @@ use anyhow::{Result, ensure};
 use e2e::api_server::ApiServer;
 use serde_json::{Value, json};
 
-use super::{
-    Admitted, admitted, check, check_changes, many_fields, many_hosts, refused, refused_at, run, with,
-};
+use super::{Admitted, admitted, check, check_changes, many_fields, many_hosts, refused, refused_at, run, with};
 
 fn r() -> Value {
     run("r")
@@ -111,25 +109,17 @@ async fn deep_values_blind_nobody_row_19() -> Result<()> {
     let runs: kube::Api<crds::PlaybookRun> = kube::Api::namespaced(server.client(), "default");
     for (name, open, close) in [("deep-list", "[", "]"), ("deep-map", "{\"a\":", "}")] {
         let object = with(run(name), "spec.vars", json!({ "deep": "HERE", "flat": 1 })).to_string();
-        let text = object.replace(
-            "\"HERE\"",
-            &format!("{}1{}", open.repeat(1000), close.repeat(1000)),
-        );
+        let text = object.replace("\"HERE\"", &format!("{}1{}", open.repeat(1000), close.repeat(1000)));
         let request = http::Request::post("/apis/clusterwright.dev/v1alpha1/namespaces/default/playbookruns")
             .header("content-type", "application/json")
             .body(text.into_bytes())?;
         server.client().request_text(request).await?;
         let listed = runs.list(&Default::default()).await?;
-        let found = listed
-            .iter()
-            .find(|run| run.metadata.name.as_deref() == Some(name));
+        let found = listed.iter().find(|run| run.metadata.name.as_deref() == Some(name));
         let vars = found.map(|run| run.spec.vars.clone()).unwrap_or_default();
         ensure!(vars.get("flat") == Some(&json!(1)), "{vars:?}");
         let depth = vars.get("deep").map(crds::inputs::depth).unwrap_or_default();
-        ensure!(
-            depth > crds::inputs::VARIABLE_DEPTH_LIMIT,
-            "it is seen to be too deep: {depth}"
-        );
+        ensure!(depth > crds::inputs::VARIABLE_DEPTH_LIMIT, "it is seen to be too deep: {depth}");
     }
     Ok(())
 }

@@ -14,13 +14,7 @@ use super::{deployment, with};
 async fn guarded() -> Result<(ApiServer, Api<ClusterDeployment>)> {
     let server = ApiServer::shared().await?;
     let policies = lab::project::path("manifests/admission");
-    server.kubectl(&[
-        "apply",
-        "--server-side",
-        "--force-conflicts",
-        "-k",
-        &policies.display().to_string(),
-    ])?;
+    server.kubectl(&["apply", "--server-side", "--force-conflicts", "-k", &policies.display().to_string()])?;
     let api = Api::namespaced(server.client(), "default");
     Ok((server, api))
 }
@@ -33,10 +27,7 @@ async fn protected(api: &Api<ClusterDeployment>, name: &str) -> Result<ClusterDe
 
 /// What the API server says to the deletion, but nothing is deleted.
 async fn refusal(api: &Api<ClusterDeployment>, name: &str) -> Result<String> {
-    let params = DeleteParams {
-        dry_run: true,
-        ..DeleteParams::default()
-    };
+    let params = DeleteParams { dry_run: true, ..DeleteParams::default() };
     match api.delete(name, &params).await {
         Ok(_) => Ok(String::new()),
         Err(kube::Error::Api(status)) => {
@@ -49,8 +40,7 @@ async fn refusal(api: &Api<ClusterDeployment>, name: &str) -> Result<String> {
 
 async fn annotate(api: &Api<ClusterDeployment>, name: &str, value: Value) -> Result<()> {
     let patch = json!({ "metadata": { "annotations": { "clusterwright.dev/delete-confirmed": value } } });
-    api.patch(name, &PatchParams::default(), &Patch::Merge(patch))
-        .await?;
+    api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
     Ok(())
 }
 
@@ -68,41 +58,25 @@ async fn a_protected_cluster_is_not_deleted_and_the_message_says_how_to_go_on_ro
     for words in ["DeletionProtected", "spec.deletionProtection", command] {
         ensure!(said.contains(words), "the message does not say `{words}`: {said}");
     }
-    let all = api
-        .delete_collection(
-            &DeleteParams::default(),
-            &ListParams::default().fields("metadata.name=guarded"),
-        )
-        .await;
+    let all =
+        api.delete_collection(&DeleteParams::default(), &ListParams::default().fields("metadata.name=guarded")).await;
     ensure!(all.is_err(), "all at once is no way around it");
 
     for other in ["0", "2", "yes", "11", ""] {
         annotate(&api, "guarded", json!(other)).await?;
-        ensure!(
-            !refusal(&api, "guarded").await?.is_empty(),
-            "{other:?} confirms nothing"
-        );
+        ensure!(!refusal(&api, "guarded").await?.is_empty(), "{other:?} confirms nothing");
     }
     annotate(&api, "guarded", json!("1")).await?;
     ensure!(refusal(&api, "guarded").await?.is_empty(), "it was confirmed");
     // What was confirmed is not what would be deleted now.
     let patch = json!({ "spec": { "paused": true } });
-    api.patch("guarded", &PatchParams::default(), &Patch::Merge(patch))
-        .await?;
-    ensure!(
-        refusal(&api, "guarded")
-            .await?
-            .contains("is \"1\", which is not generation 2")
-    );
+    api.patch("guarded", &PatchParams::default(), &Patch::Merge(patch)).await?;
+    ensure!(refusal(&api, "guarded").await?.contains("is \"1\", which is not generation 2"));
     annotate(&api, "guarded", json!("2.force")).await?;
-    ensure!(
-        refusal(&api, "guarded").await?.is_empty(),
-        "it was confirmed, and what cannot be cleaned is to be let go"
-    );
+    ensure!(refusal(&api, "guarded").await?.is_empty(), "it was confirmed, and what cannot be cleaned is to be let go");
 
     let patch = json!({ "metadata": { "annotations": null }, "spec": { "deletionProtection": false } });
-    api.patch("guarded", &PatchParams::default(), &Patch::Merge(patch))
-        .await?;
+    api.patch("guarded", &PatchParams::default(), &Patch::Merge(patch)).await?;
     api.delete("guarded", &DeleteParams::default()).await?;
     Ok(())
 }
@@ -120,37 +94,22 @@ async fn conditions_of_other_controllers_survive_beside_ours() -> Result<()> {
             "apiVersion": "clusterwright.dev/v1alpha1", "kind": "ClusterDeployment", "metadata": { "name": "gated" },
             "status": { "conditions": [condition("example.com/DNSRecordReady", status)] },
         });
-        api.patch_status("gated", &PatchParams::apply("dns").force(), &Patch::Apply(patch))
-            .await
+        api.patch_status("gated", &PatchParams::apply("dns").force(), &Patch::Apply(patch)).await
     };
     apply("False").await?;
     // The operator replaces the status that it read; who wrote in between makes it read again.
     let mut stale = read.clone();
-    stale.status = Some(serde_json::from_value(
-        json!({ "conditions": [condition("Ready", "False")] }),
-    )?);
+    stale.status = Some(serde_json::from_value(json!({ "conditions": [condition("Ready", "False")] }))?);
     let refused = api.replace_status("gated", &PostParams::default(), &stale).await;
-    ensure!(
-        matches!(&refused, Err(kube::Error::Api(status)) if status.code == 409),
-        "{refused:?}"
-    );
+    ensure!(matches!(&refused, Err(kube::Error::Api(status)) if status.code == 409), "{refused:?}");
     let mut fresh = api.get("gated").await?;
     let mut status = fresh.status.take().unwrap_or_default();
-    status
-        .conditions
-        .insert(0, serde_json::from_value(condition("Ready", "False"))?);
+    status.conditions.insert(0, serde_json::from_value(condition("Ready", "False"))?);
     fresh.status = Some(status);
-    api.replace_status("gated", &PostParams::default(), &fresh)
-        .await?;
+    api.replace_status("gated", &PostParams::default(), &fresh).await?;
     apply("True").await?;
     let found = api.get("gated").await?.status.unwrap_or_default().conditions;
-    let said: Vec<_> = found
-        .iter()
-        .map(|found| (found.type_.as_str(), found.status.as_str()))
-        .collect();
-    ensure!(
-        said == [("Ready", "False"), ("example.com/DNSRecordReady", "True")],
-        "{said:?}"
-    );
+    let said: Vec<_> = found.iter().map(|found| (found.type_.as_str(), found.status.as_str())).collect();
+    ensure!(said == [("Ready", "False"), ("example.com/DNSRecordReady", "True")], "{said:?}");
     Ok(())
 }

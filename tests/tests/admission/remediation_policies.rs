@@ -7,11 +7,7 @@ use serde_json::{Value, json};
 use super::{Admitted, check, deployment, object, refused, refused_at, with};
 
 fn policy() -> Value {
-    object(
-        "RemediationPolicy",
-        "workers",
-        json!({ "clusterName": "demo", "roles": ["worker"] }),
-    )
+    object("RemediationPolicy", "workers", json!({ "clusterName": "demo", "roles": ["worker"] }))
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,8 @@ Ansible's own wrapper builds 600 KB for each module and the machine compiles mos
 together some 0.4 s of CPU. Our modules need only the standard library, so this sends their source (about 50 KB) to one
 `python3`, over the connection's standard input: nothing is written on the machine, and secrets are in no argument and no file.
 
-meta/runtime.yml routes the action of each module here. The options are those of the module's DOCUMENTATION, checked on this side.
+meta/runtime.yml routes the action of each module here. The options are those of the module's DOCUMENTATION, with the
+groups of module_utils/arguments.py that it names, checked on this side.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.parsing.plugin_docs import read_docstring
 from ansible.plugins.action import ActionBase
+
+from ansible_collections.clusterwright.cluster.plugins.module_utils.arguments import GROUPS
 
 PLUGINS = pathlib.Path(__file__).resolve().parent.parent
 PACKAGE = "ansible_collections.clusterwright.cluster.plugins"
@@ -53,13 +56,23 @@ conclude(call)
 
 
 def specification(options: dict) -> dict:
-    """The argument spec that a module's documentation describes."""
+    """The argument spec of options as they are documented."""
     spec = {}
-    for name, option in (options or {}).items():
+    for name, option in options.items():
         spec[name] = {key: option[key] for key in SPEC_KEYS if key in option}
         if option.get("suboptions"):
             spec[name]["options"] = specification(option["suboptions"])
     return spec
+
+
+def options_of(module: str) -> dict:
+    """A module's options as it documents them: those that it shares with others, and its own."""
+    documentation = read_docstring(str(PLUGINS / "modules" / f"{module}.py"))["doc"]
+    options = {}
+    for fragment in documentation.get("extends_documentation_fragment") or []:
+        options.update(GROUPS[fragment.rpartition(".")[2]])
+    options.update(documentation.get("options") or {})
+    return options
 
 
 def sources(module: str) -> dict:
@@ -122,8 +135,7 @@ class ActionModule(ActionBase):
         super().run(tmp, task_vars)
         task_vars = task_vars or {}
         module = self._task.action.rpartition(".")[2]
-        documentation = read_docstring(str(PLUGINS / "modules" / f"{module}.py"))["doc"]
-        checked = ArgumentSpecValidator(specification(documentation.get("options"))).validate(self._task.args)
+        checked = ArgumentSpecValidator(specification(options_of(module))).validate(self._task.args)
         if checked.error_messages:
             raise AnsibleActionFail(
                 f"{module}: {'; '.join(checked.error_messages)}", result={"reason": "InvalidVariables"}

@@ -31,6 +31,8 @@ GUARD = "clusterwright-guard: "
 # What ssh's own words begin with where a machine said too much.
 TOO_MUCH = "clusterwright-executor: too much output: "
 FINDING_LIMIT = 64 * 1024
+# A role's arguments are checked by a task that Ansible adds.
+ROLE_ARGUMENTS = "ansible.builtin.validate_argument_spec"
 # Messages that say nothing: the error output does.
 BARE = ("non-zero return code", "MODULE FAILURE", "Module result deserialization failed")
 # What a machine says is not to be trusted: no escape sequences reach a terminal or a status.
@@ -180,7 +182,8 @@ class CallbackModule(CallbackBase):
         if result.get("timedout"):
             reason = "TaskTimedOut"
         elif status == "failed" and not reason:
-            reason = (outcome.task.vars or {}).get("failure_reason")
+            checked = "InvalidVariables" if outcome.task.action == ROLE_ARGUMENTS else None
+            reason = (outcome.task.vars or {}).get("failure_reason", checked)
         finding = result.get("clusterwright")
         if finding is not None:
             finding = cleaned(finding)

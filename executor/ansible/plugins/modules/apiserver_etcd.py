@@ -14,18 +14,12 @@ options:
     type: list
     elements: str
     required: true
-  address:
-    description: Address of this machine.
-    type: str
-    required: true
-  port:
-    description: Port of the API server.
-    type: int
-    default: 6443
   timeout_seconds:
     description: Until the components are healthy with them.
     type: int
     default: 300
+extends_documentation_fragment:
+  - clusterwright.cluster.arguments.apiserver
 author:
   - Clusterwright developers
 """

@@ -18,18 +18,6 @@ options:
     type: list
     elements: str
     required: true
-  node_name:
-    description: Name of this machine's Node.
-    type: str
-    required: true
-  address:
-    description: Address of this machine.
-    type: str
-    required: true
-  port:
-    description: Port of the API server.
-    type: int
-    default: 6443
   endpoint:
     description: Host and port that clients use.
     type: dict
@@ -38,6 +26,9 @@ options:
     description: Until a new certificate is served.
     type: int
     default: 120
+extends_documentation_fragment:
+  - clusterwright.cluster.arguments.apiserver
+  - clusterwright.cluster.arguments.node
 author:
   - Clusterwright developers
 """

@@ -9,26 +9,13 @@ DOCUMENTATION = r"""
 module: apiserver_ready
 short_description: Checks that the API server of this machine says it is ready, with a certificate of the cluster's CA; read-only
 options:
-  address:
-    description: Address of this machine.
-    type: str
-    required: true
-  port:
-    description: Port of the API server.
-    type: int
-    default: 6443
-  version:
-    description: Of the API server that must be at work, with v. Empty - any.
-    type: str
-    default: ""
-  identity:
-    description: The cluster's identity; kubeadm must have ended well on this machine for this cluster. Empty - not looked at.
-    type: str
-    default: ""
   timeout_seconds:
     description: How long to wait.
     type: int
     default: 60
+extends_documentation_fragment:
+  - clusterwright.cluster.arguments.apiserver
+  - clusterwright.cluster.arguments.installed
 author:
   - Clusterwright developers
 """

@@ -14,10 +14,6 @@ description:
   - What was installed is remembered in /etc/clusterwright/artifacts.json, so that a second run only compares.
   - Which programs these are is in C(clusterwright.components), each with name, version, arch and sha256; not in check mode.
 options:
-  bundle:
-    description: The bundle and which of its components are meant, as the variable C(artifacts_bundle) has it.
-    type: dict
-    required: true
   wanted:
     description: The programs, each by name, with the version (default the component's, see docs/playbooks.md) and where it goes.
     type: list
@@ -42,6 +38,8 @@ options:
         description: The files wanted of an archive, by base name; all when absent.
         type: list
         elements: str
+extends_documentation_fragment:
+  - clusterwright.cluster.arguments.bundle
 author:
   - Clusterwright developers
 """

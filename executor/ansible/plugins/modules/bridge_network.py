@@ -15,10 +15,6 @@ description:
   - A systemd unit makes the route, ARP settings and packet rules again at each boot.
   - Another one, the guard's, puts back within seconds what is taken away while the machine runs. Not where no guard is.
 options:
-  node_name:
-    description: Name of this machine's Node.
-    type: str
-    required: true
   address:
     description: Address of this machine in the cluster; its interface carries the Pods' traffic.
     type: str
@@ -35,6 +31,8 @@ options:
     description: Until the node has its range, and again until it is Ready.
     type: int
     default: 120
+extends_documentation_fragment:
+  - clusterwright.cluster.arguments.node
 author:
   - Clusterwright developers
 """

@@ -18,14 +18,12 @@ options:
     type: list
     elements: str
     required: true
-  pki_directory:
-    description: Holds ca.crt and healthcheck-client.crt and .key.
-    type: path
-    required: true
   timeout_seconds:
     description: How long they may take.
     type: int
     default: 30
+extends_documentation_fragment:
+  - clusterwright.cluster.arguments.etcd
 author:
   - Clusterwright developers
 """

@@ -37,46 +37,6 @@ options:
     description: Data of the member.
     type: path
     default: /var/lib/etcd
-  pki_directory:
-    description: Holds ca.crt and healthcheck-client.crt and .key.
-    type: path
-    required: true
-  files:
-    description: Files to write first.
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      path:
-        description: Where.
-        type: path
-        required: true
-      content:
-        description: What.
-        type: str
-        required: true
-      mode:
-        description: Octal mode.
-        type: str
-        default: "0644"
-  secrets:
-    description: Like files, for content that must not show anywhere.
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      path:
-        description: Where.
-        type: path
-        required: true
-      content:
-        description: What.
-        type: str
-        required: true
-      mode:
-        description: Octal mode.
-        type: str
-        default: "0600"
   program:
     description: etcd's program.
     type: path
@@ -89,6 +49,9 @@ options:
     description: Until a learner has the others' data.
     type: int
     default: 600
+extends_documentation_fragment:
+  - clusterwright.cluster.arguments.etcd
+  - clusterwright.cluster.arguments.files
 author:
   - Clusterwright developers
 """

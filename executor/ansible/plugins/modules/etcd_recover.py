@@ -26,10 +26,6 @@ options:
     description: Data of the member.
     type: path
     default: /var/lib/etcd
-  pki_directory:
-    description: Holds ca.crt and healthcheck-client.crt and .key.
-    type: path
-    required: true
   apiserver_address:
     description: Address of this machine's API server, which must be ready in the end. Empty - this machine has none.
     type: str
@@ -42,6 +38,8 @@ options:
     description: Until the member is healthy, and again until the API server is.
     type: int
     default: 120
+extends_documentation_fragment:
+  - clusterwright.cluster.arguments.etcd
 author:
   - Clusterwright developers
 """

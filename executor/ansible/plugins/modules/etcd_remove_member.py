@@ -21,14 +21,12 @@ options:
     type: list
     elements: str
     default: []
-  pki_directory:
-    description: Holds ca.crt and healthcheck-client.crt and .key.
-    type: path
-    required: true
   timeout_seconds:
     description: Until it is gone.
     type: int
     default: 60
+extends_documentation_fragment:
+  - clusterwright.cluster.arguments.etcd
 author:
   - Clusterwright developers
 """

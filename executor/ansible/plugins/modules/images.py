@@ -13,10 +13,6 @@ description:
   - The images wanted by name are in C(clusterwright.components), each with name, version, arch and sha256; not in check mode.
   - Imported images are pinned, since the kubelet could not fetch them again after collecting them as garbage.
 options:
-  bundle:
-    description: The bundle and which of its components are meant, as the variable C(artifacts_bundle) has it.
-    type: dict
-    required: true
   wanted:
     description: The images, each by name without tag, with the tag (default the component's, see docs/playbooks.md).
     type: list
@@ -34,6 +30,8 @@ options:
     description: Import every other image of the bundle as well, which is what network plugins given as manifests need.
     type: bool
     default: false
+extends_documentation_fragment:
+  - clusterwright.cluster.arguments.bundle
 author:
   - Clusterwright developers
 """

@@ -22,18 +22,6 @@ options:
     description: What tells this cluster apart.
     type: str
     required: true
-  node_name:
-    description: Name of the Node.
-    type: str
-    required: true
-  address:
-    description: Address of this machine in the cluster.
-    type: str
-    required: true
-  port:
-    description: Port of the API server on this machine.
-    type: int
-    default: 6443
   endpoint:
     description: Host and port that clients use.
     type: dict
@@ -49,42 +37,6 @@ options:
     description: The cluster is known to exist, so that init would be wrong.
     type: bool
     default: false
-  files:
-    description: Files to write first.
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      path:
-        description: Where.
-        type: path
-        required: true
-      content:
-        description: What.
-        type: str
-        required: true
-      mode:
-        description: Octal mode.
-        type: str
-        default: "0644"
-  secrets:
-    description: Like files, for content that must not show anywhere.
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      path:
-        description: Where.
-        type: path
-        required: true
-      content:
-        description: What.
-        type: str
-        required: true
-      mode:
-        description: Octal mode.
-        type: str
-        default: "0600"
   kubelet:
     description: The kubelet's program.
     type: path
@@ -93,6 +45,10 @@ options:
     description: For kubeadm, and again for the components to become healthy.
     type: int
     default: 300
+extends_documentation_fragment:
+  - clusterwright.cluster.arguments.apiserver
+  - clusterwright.cluster.arguments.files
+  - clusterwright.cluster.arguments.node
 author:
   - Clusterwright developers
 """

@@ -12,10 +12,6 @@ description:
   - Whom the machine asks is in an annotation of its Node. Without one it asks nobody and reports nothing.
   - It uses the kubelet's credentials, which allow to read and to patch this Node alone.
 options:
-  node_name:
-    description: Name of this machine's Node.
-    type: str
-    required: true
   dns_domain:
     description: Domain of the cluster's Services.
     type: str
@@ -24,6 +20,8 @@ options:
     description: Source of the program.
     type: str
     required: true
+extends_documentation_fragment:
+  - clusterwright.cluster.arguments.node
 author:
   - Clusterwright developers
 """

@@ -9,26 +9,17 @@ DOCUMENTATION = r"""
 module: node_ready
 short_description: Checks that this machine's kubelet is healthy and its Node exists, or is Ready; read-only
 options:
-  node_name:
-    description: Name of this machine's Node.
-    type: str
-    required: true
   ready:
     description: Wait until the Node is Ready, not only until it exists.
     type: bool
     default: true
-  version:
-    description: Of the kubelet that must be at work, with v. Empty - any.
-    type: str
-    default: ""
-  identity:
-    description: The cluster's identity; kubeadm must have ended well on this machine for this cluster. Empty - not looked at.
-    type: str
-    default: ""
   timeout_seconds:
     description: How long to wait.
     type: int
     default: 120
+extends_documentation_fragment:
+  - clusterwright.cluster.arguments.installed
+  - clusterwright.cluster.arguments.node
 author:
   - Clusterwright developers
 """

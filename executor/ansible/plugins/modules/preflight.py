@@ -59,10 +59,6 @@ options:
     type: list
     elements: str
     default: []
-  bundle:
-    description: The bundle and which of its components are meant, as the variable C(artifacts_bundle) has it.
-    type: dict
-    required: true
   artifacts:
     description: What the bundle must have, name and version.
     type: list
@@ -97,6 +93,8 @@ options:
     description: Other distributions are a warning, not an error.
     type: bool
     default: false
+extends_documentation_fragment:
+  - clusterwright.cluster.arguments.bundle
 author:
   - Clusterwright developers
 """

@@ -13,42 +13,6 @@ options:
     description: Unit name with suffix.
     type: str
     required: true
-  files:
-    description: Files of the service, the unit among them.
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      path:
-        description: Where.
-        type: path
-        required: true
-      content:
-        description: What.
-        type: str
-        required: true
-      mode:
-        description: Octal mode.
-        type: str
-        default: "0644"
-  secrets:
-    description: Like files, for content that must not show anywhere.
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      path:
-        description: Where.
-        type: path
-        required: true
-      content:
-        description: What.
-        type: str
-        required: true
-      mode:
-        description: Octal mode.
-        type: str
-        default: "0600"
   remove:
     description: Files that must not be there.
     type: list
@@ -71,6 +35,8 @@ options:
   socket:
     description: Unix socket that must accept connections in the end.
     type: path
+extends_documentation_fragment:
+  - clusterwright.cluster.arguments.files
 author:
   - Clusterwright developers
 """

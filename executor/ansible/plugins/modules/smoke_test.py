@@ -24,26 +24,13 @@ options:
     description: Port of this machine's API server.
     type: int
     default: 6443
-  bundle:
-    description: The bundle and which of its components are meant, as the variable C(artifacts_bundle) has it.
-    type: dict
-    required: true
-  image:
-    description: Name of an image with busybox, without tag.
-    type: str
-    required: true
-  version:
-    description: Its tag; the component's when empty (see docs/playbooks.md).
-    type: str
-    default: ""
-  dns_domain:
-    description: Domain of the cluster.
-    type: str
-    default: cluster.local
   timeout_seconds:
     description: How long the Pods may take to start; the asking one has half of that for its answer.
     type: int
     default: 120
+extends_documentation_fragment:
+  - clusterwright.cluster.arguments.bundle
+  - clusterwright.cluster.arguments.smoke_test
 author:
   - Clusterwright developers
 """

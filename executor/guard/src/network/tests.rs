@@ -59,10 +59,8 @@ fn whole() -> Observed {
 fn check(change: impl FnOnce(&mut Observed), expected: &[&str]) {
     let (wanted, mut observed) = (wanted(), whole());
     change(&mut observed);
-    let found: Vec<String> = defects(&wanted, &wanted.settings(""), &observed)
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let found: Vec<String> =
+        defects(&wanted, &wanted.settings(""), &observed).iter().map(ToString::to_string).collect();
     assert_eq!(found, expected);
 }
 
@@ -85,14 +83,8 @@ fn what_is_there_is_no_defect_and_what_is_gone_is_named() {
         |observed| observed.settings = BTreeMap::from([("net.ipv4.ip_forward".into(), "0".into())]),
         &["net.ipv4.ip_forward was 0 instead of 1"],
     );
-    check(
-        |observed| observed.rules_differ = Some(true),
-        &["the nft table ip clusterwright was gone or another"],
-    );
-    check(
-        |observed| observed.missing = vec!["/etc/cni/net.d/a".into()],
-        &["/etc/cni/net.d/a was gone"],
-    );
+    check(|observed| observed.rules_differ = Some(true), &["the nft table ip clusterwright was gone or another"]);
+    check(|observed| observed.missing = vec!["/etc/cni/net.d/a".into()], &["/etc/cni/net.d/a was gone"]);
 }
 
 #[test]
@@ -143,10 +135,7 @@ fn a_limit_that_somebody_raised_stays_and_a_switch_does_not() {
 #[test]
 fn settings_of_the_file_are_read_and_ours_count_more() {
     let file = "# Written by clusterwright.\nfs.inotify.max_user_instances = 8192\nnet.ipv4.ip_forward = 0\n; x = y\n";
-    let expected = [
-        ("fs.inotify.max_user_instances", "8192"),
-        ("net.ipv4.ip_forward", "1"),
-    ];
+    let expected = [("fs.inotify.max_user_instances", "8192"), ("net.ipv4.ip_forward", "1")];
     let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(wanted().settings(file), BTreeMap::from(expected));
 }
@@ -159,14 +148,7 @@ fn the_dot_of_an_interface_stays_a_dot_below_proc() {
 
 #[test]
 fn what_is_no_subnet_is_not_read_as_one() {
-    for text in [
-        "",
-        "10.0.0.0",
-        "10.0.0.0/33",
-        "10.0.0/8",
-        "fd00::/64",
-        "10.0.0.0/-1",
-    ] {
+    for text in ["", "10.0.0.0", "10.0.0.0/33", "10.0.0/8", "fd00::/64", "10.0.0.0/-1"] {
         assert!(text.parse::<Subnet>().is_err(), "{text}");
     }
 }

@@ -1,8 +1,8 @@
 //! The one message that is sent to systemd, as D-Bus writes it: little-endian, each value at a multiple of its size.
 
-/// What an answer is.
+/// The type of an answer.
 pub const RETURN: u8 = 2;
-/// What a refusal is.
+/// The type of a refusal.
 pub const ERROR: u8 = 3;
 
 /// How long systemd waits for a scope's processes when the machine goes down.
@@ -14,9 +14,7 @@ pub fn start_scope(name: &str, pid: u32) -> Vec<u8> {
     body.text(name);
     body.text("fail"); // if there is one already
     body.array(8, |properties| {
-        properties.property("Description", "s", |value| {
-            value.text("A command of Clusterwright")
-        });
+        properties.property("Description", "s", |value| value.text("A command of Clusterwright"));
         properties.property("Slice", "s", |value| value.text("clusterwright.slice"));
         properties.property("CollectMode", "s", |value| value.text("inactive-or-failed"));
         properties.property("TimeoutStopUSec", "t", |value| value.long(STOP_MICROSECONDS));
@@ -40,7 +38,7 @@ pub fn start_scope(name: &str, pid: u32) -> Vec<u8> {
     message.0
 }
 
-/// What kind of message it is, by its first 16 bytes.
+/// The message's type, by its first 16 bytes.
 pub fn kind(head: &[u8; 16]) -> u8 {
     head[1]
 }

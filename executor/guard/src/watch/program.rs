@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// One that hangs must not end the watch.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// More of what one says is not kept.
+/// The longest part of a program's output that is kept.
 const LARGE: u64 = 1 << 20;
 
-/// What a program that succeeded wrote.
+/// The output of a program that succeeded.
 pub fn run(name: &str, arguments: &[&str]) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("failed to run {name}: {error}");
     let mut child = Command::new(name)

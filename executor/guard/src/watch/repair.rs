@@ -9,13 +9,12 @@ use super::program::run;
 use super::see::Rules;
 use crate::state::replace;
 
-/// Puts one thing back; says why not.
+/// Repairs one defect; the error is the reason why not.
 pub fn repair(wanted: &Wanted, rules: &mut Rules, defect: &Defect) -> Result<(), String> {
     match defect {
         Defect::Setting { name, wanted, .. } => {
             let path = setting_path(name);
-            fs::write(&path, format!("{wanted}\n"))
-                .map_err(|error| format!("failed to write {path}: {error}"))
+            fs::write(&path, format!("{wanted}\n")).map_err(|error| format!("failed to write {path}: {error}"))
         }
         Defect::Gateway { bridge, address } => {
             run("ip", &["link", "set", bridge, "up"])?;

@@ -1,4 +1,4 @@
-//! What the kernel shows of the Pod network.
+//! The kernel's state of the Pod network.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -55,10 +55,7 @@ impl Rules {
     pub fn make(&mut self, wanted: &Wanted) -> Result<(), String> {
         let script = written(wanted);
         run(&wanted.script, &[])?;
-        self.made = Some(Made {
-            listing: listing()?,
-            script,
-        });
+        self.made = Some(Made { listing: listing()?, script });
         Ok(())
     }
 }

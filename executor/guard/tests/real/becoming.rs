@@ -1,4 +1,4 @@
-//! What is about to become another program shows nothing of itself for a moment: it is not overlooked.
+//! A process in the middle of an exec shows nothing of itself for a moment: it is not overlooked.
 
 use std::fs;
 use std::path::Path;
@@ -69,11 +69,7 @@ fn what_shows_nothing_for_good_costs_a_moment_and_is_left_alone() {
     let mut begin = place.begin(1, 2);
     let answer = answer(begin.args(["--wait-seconds", "0", "--kill-after-seconds", "0"]));
     assert_eq!(answer["ended"], json!([]));
-    assert!(
-        since.elapsed() < Duration::from_secs(300),
-        "{:?}",
-        since.elapsed()
-    );
+    assert!(since.elapsed() < Duration::from_secs(300), "{:?}", since.elapsed());
     assert!(hides.try_wait().unwrap().is_none(), "it was ended");
     hides.kill().unwrap();
     hides.wait().unwrap();
@@ -93,9 +89,7 @@ fn what_becomes_another_program_all_the_time_is_found_each_time() {
         let _ = fs::remove_file(place.file("ready"));
         let mut again = Command::new("setsid");
         again.args(["sh", "./again"]).current_dir(&directory);
-        again
-            .env(guard::MARK, format!("1-{token}"))
-            .env(guard::FENCED_BY, &marked);
+        again.env(guard::MARK, format!("1-{token}")).env(guard::FENCED_BY, &marked);
         let mut again = started(&mut again);
         eventually("it runs", || place.file("ready").exists());
         let mut begin = place.begin(1, token + 1);
@@ -108,16 +102,12 @@ fn what_becomes_another_program_all_the_time_is_found_each_time() {
     place.report();
 }
 
-/// What was killed ends a moment later.
+/// Whether the process has ended: a killed one ends a moment later.
 fn is_gone(pid: u32) -> bool {
     let until = Instant::now() + Duration::from_secs(1);
     let ended = || {
         let stat = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat"));
-        stat.is_ok_and(|stat| {
-            stat.rsplit(')')
-                .next()
-                .is_some_and(|rest| rest.trim().starts_with('Z'))
-        })
+        stat.is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim().starts_with('Z')))
     };
     while !ended() && Instant::now() < until {}
     ended()

@@ -35,10 +35,7 @@ fn a_command_waits_for_an_unfinished_one_of_its_run() {
     eventually("the second waits", || place.has(Event::Waits));
     std::fs::write(place.file("over"), "").unwrap();
     assert!(first.wait().unwrap().success() && second.wait().unwrap().success());
-    assert_eq!(
-        seen(&place),
-        "first begins\nfirst ends\nsecond begins\nsecond ends\n"
-    );
+    assert_eq!(seen(&place), "first begins\nfirst ends\nsecond begins\nsecond ends\n");
     place.report();
 }
 
@@ -67,11 +64,7 @@ fn a_command_that_waits_hears_its_signal_and_runs_nothing() {
     eventually("the first is at work", || !seen(&place).is_empty());
     let mut second = started(&mut place.hearing_shell(1, 1, &slow(&place, "second")));
     eventually("the second waits", || place.has(Event::Waits));
-    kill(
-        Pid::from_raw(i32::try_from(second.id()).unwrap()),
-        Signal::SIGTERM,
-    )
-    .unwrap();
+    kill(Pid::from_raw(i32::try_from(second.id()).unwrap()), Signal::SIGTERM).unwrap();
     assert_eq!(second.wait().unwrap().code(), Some(143));
     std::fs::write(place.file("over"), "").unwrap();
     assert!(first.wait().unwrap().success());
@@ -84,19 +77,10 @@ fn a_command_that_is_overtaken_while_it_waits_is_refused() {
     place.begun(1, 1);
     let mut first = started(&mut place.shell(1, 1, &slow(&place, "first")));
     eventually("the first is at work", || !seen(&place).is_empty());
-    let second = place
-        .shell(1, 1, &slow(&place, "second"))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let second =
+        place.shell(1, 1, &slow(&place, "second")).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     eventually("the second waits", || place.has(Event::Waits));
-    let next = place
-        .begin(1, 2)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let next = place.begin(1, 2).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     assert_refused(&second.wait_with_output().unwrap());
     std::fs::write(place.file("over"), "").unwrap();
     assert!(first.wait().unwrap().success());

@@ -1,4 +1,4 @@
-//! What is left behind is waited for, then ended.
+//! Processes that are left behind are waited for, then ended.
 
 use std::fs;
 use std::path::Path;
@@ -63,11 +63,7 @@ fn what_goes_on_for_too_long_is_ended_whatever_it_does() {
     for command in &mut running {
         command.wait().unwrap();
     }
-    let mut signals: Vec<_> = place
-        .records()
-        .into_iter()
-        .filter_map(|record| record.signal)
-        .collect();
+    let mut signals: Vec<_> = place.records().into_iter().filter_map(|record| record.signal).collect();
     // Each again for whatever those that do not listen have started since.
     signals.dedup();
     assert_eq!(signals, ["SIGTERM", "SIGKILL"]);
@@ -125,14 +121,9 @@ fn a_guard_that_stands_still_with_the_lock_is_ended() {
     let Some(place) = Place::new() else { return };
     place.begun(1, 1);
     // As a guard that was stopped between its check and its child: by its name it is one, and it has the lock.
-    let mut stuck = started(&mut place.shell(
-        1,
-        1,
-        &format!("exec 9>>{}; flock 9; kill -STOP $$", place.file("lock").display()),
-    ));
-    eventually("it has the lock", || {
-        state_of(stuck_child(stuck.id())) == Some('T')
-    });
+    let mut stuck =
+        started(&mut place.shell(1, 1, &format!("exec 9>>{}; flock 9; kill -STOP $$", place.file("lock").display())));
+    eventually("it has the lock", || state_of(stuck_child(stuck.id())) == Some('T'));
     let mut begin = place.begin(1, 2);
     let answer = answer(begin.args(["--wait-seconds", "1", "--kill-after-seconds", "1"]));
     assert!(!answer["ended"].as_array().unwrap().is_empty());
@@ -145,9 +136,7 @@ fn what_stands_still_is_asked_before_it_is_killed() {
     let Some(place) = Place::new() else { return };
     place.begun(1, 1);
     let mut stopped = started(&mut place.shell(1, 1, "trap 'exit 9' TERM; kill -STOP $$; sleep 60"));
-    eventually("it stands still", || {
-        state_of(stuck_child(stopped.id())) == Some('T')
-    });
+    eventually("it stands still", || state_of(stuck_child(stopped.id())) == Some('T'));
     let mut begin = place.begin(1, 2);
     answer(begin.args(["--wait-seconds", "0", "--kill-after-seconds", "60"]));
     assert_eq!(stopped.wait().unwrap().code(), Some(9));
@@ -158,11 +147,7 @@ fn what_stands_still_is_asked_before_it_is_killed() {
 fn a_run_begins_only_with_the_lock() {
     let Some(place) = Place::new() else { return };
     place.begun(1, 1);
-    let mut lock = started(
-        std::process::Command::new("flock")
-            .arg(place.file("lock"))
-            .args(["sleep", "1"]),
-    );
+    let mut lock = started(std::process::Command::new("flock").arg(place.file("lock")).args(["sleep", "1"]));
     thread::sleep(Duration::from_millis(200));
     place.begun(1, 2);
     assert!(lock.try_wait().unwrap().is_some(), "it did not wait");
@@ -179,11 +164,7 @@ fn the_work_of_another_directory_is_not_touched() {
     other.begun(1, 1);
     let mut running = started(&mut other.shell(1, 1, "sleep 1"));
     eventually("the command runs", || other.has(Event::Begin));
-    let answer = answer(
-        place
-            .begin(9, 9)
-            .args(["--wait-seconds", "0", "--kill-after-seconds", "0"]),
-    );
+    let answer = answer(place.begin(9, 9).args(["--wait-seconds", "0", "--kill-after-seconds", "0"]));
     assert_eq!(answer["ended"], json!([]));
     assert!(running.wait().unwrap().success());
 }
@@ -199,10 +180,7 @@ fn a_run_does_not_begin_by_ending_the_connection_it_came_through() {
         .args(place.begin(1, 2).get_args())
         .args(["--wait-seconds", "0"])
         .env(guard::MARK, "1-1")
-        .env(
-            guard::FENCED_BY,
-            place.file("").as_os_str().to_str().unwrap().trim_end_matches('/'),
-        );
+        .env(guard::FENCED_BY, place.file("").as_os_str().to_str().unwrap().trim_end_matches('/'));
     let output = sshd.output().unwrap();
     assert!(super::place::out(&output).ends_with("lives\n"), "{output:?}");
 }
@@ -213,11 +191,7 @@ fn what_was_stopped_and_wakes_up_late_runs_nothing() {
     place.begun(1, 1);
     let canary = place.file("canary");
     // Nobody gets past the lock while this has it.
-    let mut lock = started(
-        std::process::Command::new("flock")
-            .arg(place.file("lock"))
-            .args(["sleep", "1"]),
-    );
+    let mut lock = started(std::process::Command::new("flock").arg(place.file("lock")).args(["sleep", "1"]));
     thread::sleep(Duration::from_millis(200));
     let mut late = started(&mut place.shell(1, 1, &format!("touch {}", canary.display())));
     thread::sleep(Duration::from_millis(200));
@@ -228,10 +202,7 @@ fn what_was_stopped_and_wakes_up_late_runs_nothing() {
     let mut begin = started(&mut place.begin(1, 2));
     eventually("the fence is raised", || place.highest()["token"] == 2);
     thread::sleep(Duration::from_millis(100));
-    assert!(
-        begin.try_wait().unwrap().is_none(),
-        "it does not wait for the guard that stands still"
-    );
+    assert!(begin.try_wait().unwrap().is_none(), "it does not wait for the guard that stands still");
     kill(pid, Signal::SIGCONT).unwrap();
     assert_eq!(late.wait().unwrap().code(), Some(79));
     assert!(begin.wait().unwrap().success());
@@ -250,9 +221,5 @@ fn state_of(pid: u32) -> Option<char> {
 
 fn stuck_child(pid: u32) -> u32 {
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    children
-        .split_whitespace()
-        .next()
-        .and_then(|child| child.parse().ok())
-        .unwrap_or_default()
+    children.split_whitespace().next().and_then(|child| child.parse().ok()).unwrap_or_default()
 }

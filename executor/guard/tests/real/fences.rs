@@ -13,16 +13,9 @@ fn a_lower_fence_is_refused_and_nothing_of_it_is_run() {
     place.begun(1, 1);
     place.begun(1, 2);
     let canary = place.file("canary");
-    let late = place
-        .shell(1, 1, &format!("touch {}", canary.display()))
-        .output()
-        .unwrap();
+    let late = place.shell(1, 1, &format!("touch {}", canary.display())).output().unwrap();
     assert_refused(&late);
-    assert!(
-        err(&late).contains("run ns/r2 of cluster a has this machine now"),
-        "{}",
-        err(&late)
-    );
+    assert!(err(&late).contains("run ns/r2 of cluster a has this machine now"), "{}", err(&late));
     assert!(!canary.exists());
     assert_refused(&place.begin(1, 1).output().unwrap());
     assert_refused(&place.end(1, 1).output().unwrap());
@@ -68,8 +61,7 @@ fn anybody_may_read_the_fence_and_only_root_changes_it() {
     let mut read = nobody();
     assert_eq!(answer(read.arg(place.file("guard")).arg("read"))["token"], 1);
     let mut end = nobody();
-    end.arg(place.file("guard"))
-        .args(["end", "--epoch", "1", "--token", "1"]);
+    end.arg(place.file("guard")).args(["end", "--epoch", "1", "--token", "1"]);
     assert_eq!(end.output().unwrap().status.code(), Some(78));
     assert!(!place.has(Event::Refused));
 }
@@ -86,10 +78,7 @@ fn a_user_who_becomes_root_is_let_through_twice_and_written_down_once() {
     let mut outer = nobody();
     outer.arg(place.file("runs/1-1/etcd")).arg("-c").arg(&nested);
     let output = outer.output().unwrap();
-    assert_eq!(
-        (out(&output).as_str(), output.status.code()),
-        ("65534\n0\n1-1\n", Some(6))
-    );
+    assert_eq!((out(&output).as_str(), output.status.code()), ("65534\n0\n1-1\n", Some(6)));
     assert_eq!(place.report().commands, 1);
 
     // Overtaken, it is the outer one that says so.
@@ -113,11 +102,7 @@ fn what_the_user_left_running_without_root_is_ended_too() {
     let Some(place) = Place::new() else { return };
     place.begun(1, 1);
     let mut outer = nobody();
-    let mut running = started(
-        outer
-            .arg(place.file("runs/1-1/etcd"))
-            .args(["-c", "sleep 60 & sleep 60"]),
-    );
+    let mut running = started(outer.arg(place.file("runs/1-1/etcd")).args(["-c", "sleep 60 & sleep 60"]));
     eventually("the user's command runs", || {
         std::fs::read_link(format!("/proc/{}/exe", running.id()))
             .is_ok_and(|exe| !exe.ends_with("guard") && !exe.ends_with("setpriv"))
@@ -147,11 +132,7 @@ fn a_command_of_a_run_that_never_began_here_is_not_run() {
     std::os::unix::fs::symlink("../../guard", links.join("etcd")).unwrap();
     let output = place.shell(1, 2, "echo ran").output().unwrap();
     assert_eq!((out(&output).as_str(), output.status.code()), ("", Some(78)));
-    assert!(
-        err(&output).starts_with("clusterwright-guard: failed: "),
-        "{}",
-        err(&output)
-    );
+    assert!(err(&output).starts_with("clusterwright-guard: failed: "), "{}", err(&output));
 }
 
 #[test]
@@ -160,12 +141,8 @@ fn a_run_that_was_overtaken_while_it_waited_does_not_begin() {
     place.begun(1, 1);
     let mut running = started(&mut place.shell(1, 1, "sleep 3"));
     eventually("the command runs", || place.has(Event::Begin));
-    let waiting = place
-        .begin(1, 2)
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+    let waiting =
+        place.begin(1, 2).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     eventually("the second waits", || place.has(Event::Waits));
     place.begun(1, 3);
     assert_refused(&waiting.wait_with_output().unwrap());
@@ -193,11 +170,7 @@ fn nobody() -> Command {
 /// A program that makes anybody root, as sudo does.
 fn sudo(place: &Place) -> std::path::PathBuf {
     let sudo = place.file("sudo");
-    succeeds(
-        Command::new("install")
-            .args(["-m", "4755", "/usr/bin/setpriv"])
-            .arg(&sudo),
-    );
+    succeeds(Command::new("install").args(["-m", "4755", "/usr/bin/setpriv"]).arg(&sudo));
     sudo
 }
 
@@ -205,19 +178,12 @@ fn sudo(place: &Place) -> std::path::PathBuf {
 fn a_machine_that_another_claim_left_is_not_touched_by_a_run_that_expects_one() {
     let Some(place) = Place::new() else { return };
     let expects = |epoch: i64, token: i64, expected: &str| {
-        let output = place
-            .begin(epoch, token)
-            .args(["--expect-epoch", expected])
-            .output()
-            .unwrap();
+        let output = place.begin(epoch, token).args(["--expect-epoch", expected]).output().unwrap();
         (output.status.code(), err(&output))
     };
     let (code, said) = expects(3, 50, "3");
     assert_eq!(code, Some(79));
-    assert!(
-        said.starts_with("clusterwright-guard: differs: this machine knows of no run"),
-        "{said}"
-    );
+    assert!(said.starts_with("clusterwright-guard: differs: this machine knows of no run"), "{said}");
     assert_eq!(place.highest(), serde_json::json!({}));
 
     place.begun(2, 41);
@@ -226,13 +192,7 @@ fn a_machine_that_another_claim_left_is_not_touched_by_a_run_that_expects_one() 
         assert_eq!(code, Some(79));
         assert!(said.contains("differs: claim epoch"), "{said}");
     }
-    assert_eq!(
-        (
-            place.highest()["epoch"].as_i64(),
-            place.highest()["token"].as_i64()
-        ),
-        (Some(2), Some(41))
-    );
+    assert_eq!((place.highest()["epoch"].as_i64(), place.highest()["token"].as_i64()), (Some(2), Some(41)));
     // The very claim, twice: an attempt that was cut short is followed by another.
     for token in [50, 51] {
         assert_eq!(expects(2, token, "2").0, Some(0));

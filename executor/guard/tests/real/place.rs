@@ -7,8 +7,8 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use guard::fence::Standing;
-use guard::oracle::{self, Report};
+use guard::fence::FenceState;
+use guard::log_audit::{self, Report};
 use guard::record::{Event, Record};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -28,11 +28,7 @@ impl Place {
     pub fn small(mebibytes: usize) -> Option<Self> {
         Self::made(|path| {
             let size = format!("size={mebibytes}m");
-            succeeds(
-                Command::new("mount")
-                    .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
-                    .arg(path),
-            );
+            succeeds(Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(path));
             true
         })
     }
@@ -113,19 +109,17 @@ impl Place {
         answer(&mut self.guard("read"))
     }
 
-    /// What the oracle makes of the log; it finds nothing wrong.
+    /// The audit of the log; it finds no violation.
     pub fn report(&self) -> Report {
         let read = |name| fs::read_to_string(self.file(name)).unwrap_or_default();
-        let report = oracle::read(&read("log.1"), &read("log"));
+        let report = log_audit::read(&read("log.1"), &read("log"));
         assert_eq!(report.violations, [], "{}{}", read("log.1"), read("log"));
         report
     }
 
     pub fn records(&self) -> Vec<Record> {
         let log = fs::read_to_string(self.file("log")).unwrap_or_default();
-        log.lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
+        log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     pub fn has(&self, event: Event) -> bool {
@@ -137,18 +131,13 @@ impl Drop for Place {
     fn drop(&mut self) {
         // Whatever a test left at work when it failed.
         if let Ok(text) = fs::read_to_string(self.file("fence"))
-            && let Ok(highest) = serde_json::from_str::<Standing>(&text)
+            && let Ok(highest) = serde_json::from_str::<FenceState>(&text)
         {
             let mut end = self.end(highest.fence.epoch, highest.fence.token);
-            let _ = end
-                .args(["--wait-seconds", "0", "--kill-after-seconds", "0"])
-                .output();
+            let _ = end.args(["--wait-seconds", "0", "--kill-after-seconds", "0"]).output();
         }
         if self.mounted {
-            let _ = Command::new("umount")
-                .arg("--lazy")
-                .arg(self.directory.path())
-                .status();
+            let _ = Command::new("umount").arg("--lazy").arg(self.directory.path()).status();
         }
     }
 }
@@ -175,31 +164,19 @@ pub fn err(output: &Output) -> String {
 /// Refused by the guard, in its words, with nothing else said.
 pub fn assert_refused(output: &Output) {
     assert_eq!(output.status.code(), Some(79), "{}", err(output));
-    assert!(
-        err(output).starts_with("clusterwright-guard: refused: "),
-        "{}",
-        err(output)
-    );
+    assert!(err(output).starts_with("clusterwright-guard: refused: "), "{}", err(output));
     assert_eq!(out(output), "");
 }
 
 /// In the background, silent.
 pub fn started(command: &mut Command) -> std::process::Child {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 pub fn eventually(what: &str, mut is: impl FnMut() -> bool) {
     let since = Instant::now();
     while !is() {
-        assert!(
-            since.elapsed() < Duration::from_secs(60),
-            "not within a minute: {what}"
-        );
+        assert!(since.elapsed() < Duration::from_secs(60), "not within a minute: {what}");
         thread::sleep(Duration::from_millis(5));
     }
 }

@@ -32,22 +32,14 @@ fn a_guard_stopped_anywhere_never_acts_after_it_was_overtaken() {
             })
         });
         let wait = if woken.is_some() { "20" } else { "0" };
-        answer(
-            place
-                .begin(1, token + 1)
-                .args(["--wait-seconds", wait, "--kill-after-seconds", "1"]),
-        );
+        answer(place.begin(1, token + 1).args(["--wait-seconds", wait, "--kill-after-seconds", "1"]));
         let then = fs::read_to_string(&out).unwrap();
         let _ = kill(pid, Signal::SIGCONT);
         late.wait().unwrap();
         if let Some(woken) = woken {
             woken.join().unwrap();
         }
-        assert_eq!(
-            fs::read_to_string(&out).unwrap(),
-            then,
-            "the command of {token} acted late"
-        );
+        assert_eq!(fs::read_to_string(&out).unwrap(), then, "the command of {token} acted late");
     }
     place.report();
 }
@@ -60,25 +52,15 @@ fn commands_of_two_runs_never_meet() {
     let out = place.file("out");
     place.begun(1, 1);
     for token in 1..=15 {
-        let command = format!(
-            "echo {token} >> {0}; sleep 0.0{1}; echo {token} >> {0}",
-            out.display(),
-            token % 5
-        );
-        let mut storm: Vec<_> = (0..4)
-            .map(|_| started(&mut place.shell(1, token, &command)))
-            .collect();
+        let command = format!("echo {token} >> {0}; sleep 0.0{1}; echo {token} >> {0}", out.display(), token % 5);
+        let mut storm: Vec<_> = (0..4).map(|_| started(&mut place.shell(1, token, &command))).collect();
         thread::sleep(Duration::from_micros(u64::try_from(token * 7919 % 5000).unwrap()));
         place.begun(1, token + 1);
         for command in &mut storm {
             command.wait().unwrap();
         }
     }
-    let order: Vec<i64> = fs::read_to_string(&out)
-        .unwrap()
-        .lines()
-        .map(|line| line.parse().unwrap())
-        .collect();
+    let order: Vec<i64> = fs::read_to_string(&out).unwrap().lines().map(|line| line.parse().unwrap()).collect();
     assert!(order.is_sorted(), "{order:?}");
     place.report();
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::thread;
 use std::time::Duration;
 
-use guard::oracle;
+use guard::log_audit;
 use guard::record::Event;
 
 use super::place::{Place, err, eventually, out, started};
@@ -18,16 +18,8 @@ fn a_full_disk_is_said_in_words_and_costs_nothing_but_time() {
     fill(&place);
     let refused = place.begin(1, 2).output().unwrap();
     assert_eq!((out(&refused).as_str(), refused.status.code()), ("", Some(78)));
-    assert!(
-        err(&refused).starts_with("clusterwright-guard: failed: "),
-        "{}",
-        err(&refused)
-    );
-    assert!(
-        err(&refused).contains("make room on this file system"),
-        "{}",
-        err(&refused)
-    );
+    assert!(err(&refused).starts_with("clusterwright-guard: failed: "), "{}", err(&refused));
+    assert!(err(&refused).contains("make room on this file system"), "{}", err(&refused));
     assert_eq!(place.highest()["token"], 1);
 
     fs::remove_file(place.file("filling")).unwrap();
@@ -75,10 +67,7 @@ fn a_begin_that_is_killed_at_any_moment_leaves_a_state_that_works() {
         begin.kill().unwrap();
         begin.wait().unwrap();
         let highest = place.highest()["token"].as_i64().unwrap_or_default();
-        assert!(
-            highest == token || highest == token - 1,
-            "{highest} after {token}"
-        );
+        assert!(highest == token || highest == token - 1, "{highest} after {token}");
         place.begun(1, token);
         assert!(place.shell(1, token, "true").status().unwrap().success());
     }
@@ -107,8 +96,7 @@ fn the_log_is_turned_over_without_losing_what_must_be_known() {
         let text = fs::read_to_string(place.file("log")).unwrap();
         let refused = text.lines().next().unwrap().replace("\"raised\"", "\"refused\"") + "\n";
         let mut log = OpenOptions::new().append(true).open(place.file("log")).unwrap();
-        log.write_all(refused.repeat((4 << 20) / refused.len() + 1).as_bytes())
-            .unwrap();
+        log.write_all(refused.repeat((4 << 20) / refused.len() + 1).as_bytes()).unwrap();
     };
     // Twice: what the first lines said is gone then.
     for _ in 0..2 {
@@ -120,7 +108,7 @@ fn the_log_is_turned_over_without_losing_what_must_be_known() {
     assert!(running.wait().unwrap().success());
     place.begun(1, 2);
     assert_eq!(place.report().open, []);
-    let newest = oracle::read("", &fs::read_to_string(place.file("log")).unwrap());
+    let newest = log_audit::read("", &fs::read_to_string(place.file("log")).unwrap());
     assert_eq!(newest.violations, []);
     for file in ["log", "log.1", "lock"] {
         let mode = fs::metadata(place.file(file)).unwrap().permissions().mode();
@@ -140,11 +128,7 @@ fn a_state_that_cannot_be_read_is_no_permission() {
         place.guard("read").output().unwrap(),
     ] {
         assert_eq!((out(&output).as_str(), output.status.code()), ("", Some(78)));
-        assert!(
-            err(&output).contains("remove it and let the run begin again"),
-            "{}",
-            err(&output)
-        );
+        assert!(err(&output).contains("remove it and let the run begin again"), "{}", err(&output));
     }
     fs::remove_file(place.file("fence")).unwrap();
     place.begun(1, 2);
@@ -155,24 +139,12 @@ fn whatever_the_umask_everybody_can_read_the_fence_and_nobody_the_log() {
     let Some(place) = Place::new() else { return };
     let begin = format!("umask 077; exec {} \"$@\"", place.file("guard").display());
     let mut shell = std::process::Command::new("/bin/sh");
-    shell
-        .args(["-c", &begin, "sh"])
-        .args(place.begin(1, 1).get_args());
+    shell.args(["-c", &begin, "sh"]).args(place.begin(1, 1).get_args());
     assert!(shell.output().unwrap().status.success());
-    let mode = |name: &str| {
-        fs::symlink_metadata(place.file(name))
-            .unwrap()
-            .permissions()
-            .mode()
-            & 0o777
-    };
-    for (name, expected) in [
-        ("fence", 0o644),
-        ("log", 0o600),
-        ("runs", 0o755),
-        ("runs/1-1", 0o755),
-        ("runs/1-1/run.json", 0o644),
-    ] {
+    let mode = |name: &str| fs::symlink_metadata(place.file(name)).unwrap().permissions().mode() & 0o777;
+    for (name, expected) in
+        [("fence", 0o644), ("log", 0o600), ("runs", 0o755), ("runs/1-1", 0o755), ("runs/1-1/run.json", 0o644)]
+    {
         assert_eq!(mode(name), expected, "{name}");
     }
 }

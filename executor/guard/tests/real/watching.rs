@@ -26,25 +26,15 @@ impl Network {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let namespace = format!("cw-watch-{}-{number}", std::process::id());
         succeeds(Command::new("ip").args(["netns", "add", &namespace]));
-        let network = Self {
-            place,
-            namespace,
-            watch: None,
-        };
+        let network = Self { place, namespace, watch: None };
         network.shell("ip link set lo up; ip link add host0 type veth peer name wire; ip link set wire up; ip address add 172.30.0.11/24 dev host0; ip link set host0 up");
-        network.shell(
-            "ip link add cni0 type bridge; ip address add 10.220.3.1/24 dev cni0; ip link set cni0 up",
-        );
+        network.shell("ip link add cni0 type bridge; ip address add 10.220.3.1/24 dev cni0; ip link set cni0 up");
         let script = "#!/bin/sh\nset -eu\nip route replace 10.220.0.0/16 dev host0 scope link proto 77\n\
             nft -f - <<'END'\ntable ip clusterwright\ndelete table ip clusterwright\ntable ip clusterwright {\n\
             chain postrouting { type nat hook postrouting priority srcnat; policy accept; ip saddr 10.220.3.0/24 oifname != \"cni0\" masquerade; }\n}\nEND\n";
         fs::write(network.place.file("script"), script).unwrap();
         fs::set_permissions(network.place.file("script"), fs::Permissions::from_mode(0o755)).unwrap();
-        fs::write(
-            network.place.file("sysctl.conf"),
-            "# Ours\nnet.ipv4.ip_forward = 1\n",
-        )
-        .unwrap();
+        fs::write(network.place.file("sysctl.conf"), "# Ours\nnet.ipv4.ip_forward = 1\n").unwrap();
         network.want();
         Some(network)
     }
@@ -99,9 +89,7 @@ impl Network {
         let settings = "cd /proc/sys/net/ipv4; cat ip_forward conf/host0/proxy_arp neigh/host0/proxy_delay";
         self.has_route()
             && self.shell(settings) == "1\n1\n0\n"
-            && self
-                .shell("ip -oneline -4 address show dev cni0 up")
-                .contains("10.220.3.1/24")
+            && self.shell("ip -oneline -4 address show dev cni0 up").contains("10.220.3.1/24")
             && self.shell("nft list ruleset").contains("masquerade")
             && self.place.file("cni/10-clusterwright.conflist").exists()
     }
@@ -128,9 +116,7 @@ impl Network {
         // A setting shows when a look was made: each puts it back.
         for _ in 0..2 {
             self.shell("echo 0 >/proc/sys/net/ipv4/conf/host0/proxy_arp");
-            eventually("a look", || {
-                self.shell("cat /proc/sys/net/ipv4/conf/host0/proxy_arp") == "1\n"
-            });
+            eventually("a look", || self.shell("cat /proc/sys/net/ipv4/conf/host0/proxy_arp") == "1\n");
         }
     }
 }
@@ -141,9 +127,7 @@ impl Drop for Network {
             let _ = watch.kill();
             let _ = watch.wait();
         }
-        let _ = Command::new("ip")
-            .args(["netns", "delete", &self.namespace])
-            .status();
+        let _ = Command::new("ip").args(["netns", "delete", &self.namespace]).status();
     }
 }
 
@@ -151,34 +135,16 @@ impl Drop for Network {
 fn whatever_flushes_the_pod_network_is_undone_by_the_machine_itself() {
     let Some(network) = Network::watched() else { return };
     for (flush, said) in [
-        (
-            "ip route flush proto 77",
-            "the route to 10.220.0.0/16 on host0 was gone: repaired",
-        ),
-        (
-            "ip link set host0 down; ip link set host0 up",
-            "the route to 10.220.0.0/16 on host0 was gone: repaired",
-        ),
-        (
-            "ip address flush dev cni0",
-            "cni0 was down or without its address 10.220.3.1/24: repaired",
-        ),
-        (
-            "ip link set cni0 down",
-            "cni0 was down or without its address 10.220.3.1/24: repaired",
-        ),
-        (
-            "nft flush ruleset",
-            "the nft table ip clusterwright was gone or another: repaired",
-        ),
+        ("ip route flush proto 77", "the route to 10.220.0.0/16 on host0 was gone: repaired"),
+        ("ip link set host0 down; ip link set host0 up", "the route to 10.220.0.0/16 on host0 was gone: repaired"),
+        ("ip address flush dev cni0", "cni0 was down or without its address 10.220.3.1/24: repaired"),
+        ("ip link set cni0 down", "cni0 was down or without its address 10.220.3.1/24: repaired"),
+        ("nft flush ruleset", "the nft table ip clusterwright was gone or another: repaired"),
         (
             "nft flush chain ip clusterwright postrouting",
             "the nft table ip clusterwright was gone or another: repaired",
         ),
-        (
-            "echo 0 >/proc/sys/net/ipv4/ip_forward",
-            "net.ipv4.ip_forward was 0 instead of 1: repaired",
-        ),
+        ("echo 0 >/proc/sys/net/ipv4/ip_forward", "net.ipv4.ip_forward was 0 instead of 1: repaired"),
         (
             "echo 0 >/proc/sys/net/ipv4/conf/host0/proxy_arp",
             "net.ipv4.conf.host0.proxy_arp was 0 instead of 1: repaired",
@@ -187,10 +153,9 @@ fn whatever_flushes_the_pod_network_is_undone_by_the_machine_itself() {
         let before = network.journal().matches(said).count();
         network.shell(flush);
         network.eventually_whole(flush);
-        eventually(
-            &format!("{flush} is in the journal: {}", network.journal()),
-            || network.journal().matches(said).count() > before,
-        );
+        eventually(&format!("{flush} is in the journal: {}", network.journal()), || {
+            network.journal().matches(said).count() > before
+        });
     }
     fs::remove_dir_all(network.place.file("cni")).unwrap();
     network.eventually_whole("the CNI configuration was removed");
@@ -200,10 +165,7 @@ fn whatever_flushes_the_pod_network_is_undone_by_the_machine_itself() {
 fn what_is_no_longer_wanted_or_held_by_a_reset_is_left_alone() {
     let Some(network) = Network::watched() else { return };
     // A reset takes the lock, takes away what is wanted, and then the route.
-    let lock = File::options()
-        .write(true)
-        .open(network.place.file("network.lock"))
-        .unwrap();
+    let lock = File::options().write(true).open(network.place.file("network.lock")).unwrap();
     lock.lock().unwrap();
     network.shell("ip route flush proto 77");
     network.stays_without_a_route();
@@ -221,23 +183,12 @@ fn what_somebody_takes_away_again_and_again_is_left_and_the_rest_is_kept() {
     let said = "again and again: somebody else changes it; it is left so";
     while !network.journal().contains(said) {
         network.shell("ip route flush proto 77");
-        eventually("it was put back, or left", || {
-            network.has_route() || network.journal().contains(said)
-        });
-        assert!(
-            network.journal().matches("on host0 was gone: repaired").count() <= 6,
-            "{}",
-            network.journal()
-        );
+        eventually("it was put back, or left", || network.has_route() || network.journal().contains(said));
+        assert!(network.journal().matches("on host0 was gone: repaired").count() <= 6, "{}", network.journal());
     }
     network.two_more_looks();
     assert!(!network.has_route());
-    assert_eq!(
-        network.journal().matches(said).count(),
-        1,
-        "{}",
-        network.journal()
-    );
+    assert_eq!(network.journal().matches(said).count(), 1, "{}", network.journal());
 }
 
 #[test]
@@ -247,9 +198,7 @@ fn a_watch_goes_on_as_the_guard_that_a_run_brings_and_is_no_work_of_a_run() {
     };
     network.place.begun(1, 1);
     network.place.install();
-    eventually("it goes on as the new one", || {
-        network.journal().contains("going on as that one")
-    });
+    eventually("it goes on as the new one", || network.journal().contains("going on as that one"));
     assert_eq!(network.place.begun(2, 1)["ended"], json!([]));
     network.shell("ip route flush proto 77");
     network.eventually_whole("after the guard was replaced");

@@ -73,10 +73,7 @@ impl Planned {
                 let file = File::create(into).with_context(making)?;
                 let mut packed = GzEncoder::new(file, Compression::fast());
                 tree.write(&mut packed)?;
-                packed
-                    .finish()
-                    .and_then(|mut file| file.flush())
-                    .with_context(making)
+                packed.finish().and_then(|mut file| file.flush()).with_context(making)
             }
         }
     }
@@ -84,10 +81,7 @@ impl Planned {
 
 /// Every artifact, in the order of the index.
 pub fn all(cache: &Cache, programs: &Programs) -> Vec<Planned> {
-    let mut artifacts: Vec<Planned> = COMPONENTS
-        .iter()
-        .flat_map(|it| of_component(it, programs))
-        .collect();
+    let mut artifacts: Vec<Planned> = COMPONENTS.iter().flat_map(|it| of_component(it, programs)).collect();
     artifacts.extend(scratch::references().into_iter().map(|image| Planned {
         path: format!("images/{}", image.file()),
         content: Content::Image(image.archive(cache)),
@@ -104,7 +98,7 @@ fn of_component(component: &Component, programs: &Programs) -> Vec<Planned> {
         name: name.to_owned(),
         version: version.to_owned(),
         path: format!("files/{name}-{version}-{platform}"),
-        content: Content::File(programs.of(component, name)),
+        content: Content::File(programs.path(component, name)),
     };
     let archive = |ending: &str, tree: Tree| Planned {
         name: component.name.to_owned(),
@@ -117,15 +111,12 @@ fn of_component(component: &Component, programs: &Programs) -> Vec<Planned> {
         "runc" => vec![file("runc")],
         "containerd" => vec![archive("tar.gz", under("bin", component, programs))],
         "etcd" => {
-            vec![archive(
-                "tar.gz",
-                under(&format!("etcd-v{version}-{platform}"), component, programs),
-            )]
+            vec![archive("tar.gz", under(&format!("etcd-v{version}-{platform}"), component, programs))]
         }
         "cni-plugins" => {
             let mut tree = Tree::new();
             for (name, _) in component.programs {
-                tree.program(name, programs.of(component, name));
+                tree.program(name, programs.path(component, name));
             }
             vec![archive("tgz", tree)]
         }
@@ -138,7 +129,7 @@ fn under(directory: &str, component: &Component, programs: &Programs) -> Tree {
     let mut tree = Tree::new();
     tree.directory(directory, 0o755, 0);
     for (name, _) in component.programs {
-        tree.program(&format!("{directory}/{name}"), programs.of(component, name));
+        tree.program(&format!("{directory}/{name}"), programs.path(component, name));
     }
     tree
 }
@@ -154,10 +145,7 @@ mod tests {
 
     #[test]
     fn the_bundle_has_all_that_machines_take() {
-        let names: Vec<String> = planned()
-            .iter()
-            .map(|it| format!("{}:{}", it.name, it.version))
-            .collect();
+        let names: Vec<String> = planned().iter().map(|it| format!("{}:{}", it.name, it.version)).collect();
         for wanted in [
             "kubelet:1.35.4",
             "kubeadm:1.35.4",
@@ -174,10 +162,7 @@ mod tests {
             "registry.k8s.io/pause:3.10.1",
             "clusterwright.dev/busybox:1.35",
         ] {
-            assert!(
-                names.iter().any(|it| it == wanted),
-                "{wanted} is not among {names:?}"
-            );
+            assert!(names.iter().any(|it| it == wanted), "{wanted} is not among {names:?}");
         }
     }
 
@@ -194,7 +179,7 @@ mod tests {
         let programs = Programs::new(None, dir.path().to_owned());
         for component in COMPONENTS {
             for (name, _) in component.programs {
-                let path = programs.of(component, name);
+                let path = programs.path(component, name);
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
                 fs::write(path, *name).unwrap();
             }
@@ -208,18 +193,10 @@ mod tests {
             .entries()
             .unwrap()
             .map(|it| it.unwrap())
-            .map(|it| {
-                (
-                    it.path().unwrap().to_string_lossy().into_owned(),
-                    it.header().mode().unwrap(),
-                )
-            })
+            .map(|it| (it.path().unwrap().to_string_lossy().into_owned(), it.header().mode().unwrap()))
             .collect();
         let top = format!("etcd-v3.6.16-linux-{}", architecture());
         assert_eq!(entries[0], (format!("{top}/"), 0o755));
-        assert!(
-            entries.contains(&(format!("{top}/etcdctl"), 0o755)),
-            "{entries:?}"
-        );
+        assert!(entries.contains(&(format!("{top}/etcdctl"), 0o755)), "{entries:?}");
     }
 }

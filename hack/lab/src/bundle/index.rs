@@ -24,11 +24,7 @@ pub struct Index {
 impl Index {
     /// An index of nothing.
     pub fn new() -> Self {
-        Self {
-            format_version: 1,
-            components: BTreeMap::new(),
-            artifacts: Vec::new(),
-        }
+        Self { format_version: 1, components: BTreeMap::new(), artifacts: Vec::new() }
     }
 
     /// Says that all that is there goes with each Kubernetes minor that is there: of nothing is there more than one
@@ -39,13 +35,9 @@ impl Index {
             ["kubelet", "kubeadm", "kubectl"].contains(&name) || name.starts_with("registry.k8s.io/kube-")
         };
         let others = self.artifacts.iter().filter(|artifact| !kubernetes(artifact));
-        let versions: BTreeMap<String, String> = others
-            .map(|artifact| (artifact.name.clone(), artifact.version.clone()))
-            .collect();
-        let kubelets = self
-            .artifacts
-            .iter()
-            .filter(|artifact| artifact.name == "kubelet");
+        let versions: BTreeMap<String, String> =
+            others.map(|artifact| (artifact.name.clone(), artifact.version.clone())).collect();
+        let kubelets = self.artifacts.iter().filter(|artifact| artifact.name == "kubelet");
         let minors = kubelets.filter_map(|kubelet| Some(kubelet.version.rsplit_once('.')?.0.to_owned()));
         self.components = minors.map(|minor| (minor, versions.clone())).collect();
     }
@@ -110,9 +102,7 @@ mod tests {
             ("etcd", "3.6.16"),
             ("registry.k8s.io/pause", "3.10.1"),
         ] {
-            index
-                .artifacts
-                .push(Artifact::new(&planned(name, version), 7, "ab"));
+            index.artifacts.push(Artifact::new(&planned(name, version), 7, "ab"));
         }
         index.combine();
         let versions = serde_json::json!({"etcd": "3.6.16", "registry.k8s.io/pause": "3.10.1"});

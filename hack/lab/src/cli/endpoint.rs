@@ -27,11 +27,7 @@ pub(crate) enum Verb {
 
 pub(crate) fn run(place: &Place, verb: Verb) -> Result<()> {
     match verb {
-        Verb::Add {
-            name,
-            listen,
-            backends,
-        } => endpoint::add(place, &name, listen, &backends),
+        Verb::Add { name, listen, backends } => endpoint::add(place, &name, listen, &backends),
         Verb::Remove { names } => names.iter().try_for_each(|name| endpoint::remove(place, name)),
         Verb::List => {
             for name in endpoint::list(place) {

@@ -79,13 +79,7 @@ pub(crate) enum SecretVerb {
 
 pub(crate) fn run(place: &Place, verb: Verb) -> Result<()> {
     match verb {
-        Verb::Add {
-            names,
-            memory,
-            address,
-            password,
-            if_absent,
-        } => {
+        Verb::Add { names, memory, address, password, if_absent } => {
             let rootfs = rootfs::machine::find(&Cache::from_env())?;
             let mut added = Vec::new();
             for name in names {
@@ -105,11 +99,7 @@ pub(crate) fn run(place: &Place, verb: Verb) -> Result<()> {
             }
             for (machine, started) in added {
                 machine.wait()?;
-                told(
-                    machine.name(),
-                    &format!("answers SSH at {}", machine.address()),
-                    started,
-                );
+                told(machine.name(), &format!("answers SSH at {}", machine.address()), started);
             }
             Ok(())
         }
@@ -131,13 +121,8 @@ pub(crate) fn run(place: &Place, verb: Verb) -> Result<()> {
             }
             Ok(())
         }
-        Verb::Ssh {
-            name,
-            deadline,
-            command,
-        } => {
-            let output =
-                machines::find(place, &name)?.ssh(&command.join(" "), Duration::from_secs(deadline))?;
+        Verb::Ssh { name, deadline, command } => {
+            let output = machines::find(place, &name)?.ssh(&command.join(" "), Duration::from_secs(deadline))?;
             print!("{}", output.stdout);
             eprint!("{}", output.stderr);
             std::process::exit(output.code)
@@ -154,23 +139,12 @@ pub(crate) fn run_secret(place: &Place, verb: SecretVerb) -> Result<()> {
 
 /// The machines as a table.
 pub(crate) fn table(place: &Place) -> Result<String> {
-    let mut text = format!(
-        "{:<16} {:<14} {:<12} {:>8}  {}\n",
-        "MACHINE", "ADDRESS", "STATE", "MEMORY", "ROLE"
-    );
+    let mut text = format!("{:<16} {:<14} {:<12} {:>8}  {}\n", "MACHINE", "ADDRESS", "STATE", "MEMORY", "ROLE");
     for machine in machines::list(place)? {
-        let memory = machine
-            .memory_mib()
-            .map_or_else(|| "-".to_owned(), |mib| format!("{mib}Mi"));
-        let role = if machine.is_metadata_node() {
-            "metadata node"
-        } else {
-            "machine"
-        };
+        let memory = machine.memory_mib().map_or_else(|| "-".to_owned(), |mib| format!("{mib}Mi"));
+        let role = if machine.is_metadata_node() { "metadata node" } else { "machine" };
         let (name, address, state) = (machine.name(), machine.address().to_string(), machine.state());
-        text.push_str(&format!(
-            "{name:<16} {address:<14} {state:<12} {memory:>8}  {role}\n"
-        ));
+        text.push_str(&format!("{name:<16} {address:<14} {state:<12} {memory:>8}  {role}\n"));
     }
     Ok(text)
 }

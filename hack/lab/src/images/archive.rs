@@ -48,10 +48,7 @@ impl Layer {
     /// The layer that was kept under `file`, if any.
     pub fn kept(file: &Path) -> Option<Self> {
         let known: Known = serde_json::from_slice(&fs::read(beside(file)).ok()?).ok()?;
-        file.is_file().then(|| Self {
-            file: file.to_owned(),
-            digest: known.digest,
-        })
+        file.is_file().then(|| Self { file: file.to_owned(), digest: known.digest })
     }
 
     /// Keeps the layer that `write` makes under `file`.
@@ -59,15 +56,10 @@ impl Layer {
         publish(file, write)?;
         let digest = digest(file)?;
         publish(&beside(file), |draft| {
-            let known = serde_json::to_vec(&Known {
-                digest: digest.clone(),
-            })?;
+            let known = serde_json::to_vec(&Known { digest: digest.clone() })?;
             fs::write(draft, known).with_context(|| format!("failed to write {}", draft.display()))
         })?;
-        Ok(Self {
-            file: file.to_owned(),
-            digest,
-        })
+        Ok(Self { file: file.to_owned(), digest })
     }
 }
 
@@ -97,38 +89,24 @@ pub fn write(
     buffered.flush().context("failed to write a layer")?;
     drop(buffered);
     let mut layers = below.to_vec();
-    layers.push(Layer {
-        file: draft.path().to_owned(),
-        digest: digest(draft.path())?,
-    });
+    layers.push(Layer { file: draft.path().to_owned(), digest: digest(draft.path())? });
 
     publish(archive, |path| {
         assemble(path, reference, settings, &layers)
             .with_context(|| format!("failed to write the archive of {reference}"))
     })?;
-    publish(&archive.with_extension("recipe"), |path| {
-        Ok(fs::write(path, recipe)?)
-    })
+    publish(&archive.with_extension("recipe"), |path| Ok(fs::write(path, recipe)?))
 }
 
 fn assemble(path: &Path, reference: &Reference, settings: &Settings, layers: &[Layer]) -> Result<()> {
     let config = serde_json::to_vec(&configuration(settings, layers))?;
     let config_name = format!("{}.json", hex::encode(Sha256::digest(&config)));
-    let names: Vec<String> = layers
-        .iter()
-        .map(|layer| format!("{}.tar", layer.digest))
-        .collect();
-    let manifest = serde_json::to_vec(
-        &json!([{ "Config": config_name, "RepoTags": [reference.to_string()], "Layers": names }]),
-    )?;
+    let names: Vec<String> = layers.iter().map(|layer| format!("{}.tar", layer.digest)).collect();
+    let manifest =
+        serde_json::to_vec(&json!([{ "Config": config_name, "RepoTags": [reference.to_string()], "Layers": names }]))?;
 
     let mut tar = Builder::new(BufWriter::with_capacity(1 << 20, File::create(path)?));
-    append(
-        &mut tar,
-        "manifest.json",
-        manifest.len() as u64,
-        manifest.as_slice(),
-    )?;
+    append(&mut tar, "manifest.json", manifest.len() as u64, manifest.as_slice())?;
     append(&mut tar, &config_name, config.len() as u64, config.as_slice())?;
     for (layer, name) in layers.iter().zip(&names) {
         let file = File::open(&layer.file)?;
@@ -147,10 +125,7 @@ fn append(tar: &mut Builder<impl Write>, name: &str, size: u64, content: impl Re
 }
 
 fn configuration(settings: &Settings, layers: &[Layer]) -> serde_json::Value {
-    let digests: Vec<String> = layers
-        .iter()
-        .map(|layer| format!("sha256:{}", layer.digest))
-        .collect();
+    let digests: Vec<String> = layers.iter().map(|layer| format!("sha256:{}", layer.digest)).collect();
     json!({
         "architecture": architecture(),
         "os": "linux",
@@ -198,10 +173,7 @@ mod tests {
         let mut top = Tree::new();
         top.text("/etc/motd", "hello");
         let archive = dir.path().join("image.tar");
-        let settings = Settings {
-            entrypoint: vec!["/pause".into()],
-            ..Settings::default()
-        };
+        let settings = Settings { entrypoint: vec!["/pause".into()], ..Settings::default() };
         write(&archive, &PAUSE, &settings, &[below], &top, "recipe").unwrap();
 
         let files = read(&archive);
@@ -215,10 +187,7 @@ mod tests {
         assert_eq!(layers.len(), 2);
         for (name, digest) in layers.iter().zip(digests) {
             let content = &files[name.as_str().unwrap()];
-            assert_eq!(
-                digest.as_str().unwrap(),
-                format!("sha256:{}", hex::encode(Sha256::digest(content)))
-            );
+            assert_eq!(digest.as_str().unwrap(), format!("sha256:{}", hex::encode(Sha256::digest(content))));
         }
     }
 
@@ -238,9 +207,6 @@ mod tests {
         let file = dir.path().join("layer.tar");
         assert!(Layer::kept(&file).is_none());
         Layer::keep(&file, |path| Ok(fs::write(path, "x")?)).unwrap();
-        assert_eq!(
-            Layer::kept(&file).unwrap().digest,
-            hex::encode(Sha256::digest("x"))
-        );
+        assert_eq!(Layer::kept(&file).unwrap().digest, hex::encode(Sha256::digest("x")));
     }
 }

@@ -28,20 +28,12 @@ impl Base {
         let (root, id) = match given {
             None => {
                 let root = container::build(cache, progress)?;
-                let id = root
-                    .file_name()
-                    .unwrap_or_default()
-                    .to_string_lossy()
-                    .into_owned();
+                let id = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 (root, id)
             }
             Some(given) => {
                 let id = format!("given-{}", recipe_hash(&[&file_fingerprint(given)?]));
-                let root = if given.is_dir() {
-                    given.to_owned()
-                } else {
-                    unpacked(given, &id, cache)?
-                };
+                let root = if given.is_dir() { given.to_owned() } else { unpacked(given, &id, cache)? };
                 (root, id)
             }
         };
@@ -67,28 +59,18 @@ impl Base {
         cache: &Cache,
         progress: &Progress,
     ) -> Result<Layer> {
-        let mut recipe = vec![
-            self.id.clone(),
-            script.to_owned(),
-            include_str!("run.sh").to_owned(),
-        ];
+        let mut recipe = vec![self.id.clone(), script.to_owned(), include_str!("run.sh").to_owned()];
         for input in inputs.iter().filter(|it| it.is_file()) {
-            recipe.push(
-                fs::read_to_string(input).with_context(|| format!("failed to read {}", input.display()))?,
-            );
+            recipe.push(fs::read_to_string(input).with_context(|| format!("failed to read {}", input.display()))?);
         }
         let recipe: Vec<&str> = recipe.iter().map(String::as_str).collect();
-        let file = cache
-            .layers()
-            .join(format!("{name}-{}.tar", recipe_hash(&recipe)));
+        let file = cache.layers().join(format!("{name}-{}.tar", recipe_hash(&recipe)));
         if let Some(layer) = Layer::kept(&file) {
             return Ok(layer);
         }
         let task = progress.task(format!("layer of the {name} image"));
         let work = cache.layers().join(format!(".{name}.overlay"));
-        publish(&work, |draft| {
-            self.run_script(draft, script, inputs, cache, &cache.log(name), &task)
-        })?;
+        publish(&work, |draft| self.run_script(draft, script, inputs, cache, &cache.log(name), &task))?;
         let upper = work.join("upper");
         whiteouts(&upper)?;
         let layer = Layer::keep(&file, |draft| pack(&upper, draft, cache, &task))?;
@@ -110,20 +92,12 @@ impl Base {
         create_dir(&downloads)?;
         create_dir(work)?;
         let mut run = Command::new("unshare");
-        run.args([
-            "--mount",
-            "--propagation",
-            "private",
-            "sh",
-            "-euc",
-            include_str!("run.sh"),
-            "sh",
-        ])
-        .arg(&self.root)
-        .arg(work)
-        .arg(script)
-        .arg(&downloads)
-        .args(inputs);
+        run.args(["--mount", "--propagation", "private", "sh", "-euc", include_str!("run.sh"), "sh"])
+            .arg(&self.root)
+            .arg(work)
+            .arg(script)
+            .arg(&downloads)
+            .args(inputs);
         logged::run(&mut run, log, task)
     }
 }
@@ -131,18 +105,12 @@ impl Base {
 /// Packs a directory as it is, owners and times included: compiled Python is only good beside its source's time.
 fn pack(root: &Path, into: &Path, cache: &Cache, task: &Task) -> Result<()> {
     let mut tar = Command::new("tar");
-    tar.args([
-        "--create",
-        "--numeric-owner",
-        "--sort=name",
-        "--xattrs",
-        "--xattrs-include=security.capability",
-    ])
-    .arg("--file")
-    .arg(into)
-    .arg("--directory")
-    .arg(root)
-    .arg(".");
+    tar.args(["--create", "--numeric-owner", "--sort=name", "--xattrs", "--xattrs-include=security.capability"])
+        .arg("--file")
+        .arg(into)
+        .arg("--directory")
+        .arg(root)
+        .arg(".");
     logged::run(&mut tar, &cache.log("layers"), task)
 }
 
@@ -174,24 +142,14 @@ fn unpacked(archive: &Path, id: &str, cache: &Cache) -> Result<PathBuf> {
         let parts = tempfile::tempdir().context("failed to create a directory for layers")?;
         tar(&["--extract"], archive, parts.path())?;
         let manifest = parts.path().join("manifest.json");
-        let manifest = fs::read(&manifest).with_context(|| {
-            format!(
-                "{} is no docker-archive: it has no manifest.json",
-                archive.display()
-            )
-        })?;
+        let manifest = fs::read(&manifest)
+            .with_context(|| format!("{} is no docker-archive: it has no manifest.json", archive.display()))?;
         let manifest: serde_json::Value =
             serde_json::from_slice(&manifest).context("failed to read the base image's manifest.json")?;
-        let layers = manifest[0]["Layers"]
-            .as_array()
-            .context("the base image names no layers")?;
+        let layers = manifest[0]["Layers"].as_array().context("the base image names no layers")?;
         for layer in layers.iter().filter_map(|it| it.as_str()) {
             let layer = parts.path().join(layer);
-            tar(
-                &["--extract", "--numeric-owner", "--xattrs", "--same-permissions"],
-                &layer,
-                draft,
-            )?;
+            tar(&["--extract", "--numeric-owner", "--xattrs", "--same-permissions"], &layer, draft)?;
             apply_whiteouts(draft)?;
         }
         Ok(())
@@ -219,11 +177,7 @@ fn apply_whiteouts(directory: &Path) -> Result<()> {
     let looking = || format!("failed to look through {}", directory.display());
     for entry in fs::read_dir(directory).with_context(looking)? {
         let path = entry.with_context(looking)?.path();
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if let Some(gone) = name.strip_prefix(".wh.") {
             fs::remove_file(&path).with_context(looking)?;
             let gone = directory.join(gone);

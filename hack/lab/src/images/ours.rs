@@ -33,51 +33,23 @@ impl Foundation {
         let wheels = wheels(&requirements, cache, progress)?;
         let base = Base::prepare(given, cache, progress)?;
         let operator = base.run("operator", include_str!("operator.sh"), &[], cache, progress)?;
-        let executor = base.run(
-            "executor",
-            include_str!("executor.sh"),
-            &[requirements, wheels],
-            cache,
-            progress,
-        )?;
-        Ok(Self {
-            base: base.layer,
-            operator,
-            executor,
-        })
+        let executor = base.run("executor", include_str!("executor.sh"), &[requirements, wheels], cache, progress)?;
+        Ok(Self { base: base.layer, operator, executor })
     }
 
     /// Writes both images with these programs, if they have changed.
     pub fn build(&self, programs: &Ours, cache: &Cache, progress: &Progress) -> Result<()> {
         let mut tree = Tree::new();
         tree.program("/usr/local/bin/operator", &programs.operator);
-        self.image(
-            &OPERATOR,
-            "/usr/local/bin/operator",
-            &self.operator,
-            &tree,
-            cache,
-            progress,
-        )?;
+        self.image(&OPERATOR, "/usr/local/bin/operator", &self.operator, &tree, cache, progress)?;
 
         let mut tree = Tree::new();
         tree.program("/usr/local/bin/executor", &programs.executor);
         tree.directory("/opt/clusterwright", 0o755, 0);
         // Not for here: the executor copies it to the machines.
         tree.program("/opt/clusterwright/guard", &programs.guard);
-        tree.copy(
-            "/opt/clusterwright/ansible",
-            &project::path("executor/ansible"),
-            is_left_over,
-        )?;
-        self.image(
-            &EXECUTOR,
-            "/usr/local/bin/executor",
-            &self.executor,
-            &tree,
-            cache,
-            progress,
-        )
+        tree.copy("/opt/clusterwright/ansible", &project::path("executor/ansible"), is_left_over)?;
+        self.image(&EXECUTOR, "/usr/local/bin/executor", &self.executor, &tree, cache, progress)
     }
 
     fn image(
@@ -125,35 +97,20 @@ fn is_left_over(name: &str) -> bool {
 
 /// The Python packages that the executor's image installs, fetched by this machine's pip: it knows how to reach them.
 fn wheels(requirements: &Path, cache: &Cache, progress: &Progress) -> Result<PathBuf> {
-    let text = std::fs::read_to_string(requirements)
-        .with_context(|| format!("failed to read {}", requirements.display()))?;
+    let text =
+        std::fs::read_to_string(requirements).with_context(|| format!("failed to read {}", requirements.display()))?;
     // Its name inside the image is the last part: the same for every content.
-    let place = cache
-        .downloads(&format!("python-{}", recipe_hash(&[&text])))
-        .join("wheels");
+    let place = cache.downloads(&format!("python-{}", recipe_hash(&[&text]))).join("wheels");
     if place.is_dir() {
         return Ok(place);
     }
     let task = progress.task("Python packages");
     let log = cache.log("wheels");
     let environment = tempfile::tempdir().context("failed to create a directory for pip")?;
-    logged::run(
-        Command::new("/usr/bin/python3")
-            .args(["-m", "venv"])
-            .arg(environment.path()),
-        &log,
-        &task,
-    )?;
+    logged::run(Command::new("/usr/bin/python3").args(["-m", "venv"]).arg(environment.path()), &log, &task)?;
     publish(&place, |draft| {
         let mut pip = Command::new(environment.path().join("bin/pip"));
-        pip.args([
-            "download",
-            "--require-hashes",
-            "--no-deps",
-            "--only-binary=:all:",
-            "--progress-bar=off",
-        ])
-        .args([
+        pip.args(["download", "--require-hashes", "--no-deps", "--only-binary=:all:", "--progress-bar=off"]).args([
             "--python-version=3.11",
             "--implementation=cp",
             "--abi=cp311",
@@ -163,14 +120,7 @@ fn wheels(requirements: &Path, cache: &Cache, progress: &Progress) -> Result<Pat
         for glibc in ["manylinux2014", "manylinux_2_28", "manylinux_2_34"] {
             pip.arg(format!("--platform={glibc}_{}", std::env::consts::ARCH));
         }
-        logged::run(
-            pip.arg("--requirement")
-                .arg(requirements)
-                .arg("--dest")
-                .arg(draft),
-            &log,
-            &task,
-        )
+        logged::run(pip.arg("--requirement").arg(requirements).arg("--dest").arg(draft), &log, &task)
     })?;
     task.done();
     Ok(place)

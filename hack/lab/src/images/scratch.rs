@@ -29,9 +29,7 @@ pub fn references() -> Vec<Reference> {
     for component in COMPONENTS {
         match component.name {
             "coredns" => references.push(coredns_reference(component)),
-            "kubernetes" => {
-                references.extend(KUBERNETES.map(|(name, _)| kubernetes_reference(component, name)))
-            }
+            "kubernetes" => references.extend(KUBERNETES.map(|(name, _)| kubernetes_reference(component, name))),
             _ => {}
         }
     }
@@ -52,11 +50,7 @@ pub fn build(cache: &Cache, programs: &Programs, progress: &Progress) -> Result<
     }
     let mut stale = Vec::new();
     for image in images {
-        let recipe = format!(
-            "{}\n{}",
-            serde_json::to_string(&image.settings)?,
-            image.tree.fingerprint()?
-        );
+        let recipe = format!("{}\n{}", serde_json::to_string(&image.settings)?, image.tree.fingerprint()?);
         if !is_fresh(&image.reference.archive(cache), &recipe) {
             stale.push((image, recipe));
         }
@@ -65,24 +59,9 @@ pub fn build(cache: &Cache, programs: &Programs, progress: &Progress) -> Result<
         return Ok(());
     }
     let task = progress.counted("images", stale.len());
-    for (
-        Scratch {
-            reference,
-            settings,
-            tree,
-        },
-        recipe,
-    ) in stale
-    {
+    for (Scratch { reference, settings, tree }, recipe) in stale {
         task.at(&reference.to_string());
-        write(
-            &reference.archive(cache),
-            &reference,
-            &settings,
-            &[],
-            &tree,
-            &recipe,
-        )?;
+        write(&reference.archive(cache), &reference, &settings, &[], &tree, &recipe)?;
         task.advance();
     }
     task.done();
@@ -92,10 +71,7 @@ pub fn build(cache: &Cache, programs: &Programs, progress: &Progress) -> Result<
 fn base() -> Tree {
     let mut tree = Tree::new();
     tree.directory("/etc", 0o755, 0);
-    tree.text(
-        "/etc/passwd",
-        "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
-    );
+    tree.text("/etc/passwd", "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n");
     tree.text("/etc/group", "root:x:0:\nnobody:x:65534:\n");
     tree.directory("/tmp", 0o1777, 0);
     tree
@@ -104,38 +80,20 @@ fn base() -> Tree {
 fn pause_image(program: PathBuf) -> Scratch {
     let mut tree = Tree::new();
     tree.program("/pause", program);
-    let settings = Settings {
-        entrypoint: vec!["/pause".into()],
-        user: "65535:65535".into(),
-        ..Settings::default()
-    };
-    Scratch {
-        reference: PAUSE,
-        settings,
-        tree,
-    }
+    let settings = Settings { entrypoint: vec!["/pause".into()], user: "65535:65535".into(), ..Settings::default() };
+    Scratch { reference: PAUSE, settings, tree }
 }
 
 fn coredns_reference(component: &Component) -> Reference {
-    Reference {
-        name: "registry.k8s.io/coredns/coredns",
-        version: format!("v{}", component.version).into(),
-    }
+    Reference { name: "registry.k8s.io/coredns/coredns", version: format!("v{}", component.version).into() }
 }
 
 fn coredns(component: &Component, programs: &Programs) -> Scratch {
     let mut tree = base();
-    tree.program("/coredns", programs.of(component, "coredns"));
-    let settings = Settings {
-        entrypoint: vec!["/coredns".into()],
-        environment: vec![PATH.into()],
-        ..Settings::default()
-    };
-    Scratch {
-        reference: coredns_reference(component),
-        settings,
-        tree,
-    }
+    tree.program("/coredns", programs.path(component, "coredns"));
+    let settings =
+        Settings { entrypoint: vec!["/coredns".into()], environment: vec![PATH.into()], ..Settings::default() };
+    Scratch { reference: coredns_reference(component), settings, tree }
 }
 
 fn busybox(machine: &Path) -> Result<Scratch> {
@@ -147,40 +105,23 @@ fn busybox(machine: &Path) -> Result<Scratch> {
     let mut tree = base();
     tree.directory("/bin", 0o755, 0);
     tree.program("/bin/busybox", &program);
-    for applet in String::from_utf8_lossy(&said.stdout)
-        .lines()
-        .filter(|it| *it != "busybox")
-    {
+    for applet in String::from_utf8_lossy(&said.stdout).lines().filter(|it| *it != "busybox") {
         tree.link(&format!("/bin/{applet}"), "busybox");
     }
-    let settings = Settings {
-        command: vec!["sh".into()],
-        environment: vec![PATH.into()],
-        ..Settings::default()
-    };
-    Ok(Scratch {
-        reference: BUSYBOX,
-        settings,
-        tree,
-    })
+    let settings = Settings { command: vec!["sh".into()], environment: vec![PATH.into()], ..Settings::default() };
+    Ok(Scratch { reference: BUSYBOX, settings, tree })
 }
 
 /// Kubernetes' programs that run as Pods: program and image.
 const KUBERNETES: [(&str, &str); 4] = [
     ("registry.k8s.io/kube-apiserver", "kube-apiserver"),
-    (
-        "registry.k8s.io/kube-controller-manager",
-        "kube-controller-manager",
-    ),
+    ("registry.k8s.io/kube-controller-manager", "kube-controller-manager"),
     ("registry.k8s.io/kube-scheduler", "kube-scheduler"),
     ("registry.k8s.io/kube-proxy", "kube-proxy"),
 ];
 
 fn kubernetes_reference(component: &Component, name: &'static str) -> Reference {
-    Reference {
-        name,
-        version: format!("v{}", component.version).into(),
-    }
+    Reference { name, version: format!("v{}", component.version).into() }
 }
 
 fn kubernetes(component: &Component, programs: &Programs, machine: &Path) -> Result<Vec<Scratch>> {
@@ -191,22 +132,12 @@ fn kubernetes(component: &Component, programs: &Programs, machine: &Path) -> Res
             for directory in ["/usr", "/usr/local", "/usr/local/bin"] {
                 tree.directory(directory, 0o755, 0);
             }
-            tree.program(
-                &format!("/usr/local/bin/{program}"),
-                programs.of(component, program),
-            );
+            tree.program(&format!("/usr/local/bin/{program}"), programs.path(component, program));
             if program == "kube-proxy" {
                 packet_filter(&mut tree, machine)?;
             }
-            let settings = Settings {
-                environment: vec![PATH.into()],
-                ..Settings::default()
-            };
-            Ok(Scratch {
-                reference: kubernetes_reference(component, name),
-                settings,
-                tree,
-            })
+            let settings = Settings { environment: vec![PATH.into()], ..Settings::default() };
+            Ok(Scratch { reference: kubernetes_reference(component, name), settings, tree })
         })
         .collect()
 }
@@ -214,9 +145,7 @@ fn kubernetes(component: &Component, programs: &Programs, machine: &Path) -> Res
 /// The programs with which kube-proxy writes its rules, from the machines' root filesystem.
 fn packet_filter(tree: &mut Tree, machine: &Path) -> Result<()> {
     const NFT: &str = "/usr/sbin/xtables-nft-multi";
-    let mut files: Vec<String> = [NFT, "/usr/sbin/nft", "/usr/sbin/conntrack"]
-        .map(String::from)
-        .to_vec();
+    let mut files: Vec<String> = [NFT, "/usr/sbin/nft", "/usr/sbin/conntrack"].map(String::from).to_vec();
     files.extend(extensions(machine)?);
     let libraries = libraries(machine, &files)?;
     let mut directories = BTreeSet::new();
@@ -246,10 +175,7 @@ fn extensions(machine: &Path) -> Result<Vec<String>> {
     let reading = || format!("failed to read {}", directory.display());
     let mut found = Vec::new();
     for entry in std::fs::read_dir(&directory).with_context(reading)? {
-        found.push(format!(
-            "{place}/{}",
-            entry.with_context(reading)?.file_name().to_string_lossy()
-        ));
+        found.push(format!("{place}/{}", entry.with_context(reading)?.file_name().to_string_lossy()));
     }
     found.sort();
     Ok(found)
@@ -264,10 +190,7 @@ fn libraries(machine: &Path, files: &[String]) -> Result<BTreeSet<String>> {
         .output()
         .context("failed to ask for the libraries of iptables")?;
     if !said.status.success() {
-        bail!(
-            "failed to ask for the libraries of iptables: {}",
-            String::from_utf8_lossy(&said.stderr).trim()
-        );
+        bail!("failed to ask for the libraries of iptables: {}", String::from_utf8_lossy(&said.stderr).trim());
     }
     Ok(needed(&String::from_utf8_lossy(&said.stdout)))
 }
@@ -296,20 +219,9 @@ mod tests {
     #[test]
     fn every_kubernetes_version_has_its_four_images() {
         let names: Vec<String> = references().iter().map(Reference::to_string).collect();
-        for image in [
-            "kube-apiserver",
-            "kube-controller-manager",
-            "kube-scheduler",
-            "kube-proxy",
-        ] {
-            assert!(
-                names.contains(&format!("registry.k8s.io/{image}:v1.35.4")),
-                "{names:?}"
-            );
+        for image in ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"] {
+            assert!(names.contains(&format!("registry.k8s.io/{image}:v1.35.4")), "{names:?}");
         }
-        assert!(
-            names.contains(&"registry.k8s.io/coredns/coredns:v1.14.7".to_owned()),
-            "{names:?}"
-        );
+        assert!(names.contains(&"registry.k8s.io/coredns/coredns:v1.14.7".to_owned()), "{names:?}");
     }
 }

@@ -62,9 +62,8 @@ impl Tree {
     pub fn copy(&mut self, path: &str, source: &Path, skip: fn(&str) -> bool) -> Result<()> {
         self.directory(path, 0o755, 0);
         let reading = || format!("failed to read {}", source.display());
-        let mut found = fs::read_dir(source)
-            .and_then(|entries| entries.collect::<Result<Vec<_>, _>>())
-            .with_context(reading)?;
+        let mut found =
+            fs::read_dir(source).and_then(|entries| entries.collect::<Result<Vec<_>, _>>()).with_context(reading)?;
         found.sort_by_key(fs::DirEntry::file_name);
         for entry in found {
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -80,11 +79,7 @@ impl Tree {
                 self.link(&path, &target.to_string_lossy());
             } else {
                 // What its author could run stays executable; nothing is left unreadable or writable.
-                let mode = if metadata.permissions().mode() & 0o100 == 0 {
-                    0o644
-                } else {
-                    0o755
-                };
+                let mode = if metadata.permissions().mode() & 0o100 == 0 { 0o644 } else { 0o755 };
                 self.add(&path, Node::File(source), mode, 0);
             }
         }
@@ -92,24 +87,14 @@ impl Tree {
     }
 
     fn add(&mut self, path: &str, node: Node, mode: u32, owner: u32) {
-        self.entries.push(Entry {
-            path: path.trim_start_matches('/').to_owned(),
-            node,
-            mode,
-            owner,
-        });
+        self.entries.push(Entry { path: path.trim_start_matches('/').to_owned(), node, mode, owner });
     }
 
     /// A text that changes with the layer: files count by path, size and time of change.
     pub fn fingerprint(&self) -> Result<String> {
         let mut hash = Sha256::new();
         for entry in &self.entries {
-            let Entry {
-                path,
-                node,
-                mode,
-                owner,
-            } = entry;
+            let Entry { path, node, mode, owner } = entry;
             hash.update(format!("{path}\0{mode:o}\0{owner}\0"));
             hash.update(match node {
                 Node::File(source) => file_fingerprint(source)?,
@@ -125,9 +110,7 @@ impl Tree {
     pub fn write(&self, into: impl Write) -> Result<()> {
         let mut tar = Builder::new(into);
         for entry in &self.entries {
-            entry
-                .write(&mut tar)
-                .with_context(|| format!("failed to write {} into a layer", entry.path))?;
+            entry.write(&mut tar).with_context(|| format!("failed to write {} into a layer", entry.path))?;
         }
         tar.finish().context("failed to end a layer")
     }
@@ -155,8 +138,7 @@ impl Entry {
                 tar.append_data(&mut header, &self.path, text.as_bytes())?;
             }
             Node::File(source) => {
-                let file =
-                    File::open(source).with_context(|| format!("failed to open {}", source.display()))?;
+                let file = File::open(source).with_context(|| format!("failed to open {}", source.display()))?;
                 let size = file.metadata()?.len();
                 header.set_size(size);
                 tar.append_data(&mut header, &self.path, file.take(size))?;
@@ -169,13 +151,7 @@ impl Entry {
 /// A text that changes with a file, without reading it.
 pub fn file_fingerprint(path: &Path) -> Result<String> {
     let metadata = fs::metadata(path).with_context(|| format!("failed to look at {}", path.display()))?;
-    Ok(format!(
-        "{}\0{}\0{}.{}",
-        path.display(),
-        metadata.len(),
-        metadata.mtime(),
-        metadata.mtime_nsec()
-    ))
+    Ok(format!("{}\0{}\0{}.{}", path.display(), metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
 }
 
 #[cfg(test)]
@@ -187,9 +163,7 @@ mod tests {
         tree.write(&mut bytes).unwrap();
         let mut archive = tar::Archive::new(bytes.as_slice());
         let entries = archive.entries().unwrap();
-        entries
-            .map(|it| it.unwrap().path().unwrap().to_string_lossy().into_owned())
-            .collect()
+        entries.map(|it| it.unwrap().path().unwrap().to_string_lossy().into_owned()).collect()
     }
 
     #[test]
@@ -200,12 +174,8 @@ mod tests {
         fs::create_dir(dir.path().join(".ansible")).unwrap();
         std::os::unix::fs::symlink("roles", dir.path().join("also")).unwrap();
         let mut tree = Tree::new();
-        tree.copy("/opt", dir.path(), |name| name.starts_with('.'))
-            .unwrap();
-        assert_eq!(
-            paths(&tree),
-            ["opt/", "opt/also", "opt/roles/", "opt/roles/main.yml"]
-        );
+        tree.copy("/opt", dir.path(), |name| name.starts_with('.')).unwrap();
+        assert_eq!(paths(&tree), ["opt/", "opt/also", "opt/roles/", "opt/roles/main.yml"]);
     }
 
     #[test]

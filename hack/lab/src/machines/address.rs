@@ -12,37 +12,21 @@ const LAST: u8 = 254;
 
 /// The address that was asked for, or the lowest free one.
 pub(super) fn choose(taken: &[(String, Ipv4Addr)], wanted: Option<Ipv4Addr>) -> Result<Ipv4Addr> {
-    let holder = |address| {
-        taken
-            .iter()
-            .find(|(_, other)| *other == address)
-            .map(|(name, _)| name)
-    };
+    let holder = |address| taken.iter().find(|(_, other)| *other == address).map(|(name, _)| name);
     match wanted {
         Some(address) => {
             let [a, b, c, last] = address.octets();
             if [a, b, c] != HOST_ADDRESS.octets()[..3] || !(2..=LAST).contains(&last) {
-                bail!(
-                    "address {address} is not one of {} to {}",
-                    in_network(2),
-                    in_network(LAST)
-                );
+                bail!("address {address} is not one of {} to {}", in_network(2), in_network(LAST));
             }
             if let Some(name) = holder(address) {
                 bail!("address {address} is machine {name}'s");
             }
             Ok(address)
         }
-        None => match (FIRST..=LAST)
-            .map(in_network)
-            .find(|address| holder(*address).is_none())
-        {
+        None => match (FIRST..=LAST).map(in_network).find(|address| holder(*address).is_none()) {
             Some(address) => Ok(address),
-            None => bail!(
-                "no address is free from {} to {}",
-                in_network(FIRST),
-                in_network(LAST)
-            ),
+            None => bail!("no address is free from {} to {}", in_network(FIRST), in_network(LAST)),
         },
     }
 }
@@ -57,11 +41,7 @@ mod tests {
     use super::*;
 
     fn check(taken: &[&str], wanted: Option<&str>, expected: Result<&str, &str>) {
-        let taken: Vec<_> = taken
-            .iter()
-            .enumerate()
-            .map(|(i, ip)| (format!("m{i}"), ip.parse().unwrap()))
-            .collect();
+        let taken: Vec<_> = taken.iter().enumerate().map(|(i, ip)| (format!("m{i}"), ip.parse().unwrap())).collect();
         let got = choose(&taken, wanted.map(|ip| ip.parse().unwrap()));
         match expected {
             Ok(ip) => assert_eq!(got.unwrap().to_string(), ip),
@@ -72,11 +52,7 @@ mod tests {
     #[test]
     fn the_lowest_free_address_is_taken() {
         check(&[], None, Ok("172.30.0.10"));
-        check(
-            &["172.30.0.2", "172.30.0.10", "172.30.0.12"],
-            None,
-            Ok("172.30.0.11"),
-        );
+        check(&["172.30.0.2", "172.30.0.10", "172.30.0.12"], None, Ok("172.30.0.11"));
     }
 
     #[test]
@@ -91,10 +67,6 @@ mod tests {
     #[test]
     fn a_full_network_is_said() {
         let all: Vec<String> = (10..=254).map(|last| format!("172.30.0.{last}")).collect();
-        check(
-            &all.iter().map(String::as_str).collect::<Vec<_>>(),
-            None,
-            Err("no address is free"),
-        );
+        check(&all.iter().map(String::as_str).collect::<Vec<_>>(), None, Err("no address is free"));
     }
 }

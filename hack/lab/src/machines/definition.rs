@@ -34,10 +34,7 @@ pub struct MachineOptions {
 impl MachineOptions {
     /// A machine of that name with nothing special.
     pub fn named(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            ..Self::default()
-        }
+        Self { name: name.to_owned(), ..Self::default() }
     }
 }
 
@@ -88,25 +85,8 @@ pub struct Definition {
 
 impl Definition {
     pub(super) fn new(options: MachineOptions, address: Ipv4Addr, rootfs: PathBuf) -> Self {
-        let MachineOptions {
-            name,
-            memory_mib,
-            address: _,
-            password,
-            binds,
-            routes,
-            metadata_node,
-        } = options;
-        Self {
-            name,
-            address,
-            rootfs,
-            memory_mib,
-            password,
-            binds,
-            routes,
-            metadata_node,
-        }
+        let MachineOptions { name, memory_mib, address: _, password, binds, routes, metadata_node } = options;
+        Self { name, address, rootfs, memory_mib, password, binds, routes, metadata_node }
     }
 
     pub(super) fn load(directory: &Path) -> Result<Self> {
@@ -125,8 +105,7 @@ impl Definition {
 pub(super) fn check_name(name: &str) -> Result<()> {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let edge = |c: Option<char>| c.is_some_and(|c| c != '-' && inner(c));
-    if name.len() > 63 || !name.chars().all(inner) || !edge(name.chars().next()) || !edge(name.chars().last())
-    {
+    if name.len() > 63 || !name.chars().all(inner) || !edge(name.chars().next()) || !edge(name.chars().last()) {
         bail!("{name:?} is no machine name: at most 63 of a-z, 0-9 and -, with neither end a -");
     }
     Ok(())
@@ -149,13 +128,8 @@ mod tests {
     #[test]
     fn a_definition_is_read_back_as_written() {
         let directory = tempfile::tempdir().unwrap();
-        let options = MachineOptions {
-            memory_mib: Some(512),
-            ..MachineOptions::named("a")
-        };
-        Definition::new(options, Ipv4Addr::new(172, 30, 0, 10), "/rootfs".into())
-            .save(directory.path())
-            .unwrap();
+        let options = MachineOptions { memory_mib: Some(512), ..MachineOptions::named("a") };
+        Definition::new(options, Ipv4Addr::new(172, 30, 0, 10), "/rootfs".into()).save(directory.path()).unwrap();
         let read = Definition::load(directory.path()).unwrap();
         assert_eq!((read.name.as_str(), read.memory_mib), ("a", Some(512)));
     }

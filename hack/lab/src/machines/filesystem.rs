@@ -32,8 +32,7 @@ pub(super) fn prepare(directory: &Path, definition: &Definition, authorized_key:
     for path in [&root, &upper, &work] {
         fs::create_dir_all(path).with_context(|| format!("failed to create {}", path.display()))?;
     }
-    fs::set_permissions(&upper, fs::Permissions::from_mode(0o755))
-        .context("failed to open the root directory")?;
+    fs::set_permissions(&upper, fs::Permissions::from_mode(0o755)).context("failed to open the root directory")?;
     for name in ON_DISK {
         let path = disk(directory).join(name);
         fs::create_dir_all(&path).with_context(|| format!("failed to create {}", path.display()))?;
@@ -51,14 +50,8 @@ pub(super) fn prepare(directory: &Path, definition: &Definition, authorized_key:
             upper.display(),
             work.display()
         );
-        mount(
-            Some("overlay"),
-            &root,
-            Some("overlay"),
-            MsFlags::empty(),
-            Some(layers.as_str()),
-        )
-        .with_context(|| format!("failed to mount {}", root.display()))?;
+        mount(Some("overlay"), &root, Some("overlay"), MsFlags::empty(), Some(layers.as_str()))
+            .with_context(|| format!("failed to mount {}", root.display()))?;
     }
     // The mark is beside the overlay: what the machine does to its own files does not make it new again.
     let mark = directory.join("prepared");
@@ -92,18 +85,13 @@ pub(crate) fn unmount_below(directory: &Path) -> Result<()> {
 
 fn mounted_below(directory: &Path) -> Result<Vec<PathBuf>> {
     let table = fs::read_to_string("/proc/self/mountinfo").context("failed to read the mount table")?;
-    Ok(mount_points(&table)
-        .into_iter()
-        .filter(|path| path.starts_with(directory))
-        .collect())
+    Ok(mount_points(&table).into_iter().filter(|path| path.starts_with(directory)).collect())
 }
 
 /// The mount points of a mountinfo table, in the order they were mounted.
 fn mount_points(table: &str) -> Vec<PathBuf> {
     let points = table.lines().filter_map(|line| line.split(' ').nth(4));
-    points
-        .map(|point| PathBuf::from(point.replace("\\040", " ")))
-        .collect()
+    points.map(|point| PathBuf::from(point.replace("\\040", " "))).collect()
 }
 
 fn customize(directory: &Path, root: &Path, definition: &Definition, authorized_key: &str) -> Result<()> {
@@ -115,14 +103,8 @@ fn customize(directory: &Path, root: &Path, definition: &Definition, authorized_
     fs::remove_file(root.join("var/lib/dbus/machine-id")).ok();
     // Machines ask whom the host asks. A link into a service that does not run here would be an empty file.
     fs::remove_file(etc.join("resolv.conf")).ok();
-    write(
-        &etc.join("resolv.conf"),
-        fs::read_to_string("/etc/resolv.conf").unwrap_or_default(),
-    )?;
-    write(
-        &etc.join("systemd/network/10-lab.network"),
-        network_file(definition),
-    )?;
+    write(&etc.join("resolv.conf"), fs::read_to_string("/etc/resolv.conf").unwrap_or_default())?;
+    write(&etc.join("systemd/network/10-lab.network"), network_file(definition))?;
     write_keys(directory, root, definition, authorized_key)
 }
 
@@ -133,15 +115,11 @@ fn write_keys(directory: &Path, root: &Path, definition: &Definition, authorized
         fs::remove_file(ssh.join(format!("ssh_host_{kind}_key.pub"))).ok();
     }
     for name in ["ssh_host_ed25519_key", "ssh_host_ed25519_key.pub"] {
-        let key =
-            fs::read(directory.join(name)).with_context(|| format!("failed to read the host key {name}"))?;
+        let key = fs::read(directory.join(name)).with_context(|| format!("failed to read the host key {name}"))?;
         write_private(&ssh.join(name), key)?;
     }
     let public = fs::read_to_string(directory.join("ssh_host_ed25519_key.pub")).unwrap_or_default();
-    write(
-        &directory.join("known_hosts"),
-        format!("{} {public}", definition.address),
-    )?;
+    write(&directory.join("known_hosts"), format!("{} {public}", definition.address))?;
     let home = root.join("root/.ssh");
     write_private(&home.join("authorized_keys"), format!("{authorized_key}\n"))?;
     fs::set_permissions(&home, fs::Permissions::from_mode(0o700)).context("failed to protect root's .ssh")?;
@@ -149,12 +127,7 @@ fn write_keys(directory: &Path, root: &Path, definition: &Definition, authorized
     if let Some(password) = &definition.password {
         sshd = String::from("UseDNS no\nPermitRootLogin yes\nPasswordAuthentication yes\n");
         Invocation::new("chpasswd")
-            .args([
-                "--root".as_ref(),
-                root.as_os_str(),
-                "--crypt-method".as_ref(),
-                "SHA512".as_ref(),
-            ])
+            .args(["--root".as_ref(), root.as_os_str(), "--crypt-method".as_ref(), "SHA512".as_ref()])
             .input(format!("root:{password}\n"))
             .run()
             .context("failed to set the machine's password")?;
@@ -163,10 +136,7 @@ fn write_keys(directory: &Path, root: &Path, definition: &Definition, authorized
 }
 
 fn hosts(definition: &Definition) -> String {
-    format!(
-        "127.0.0.1 localhost\n::1 localhost ip6-localhost\n{} {}\n",
-        definition.address, definition.name
-    )
+    format!("127.0.0.1 localhost\n::1 localhost ip6-localhost\n{} {}\n", definition.address, definition.name)
 }
 
 /// The address and the routes. The name sorts before systemd's own file for containers, which would win otherwise.
@@ -180,10 +150,7 @@ fn network_file(definition: &Definition) -> String {
         definition.address
     );
     for route in &definition.routes {
-        text.push_str(&format!(
-            "\n[Route]\nDestination={}\nGateway={}\n",
-            route.destination, route.gateway
-        ));
+        text.push_str(&format!("\n[Route]\nDestination={}\nGateway={}\n", route.destination, route.gateway));
     }
     text
 }
@@ -194,30 +161,18 @@ mod tests {
     use super::*;
 
     fn definition() -> Definition {
-        let routes = vec![Route {
-            destination: "10.200.1.0/24".into(),
-            gateway: "172.30.0.1".parse().unwrap(),
-        }];
-        let options = MachineOptions {
-            routes,
-            ..MachineOptions::named("cp-1")
-        };
+        let routes = vec![Route { destination: "10.200.1.0/24".into(), gateway: "172.30.0.1".parse().unwrap() }];
+        let options = MachineOptions { routes, ..MachineOptions::named("cp-1") };
         Definition::new(options, "172.30.0.17".parse().unwrap(), "/rootfs".into())
     }
 
     #[test]
     fn the_address_and_every_route_are_in_the_network_file() {
         let text = network_file(&definition());
-        assert!(
-            text.contains("Address=172.30.0.17/24\nGateway=172.30.0.1\n"),
-            "{text}"
-        );
+        assert!(text.contains("Address=172.30.0.17/24\nGateway=172.30.0.1\n"), "{text}");
         assert!(text.contains("LinkLocalAddressing=no"), "{text}");
         assert!(text.contains("MACAddress=02:00:ac:1e:00:11\n"), "{text}");
-        assert!(
-            text.ends_with("[Route]\nDestination=10.200.1.0/24\nGateway=172.30.0.1\n"),
-            "{text}"
-        );
+        assert!(text.ends_with("[Route]\nDestination=10.200.1.0/24\nGateway=172.30.0.1\n"), "{text}");
     }
 
     #[test]
@@ -228,9 +183,6 @@ mod tests {
     #[test]
     fn mount_points_are_read_in_order_and_with_blanks() {
         let table = "22 1 8:1 / / rw - ext4 /dev/vda rw\n30 22 0:5 / /lab/a\\040b rw - overlay overlay rw\n";
-        assert_eq!(
-            mount_points(table),
-            [PathBuf::from("/"), PathBuf::from("/lab/a b")]
-        );
+        assert_eq!(mount_points(table), [PathBuf::from("/"), PathBuf::from("/lab/a b")]);
     }
 }

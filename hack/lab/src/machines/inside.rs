@@ -13,9 +13,7 @@ impl Machine {
         };
         let pid = init.pid.to_string();
         Invocation::new("nsenter")
-            .args([
-                "-t", &pid, "-m", "-u", "-i", "-n", "-p", "--", "/bin/sh", "-c", command,
-            ])
+            .args(["-t", &pid, "-m", "-u", "-i", "-n", "-p", "--", "/bin/sh", "-c", command])
             .output()
             .with_context(|| format!("failed to enter machine {}", self.name()))
     }

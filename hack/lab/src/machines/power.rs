@@ -78,10 +78,7 @@ pub(super) fn reboot(machine: &Machine) -> Result<()> {
 /// Sets the machine's side of the bridge up or down.
 pub(super) fn plug(machine: &Machine, connected: bool) -> Result<()> {
     let link = cable(machine).context("its network interface is not there; does it run?")?;
-    run(
-        "ip",
-        ["link", "set", &link, if connected { "up" } else { "down" }],
-    )?;
+    run("ip", ["link", "set", &link, if connected { "up" } else { "down" }])?;
     // The host would go on for seconds with what it learned while the cable was out.
     let address = machine.address().to_string();
     run("ip", ["neighbour", "flush", "to", &address, "dev", BRIDGE])?;
@@ -101,13 +98,10 @@ fn cable(machine: &Machine) -> Option<String> {
     let pid = machine.init()?.pid.to_string();
     let text = run("nsenter", ["-t", &pid, "-n", "ip", "-o", "link", "show", "host0"]).ok()?;
     let index = peer_index(&text)?;
-    std::fs::read_dir("/sys/class/net")
-        .ok()?
-        .flatten()
-        .find_map(|entry| {
-            let number = std::fs::read_to_string(entry.path().join("ifindex")).ok()?;
-            (number.trim() == index).then(|| entry.file_name().to_string_lossy().into_owned())
-        })
+    std::fs::read_dir("/sys/class/net").ok()?.flatten().find_map(|entry| {
+        let number = std::fs::read_to_string(entry.path().join("ifindex")).ok()?;
+        (number.trim() == index).then(|| entry.file_name().to_string_lossy().into_owned())
+    })
 }
 
 /// The number after `@if` in a line of `ip link`.
@@ -166,12 +160,7 @@ fn candidates(own: &Path) -> Vec<PathBuf> {
         found.push(own.to_owned());
     }
     // Tests lie in target/debug/deps, examples and benches beside that.
-    found.extend(
-        own.ancestors()
-            .skip(1)
-            .take(2)
-            .map(|directory| directory.join("lab")),
-    );
+    found.extend(own.ancestors().skip(1).take(2).map(|directory| directory.join("lab")));
     found
 }
 
@@ -183,10 +172,7 @@ mod tests {
     fn tests_find_the_program_beside_their_directory() {
         let found = candidates(Path::new("/target/debug/deps/e2e-0123"));
         assert!(found.contains(&PathBuf::from("/target/debug/lab")), "{found:?}");
-        assert_eq!(
-            candidates(Path::new("/target/debug/lab"))[0],
-            Path::new("/target/debug/lab")
-        );
+        assert_eq!(candidates(Path::new("/target/debug/lab"))[0], Path::new("/target/debug/lab"));
     }
 
     #[test]

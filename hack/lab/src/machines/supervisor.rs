@@ -45,21 +45,17 @@ fn run_once(machine: &Machine) -> Result<i32> {
         .spawn()
         .context("failed to start systemd-nspawn")?;
     let pid = i32::try_from(child.id()).context("failed to read a pid")?;
-    if let Some(identity) = Identity::of(pid) {
+    if let Some(identity) = Identity::read(pid) {
         let text = serde_json::to_string(&identity).context("failed to encode a pid file")?;
         write(&machine.directory().join(NSPAWN_FILE), text)?;
     }
-    Ok(exit_code(
-        child.wait().context("failed to wait for systemd-nspawn")?,
-    ))
+    Ok(exit_code(child.wait().context("failed to wait for systemd-nspawn")?))
 }
 
 /// The running systemd-nspawn of the machine in `directory`.
 pub(super) fn nspawn(directory: &Path) -> Option<Identity> {
     let text = fs::read_to_string(directory.join(NSPAWN_FILE)).ok()?;
-    serde_json::from_str::<Identity>(&text)
-        .ok()
-        .filter(Identity::alive)
+    serde_json::from_str::<Identity>(&text).ok().filter(Identity::alive)
 }
 
 /// The machine's init: nspawn's only child.
@@ -84,11 +80,7 @@ fn nspawn_arguments(directory: &Path, definition: &Definition) -> Vec<OsString> 
         "--bind=/dev/kmsg".into(),
     ];
     for name in filesystem::ON_DISK {
-        args.push(bind(
-            "--bind",
-            &filesystem::disk(directory).join(name),
-            &Path::new("/var/lib").join(name),
-        ));
+        args.push(bind("--bind", &filesystem::disk(directory).join(name), &Path::new("/var/lib").join(name)));
     }
     for extra in &definition.binds {
         args.push(bind("--bind-ro", &extra.source, &extra.target));
@@ -110,14 +102,8 @@ mod tests {
 
     #[test]
     fn what_containers_need_lies_on_the_disk_and_programs_are_read_only() {
-        let binds = vec![Bind {
-            source: "/cache/programs".into(),
-            target: "/opt/programs".into(),
-        }];
-        let options = MachineOptions {
-            binds,
-            ..MachineOptions::named("meta-2")
-        };
+        let binds = vec![Bind { source: "/cache/programs".into(), target: "/opt/programs".into() }];
+        let options = MachineOptions { binds, ..MachineOptions::named("meta-2") };
         let definition = Definition::new(options, "172.30.0.2".parse().unwrap(), "/rootfs".into());
         let args: Vec<String> = nspawn_arguments(Path::new("/lab/machines/meta-2"), &definition)
             .into_iter()
@@ -130,10 +116,7 @@ mod tests {
             "--directory=/lab/machines/meta-2/root",
             "--keep-unit",
         ] {
-            assert!(
-                args.iter().any(|arg| arg == wanted),
-                "{wanted} is not in {args:?}"
-            );
+            assert!(args.iter().any(|arg| arg == wanted), "{wanted} is not in {args:?}");
         }
     }
 }

@@ -11,12 +11,7 @@ use crate::place::write;
 use crate::processes::Daemon;
 
 /// The names of its processes, in the order of their start.
-pub(super) const PROCESSES: [&str; 4] = [
-    "etcd",
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kube-scheduler",
-];
+pub(super) const PROCESSES: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
 
 /// How long a Pod stays on a node that is gone. Kubernetes' own five minutes would make each test of a lost node as
 /// long.
@@ -43,9 +38,7 @@ pub(super) fn start(metadata: &Metadata) -> Result<()> {
     write(&metadata.audit().join(AUDIT_POLICY_FILE), AUDIT_POLICY)?;
     // The API server waits for etcd by itself.
     start_one(metadata, "kube-apiserver", apiserver(metadata))?;
-    metadata.wait_for("kube-apiserver", "the API to be ready", || {
-        metadata.kubectl(["get", "--raw", "/readyz"])
-    })?;
+    metadata.wait_for("kube-apiserver", "the API to be ready", || metadata.kubectl(["get", "--raw", "/readyz"]))?;
     start_one(metadata, "kube-controller-manager", controller_manager(metadata))?;
     start_one(metadata, "kube-scheduler", scheduler(metadata))?;
     // What kubeadm does after its start: its API server's client certificate for kubelets is of this group.
@@ -55,17 +48,12 @@ metadata: {name: 'kubeadm:cluster-admins'}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: 'kubeadm:cluster-admins'}]
 ";
-    metadata
-        .apply(binding)
-        .context("failed to let the API server ask kubelets")
+    metadata.apply(binding).context("failed to let the API server ask kubelets")
 }
 
 fn start_one(metadata: &Metadata, name: &str, args: Vec<String>) -> Result<()> {
     let program = metadata.programs.find(name)?;
-    Daemon::new(name, program)
-        .args(args)
-        .within(&metadata.daemons())
-        .start(&metadata.place)?;
+    Daemon::new(name, program).args(args).within(&metadata.daemons()).start(&metadata.place)?;
     Ok(())
 }
 
@@ -74,10 +62,7 @@ fn file(metadata: &Metadata, name: &str) -> String {
 }
 
 fn options<const N: usize>(pairs: [(&str, String); N]) -> Vec<String> {
-    pairs
-        .into_iter()
-        .map(|(name, value)| format!("--{name}={value}"))
-        .collect()
+    pairs.into_iter().map(|(name, value)| format!("--{name}={value}")).collect()
 }
 
 fn etcd(metadata: &Metadata) -> Vec<String> {
@@ -121,20 +106,14 @@ fn apiserver(metadata: &Metadata) -> Vec<String> {
         ("client-ca-file", pki("ca.crt")),
         ("tls-cert-file", pki("apiserver.crt")),
         ("tls-private-key-file", pki("apiserver.key")),
-        (
-            "service-account-issuer",
-            "https://kubernetes.default.svc.cluster.local".into(),
-        ),
+        ("service-account-issuer", "https://kubernetes.default.svc.cluster.local".into()),
         ("service-account-key-file", pki("sa.pub")),
         ("service-account-signing-key-file", pki("sa.key")),
         ("service-cluster-ip-range", SERVICE_NETWORK.into()),
         ("authorization-mode", "Node,RBAC".into()),
         // The second one is on in many a cluster, and asks for rights that nothing else asks for; the third lets a test
         // keep a namespace's Pods to one node.
-        (
-            "enable-admission-plugins",
-            "NodeRestriction,OwnerReferencesPermissionEnforcement,PodNodeSelector".into(),
-        ),
+        ("enable-admission-plugins", "NodeRestriction,OwnerReferencesPermissionEnforcement,PodNodeSelector".into()),
         ("audit-policy-file", audit(AUDIT_POLICY_FILE)),
         ("audit-log-path", audit("audit.log")),
         ("audit-log-maxsize", AUDIT_MEGABYTES.to_string()),
@@ -150,25 +129,15 @@ fn apiserver(metadata: &Metadata) -> Vec<String> {
         ("requestheader-extra-headers-prefix", "X-Remote-Extra-".into()),
         ("requestheader-group-headers", "X-Remote-Group".into()),
         ("requestheader-username-headers", "X-Remote-User".into()),
-        (
-            "default-not-ready-toleration-seconds",
-            TOLERATION_SECONDS.to_string(),
-        ),
-        (
-            "default-unreachable-toleration-seconds",
-            TOLERATION_SECONDS.to_string(),
-        ),
+        ("default-not-ready-toleration-seconds", TOLERATION_SECONDS.to_string()),
+        ("default-unreachable-toleration-seconds", TOLERATION_SECONDS.to_string()),
         ("profiling", "false".into()),
     ])
 }
 
 fn controller_manager(metadata: &Metadata) -> Vec<String> {
     let pki = |name: &str| file(metadata, name);
-    let kubeconfig = metadata
-        .pki
-        .kubeconfig("controller-manager")
-        .display()
-        .to_string();
+    let kubeconfig = metadata.pki.kubeconfig("controller-manager").display().to_string();
     options([
         ("kubeconfig", kubeconfig.clone()),
         ("authentication-kubeconfig", kubeconfig.clone()),

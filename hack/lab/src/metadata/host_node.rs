@@ -56,9 +56,7 @@ pub(super) fn start_runtime(metadata: &Metadata) -> Result<()> {
         .env("PATH", format!("{}:{path}", node.containerd_bin.display()))
         .within(&metadata.daemons())
         .start(&metadata.place)?;
-    metadata.wait_for("containerd", "containerd to answer", || {
-        ctr(metadata, &node)?.args(["version"]).run()
-    })
+    metadata.wait_for("containerd", "containerd to answer", || ctr(metadata, &node)?.args(["version"]).run())
 }
 
 /// Starts the kubelet and kube-proxy.
@@ -67,10 +65,7 @@ pub(super) fn start(metadata: &Metadata) -> Result<()> {
     pods(metadata).create(None)?;
     write(&node.etc.join("kubelet.yaml"), node.kubelet())?;
     write(&node.etc.join("kube-proxy.yaml"), node.proxy())?;
-    for (name, args) in [
-        ("kubelet", node.kubelet_arguments()),
-        ("kube-proxy", node.proxy_arguments()),
-    ] {
+    for (name, args) in [("kubelet", node.kubelet_arguments()), ("kube-proxy", node.proxy_arguments())] {
         Daemon::new(name, metadata.programs.find(name)?)
             .args(args)
             .within(&metadata.daemons())
@@ -128,8 +123,7 @@ fn directory_of(program: PathBuf) -> PathBuf {
 fn make_pod_bridge(node: &Node) -> Result<()> {
     let directory = Path::new("/sys/class/net").join(POD_BRIDGE);
     if !directory.exists() {
-        run("ip", ["link", "add", POD_BRIDGE, "type", "bridge"])
-            .context("failed to create the Pods' bridge")?;
+        run("ip", ["link", "add", POD_BRIDGE, "type", "bridge"]).context("failed to create the Pods' bridge")?;
     }
     let setting = directory.join("bridge/nf_call_iptables");
     if setting.exists() {
@@ -139,11 +133,8 @@ fn make_pod_bridge(node: &Node) -> Result<()> {
     for (other, address) in NODES.iter().filter(|(name, _)| *name != node.name) {
         let number = super::number_of(other);
         let (network, gateway) = (format!("10.200.{number}.0/24"), address.to_string());
-        run(
-            "ip",
-            ["route", "replace", network.as_str(), "via", gateway.as_str()],
-        )
-        .with_context(|| format!("failed to add the route to the Pods of {other} in {POD_NETWORK}"))?;
+        run("ip", ["route", "replace", network.as_str(), "via", gateway.as_str()])
+            .with_context(|| format!("failed to add the route to the Pods of {other} in {POD_NETWORK}"))?;
     }
     Ok(())
 }

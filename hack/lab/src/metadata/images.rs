@@ -18,34 +18,21 @@ pub(super) fn on_host(metadata: &Metadata, archives: &[PathBuf]) -> Result<bool>
     let node = host_node::describe(metadata)?;
     each(metadata, "host", archives, |archive| {
         let path = archive.display().to_string();
-        host_node::ctr(metadata, &node)?
-            .args(["images", "import", path.as_str()])
-            .within(DEADLINE)
-            .run()
+        host_node::ctr(metadata, &node)?.args(["images", "import", path.as_str()]).within(DEADLINE).run()
     })
 }
 
 /// Imports the archives into the containerd of the machine, once it answers.
 pub(super) fn in_machine(metadata: &Metadata, archives: &[PathBuf]) -> Result<bool> {
     let node = machine_node::describe();
-    let ctr = format!(
-        "{}/ctr --address {} --namespace k8s.io",
-        node.containerd_bin.display(),
-        node.socket().display()
-    );
+    let ctr = format!("{}/ctr --address {} --namespace k8s.io", node.containerd_bin.display(), node.socket().display());
     let machine = machine_node::find(metadata)?;
     machine.wait()?;
     let waiting = format!("until {ctr} version >/dev/null 2>&1; do sleep 0.1; done");
     let target = machine.ssh_target();
-    target
-        .succeed(&waiting, DEADLINE)
-        .context("failed to wait for the machine's containerd")?;
+    target.succeed(&waiting, DEADLINE).context("failed to wait for the machine's containerd")?;
     each(metadata, "machine", archives, |archive| {
-        target
-            .invocation(&format!("{ctr} images import -"))
-            .input_file(archive)?
-            .within(DEADLINE)
-            .run()
+        target.invocation(&format!("{ctr} images import -")).input_file(archive)?.within(DEADLINE).run()
     })
 }
 
@@ -63,19 +50,10 @@ fn each(
     Ok(changed)
 }
 
-fn once(
-    metadata: &Metadata,
-    node: &str,
-    archive: &Path,
-    import: impl FnOnce() -> Result<String>,
-) -> Result<bool> {
+fn once(metadata: &Metadata, node: &str, archive: &Path, import: impl FnOnce() -> Result<String>) -> Result<bool> {
     let mark = fingerprint(archive)?;
     let file = marks(metadata, node);
-    let name = archive
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let name = archive.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if read(&file).get(&name).is_some_and(|known| *known == mark) {
         return Ok(false);
     }
@@ -92,20 +70,11 @@ fn marks(metadata: &Metadata, node: &str) -> PathBuf {
 }
 
 fn read(file: &Path) -> BTreeMap<String, String> {
-    fs::read_to_string(file)
-        .ok()
-        .and_then(|text| serde_json::from_str(&text).ok())
-        .unwrap_or_default()
+    fs::read_to_string(file).ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
 /// Archives are written anew and renamed into place: another content is another file.
 fn fingerprint(archive: &Path) -> Result<String> {
     let meta = fs::metadata(archive).with_context(|| format!("failed to read {}", archive.display()))?;
-    Ok(format!(
-        "{}-{}-{}.{}",
-        meta.size(),
-        meta.ino(),
-        meta.mtime(),
-        meta.mtime_nsec()
-    ))
+    Ok(format!("{}-{}-{}.{}", meta.size(), meta.ino(), meta.mtime(), meta.mtime_nsec()))
 }

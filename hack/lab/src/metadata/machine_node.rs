@@ -27,18 +27,12 @@ pub(super) fn launch(metadata: &Metadata) -> Result<()> {
             for of in ["kubernetes", "containerd", "runc", "cni-plugins"] {
                 let source = fs::canonicalize(metadata.programs.bin(component(of)?))
                     .with_context(|| format!("failed to find the programs of {of}"))?;
-                binds.push(Bind {
-                    source,
-                    target: Path::new(PROGRAMS).join(of),
-                });
+                binds.push(Bind { source, target: Path::new(PROGRAMS).join(of) });
             }
             let options = MachineOptions {
                 address: Some(address),
                 binds,
-                routes: vec![Route {
-                    destination: "10.200.1.0/24".into(),
-                    gateway: NODES[0].1,
-                }],
+                routes: vec![Route { destination: "10.200.1.0/24".into(), gateway: NODES[0].1 }],
                 metadata_node: true,
                 ..MachineOptions::named(name)
             };
@@ -56,10 +50,7 @@ pub(super) fn start(metadata: &Metadata) -> Result<()> {
     machine.wait()?;
     machine
         .ssh_target()
-        .succeed(
-            "systemctl enable --quiet --now kubelet.service kube-proxy.service",
-            Duration::from_secs(30),
-        )
+        .succeed("systemctl enable --quiet --now kubelet.service kube-proxy.service", Duration::from_secs(30))
         .with_context(|| format!("failed to start the node {}", machine.name()))?;
     Ok(())
 }
@@ -132,18 +123,12 @@ fn units_of(node: &Node) -> [(&'static str, String); 3] {
             unit(
                 "containerd",
                 &[
-                    format!(
-                        "Environment=PATH={}:/usr/sbin:/usr/bin",
-                        node.containerd_bin.display()
-                    ),
+                    format!("Environment=PATH={}:/usr/sbin:/usr/bin", node.containerd_bin.display()),
                     "ExecStartPre=/usr/sbin/sysctl -q -w net.ipv4.ip_forward=1".to_owned(),
                     format!(
                         "ExecStartPre=/bin/sh -c 'iptables -w -t nat -C {masquerade} 2>/dev/null || iptables -w -t nat -A {masquerade}'"
                     ),
-                    format!(
-                        "ExecStart={}/containerd --config {etc}/containerd.toml",
-                        node.containerd_bin.display()
-                    ),
+                    format!("ExecStart={}/containerd --config {etc}/containerd.toml", node.containerd_bin.display()),
                     "Delegate=yes".to_owned(),
                     "KillMode=process".to_owned(),
                     "LimitNOFILE=1048576".to_owned(),
@@ -155,10 +140,7 @@ fn units_of(node: &Node) -> [(&'static str, String); 3] {
             unit(
                 "kubelet",
                 &[
-                    format!(
-                        "ExecStart={PROGRAMS}/kubernetes/kubelet {}",
-                        node.kubelet_arguments().join(" ")
-                    ),
+                    format!("ExecStart={PROGRAMS}/kubernetes/kubelet {}", node.kubelet_arguments().join(" ")),
                     "KillMode=process".to_owned(),
                 ],
             ),
@@ -167,10 +149,7 @@ fn units_of(node: &Node) -> [(&'static str, String); 3] {
             "kube-proxy.service",
             unit(
                 "kube-proxy",
-                &[format!(
-                    "ExecStart={PROGRAMS}/kubernetes/kube-proxy {}",
-                    node.proxy_arguments().join(" ")
-                )],
+                &[format!("ExecStart={PROGRAMS}/kubernetes/kube-proxy {}", node.proxy_arguments().join(" "))],
             ),
         ),
     ]
@@ -190,9 +169,7 @@ mod tests {
     #[test]
     fn programs_are_the_ones_of_the_host_and_pods_leave_under_the_nodes_address() {
         let [(_, containerd), (_, kubelet), _] = units_of(&describe());
-        assert!(
-            containerd.contains("ExecStart=/opt/lab/containerd/containerd --config /etc/lab/containerd.toml")
-        );
+        assert!(containerd.contains("ExecStart=/opt/lab/containerd/containerd --config /etc/lab/containerd.toml"));
         assert!(containerd.contains("-s 10.200.0.0/16 ! -d 10.200.0.0/16 -j MASQUERADE"));
         assert!(kubelet.contains("ExecStart=/opt/lab/kubernetes/kubelet --config=/etc/lab/kubelet.yaml"));
         assert!(kubelet.contains("--hostname-override=meta-2"));

@@ -188,11 +188,7 @@ mod tests {
     #[test]
     fn the_kubelet_runs_on_the_labs_control_groups_and_takes_no_anonymous_caller() {
         let text = machine_node::describe().kubelet();
-        for wanted in [
-            "failCgroupV1: false",
-            "cgroupDriver: cgroupfs",
-            "anonymous: {enabled: false}",
-        ] {
+        for wanted in ["failCgroupV1: false", "cgroupDriver: cgroupfs", "anonymous: {enabled: false}"] {
             assert!(text.contains(wanted), "{wanted} is not in {text}");
         }
     }
@@ -202,19 +198,13 @@ mod tests {
         let node = machine_node::describe();
         assert_eq!(node.pod_network(), "10.200.2.0/24");
         let cni: serde_json::Value = serde_json::from_str(&node.cni()).unwrap();
-        assert_eq!(
-            cni["plugins"][0]["ipam"]["ranges"][0][0]["subnet"],
-            "10.200.2.0/24"
-        );
+        assert_eq!(cni["plugins"][0]["ipam"]["ranges"][0][0]["subnet"], "10.200.2.0/24");
     }
 
     #[test]
     fn containers_ask_for_no_negative_score_and_their_shim_is_found_without_a_path() {
         let text = machine_node::describe().containerd();
         assert!(text.contains("restrict_oom_score_adj = true"), "{text}");
-        assert!(
-            text.contains("runtime_path = '/opt/lab/containerd/containerd-shim-runc-v2'"),
-            "{text}"
-        );
+        assert!(text.contains("runtime_path = '/opt/lab/containerd/containerd-shim-runc-v2'"), "{text}");
     }
 }

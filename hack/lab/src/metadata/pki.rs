@@ -22,9 +22,7 @@ pub(super) struct Pki {
 
 impl Pki {
     pub(super) fn at(metadata: &Path) -> Self {
-        Self {
-            directory: metadata.to_owned(),
-        }
+        Self { directory: metadata.to_owned() }
     }
 
     /// A certificate or key, by kubeadm's name of it.
@@ -52,20 +50,12 @@ impl Pki {
             .context("failed to make the metadata cluster's certificates")?;
         let mut users = vec![
             ("admin".to_owned(), "lab-admin".to_owned(), Some("system:masters")),
-            (
-                "controller-manager".to_owned(),
-                "system:kube-controller-manager".to_owned(),
-                None,
-            ),
+            ("controller-manager".to_owned(), "system:kube-controller-manager".to_owned(), None),
             ("scheduler".to_owned(), "system:kube-scheduler".to_owned(), None),
             ("kube-proxy".to_owned(), "system:kube-proxy".to_owned(), None),
         ];
         for (node, _) in NODES {
-            users.push((
-                node.to_owned(),
-                format!("system:node:{node}"),
-                Some("system:nodes"),
-            ));
+            users.push((node.to_owned(), format!("system:node:{node}"), Some("system:nodes")));
         }
         thread::scope(|scope| {
             let makers: Vec<_> = users
@@ -76,9 +66,7 @@ impl Pki {
                     scope.spawn(move || self.make_kubeconfig(kubeadm, config, file, user, *group))
                 })
                 .collect();
-            makers
-                .into_iter()
-                .try_for_each(|maker| maker.join().map_err(|_| anyhow!("a kubeconfig's thread ended"))?)
+            makers.into_iter().try_for_each(|maker| maker.join().map_err(|_| anyhow!("a kubeconfig's thread ended"))?)
         })
     }
 
@@ -90,15 +78,12 @@ impl Pki {
         user: &str,
         group: Option<&str>,
     ) -> Result<()> {
-        let mut invocation = Invocation::new(kubeadm)
-            .args(["kubeconfig", "user", "--client-name", user, "--config"])
-            .args([config]);
+        let mut invocation =
+            Invocation::new(kubeadm).args(["kubeconfig", "user", "--client-name", user, "--config"]).args([config]);
         if let Some(group) = group {
             invocation = invocation.args(["--org", group]);
         }
-        let text = invocation
-            .run()
-            .with_context(|| format!("failed to make the kubeconfig of {user}"))?;
+        let text = invocation.run().with_context(|| format!("failed to make the kubeconfig of {user}"))?;
         let path = self.kubeconfig(file);
         // Whole or not at all: one that is there counts as made.
         let draft = path.with_extension("draft");
@@ -136,11 +121,9 @@ mod tests {
     #[test]
     fn certificates_are_for_the_address_that_pods_and_people_use() {
         let text = configuration(Path::new("/lab/metadata/pki"), "1.35.4");
-        for wanted in [
-            "certificatesDir: /lab/metadata/pki",
-            "advertiseAddress: 172.30.0.1",
-            "kubernetesVersion: v1.35.4",
-        ] {
+        for wanted in
+            ["certificatesDir: /lab/metadata/pki", "advertiseAddress: 172.30.0.1", "kubernetesVersion: v1.35.4"]
+        {
             assert!(text.contains(wanted), "{wanted} is not in {text}");
         }
     }

@@ -26,19 +26,15 @@ pub struct Identity {
 
 impl Identity {
     /// The identity of the process that has this pid now.
-    pub fn of(pid: i32) -> Option<Self> {
+    pub fn read(pid: i32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let (state, _, started) = parse_stat(&stat)?;
-        (state != 'Z').then(|| Self {
-            pid,
-            started,
-            boot: boot_id(),
-        })
+        (state != 'Z').then(|| Self { pid, started, boot: boot_id() })
     }
 
     /// Whether that very process still runs.
     pub fn alive(&self) -> bool {
-        Self::of(self.pid).as_ref() == Some(self)
+        Self::read(self.pid).as_ref() == Some(self)
     }
 
     /// Sends a signal, unless the process is gone.
@@ -48,9 +44,7 @@ impl Identity {
         }
         match kill(Pid::from_raw(self.pid), signal) {
             Ok(()) | Err(Errno::ESRCH) => Ok(()),
-            Err(errno) => {
-                Err(errno).with_context(|| format!("failed to send {signal} to process {}", self.pid))
-            }
+            Err(errno) => Err(errno).with_context(|| format!("failed to send {signal} to process {}", self.pid)),
         }
     }
 
@@ -88,27 +82,20 @@ impl Identity {
                 let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
                 parse_stat(&stat).is_some_and(|(_, parent, _)| parent == self.pid)
             })
-            .filter_map(Identity::of)
+            .filter_map(Identity::read)
             .collect()
     }
 }
 
 fn boot_id() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .unwrap_or_default()
-        .trim()
-        .to_owned()
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
 /// State, parent and start of a line of /proc/PID/stat; the name in it may hold blanks and brackets.
 fn parse_stat(line: &str) -> Option<(char, i32, u64)> {
     let (_, rest) = line.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
-    Some((
-        fields.first()?.chars().next()?,
-        fields.get(1)?.parse().ok()?,
-        fields.get(19)?.parse().ok()?,
-    ))
+    Some((fields.first()?.chars().next()?, fields.get(1)?.parse().ok()?, fields.get(19)?.parse().ok()?))
 }
 
 #[cfg(test)]

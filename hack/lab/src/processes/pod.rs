@@ -13,17 +13,14 @@ pub fn of_pod(uid: &str, part: &str) -> Vec<Identity> {
             let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
             is_of_pod(&groups, uid) && command_line(*pid).contains(part)
         })
-        .filter_map(Identity::of)
+        .filter_map(Identity::read)
         .collect()
 }
 
 /// The words of a process's command line, with blanks between them; empty when it is gone.
 pub fn command_line(pid: i32) -> String {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    String::from_utf8_lossy(&bytes)
-        .replace('\0', " ")
-        .trim()
-        .to_owned()
+    String::from_utf8_lossy(&bytes).replace('\0', " ").trim().to_owned()
 }
 
 /// A Pod's control group has its UID in its name, with dashes or, under systemd, with underscores.

@@ -14,9 +14,7 @@ use crate::{logged, project};
 pub fn build(cache: &Cache, programs: &Programs, progress: &Progress) -> Result<()> {
     for component in COMPONENTS.iter().filter(|it| !programs.has(it)) {
         let task = progress.task(format!("{} {}", component.name, component.version));
-        publish(&programs.bin(component), |draft| {
-            compile(component, draft, cache, &task)
-        })?;
+        publish(&programs.bin(component), |draft| compile(component, draft, cache, &task))?;
         task.done();
     }
     Ok(())
@@ -26,20 +24,12 @@ fn compile(component: &Component, into: &Path, cache: &Cache, task: &Task) -> Re
     create_dir(into)?;
     let log = cache.log(&format!("{}-{}", component.name, component.version));
     // Commands whose names are their packages' last parts are linked side by side by one call.
-    if component
-        .programs
-        .iter()
-        .all(|(name, package)| package.ends_with(&format!("/{name}")))
-    {
+    if component.programs.iter().all(|(name, package)| package.ends_with(&format!("/{name}"))) {
         let packages = component.programs.iter().map(|(_, package)| *package);
         return logged::run(go_build(component).arg("-o").arg(into).args(packages), &log, task);
     }
     for (name, package) in component.programs {
-        logged::run(
-            go_build(component).arg("-o").arg(into.join(name)).arg(package),
-            &log,
-            task,
-        )?;
+        logged::run(go_build(component).arg("-o").arg(into.join(name)).arg(package), &log, task)?;
     }
     Ok(())
 }
@@ -59,10 +49,7 @@ fn link_flags(component: &Component) -> String {
     let (major, minor) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let mut flags = String::from("-s -w");
     for (variable, value) in component.variables {
-        let value = value
-            .replace("{v}", component.version)
-            .replace("{major}", major)
-            .replace("{minor}", minor);
+        let value = value.replace("{v}", component.version).replace("{major}", major).replace("{minor}", minor);
         flags.push_str(&format!(" -X {variable}={value}"));
     }
     if component.cgo {

@@ -5,15 +5,10 @@ use crds::Reason;
 use crds::playbook_run::{HostFailure, HostResult, PlaybookRunStatus, RunPhase};
 use crds::step::{Intent, Step};
 
-use crate::sentence::quote;
+use crate::message::quote;
 
 /// Reasons of a host that did not fail itself: the run ended before it was done there.
-const NOT_ITS_OWN: [Reason; 4] = [
-    Reason::NotReached,
-    Reason::Canceled,
-    Reason::DeadlineExceeded,
-    Reason::Paused,
-];
+const NOT_ITS_OWN: [Reason; 4] = [Reason::NotReached, Reason::Canceled, Reason::DeadlineExceeded, Reason::Paused];
 
 /// Reasons of a machine that is well itself and waits for others of its cluster: for one that holds the endpoint's
 /// address without belonging to it, or that does not know the machine as a peer yet.
@@ -56,13 +51,7 @@ pub fn why_halted(cause: Option<&Failure>) -> String {
 
 impl Failure {
     fn own(reason: impl Into<String>, message: String, unreachable: bool) -> Self {
-        Self {
-            reason: reason.into(),
-            message: quote(message),
-            retriable: true,
-            unreachable,
-            interrupted: false,
-        }
+        Self { reason: reason.into(), message: quote(message), retriable: true, unreachable, interrupted: false }
     }
 
     /// Reason and message, as they stand in sentences.
@@ -155,10 +144,7 @@ fn reason_of(status: &PlaybookRunStatus) -> &str {
 }
 
 fn succeeded(status: &PlaybookRunStatus, result: Option<&HostResult>, host: &str, resets: bool) -> Outcome {
-    let some_failed = status
-        .outcome
-        .as_ref()
-        .is_some_and(|outcome| outcome.hosts_failed > 0);
+    let some_failed = status.outcome.as_ref().is_some_and(|outcome| outcome.hosts_failed > 0);
     if result.is_none() && some_failed {
         let message = format!("the run ended without a result for {host}");
         return Outcome::Failed(Failure::own(Reason::ResultMissing, message, false));
@@ -166,9 +152,7 @@ fn succeeded(status: &PlaybookRunStatus, result: Option<&HostResult>, host: &str
     if !resets {
         return Outcome::Succeeded;
     }
-    let leftovers = result
-        .map(|result| result.leftovers.join(", "))
-        .unwrap_or_default();
+    let leftovers = result.map(|result| result.leftovers.join(", ")).unwrap_or_default();
     let message = if leftovers.is_empty() {
         "the machine was not seen clean".into()
     } else {
@@ -179,11 +163,7 @@ fn succeeded(status: &PlaybookRunStatus, result: Option<&HostResult>, host: &str
 
 /// Where it was seen last says more than that contact was lost.
 fn unknown(status: &PlaybookRunStatus) -> Failure {
-    let step = status
-        .progress
-        .as_ref()
-        .map(|progress| progress.step.as_str())
-        .unwrap_or_default();
+    let step = status.progress.as_ref().map(|progress| progress.step.as_str()).unwrap_or_default();
     let said = said(status);
     let message = match step {
         "" => said,
@@ -198,18 +178,12 @@ fn unknown(status: &PlaybookRunStatus) -> Failure {
 }
 
 fn cut_short(reason: impl Into<String>, message: String) -> Failure {
-    Failure {
-        interrupted: true,
-        ..Failure::own(reason, message, false)
-    }
+    Failure { interrupted: true, ..Failure::own(reason, message, false) }
 }
 
 /// A run that failed, for a Host that did not: the first one's failure decides what is done next.
 fn failed(status: &PlaybookRunStatus) -> Failure {
-    let first = status
-        .hosts
-        .iter()
-        .find_map(|result| Some((result, own_failure(result)?)));
+    let first = status.hosts.iter().find_map(|result| Some((result, own_failure(result)?)));
     if let Some((result, failure)) = first {
         let message = format!("{}: {}", result.name, failure.message);
         return Failure { message, ..failure };
@@ -227,11 +201,7 @@ fn own_failure(result: &HostResult) -> Option<Failure> {
     match &result.failure {
         Some(failure) if Reason::among(&failure.reason, &NOT_ITS_OWN) => None,
         Some(failure) => Some(Failure::own(&failure.reason, place(failure), result.unreachable)),
-        None if result.unreachable => Some(Failure::own(
-            Reason::Unreachable,
-            "SSH does not answer".into(),
-            true,
-        )),
+        None if result.unreachable => Some(Failure::own(Reason::Unreachable, "SSH does not answer".into(), true)),
         None if result.failed > 0 => Some(Failure::own(Reason::TaskFailed, "a task failed".into(), false)),
         None => None,
     }
@@ -292,12 +262,8 @@ mod tests {
             "{phase: Unknown, conditions: [{type: Failed, status: 'True', reason: JobDeleted, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}]}",
             "JobDeleted RI",
         );
-        let hosts =
-            "hosts: [{name: h, failure: {step: node, task: t, reason: DeadlineExceeded, message: m}}]";
-        check(
-            &format!("{{phase: DeadlineExceeded, {hosts}}}"),
-            "DeadlineExceeded RI",
-        );
+        let hosts = "hosts: [{name: h, failure: {step: node, task: t, reason: DeadlineExceeded, message: m}}]";
+        check(&format!("{{phase: DeadlineExceeded, {hosts}}}"), "DeadlineExceeded RI");
         check(
             "{phase: Failed, retriable: true, conditions: [{type: Failed, status: 'True', reason: NotStarted, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}]}",
             "NotStarted RI",
@@ -319,10 +285,7 @@ mod tests {
             "m".repeat(1024)
         );
         for host in ["h", "i"] {
-            match outcome(
-                &run("prepare, node", &format!("{{phase: Failed, {hosts}}}")),
-                host,
-            ) {
+            match outcome(&run("prepare, node", &format!("{{phase: Failed, {hosts}}}")), host) {
                 Outcome::Failed(failure) => {
                     assert!(failure.message.contains("network, t: mmm"), "{}", failure.message);
                     assert!(failure.message.len() < 600, "{}", failure.message.len());
@@ -336,8 +299,7 @@ mod tests {
     fn what_a_person_stopped_is_not_a_failure_and_what_a_pause_held_is_neither() {
         let hosts = "hosts: [{name: h, failure: {step: node, task: t, reason: Canceled, message: m}}]";
         check(&format!("{{phase: Canceled, {hosts}}}"), "Canceled");
-        let outcome =
-            "outcome: {phase: Canceled, reason: Paused, message: paused before step node, digest: d}";
+        let outcome = "outcome: {phase: Canceled, reason: Paused, message: paused before step node, digest: d}";
         let hosts = "hosts: [{name: h, failure: {step: node, task: '', reason: Paused, message: m}}]";
         check(&format!("{{phase: Canceled, {outcome}, {hosts}}}"), "Held");
     }
@@ -358,16 +320,10 @@ mod tests {
                 "outcome: {{phase: Failed, reason: Unreachable, message: m, digest: d, hostsOk: {ok}, hostsFailed: 1}}"
             )
         };
-        check(
-            &format!("{{phase: Failed, {}, {hosts}}}", outcome(1)),
-            "Succeeded",
-        );
+        check(&format!("{{phase: Failed, {}, {hosts}}}", outcome(1)), "Succeeded");
         // Only the last word tells: before it, nothing is said of a host that is not done yet.
         check(&format!("{{phase: Failed, {hosts}}}"), "Unreachable RU");
-        check(
-            &format!("{{phase: Failed, {}, {hosts}}}", outcome(0)),
-            "Unreachable RU",
-        );
+        check(&format!("{{phase: Failed, {}, {hosts}}}", outcome(0)), "Unreachable RU");
         let mut install = run("prepare", &format!("{{phase: Failed, {}, {hosts}}}", outcome(1)));
         install.spec.intent = Intent::Install;
         assert!(matches!(super::outcome(&install, "h"), Outcome::Failed(_)));
@@ -376,8 +332,6 @@ mod tests {
     #[test]
     fn the_step_in_which_contact_was_lost_is_named() {
         let run = run("node", "{phase: Unknown, message: gone, progress: {step: node}}");
-        assert!(
-            matches!(outcome(&run, "h"), Outcome::Failed(failure) if failure.message == "in step node: gone")
-        );
+        assert!(matches!(outcome(&run, "h"), Outcome::Failed(failure) if failure.message == "in step node: gone"));
     }
 }

@@ -33,10 +33,7 @@ pub struct Policy {
 impl Policy {
     /// The same, and one that was stopped from outside waits for a person.
     pub fn stopped_is_final(self) -> Self {
-        Self {
-            stopped_is_final: true,
-            ..self
-        }
+        Self { stopped_is_final: true, ..self }
     }
 }
 
@@ -85,11 +82,7 @@ pub enum RetryDecision {
 impl RetryDecision {
     /// The first attempt. A retry that asked before anything was tried is answered by it.
     pub fn first(retry: Option<String>) -> Self {
-        RetryDecision::Now {
-            attempt: 0,
-            retry,
-            goes_on: None,
-        }
+        RetryDecision::Now { attempt: 0, retry, goes_on: None }
     }
 }
 
@@ -109,15 +102,10 @@ pub fn retry_decision(tried: &[PastAttempt], policy: &Policy, now: Timestamp) ->
     };
     let cause = match &last.outcome {
         Outcome::UnderWay => {
-            return RetryDecision::UnderWay {
-                run: last.run.clone(),
-            };
+            return RetryDecision::UnderWay { run: last.run.clone() };
         }
         Outcome::Succeeded => {
-            return RetryDecision::Done {
-                run: last.run.clone(),
-                at: last.ended,
-            };
+            return RetryDecision::Done { run: last.run.clone(), at: last.ended };
         }
         // The pause is over, or nobody would ask.
         Outcome::Held => return again(unanswered()),
@@ -131,40 +119,30 @@ pub fn retry_decision(tried: &[PastAttempt], policy: &Policy, now: Timestamp) ->
     if counted.is_empty() {
         return again(None);
     }
-    // One whose executor did not start, or that waited for other machines, says nothing of this one: it is tried again,
-    // the later the longer between, and counts for no limit.
-    let begun: Vec<&PastAttempt> = counted
-        .iter()
-        .copied()
-        .filter(|tried| tried.says_something())
-        .collect();
-    let (in_vain, in_vain_at_work) = (in_vain(&counted), in_vain(&begun));
-    let halted = match (&cause, policy.limit) {
-        (Some(cause), _) if policy.stopped_is_final && cause.was_stopped() => true,
-        (None, limit) => policy.stopped_is_final || limit.is_some(),
-        (Some(_), None) => false,
-        (Some(cause), Some(_)) if cause.unreachable || !cause.has_begun() || cause.waits_for_others() => {
-            false
-        }
-        (Some(cause), Some(limit)) => !cause.retriable || in_vain_at_work >= limit,
-    };
-    if halted {
-        return RetryDecision::Halted {
-            failures: counted.len(),
-            cause,
-        };
+    if is_halted(&counted, cause.as_ref(), policy) {
+        return RetryDecision::Halted { failures: counted.len(), cause };
     }
     let cause = cause.unwrap_or_else(Failure::canceled);
-    let at = last
-        .ended
-        .map_or(now, |ended| after(ended, delay(&cause, in_vain)));
+    let failures = consecutive_failures(&counted);
+    let at = last.ended.map_or(now, |ended| after(ended, delay(&cause, failures)));
     if at <= now {
         return again(None);
     }
-    RetryDecision::Later {
-        at,
-        failures: in_vain,
-        cause,
+    RetryDecision::Later { at, failures, cause }
+}
+
+/// Whether nothing is tried again by itself; no cause: a person stopped the last attempt.
+fn is_halted(counted: &[&PastAttempt], cause: Option<&Failure>, policy: &Policy) -> bool {
+    // One whose executor did not start, or that waited for other machines, says nothing of this one: it is tried again,
+    // the later the longer between, and counts for no limit.
+    let begun = counted.iter().copied().filter(|tried| tried.says_something());
+    let begun: Vec<&PastAttempt> = begun.collect();
+    match (cause, policy.limit) {
+        (Some(cause), _) if policy.stopped_is_final && cause.was_stopped() => true,
+        (None, limit) => policy.stopped_is_final || limit.is_some(),
+        (Some(_), None) => false,
+        (Some(cause), Some(_)) if cause.unreachable || !cause.has_begun() || cause.waits_for_others() => false,
+        (Some(cause), Some(limit)) => !cause.retriable || consecutive_failures(&begun) >= limit,
     }
 }
 
@@ -185,12 +163,12 @@ impl PastAttempt {
 }
 
 /// Attempts in a row, up to the last one, that came no further than those before them. The first of all is one of them.
-fn in_vain(counted: &[&PastAttempt]) -> usize {
+fn consecutive_failures(counted: &[&PastAttempt]) -> usize {
     let mut furthest: Option<usize> = None;
-    counted.iter().fold(0, |in_vain, tried| {
+    counted.iter().fold(0, |failures, tried| {
         let further = furthest.is_some_and(|furthest| tried.steps_done > furthest);
         furthest = furthest.max(Some(tried.steps_done));
-        if further { 0 } else { in_vain + 1 }
+        if further { 0 } else { failures + 1 }
     })
 }
 
@@ -209,22 +187,16 @@ fn goes_on(last: &PastAttempt, policy: &Policy) -> Option<String> {
 }
 
 /// How long to wait after so many attempts in vain.
-pub fn backoff(in_vain: usize) -> SignedDuration {
-    doubled(FIRST_DELAY_SECONDS, in_vain)
+pub fn backoff(failures: usize) -> SignedDuration {
+    doubled(FIRST_DELAY_SECONDS, failures)
 }
 
-fn delay(cause: &Failure, in_vain: usize) -> SignedDuration {
-    if cause.is_lost_contact() {
-        doubled(FIRST_DELAY_AFTER_UNKNOWN_SECONDS, in_vain)
-    } else {
-        backoff(in_vain)
-    }
+fn delay(cause: &Failure, failures: usize) -> SignedDuration {
+    if cause.is_lost_contact() { doubled(FIRST_DELAY_AFTER_UNKNOWN_SECONDS, failures) } else { backoff(failures) }
 }
 
-fn doubled(first: i64, in_vain: usize) -> SignedDuration {
-    let doublings = u32::try_from(in_vain.saturating_sub(1))
-        .unwrap_or(u32::MAX)
-        .min(16);
+fn doubled(first: i64, failures: usize) -> SignedDuration {
+    let doublings = u32::try_from(failures.saturating_sub(1)).unwrap_or(u32::MAX).min(16);
     SignedDuration::from_secs((first << doublings).min(LONGEST_DELAY_SECONDS))
 }
 

@@ -1,134 +1,78 @@
 //! The choice: which free Host a Machine takes. Machines choose in turn, so that two of them seldom want the same one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crds::ObjectExt;
 use crds::step::Role;
 use crds::{Host, Machine};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::host_request::HostRequest;
+use super::allocation::Allocation;
+use super::is_looking;
 use super::pool::Pool;
-use super::{is_looking, name_of, set_of};
 
 /// The Host that a Machine may take now: all Machines of the namespace that look for one choose in turn, control planes
 /// first, then in the order of their age. `None` when none is left for it.
-pub fn choose<'a>(machine: &Machine, machines: &[&Machine], hosts: &[&'a Host]) -> Option<&'a Host> {
-    let held = held_by_machines(hosts);
-    let mut free = Pool::of(hosts).free();
-    // A Host that a Machine names is that Machine's before it is claimed.
-    let named: BTreeSet<&str> = machines
-        .iter()
-        .filter(|other| other.metadata.uid != machine.metadata.uid && !held.contains_key(uid_of(other)))
-        .filter_map(|other| other.spec.host_ref.as_ref().map(|host| host.name.as_str()))
-        .collect();
-    free.retain(|host| !named.contains(name_of(host)));
-    let mut looking: Vec<&Machine> = machines
-        .iter()
-        .copied()
-        .filter(|other| uid_of(other) != uid_of(machine))
-        .filter(|other| is_looking(other) && !held.contains_key(uid_of(other)))
-        .filter(|other| queue_position(other) < queue_position(machine))
-        .collect();
-    looking.sort_by_key(|machine| queue_position(machine));
-    let mut taken: Vec<(&Machine, &Host)> = Vec::new();
-    for other in looking {
-        if let Some(host) = best(other, machines, hosts, &held, &taken, &free) {
-            free.retain(|candidate| name_of(candidate) != name_of(host));
-            taken.push((other, host));
-        }
+pub fn choose<'m, 'h>(machine: &'m Machine, machines: &[&'m Machine], hosts: &[&'h Host]) -> Option<&'h Host> {
+    let Contenders { held, free, earlier } = Contenders::find(machine, machines, hosts);
+    let mut allocation = Allocation::new(free, placed(machines, hosts, &held));
+    for other in earlier {
+        allocation.take(other);
     }
-    best(machine, machines, hosts, &held, &taken, &free)
+    allocation.take(machine)
+}
+
+/// What a Machine chooses among, and who chooses before it.
+pub(super) struct Contenders<'m, 'h> {
+    /// Hosts by the UID of the Machine that holds them.
+    pub held: BTreeMap<&'h str, &'h Host>,
+    /// Hosts that nobody holds, and that no other Machine names.
+    pub free: Vec<&'h Host>,
+    /// The others that look for a Host, in the order in which they choose.
+    pub earlier: Vec<&'m Machine>,
+}
+
+impl<'m, 'h> Contenders<'m, 'h> {
+    pub fn find(machine: &Machine, machines: &[&'m Machine], hosts: &[&'h Host]) -> Self {
+        let claim = |host: &'h Host| host.spec.claim_ref.as_ref().map(|claim| (claim.uid.as_str(), host));
+        let held: BTreeMap<&str, &Host> = hosts.iter().copied().filter_map(claim).collect();
+        let mut free = Pool::new(hosts).free();
+        // A Host that a Machine names is that Machine's before it is claimed.
+        let named: BTreeSet<&str> = machines
+            .iter()
+            .filter(|other| other.metadata.uid != machine.metadata.uid && !held.contains_key(other.uid()))
+            .filter_map(|other| other.spec.host_ref.as_ref().map(|host| host.name.as_str()))
+            .collect();
+        free.retain(|host| !named.contains(host.name()));
+        let mut earlier: Vec<&Machine> = machines
+            .iter()
+            .copied()
+            .filter(|other| other.uid() != machine.uid())
+            .filter(|other| is_looking(other) && !held.contains_key(other.uid()))
+            .filter(|other| queue_position(other) < queue_position(machine))
+            .collect();
+        earlier.sort_by_key(|machine| queue_position(machine));
+        Self { held, free, earlier }
+    }
 }
 
 type QueuePosition<'a> = (Role, bool, Option<&'a Time>, &'a str, &'a str);
 
 fn queue_position(machine: &Machine) -> QueuePosition<'_> {
-    (
-        machine.spec.role,
-        machine.spec.hosts.is_none(),
-        machine.created_at(),
-        machine.name(),
-        uid_of(machine),
-    )
+    (machine.spec.role, machine.spec.hosts.is_none(), machine.created_at(), machine.name(), machine.uid())
 }
 
-fn uid_of(machine: &Machine) -> &str {
-    machine.uid()
-}
-
-/// Hosts by the UID of the Machine that holds them.
-fn held_by_machines<'a>(hosts: &[&'a Host]) -> BTreeMap<&'a str, &'a Host> {
-    let claim = |host: &'a Host| {
-        host.spec
-            .claim_ref
-            .as_ref()
-            .map(|claim| (claim.uid.as_str(), host))
-    };
-    hosts.iter().copied().filter_map(claim).collect()
-}
-
-/// The best free Host for a Machine: where fewest of its set are, by each key in turn; then by the order of names
-/// given; then by name.
-fn best<'a>(
-    machine: &Machine,
-    machines: &[&Machine],
-    hosts: &[&'a Host],
-    held: &BTreeMap<&str, &'a Host>,
-    taken: &[(&Machine, &Host)],
-    free: &[&'a Host],
-) -> Option<&'a Host> {
-    let host_request = HostRequest::of(machine);
-    let places: Vec<&Host> = if host_request.spread_by.is_empty() {
-        Vec::new()
-    } else {
-        places_of_siblings(machine, machines, hosts, held, taken)
-    };
-    let rank = |host: &Host| {
-        let crowd: Vec<usize> = host_request
-            .spread_by
-            .iter()
-            .map(|key| {
-                places
-                    .iter()
-                    .filter(|place| value(place, key) == value(host, key))
-                    .count()
-            })
-            .collect();
-        let name = name_of(host);
-        let preference = host_request
-            .hosts
-            .and_then(|hosts| hosts.iter().position(|wished| wished == name));
-        (crowd, preference.unwrap_or(usize::MAX), name.to_owned())
-    };
-    free.iter()
-        .copied()
-        .filter(|host| host_request.matches(host))
-        .min_by_key(|host| rank(host))
-}
-
-fn places_of_siblings<'a>(
-    machine: &Machine,
-    machines: &[&Machine],
-    hosts: &[&'a Host],
-    held: &BTreeMap<&str, &'a Host>,
-    taken: &[(&Machine, &'a Host)],
-) -> Vec<&'a Host> {
-    let of_set = |other: &Machine| {
-        other.spec.cluster_name == machine.spec.cluster_name && set_of(other) == set_of(machine)
-    };
-    let settled = machines.iter().filter(|other| of_set(other)).filter_map(|other| {
-        let named = other.spec.host_ref.as_ref();
-        let named = named.and_then(|named| hosts.iter().find(|host| name_of(host) == named.name));
-        held.get(uid_of(other)).copied().or(named.copied())
-    });
-    let promised = taken
-        .iter()
-        .filter(|(other, _)| of_set(other))
-        .map(|(_, host)| *host);
-    settled.chain(promised).collect()
-}
-
-fn value<'a>(host: &'a Host, key: &str) -> Option<&'a str> {
-    host.metadata.labels.as_ref()?.get(key).map(String::as_str)
+/// Machines that hold a Host or name one, with that Host.
+fn placed<'m, 'h>(
+    machines: &[&'m Machine],
+    hosts: &[&'h Host],
+    held: &BTreeMap<&str, &'h Host>,
+) -> impl Iterator<Item = (&'m Machine, &'h Host)> {
+    let by_name: HashMap<&str, &Host> = hosts.iter().map(|host| (host.name(), *host)).collect();
+    machines.iter().copied().filter_map(move |machine| {
+        let named = machine.spec.host_ref.as_ref();
+        let named = named.and_then(|named| by_name.get(named.name.as_str()));
+        let host = held.get(machine.uid()).or(named)?;
+        Some((machine, *host))
+    })
 }

@@ -1,9 +1,8 @@
 //! What a Machine, or a set of them, requests of a Host.
 
+use crds::ObjectExt;
 use crds::placement::HostSelector;
 use crds::{Host, Machine};
-
-use super::name_of;
 
 /// Which Hosts may be taken.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +17,7 @@ pub struct HostRequest<'a> {
 
 impl<'a> HostRequest<'a> {
     /// What a Machine wishes. One that names its Host wishes that one.
-    pub fn of(machine: &'a Machine) -> Self {
+    pub fn from_machine(machine: &'a Machine) -> Self {
         Self {
             selector: machine.spec.host_selector.as_ref(),
             hosts: machine.spec.hosts.as_deref(),
@@ -33,10 +32,8 @@ impl<'a> HostRequest<'a> {
 
     /// Whether the Host has a name and the labels that are wished for.
     pub(super) fn selects(&self, host: &Host) -> bool {
-        let name = name_of(host);
-        let named = self
-            .hosts
-            .is_none_or(|hosts| hosts.iter().any(|wished| wished == name));
+        let name = host.name();
+        let named = self.hosts.is_none_or(|hosts| hosts.iter().any(|wished| wished == name));
         let labels = host.metadata.labels.as_ref();
         let labelled = self.selector.is_none_or(|selector| {
             let has = |key: &String, value: &str| {
@@ -44,8 +41,7 @@ impl<'a> HostRequest<'a> {
             };
             let mut wanted = selector.match_labels.iter();
             let mut requirements = selector.match_expressions.iter();
-            wanted.all(|(key, value)| has(key, &value.0))
-                && requirements.all(|requirement| requirement.is_met(labels))
+            wanted.all(|(key, value)| has(key, &value.0)) && requirements.all(|requirement| requirement.is_met(labels))
         });
         named && labelled
     }
@@ -60,12 +56,9 @@ impl<'a> HostRequest<'a> {
         let Some(facts) = host.status.as_ref().and_then(|status| status.facts.as_ref()) else {
             return Some("its size is not known yet".into());
         };
-        let cpus = cpus
-            .filter(|least| facts.cpus < *least)
-            .map(|least| format!("fewer than {least} CPUs"));
-        let memory = memory
-            .filter(|least| facts.memory_mib < *least)
-            .map(|least| format!("less than {least} MiB of memory"));
+        let cpus = cpus.filter(|least| facts.cpus < *least).map(|least| format!("fewer than {least} CPUs"));
+        let memory =
+            memory.filter(|least| facts.memory_mib < *least).map(|least| format!("less than {least} MiB of memory"));
         let lacks: Vec<String> = cpus.into_iter().chain(memory).collect();
         (!lacks.is_empty()).then(|| lacks.join(" and "))
     }
@@ -85,11 +78,7 @@ mod tests {
         let check = |expression: &str, labels: &str, expected: bool| {
             let machine: Machine = serde_yaml::from_str(&format!("{{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {{name: m}}, spec: {{clusterName: a, role: worker, kubernetesVersion: 1.35.4, hostSelector: {{matchLabels: {{size: large}}, matchExpressions: [{expression}]}}}}}}")).unwrap();
             let labels = format!("size: large, {labels}");
-            assert_eq!(
-                HostRequest::of(&machine).matches(&host(&labels)),
-                expected,
-                "{expression} {labels}"
-            );
+            assert_eq!(HostRequest::from_machine(&machine).matches(&host(&labels)), expected, "{expression} {labels}");
         };
         check("{key: rack, operator: In, values: [r1, r2]}", "rack: r2", true);
         check("{key: rack, operator: In, values: [r1, r2]}", "rack: r3", false);
@@ -100,10 +89,6 @@ mod tests {
         check("{key: gpu, operator: Exists}", "", false);
         check("{key: gpu, operator: DoesNotExist}", "", true);
         check("{key: gpu, operator: DoesNotExist}", "gpu: a", false);
-        check(
-            "{key: gpu, operator: Exists}, {key: rack, operator: NotIn, values: [r1]}",
-            "gpu: a, rack: r1",
-            false,
-        );
+        check("{key: gpu, operator: Exists}, {key: rack, operator: NotIn, values: [r1]}", "gpu: a, rack: r1", false);
     }
 }

@@ -7,7 +7,6 @@ use crds::ObjectExt;
 use crds::Reason;
 use jiff::Timestamp;
 
-use super::name_of;
 use crate::inputs::address_in_cluster;
 
 /// Something that only one machine has.
@@ -39,11 +38,7 @@ pub struct Double<'a> {
 impl Double<'_> {
     /// CamelCase.
     pub fn reason(&self) -> Reason {
-        if self.address {
-            Reason::SameAddress
-        } else {
-            Reason::SameHostKey
-        }
+        if self.address { Reason::SameAddress } else { Reason::SameHostKey }
     }
 
     /// What it is and what to do.
@@ -60,7 +55,7 @@ impl Double<'_> {
 
 impl<'a> Identities<'a> {
     /// Of all Hosts of a namespace.
-    pub fn of(hosts: impl IntoIterator<Item = &'a Host>) -> Self {
+    pub fn new(hosts: impl IntoIterator<Item = &'a Host>) -> Self {
         let mut first: HashMap<Identity<'a>, &'a Host> = HashMap::new();
         for host in hosts {
             for identity in identities(host) {
@@ -76,9 +71,9 @@ impl<'a> Identities<'a> {
     /// The Host whose machine this one is, if another comes first.
     pub fn double(&self, host: &'a Host) -> Option<Double<'a>> {
         let doubles = identities(host).filter_map(|identity| {
-            let first = name_of(self.first.get(&identity)?);
+            let first = self.first.get(&identity)?.name();
             let address = !matches!(identity, Identity::Key(_));
-            (first != name_of(host)).then_some((!address, first))
+            (first != host.name()).then_some((!address, first))
         });
         let (key, of) = doubles.min()?;
         Some(Double { of, address: !key })
@@ -92,24 +87,16 @@ pub fn is_one_machine(one: &Host, other: &Host) -> bool {
 
 fn rank(host: &Host) -> (bool, Option<Timestamp>, &str) {
     let created = host.created_at().map(|time| time.0);
-    (host.spec.claim_ref.is_none(), created, name_of(host))
+    (host.spec.claim_ref.is_none(), created, host.name())
 }
 
 fn identities(host: &Host) -> impl Iterator<Item = Identity<'_>> {
     let ssh = &host.spec.ssh;
     let bastion = ssh.bastion_ref.as_ref().map(|bastion| bastion.name.as_str());
     let pinned = host.status.iter().flat_map(|status| &status.host_keys);
-    [
-        Identity::Door(bastion, &host.spec.address, ssh.port),
-        Identity::Inside(bastion, address_in_cluster(host)),
-    ]
-    .into_iter()
-    .chain(
-        ssh.host_keys
-            .iter()
-            .chain(pinned)
-            .map(|key| Identity::Key(without_comment(key))),
-    )
+    [Identity::Door(bastion, &host.spec.address, ssh.port), Identity::Inside(bastion, address_in_cluster(host))]
+        .into_iter()
+        .chain(ssh.host_keys.iter().chain(pinned).map(|key| Identity::Key(without_comment(key))))
 }
 
 /// `ssh-ed25519 AAAA` of `ssh-ed25519 AAAA root@n1`.
@@ -141,7 +128,7 @@ mod tests {
         let ssh = |more: &str| format!("ssh: {{credentialsRef: {{name: k}}{more}}}");
         let at = |address: &str, more: &str| format!("address: {address}, {}", ssh(more));
         let check = |a: Host, b: Host, expected: [Option<&str>; 2]| {
-            let identities = Identities::of([&a, &b]);
+            let identities = Identities::new([&a, &b]);
             let told = [&a, &b].map(|host| {
                 let double = identities.double(host)?;
                 Some(format!("{} {}", double.of, double.reason()))
@@ -150,41 +137,17 @@ mod tests {
         };
         let (one, two) = (at("10.0.0.1", ""), at("10.0.0.2", ""));
         check(host("a", OLD, &one), host("b", OLD, &two), [None, None]);
-        check(
-            host("a", OLD, &one),
-            host("b", OLD, &one),
-            [None, Some("a SameAddress")],
-        );
-        check(
-            host("a", NEW, &one),
-            host("b", OLD, &one),
-            [Some("b SameAddress"), None],
-        );
+        check(host("a", OLD, &one), host("b", OLD, &one), [None, Some("a SameAddress")]);
+        check(host("a", NEW, &one), host("b", OLD, &one), [Some("b SameAddress"), None]);
         let mut claimed = host("a", NEW, &one);
         claimed.spec.claim_ref = Some(serde_yaml::from_str("{kind: Machine, name: m, uid: u}").unwrap());
         check(claimed, host("b", OLD, &one), [None, Some("a SameAddress")]);
         let inside = at("203.0.113.9, internalAddress: 10.0.0.1", "");
+        check(host("a", OLD, &one), host("b", NEW, &inside), [None, Some("a SameAddress")]);
+        check(host("a", OLD, &one), host("b", NEW, &at("10.0.0.1", ", bastionRef: {name: jump}")), [None, None]);
         check(
-            host("a", OLD, &one),
-            host("b", NEW, &inside),
-            [None, Some("a SameAddress")],
-        );
-        check(
-            host("a", OLD, &one),
-            host("b", NEW, &at("10.0.0.1", ", bastionRef: {name: jump}")),
-            [None, None],
-        );
-        check(
-            host(
-                "a",
-                OLD,
-                &at("10.0.0.1", ", hostKeys: ['ssh-ed25519 AAAA root@a']"),
-            ),
-            host(
-                "b",
-                NEW,
-                &at("10.0.0.2", ", hostKeys: ['ssh-rsa BBBB', 'ssh-ed25519 AAAA']"),
-            ),
+            host("a", OLD, &at("10.0.0.1", ", hostKeys: ['ssh-ed25519 AAAA root@a']")),
+            host("b", NEW, &at("10.0.0.2", ", hostKeys: ['ssh-rsa BBBB', 'ssh-ed25519 AAAA']")),
             [None, Some("a SameHostKey")],
         );
         let mut trusted = host("b", NEW, &at("10.0.0.2", ", hostKeyPolicy: TrustOnFirstUse"));

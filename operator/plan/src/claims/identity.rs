@@ -12,18 +12,11 @@ pub fn found(host: &Host) -> Option<HostIdentity> {
         return None;
     }
     let given = &host.spec.ssh.host_keys;
-    let keys = if given.is_empty() {
-        &status.host_keys
-    } else {
-        given
-    };
+    let keys = if given.is_empty() { &status.host_keys } else { given };
     let without_comment = |key: &String| super::identities::without_comment(key).to_owned();
     let host_keys: Vec<String> = keys.iter().map(without_comment).collect();
     let machine_id = status.facts.as_ref().map(|facts| facts.machine_id.clone());
-    (!host_keys.is_empty()).then(|| HostIdentity {
-        host_keys,
-        machine_id: machine_id.filter(|id| !id.is_empty()),
-    })
+    (!host_keys.is_empty()).then(|| HostIdentity { host_keys, machine_id: machine_id.filter(|id| !id.is_empty()) })
 }
 
 /// What the Host has from its claim on. What is there already was of the same claim, or is what a person expects.
@@ -49,10 +42,7 @@ mod tests {
             )
         };
         let pinned = "ssh-rsa A root@a, ssh-ed25519 B";
-        assert_eq!(
-            found_of(pinned, &verified("True")).unwrap(),
-            ["ssh-rsa A", "ssh-ed25519 B"]
-        );
+        assert_eq!(found_of(pinned, &verified("True")).unwrap(), ["ssh-rsa A", "ssh-ed25519 B"]);
         assert_eq!(found_of("", &verified("True")).unwrap(), ["ssh-rsa C"]);
         assert_eq!(found_of(pinned, &verified("False")), None);
     }

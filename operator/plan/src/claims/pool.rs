@@ -9,7 +9,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::host_request::HostRequest;
 use super::identities::Identities;
-use super::name_of;
 
 /// Why a Host cannot be claimed, as far as it says itself; `None` when it can. The condition `Ready` alone is not
 /// believed: it may speak of the time before the last claim, or of another address.
@@ -56,8 +55,8 @@ pub struct Pool<'p, 'a> {
 
 impl<'p, 'a> Pool<'p, 'a> {
     /// Of all Hosts of a namespace.
-    pub fn of(hosts: &'p [&'a Host]) -> Self {
-        let identities = Identities::of(hosts.iter().copied());
+    pub fn new(hosts: &'p [&'a Host]) -> Self {
+        let identities = Identities::new(hosts.iter().copied());
         Self { hosts, identities }
     }
 
@@ -76,17 +75,10 @@ impl<'p, 'a> Pool<'p, 'a> {
     /// What the pool offers to a wish.
     pub fn offer(&self, host_request: &HostRequest<'_>) -> Offer {
         let mut offer = Offer::default();
-        for host in self
-            .hosts
-            .iter()
-            .copied()
-            .filter(|host| host_request.selects(host))
-        {
+        for host in self.hosts.iter().copied().filter(|host| host_request.selects(host)) {
             match self.why_not(host).or_else(|| host_request.too_small(host)) {
                 None => offer.free += 1,
-                Some(why) if host.spec.claim_ref.is_none() => {
-                    offer.unfit.push((name_of(host).to_owned(), why))
-                }
+                Some(why) if host.spec.claim_ref.is_none() => offer.unfit.push((host.name().to_owned(), why)),
                 Some(_) => {}
             }
         }
@@ -131,5 +123,5 @@ impl Offer {
 
 /// What the Hosts of a namespace offer to a wish.
 pub fn offer(host_request: &HostRequest<'_>, hosts: &[&Host]) -> Offer {
-    Pool::of(hosts).offer(host_request)
+    Pool::new(hosts).offer(host_request)
 }

@@ -1,3 +1,5 @@
+mod reference;
+
 use crds::{Host, Machine};
 
 use super::{HostRequest, choose, offer, why_not};
@@ -17,11 +19,7 @@ fn free(name: &str) -> Host {
 }
 
 fn held(name: &str, uid: &str) -> Host {
-    host(
-        name,
-        &format!(", claimRef: {{kind: Machine, name: m, uid: {uid}}}, claimEpoch: 1"),
-        READY,
-    )
+    host(name, &format!(", claimRef: {{kind: Machine, name: m, uid: {uid}}}, claimEpoch: 1"), READY)
 }
 
 fn machine(name: &str, role: &str, more: &str) -> Machine {
@@ -43,23 +41,12 @@ fn only_a_clean_ready_host_of_nobody_is_free() {
     check(held("r1a", "u"), Some("held by Machine m"));
     check(host("r1a", ", unschedulable: true", READY), Some("unschedulable"));
     check(host("r1a", "", "{}"), Some("not probed yet"));
+    check(host("r1a", ", claimEpoch: 1", READY), Some("not proved clean since its last claim"));
     check(
-        host("r1a", ", claimEpoch: 1", READY),
-        Some("not proved clean since its last claim"),
-    );
-    check(
-        host(
-            "r1a",
-            ", quarantine: {reason: JoinFailed, message: x, machine: m, since: '2026-01-01T00:00:00Z'}",
-            READY,
-        ),
+        host("r1a", ", quarantine: {reason: JoinFailed, message: x, machine: m, since: '2026-01-01T00:00:00Z'}", READY),
         Some("quarantined: JoinFailed"),
     );
-    let mut changed = host(
-        "r1a",
-        "",
-        &READY.replace("message: ''", "message: '', observedGeneration: 1"),
-    );
+    let mut changed = host("r1a", "", &READY.replace("message: ''", "message: '', observedGeneration: 1"));
     changed.metadata.generation = Some(2);
     check(changed, Some("not probed yet"));
     let unreachable = READY.replace("'True', reason: Available", "'False', reason: Unreachable");
@@ -69,21 +56,10 @@ fn only_a_clean_ready_host_of_nobody_is_free() {
 #[test]
 fn machines_choose_in_turn_and_no_two_want_the_same_host() {
     let hosts = [free("r1a"), free("r1b"), free("r1c")];
-    let machines = [
-        machine("w1", "worker", ""),
-        machine("w0", "worker", ""),
-        machine("c0", "control-plane", ""),
-    ];
+    let machines = [machine("w1", "worker", ""), machine("w0", "worker", ""), machine("c0", "control-plane", "")];
     let all: Vec<&Machine> = machines.iter().collect();
-    let choices: Vec<_> = machines
-        .iter()
-        .map(|machine| chosen(machine, &all, &hosts))
-        .collect();
-    assert_eq!(
-        choices,
-        [Some("r1c"), Some("r1b"), Some("r1a")],
-        "control planes first, then by name"
-    );
+    let choices: Vec<_> = machines.iter().map(|machine| chosen(machine, &all, &hosts)).collect();
+    assert_eq!(choices, [Some("r1c"), Some("r1b"), Some("r1a")], "control planes first, then by name");
     let late = machine("w2", "worker", "");
     let all: Vec<&Machine> = machines.iter().chain([&late]).collect();
     assert_eq!(chosen(&late, &all, &hosts), None);
@@ -108,11 +84,7 @@ fn names_are_taken_in_their_order_and_labels_are_asked_for() {
     let hosts = [free("r1a"), free("r1b"), free("r2a")];
     let named = machine("w0", "worker", ", hosts: [r2a, r1b]");
     assert_eq!(chosen(&named, &[&named], &hosts), Some("r2a"));
-    let selecting = machine(
-        "w0",
-        "worker",
-        ", hostSelector: {matchLabels: {rack: r2, size: large}}",
-    );
+    let selecting = machine("w0", "worker", ", hostSelector: {matchLabels: {rack: r2, size: large}}");
     assert_eq!(chosen(&selecting, &[&selecting], &hosts), Some("r2a"));
     let wrong = machine("w0", "worker", ", hostSelector: {matchLabels: {rack: r9}}");
     assert_eq!(chosen(&wrong, &[&wrong], &hosts), None);
@@ -129,17 +101,10 @@ fn a_host_that_a_machine_names_is_left_to_it() {
 #[test]
 fn what_does_not_fit_is_told_by_reason() {
     let unfit = |name: &str| host(name, ", unschedulable: true", READY);
-    let hosts = [
-        free("r1a"),
-        unfit("r1b"),
-        unfit("r1c"),
-        unfit("r1d"),
-        host("r1e", "", "{}"),
-        held("r1f", "u"),
-    ];
+    let hosts = [free("r1a"), unfit("r1b"), unfit("r1c"), unfit("r1d"), host("r1e", "", "{}"), held("r1f", "u")];
     let hosts: Vec<&Host> = hosts.iter().collect();
     let machine = machine("w0", "worker", "");
-    let offer = offer(&HostRequest::of(&machine), &hosts);
+    let offer = offer(&HostRequest::from_machine(&machine), &hosts);
     assert_eq!(offer.free, 1);
     assert_eq!(
         offer.why_unfit().unwrap(),
@@ -153,18 +118,10 @@ fn a_host_must_be_as_large_as_is_asked_for() {
         host(
             name,
             "",
-            &READY.replace(
-                "{cleanedEpoch",
-                &format!("{{facts: {{cpus: {cpus}, memoryMiB: {memory}}}, cleanedEpoch"),
-            ),
+            &READY.replace("{cleanedEpoch", &format!("{{facts: {{cpus: {cpus}, memoryMiB: {memory}}}, cleanedEpoch")),
         )
     };
-    let hosts = [
-        sized("r1a", 4, 16000),
-        sized("r1b", 8, 8000),
-        sized("r1c", 8, 16000),
-        free("r1d"),
-    ];
+    let hosts = [sized("r1a", 4, 16000), sized("r1b", 8, 8000), sized("r1c", 8, 16000), free("r1d")];
     let asking = |capacity: &str| machine("w0", "worker", &format!(", hostSelector: {{{capacity}}}"));
     let check = |capacity: &str, expected: Option<&str>| {
         let machine = asking(capacity);
@@ -177,7 +134,7 @@ fn a_host_must_be_as_large_as_is_asked_for() {
     check("minMemoryMiB: 16001", None);
     let hosts: Vec<&Host> = hosts.iter().collect();
     let machine = asking("minCPUs: 8, minMemoryMiB: 16000");
-    let offer = offer(&HostRequest::of(&machine), &hosts);
+    let offer = offer(&HostRequest::from_machine(&machine), &hosts);
     assert_eq!(offer.free, 1);
     assert_eq!(
         offer.why_unfit().unwrap(),
@@ -195,7 +152,7 @@ fn one_machine_under_two_names_is_claimed_once_row_43() {
     assert_eq!(chosen(&looking, &[&looking], &hosts), None);
     let hosts: Vec<&Host> = hosts.iter().collect();
     assert_eq!(
-        offer(&HostRequest::of(&looking), &hosts).why_unfit().unwrap(),
+        offer(&HostRequest::from_machine(&looking), &hosts).why_unfit().unwrap(),
         "1 matches and is not to be taken: not Ready: SameAddress (r1b)"
     );
 }

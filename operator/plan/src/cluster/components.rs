@@ -9,12 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::moment::day_and_clock;
 
 /// Without these there is no control plane; the others are add-ons.
-const CONTROL_PLANE: [&str; 4] = [
-    "kube-apiserver",
-    "etcd",
-    "kube-controller-manager",
-    "kube-scheduler",
-];
+const CONTROL_PLANE: [&str; 4] = ["kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler"];
 /// A leader that has not renewed its lease for this long does not work.
 const LEASE_SILENCE: SignedDuration = SignedDuration::from_secs(40);
 /// How far two machines' clocks may be apart before a lease seen for the first time is doubted.
@@ -36,18 +31,13 @@ pub fn from_readyz(answered_well: bool, text: &str) -> Vec<ComponentHealth> {
         .collect();
     let is_etcd = |name: &str| name == "etcd" || name.starts_with("etcd-");
     let failed = |of_etcd: bool| {
-        let failed = checks
-            .iter()
-            .filter(|(name, well)| !well && is_etcd(name) == of_etcd);
+        let failed = checks.iter().filter(|(name, well)| !well && is_etcd(name) == of_etcd);
         failed.map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>()
     };
     let mut components = Vec::new();
     let failures = failed(false);
     components.push(if !failures.is_empty() {
-        sick(
-            "kube-apiserver",
-            format!("these checks of /readyz fail: {}", super::names(failures)),
-        )
+        sick("kube-apiserver", format!("these checks of /readyz fail: {}", super::names(failures)))
     } else if answered_well || !checks.is_empty() {
         well("kube-apiserver", None)
     } else {
@@ -84,29 +74,15 @@ pub fn from_lease(
         return (sick(component, "nobody has taken its lease".into()), None);
     };
     let silent = |since: Timestamp| {
-        sick(
-            component,
-            format!(
-                "its leader has not renewed the lease since {}",
-                day_and_clock(since)
-            ),
-        )
+        sick(component, format!("its leader has not renewed the lease since {}", day_and_clock(since)))
     };
     match before.filter(|before| before.renewed_at == renewed_at) {
-        Some(before) if now.duration_since(before.first_seen_at) > LEASE_SILENCE => {
-            (silent(renewed_at), Some(before))
-        }
+        Some(before) if now.duration_since(before.first_seen_at) > LEASE_SILENCE => (silent(renewed_at), Some(before)),
         Some(before) => (well(component, None), Some(before)),
         None => {
-            let seen = LeaseSeen {
-                renewed_at,
-                first_seen_at: now,
-            };
-            let health = if now.duration_since(renewed_at) > CLOCKS_APART {
-                silent(renewed_at)
-            } else {
-                well(component, None)
-            };
+            let seen = LeaseSeen { renewed_at, first_seen_at: now };
+            let health =
+                if now.duration_since(renewed_at) > CLOCKS_APART { silent(renewed_at) } else { well(component, None) };
             (health, Some(seen))
         }
     }
@@ -115,11 +91,7 @@ pub fn from_lease(
 /// A component that runs as Pods: `wanted` of them, `available` are there.
 pub fn from_rollout(component: &str, wanted: i32, available: i32) -> ComponentHealth {
     let message = format!("{available} of {wanted} Pods are available");
-    if available >= wanted {
-        well(component, Some(message))
-    } else {
-        sick(component, message)
-    }
+    if available >= wanted { well(component, Some(message)) } else { sick(component, message) }
 }
 
 /// A component that could not be looked at.
@@ -131,45 +103,25 @@ pub fn not_read(component: &str, why: &str) -> ComponentHealth {
 pub(super) fn control_plane_healthy(components: &[ComponentHealth]) -> Statement {
     let type_ = condition::CONTROL_PLANE_HEALTHY;
     let mut sick: Vec<&ComponentHealth> = components.iter().filter(|component| !component.healthy).collect();
-    sick.sort_by_key(|component| {
-        CONTROL_PLANE
-            .iter()
-            .position(|name| *name == component.name)
-            .unwrap_or(usize::MAX)
-    });
+    sick.sort_by_key(|component| CONTROL_PLANE.iter().position(|name| *name == component.name).unwrap_or(usize::MAX));
     match sick.first() {
         None => Statement::new(type_, true, Reason::ComponentsWork, "every component works"),
         Some(component) => {
             let message = component.message.as_deref().unwrap_or("it does not work");
-            Statement::new(
-                type_,
-                false,
-                Reason::ComponentUnhealthy,
-                format!("{}: {message}", component.name),
-            )
+            Statement::new(type_, false, Reason::ComponentUnhealthy, format!("{}: {message}", component.name))
         }
     }
 }
 
 fn well(name: &str, message: Option<String>) -> ComponentHealth {
-    ComponentHealth {
-        name: name.into(),
-        healthy: true,
-        message,
-    }
+    ComponentHealth { name: name.into(), healthy: true, message }
 }
 
 fn sick(name: &str, message: String) -> ComponentHealth {
     ComponentHealth {
         name: name.into(),
         healthy: false,
-        message: Some(
-            message
-                .chars()
-                .filter(|c| !c.is_control())
-                .take(LONGEST_MESSAGE)
-                .collect(),
-        ),
+        message: Some(message.chars().filter(|c| !c.is_control()).take(LONGEST_MESSAGE).collect()),
     }
 }
 
@@ -195,11 +147,7 @@ mod tests {
             "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed",
             &[("kube-apiserver", true), ("etcd", false)],
         );
-        check(
-            false,
-            "[-]shutdown failed: x\n[+]etcd ok",
-            &[("kube-apiserver", false), ("etcd", true)],
-        );
+        check(false, "[-]shutdown failed: x\n[+]etcd ok", &[("kube-apiserver", false), ("etcd", true)]);
         check(true, "ok", &[("kube-apiserver", true)]);
         check(false, "<html>bad gateway</html>", &[("kube-apiserver", false)]);
     }
@@ -207,19 +155,13 @@ mod tests {
     #[test]
     fn a_leader_is_silent_by_our_clock_not_by_its_own() {
         let at = |second: i64| Timestamp::from_second(1_800_000_000 + second).unwrap();
-        let seen = |renewed: i64, first: i64| LeaseSeen {
-            renewed_at: at(renewed),
-            first_seen_at: at(first),
-        };
+        let seen = |renewed: i64, first: i64| LeaseSeen { renewed_at: at(renewed), first_seen_at: at(first) };
         let healthy = |renewed: i64, before: Option<LeaseSeen>, now: i64| {
             from_lease("x", Some(at(renewed)), before, at(now)).0.healthy
         };
         assert!(healthy(0, None, 60), "first look: clocks may differ");
         assert!(!healthy(0, None, 600), "first look: far too old");
-        assert!(
-            healthy(100, Some(seen(70, 0)), 30),
-            "it moved, though its clock is ahead"
-        );
+        assert!(healthy(100, Some(seen(70, 0)), 30), "it moved, though its clock is ahead");
         assert!(healthy(0, Some(seen(0, 0)), 40));
         assert!(!healthy(0, Some(seen(0, 0)), 41));
         assert!(!from_lease("x", None, None, at(0)).0.healthy);

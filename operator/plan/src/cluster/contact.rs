@@ -7,22 +7,16 @@ use crds::conditions::Statement;
 use crds::names::condition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::action::Action;
 use super::certificates::{certificates_valid, expiries};
-use super::{Access, Observed, Seen, Step, components, dns, network_probe, nodes, orphan_nodes};
+use super::observed::{Access, Observed, Seen};
+use super::{components, network_probe, nodes, orphan_nodes, spread_dns};
 use crate::moment::day_and_clock;
 
 /// Nothing of what was seen before is known now; who the cluster is stays.
 pub(super) fn forget(old: &ClusterStatus) -> ClusterStatus {
-    let nodes = old.nodes.as_ref().map(|nodes| NodeCounts {
-        summary: format!("?/{}", nodes.total),
-        ..nodes.clone()
-    });
-    ClusterStatus {
-        nodes,
-        components: Vec::new(),
-        unreachable_since: None,
-        ..old.clone()
-    }
+    let nodes = old.nodes.as_ref().map(|nodes| NodeCounts { summary: format!("?/{}", nodes.total), ..nodes.clone() });
+    ClusterStatus { nodes, components: Vec::new(), unreachable_since: None, ..old.clone() }
 }
 
 pub(super) fn refused(reason: Reason, message: &str) -> Vec<Statement> {
@@ -35,16 +29,9 @@ pub(super) fn lost(
     access: &Access,
     reason: Reason,
     message: &str,
-) -> (ClusterStatus, Vec<Statement>, Vec<Step>) {
-    let since = old
-        .unreachable_since
-        .clone()
-        .unwrap_or_else(|| whole_seconds(&observed.now));
-    let sentence = format!(
-        "the API at {} has not answered since {}: {message}",
-        access.server,
-        day_and_clock(since.0)
-    );
+) -> (ClusterStatus, Vec<Statement>, Vec<Action>) {
+    let since = old.unreachable_since.clone().unwrap_or_else(|| whole_seconds(&observed.now));
+    let sentence = format!("the API at {} has not answered since {}: {message}", access.server, day_and_clock(since.0));
     let status = ClusterStatus {
         endpoint: Some(access.server.clone()),
         certificates: expiries(access),
@@ -61,7 +48,7 @@ pub(super) fn made(
     old: &ClusterStatus,
     access: &Access,
     seen: &Seen,
-) -> (ClusterStatus, Vec<Statement>, Vec<Step>) {
+) -> (ClusterStatus, Vec<Statement>, Vec<Action>) {
     let (counts, nodes_healthy) = nodes::health(seen.nodes.as_deref());
     let status = ClusterStatus {
         endpoint: Some(access.server.clone()),
@@ -73,12 +60,8 @@ pub(super) fn made(
         unreachable_since: None,
         ..ClusterStatus::default()
     };
-    let reachable = Statement::new(
-        condition::REACHABLE,
-        true,
-        Reason::ApiAnswers,
-        format!("the API at {} answers", access.server),
-    );
+    let reachable =
+        Statement::new(condition::REACHABLE, true, Reason::ApiAnswers, format!("the API at {} answers", access.server));
     let statements = vec![
         reachable,
         components::control_plane_healthy(&seen.components),
@@ -86,38 +69,21 @@ pub(super) fn made(
         certificates_valid(access, &observed.now),
     ];
     let machines = nodes::by_node(observed.machines);
-    let steps = seen.nodes.iter().flatten().filter_map(|node| {
+    let actions = seen.nodes.iter().flatten().filter_map(|node| {
         let patch = nodes::patch(node, machines.get(node.name.as_str())?)?;
-        Some(Step::PatchNode {
-            name: node.name.clone(),
-            patch,
-        })
+        Some(Action::PatchNode { name: node.name.clone(), patch })
     });
     let known = seen.nodes.as_deref().unwrap_or_default();
-    let dns = dns::spread(observed, seen.dns.as_ref(), known);
-    let orphan_nodes = orphan_nodes::of(observed, known);
+    let dns = spread_dns::spread(observed, seen.dns.as_ref(), known);
+    let orphan_nodes = orphan_nodes::clean_up(observed, known);
     let probes = network_probe::annotate(observed, known);
-    (
-        status,
-        statements,
-        steps.chain(probes).chain(dns).chain(orphan_nodes).collect(),
-    )
+    (status, statements, actions.chain(probes).chain(dns).chain(orphan_nodes).collect())
 }
 
 fn unknown_behind(reachable: Statement, certificates: Option<Statement>) -> Vec<Statement> {
-    let unknown = |type_| {
-        Statement::new(
-            type_,
-            None,
-            reachable.reason.clone(),
-            "not known: the API is not reached",
-        )
-    };
+    let unknown = |type_| Statement::new(type_, None, reachable.reason.clone(), "not known: the API is not reached");
     let certificates = certificates.unwrap_or_else(|| unknown(condition::CERTIFICATES_VALID));
-    let (control_plane, nodes) = (
-        unknown(condition::CONTROL_PLANE_HEALTHY),
-        unknown(condition::NODES_HEALTHY),
-    );
+    let (control_plane, nodes) = (unknown(condition::CONTROL_PLANE_HEALTHY), unknown(condition::NODES_HEALTHY));
     vec![reachable, control_plane, nodes, certificates]
 }
 
@@ -126,22 +92,12 @@ pub(super) fn summary(statements: &[Statement]) -> Statement {
     // Reachable that is unknown means that there is no kubeconfig to try: that is an answer, and it is no.
     let refused = statements.first().filter(|reachable| reachable.status.is_none());
     if let Some(reachable) = refused {
-        return Statement::new(
-            condition::READY,
-            false,
-            reachable.reason.clone(),
-            reachable.message.clone(),
-        );
+        return Statement::new(condition::READY, false, reachable.reason.clone(), reachable.message.clone());
     }
-    let not_well = statements
-        .iter()
-        .find(|statement| statement.status == Some(false));
+    let not_well = statements.iter().find(|statement| statement.status == Some(false));
     let not_well = not_well.or_else(|| statements.iter().find(|statement| statement.status.is_none()));
     match not_well {
-        Some(statement) => Statement {
-            type_: condition::READY,
-            ..statement.clone()
-        },
+        Some(statement) => Statement { type_: condition::READY, ..statement.clone() },
         None => Statement::new(condition::READY, true, Reason::ClusterHealthy, "all is well"),
     }
 }

@@ -9,9 +9,5 @@ pub(super) fn names(mut names: Vec<String>) -> String {
     let more = names.len().saturating_sub(NAMES);
     names.truncate(NAMES);
     let named = names.join(", ");
-    if more == 0 {
-        named
-    } else {
-        format!("{named} and {more} more")
-    }
+    if more == 0 { named } else { format!("{named} and {more} more") }
 }

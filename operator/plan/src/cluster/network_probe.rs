@@ -11,8 +11,10 @@ use crds::networking::NetworkPluginName;
 use serde::Serialize;
 use serde_json::json;
 
+use super::action::Action;
 use super::nodes::NodeSeen;
-use super::{Observed, Step};
+use super::observed::Observed;
+use crate::lifecycle::is_installed;
 use crate::naming::short_hash;
 
 /// How many others a machine asks: the loss of one of them must not look like its own.
@@ -39,13 +41,10 @@ struct Peer<'a> {
 }
 
 /// Writes the annotation where it differs.
-pub(super) fn annotate(observed: &Observed<'_>, nodes: &[NodeSeen]) -> Vec<Step> {
+pub(super) fn annotate(observed: &Observed<'_>, nodes: &[NodeSeen]) -> Vec<Action> {
     // Before the install is done there is no DNS to be missed.
     let stands = |deployment: &&ClusterDeployment| {
-        let status = deployment.status.as_ref();
-        !deployment.is_deleting()
-            && !deployment.spec.paused
-            && status.is_some_and(|status| status.installed_at.is_some())
+        !deployment.is_deleting() && !deployment.spec.paused && is_installed(deployment)
     };
     let ours = observed.deployment.filter(stands);
     let Some(deployment) = ours else {
@@ -63,18 +62,14 @@ pub(super) fn annotate(observed: &Observed<'_>, nodes: &[NodeSeen]) -> Vec<Step>
         .collect();
     ring.sort_by(|(a, left), (b, right)| (a, &left.name).cmp(&(b, &right.name)));
     let of_node = |(place, (_, node)): (usize, &(String, &NodeSeen))| {
-        let after = ring
-            .iter()
-            .cycle()
-            .skip(place + 1)
-            .take(PEERS.min(ring.len() - 1));
+        let after = ring.iter().cycle().skip(place + 1).take(PEERS.min(ring.len() - 1));
         let probe = Probe {
             source: of_pods(deployment, node),
             peers: after.filter_map(|(_, peer)| peer_of(deployment, peer)).collect(),
             dns: format!("{dns}:53"),
         };
         let wanted = serde_json::to_string(&probe).unwrap_or_default();
-        (node.network_probe != wanted).then(|| Step::PatchNode {
+        (node.network_probe != wanted).then(|| Action::PatchNode {
             name: node.name.clone(),
             patch: json!({ "metadata": { "annotations": { annotation::NETWORK_PROBE: wanted } } }),
         })
@@ -88,10 +83,7 @@ fn peer_of<'a>(deployment: &ClusterDeployment, node: &'a NodeSeen) -> Option<Pee
         // Where its Pods are is the plugin's business.
         NetworkPluginName::Manifests => node.addresses.iter().find(|address| is_ip(address))?.clone(),
     };
-    Some(Peer {
-        node: &node.name,
-        address: format!("{address}:{KUBELET_PORT}"),
-    })
+    Some(Peer { node: &node.name, address: format!("{address}:{KUBELET_PORT}") })
 }
 
 /// The first address of the Node's Pods, which the machine itself has; none: another plugin decides on it.
@@ -108,8 +100,6 @@ fn is_ip(address: &str) -> bool {
 
 /// An address of the first IPv4 range.
 fn ordinal_of(ranges: &str, ordinal: u32) -> Option<Ipv4Addr> {
-    let mut first = ranges
-        .split(',')
-        .filter_map(|range| range.trim().split_once('/')?.0.parse::<Ipv4Addr>().ok());
+    let mut first = ranges.split(',').filter_map(|range| range.trim().split_once('/')?.0.parse::<Ipv4Addr>().ok());
     Some(Ipv4Addr::from(u32::from(first.next()?).checked_add(ordinal)?))
 }

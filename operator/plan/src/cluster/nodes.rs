@@ -70,36 +70,25 @@ pub enum NetworkSeen {
 
 /// The reasons, the more telling one first: without the network there is no DNS either.
 const CUT_OFF: [(&str, Reason); 2] = [
-    (
-        node_condition::POD_NETWORK_UNREACHABLE,
-        Reason::PodNetworkUnreachable,
-    ),
-    (
-        node_condition::CLUSTER_DNS_UNREACHABLE,
-        Reason::ClusterDNSUnreachable,
-    ),
+    (node_condition::POD_NETWORK_UNREACHABLE, Reason::PodNetworkUnreachable),
+    (node_condition::CLUSTER_DNS_UNREACHABLE, Reason::ClusterDNSUnreachable),
 ];
 
 impl NetworkSeen {
-    fn of(conditions: &[NodeCondition]) -> Option<Self> {
+    fn from_conditions(conditions: &[NodeCondition]) -> Option<Self> {
         let said = |type_: &str| conditions.iter().find(|condition| condition.type_ == type_);
         let bad = CUT_OFF.iter().find_map(|(type_, reason)| {
             let condition = said(type_).filter(|condition| condition.status == "True")?;
-            Some(Self::CutOff {
-                reason: *reason,
-                message: short(condition.message.clone().unwrap_or_default()),
-            })
+            Some(Self::CutOff { reason: *reason, message: short(condition.message.clone().unwrap_or_default()) })
         });
-        let well = CUT_OFF
-            .iter()
-            .any(|(type_, _)| said(type_).is_some_and(|condition| condition.status == "False"));
+        let well = CUT_OFF.iter().any(|(type_, _)| said(type_).is_some_and(|condition| condition.status == "False"));
         bad.or(well.then_some(Self::Reaches))
     }
 }
 
 impl NodeSeen {
     /// What is kept of this Node.
-    pub fn of(node: Node) -> Self {
+    pub fn from_node(node: Node) -> Self {
         let spec = node.spec.unwrap_or_default();
         let status = node.status.unwrap_or_default();
         let conditions = status.conditions.unwrap_or_default();
@@ -108,10 +97,7 @@ impl NodeSeen {
             .iter()
             .filter(|c| c.type_ != "Ready" && c.status == "True")
             .filter(|c| CUT_OFF.iter().all(|(type_, _)| *type_ != c.type_));
-        let version = status
-            .node_info
-            .map(|info| info.kubelet_version)
-            .unwrap_or_default();
+        let version = status.node_info.map(|info| info.kubelet_version).unwrap_or_default();
         Self {
             name: node.metadata.name.unwrap_or_default(),
             uid: node.metadata.uid.unwrap_or_default(),
@@ -120,7 +106,7 @@ impl NodeSeen {
                 Some("False") => Some(false),
                 _ => None,
             },
-            network: NetworkSeen::of(&conditions)
+            network: NetworkSeen::from_conditions(&conditions)
                 .filter(|_| ready.is_some_and(|ready| ready.status != Reason::Unknown)),
             network_probe: node
                 .metadata
@@ -137,23 +123,9 @@ impl NodeSeen {
                 .map(|address| short(address.address))
                 .collect(),
             kubelet_version: short(version.strip_prefix('v').unwrap_or(&version).to_owned()),
-            pressures: bad
-                .take(MOST_ENTRIES)
-                .map(|condition| short(condition.type_.clone()))
-                .collect(),
-            labels: node
-                .metadata
-                .labels
-                .unwrap_or_default()
-                .into_iter()
-                .take(MOST_ENTRIES)
-                .collect(),
-            taints: spec
-                .taints
-                .unwrap_or_default()
-                .into_iter()
-                .take(MOST_ENTRIES)
-                .collect(),
+            pressures: bad.take(MOST_ENTRIES).map(|condition| short(condition.type_.clone())).collect(),
+            labels: node.metadata.labels.unwrap_or_default().into_iter().take(MOST_ENTRIES).collect(),
+            taints: spec.taints.unwrap_or_default().into_iter().take(MOST_ENTRIES).collect(),
             unschedulable: spec.unschedulable.unwrap_or_default(),
             resource_version: node.metadata.resource_version.unwrap_or_default(),
         }
@@ -161,10 +133,7 @@ impl NodeSeen {
 
     /// True when nothing but its heartbeat moved.
     pub fn same_as(&self, other: &NodeSeen) -> bool {
-        let other = NodeSeen {
-            resource_version: self.resource_version.clone(),
-            ..other.clone()
-        };
+        let other = NodeSeen { resource_version: self.resource_version.clone(), ..other.clone() };
         *self == other
     }
 }
@@ -180,48 +149,23 @@ fn short(text: String) -> String {
 pub(super) fn health(nodes: Option<&[NodeSeen]>) -> (Option<NodeCounts>, Statement) {
     let type_ = condition::NODES_HEALTHY;
     let Some(nodes) = nodes else {
-        return (
-            None,
-            Statement::new(type_, None, Reason::NodesNotRead, "the Nodes are not read yet"),
-        );
+        return (None, Statement::new(type_, None, Reason::NodesNotRead, "the Nodes are not read yet"));
     };
     let count = |nodes: usize| i32::try_from(nodes).unwrap_or(i32::MAX);
     let total = count(nodes.len());
     let ready = count(nodes.iter().filter(|node| node.ready == Some(true)).count());
-    let counts = NodeCounts {
-        total,
-        ready,
-        summary: format!("{ready}/{total}"),
-    };
+    let counts = NodeCounts { total, ready, summary: format!("{ready}/{total}") };
     let not_ready: Vec<String> = nodes
         .iter()
         .filter(|node| node.ready != Some(true))
-        .map(|node| {
-            format!(
-                "{} ({})",
-                node.name,
-                if node.ready.is_none() {
-                    "silent"
-                } else {
-                    "not Ready"
-                }
-            )
-        })
+        .map(|node| format!("{} ({})", node.name, if node.ready.is_none() { "silent" } else { "not Ready" }))
         .collect();
     let statement = if total == 0 {
         Statement::new(type_, false, Reason::NoNodes, "the cluster has no Nodes")
     } else if not_ready.is_empty() {
-        Statement::new(
-            type_,
-            true,
-            Reason::NodesReady,
-            format!("all {total} Nodes are Ready"),
-        )
+        Statement::new(type_, true, Reason::NodesReady, format!("all {total} Nodes are Ready"))
     } else {
-        let message = format!(
-            "{ready} of {total} Nodes are Ready; not: {}",
-            super::names(not_ready)
-        );
+        let message = format!("{ready} of {total} Nodes are Ready; not: {}", super::names(not_ready));
         Statement::new(type_, false, Reason::NodesNotReady, message)
     };
     (Some(counts), statement)
@@ -231,9 +175,7 @@ pub(super) fn health(nodes: Option<&[NodeSeen]>) -> (Option<NodeCounts>, Stateme
 pub(super) fn by_node(machines: &[Arc<Machine>]) -> HashMap<&str, &Machine> {
     let lives = |machine: &&Arc<Machine>| !machine.is_deleting();
     let machines = machines.iter().filter(lives);
-    machines
-        .filter_map(|machine| Some((machine.spec.host_ref.as_ref()?.name.as_str(), &**machine)))
-        .collect()
+    machines.filter_map(|machine| Some((machine.spec.host_ref.as_ref()?.name.as_str(), &**machine))).collect()
 }
 
 /// The merge patch that gives a Node the labels and taints of its Machine; none when they are all there.
@@ -250,11 +192,7 @@ pub(super) fn patch(node: &NodeSeen, machine: &Machine) -> Option<serde_json::Va
         .iter()
         .map(|taint| Taint {
             key: taint.key.clone(),
-            value: taint
-                .value
-                .as_ref()
-                .map(|value| value.0.clone())
-                .filter(|value| !value.is_empty()),
+            value: taint.value.as_ref().map(|value| value.0.clone()).filter(|value| !value.is_empty()),
             effect: format!("{:?}", taint.effect),
             time_added: None,
         })
@@ -262,8 +200,7 @@ pub(super) fn patch(node: &NodeSeen, machine: &Machine) -> Option<serde_json::Va
     let same = |a: &Taint, b: &Taint| a.key == b.key && a.effect == b.effect;
     let there = |taint: &Taint| {
         node.taints.iter().any(|t| {
-            same(t, taint)
-                && t.value.as_deref().unwrap_or_default() == taint.value.as_deref().unwrap_or_default()
+            same(t, taint) && t.value.as_deref().unwrap_or_default() == taint.value.as_deref().unwrap_or_default()
         })
     };
     let taints_wanted = !wanted.iter().all(there);
@@ -272,10 +209,7 @@ pub(super) fn patch(node: &NodeSeen, machine: &Machine) -> Option<serde_json::Va
     }
     let mut patch = json!({ "metadata": { "labels": labels } });
     if taints_wanted {
-        let kept = node
-            .taints
-            .iter()
-            .filter(|taint| !wanted.iter().any(|w| same(w, taint)));
+        let kept = node.taints.iter().filter(|taint| !wanted.iter().any(|w| same(w, taint)));
         let taints: Vec<Taint> = kept.cloned().chain(wanted.iter().cloned()).collect();
         // The list goes as a whole: another's taint must not be lost in between.
         patch["metadata"]["resourceVersion"] = json!(node.resource_version);

@@ -12,8 +12,9 @@ use crds::Host;
 use crds::ObjectExt;
 use crds::step::Role;
 
+use super::action::{Action, OrphanNode};
 use super::nodes::NodeSeen;
-use super::{Observed, OrphanNode, Step};
+use super::observed::Observed;
 use crate::inputs;
 
 /// Why a Node is a forgotten machine's.
@@ -24,21 +25,17 @@ struct Evidence<'a> {
     etcd_member: bool,
 }
 
-pub(super) fn of(observed: &Observed<'_>, nodes: &[NodeSeen]) -> Vec<Step> {
-    let goes_on = observed
-        .deployment
-        .is_none_or(|deployment| !deployment.is_deleting());
+pub(super) fn clean_up(observed: &Observed<'_>, nodes: &[NodeSeen]) -> Vec<Action> {
+    let goes_on = observed.deployment.is_none_or(|deployment| !deployment.is_deleting());
     let nodes = nodes.iter().filter(|_| goes_on);
-    nodes.flat_map(|node| steps(observed, node)).collect()
+    nodes.flat_map(|node| actions(observed, node)).collect()
 }
 
-fn steps(observed: &Observed<'_>, node: &NodeSeen) -> Vec<Step> {
+fn actions(observed: &Observed<'_>, node: &NodeSeen) -> Vec<Action> {
     let Some(evidence) = evidence(observed, node) else {
         return Vec::new();
     };
-    let paused = observed
-        .deployment
-        .is_some_and(|deployment| deployment.spec.paused);
+    let paused = observed.deployment.is_some_and(|deployment| deployment.spec.paused);
     let waits = if paused {
         Some("it is cordoned, and deleted when the cluster is paused no more")
     } else if evidence.etcd_member {
@@ -46,20 +43,15 @@ fn steps(observed: &Observed<'_>, node: &NodeSeen) -> Vec<Step> {
     } else {
         None
     };
-    let cordon = (!node.unschedulable).then(|| Step::CordonOrphan(orphan(observed, node, &evidence, waits)));
+    let cordon = (!node.unschedulable).then(|| Action::CordonOrphan(orphan(observed, node, &evidence, waits)));
     let delete = waits.is_none().then(|| {
         let done = Some("it is cordoned and deleted");
-        Step::DeleteOrphan(orphan(observed, node, &evidence, done))
+        Action::DeleteOrphan(orphan(observed, node, &evidence, done))
     });
     cordon.into_iter().chain(delete).collect()
 }
 
-fn orphan(
-    observed: &Observed<'_>,
-    node: &NodeSeen,
-    evidence: &Evidence<'_>,
-    done: Option<&str>,
-) -> OrphanNode {
+fn orphan(observed: &Observed<'_>, node: &NodeSeen, evidence: &Evidence<'_>, done: Option<&str>) -> OrphanNode {
     let cluster = observed.cluster.name();
     let (name, machine) = (&node.name, evidence.machine);
     let tells = |done: &str| {
@@ -67,12 +59,7 @@ fn orphan(
             "Node {name} of cluster {cluster} is that of Machine {machine}, which was removed without reaching it: {done}; clean the machine before it is used again"
         )
     };
-    OrphanNode {
-        name: name.clone(),
-        uid: node.uid.clone(),
-        host: evidence.host.cloned(),
-        tells: done.map(tells),
-    }
+    OrphanNode { name: name.clone(), uid: node.uid.clone(), host: evidence.host.cloned(), tells: done.map(tells) }
 }
 
 fn evidence<'a>(observed: &Observed<'a>, node: &NodeSeen) -> Option<Evidence<'a>> {
@@ -89,25 +76,17 @@ fn evidence<'a>(observed: &Observed<'a>, node: &NodeSeen) -> Option<Evidence<'a>
     if host.is_some_and(|host| !may_be(host, node)) {
         return None;
     }
-    let status = observed
-        .deployment
-        .and_then(|deployment| deployment.status.as_ref());
+    let status = observed.deployment.and_then(|deployment| deployment.status.as_ref());
     let mut remembered = status.into_iter().flat_map(|status| &status.forgotten);
     if let Some(one) = remembered.find(|one| one.host == node.name && one.role != Role::Etcd) {
-        return Some(Evidence {
-            machine: &one.machine,
-            host,
-            etcd_member: one.etcd_member,
-        });
+        return Some(Evidence { machine: &one.machine, host, etcd_member: one.etcd_member });
     }
     let host = host?;
     let quarantine = host.spec.quarantine.as_ref()?;
     let was_here = quarantine.cluster_name == observed.cluster.metadata.name;
     let was_node = quarantine.role.is_some_and(|role| role != Role::Etcd);
     // A status that was lost has yet to say what its cluster owes.
-    let is_lost = observed
-        .deployment
-        .is_some_and(|_| status.is_none_or(|status| status.last_token.is_none()));
+    let is_lost = observed.deployment.is_some_and(|_| status.is_none_or(|status| status.last_token.is_none()));
     (was_here && was_node && host.spec.claim_ref.is_none()).then_some(Evidence {
         machine: &quarantine.machine,
         host: Some(host),

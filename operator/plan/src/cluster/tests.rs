@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::components::{from_readyz, from_rollout};
-use super::{Access, Contact, NodeSeen, Observed, Seen, Step, plan};
+use super::{Access, Action, Contact, NodeSeen, Observed, Seen, plan};
 use crate::{Next, Plan};
 
 fn at(text: &str) -> Time {
@@ -35,12 +35,7 @@ fn worker(host: &str) -> Arc<Machine> {
 }
 
 fn node(name: &str, ready: Option<bool>) -> NodeSeen {
-    NodeSeen {
-        name: name.into(),
-        ready,
-        resource_version: "7".into(),
-        ..NodeSeen::default()
-    }
+    NodeSeen { name: name.into(), ready, resource_version: "7".into(), ..NodeSeen::default() }
 }
 
 fn access() -> Access {
@@ -58,22 +53,12 @@ fn seen(nodes: Option<Vec<NodeSeen>>) -> Contact {
     components.push(from_rollout("coredns", 2, 2));
     Contact::Made {
         access: access(),
-        seen: Seen {
-            version: Some("1.35.4".into()),
-            cluster_uid: Some("uid-1".into()),
-            components,
-            nodes,
-            dns: None,
-        },
+        seen: Seen { version: Some("1.35.4".into()), cluster_uid: Some("uid-1".into()), components, nodes, dns: None },
     }
 }
 
 fn lost() -> Contact {
-    Contact::Lost {
-        access: access(),
-        reason: crds::Reason::ConnectionRefused,
-        message: "connection refused".into(),
-    }
+    Contact::Lost { access: access(), reason: crds::Reason::ConnectionRefused, message: "connection refused".into() }
 }
 
 fn decide(
@@ -81,25 +66,15 @@ fn decide(
     contact: Contact,
     machines: &[Arc<Machine>],
     now: &str,
-) -> Plan<Step, crds::ClusterStatus> {
-    let plan = plan(&Observed {
-        cluster,
-        contact,
-        machines,
-        deployment: None,
-        hosts: &[],
-        now: at(now),
-        chance: 0.5,
-    });
+) -> Plan<Action, crds::ClusterStatus> {
+    let plan = plan(&Observed { cluster, contact, machines, deployment: None, hosts: &[], now: at(now), chance: 0.5 });
     cluster.status = Some(plan.status.clone());
     plan
 }
 
 fn conditions(cluster: &Cluster) -> Vec<String> {
     let conditions = cluster.status.as_ref().unwrap().conditions.iter();
-    conditions
-        .map(|c| format!("{}={} {}", c.type_, c.status, c.reason))
-        .collect()
+    conditions.map(|c| format!("{}={} {}", c.type_, c.status, c.reason)).collect()
 }
 
 const NOON: &str = "2026-11-21T12:00:00Z";
@@ -120,25 +95,15 @@ fn a_cluster_that_is_well_settles_and_nothing_in_its_status_moves() {
     );
     assert_eq!(first.status.nodes.as_ref().unwrap().summary, "1/1");
     assert_eq!(first.next, Next::after_seconds(30));
-    let later = decide(
-        &mut cluster,
-        seen(Some(vec![node("m1", Some(true))])),
-        &[],
-        "2026-11-21T18:00:00Z",
-    );
+    let later = decide(&mut cluster, seen(Some(vec![node("m1", Some(true))])), &[], "2026-11-21T18:00:00Z");
     assert_eq!(first.status, later.status);
-    assert!(later.steps.is_empty() && later.waits_for.is_none());
+    assert!(later.actions.is_empty() && later.waits_for.is_none());
 }
 
 #[test]
 fn lost_contact_makes_nodes_unknown_and_not_unhealthy() {
     let mut cluster = cluster();
-    decide(
-        &mut cluster,
-        seen(Some(vec![node("m1", Some(true)), node("m2", Some(true))])),
-        &[],
-        NOON,
-    );
+    decide(&mut cluster, seen(Some(vec![node("m1", Some(true)), node("m2", Some(true))])), &[], NOON);
     let first = decide(&mut cluster, lost(), &[], "2026-11-21T12:01:00Z");
     assert_eq!(
         conditions(&cluster),
@@ -153,28 +118,15 @@ fn lost_contact_makes_nodes_unknown_and_not_unhealthy() {
     assert_eq!(first.status.nodes.as_ref().unwrap().summary, "?/2");
     assert_eq!(
         first.status.message.as_deref(),
-        Some(
-            "the API at https://172.30.0.10:6443 has not answered since 2026-11-21 12:01:00 UTC: connection refused"
-        )
+        Some("the API at https://172.30.0.10:6443 has not answered since 2026-11-21 12:01:00 UTC: connection refused")
     );
     let later = decide(&mut cluster, lost(), &[], "2026-11-21T13:01:00Z");
     assert_eq!(first.status, later.status);
-    assert_eq!(
-        (first.next, later.next),
-        (Next::after_seconds(5), Next::after_seconds(120))
-    );
+    assert_eq!((first.next, later.next), (Next::after_seconds(5), Next::after_seconds(120)));
 
-    decide(
-        &mut cluster,
-        seen(Some(vec![node("m1", Some(true))])),
-        &[],
-        "2026-11-21T14:00:00Z",
-    );
+    decide(&mut cluster, seen(Some(vec![node("m1", Some(true))])), &[], "2026-11-21T14:00:00Z");
     assert_eq!(cluster.status.as_ref().unwrap().unreachable_since, None);
-    assert!(crds::conditions::is_true(
-        &cluster.status.unwrap().conditions,
-        condition::READY
-    ));
+    assert!(crds::conditions::is_true(&cluster.status.unwrap().conditions, condition::READY));
 }
 
 #[test]
@@ -192,10 +144,7 @@ fn nodes_that_are_not_ready_are_named() {
     let mut cluster = cluster();
     let nodes = vec![node("m3", None), node("m1", Some(true)), node("m2", Some(false))];
     let plan = decide(&mut cluster, seen(Some(nodes)), &[], NOON);
-    assert_eq!(
-        plan.status.message.as_deref(),
-        Some("1 of 3 Nodes are Ready; not: m2 (not Ready), m3 (silent)")
-    );
+    assert_eq!(plan.status.message.as_deref(), Some("1 of 3 Nodes are Ready; not: m2 (not Ready), m3 (silent)"));
     assert_eq!(plan.next, Next::after_seconds(10));
 }
 
@@ -207,30 +156,17 @@ fn a_kubeconfig_that_is_refused_says_why() {
         message: "KubeconfigRejected: exec is not allowed".into(),
     };
     decide(&mut cluster, refused, &[], NOON);
-    assert_eq!(
-        conditions(&cluster)[..2],
-        [
-            "Ready=False KubeconfigRejected",
-            "Reachable=Unknown KubeconfigRejected"
-        ]
-    );
+    assert_eq!(conditions(&cluster)[..2], ["Ready=False KubeconfigRejected", "Reachable=Unknown KubeconfigRejected"]);
 }
 
 #[test]
 fn another_cluster_behind_the_same_kubeconfig_is_refused_and_not_written_to() {
     let mut cluster = cluster();
     decide(&mut cluster, seen(Some(vec![])), &[], NOON);
-    let Contact::Made { access, mut seen } = seen(Some(vec![node("m1", Some(true))])) else {
-        unreachable!()
-    };
+    let Contact::Made { access, mut seen } = seen(Some(vec![node("m1", Some(true))])) else { unreachable!() };
     seen.cluster_uid = Some("uid-2".into());
-    let plan = decide(
-        &mut cluster,
-        Contact::Made { access, seen },
-        &[worker("m1")],
-        NOON,
-    );
-    assert!(plan.steps.is_empty());
+    let plan = decide(&mut cluster, Contact::Made { access, seen }, &[worker("m1")], NOON);
+    assert!(plan.actions.is_empty());
     assert_eq!(conditions(&cluster)[0], "Ready=False ClusterIdentityChanged");
     assert_eq!(plan.status.cluster_uid.as_deref(), Some("uid-1"));
 }
@@ -239,21 +175,11 @@ fn another_cluster_behind_the_same_kubeconfig_is_refused_and_not_written_to() {
 fn a_machines_labels_and_taints_come_onto_its_node_once() {
     let mut cluster = cluster();
     let mut bare = node("m1", Some(true));
-    let foreign = Taint {
-        key: "node.kubernetes.io/disk-pressure".into(),
-        effect: "NoSchedule".into(),
-        ..Taint::default()
-    };
+    let foreign =
+        Taint { key: "node.kubernetes.io/disk-pressure".into(), effect: "NoSchedule".into(), ..Taint::default() };
     bare.taints.push(foreign.clone());
-    let plan = decide(
-        &mut cluster,
-        seen(Some(vec![bare.clone(), node("m2", Some(true))])),
-        &[worker("m1")],
-        NOON,
-    );
-    let [Step::PatchNode { name, patch }] = plan.steps.as_slice() else {
-        panic!("{:?}", plan.steps)
-    };
+    let plan = decide(&mut cluster, seen(Some(vec![bare.clone(), node("m2", Some(true))])), &[worker("m1")], NOON);
+    let [Action::PatchNode { name, patch }] = plan.actions.as_slice() else { panic!("{:?}", plan.actions) };
     assert_eq!(name, "m1");
     assert_eq!(
         patch.to_string(),
@@ -267,23 +193,17 @@ fn a_machines_labels_and_taints_come_onto_its_node_once() {
         .to_string()
     );
     let mut done = bare;
-    done.labels = [("pool", "general"), ("node-role.kubernetes.io/worker", "")]
-        .map(|(k, v)| (k.to_owned(), v.to_owned()))
-        .into();
+    done.labels =
+        [("pool", "general"), ("node-role.kubernetes.io/worker", "")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
     done.taints = serde_json::from_value(patch["spec"]["taints"].clone()).unwrap();
     let plan = decide(&mut cluster, seen(Some(vec![done])), &[worker("m1")], NOON);
-    assert!(plan.steps.is_empty());
+    assert!(plan.actions.is_empty());
 }
 
 #[test]
 fn a_certificate_that_ends_soon_is_named() {
     let mut cluster = cluster();
-    decide(
-        &mut cluster,
-        seen(Some(vec![node("m1", Some(true))])),
-        &[],
-        "2027-11-01T00:00:00Z",
-    );
+    decide(&mut cluster, seen(Some(vec![node("m1", Some(true))])), &[], "2027-11-01T00:00:00Z");
     assert_eq!(
         cluster.status.as_ref().unwrap().message.as_deref(),
         Some("the certificate admin-kubeconfig ends on 2027-11-21")
@@ -295,9 +215,8 @@ fn of_a_node_that_says_too_much_only_so_much_is_kept() {
     let many: Vec<serde_json::Value> = (0..5_000)
         .map(|number| serde_json::json!({ "type": format!("Pressure{number}"), "status": "True", "address": "x".repeat(9_000), "key": number.to_string(), "effect": "NoSchedule" }))
         .collect();
-    let labels: serde_json::Map<String, serde_json::Value> = (0..5_000)
-        .map(|number| (number.to_string(), "x".into()))
-        .collect();
+    let labels: serde_json::Map<String, serde_json::Value> =
+        (0..5_000).map(|number| (number.to_string(), "x".into())).collect();
     let mut conditions = many.clone();
     conditions.push(serde_json::json!({ "type": "Ready", "status": "False", "message": "y".repeat(90_000) }));
     let node = serde_json::from_value(serde_json::json!({
@@ -305,13 +224,10 @@ fn of_a_node_that_says_too_much_only_so_much_is_kept() {
         "spec": { "taints": many.clone() },
         "status": { "addresses": many, "conditions": conditions, "images": [{ "names": ["i".repeat(100_000)] }] },
     }));
-    let seen = NodeSeen::of(node.unwrap());
+    let seen = NodeSeen::from_node(node.unwrap());
     assert_eq!(seen.ready, Some(false));
     assert!(format!("{seen:?}").len() < 300_000);
-    assert_eq!(
-        (seen.message.len(), seen.addresses.len(), seen.taints.len()),
-        (512, 256, 256)
-    );
+    assert_eq!((seen.message.len(), seen.addresses.len(), seen.taints.len()), (512, 256, 256));
 }
 
 #[test]
@@ -345,11 +261,7 @@ fn a_status_is_within_its_schema_whatever_a_kubeconfig_and_an_api_server_say() {
     assert_eq!(length(&status.endpoint), Some(300));
     assert_eq!(length(&status.version), Some(64));
     assert_eq!(length(&status.cluster_uid), Some(64));
-    assert!(
-        length(&status.message) <= Some(1024),
-        "{:?}",
-        length(&status.message)
-    );
+    assert!(length(&status.message) <= Some(1024), "{:?}", length(&status.message));
     for component in &status.components {
         assert!(length(&component.message) <= Some(512));
     }
@@ -357,9 +269,5 @@ fn a_status_is_within_its_schema_whatever_a_kubeconfig_and_an_api_server_say() {
     known.status = Some(status);
     let again = decide(&known);
     let reachable = crds::conditions::find(&again.conditions, condition::REACHABLE);
-    assert_eq!(
-        reachable.map(|there| there.status.as_str()),
-        Some("True"),
-        "it is the same cluster"
-    );
+    assert_eq!(reachable.map(|there| there.status.as_str()), Some("True"), "it is the same cluster");
 }

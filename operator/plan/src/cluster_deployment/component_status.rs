@@ -11,7 +11,7 @@ use super::proposal::{Area, Report, Round, Severity};
 use super::scale_down;
 use super::state::{ClusterMachine, ClusterState};
 use super::summary::counts;
-use crate::sentence::cut;
+use crate::message::cut;
 
 /// How one component of the cluster is.
 pub(super) struct ComponentStatus {
@@ -24,47 +24,26 @@ pub(super) struct ComponentStatus {
 
 impl ComponentStatus {
     fn ready(message: impl Into<String>) -> Self {
-        Self {
-            status: Some(true),
-            reason: Reason::AllReady.into(),
-            message: message.into(),
-            bad: false,
-        }
+        Self { status: Some(true), reason: Reason::AllReady.into(), message: message.into(), bad: false }
     }
 
     fn not_ready(reason: impl Into<String>, message: impl Into<String>, bad: bool) -> Self {
-        Self {
-            status: Some(false),
-            reason: reason.into(),
-            message: message.into(),
-            bad,
-        }
+        Self { status: Some(false), reason: reason.into(), message: message.into(), bad }
     }
 
     /// As a machine says that is not ready, or of which nothing is known.
     fn of_machine(machine: &ClusterMachine<'_>, bad: bool) -> Self {
         let unknown = machine.condition(condition::READY) == Some("Unknown");
-        let reason = if unknown {
-            machine.ready_reason()
-        } else {
-            Reason::MachinesNotReady.as_str()
-        };
+        let reason = if unknown { machine.ready_reason() } else { Reason::MachinesNotReady.as_str() };
         let message = format!("{}: {}", machine.title(), machine.says());
-        Self {
-            status: if unknown { None } else { Some(false) },
-            ..Self::not_ready(reason, message, bad)
-        }
+        Self { status: if unknown { None } else { Some(false) }, ..Self::not_ready(reason, message, bad) }
     }
 
     /// All are ready. One that has no part in the cluster any more is reported while it leaves, and is no reason not to
     /// be.
     fn all_ready(summary: String, leaving: Option<&ClusterMachine<'_>>) -> Self {
         match leaving {
-            Some(machine) => Self::ready(format!(
-                "{summary}; {} leaves: {}",
-                machine.title(),
-                machine.says()
-            )),
+            Some(machine) => Self::ready(format!("{summary}; {} leaves: {}", machine.title(), machine.says())),
             None => Self::ready(summary),
         }
     }
@@ -97,14 +76,8 @@ pub(super) fn control_plane(state: &ClusterState<'_>, role: Role, round: &Round)
         return report.into();
     }
     let membership = state.membership();
-    let mut leaving = state
-        .leaving
-        .iter()
-        .filter(|machine| machine.machine.spec.role == role);
-    if let Some(machine) = leaving
-        .clone()
-        .find(|machine| !membership.is_out(machine.machine))
-    {
+    let mut leaving = state.leaving.iter().filter(|machine| machine.machine.spec.role == role);
+    if let Some(machine) = leaving.clone().find(|machine| !membership.is_out(machine.machine)) {
         let message = format!("{}: {}", machine.title(), machine.says());
         return ComponentStatus::not_ready(Reason::MachineDeleted, message, true);
     }
@@ -130,9 +103,7 @@ pub(super) fn control_plane(state: &ClusterState<'_>, role: Role, round: &Round)
     let summary = format!("{ready} of {wanted} ready");
     if ready < wanted {
         return match waits_for_hosts(state, |of| of == role) {
-            Some(waits) => {
-                ComponentStatus::not_ready(Reason::WaitingForHosts, format!("{summary}; {waits}"), false)
-            }
+            Some(waits) => ComponentStatus::not_ready(Reason::WaitingForHosts, format!("{summary}; {waits}"), false),
             None => {
                 let message = format!("{summary}; makes {} more, one at a time", wanted - ready);
                 ComponentStatus::not_ready(Reason::ScalingUp, message, false)
@@ -155,9 +126,7 @@ pub(super) fn etcd(state: &ClusterState<'_>, round: &Round) -> ComponentStatus {
         EtcdTopology::Dedicated => Role::Etcd,
         EtcdTopology::Stacked | EtcdTopology::External => Role::ControlPlane,
     };
-    let is_lost = round
-        .report(Area::Machines(role))
-        .is_some_and(|report| report.severity == Severity::Lost);
+    let is_lost = round.report(Area::Machines(role)).is_some_and(|report| report.severity == Severity::Lost);
     match state.etcd_problem() {
         Some(problem) if state.installed.is_some() && !is_lost => {
             ComponentStatus::not_ready(Reason::EtcdUnhealthy, format!("etcd: {problem}"), true)
@@ -173,10 +142,7 @@ pub(super) fn workers(state: &ClusterState<'_>, round: &Round) -> ComponentStatu
     let summary = format!("{ready} of {wanted} ready");
     if state.installed.is_none() {
         return match wanted {
-            0 => ComponentStatus {
-                reason: Reason::NoneWanted.into(),
-                ..ComponentStatus::ready("no worker is wanted")
-            },
+            0 => ComponentStatus { reason: Reason::NoneWanted.into(), ..ComponentStatus::ready("no worker is wanted") },
             _ => ComponentStatus::not_ready(
                 Reason::NotInstalled,
                 "workers join once the control plane is installed",
@@ -196,11 +162,9 @@ pub(super) fn workers(state: &ClusterState<'_>, round: &Round) -> ComponentStatu
     }
     let have = state.of_role(Role::Worker).count();
     match i32::try_from(have).unwrap_or(i32::MAX) {
-        have if have < wanted => ComponentStatus::not_ready(
-            Reason::ScalingUp,
-            format!("{summary}; makes {} more", wanted - have),
-            false,
-        ),
+        have if have < wanted => {
+            ComponentStatus::not_ready(Reason::ScalingUp, format!("{summary}; makes {} more", wanted - have), false)
+        }
         have if have > wanted => ComponentStatus::not_ready(
             Reason::ScalingDown,
             format!("has {have}, {wanted} wanted: {} leave", have - wanted),

@@ -22,9 +22,8 @@ use super::state::ClusterState;
 use super::summary::base;
 use super::tokens::{Lost, Tokens};
 use super::up_to_date;
-use crate::sentence::{count, cut};
-
-pub(super) const NOT_INSTALLED: &str = "the cluster is not installed yet";
+use super::up_to_date::NOT_INSTALLED;
+use crate::message::{count, cut};
 
 /// Machines that a condition names at most; their number is always told.
 const NAMED: usize = 5;
@@ -93,12 +92,7 @@ pub(super) fn living(state: &ClusterState<'_>, round: &Round) -> (ClusterDeploym
         None => Statement::new(condition::READY, true, Reason::Running, cut(message.clone())),
         Some(blocker) => {
             let status = blocker.known.then_some(false);
-            Statement::new(
-                condition::READY,
-                status,
-                blocker.reason.clone(),
-                cut(message.clone()),
-            )
+            Statement::new(condition::READY, status, blocker.reason.clone(), cut(message.clone()))
         }
     };
     let mut statements = vec![
@@ -205,12 +199,7 @@ fn queue(round: &Round) -> Option<String> {
 
 fn network(state: &ClusterState<'_>, round: &Round) -> Statement {
     if state.installed.is_none() {
-        return Statement::new(
-            condition::NETWORK_READY,
-            false,
-            Reason::NotInstalled,
-            NOT_INSTALLED,
-        );
+        return Statement::new(condition::NETWORK_READY, false, Reason::NotInstalled, NOT_INSTALLED);
     }
     if let Some(message) = cut_off(state) {
         return Statement::new(condition::NETWORK_READY, false, Reason::NodesCutOff, cut(message));
@@ -224,11 +213,7 @@ fn network(state: &ClusterState<'_>, round: &Round) -> Statement {
     Statement::new(
         condition::NETWORK_READY,
         part.status,
-        if part.status == Some(true) {
-            Reason::NodesReady
-        } else {
-            Reason::NodesNotReady
-        },
+        if part.status == Some(true) { Reason::NodesReady } else { Reason::NodesNotReady },
         cut(message),
     )
 }
@@ -252,35 +237,28 @@ fn cut_off(state: &ClusterState<'_>) -> Option<String> {
 }
 
 fn addons(state: &ClusterState<'_>) -> Statement {
-    let of = |status: Option<bool>, reason: Reason, message: String| {
+    let stated = |status: Option<bool>, reason: Reason, message: String| {
         Statement::new(condition::ADDONS_READY, status, reason, message)
     };
     if state.installed.is_none() {
-        return of(Some(false), Reason::NotInstalled, NOT_INSTALLED.into());
+        return stated(Some(false), Reason::NotInstalled, NOT_INSTALLED.into());
     }
-    let bad = ["coredns", "kube-proxy"]
-        .into_iter()
-        .find_map(|name| match state.component(name) {
-            Some((false, message)) => Some(format!("{name}: {message}")),
-            _ => None,
-        });
+    let bad = ["coredns", "kube-proxy"].into_iter().find_map(|name| match state.component(name) {
+        Some((false, message)) => Some(format!("{name}: {message}")),
+        _ => None,
+    });
     match bad {
-        Some(message) => of(Some(false), Reason::AddonsUnhealthy, cut(message)),
-        None => of(
-            Some(true),
-            Reason::RolledOut,
-            "coredns and kube-proxy are rolled out".into(),
-        ),
+        Some(message) => stated(Some(false), Reason::AddonsUnhealthy, cut(message)),
+        None => stated(Some(true), Reason::RolledOut, "coredns and kube-proxy are rolled out".into()),
     }
 }
 
 fn progressing(state: &ClusterState<'_>, round: &Round, message: &str) -> Statement {
-    let of = |status, reason: Reason, message: String| {
-        Statement::new(condition::PROGRESSING, status, reason, cut(message))
-    };
+    let stated =
+        |status, reason: Reason, message: String| Statement::new(condition::PROGRESSING, status, reason, cut(message));
     match state.active.is_empty() {
-        false => of(true, Reason::RunUnderWay, message.to_owned()),
-        true if round.pending && round.problem.is_none() => of(true, Reason::Waiting, message.to_owned()),
-        true => of(false, Reason::Idle, "no run is under way, and none is due".into()),
+        false => stated(true, Reason::RunUnderWay, message.to_owned()),
+        true if round.pending && round.problem.is_none() => stated(true, Reason::Waiting, message.to_owned()),
+        true => stated(false, Reason::Idle, "no run is under way, and none is due".into()),
     }
 }

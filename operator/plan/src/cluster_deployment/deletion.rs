@@ -10,15 +10,13 @@ use crds::names::{annotation, condition};
 use crds::step::{Intent, Role};
 
 use super::action::Action;
-use super::operations::reset;
+use super::operations::reset::{self, Resets};
 use super::request::describe;
 use super::state::{ClusterMachine, ClusterState};
 use super::tokens::Tokens;
 use crate::moment::clock;
-use crate::{Next, attempts, sentence};
+use crate::{Next, attempts, message};
 
-/// Reason of `Deleting` of a cluster that is not touched before its deletion is confirmed.
-const PROTECTED: Reason = Reason::DeletionProtected;
 /// What follows the generation in `delete-confirmed` when what cannot be cleaned is to be let go, too.
 const FORCE: &str = "force";
 
@@ -30,134 +28,114 @@ pub(super) struct Deletion {
     pub message: String,
 }
 
+impl Deletion {
+    fn waits(reason: Reason, message: String) -> Self {
+        Self { actions: Vec::new(), next: Next::OnChange, reason, message }
+    }
+}
+
 pub(super) fn plan(state: &ClusterState<'_>, tokens: &Tokens) -> Deletion {
-    let waits = |reason, message: String| Deletion {
-        actions: Vec::new(),
-        next: Next::OnChange,
-        reason,
-        message,
-    };
     if !is_confirmed(state.deployment) {
         let message = format!(
             "spec.deletionProtection is true, nothing is touched: to delete the cluster all the same, {}; a deletion cannot be taken back",
             confirm(state, "")
         );
-        return waits(PROTECTED, message);
+        return Deletion::waits(Reason::DeletionProtected, message);
     }
     if state.live.is_empty() && state.leaving.is_empty() && state.active.is_empty() {
         return Deletion {
             actions: vec![Action::RemoveFinalizer],
-            next: Next::OnChange,
-            reason: Reason::MachinesReleased,
-            message: "every machine is given back".into(),
+            ..Deletion::waits(Reason::MachinesReleased, "every machine is given back".into())
         };
     }
-    let in_the_way: Vec<_> = state
-        .active
-        .iter()
-        .copied()
-        .filter(|run| run.spec.intent != Intent::Reset)
-        .collect();
-    if let Some(first) = in_the_way.first() {
-        let running = in_the_way.iter().filter(|run| !run.spec.cancel);
-        let actions = running
-            .map(|run| Action::CancelRun(Box::new((*run).clone())))
-            .collect();
-        let name = first.name();
-        return Deletion {
-            actions,
-            ..waits(
-                Reason::CancelingRuns,
-                format!("cancels run {name} ({})", describe(state, first)),
-            )
-        };
+    cancel_runs(state)
+        .or_else(|| delete_machines(state))
+        .or_else(|| clean_machines(state, tokens))
+        .unwrap_or_else(|| wait_for_machines(state))
+}
+
+fn cancel_runs(state: &ClusterState<'_>) -> Option<Deletion> {
+    let in_the_way = || {
+        let runs = state.active.iter().copied();
+        runs.filter(|run| run.spec.intent != Intent::Reset)
+    };
+    let first = in_the_way().next()?;
+    let running = in_the_way().filter(|run| !run.spec.cancel);
+    let message = format!("cancels run {} ({})", first.name(), describe(state, first));
+    Some(Deletion {
+        actions: running.map(|run| Action::CancelRun(Box::new(run.clone()))).collect(),
+        ..Deletion::waits(Reason::CancelingRuns, message)
+    })
+}
+
+fn delete_machines(state: &ClusterState<'_>) -> Option<Deletion> {
+    let delete = |machine: &ClusterMachine<'_>| Action::DeleteMachine(Box::new(machine.machine.clone()));
+    let message = format!("deletes {}", message::count(state.live.len(), "machine"));
+    (!state.live.is_empty()).then(|| Deletion {
+        actions: state.live.iter().map(delete).collect(),
+        ..Deletion::waits(Reason::DeletingMachines, message)
+    })
+}
+
+/// Reset runs on the machines, where the policy asks for them; none: all that can be cleaned are.
+fn clean_machines(state: &ClusterState<'_>, tokens: &Tokens) -> Option<Deletion> {
+    if state.deployment.spec.deletion_policy != DeletionPolicy::Reset {
+        return None;
     }
-    if !state.live.is_empty() {
-        let actions = state
-            .live
-            .iter()
-            .map(|member| Action::DeleteMachine(Box::new(member.machine.clone())));
-        return Deletion {
-            actions: actions.collect(),
-            ..waits(
-                Reason::DeletingMachines,
-                format!("deletes {}", sentence::count(state.live.len(), "machine")),
-            )
-        };
+    if state.deployment.spec.paused && state.active.is_empty() {
+        let message = "paused: set spec.paused to false to let the deletion go on";
+        return Some(Deletion::waits(Reason::Paused, message.into()));
     }
-    if state.deployment.spec.deletion_policy == DeletionPolicy::Reset {
-        let paused = state.deployment.spec.paused;
-        if paused && state.active.is_empty() {
-            return waits(
-                Reason::Paused,
-                "paused: set spec.paused to false to let the deletion go on".into(),
-            );
-        }
-        if let Some(lost) = tokens.lost() {
-            return Deletion {
-                next: lost.next,
-                ..waits(lost.reason, lost.message.clone())
-            };
-        }
-        let resets = reset::look(state);
-        if let Some(run) = state.active.first() {
-            return Deletion {
-                actions: resets.actions,
-                ..waits(Reason::CleaningMachines, describe(state, run))
-            };
-        }
-        if let Some((member, at, cause)) = resets.later.iter().min_by_key(|(_, at, _)| *at) {
-            let others = match resets.later.len() {
-                1 => String::new(),
-                more => format!(" (and {} more)", more - 1),
-            };
-            let mut actions = resets.actions;
-            if is_forced(state.deployment) {
-                let failed = resets.later.iter().map(|(member, _, _)| member);
-                actions.extend(failed.filter_map(|member| force(state, member)));
-            }
-            return Deletion {
-                actions,
-                next: state.until(*at),
-                reason: Reason::ResetFailed,
-                message: format!(
-                    "cannot clean Host {}{others}: {}: {}; tried again at {}; to forget such machines (their Hosts are quarantined), {}",
-                    member.host_name().unwrap_or_default(),
-                    cause.reason,
-                    cause.message,
-                    clock(*at),
-                    confirm(state, FORCE)
-                ),
-            };
-        }
-        if !resets.actions.is_empty() {
-            let role = first_role(state).map_or("", Role::name);
-            let members = state.leaving.iter();
-            let now = members.filter(|member| Some(member.machine.spec.role) == first_role(state));
-            return Deletion {
-                actions: resets.actions,
-                ..waits(
-                    Reason::CleaningMachines,
-                    format!(
-                        "cleans {}",
-                        sentence::count(now.count(), &format!("{role} machine"))
-                    ),
-                )
-            };
-        }
+    if let Some(lost) = tokens.lost() {
+        return Some(Deletion { next: lost.next, ..Deletion::waits(lost.reason, lost.message.clone()) });
     }
-    let first = state
-        .leaving
-        .first()
-        .map(|member| format!("{}: {}", member.title(), member.says()));
-    waits(
-        Reason::WaitingForMachines,
-        format!(
-            "waits for {} to go: {}",
-            sentence::count(state.leaving.len(), "machine"),
-            first.unwrap_or_default()
-        ),
-    )
+    let resets = reset::look(state);
+    if let Some(run) = state.active.first() {
+        return Some(Deletion {
+            actions: resets.actions,
+            ..Deletion::waits(Reason::CleaningMachines, describe(state, run))
+        });
+    }
+    if !resets.later.is_empty() {
+        return clean_again(state, resets);
+    }
+    let role = state.first_role_to_leave();
+    let now = state.leaving.iter();
+    let now = now.filter(|machine| Some(machine.machine.spec.role) == role).count();
+    let message = format!("cleans {}", message::count(now, &format!("{} machine", role.map_or("", Role::name))));
+    (!resets.actions.is_empty())
+        .then(|| Deletion { actions: resets.actions, ..Deletion::waits(Reason::CleaningMachines, message) })
+}
+
+/// Resets that failed are tried again; a person may have such machines forgotten.
+fn clean_again(state: &ClusterState<'_>, resets: Resets<'_>) -> Option<Deletion> {
+    let (machine, at, cause) = resets.later.iter().min_by_key(|(_, at, _)| *at)?;
+    let others = match resets.later.len() {
+        1 => String::new(),
+        more => format!(" (and {} more)", more - 1),
+    };
+    let mut actions = resets.actions;
+    if is_forced(state.deployment) {
+        let failed = resets.later.iter().map(|(machine, _, _)| machine);
+        actions.extend(failed.filter_map(|machine| force(state, machine)));
+    }
+    let message = format!(
+        "cannot clean Host {}{others}: {}: {}; tried again at {}; to forget such machines (their Hosts are quarantined), {}",
+        machine.host_name().unwrap_or_default(),
+        cause.reason,
+        cause.message,
+        clock(*at),
+        confirm(state, FORCE)
+    );
+    Some(Deletion { actions, next: state.until(*at), ..Deletion::waits(Reason::ResetFailed, message) })
+}
+
+fn wait_for_machines(state: &ClusterState<'_>) -> Deletion {
+    let first = state.leaving.first();
+    let first = first.map(|machine| format!("{}: {}", machine.title(), machine.says()));
+    let message =
+        format!("waits for {} to go: {}", message::count(state.leaving.len(), "machine"), first.unwrap_or_default());
+    Deletion::waits(Reason::WaitingForMachines, message)
 }
 
 /// Whether the deletion may begin, or has begun. The deletion itself counts as a change of the object, so the
@@ -165,56 +143,31 @@ pub(super) fn plan(state: &ClusterState<'_>, tokens: &Tokens) -> Deletion {
 fn is_confirmed(deployment: &ClusterDeployment) -> bool {
     let deleting = deployment.condition(condition::DELETING);
     let has_begun =
-        deleting.is_some_and(|deleting| deleting.status == "True" && deleting.reason != PROTECTED);
+        deleting.is_some_and(|deleting| deleting.status == "True" && deleting.reason != Reason::DeletionProtected);
     !deployment.spec.deletion_protection || has_begun || confirmation(deployment).is_some()
 }
 
 /// Whether a person said that what cannot be cleaned is to be let go.
 fn is_forced(deployment: &ClusterDeployment) -> bool {
-    confirmation(deployment)
-        .and_then(|value| value.split_once('.'))
-        .map(|(_, word)| word)
-        == Some(FORCE)
+    confirmation(deployment).and_then(|value| value.split_once('.')).map(|(_, word)| word) == Some(FORCE)
 }
 
 fn confirmation(deployment: &ClusterDeployment) -> Option<&str> {
-    let annotations = deployment.metadata.annotations.as_ref()?;
-    let value = annotations.get(annotation::DELETE_CONFIRMED)?;
+    let value = deployment.annotation(annotation::DELETE_CONFIRMED)?;
     let generation = deployment.generation();
     let meant_for = value.split('.').next()?.parse::<i64>().ok()?;
-    (generation - 1..=generation)
-        .contains(&meant_for)
-        .then_some(value.as_str())
+    (generation - 1..=generation).contains(&meant_for).then_some(value)
 }
 
 /// What a person types to confirm it.
 fn confirm(state: &ClusterState<'_>, word: &str) -> String {
     let dot = if word.is_empty() { "" } else { "." };
-    state.annotate(
-        annotation::DELETE_CONFIRMED,
-        &format!("{}{dot}{word}", state.generation()),
-    )
+    state.annotate(annotation::DELETE_CONFIRMED, &format!("{}{dot}{word}", state.generation()))
 }
 
 /// Asks that a machine be forgotten; nothing where that was asked already.
 fn force(state: &ClusterState<'_>, member: &ClusterMachine<'_>) -> Option<Action> {
     let asked = attempts::names_generation(&member.machine.metadata, annotation::FORCE_REMOVE);
-    let busy = member
-        .host_name()
-        .is_some_and(|host| state.active_on(host).is_some());
+    let busy = member.host_name().is_some_and(|host| state.active_on(host).is_some());
     (!asked && !busy).then(|| Action::ForceRemoveMachine(Box::new(member.machine.clone())))
-}
-
-/// The machines of this role go now; those of others wait for them.
-pub(super) fn first_role(state: &ClusterState<'_>) -> Option<Role> {
-    let order = |role: &Role| match role {
-        Role::Worker => 0,
-        Role::ControlPlane => 1,
-        Role::Etcd => 2,
-    };
-    state
-        .leaving
-        .iter()
-        .map(|member| member.machine.spec.role)
-        .min_by_key(order)
 }

@@ -43,11 +43,7 @@ pub(super) fn held<'a>(state: &ClusterState<'a>) -> Option<&'a Endpoint> {
 
 /// The variables of a run with these control planes behind the endpoint.
 pub(super) fn backends(members: &[ClusterMachine<'_>]) -> Value {
-    let mut addresses: Vec<&str> = members
-        .iter()
-        .filter_map(|member| member.host)
-        .map(address_in_cluster)
-        .collect();
+    let mut addresses: Vec<&str> = members.iter().filter_map(|member| member.host).map(address_in_cluster).collect();
     addresses.sort_unstable();
     crate::inputs::endpoint::backends(&addresses)
 }
@@ -55,13 +51,7 @@ pub(super) fn backends(members: &[ClusterMachine<'_>]) -> Value {
 /// Why its address cannot be held, or is held by another cluster.
 pub(super) fn problem(state: &ClusterState<'_>) -> Option<Problem> {
     let address = &state.deployment.spec.control_plane.endpoint.as_ref()?.host;
-    let says = |reason, message: String| {
-        Some(Problem {
-            reason,
-            message,
-            ends_unseen: true,
-        })
-    };
+    let says = |reason, message: String| Some(Problem { reason, message, ends_unseen: true });
     let taken = |who: String| {
         says(
             Reason::VIPInUse,
@@ -70,9 +60,8 @@ pub(super) fn problem(state: &ClusterState<'_>) -> Option<Problem> {
             ),
         )
     };
-    let is_of = |host: &&&crds::Host| {
-        host.spec.address == *address || host.spec.internal_address.as_ref() == Some(address)
-    };
+    let is_of =
+        |host: &&&crds::Host| host.spec.address == *address || host.spec.internal_address.as_ref() == Some(address);
     if let Some(host) = state.observed.hosts.iter().find(is_of)
         && held(state).is_some()
     {

@@ -13,9 +13,8 @@ pub fn is_fence(run: &PlaybookRun) -> bool {
 /// The fence of a Host that nobody has claimed, if it is of this cluster and of the Host's last claim.
 pub fn of_cluster<'a>(host: &'a Host, cluster_uid: &str) -> Option<&'a QuarantineFence> {
     let fence = host.spec.quarantine.as_ref()?.fence.as_ref()?;
-    let is_it = host.spec.claim_ref.is_none()
-        && fence.cluster_uid == cluster_uid
-        && fence.claim_epoch == host.spec.claim_epoch;
+    let is_it =
+        host.spec.claim_ref.is_none() && fence.cluster_uid == cluster_uid && fence.claim_epoch == host.spec.claim_epoch;
     is_it.then_some(fence)
 }
 

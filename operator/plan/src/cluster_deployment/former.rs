@@ -9,8 +9,8 @@ use crds::names::{annotation, condition};
 use crds::{ClusterDeployment, ClusterDeploymentStatus, Machine, MachineSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::Observed;
-use crate::sentence::{count, cut};
+use super::observed::Observed;
+use crate::message::{count, cut};
 
 /// Machines that are named.
 const NAMED: usize = 3;
@@ -20,15 +20,8 @@ const NAMED: usize = 3;
 /// was part of another cluster if it joined before there was this one.
 pub fn is_former(machine: &Machine, deployment: &ClusterDeployment, sets: &[&MachineSet]) -> bool {
     let metadata = &machine.metadata;
-    let owner = metadata
-        .owner_references
-        .iter()
-        .flatten()
-        .find(|owner| owner.controller == Some(true));
-    let ordinal = metadata
-        .annotations
-        .as_ref()
-        .is_some_and(|all| all.contains_key(annotation::ORDINAL));
+    let owner = metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+    let ordinal = metadata.annotations.as_ref().is_some_and(|all| all.contains_key(annotation::ORDINAL));
     let since = deployment.created_at();
     let is_before = |time: Option<&Time>| time.zip(since).is_some_and(|(time, since)| time < since);
     if owner.is_none() && !ordinal {
@@ -51,9 +44,7 @@ pub fn is_former(machine: &Machine, deployment: &ClusterDeployment, sets: &[&Mac
 pub(super) fn tell(observed: &Observed<'_>, former: &[&Machine], status: &mut ClusterDeploymentStatus) {
     let metadata = &observed.deployment.metadata;
     let Some(first) = former.first() else {
-        status
-            .conditions
-            .retain(|there| there.type_ != condition::FORMER_MACHINES);
+        status.conditions.retain(|there| there.type_ != condition::FORMER_MACHINES);
         return;
     };
     let name = |machine: &Machine| machine.name().to_owned();
@@ -73,16 +64,6 @@ pub(super) fn tell(observed: &Observed<'_>, former: &[&Machine], status: &mut Cl
         names.join(", "),
         commands::delete_all(Target::Machine, namespace, &names)
     );
-    let statement = Statement::new(
-        condition::FORMER_MACHINES,
-        true,
-        Reason::MachinesOfFormerCluster,
-        cut(message),
-    );
-    status.conditions = conditions::state(
-        &status.conditions,
-        &[statement],
-        metadata.generation,
-        &Time(observed.now),
-    );
+    let statement = Statement::new(condition::FORMER_MACHINES, true, Reason::MachinesOfFormerCluster, cut(message));
+    status.conditions = conditions::state(&status.conditions, &[statement], metadata.generation, &Time(observed.now));
 }

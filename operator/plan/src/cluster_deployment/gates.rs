@@ -6,15 +6,10 @@ use crds::conditions;
 use super::blocker::Blocker;
 use super::state::ClusterState;
 
-/// Reason of a cluster that is as wanted but for a gate.
-pub const WAITING_FOR_GATE: Reason = Reason::WaitingForReadinessGate;
-
 /// The first gate that is not open, by the word of its own controller.
 pub(super) fn blocker(state: &ClusterState<'_>) -> Option<Blocker> {
     let status = state.deployment.status.as_ref();
-    let there = status
-        .map(|status| status.conditions.as_slice())
-        .unwrap_or_default();
+    let there = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
     state.deployment.spec.readiness_gates.iter().find_map(|gate| {
         let type_ = &gate.condition_type;
         let message = match conditions::find(there, type_) {
@@ -27,6 +22,6 @@ pub(super) fn blocker(state: &ClusterState<'_>) -> Option<Blocker> {
                 "waits for condition {type_} of spec.readinessGates, which its controller has not set yet: is that controller running?"
             ),
         };
-        Some(Blocker::new(WAITING_FOR_GATE, message))
+        Some(Blocker::new(Reason::WaitingForReadinessGate, message))
     })
 }

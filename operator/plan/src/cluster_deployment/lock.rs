@@ -1,6 +1,8 @@
 //! The cluster's lock: which runs may work on it now, and with which token. Exclusive runs are alone; Shared ones stand
 //! side by side when they work on different Hosts. Nobody overtakes a run that was made before and is in its way.
 
+use std::collections::HashSet;
+
 use crds::ObjectExt;
 use crds::cluster_deployment::{LockMode, Operation};
 use crds::step::{LockUse, Role};
@@ -58,43 +60,31 @@ pub struct Claimant {
     pub made: (Option<Timestamp>, Option<Timestamp>),
 }
 
+/// Names of the Hosts of worker Machines.
+pub fn worker_hosts<'a>(machines: &[&'a Machine]) -> HashSet<&'a str> {
+    let workers = machines.iter().filter(|machine| machine.spec.role == Role::Worker);
+    workers.filter_map(|machine| Some(machine.spec.host_ref.as_ref()?.name.as_str())).collect()
+}
+
 impl Claimant {
     /// A run, and how it would hold the cluster: Shared when all its Hosts are workers' and its work stays on them.
-    pub fn of(run: &PlaybookRun, machines: &[&Machine], may_start: bool) -> Self {
-        let is_worker = |host: &String| {
-            machines.iter().any(|machine| {
-                machine.spec.role == Role::Worker
-                    && machine
-                        .spec
-                        .host_ref
-                        .as_ref()
-                        .is_some_and(|named| named.name == *host)
-            })
-        };
+    pub fn new(run: &PlaybookRun, worker_hosts: &HashSet<&str>, may_start: bool) -> Self {
+        let is_worker = |host: &String| worker_hosts.contains(host.as_str());
         let beside = fencing::is_fence(run);
         let may_share = run.spec.intent.spec().lock == LockUse::SharedOnWorkers;
         let shared = beside || may_share && run.spec.hosts.iter().all(is_worker);
         let status = run.status.as_ref();
         Self {
             run: run.name().to_owned(),
-            mode: if shared {
-                LockMode::Shared
-            } else {
-                LockMode::Exclusive
-            },
+            mode: if shared { LockMode::Shared } else { LockMode::Exclusive },
             beside,
             hosts: run.spec.hosts.clone(),
             over: attempts::is_over(run),
-            token: status
-                .map(|status| status.token)
-                .filter(|token| (1..=HIGHEST).contains(token))
-                .unwrap_or_default(),
+            token: status.map(|status| status.token).filter(|token| (1..=HIGHEST).contains(token)).unwrap_or_default(),
             may_start: may_start && !run.spec.cancel,
             made: (
                 run.created_at().map(|time| time.0),
-                status
-                    .and_then(|status| status.started_at.as_ref())
-                    .map(|time| time.0),
+                status.and_then(|status| status.started_at.as_ref()).map(|time| time.0),
             ),
         }
     }
@@ -119,16 +109,10 @@ impl Claimant {
 /// with a token, and that the lock does not know (a status that was lost), takes its place again before anyone else,
 /// also while the last token is not known.
 pub fn decide(held: &[Operation], last_token: Option<i64>, runs: &[Claimant], now: Timestamp) -> Lock {
-    let of = |name: &str| runs.iter().find(|run| run.run == name);
-    let mut operations: Vec<Operation> = held
-        .iter()
-        .filter(|held| of(&held.run).is_some_and(|run| !run.over))
-        .cloned()
-        .collect();
-    let seen = runs
-        .iter()
-        .map(|run| run.token)
-        .chain(held.iter().map(|held| held.token));
+    let find = |name: &str| runs.iter().find(|run| run.run == name);
+    let mut operations: Vec<Operation> =
+        held.iter().filter(|held| find(&held.run).is_some_and(|run| !run.over)).cloned().collect();
+    let seen = runs.iter().map(|run| run.token).chain(held.iter().map(|held| held.token));
     let mut last_token = last_token.map(|last_token| seen.fold(last_token, i64::max));
     let holds = |operations: &[Operation], run: &Claimant| operations.iter().any(|held| held.run == run.run);
 
@@ -137,23 +121,16 @@ pub fn decide(held: &[Operation], last_token: Option<i64>, runs: &[Claimant], no
             operations.push(run.operation(run.token, run.made.1.unwrap_or(now)));
         }
     }
-    let mut queue: Vec<&Claimant> = runs
-        .iter()
-        .filter(|run| !run.over && !holds(&operations, run))
-        .collect();
+    let mut queue: Vec<&Claimant> = runs.iter().filter(|run| !run.over && !holds(&operations, run)).collect();
     queue.sort_by(|a, b| (a.made.0, &a.run).cmp(&(b.made.0, &b.run)));
     let mut before: Vec<&Claimant> = Vec::new();
     let mut waiting: Vec<Queued> = Vec::new();
     // One that may not start (paused, canceled) does not keep others from theirs.
     for run in queue.into_iter().filter(|run| run.may_start) {
-        let holders = operations
-            .iter()
-            .filter(|held| run.conflicts(held.mode, &held.hosts))
-            .map(|held| held.run.clone());
-        let earlier = before
-            .iter()
-            .filter(|other| run.conflicts(other.mode, &other.hosts))
-            .map(|other| other.run.clone());
+        let holders =
+            operations.iter().filter(|held| run.conflicts(held.mode, &held.hosts)).map(|held| held.run.clone());
+        let earlier =
+            before.iter().filter(|other| run.conflicts(other.mode, &other.hosts)).map(|other| other.run.clone());
         let behind: Vec<String> = holders.chain(earlier).collect();
         match last_token.as_mut() {
             Some(last_token) if behind.is_empty() && operations.len() < MOST => {
@@ -162,18 +139,11 @@ pub fn decide(held: &[Operation], last_token: Option<i64>, runs: &[Claimant], no
             }
             _ => {
                 before.push(run);
-                waiting.push(Queued {
-                    run: run.run.clone(),
-                    behind,
-                });
+                waiting.push(Queued { run: run.run.clone(), behind });
             }
         }
     }
-    Lock {
-        operations,
-        last_token,
-        queue: waiting,
-    }
+    Lock { operations, last_token, queue: waiting }
 }
 
 #[cfg(test)]
@@ -192,18 +162,12 @@ mod tests {
             over: false,
             token: 0,
             may_start: true,
-            made: (
-                Some(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(made)),
-                None,
-            ),
+            made: (Some(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(made)), None),
         }
     }
 
     fn holders(lock: &Lock) -> Vec<(&str, i64)> {
-        lock.operations
-            .iter()
-            .map(|held| (held.run.as_str(), held.token))
-            .collect()
+        lock.operations.iter().map(|held| (held.run.as_str(), held.token)).collect()
     }
 
     fn first(runs: &[Claimant]) -> Lock {
@@ -220,10 +184,7 @@ mod tests {
         assert_eq!(holders(&lock), [("a", 1), ("b", 2)]);
         let lock = first(&[claimant("a", Shared, &["x"], 0), claimant("b", Shared, &["x"], 1)]);
         assert_eq!(holders(&lock), [("a", 1)]);
-        let lock = first(&[
-            claimant("a", Exclusive, &["x"], 0),
-            claimant("b", Shared, &["y"], 1),
-        ]);
+        let lock = first(&[claimant("a", Exclusive, &["x"], 0), claimant("b", Shared, &["y"], 1)]);
         assert_eq!(holders(&lock), [("a", 1)]);
     }
 
@@ -239,10 +200,7 @@ mod tests {
 
     #[test]
     fn a_run_that_is_over_or_gone_lets_go_and_its_token_is_never_given_again() {
-        let mut runs = vec![
-            claimant("a", Exclusive, &["x"], 0),
-            claimant("b", Exclusive, &["x"], 1),
-        ];
+        let mut runs = vec![claimant("a", Exclusive, &["x"], 0), claimant("b", Exclusive, &["x"], 1)];
         let lock = first(&runs);
         runs[0].over = true;
         let next = decide(&lock.operations, lock.last_token, &runs, Timestamp::UNIX_EPOCH);

@@ -1,5 +1,6 @@
 //! A Machine of a cluster, with the Host that it holds.
 
+use crate::lifecycle::is_provisioned;
 use crds::Conditions;
 use crds::ObjectExt;
 use crds::Reason;
@@ -34,8 +35,7 @@ impl<'a> ClusterMachine<'a> {
 
     /// Whether it has been made part of its cluster.
     pub fn is_provisioned(&self) -> bool {
-        let status = self.machine.status.as_ref();
-        status.is_some_and(|status| status.provisioned_at.is_some())
+        is_provisioned(self.machine)
     }
 
     /// Where its removal stands.
@@ -45,8 +45,7 @@ impl<'a> ClusterMachine<'a> {
     }
 
     pub fn is_ready(&self) -> bool {
-        self.condition(names::condition::READY)
-            .is_some_and(|status| status == "True")
+        self.condition(names::condition::READY).is_some_and(|status| status == "True")
     }
 
     pub fn condition(&self, type_: &str) -> Option<&'a str> {
@@ -61,9 +60,7 @@ impl<'a> ClusterMachine<'a> {
 
     pub fn says(&self) -> &'a str {
         let status = self.machine.status.as_ref();
-        status
-            .and_then(|status| status.message.as_deref())
-            .unwrap_or("not looked at yet")
+        status.and_then(|status| status.message.as_deref()).unwrap_or("not looked at yet")
     }
 
     /// `prod-a-workers-x7k2 (rack3-node07)`.

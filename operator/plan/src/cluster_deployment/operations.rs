@@ -12,7 +12,6 @@ mod look_again;
 mod machine_sets;
 mod observe_etcd;
 mod play_drain_hooks;
-pub(super) mod prune_runs;
 mod quorum_loss;
 mod rebuild;
 mod remediate;
@@ -25,61 +24,23 @@ mod update_etcd_endpoints;
 mod update_load_balancers;
 mod withdraw_runs;
 
+use super::lane::{Lane, Needs};
 use super::proposal::{Proposal, Round};
 use super::state::ClusterState;
 
-/// Which part of the cluster an operation changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lane {
-    /// The lock itself.
-    Lock,
-    /// Machines that are no part of the cluster any more.
-    Fencing,
-    /// A cluster all of whose machines are lost.
-    Recovery,
-    /// Keys, sets and the first run.
-    Install,
-    /// Control planes and etcd: one change at a time, the first in the table that has something to report.
-    ControlPlane,
-    /// Workers that join.
-    Workers,
-    /// Sick machines.
-    Remediation,
-    /// Machines that leave.
-    Leaving,
-    /// What is kept of it all.
-    Records,
-}
-
-/// Without what an operation's actions are not taken; its report is given all the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Needs {
-    /// Nothing that all operations know of.
-    Nothing,
-    /// The cluster is not paused, and its lock is not lost.
-    Lock,
-    /// And its spec can be met.
-    Spec,
-}
-
 /// One row of the table.
-pub(super) struct Operation {
-    pub lane: Lane,
-    pub needs: Needs,
+struct Operation {
+    lane: Lane,
+    needs: Needs,
     /// What it wants now; pure, from the state and what came before it in the round.
-    pub propose: fn(&ClusterState<'_>, &Round) -> Proposal,
+    propose: fn(&ClusterState<'_>, &Round) -> Proposal,
     /// Names of ended runs by which it decides: history keeps them.
-    pub keeps: fn(&ClusterState<'_>) -> Vec<String>,
+    keeps: fn(&ClusterState<'_>) -> Vec<String>,
 }
 
 impl Operation {
     const fn new(lane: Lane, needs: Needs, propose: fn(&ClusterState<'_>, &Round) -> Proposal) -> Self {
-        Self {
-            lane,
-            needs,
-            propose,
-            keeps: |_| Vec::new(),
-        }
+        Self { lane, needs, propose, keeps: |_| Vec::new() }
     }
 
     const fn keeping(self, keeps: fn(&ClusterState<'_>) -> Vec<String>) -> Self {
@@ -96,8 +57,7 @@ const OPERATIONS: &[Operation] = &[
     Operation::new(Lane::Install, Needs::Spec, install::propose),
     Operation::new(Lane::ControlPlane, Needs::Lock, replace_members::propose),
     Operation::new(Lane::ControlPlane, Needs::Lock, quorum_loss::propose).keeping(quorum_loss::keeps),
-    Operation::new(Lane::ControlPlane, Needs::Lock, remove_etcd_member::propose)
-        .keeping(remove_etcd_member::keeps),
+    Operation::new(Lane::ControlPlane, Needs::Lock, remove_etcd_member::propose).keeping(remove_etcd_member::keeps),
     Operation::new(Lane::ControlPlane, Needs::Lock, update_etcd_endpoints::propose)
         .keeping(update_etcd_endpoints::keeps),
     Operation::new(Lane::ControlPlane, Needs::Lock, update_load_balancers::propose),
@@ -112,7 +72,6 @@ const OPERATIONS: &[Operation] = &[
     Operation::new(Lane::Records, Needs::Nothing, remember_orphans::propose),
     Operation::new(Lane::Records, Needs::Nothing, look_again::propose),
     Operation::new(Lane::Records, Needs::Nothing, hold_runs::propose),
-    Operation::new(Lane::Records, Needs::Nothing, prune_runs::propose),
 ];
 
 /// Asks them all.
@@ -120,14 +79,14 @@ pub(super) fn propose(state: &ClusterState<'_>, mut round: Round) -> Round {
     for operation in OPERATIONS {
         if !round.is_taken(operation.lane) {
             let proposal = (operation.propose)(state, &round);
-            round.take(operation, proposal);
+            round.take(operation.lane, operation.needs, proposal);
         }
     }
     round
 }
 
 /// Names of ended runs by which any of them decides.
-fn kept(state: &ClusterState<'_>) -> impl Iterator<Item = String> {
+pub(super) fn kept(state: &ClusterState<'_>) -> impl Iterator<Item = String> {
     OPERATIONS.iter().flat_map(|operation| (operation.keeps)(state))
 }
 
@@ -144,9 +103,7 @@ mod tests {
         let text = fs::read_to_string(source.join("operations.rs")).unwrap();
         let table = text.split("#[cfg(test)]").next().unwrap();
         let calls = table.split("::propose").filter_map(|before| {
-            let name = before
-                .rsplit(|c: char| !(c.is_alphanumeric() || c == '_'))
-                .next()?;
+            let name = before.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next()?;
             (!name.is_empty()).then(|| name.to_owned())
         });
         let rows: BTreeSet<String> = calls.collect();

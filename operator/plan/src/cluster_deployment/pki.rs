@@ -2,17 +2,15 @@
 //! A second authority would cut off every machine that trusts the first one.
 
 use crds::ClusterDeployment;
-use crds::Reason;
 use crds::names::{condition, pki_secret};
 use crds::{Machine, conditions};
 
 use super::state::{ClusterState, past};
-
-/// Reason of what waits for them.
-pub const PKI_MISSING: Reason = Reason::PKIMissing;
+use crate::lifecycle::is_installed;
 
 /// Keys of the Secret.
-const KEYS: &str = "ca.crt, ca.key, front-proxy-ca.crt, front-proxy-ca.key, etcd-ca.crt, etcd-ca.key, sa.key, sa.pub, encryption.key";
+const KEYS: &str =
+    "ca.crt, ca.key, front-proxy-ca.crt, front-proxy-ca.key, etcd-ca.crt, etcd-ca.key, sa.key, sa.pub, encryption.key";
 
 /// Whether they are gone and may not be made anew.
 pub(super) fn is_missing(state: &ClusterState<'_>) -> bool {
@@ -45,17 +43,10 @@ pub fn missing(deployment: &ClusterDeployment) -> String {
     let name = metadata.name.as_deref().unwrap_or_default();
     let namespace = metadata.namespace.as_deref().unwrap_or_default();
     let secret = pki_secret(name);
-    let installed = deployment
-        .status
-        .as_ref()
-        .is_some_and(|status| status.installed_at.is_some());
+    let installed = is_installed(deployment);
     let otherwise = match installed {
-        true => {
-            "without a backup the cluster goes on running, but nothing can be changed in it: move to a new one"
-        }
-        false => {
-            "if it was never installed and there is no backup, delete the ClusterDeployment and make it again"
-        }
+        true => "without a backup the cluster goes on running, but nothing can be changed in it: move to a new one",
+        false => "if it was never installed and there is no backup, delete the ClusterDeployment and make it again",
     };
     format!(
         "Secret {secret} with the cluster's certificate authorities and keys is gone. It is never made anew once machines may trust it: restore it from a backup (keys {KEYS}): {}; {otherwise}",

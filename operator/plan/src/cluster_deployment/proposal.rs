@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::action::Action;
+use super::lane::{Lane, Needs};
 use super::lock::Lock;
-use super::operations::{Lane, Needs, Operation};
 use super::problem::Problem;
 use super::state::ClusterState;
 use super::tokens::Tokens;
@@ -81,11 +81,7 @@ pub(super) enum Severity {
 /// What an operation remembers in the status.
 pub(super) enum Record {
     /// What is done about sick machines.
-    Repairs {
-        entries: Vec<Repair>,
-        calm_since: Option<Time>,
-        approval: Option<String>,
-    },
+    Repairs { entries: Vec<Repair>, calm_since: Option<Time>, approval: Option<String> },
     /// What is still owed to machines that are gone.
     Forgotten(Vec<ForgottenMachine>),
     /// A condition that was lost with the status, as it stood.
@@ -95,23 +91,12 @@ pub(super) enum Record {
 impl Proposal {
     /// Nothing but a report.
     pub fn report(area: Area, reason: Reason, message: String, severity: Severity) -> Self {
-        Self {
-            report: Some(Report {
-                area,
-                reason,
-                message,
-                severity,
-            }),
-            ..Self::default()
-        }
+        Self { report: Some(Report { area, reason, message, severity }), ..Self::default() }
     }
 
     /// Nothing but actions.
     pub fn actions(actions: Vec<Action>) -> Self {
-        Self {
-            actions,
-            ..Self::default()
-        }
+        Self { actions, ..Self::default() }
     }
 
     /// The same, and this is done.
@@ -214,8 +199,7 @@ impl Round {
     }
 
     /// Takes what an operation proposes.
-    pub fn take(&mut self, operation: &Operation, proposal: Proposal) {
-        let Operation { lane, needs, .. } = *operation;
+    pub fn take(&mut self, lane: Lane, needs: Needs, proposal: Proposal) {
         if self.allows(lane, needs) {
             self.begins = self.begins.take().or_else(|| match lane {
                 Lane::ControlPlane => changes(&proposal.actions),
@@ -240,16 +224,10 @@ impl Round {
 
     /// Puts what was recorded into the status, and ends the conditions that are over.
     pub fn record(&self, status: &mut ClusterDeploymentStatus) {
-        status
-            .conditions
-            .retain(|there| !self.ended.contains(&there.type_.as_str()));
+        status.conditions.retain(|there| !self.ended.contains(&there.type_.as_str()));
         for record in &self.records {
             match record {
-                Record::Repairs {
-                    entries,
-                    calm_since,
-                    approval,
-                } => {
+                Record::Repairs { entries, calm_since, approval } => {
                     status.repairs = entries.clone();
                     status.calm_since = calm_since.clone();
                     status.repair_approval = approval.clone();

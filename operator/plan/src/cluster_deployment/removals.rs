@@ -1,12 +1,9 @@
 //! Removals: whether healthy machines may be taken away, as the status tells it to whoever would.
 
+use crate::lifecycle::is_provisioned;
 use crds::Conditions;
-use crds::Reason;
 use crds::names::condition;
 use crds::{ClusterDeployment, Machine};
-
-/// Reason of `RemovalsHeld`.
-pub(super) const TOO_MANY_UNHEALTHY: Reason = Reason::TooManyUnhealthy;
 
 /// Why no healthy machine is taken away, as it was told last.
 pub fn held(deployment: &ClusterDeployment) -> Option<&str> {
@@ -18,6 +15,5 @@ pub fn held(deployment: &ClusterDeployment) -> Option<&str> {
 pub fn is_in_service(machine: &Machine) -> bool {
     let ready = machine.condition(condition::READY);
     let is_sick = ready.is_none_or(|ready| ready.status == "False");
-    let status = machine.status.as_ref();
-    status.is_some_and(|status| status.provisioned_at.is_some()) && !is_sick
+    is_provisioned(machine) && !is_sick
 }

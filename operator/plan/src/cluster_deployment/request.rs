@@ -40,10 +40,7 @@ impl Attempt {
 
     /// All steps are played.
     pub const fn from_start(number: i32) -> Self {
-        Self {
-            number,
-            resume: false,
-        }
+        Self { number, resume: false }
     }
 }
 
@@ -64,24 +61,13 @@ pub(super) struct Request<'r, 'a> {
 impl<'r, 'a> Request<'r, 'a> {
     /// These steps, on these machines.
     pub fn new(intent: Intent, steps: Vec<RunStep>, targets: &'r [Target<'a>], attempt: Attempt) -> Self {
-        Self {
-            intent,
-            steps,
-            targets,
-            attempt,
-            name_of: None,
-            vars: BTreeMap::new(),
-            around: |_, _| (),
-        }
+        Self { intent, steps, targets, attempt, name_of: None, vars: BTreeMap::new(), around: |_, _| () }
     }
 
     /// The same, with a name that follows from these parts.
     pub fn named<const N: usize>(self, parts: [&str; N]) -> Self {
         let parts = parts.iter().map(|part| (*part).to_owned()).collect();
-        Self {
-            name_of: Some(parts),
-            ..self
-        }
+        Self { name_of: Some(parts), ..self }
     }
 
     /// The same, with these variables before those of its cluster.
@@ -122,15 +108,9 @@ impl<'r, 'a> Request<'r, 'a> {
         run.spec.vars.extend(self.vars);
         let annotations = run.metadata.annotations.get_or_insert_default();
         annotations.extend([
-            (
-                annotation::MACHINES.to_owned(),
-                serde_json::to_string(&targets).unwrap_or_default(),
-            ),
+            (annotation::MACHINES.to_owned(), serde_json::to_string(&targets).unwrap_or_default()),
             (annotation::GENERATION.to_owned(), state.generation().to_string()),
-            (
-                annotation::WANTED.to_owned(),
-                provisioning::wanted(state.deployment),
-            ),
+            (annotation::WANTED.to_owned(), provisioning::wanted(state.deployment)),
         ]);
         run
     }
@@ -138,9 +118,7 @@ impl<'r, 'a> Request<'r, 'a> {
 
 /// The number of the attempt after all of these.
 pub(super) fn number_after<'r>(runs: impl IntoIterator<Item = &'r PlaybookRun>) -> i32 {
-    let numbers = runs
-        .into_iter()
-        .map(|run| attempts::attempt_of(run).saturating_add(1));
+    let numbers = runs.into_iter().map(|run| attempts::attempt_of(run).saturating_add(1));
     numbers.max().unwrap_or_default()
 }
 
@@ -195,10 +173,7 @@ pub(super) fn of_cluster(
         (label::CLUSTER.into(), state.name.clone()),
         (label::INTENT.into(), intent.spec().slug.into()),
     ]));
-    run.metadata.annotations = Some(BTreeMap::from([(
-        annotation::ATTEMPT.into(),
-        attempt.to_string(),
-    )]));
+    run.metadata.annotations = Some(BTreeMap::from([(annotation::ATTEMPT.into(), attempt.to_string())]));
     run
 }
 
@@ -215,26 +190,19 @@ pub(super) fn describe(state: &ClusterState<'_>, run: &PlaybookRun) -> String {
     let what = match run.spec.hosts.as_slice() {
         [host] => {
             let members = state.live.iter().chain(&state.leaving);
-            let member = members
-                .into_iter()
-                .find(|member| member.host_name() == Some(host));
+            let member = members.into_iter().find(|member| member.host_name() == Some(host));
             member.map_or_else(|| host.clone(), ClusterMachine::title)
         }
-        hosts => crate::sentence::count(hosts.len(), "machine"),
+        hosts => crate::message::count(hosts.len(), "machine"),
     };
     let status = run.status.as_ref();
-    let progress = status
-        .and_then(|status| status.progress.as_ref())
-        .filter(|progress| !progress.step.is_empty());
+    let progress = status.and_then(|status| status.progress.as_ref()).filter(|progress| !progress.step.is_empty());
     let place = match progress {
         Some(progress) if progress.total > 0 => {
             format!("{}, task {} of {}", progress.step, progress.done, progress.total)
         }
         Some(progress) => progress.step.clone(),
-        None => match status
-            .and_then(|status| status.message.clone())
-            .filter(|message| !message.is_empty())
-        {
+        None => match status.and_then(|status| status.message.clone()).filter(|message| !message.is_empty()) {
             Some(message) => message,
             None => format!("run {} begins", run.name()),
         },

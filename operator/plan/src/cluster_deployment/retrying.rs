@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use super::proposal::{Area, Proposal, Severity};
 use super::state::ClusterState;
 use crate::attempts::{self, Failure, RetryDecision};
+use crate::message::count;
 use crate::moment::clock;
 use crate::provisioning::most_attempts;
-use crate::sentence::count;
 
 /// Something that a run does, made again and again until it goes well.
 pub(super) struct Effort {
@@ -31,17 +31,11 @@ impl Effort {
         decision: RetryDecision,
         now: impl FnOnce(i32, Option<String>) -> Option<Proposal>,
     ) -> Option<Proposal> {
-        let report =
-            |message, severity| Proposal::report(Area::Machines(self.role), self.failed, message, severity);
+        let report = |message, severity| Proposal::report(Area::Machines(self.role), self.failed, message, severity);
         match decision {
             RetryDecision::Now { attempt, retry, .. } => now(attempt, retry),
             RetryDecision::Later { at, cause, .. } => {
-                let message = format!(
-                    "{} ({}); tried again at {}",
-                    self.could_not,
-                    cause.told(),
-                    clock(at)
-                );
+                let message = format!("{} ({}); tried again at {}", self.could_not, cause.told(), clock(at));
                 Some(report(message, Severity::Failing).at(state, at))
             }
             RetryDecision::Halted { failures, cause } => {
@@ -54,12 +48,7 @@ impl Effort {
 }
 
 /// `X could not join after 3 attempts (TaskFailed: ...); correct it, then kubectl annotate ...`.
-pub(super) fn given_up(
-    state: &ClusterState<'_>,
-    could_not: &str,
-    failures: usize,
-    cause: Option<&Failure>,
-) -> String {
+pub(super) fn given_up(state: &ClusterState<'_>, could_not: &str, failures: usize, cause: Option<&Failure>) -> String {
     format!(
         "{could_not} after {} ({}); correct it, then {}",
         count(failures, "attempt"),
@@ -69,18 +58,10 @@ pub(super) fn given_up(
 }
 
 /// `the install failed after 3 attempts (TaskFailed): ...; correct it, then kubectl annotate ...`.
-pub(super) fn failed_after(
-    state: &ClusterState<'_>,
-    failed: &str,
-    failures: usize,
-    cause: &Failure,
-) -> String {
+pub(super) fn failed_after(state: &ClusterState<'_>, failed: &str, failures: usize, cause: &Failure) -> String {
     let Failure { reason, message, .. } = cause;
     let attempts = count(failures, "attempt");
-    format!(
-        "{failed} after {attempts} ({reason}): {message}; correct it, then {}",
-        retry(state)
-    )
+    format!("{failed} after {attempts} ({reason}): {message}; correct it, then {}", retry(state))
 }
 
 /// `X failed to join (TaskFailed): ...; tried again, attempt 2 of 3, at 14:03:09 UTC`.

@@ -23,11 +23,9 @@ pub(super) fn held(state: &ClusterState<'_>, role: Role) -> Option<Held> {
     let spec = &state.deployment.spec;
     let (field, wanted, set) = match role {
         Role::Etcd => ("spec.etcd.replicas", spec.etcd.replicas?, etcd_set(&state.name)),
-        Role::ControlPlane | Role::Worker => (
-            "spec.controlPlane.replicas",
-            spec.control_plane.replicas,
-            control_plane_set(&state.name),
-        ),
+        Role::ControlPlane | Role::Worker => {
+            ("spec.controlPlane.replicas", spec.control_plane.replicas, control_plane_set(&state.name))
+        }
     };
     let replicas = state.set(&set)?.spec.replicas;
     let metadata = &state.deployment.metadata;

@@ -15,8 +15,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
-use super::Observed;
 pub(super) use super::machine::ClusterMachine;
+use super::observed::Observed;
 use crate::attempts::{self, RetryDecision};
 use crate::departure::EtcdMembership;
 use crate::{Next, approval};
@@ -53,22 +53,14 @@ impl<'a> ClusterState<'a> {
             let leaving = machine.is_deleting();
             ClusterMachine {
                 machine,
-                host: host.filter(|host| {
-                    claims::holds(machine, host) && (leaving || named == host.metadata.name.as_deref())
-                }),
+                host: host
+                    .filter(|host| claims::holds(machine, host) && (leaving || named == host.metadata.name.as_deref())),
             }
         };
         let mut members: Vec<ClusterMachine<'a>> = observed.machines.iter().copied().map(member).collect();
-        members.sort_by_key(|member| {
-            (
-                member.machine.spec.role,
-                machine_set::ordinal_of(member.machine),
-                member.name(),
-            )
-        });
-        let (live, leaving): (Vec<_>, Vec<_>) = members
-            .into_iter()
-            .partition(|member| !member.machine.is_deleting());
+        members
+            .sort_by_key(|member| (member.machine.spec.role, machine_set::ordinal_of(member.machine), member.name()));
+        let (live, leaving): (Vec<_>, Vec<_>) = members.into_iter().partition(|member| !member.machine.is_deleting());
         let mut active: Vec<&PlaybookRun> = observed
             .runs
             .iter()
@@ -76,19 +68,9 @@ impl<'a> ClusterState<'a> {
             .filter(|run| !attempts::is_over(run) && run.spec.intent != Intent::Probe)
             .collect();
         active.sort_by_key(|run| (run.metadata.creation_timestamp.clone(), run.metadata.name.clone()));
-        let mut state = Self {
-            observed,
-            deployment,
-            name: deployment.name().to_owned(),
-            live,
-            leaving,
-            active,
-            installed: None,
-        };
-        let recorded = deployment
-            .status
-            .as_ref()
-            .and_then(|status| status.installed_at.clone());
+        let mut state =
+            Self { observed, deployment, name: deployment.name().to_owned(), live, leaving, active, installed: None };
+        let recorded = deployment.status.as_ref().and_then(|status| status.installed_at.clone());
         let since = past::anew_since(observed);
         let is_new = |at: &Time| since.is_none_or(|since| at.0 > since);
         state.installed = recorded.filter(is_new).or_else(|| state.seen_installed(since));
@@ -107,12 +89,7 @@ impl<'a> ClusterState<'a> {
 
     /// The control planes and etcd machines, and what was done about them.
     pub fn membership(&self) -> EtcdMembership<'a> {
-        EtcdMembership::of(
-            &self.name,
-            self.observed.machines,
-            self.deployment,
-            self.observed.runs,
-        )
+        EtcdMembership::new(&self.name, self.observed.machines, self.deployment, self.observed.runs)
     }
 
     /// A Machine with its Host, one that leaves included.
@@ -150,10 +127,7 @@ impl<'a> ClusterState<'a> {
     }
 
     pub fn of_role(&self, role: Role) -> impl Iterator<Item = ClusterMachine<'a>> + '_ {
-        self.live
-            .iter()
-            .copied()
-            .filter(move |member| member.machine.spec.role == role)
+        self.live.iter().copied().filter(move |member| member.machine.spec.role == role)
     }
 
     pub fn generation(&self) -> i64 {
@@ -167,6 +141,17 @@ impl<'a> ClusterState<'a> {
     /// Whether a Host is held by a machine that is being deleted.
     pub fn is_leaving(&self, host: &str) -> bool {
         self.leaving.iter().any(|member| member.host_name() == Some(host))
+    }
+
+    /// The role whose machines go now, in a cluster that is being deleted; those of others wait for them.
+    pub fn first_role_to_leave(&self) -> Option<Role> {
+        let order = |role: &Role| match role {
+            Role::Worker => 0,
+            Role::ControlPlane => 1,
+            Role::Etcd => 2,
+        };
+        let roles = self.leaving.iter().map(|member| member.machine.spec.role);
+        roles.min_by_key(order)
     }
 
     /// A run, by its name.
@@ -183,9 +168,6 @@ impl<'a> ClusterState<'a> {
 
     /// The run that works on a Host, or is about to.
     pub fn active_on(&self, host: &str) -> Option<&'a PlaybookRun> {
-        self.active
-            .iter()
-            .copied()
-            .find(|run| run.spec.hosts.iter().any(|named| named == host))
+        self.active.iter().copied().find(|run| run.spec.hosts.iter().any(|named| named == host))
     }
 }

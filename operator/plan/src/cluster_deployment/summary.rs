@@ -29,20 +29,13 @@ pub(super) fn base(state: &ClusterState<'_>, lock: &Lock) -> ClusterDeploymentSt
         observed_generation: state.deployment.metadata.generation,
         kubernetes_version: version(state).or(old.kubernetes_version),
         started_kubernetes_version: started_version(state, lock),
-        cluster_ref: url
-            .as_ref()
-            .map(|_| LocalRef::new(&state.name))
-            .or(old.cluster_ref),
+        cluster_ref: url.as_ref().map(|_| LocalRef::new(&state.name)).or(old.cluster_ref),
         kubeconfig_ref: match &url {
             Some(_) => Some(LocalRef::new(names::kubeconfig_secret(&state.name))),
             None => old.kubeconfig_ref,
         },
         endpoint: url.or(old.endpoint),
-        control_plane: Some(counts(
-            state,
-            Role::ControlPlane,
-            state.deployment.spec.control_plane.replicas,
-        )),
+        control_plane: Some(counts(state, Role::ControlPlane, state.deployment.spec.control_plane.replicas)),
         workers: Some(counts(state, Role::Worker, state.workers_wanted())),
         first_control_plane: first.or(old.first_control_plane),
         installed_at: state.installed.clone(),
@@ -64,11 +57,7 @@ pub(super) fn counts(state: &ClusterState<'_>, role: Role, wanted: i32) -> Repli
     let ready = number(&|member| member.is_ready());
     let version = &state.deployment.spec.kubernetes_version;
     let seen = |member: &ClusterMachine<'_>| {
-        member
-            .machine
-            .status
-            .as_ref()
-            .and_then(|status| status.kubernetes_version.clone())
+        member.machine.status.as_ref().and_then(|status| status.kubernetes_version.clone())
     };
     ReplicaCounts {
         replicas: wanted,
@@ -98,15 +87,10 @@ fn started_version(state: &ClusterState<'_>, lock: &Lock) -> Option<String> {
         operations.into_iter().any(|held| held.run == run)
     };
     let begins = lock.operations.iter().any(|held| {
-        let run = state
-            .active
-            .iter()
-            .find(|run| run.metadata.name.as_ref() == Some(&held.run));
+        let run = state.active.iter().find(|run| run.metadata.name.as_ref() == Some(&held.run));
         // An administrator's run of single steps is no rollout, whatever it is called.
         let ours = |run: &&&PlaybookRun| !attempts::targets(run).is_empty();
-        run.filter(ours)
-            .is_some_and(|run| run.spec.intent.spec().brings_version)
-            && !held_before(&held.run)
+        run.filter(ours).is_some_and(|run| run.spec.intent.spec().brings_version) && !held_before(&held.run)
     });
     if begins {
         return Some(state.deployment.spec.kubernetes_version.clone());

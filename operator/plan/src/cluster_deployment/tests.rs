@@ -32,18 +32,13 @@ use world::{Fate, World};
 
 fn ready(world: &World) -> (String, String, String) {
     let status = world.deployment.status.clone().unwrap_or_default();
-    let ready = conditions::find(&status.conditions, condition::READY)
-        .cloned()
-        .unwrap();
+    let ready = conditions::find(&status.conditions, condition::READY).cloned().unwrap();
     (ready.status, ready.reason, status.message.unwrap_or_default())
 }
 
 #[test]
 fn one_control_plane_and_two_workers_become_a_cluster() {
-    let mut world = World::new(
-        "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 2}]",
-        3,
-    );
+    let mut world = World::new("controlPlane: {replicas: 1}, workers: [{name: general, replicas: 2}]", 3);
     world.settle();
     let status = world.deployment.status.clone().unwrap();
     assert_eq!(ready(&world), ("True".into(), "Running".into(), "running".into()));
@@ -53,20 +48,13 @@ fn one_control_plane_and_two_workers_become_a_cluster() {
     assert_eq!(status.kubernetes_version.as_deref(), Some("1.35.4"));
     assert_eq!(status.operations, []);
     let intents: Vec<Intent> = world.runs.iter().map(|run| run.spec.intent).collect();
-    assert_eq!(
-        intents,
-        [Intent::Install, Intent::Join],
-        "one run for the control plane, one for all workers"
-    );
+    assert_eq!(intents, [Intent::Install, Intent::Join], "one run for the control plane, one for all workers");
     assert_eq!(world.runs[1].spec.hosts, ["h2", "h3"]);
 }
 
 #[test]
 fn what_the_pool_lacks_is_said_in_one_sentence() {
-    let mut world = World::new(
-        "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 3}]",
-        3,
-    );
+    let mut world = World::new("controlPlane: {replicas: 1}, workers: [{name: general, replicas: 3}]", 3);
     world.settle();
     let (status, reason, message) = ready(&world);
     assert_eq!((status.as_str(), reason.as_str()), ("False", "WaitingForHosts"));
@@ -84,7 +72,9 @@ fn an_install_is_tried_three_times_and_then_a_person_is_told_what_to_do() {
     assert_eq!(reason, "InstallFailed");
     assert!(message.contains("after 3 attempts (TaskFailed)"), "{message}");
     assert!(
-        message.contains("kubectl -n fleet annotate --overwrite clusterdeployments.clusterwright.dev a clusterwright.dev/retry=1"),
+        message.contains(
+            "kubectl -n fleet annotate --overwrite clusterdeployments.clusterwright.dev a clusterwright.dev/retry=1"
+        ),
         "{message}"
     );
 
@@ -96,10 +86,7 @@ fn an_install_is_tried_three_times_and_then_a_person_is_told_what_to_do() {
 
 #[test]
 fn after_a_mixed_join_only_the_one_that_failed_is_tried_again() {
-    let mut world = World::new(
-        "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 2}]",
-        3,
-    );
+    let mut world = World::new("controlPlane: {replicas: 1}, workers: [{name: general, replicas: 2}]", 3);
     world.fates = vec![Fate::Well, Fate::Fails, Fate::Well];
     world.settle();
     let hosts: Vec<_> = world.runs.iter().map(|run| run.spec.hosts.clone()).collect();
@@ -109,18 +96,12 @@ fn after_a_mixed_join_only_the_one_that_failed_is_tried_again() {
 
 #[test]
 fn a_worker_that_cannot_join_holds_up_nobody() {
-    let mut world = World::new(
-        "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 2}]",
-        3,
-    );
+    let mut world = World::new("controlPlane: {replicas: 1}, workers: [{name: general, replicas: 2}]", 3);
     world.always_fails = vec!["h2".into()];
     world.settle();
     let (_, reason, message) = ready(&world);
     assert_eq!(reason, "JoinFailed");
-    assert!(
-        message.contains("(h2) could not join after 3 attempts"),
-        "{message}"
-    );
+    assert!(message.contains("(h2) could not join after 3 attempts"), "{message}");
     world.respec("controlPlane: {replicas: 1}, workers: [{name: general, replicas: 3}]");
     world.settle();
     let status = world.deployment.status.as_ref().unwrap();
@@ -140,21 +121,13 @@ fn what_is_not_there_yet_is_refused_with_its_field_and_no_machine_is_made() {
         assert!(message.starts_with(field), "{message}");
         assert!(world.sets.is_empty() && world.machines.is_empty() && world.runs.is_empty());
     };
-    check(
-        "controlPlane: {replicas: 1}, etcd: {topology: External}",
-        "NotImplemented",
-        "spec.etcd.topology",
-    );
+    check("controlPlane: {replicas: 1}, etcd: {topology: External}", "NotImplemented", "spec.etcd.topology");
     check(
         "controlPlane: {replicas: 1, endpoint: {host: 10.0.0.1, provider: Keepalived}}",
         "VIPInUse",
         "spec.controlPlane.endpoint.host 10.0.0.1",
     );
-    check(
-        "controlPlane: {replicas: 1}",
-        "ArtifactSourceMissing",
-        "spec.artifacts.url",
-    );
+    check("controlPlane: {replicas: 1}", "ArtifactSourceMissing", "spec.artifacts.url");
     check(
         "controlPlane: {replicas: 1}, networking: {podCIDR: 10.244.0.0/22}, workers: [{name: w, replicas: 4}]",
         "PodCIDRTooSmall",
@@ -184,46 +157,32 @@ fn dedicated_etcd_is_installed_in_the_same_run() {
     world.settle();
     assert_eq!(world.runs.len(), 1);
     assert_eq!(world.runs[0].spec.hosts.len(), 6);
-    assert_eq!(
-        world.deployment.status.clone().unwrap().endpoint.as_deref(),
-        Some("https://10.0.0.9:6443")
-    );
+    assert_eq!(world.deployment.status.clone().unwrap().endpoint.as_deref(), Some("https://10.0.0.9:6443"));
     assert_eq!(ready(&world).0, "True");
 }
 
 #[test]
 fn a_deleted_cluster_gives_clean_machines_back() {
-    let mut world = World::new(
-        "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 2}]",
-        3,
-    );
+    let mut world = World::new("controlPlane: {replicas: 1}, workers: [{name: general, replicas: 2}]", 3);
     world.settle();
     world.delete();
     world.fates = vec![Fate::Well, Fate::Fails, Fate::Well];
     world.settle();
     assert!(world.gone && world.machines.is_empty());
-    assert!(world.hosts.iter().all(|host| host.spec.claim_ref.is_none()
-        && host.metadata.finalizers.clone().unwrap_or_default().is_empty()));
-    assert!(world.dirty.is_empty());
-    let resets: Vec<usize> = world
-        .runs
-        .iter()
-        .filter(|run| run.spec.intent == Intent::Reset)
-        .map(|run| run.spec.hosts.len())
-        .collect();
-    assert_eq!(
-        resets,
-        [2, 1, 1],
-        "the workers at once, then the one that failed, then the control plane"
+    assert!(
+        world.hosts.iter().all(
+            |host| host.spec.claim_ref.is_none() && host.metadata.finalizers.clone().unwrap_or_default().is_empty()
+        )
     );
+    assert!(world.dirty.is_empty());
+    let resets: Vec<usize> =
+        world.runs.iter().filter(|run| run.spec.intent == Intent::Reset).map(|run| run.spec.hosts.len()).collect();
+    assert_eq!(resets, [2, 1, 1], "the workers at once, then the one that failed, then the control plane");
 }
 
 #[test]
 fn a_detached_cluster_leaves_its_machines_as_they_are() {
-    let mut world = World::new(
-        "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 2}]",
-        3,
-    );
+    let mut world = World::new("controlPlane: {replicas: 1}, workers: [{name: general, replicas: 2}]", 3);
     world.deployment.spec.deletion_policy = DeletionPolicy::Detach;
     world.settle();
     let runs = world.runs.len();
@@ -231,21 +190,12 @@ fn a_detached_cluster_leaves_its_machines_as_they_are() {
     world.settle();
     assert!(world.gone);
     assert_eq!((world.runs.len(), world.dirty.len()), (runs, 3));
-    assert!(
-        world
-            .hosts
-            .iter()
-            .all(|host| crate::claims::why_not(host).is_some()),
-        "none is believed to be clean"
-    );
+    assert!(world.hosts.iter().all(|host| crate::claims::why_not(host).is_some()), "none is believed to be clean");
 }
 
 #[test]
 fn a_cluster_that_was_never_installed_goes_without_a_reset() {
-    let mut world = World::new(
-        "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 2}]",
-        0,
-    );
+    let mut world = World::new("controlPlane: {replicas: 1}, workers: [{name: general, replicas: 2}]", 0);
     world.settle();
     world.delete();
     world.settle();
@@ -254,20 +204,10 @@ fn a_cluster_that_was_never_installed_goes_without_a_reset() {
 
 #[test]
 fn fewer_workers_are_cleaned_and_their_nodes_deleted() {
-    let mut world = World::new(
-        "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 2}]",
-        3,
-    );
+    let mut world = World::new("controlPlane: {replicas: 1}, workers: [{name: general, replicas: 2}]", 3);
     world.settle();
-    let newest = world
-        .machines
-        .iter()
-        .rfind(|machine| machine.spec.role == Role::Worker)
-        .unwrap();
-    let (name, host) = (
-        newest.metadata.name.clone(),
-        newest.spec.host_ref.clone().unwrap().name,
-    );
+    let newest = world.machines.iter().rfind(|machine| machine.spec.role == Role::Worker).unwrap();
+    let (name, host) = (newest.metadata.name.clone(), newest.spec.host_ref.clone().unwrap().name);
     world.respec("controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}]");
     world.settle();
     assert!(world.machines.iter().all(|machine| machine.metadata.name != name));
@@ -278,17 +218,10 @@ fn fewer_workers_are_cleaned_and_their_nodes_deleted() {
 
 #[test]
 fn a_count_that_the_spec_gives_is_put_back_and_an_open_one_is_kept() {
-    let mut world = World::new(
-        "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}, {name: open}]",
-        4,
-    );
+    let mut world = World::new("controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}, {name: open}]", 4);
     world.settle();
     let scale = |world: &mut World, name: &str, replicas| {
-        let set = world
-            .sets
-            .iter_mut()
-            .find(|set| set.metadata.name.as_deref() == Some(name))
-            .unwrap();
+        let set = world.sets.iter_mut().find(|set| set.metadata.name.as_deref() == Some(name)).unwrap();
         set.spec.replicas = replicas;
     };
     scale(&mut world, "a-open", 2);
@@ -298,21 +231,13 @@ fn a_count_that_the_spec_gives_is_put_back_and_an_open_one_is_kept() {
     assert_eq!(replicas, [1, 1, 2]);
     let status = world.deployment.status.clone().unwrap();
     let told = conditions::find(&status.conditions, "ReplicasReverted").unwrap();
-    assert!(
-        told.message
-            .contains("a-general was scaled to 3 and is put back to 1"),
-        "{}",
-        told.message
-    );
+    assert!(told.message.contains("a-general was scaled to 3 and is put back to 1"), "{}", told.message);
     assert_eq!(status.workers.unwrap().summary, "3/3");
 }
 
 #[test]
 fn a_count_that_becomes_open_keeps_its_value() {
-    let mut world = World::new(
-        "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 2}]",
-        3,
-    );
+    let mut world = World::new("controlPlane: {replicas: 1}, workers: [{name: general, replicas: 2}]", 3);
     world.settle();
     world.respec("controlPlane: {replicas: 1}, workers: [{name: general, labels: {pool: x}}]");
     world.settle();
@@ -322,25 +247,16 @@ fn a_count_that_becomes_open_keeps_its_value() {
 
 #[test]
 fn a_set_that_is_no_longer_wanted_goes_with_its_machines() {
-    let mut world = World::new(
-        "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 2}]",
-        3,
-    );
+    let mut world = World::new("controlPlane: {replicas: 1}, workers: [{name: general, replicas: 2}]", 3);
     world.settle();
     world.respec("controlPlane: {replicas: 1}");
     world.settle();
-    assert_eq!(
-        (world.sets.len(), world.machines.len(), world.dirty.len()),
-        (1, 1, 1)
-    );
+    assert_eq!((world.sets.len(), world.machines.len(), world.dirty.len()), (1, 1, 1));
 }
 
 #[test]
 fn paused_grants_nothing_and_starts_nothing() {
-    let mut world = World::new(
-        "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}]",
-        3,
-    );
+    let mut world = World::new("controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}]", 3);
     world.deployment.spec.paused = true;
     world.settle();
     assert!(world.machines.is_empty() && world.runs.is_empty());
@@ -356,14 +272,7 @@ fn paused_grants_nothing_and_starts_nothing() {
     world.deployment.spec.paused = false;
     world.touch();
     world.settle();
-    assert_eq!(
-        world
-            .runs
-            .iter()
-            .filter(|run| crate::attempts::is_over(run))
-            .count(),
-        world.runs.len()
-    );
+    assert_eq!(world.runs.iter().filter(|run| crate::attempts::is_over(run)).count(), world.runs.len());
 }
 
 #[test]
@@ -371,10 +280,7 @@ fn a_canceled_install_waits_for_a_person() {
     let mut world = World::new("controlPlane: {replicas: 1}", 1);
     world.fates = vec![Fate::Canceled];
     world.settle();
-    assert_eq!(
-        (world.runs.len(), ready(&world).1.as_str()),
-        (1, "InstallCanceled")
-    );
+    assert_eq!((world.runs.len(), ready(&world).1.as_str()), (1, "InstallCanceled"));
 }
 
 #[test]
@@ -393,17 +299,11 @@ fn a_control_plane_machine_that_is_deleted_stays_until_another_has_come() {
 #[test]
 fn two_clusters_never_share_a_host() {
     // The second cluster is the first one's Machines seen from a pool that they exhaust.
-    let mut world = World::new(
-        "controlPlane: {replicas: 1}, workers: [{name: x, replicas: 2}, {name: y, replicas: 2}]",
-        3,
-    );
+    let mut world =
+        World::new("controlPlane: {replicas: 1}, workers: [{name: x, replicas: 2}, {name: y, replicas: 2}]", 3);
     world.settle();
-    let mut claims: Vec<_> = world
-        .hosts
-        .iter()
-        .filter_map(|host| host.spec.claim_ref.clone())
-        .map(|claim| claim.uid)
-        .collect();
+    let mut claims: Vec<_> =
+        world.hosts.iter().filter_map(|host| host.spec.claim_ref.clone()).map(|claim| claim.uid).collect();
     claims.sort();
     claims.dedup();
     assert_eq!(claims.len(), 3);
@@ -532,17 +432,8 @@ fn a_control_plane_that_was_deleted_during_its_install_remembers_that_its_cluste
     world.runs.retain(|run| !crate::attempts::is_over(run));
     world.lose_status();
     world.settle();
-    assert_eq!(
-        (world.inits, ready(&world).0.as_str()),
-        (1, "True"),
-        "{:?}",
-        ready(&world)
-    );
-    assert_eq!(
-        world.voters.iter().collect::<Vec<_>>(),
-        ["h2"],
-        "another one has come first"
-    );
+    assert_eq!((world.inits, ready(&world).0.as_str()), (1, "True"), "{:?}", ready(&world));
+    assert_eq!(world.voters.iter().collect::<Vec<_>>(), ["h2"], "another one has come first");
 }
 
 #[test]

@@ -7,25 +7,24 @@ use crds::Reason;
 use crds::conditions::Statement;
 use crds::names::condition;
 
-use super::conditions::NOT_INSTALLED;
 use super::state::{ClusterMachine, ClusterState};
-use crate::sentence::cut;
+use crate::message::cut;
 use crate::settings::{self, Difference};
 
 pub(super) fn statement(state: &ClusterState<'_>) -> Statement {
     let wanted = &state.deployment.spec.kubernetes_version;
-    let of = |status: Option<bool>, reason: Reason, message: String| {
+    let stated = |status: Option<bool>, reason: Reason, message: String| {
         Statement::new(condition::UP_TO_DATE, status, reason, cut(message))
     };
     if state.installed.is_none() {
-        return of(Some(false), Reason::NotInstalled, NOT_INSTALLED.into());
+        return stated(Some(false), Reason::NotInstalled, NOT_INSTALLED.into());
     }
     let mut other = state.live.iter().filter_map(|member| {
         let seen = member.machine.status.as_ref()?.kubernetes_version.as_ref()?;
         (seen != wanted).then(|| format!("{} has {seen}, {wanted} is wanted", member.title()))
     });
     if let Some(message) = other.next() {
-        return of(Some(false), Reason::OtherVersion, message);
+        return stated(Some(false), Reason::OtherVersion, message);
     }
     let differences = differences(state);
     let named = |kind: fn(&Difference) -> Option<&String>| {
@@ -44,7 +43,7 @@ pub(super) fn statement(state: &ClusterState<'_>) -> Statement {
     });
     if !differ.is_empty() {
         let message = format!("changed, and not rolled out: {}", differ.join("; "));
-        return of(Some(false), Reason::SettingsNotRolledOut, message);
+        return stated(Some(false), Reason::SettingsNotRolledOut, message);
     }
     let unknown = named(|difference| match difference {
         Difference::Unknown(field) => Some(field),
@@ -52,13 +51,9 @@ pub(super) fn statement(state: &ClusterState<'_>) -> Statement {
     });
     if !unknown.is_empty() {
         let message = format!("not known whether it is rolled out: {}", unknown.join("; "));
-        return of(None, Reason::SettingsNotKnown, message);
+        return stated(None, Reason::SettingsNotKnown, message);
     }
-    of(
-        Some(true),
-        Reason::UpToDate,
-        format!("every machine has what is wanted, Kubernetes {wanted} among it"),
-    )
+    stated(Some(true), Reason::UpToDate, format!("every machine has what is wanted, Kubernetes {wanted} among it"))
 }
 
 /// The fields that differ, in order, each with its machines; manifests are the cluster's.
@@ -84,21 +79,14 @@ fn of_manifests(state: &ClusterState<'_>) -> Vec<Difference> {
     let addons = spec.addon_manifests();
     let compare = |field: &str, is_named: bool, applied: &Option<String>, wanted: &Option<String>| {
         match (applied, wanted) {
-            (Some(applied), Some(wanted)) => {
-                (applied != wanted).then(|| Difference::Differs(field.to_owned()))
-            }
+            (Some(applied), Some(wanted)) => (applied != wanted).then(|| Difference::Differs(field.to_owned())),
             // Nothing is wanted, and nothing can be missing.
             (None, _) if !is_named => None,
             (None, _) | (_, None) => Some(Difference::Unknown(field.to_owned())),
         }
     };
     let network = spec.networking.plugin.manifests_ref.is_some();
-    let addons = compare(
-        "addons.manifestsRef",
-        addons.is_some(),
-        &applied.addons,
-        &wanted.addons,
-    );
+    let addons = compare("addons.manifestsRef", addons.is_some(), &applied.addons, &wanted.addons);
     let plugin = "networking.plugin.manifestsRef";
     let network = compare(plugin, network, &applied.network, &wanted.network);
     addons.into_iter().chain(network).collect()
@@ -118,3 +106,5 @@ pub(super) fn follows_manifests(state: &ClusterState<'_>) -> bool {
     let addons = spec.addon_manifests();
     state.installed.is_some() && (addons.is_some() || spec.networking.plugin.manifests_ref.is_some())
 }
+
+pub(super) const NOT_INSTALLED: &str = "the cluster is not installed yet";

@@ -6,8 +6,8 @@ use crds::cluster_deployment::ForgottenMachine;
 use crds::step::Role;
 
 use super::EtcdMembership;
-use super::past::{has_succeeded, leaves};
-use super::standing::is_provisioned;
+use super::health::is_provisioned;
+use super::history::{has_succeeded, leaves};
 use crate::attempts;
 
 impl<'a> EtcdMembership<'a> {
@@ -15,9 +15,8 @@ impl<'a> EtcdMembership<'a> {
     pub fn forgotten(&self) -> Vec<&'a ForgottenMachine> {
         let status = self.deployment.status.as_ref();
         let written = status.into_iter().flat_map(|status| &status.forgotten);
-        let is_owed = |one: &&ForgottenMachine| {
-            one.etcd_member && !self.is_there(&one.uid) && !self.is_out_of_etcd(one)
-        };
+        let is_owed =
+            |one: &&ForgottenMachine| one.etcd_member && !self.is_there(&one.uid) && !self.is_out_of_etcd(one);
         written.filter(is_owed).collect()
     }
 
@@ -31,15 +30,10 @@ impl<'a> EtcdMembership<'a> {
     /// Whether it is no member of etcd any more: a run took it out, or made another one the only member, or what has
     /// its name there is another Machine's.
     pub fn is_out_of_etcd(&self, forgotten: &ForgottenMachine) -> bool {
-        let removed = self
-            .runs
-            .iter()
-            .any(|run| leaves(run) == Some(&forgotten.uid) && has_succeeded(run));
+        let removed = self.runs.iter().any(|run| leaves(run) == Some(&forgotten.uid) && has_succeeded(run));
         let recovered = || {
             self.recoveries().any(|run| {
-                let survives = attempts::targets(run)
-                    .values()
-                    .any(|target| target.uid == forgotten.uid);
+                let survives = attempts::targets(run).values().any(|target| target.uid == forgotten.uid);
                 !survives && attempts::ended_at(run) >= Some(forgotten.since.0)
             })
         };

@@ -4,8 +4,8 @@ use crds::cluster_deployment::EtcdTopology;
 use crds::step::{Role, Step};
 use crds::{ClusterDeployment, Machine, PlaybookRun};
 
+use super::health::{deleting, is_leaving, is_provisioned};
 use super::is_out;
-use super::standing::{deleting, is_leaving, is_provisioned};
 use crate::provisioning;
 
 /// The control planes and etcd machines of one cluster, and what was done about them.
@@ -16,7 +16,7 @@ pub(crate) struct EtcdMembership<'a> {
 }
 
 impl<'a> EtcdMembership<'a> {
-    pub fn of(
+    pub fn new(
         cluster: &str,
         machines: &[&'a Machine],
         deployment: &'a ClusterDeployment,
@@ -27,11 +27,7 @@ impl<'a> EtcdMembership<'a> {
             .copied()
             .filter(|other| other.spec.cluster_name == *cluster && other.spec.role != Role::Worker)
             .collect();
-        Self {
-            deployment,
-            machines,
-            runs,
-        }
+        Self { deployment, machines, runs }
     }
 
     /// The role whose machines carry etcd's members.
@@ -50,9 +46,8 @@ impl<'a> EtcdMembership<'a> {
     /// Machines whose members etcd counts: those that leave, too, until they have been taken out.
     pub fn members(&self) -> Vec<&'a Machine> {
         let machines = self.machines.iter().copied();
-        let counted = |machine: &&Machine| {
-            self.is_of_etcd(machine) && is_provisioned(machine) && self.left_at(machine).is_none()
-        };
+        let counted =
+            |machine: &&Machine| self.is_of_etcd(machine) && is_provisioned(machine) && self.left_at(machine).is_none();
         machines.filter(counted).collect()
     }
 

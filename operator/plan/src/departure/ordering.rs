@@ -5,18 +5,13 @@ use crds::ObjectExt;
 use crds::Reason;
 use crds::step::Intent;
 
-use super::standing::{deleting, is_healthy, is_same, name_of};
-use super::{EtcdMembership, LEAVING_ETCD};
+use super::EtcdMembership;
+use super::health::{deleting, is_healthy, is_same};
 use crate::attempts;
 
 /// Where a Machine's removal stands after its turn has come: reasons of `Deleting`.
-const ON_ITS_WAY: [Reason; 5] = [
-    Reason::WaitingForHooks,
-    Reason::Draining,
-    LEAVING_ETCD,
-    Reason::ClusterUnreachable,
-    Reason::DeletingNode,
-];
+const ON_ITS_WAY: [Reason; 5] =
+    [Reason::WaitingForHooks, Reason::Draining, Reason::LeavingEtcd, Reason::ClusterUnreachable, Reason::DeletingNode];
 
 impl EtcdMembership<'_> {
     /// Why its removal does not begin, or go on.
@@ -26,9 +21,7 @@ impl EtcdMembership<'_> {
             return Some(format!("cluster {name} is paused"));
         }
         let another = || self.another_leaves(machine);
-        another()
-            .or_else(|| self.run_in_the_way(Some(machine)))
-            .or_else(|| self.cannot_do_without(machine))
+        another().or_else(|| self.run_in_the_way(Some(machine))).or_else(|| self.cannot_do_without(machine))
     }
 
     fn another_leaves(&self, machine: &Machine) -> Option<String> {
@@ -42,14 +35,11 @@ impl EtcdMembership<'_> {
         };
         // One that the cluster cannot do without waits for others to come, and keeps nobody.
         let may_go = |other: &&Machine| is_same(other, machine) || !self.is_kept(other);
-        let first = self
-            .leaving()
-            .filter(may_go)
-            .min_by_key(|other| position(other))?;
+        let first = self.leaving().filter(may_go).min_by_key(|other| position(other))?;
         (position(first) < position(machine)).then(|| {
             format!(
                 "waits for machine {} to leave first: one control plane or etcd machine changes at a time",
-                name_of(first)
+                first.name()
             )
         })
     }
@@ -65,9 +55,7 @@ impl EtcdMembership<'_> {
             })
         };
         let run = self.runs.iter().find(|run| {
-            run.spec.intent != Intent::Probe
-                && !attempts::is_over(run)
-                && run.spec.hosts.iter().any(in_the_way)
+            run.spec.intent != Intent::Probe && !attempts::is_over(run) && run.spec.hosts.iter().any(in_the_way)
         })?;
         Some(format!(
             "waits for run {} on {} to end: one control plane or etcd machine changes at a time",

@@ -6,8 +6,8 @@ use crds::step::Role;
 
 use super::EtcdMembership;
 use super::forgotten::is_well;
-use super::standing::{is_healthy, is_provisioned, is_same};
-use crate::sentence;
+use super::health::{is_healthy, is_provisioned, is_same};
+use crate::message;
 
 /// With fewer left, a cluster that wants more keeps a machine that is well until another one has come.
 const FEW: usize = 2;
@@ -30,11 +30,7 @@ impl EtcdMembership<'_> {
                 }
         };
         let peers: Vec<&Machine> = self.machines.iter().filter(counted).copied().collect();
-        let others: Vec<&Machine> = peers
-            .iter()
-            .filter(|other| !is_same(other, machine))
-            .copied()
-            .collect();
+        let others: Vec<&Machine> = peers.iter().filter(|other| !is_same(other, machine)).copied().collect();
         let well = |machines: &[&Machine]| machines.iter().filter(|other| is_healthy(other)).count();
         let role = machine.spec.role.name();
         if others.is_empty() {
@@ -45,13 +41,12 @@ impl EtcdMembership<'_> {
         if others.len() < FEW && self.wants(machine.spec.role) > FEW && is_healthy(machine) {
             return Some(format!(
                 "QuorumRisk: without it the cluster has {}: it stays until another one has joined",
-                sentence::count(others.len(), &format!("{role} machine"))
+                message::count(others.len(), &format!("{role} machine"))
             ));
         }
         if !of_etcd {
-            return (well(&others) == 0).then(|| {
-                "QuorumRisk: no other control plane is known to be well: it stays until one is".to_owned()
-            });
+            return (well(&others) == 0)
+                .then(|| "QuorumRisk: no other control plane is known to be well: it stays until one is".to_owned());
         }
         let gone = self.forgotten_members();
         let now = self.quorum_risk(&peers, &gone, "now");
@@ -59,12 +54,7 @@ impl EtcdMembership<'_> {
     }
 
     /// Why these members, machines and forgotten ones, would not decide anything.
-    pub(super) fn quorum_risk(
-        &self,
-        machines: &[&Machine],
-        gone: &[&ForgottenMachine],
-        when: &str,
-    ) -> Option<String> {
+    pub(super) fn quorum_risk(&self, machines: &[&Machine], gone: &[&ForgottenMachine], when: &str) -> Option<String> {
         let well = machines.iter().filter(|machine| is_healthy(machine)).count();
         let well = well + gone.iter().filter(|one| is_well(one)).count();
         let members = machines.len() + gone.len();
@@ -72,7 +62,7 @@ impl EtcdMembership<'_> {
         (well < needed).then(|| {
             format!(
                 "QuorumRisk: {when} etcd has {} of which {well} are known to be well, and needs {needed}: it stays until more are",
-                sentence::count(members, "member")
+                message::count(members, "member")
             )
         })
     }

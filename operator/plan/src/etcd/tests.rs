@@ -35,10 +35,7 @@ fn a_member_is_judged_by_its_own_word_and_by_that_of_well_members_where_it_has_n
     check(&[], "unknown");
     check(&[("11:55", "{name: e1, etcd: {well: true}}")], "well");
     check(
-        &[(
-            "11:55",
-            &format!("{{name: e1, etcd: {{well: false, message: connection refused}}}}, {OTHERS_WELL}"),
-        )],
+        &[("11:55", &format!("{{name: e1, etcd: {{well: false, message: connection refused}}}}, {OTHERS_WELL}"))],
         "its member of etcd is not well, and that of e2 is: connection refused",
     );
     check(
@@ -49,13 +46,7 @@ fn a_member_is_judged_by_its_own_word_and_by_that_of_well_members_where_it_has_n
 
 #[test]
 fn a_machine_that_ssh_does_not_reach_is_well_while_another_member_finds_its_own_well() {
-    check(
-        &[(
-            "11:55",
-            &format!("{SILENT}, {{name: e2, etcd: {{well: true, wellPeers: [e1]}}}}"),
-        )],
-        "well",
-    );
+    check(&[("11:55", &format!("{SILENT}, {{name: e2, etcd: {{well: true, wellPeers: [e1]}}}}"))], "well");
 }
 
 #[test]
@@ -63,10 +54,7 @@ fn an_etcd_none_of_whose_members_is_well_is_no_trouble_of_one() {
     let leaderless = "{name: e1, etcd: {well: false}}, {name: e2, etcd: {well: false, sickPeers: [e1, e3]}}";
     check(&[("11:55", leaderless)], "unknown");
     check(&[("11:55", SILENT)], "unknown");
-    check(
-        &[("11:55", "{name: e2, etcd: {well: false, sickPeers: [e1]}}")],
-        "unknown",
-    );
+    check(&[("11:55", "{name: e2, etcd: {well: false, sickPeers: [e1]}}")], "unknown");
 }
 
 #[test]
@@ -81,29 +69,16 @@ fn the_last_word_counts_for_half_an_hour_and_only_in_the_machines_own_time() {
 
 #[test]
 fn a_member_has_the_id_that_its_machine_told_last() {
-    let of = |runs: &[PlaybookRun]| {
-        member_id(&machine(), "e1", &runs.iter().collect::<Vec<_>>()).map(|(_, id)| id)
-    };
+    let of = |runs: &[PlaybookRun]| member_id(&machine(), "e1", &runs.iter().collect::<Vec<_>>()).map(|(_, id)| id);
     let told = |at: &str, id: &str| probe(at, &format!("{{name: e1, etcd: {{memberID: {id}}}}}"));
     assert_eq!(of(&[]), None);
-    assert_eq!(
-        of(&[told("11:00", "a1"), told("10:00", "b2")]).as_deref(),
-        Some("a1")
-    );
+    assert_eq!(of(&[told("11:00", "a1"), told("10:00", "b2")]).as_deref(), Some("a1"));
     assert_eq!(of(&[told("07:00", "a1")]), None, "that was another machine's");
     let mut joined = told("07:00", "c3");
-    joined.metadata.annotations = Some(
-        [(
-            crds::names::annotation::MACHINES.to_owned(),
-            r#"{"e1": {"uid": "u1"}}"#.to_owned(),
-        )]
-        .into(),
-    );
+    joined.metadata.annotations =
+        Some([(crds::names::annotation::MACHINES.to_owned(), r#"{"e1": {"uid": "u1"}}"#.to_owned())].into());
     assert_eq!(of(std::slice::from_ref(&joined)).as_deref(), Some("c3"));
     let other = joined.metadata.annotations.as_mut().unwrap();
-    other.insert(
-        crds::names::annotation::MACHINES.to_owned(),
-        r#"{"e1": {"uid": "u0"}}"#.to_owned(),
-    );
+    other.insert(crds::names::annotation::MACHINES.to_owned(), r#"{"e1": {"uid": "u0"}}"#.to_owned());
     assert_eq!(of(&[joined]), None, "it was told of another Machine");
 }

@@ -1,21 +1,12 @@
 //! What a custom playbook may not say, as far as its text shows it. An administrator wrote it on purpose, and it may do
 //! anything on the hosts; these are the things that work on the executor instead, or past the guard on the machine.
 
+use super::refusal::{Refusal, refuse};
 use crds::Reason;
 use serde_yaml::Value;
 
-use super::library::{Refusal, refuse};
-
 /// Keys whose values are lists of tasks.
-const TASKS: [&str; 7] = [
-    "tasks",
-    "pre_tasks",
-    "post_tasks",
-    "handlers",
-    "block",
-    "rescue",
-    "always",
-];
+const TASKS: [&str; 7] = ["tasks", "pre_tasks", "post_tasks", "handlers", "block", "rescue", "always"];
 /// Modules that take no shell but the one they are given.
 const UNSHELLED: [&str; 4] = ["raw", "ansible.builtin.raw", "script", "ansible.builtin.script"];
 const HERE: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -39,10 +30,7 @@ pub(super) fn check(at: &str, text: &str) -> Result<(), Refusal> {
     for (index, play) in plays.iter().enumerate() {
         let at = format!("{at}, play {}", index + 1);
         if let Some(import) = key_of(play, &["import_playbook", "ansible.builtin.import_playbook"]) {
-            return invalid(
-                &at,
-                &format!("{import}: there is no other file: write the plays here"),
-            );
+            return invalid(&at, &format!("{import}: there is no other file: write the plays here"));
         }
         match play.get("hosts") {
             Some(hosts) if !names_here(hosts) => {}
@@ -53,10 +41,7 @@ pub(super) fn check(at: &str, text: &str) -> Result<(), Refusal> {
                 );
             }
             None => {
-                return invalid(
-                    &at,
-                    "hosts is missing: write all, kube_control_plane, kube_node or etcd",
-                );
+                return invalid(&at, "hosts is missing: write all, kube_control_plane, kube_node or etcd");
             }
         }
         check_part(&at, play)?;
@@ -68,24 +53,16 @@ pub(super) fn check(at: &str, text: &str) -> Result<(), Refusal> {
 fn check_part(at: &str, part: &Value) -> Result<(), Refusal> {
     let name = part.get("name").and_then(Value::as_str);
     let at = name.map_or_else(|| at.to_owned(), |name| format!("{at}, {name:?}"));
-    if part
-        .get("connection")
-        .is_some_and(|connection| connection.as_str() != Some("ssh"))
-    {
+    if part.get("connection").is_some_and(|connection| connection.as_str() != Some("ssh")) {
         return invalid(&at, "connection: the hosts are reached by SSH: take it out");
     }
     if part.get("delegate_to").is_some_and(names_here) {
-        return invalid(
-            &at,
-            "delegate_to: nothing is done on the executor: let a host of the run do it",
-        );
+        return invalid(&at, "delegate_to: nothing is done on the executor: let a host of the run do it");
     }
     if let Some(key) = key_of(part, &["local_action", "vars_files", "vars_prompt"]) {
         return invalid(
             &at,
-            &format!(
-                "{key}: nothing is done on the executor, and nobody is asked: use the playbook's variables"
-            ),
+            &format!("{key}: nothing is done on the executor, and nobody is asked: use the playbook's variables"),
         );
     }
     if let Some(key) = key_of(part, &UNSHELLED)
@@ -112,10 +89,7 @@ fn key_of<'a>(part: &Value, keys: &[&'a str]) -> Option<&'a str> {
 
 fn names_here(value: &Value) -> bool {
     match value {
-        Value::String(text) => text
-            .split([',', ':', ' '])
-            .chain([text.as_str()])
-            .any(|word| HERE.contains(&word)),
+        Value::String(text) => text.split([',', ':', ' ']).chain([text.as_str()]).any(|word| HERE.contains(&word)),
         Value::Sequence(items) => items.iter().any(names_here),
         _ => false,
     }
@@ -125,9 +99,7 @@ fn names_here(value: &Value) -> bool {
 fn foreign_key(value: &Value) -> Option<&str> {
     match value {
         Value::Mapping(fields) => fields.iter().find_map(|(key, value)| {
-            let key = key
-                .as_str()
-                .filter(|key| key.starts_with("ansible_") || key.starts_with("clusterwright_"));
+            let key = key.as_str().filter(|key| key.starts_with("ansible_") || key.starts_with("clusterwright_"));
             key.or_else(|| foreign_key(value))
         }),
         Value::Sequence(items) => items.iter().find_map(foreign_key),

@@ -1,12 +1,13 @@
 //! A ConfigMap of custom playbooks: what is in it, what of it is refused, and what a run takes from it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crds::Reason;
 use crds::inputs::{PlaybookInputs, VARIABLE_DEPTH_LIMIT, depth, is_reserved_variable, is_variable_name};
-use crds::step::{CustomStep, Step};
-use serde_json::Value;
+use crds::step::CustomStep;
 
+use super::asked::Asked;
+use super::refusal::{Refusal, refuse};
 use super::{content, schema};
 
 /// A playbook, or its probe.
@@ -25,54 +26,18 @@ pub struct Library {
     pub binary: Vec<String>,
 }
 
-/// Why nothing can be played from it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// CamelCase.
-    pub reason: Reason,
-    /// Field, value, what is allowed, what to do.
-    pub message: String,
-}
-
-pub(super) fn refuse<T>(reason: Reason, message: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal {
-        reason,
-        message: message.into(),
-    })
-}
-
-/// What is asked of a playbook: its name, its variables, and where both are written.
-#[derive(Clone, Debug)]
-pub struct Asked<'a> {
-    /// Name of the playbook.
-    pub name: &'a str,
-    /// Its own variables.
-    pub vars: BTreeMap<String, Value>,
-    /// Where its name stands.
-    pub name_at: String,
-    /// Where its variables stand.
-    pub vars_at: String,
-}
-
 impl Library {
     /// The playbooks asked for, each with its variables, once all of it is found to be right.
     pub fn take(&self, asked: &[Asked<'_>]) -> Result<BTreeMap<String, PlaybookInputs>, Refusal> {
         let data = self.checked()?;
-        asked
-            .iter()
-            .map(|asked| Ok((asked.name.to_owned(), self.one(data, asked)?)))
-            .collect()
+        asked.iter().map(|asked| Ok((asked.name.to_owned(), self.one(data, asked)?))).collect()
     }
 
     fn one(&self, data: &BTreeMap<String, String>, asked: &Asked<'_>) -> Result<PlaybookInputs, Refusal> {
         let (map, name) = (&self.config_map, asked.name);
         let Some(text) = data.get(&format!("{name}.yml")) else {
             let there: Vec<&str> = data.keys().filter_map(|key| playbook_of(key)).collect();
-            let there = if there.is_empty() {
-                "none".into()
-            } else {
-                there.join(", ")
-            };
+            let there = if there.is_empty() { "none".into() } else { there.join(", ") };
             return refuse(
                 Reason::PlaybookNotFound,
                 format!(
@@ -91,11 +56,7 @@ impl Library {
             let at = format!("ConfigMap {map}, key {name}.schema.json");
             schema::check(&at, text, asked)?;
         }
-        Ok(PlaybookInputs {
-            content: text.clone(),
-            probe: probe.cloned(),
-            vars: asked.vars.clone(),
-        })
+        Ok(PlaybookInputs { content: text.clone(), probe: probe.cloned(), vars: asked.vars.clone() })
     }
 
     fn checked(&self) -> Result<&BTreeMap<String, String>, Refusal> {
@@ -126,8 +87,7 @@ impl Library {
                 );
             };
             if !data.contains_key(&format!("{name}.yml")) {
-                let message =
-                    format!("ConfigMap {map}: key {key} belongs to no playbook: there is no key {name}.yml");
+                let message = format!("ConfigMap {map}: key {key} belongs to no playbook: there is no key {name}.yml");
                 return refuse(Reason::PlaybookNameRefused, message);
             }
             if text.len() > CONTENT_LIMIT {
@@ -142,55 +102,12 @@ impl Library {
     }
 }
 
-/// What a run asks for: of its steps, each that is a playbook of the user's.
-pub(super) fn asked_by_run<'a>(
-    steps: &'a [Step],
-    playbook_vars: &BTreeMap<String, Value>,
-) -> Result<Vec<Asked<'a>>, Refusal> {
-    let names: BTreeSet<&str> = steps.iter().filter_map(playbook_of_step).collect();
-    if let Some(name) = playbook_vars.keys().find(|name| !names.contains(name.as_str())) {
-        let steps: Vec<&str> = names.into_iter().collect();
-        return refuse(
-            Reason::InvalidVariable,
-            format!(
-                "playbookVars.{name}: this run has no step custom-{name} (playbooks of its steps: {})",
-                steps.join(", ")
-            ),
-        );
-    }
-    let asked = |name: &&'a str| {
-        let vars_at = format!("playbookVars.{name}");
-        let vars = match playbook_vars.get(*name) {
-            None => BTreeMap::new(),
-            Some(Value::Object(vars)) => vars.clone().into_iter().collect(),
-            Some(other) => {
-                return refuse(
-                    Reason::InvalidVariable,
-                    format!("{vars_at}: {other} is no map of variables"),
-                );
-            }
-        };
-        Ok(Asked {
-            name,
-            vars,
-            name_at: format!("steps: custom-{name}"),
-            vars_at,
-        })
-    };
-    names.iter().map(asked).collect()
-}
-
-fn playbook_of_step(step: &Step) -> Option<&str> {
-    step.custom().map(CustomStep::playbook)
-}
-
 fn check_vars(asked: &Asked<'_>) -> Result<(), Refusal> {
     for (name, value) in &asked.vars {
         let at = format!("{}.{name}", asked.vars_at);
         if is_reserved_variable(name) {
-            let message = format!(
-                "{at}: the name is reserved (ansible_* and Ansible's own variables are): choose another"
-            );
+            let message =
+                format!("{at}: the name is reserved (ansible_* and Ansible's own variables are): choose another");
             return refuse(Reason::ReservedVariable, message);
         }
         if !is_variable_name(name) {
@@ -224,8 +141,6 @@ fn playbook_of(key: &str) -> Option<&str> {
 }
 
 fn name_of(key: &str) -> Option<&str> {
-    let name = [".probe.yml", ".schema.json", ".yml"]
-        .iter()
-        .find_map(|ending| key.strip_suffix(ending))?;
+    let name = [".probe.yml", ".schema.json", ".yml"].iter().find_map(|ending| key.strip_suffix(ending))?;
     CustomStep::new(name).map(|_| name)
 }

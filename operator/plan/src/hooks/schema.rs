@@ -3,24 +3,17 @@
 
 use std::collections::BTreeMap;
 
+use super::asked::Asked;
+use super::refusal::{Refusal, refuse};
 use crds::Reason;
 use crds::inputs::depth;
 use jsonschema::PatternOptions;
 use serde_json::Value;
 
-use super::library::{Asked, Refusal, refuse};
-
 const LIMIT: usize = 64 * 1024;
 const DEPTH_LIMIT: usize = 32;
 /// Words that lead elsewhere.
-const REFERENCES: [&str; 6] = [
-    "$ref",
-    "$dynamicRef",
-    "$recursiveRef",
-    "$id",
-    "$anchor",
-    "$dynamicAnchor",
-];
+const REFERENCES: [&str; 6] = ["$ref", "$dynamicRef", "$recursiveRef", "$id", "$anchor", "$dynamicAnchor"];
 /// Misfits that one message tells.
 const MOST_TOLD: usize = 3;
 const LONGEST: usize = 240;
@@ -38,9 +31,7 @@ pub(super) fn check(at: &str, text: &str, asked: &Asked<'_>) -> Result<(), Refus
         return invalid(format!("nested deeper than {DEPTH_LIMIT} levels"));
     }
     if let Some(word) = REFERENCES.iter().find(|word| says(&schema, word)) {
-        return invalid(format!(
-            "{word} is not allowed: write what it refers to in its place"
-        ));
+        return invalid(format!("{word} is not allowed: write what it refers to in its place"));
     }
     let options = jsonschema::draft202012::options().with_pattern_options(PatternOptions::regex());
     let validator = match options.build(&schema) {
@@ -61,21 +52,9 @@ pub(super) fn check(at: &str, text: &str, asked: &Asked<'_>) -> Result<(), Refus
     if misfits.is_empty() {
         return Ok(());
     }
-    let told = misfits
-        .iter()
-        .take(MOST_TOLD)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join("; ");
-    let more = if misfits.len() > MOST_TOLD {
-        "; and more"
-    } else {
-        ""
-    };
-    refuse(
-        Reason::InvalidVariable,
-        format!("{told}{more} (by the schema in {at})"),
-    )
+    let told = misfits.iter().take(MOST_TOLD).cloned().collect::<Vec<_>>().join("; ");
+    let more = if misfits.len() > MOST_TOLD { "; and more" } else { "" };
+    refuse(Reason::InvalidVariable, format!("{told}{more} (by the schema in {at})"))
 }
 
 /// Whether a key of this name stands anywhere, but as the name of a property.

@@ -11,7 +11,7 @@ use crds::names::condition;
 use crds::{Host, HostStatus, PlaybookRun};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 
-use super::{HostObserved, name_of};
+use super::observed::HostObserved;
 use crate::attempts::{ended_at, is_over, targets};
 use crate::claims;
 
@@ -27,8 +27,7 @@ pub(super) fn to_write(host: &Host, status: &HostStatus) -> Option<HostIdentity>
 pub(super) fn wants_probe(host: &Host, status: Option<&HostStatus>) -> bool {
     let pinned = status.is_some_and(|status| !status.host_keys.is_empty());
     let ssh = &host.spec.ssh;
-    let known =
-        !ssh.host_keys.is_empty() || (ssh.host_key_policy == HostKeyPolicy::TrustOnFirstUse && pinned);
+    let known = !ssh.host_keys.is_empty() || (ssh.host_key_policy == HostKeyPolicy::TrustOnFirstUse && pinned);
     let misses = host.spec.claim_ref.is_some() && host.spec.identity.is_none();
     misses && known && !host.is_deleting()
 }
@@ -37,7 +36,7 @@ pub(super) fn wants_probe(host: &Host, status: Option<&HostStatus>) -> bool {
 pub(super) fn state(observed: &HostObserved<'_>, status: &mut HostStatus) {
     let host = observed.host;
     let generation = host.metadata.generation;
-    let decision = newest(observed).and_then(|run| decision(run, name_of(host)));
+    let decision = newest(observed).and_then(|run| decision(run, host.name()));
     let stays = |there: &Condition| {
         there.type_ != condition::IDENTITY_VERIFIED
             || (host.spec.claim_ref.is_some() && there.observed_generation == generation)
@@ -45,18 +44,8 @@ pub(super) fn state(observed: &HostObserved<'_>, status: &mut HostStatus) {
     status.conditions.retain(stays);
     let Some(decision) = decision else { return };
     let statement = match decision {
-        None => Statement::new(
-            condition::IDENTITY_VERIFIED,
-            true,
-            Reason::Same,
-            "it is the machine that was claimed",
-        ),
-        Some(message) => Statement::new(
-            condition::IDENTITY_VERIFIED,
-            false,
-            Reason::MachineIdentityMismatch,
-            message,
-        ),
+        None => Statement::new(condition::IDENTITY_VERIFIED, true, Reason::Same, "it is the machine that was claimed"),
+        Some(message) => Statement::new(condition::IDENTITY_VERIFIED, false, Reason::MachineIdentityMismatch, message),
     };
     status.conditions = conditions::state(&status.conditions, &[statement], generation, &Time(observed.now));
 }
@@ -67,11 +56,10 @@ fn newest<'a>(observed: &HostObserved<'a>) -> Option<&'a PlaybookRun> {
     let claim = host.spec.claim_ref.as_ref()?;
     host.spec.identity.as_ref()?;
     let ours = |run: &&PlaybookRun| {
-        let target = targets(run).remove(name_of(host));
+        let target = targets(run).remove(host.name());
         is_over(run)
-            && target.is_some_and(|target| {
-                target.uid == claim.uid && target.host_generation == host.metadata.generation
-            })
+            && target
+                .is_some_and(|target| target.uid == claim.uid && target.host_generation == host.metadata.generation)
     };
     let runs = observed.runs.iter().map(|run| &**run).filter(ours);
     runs.max_by_key(|run| ended_at(run))
@@ -82,9 +70,7 @@ fn decision(run: &PlaybookRun, host: &str) -> Option<Option<String>> {
     let results = run.status.as_ref()?.hosts.iter();
     let result = results.into_iter().find(|result| result.name == host)?;
     match &result.failure {
-        Some(failure) if failure.reason == Reason::MachineIdentityMismatch => {
-            Some(Some(failure.message.clone()))
-        }
+        Some(failure) if failure.reason == Reason::MachineIdentityMismatch => Some(Some(failure.message.clone())),
         _ if result.unreachable => None,
         Some(failure) if failure.reason == Reason::NotReached => None,
         _ => Some(None),
@@ -101,12 +87,9 @@ pub(super) fn another_in(host: &Host, status: &HostStatus) -> Option<String> {
     let claim = host.spec.claim_ref.as_ref()?;
     let found = conditions::find(&status.conditions, condition::IDENTITY_VERIFIED)?;
     let counts = found.status == "False" && found.observed_generation == host.metadata.generation;
-    let (name, machine) = (name_of(host), &claim.name);
-    let claimed = ObjectMeta {
-        namespace: host.metadata.namespace.clone(),
-        name: Some(machine.clone()),
-        ..ObjectMeta::default()
-    };
+    let (name, machine) = (host.name(), &claim.name);
+    let claimed =
+        ObjectMeta { namespace: host.metadata.namespace.clone(), name: Some(machine.clone()), ..ObjectMeta::default() };
     counts.then(|| {
         format!(
             "the machine at {}, port {}, is not the one that was claimed ({}): nothing is changed there. If address, port or bastionRef of Host {name} were changed, set them back; if the machine is gone, {}; if it is the right one with new keys, {}",

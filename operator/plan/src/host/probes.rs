@@ -8,12 +8,14 @@ use crds::Reason;
 use crds::conditions;
 use crds::names::{annotation, condition, label};
 use crds::playbook_run::PlaybookRunSpec;
-use crds::step::{Intent, Step as RunStep};
+use crds::step::{Intent, Step};
 use crds::{Host, HostStatus, PlaybookRun};
 use jiff::Timestamp;
 
+use super::action::Action;
+use super::observed::HostObserved;
 use super::result::{ProbedHost, probed_host, probed_hosts};
-use super::{HostObserved, Step, identity, name_of, quarantine};
+use super::{identity, quarantine};
 use crate::Next;
 use crate::attempts::{ended_at, is_over};
 use crate::naming::short_hash;
@@ -35,9 +37,7 @@ const FORGET_AFTER_SECONDS: i64 = 300;
 
 /// True for a probe that the operator made.
 pub fn is_probe(run: &PlaybookRun) -> bool {
-    let annotations = run.metadata.annotations.as_ref();
-    run.spec.intent == Intent::Probe
-        && annotations.is_some_and(|annotations| annotations.contains_key(annotation::PROBED))
+    run.spec.intent == Intent::Probe && run.annotation(annotation::PROBED).is_some()
 }
 
 /// The probe that has not ended.
@@ -47,7 +47,7 @@ pub(super) fn under_way(probes: &[Arc<PlaybookRun>]) -> Option<&PlaybookRun> {
 
 /// True when the probe looks at this Host as it is.
 pub(super) fn covers(run: &PlaybookRun, host: &Host) -> bool {
-    probed_hosts(run).get(name_of(host)) == Some(&probed_host(host))
+    probed_hosts(run).get(host.name()) == Some(&probed_host(host))
 }
 
 /// The spare Hosts that a probe made within the interval's next fifth would look at: whose credentials matter now.
@@ -57,7 +57,7 @@ pub fn due_soon(hosts: &[Arc<Host>], now: Timestamp, interval_seconds: u64) -> V
         .filter_map(|host| Some((due_at(host, host.status.as_ref(), interval_seconds)?, &**host)))
         .filter(|(due, _)| due.as_second() <= now.as_second() + slack(interval_seconds))
         .collect();
-    due.sort_by_key(|(due, host)| (*due, name_of(*host).to_owned()));
+    due.sort_by_key(|(due, host)| (*due, host.name().to_owned()));
     due.into_iter().map(|(_, host)| host).collect()
 }
 
@@ -71,14 +71,11 @@ fn due_at(host: &Host, status: Option<&HostStatus>, interval_seconds: u64) -> Op
     if !asks || host.is_deleting() {
         return None;
     }
-    let later =
-        |time: Timestamp, seconds: i64| Timestamp::from_second(time.as_second() + seconds).unwrap_or(time);
+    let later = |time: Timestamp, seconds: i64| Timestamp::from_second(time.as_second() + seconds).unwrap_or(time);
     let created = host.created_at().map_or(Timestamp::UNIX_EPOCH, |time| time.0);
     let find = |type_: &str| status.and_then(|status| conditions::find(&status.conditions, type_));
     let reachable = find(condition::REACHABLE);
-    let last = status
-        .and_then(|status| status.last_probe_at.as_ref())
-        .map(|time| time.0);
+    let last = status.and_then(|status| status.last_probe_at.as_ref()).map(|time| time.0);
     let (Some(reachable), Some(last)) = (reachable, last) else {
         return Some(later(created, GATHER_SECONDS));
     };
@@ -91,33 +88,25 @@ fn due_at(host: &Host, status: Option<&HostStatus>, interval_seconds: u64) -> Op
     if quarantine::wants_probe(host, status) {
         return Some(last);
     }
-    let well =
-        find(condition::CLEAN).is_some_and(|clean| clean.status == "True") && reachable.status == "True";
+    let well = find(condition::CLEAN).is_some_and(|clean| clean.status == "True") && reachable.status == "True";
     let interval = i64::try_from(interval_seconds).unwrap_or(i64::MAX / 2);
-    let period = if well {
-        interval
-    } else {
-        interval.min(SICK_SECONDS)
-    };
-    Some(later(last, jittered(period, name_of(host), last)))
+    let period = if well { interval } else { interval.min(SICK_SECONDS) };
+    Some(later(last, jittered(period, host.name(), last)))
 }
 
 /// Up to a tenth sooner or later, by name and time: Hosts do not march in step.
 fn jittered(period: i64, name: &str, last: Timestamp) -> i64 {
     let hash = short_hash(&[name, &last.as_second().to_string()], 4);
-    let chance = hash
-        .bytes()
-        .fold(0_i64, |sum, byte| (sum * 31 + i64::from(byte)) % 201)
-        - 100;
+    let chance = hash.bytes().fold(0_i64, |sum, byte| (sum * 31 + i64::from(byte)) % 201) - 100;
     period + period * chance / 1000
 }
 
 /// The next probe, if it is this Host's turn, and when to look again.
-pub(super) fn next(observed: &HostObserved<'_>, status: &HostStatus) -> (Vec<Step>, Next) {
+pub(super) fn next(observed: &HostObserved<'_>, status: &HostStatus) -> (Vec<Action>, Next) {
     let Some(due) = due_at(observed.host, Some(status), observed.interval_seconds) else {
         return (Vec::new(), Next::OnChange);
     };
-    if observed.problems.contains_key(name_of(observed.host)) {
+    if observed.problems.contains_key(observed.host.name()) {
         return (Vec::new(), Next::after_seconds(10));
     }
     let wait = due.as_second() - observed.now.as_second();
@@ -130,42 +119,34 @@ pub(super) fn next(observed: &HostObserved<'_>, status: &HostStatus) -> (Vec<Ste
     }
     let mut batch: Vec<&Host> = due_soon(observed.hosts, observed.now, observed.interval_seconds)
         .into_iter()
-        .filter(|host| !observed.problems.contains_key(name_of(*host)))
+        .filter(|host| !observed.problems.contains_key(host.name()))
         .take(MOST_HOSTS)
         .collect();
-    batch.sort_by_key(|host| name_of(*host).to_owned());
+    batch.sort_by_key(|host| host.name().to_owned());
     if batch.is_empty() {
         return (Vec::new(), Next::after_seconds(5));
     }
-    let mut steps = old(observed);
-    steps.push(Step::Probe(Box::new(probe(observed, &batch))));
-    (steps, Next::after_seconds(5))
+    let mut actions = old(observed);
+    actions.push(Action::Probe(Box::new(probe(observed, &batch))));
+    (actions, Next::after_seconds(5))
 }
 
 /// Ended probes that nobody needs any more.
-fn old(observed: &HostObserved<'_>) -> Vec<Step> {
+fn old(observed: &HostObserved<'_>) -> Vec<Action> {
     let mut ended: Vec<&Arc<PlaybookRun>> = observed.probes.iter().filter(|run| is_over(run)).collect();
     ended.sort_by_key(|run| std::cmp::Reverse(ended_at(run)));
     let stale = |run: &&Arc<PlaybookRun>| {
         ended_at(run).is_some_and(|at| observed.now.as_second() - at.as_second() > FORGET_AFTER_SECONDS)
     };
-    ended
-        .into_iter()
-        .skip(KEEP)
-        .filter(stale)
-        .map(|run| Step::Forget(Box::new((**run).clone())))
-        .collect()
+    ended.into_iter().skip(KEEP).filter(stale).map(|run| Action::Forget(Box::new((**run).clone()))).collect()
 }
 
 /// A name that follows from the newest probe, and that none of those known has: two of one second may look alike.
 fn next_name(namespace: &str, probes: &[Arc<PlaybookRun>]) -> String {
-    let age = |run: &Arc<PlaybookRun>| (run.created_at().map(|time| time.0), name_of(&**run).to_owned());
-    let before = probes
-        .iter()
-        .max_by_key(|run| age(run))
-        .and_then(|run| run.metadata.uid.as_deref());
+    let age = |run: &Arc<PlaybookRun>| (run.created_at().map(|time| time.0), run.name().to_owned());
+    let before = probes.iter().max_by_key(|run| age(run)).and_then(|run| run.metadata.uid.as_deref());
     let mut name = format!("probe-{}", short_hash(&[namespace, before.unwrap_or("none")], 8));
-    while probes.iter().any(|run| name_of(&**run) == name) {
+    while probes.iter().any(|run| run.name() == name) {
         name = format!("probe-{}", short_hash(&[namespace, &name], 8));
     }
     name
@@ -175,17 +156,14 @@ fn next_name(namespace: &str, probes: &[Arc<PlaybookRun>]) -> String {
 fn probe(observed: &HostObserved<'_>, batch: &[&Host]) -> PlaybookRun {
     let namespace = observed.host.namespace().to_owned();
     let name = next_name(&namespace, observed.probes);
-    let probed_hosts: BTreeMap<&str, ProbedHost> = batch
-        .iter()
-        .map(|host| (name_of(*host), probed_host(host)))
-        .collect();
+    let probed_hosts: BTreeMap<&str, ProbedHost> = batch.iter().map(|host| (host.name(), probed_host(host))).collect();
     let mut run = PlaybookRun::new(
         &name,
         PlaybookRunSpec {
             cluster_name: None,
             intent: Intent::Probe,
-            steps: vec![RunStep::ProbeHost],
-            hosts: batch.iter().map(|host| name_of(*host).to_owned()).collect(),
+            steps: vec![Step::ProbeHost],
+            hosts: batch.iter().map(|host| host.name().to_owned()).collect(),
             vars: BTreeMap::new(),
             playbooks_ref: None,
             playbook_vars: BTreeMap::new(),

@@ -8,7 +8,8 @@ use crds::names::{annotation, condition, finalizer};
 use crds::{Host, HostStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{HostObserved, Step};
+use super::action::Action;
+use super::observed::HostObserved;
 use crate::attempts::{names_generation, next_value};
 
 /// The release that a person asks for, when it is meant for the Host as it is.
@@ -33,17 +34,14 @@ pub(super) fn wants_probe(host: &Host, status: Option<&HostStatus>) -> bool {
 }
 
 /// Ends a quarantine whose time has come, or a claim that nobody else will end.
-pub(super) fn steps(observed: &HostObserved<'_>, status: &HostStatus) -> Vec<Step> {
+pub(super) fn actions(observed: &HostObserved<'_>, status: &HostStatus) -> Vec<Action> {
     let host = observed.host;
     if let Some(claim) = host.spec.claim_ref.as_ref() {
         let stuck = observed.holder_is_gone && asked_release(host).is_some();
         let finalizers = host.metadata.finalizers.iter().flatten();
-        let release = || Step::ReleaseClaim {
+        let release = || Action::ReleaseClaim {
             host: Box::new(host.clone()),
-            finalizers: finalizers
-                .filter(|there| *there != finalizer::HOST)
-                .cloned()
-                .collect(),
+            finalizers: finalizers.filter(|there| *there != finalizer::HOST).cloned().collect(),
             quarantine: Quarantine {
                 reason: QuarantineReason::ForceRemoved,
                 message: "its Machine was gone without giving it back".into(),
@@ -59,12 +57,8 @@ pub(super) fn steps(observed: &HostObserved<'_>, status: &HostStatus) -> Vec<Ste
         };
         return stuck.then(release).into_iter().collect();
     }
-    let ends = host
-        .spec
-        .quarantine
-        .as_ref()
-        .is_some_and(|quarantine| ends(host, status, quarantine));
-    let end = || Step::EndQuarantine(Box::new(host.clone()));
+    let ends = host.spec.quarantine.as_ref().is_some_and(|quarantine| ends(host, status, quarantine));
+    let end = || Action::EndQuarantine(Box::new(host.clone()));
     ends.then(end).into_iter().collect()
 }
 
@@ -77,8 +71,8 @@ fn ends(host: &Host, status: &HostStatus, quarantine: &Quarantine) -> bool {
     });
     let clean = find(condition::CLEAN).is_some_and(|clean| clean.status == "True");
     let asked = asked_release(host);
-    let enough = quarantine.reason == QuarantineReason::ForceRemoved
-        || asked.is_some() && asked == status.probed_for_release;
+    let enough =
+        quarantine.reason == QuarantineReason::ForceRemoved || asked.is_some() && asked == status.probed_for_release;
     of_now && clean && status.cleaned_epoch == Some(host.spec.claim_epoch) && enough
 }
 
@@ -109,9 +103,7 @@ fn found(host: &Host, status: &HostStatus) -> String {
         let counts = found.status != "True" && found.observed_generation == host.metadata.generation;
         counts.then(|| format!(" (the last one: {}, {})", found.reason, found.message))
     };
-    against(condition::REACHABLE)
-        .or_else(|| against(condition::CLEAN))
-        .unwrap_or_default()
+    against(condition::REACHABLE).or_else(|| against(condition::CLEAN)).unwrap_or_default()
 }
 
 /// What is said of a claim whose Machine is gone.

@@ -12,8 +12,8 @@ use crds::{Host, HostStatus, PlaybookRun};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
 
+use super::observed::HostObserved;
 use super::quarantine::asked_release;
-use super::{HostObserved, name_of};
 use crate::attempts::{ended_at, is_over};
 
 const PINNED: &str = "the host key is the pinned one";
@@ -33,8 +33,7 @@ pub(super) struct ProbedHost {
 pub(super) fn probed_hosts(run: &PlaybookRun) -> BTreeMap<String, ProbedHost> {
     let annotations = run.metadata.annotations.as_ref();
     let text = annotations.and_then(|annotations| annotations.get(annotation::PROBED));
-    text.and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or_default()
+    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
 pub(super) fn probed_host(host: &Host) -> ProbedHost {
@@ -48,30 +47,17 @@ pub(super) fn probed_host(host: &Host) -> ProbedHost {
 
 /// The newest probe of this Host that has ended and has not been folded yet.
 fn newest<'a>(observed: &HostObserved<'a>) -> Option<(&'a PlaybookRun, ProbedHost)> {
-    let name = name_of(observed.host);
+    let name = observed.host.name();
     let uid = observed.host.uid();
     let status = observed.host.status.as_ref();
     // In the order of their ends, and of their names where two ended in one second: none is folded twice.
-    let folded = status.and_then(|status| {
-        Some((
-            status.last_probe_at.as_ref()?.0,
-            status.last_probe_run.as_deref()?,
-        ))
+    let folded = status.and_then(|status| Some((status.last_probe_at.as_ref()?.0, status.last_probe_run.as_deref()?)));
+    let ended = observed.probes.iter().filter(|run| is_over(run)).filter_map(|run| {
+        let probed_host = probed_hosts(run).remove(name).filter(|probed_host| probed_host.uid == uid)?;
+        Some(((ended_at(run)?, run.name()), &**run, probed_host))
     });
-    let ended = observed
-        .probes
-        .iter()
-        .filter(|run| is_over(run))
-        .filter_map(|run| {
-            let probed_host = probed_hosts(run)
-                .remove(name)
-                .filter(|probed_host| probed_host.uid == uid)?;
-            Some(((ended_at(run)?, name_of(&**run)), &**run, probed_host))
-        });
     let newest = ended.filter(|(place, _, _)| folded.is_none_or(|folded| *place > folded));
-    newest
-        .max_by_key(|(place, _, _)| *place)
-        .map(|(_, run, probed_host)| (run, probed_host))
+    newest.max_by_key(|(place, _, _)| *place).map(|(_, run, probed_host)| (run, probed_host))
 }
 
 /// True when there is something to fold.
@@ -85,35 +71,20 @@ pub(super) fn fold(observed: &HostObserved<'_>, status: &mut HostStatus) {
         return;
     };
     let run_status = run.status.clone().unwrap_or_default();
-    let result = run_status
-        .hosts
-        .iter()
-        .find(|result| result.name == name_of(observed.host));
+    let result = run_status.hosts.iter().find(|result| result.name == observed.host.name());
     let statements = match result {
         Some(result) => statements(result),
         None => {
-            let message = run_status
-                .message
-                .as_deref()
-                .unwrap_or("it ended without a message");
-            let message = format!("probe {} came to no result: {message}", name_of(run));
-            vec![Statement::new(
-                condition::REACHABLE,
-                None,
-                Reason::ProbeFailed,
-                message,
-            )]
+            let message = run_status.message.as_deref().unwrap_or("it ended without a message");
+            let message = format!("probe {} came to no result: {message}", run.name());
+            vec![Statement::new(condition::REACHABLE, None, Reason::ProbeFailed, message)]
         }
     };
     let ended = ended_at(run).unwrap_or(observed.now);
-    status.conditions = conditions::state(
-        &status.conditions,
-        &statements,
-        Some(probed_host.generation),
-        &Time(observed.now),
-    );
+    status.conditions =
+        conditions::state(&status.conditions, &statements, Some(probed_host.generation), &Time(observed.now));
     status.last_probe_at = Some(Time(ended));
-    status.last_probe_run = Some(name_of(run).to_owned());
+    status.last_probe_run = Some(run.name().to_owned());
     let Some(result) = result else { return };
     status.probed_for_release = probed_host.release;
     if !result.unreachable {
@@ -144,10 +115,7 @@ fn statements(result: &HostResult) -> Vec<Statement> {
     let known = failure.and_then(|failure| Reason::from_name(&failure.reason));
     let message = failure.map_or("SSH did not answer", |failure| failure.message.as_str());
     let reached = !(result.unreachable
-        || matches!(
-            known,
-            Some(Reason::AuthenticationFailed | Reason::HostKeyChanged | Reason::HostKeyUnknown)
-        ));
+        || matches!(known, Some(Reason::AuthenticationFailed | Reason::HostKeyChanged | Reason::HostKeyUnknown)));
     if !reached {
         let (key, key_reason, key_message) = match known {
             Some(Reason::HostKeyChanged | Reason::HostKeyUnknown) => (Some(false), reason, message),
@@ -160,18 +128,12 @@ fn statements(result: &HostResult) -> Vec<Statement> {
         ];
     }
     let clean = match (result.clean, failure) {
-        (Some(true), _) => Statement::new(
-            condition::CLEAN,
-            true,
-            Reason::NothingFound,
-            "nothing of a cluster was found",
-        ),
-        (Some(false), _) => Statement::new(
-            condition::CLEAN,
-            false,
-            Reason::LeftoversFound,
-            leftovers(&result.leftovers),
-        ),
+        (Some(true), _) => {
+            Statement::new(condition::CLEAN, true, Reason::NothingFound, "nothing of a cluster was found")
+        }
+        (Some(false), _) => {
+            Statement::new(condition::CLEAN, false, Reason::LeftoversFound, leftovers(&result.leftovers))
+        }
         (None, Some(failure)) => {
             let message = format!("{}, {}: {}", failure.step, failure.task, failure.message);
             Statement::new(condition::CLEAN, None, failure.reason.as_str(), message)
@@ -188,10 +150,6 @@ fn statements(result: &HostResult) -> Vec<Statement> {
 fn leftovers(found: &[String]) -> String {
     let shown: Vec<&str> = found.iter().take(5).map(String::as_str).collect();
     let more = found.len().saturating_sub(shown.len());
-    let more = if more > 0 {
-        format!(" and {more} more")
-    } else {
-        String::new()
-    };
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("left on the machine: {}{more}", shown.join(", "))
 }

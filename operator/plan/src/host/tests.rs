@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::de::DeserializeOwned;
 
-use super::{HostObserved, Step, host};
+use super::{Action, HostObserved, host};
 use crate::inputs::InputsProblem;
 use crate::settles::settles;
 use crate::{Next, Plan};
@@ -45,11 +45,8 @@ struct World {
 }
 
 impl World {
-    fn of(hosts: Vec<Host>) -> Self {
-        let hosts = hosts
-            .into_iter()
-            .map(|host| (host.metadata.name.clone().unwrap(), host))
-            .collect();
+    fn new(hosts: Vec<Host>) -> Self {
+        let hosts = hosts.into_iter().map(|host| (host.metadata.name.clone().unwrap(), host)).collect();
         Self {
             hosts,
             probes: vec![],
@@ -60,7 +57,7 @@ impl World {
         }
     }
 
-    fn plan(&self, name: &str) -> Plan<Step, crds::HostStatus> {
+    fn plan(&self, name: &str) -> Plan<Action, crds::HostStatus> {
         let hosts: Vec<Arc<Host>> = self.hosts.values().cloned().map(Arc::new).collect();
         let probes: Vec<Arc<PlaybookRun>> = self.probes.iter().cloned().map(Arc::new).collect();
         host(&HostObserved {
@@ -76,31 +73,27 @@ impl World {
     }
 
     /// One pass of every Host; their statuses are written.
-    fn turn(&mut self) -> Vec<Step> {
+    fn turn(&mut self) -> Vec<Action> {
         let names: Vec<String> = self.hosts.keys().cloned().collect();
         let mut steps = Vec::new();
         for name in names {
             let plan = self.plan(&name);
             self.hosts.get_mut(&name).unwrap().status = Some(plan.status);
-            steps.extend(plan.steps);
+            steps.extend(plan.actions);
         }
         steps
     }
 
     /// Makes the probe, and lets it end at once.
-    fn apply(&mut self, step: &Step) {
+    fn apply(&mut self, step: &Action) {
         let run = match step {
-            Step::Probe(run) => run,
-            Step::Forget(_) => return,
-            Step::EndQuarantine(host) => return self.write(host, |host| host.spec.quarantine = None),
-            Step::SetIdentity { host, identity } => {
+            Action::Probe(run) => run,
+            Action::Forget(_) => return,
+            Action::EndQuarantine(host) => return self.write(host, |host| host.spec.quarantine = None),
+            Action::SetIdentity { host, identity } => {
                 return self.write(host, |host| host.spec.identity = Some(identity.clone()));
             }
-            Step::ReleaseClaim {
-                host,
-                finalizers,
-                quarantine,
-            } => {
+            Action::ReleaseClaim { host, finalizers, quarantine } => {
                 return self.write(host, |host| {
                     host.spec.claim_ref = None;
                     host.spec.quarantine = Some(quarantine.clone());
@@ -108,11 +101,7 @@ impl World {
                 });
             }
         };
-        if self
-            .probes
-            .iter()
-            .any(|there| there.metadata.name == run.metadata.name)
-        {
+        if self.probes.iter().any(|there| there.metadata.name == run.metadata.name) {
             return;
         }
         let mut run = (**run).clone();
@@ -128,10 +117,7 @@ impl World {
             })
             .collect();
         self.now += 5;
-        run.status = Some(object(&format!(
-            "{{phase: Succeeded, message: m, hosts: [{}]}}",
-            results.join(", ")
-        )));
+        run.status = Some(object(&format!("{{phase: Succeeded, message: m, hosts: [{}]}}", results.join(", "))));
         run.status.as_mut().unwrap().finished_at = Some(Time(at(self.now)));
         self.probes.push(run);
     }
@@ -159,10 +145,7 @@ impl World {
     fn settle(&mut self) -> usize {
         let steps = settles(self, 20, World::turn, World::apply, |world| {
             let under_way = world.probes.iter().filter(|run| {
-                run.status
-                    .as_ref()
-                    .and_then(|status| status.phase)
-                    .is_none_or(|phase| phase == RunPhase::Running)
+                run.status.as_ref().and_then(|status| status.phase).is_none_or(|phase| phase == RunPhase::Running)
             });
             assert!(under_way.count() <= 1);
         });
@@ -173,68 +156,45 @@ impl World {
     fn shown(&self, name: &str) -> (HostPhase, String, &str) {
         let status = self.hosts[name].status.as_ref().unwrap();
         let ready = conditions::find(&status.conditions, condition::READY).unwrap();
-        (
-            status.phase.unwrap(),
-            status.message.clone().unwrap(),
-            ready.status.as_str(),
-        )
+        (status.phase.unwrap(), status.message.clone().unwrap(), ready.status.as_str())
     }
 }
 
 #[test]
 fn new_hosts_are_probed_together_and_become_available_by_themselves() {
-    let mut world = World::of(vec![
-        spare("a", ""),
-        spare("b", ""),
-        spare("c", ", claimRef: {kind: Machine, name: m, uid: u}"),
-    ]);
-    world.finds.insert(
-        "a".into(),
-        "clean: true, facts: {cpus: 4}, hostKey: ssh-ed25519 AAAA".into(),
-    );
+    let mut world =
+        World::new(vec![spare("a", ""), spare("b", ""), spare("c", ", claimRef: {kind: Machine, name: m, uid: u}")]);
+    world.finds.insert("a".into(), "clean: true, facts: {cpus: 4}, hostKey: ssh-ed25519 AAAA".into());
     world.finds.insert("b".into(), "unreachable: true, failure: {step: probe-host, task: t, reason: AuthenticationFailed, message: Permission denied}".into());
     world.settle();
     assert_eq!(world.probes.len(), 1);
     assert_eq!(world.probes[0].spec.hosts, ["a", "b"]);
-    assert_eq!(
-        world.shown("a"),
-        (HostPhase::Available, "available".into(), "True")
-    );
+    assert_eq!(world.shown("a"), (HostPhase::Available, "available".into(), "True"));
     let status = world.hosts["a"].status.as_ref().unwrap();
-    assert_eq!(
-        (status.facts.as_ref().unwrap().cpus, status.cleaned_epoch),
-        (4, Some(0))
-    );
+    assert_eq!((status.facts.as_ref().unwrap().cpus, status.cleaned_epoch), (4, Some(0)));
     assert_eq!(status.host_keys, ["ssh-ed25519 AAAA"]);
     let denied = "AuthenticationFailed: Permission denied".to_owned();
     assert_eq!(world.shown("b"), (HostPhase::Unreachable, denied, "False"));
-    assert_eq!(
-        world.shown("c"),
-        (HostPhase::Claimed, "claimed by Machine m".into(), "True")
-    );
+    assert_eq!(world.shown("c"), (HostPhase::Claimed, "claimed by Machine m".into(), "True"));
 }
 
 #[test]
 fn at_rest_nothing_is_written_until_the_interval_is_over() {
-    let mut world = World::of(vec![spare("a", "")]);
+    let mut world = World::new(vec![spare("a", "")]);
     world.finds.insert("a".into(), "clean: true".into());
     world.settle();
     let before = world.hosts["a"].status.clone();
     world.now += 400;
     let plan = world.plan("a");
-    assert_eq!((plan.steps.len(), Some(plan.status)), (0, before));
-    assert!(
-        matches!(plan.next, Next::After(wait) if (100..300).contains(&wait.as_secs())),
-        "{:?}",
-        plan.next
-    );
+    assert_eq!((plan.actions.len(), Some(plan.status)), (0, before));
+    assert!(matches!(plan.next, Next::After(wait) if (100..300).contains(&wait.as_secs())), "{:?}", plan.next);
     world.now += 300;
-    assert_eq!(world.plan("a").steps.len(), 1);
+    assert_eq!(world.plan("a").actions.len(), 1);
 }
 
 #[test]
 fn a_host_that_was_given_back_is_not_available_until_it_is_proved_clean() {
-    let mut world = World::of(vec![spare("a", "")]);
+    let mut world = World::new(vec![spare("a", "")]);
     world.finds.insert("a".into(), "clean: true".into());
     world.settle();
     // Claimed, and given back: the epoch rose, and the generation twice.
@@ -243,10 +203,8 @@ fn a_host_that_was_given_back_is_not_available_until_it_is_proved_clean() {
     host.metadata.generation = Some(3);
     let plan = world.plan("a");
     assert_eq!(plan.status.phase, Some(HostPhase::Cleaning));
-    assert_eq!(plan.steps.len(), 1, "probed at once");
-    world
-        .finds
-        .insert("a".into(), "clean: false, leftovers: [/etc/kubernetes]".into());
+    assert_eq!(plan.actions.len(), 1, "probed at once");
+    world.finds.insert("a".into(), "clean: false, leftovers: [/etc/kubernetes]".into());
     world.settle();
     let (phase, message, ready) = world.shown("a");
     assert_eq!((phase, ready), (HostPhase::Quarantined, "False"));
@@ -260,7 +218,7 @@ fn a_host_that_was_given_back_is_not_available_until_it_is_proved_clean() {
 
 #[test]
 fn a_probe_that_was_made_before_a_claim_proves_nothing_after_it() {
-    let mut world = World::of(vec![spare("a", "")]);
+    let mut world = World::new(vec![spare("a", "")]);
     world.finds.insert("a".into(), "clean: true".into());
     let steps = world.turn();
     world.apply(&steps[0]);
@@ -273,7 +231,7 @@ fn a_probe_that_was_made_before_a_claim_proves_nothing_after_it() {
 
 #[test]
 fn a_host_made_anew_under_its_name_does_not_inherit() {
-    let mut world = World::of(vec![spare("a", "")]);
+    let mut world = World::new(vec![spare("a", "")]);
     world.finds.insert("a".into(), "clean: true".into());
     world.settle();
     let mut anew = spare("a", "");
@@ -285,50 +243,40 @@ fn a_host_made_anew_under_its_name_does_not_inherit() {
 
 #[test]
 fn a_probe_without_a_result_is_made_again_after_a_while_and_not_at_once() {
-    let mut world = World::of(vec![spare("a", "")]);
+    let mut world = World::new(vec![spare("a", "")]);
     world.settle();
     assert_eq!(world.probes.len(), 1);
     let (phase, message, ready) = world.shown("a");
     assert_eq!((phase, ready), (HostPhase::Unreachable, "Unknown"));
     assert!(message.contains("came to no result"), "{message}");
     world.now += 61;
-    assert_eq!(world.plan("a").steps.len(), 1);
+    assert_eq!(world.plan("a").actions.len(), 1);
 }
 
 #[test]
 fn a_missing_secret_holds_up_its_own_hosts_only() {
-    let mut world = World::of(vec![spare("a", ""), spare("b", "")]);
-    world.problems.insert(
-        "a".into(),
-        InputsProblem::waits(crds::Reason::SecretNotFound, "Secret k is not there"),
-    );
+    let mut world = World::new(vec![spare("a", ""), spare("b", "")]);
+    world.problems.insert("a".into(), InputsProblem::waits(crds::Reason::SecretNotFound, "Secret k is not there"));
     world.finds.insert("b".into(), "clean: true".into());
     world.settle();
     assert_eq!(world.probes[0].spec.hosts, ["b"]);
-    assert_eq!(
-        world.shown("a"),
-        (HostPhase::Unreachable, "Secret k is not there".into(), "False")
-    );
+    assert_eq!(world.shown("a"), (HostPhase::Unreachable, "Secret k is not there".into(), "False"));
 }
 
 #[test]
 fn only_one_probe_is_under_way_and_at_most_fifty_hosts_are_in_it() {
-    let hosts = (0..120)
-        .map(|number| spare(&format!("h{number:03}"), ""))
-        .collect();
-    let mut world = World::of(hosts);
+    let hosts = (0..120).map(|number| spare(&format!("h{number:03}"), "")).collect();
+    let mut world = World::new(hosts);
     let steps = world.turn();
     let names: std::collections::BTreeSet<_> = steps
         .iter()
         .map(|step| match step {
-            Step::Probe(run) => run.metadata.name.clone(),
+            Action::Probe(run) => run.metadata.name.clone(),
             _ => None,
         })
         .collect();
     assert_eq!(names.len(), 1, "everyone makes the same probe");
-    let Step::Probe(run) = &steps[0] else {
-        panic!("{:?}", steps[0])
-    };
+    let Action::Probe(run) = &steps[0] else { panic!("{:?}", steps[0]) };
     assert_eq!(run.spec.hosts.len(), 50);
     let mut run = (**run).clone();
     run.metadata.uid = Some("x".into());
@@ -340,7 +288,7 @@ fn only_one_probe_is_under_way_and_at_most_fifty_hosts_are_in_it() {
 fn one_machine_is_one_host() {
     let mut twin = spare("b", "");
     twin.spec.address = "a.example".into();
-    let mut world = World::of(vec![spare("a", ""), twin]);
+    let mut world = World::new(vec![spare("a", ""), twin]);
     world.finds.insert("a".into(), "clean: true".into());
     world.finds.insert("b".into(), "clean: true".into());
     world.settle();
@@ -356,7 +304,7 @@ fn one_machine_is_one_host() {
 
 #[test]
 fn a_machine_that_shows_another_hosts_key_is_not_offered_under_a_second_name() {
-    let mut world = World::of(vec![spare("a", ""), spare("b", "")]);
+    let mut world = World::new(vec![spare("a", ""), spare("b", "")]);
     let key = "clean: true, hostKey: ssh-ed25519 AAAA";
     world.finds.insert("a".into(), key.into());
     world.finds.insert("b".into(), key.into());
@@ -381,7 +329,7 @@ fn quarantine(world: &mut World, name: &str, reason: &str) {
 #[test]
 fn a_quarantine_ends_by_a_release_and_a_later_probe_that_finds_the_machine_clean() {
     for reason in ["JoinFailed", "CleaningFailed"] {
-        let mut world = World::of(vec![spare("a", "")]);
+        let mut world = World::new(vec![spare("a", "")]);
         world.finds.insert("a".into(), "clean: true".into());
         world.settle();
         quarantine(&mut world, "a", reason);
@@ -395,9 +343,7 @@ fn a_quarantine_ends_by_a_release_and_a_later_probe_that_finds_the_machine_clean
         let why_not = crate::claims::why_not(&world.hosts["a"]).unwrap();
         assert_eq!(why_not, format!("quarantined: {reason}"));
         // It was found clean before that was asked for: that is not enough.
-        world
-            .finds
-            .insert("a".into(), "clean: false, leftovers: [/etc/kubernetes]".into());
+        world.finds.insert("a".into(), "clean: false, leftovers: [/etc/kubernetes]".into());
         world.ask_release("a", "2");
         let probes = world.probes.len();
         world.settle();
@@ -415,7 +361,7 @@ fn a_quarantine_ends_by_a_release_and_a_later_probe_that_finds_the_machine_clean
 
 #[test]
 fn a_release_for_another_generation_is_none() {
-    let mut world = World::of(vec![spare("a", "")]);
+    let mut world = World::new(vec![spare("a", "")]);
     world.finds.insert("a".into(), "clean: true".into());
     quarantine(&mut world, "a", "JoinFailed");
     world.ask_release("a", "1");
@@ -428,7 +374,7 @@ fn a_release_for_another_generation_is_none() {
 
 #[test]
 fn a_host_that_was_removed_by_force_comes_back_by_itself_once_it_proves_clean() {
-    let mut world = World::of(vec![spare("a", "")]);
+    let mut world = World::new(vec![spare("a", "")]);
     world.finds.insert("a".into(), "clean: true".into());
     world.settle();
     quarantine(&mut world, "a", "ForceRemoved");
@@ -436,13 +382,8 @@ fn a_host_that_was_removed_by_force_comes_back_by_itself_once_it_proves_clean() 
     world.settle();
     let (phase, message, _) = world.shown("a");
     assert_eq!(phase, HostPhase::Quarantined);
-    assert!(
-        message.contains("ends by itself") && message.contains("Unreachable"),
-        "{message}"
-    );
-    world
-        .finds
-        .insert("a".into(), "clean: false, leftovers: [kubelet]".into());
+    assert!(message.contains("ends by itself") && message.contains("Unreachable"), "{message}");
+    world.finds.insert("a".into(), "clean: false, leftovers: [kubelet]".into());
     world.now += 200;
     world.settle();
     assert!(world.shown("a").1.contains("kubelet"), "{}", world.shown("a").1);
@@ -455,13 +396,8 @@ fn a_host_that_was_removed_by_force_comes_back_by_itself_once_it_proves_clean() 
 /// The row "finalizer/ownerRef stripped, child deleted": a Machine that vanished took nothing back.
 #[test]
 fn a_claim_whose_machine_is_gone_is_taken_off_when_a_person_says_so_row_30() {
-    let mut world = World::of(vec![spare(
-        "a",
-        ", claimRef: {kind: Machine, name: m, uid: u}, claimEpoch: 1",
-    )]);
-    world
-        .finds
-        .insert("a".into(), "clean: false, leftovers: [kubelet]".into());
+    let mut world = World::new(vec![spare("a", ", claimRef: {kind: Machine, name: m, uid: u}, claimEpoch: 1")]);
+    world.finds.insert("a".into(), "clean: false, leftovers: [kubelet]".into());
     world.settle();
     assert_eq!(world.shown("a").2, "True");
     world.gone.insert("a".into());
@@ -471,11 +407,7 @@ fn a_claim_whose_machine_is_gone_is_taken_off_when_a_person_says_so_row_30() {
     assert!(message.contains("clusterwright.dev/release=1"), "{message}");
     world.ask_release("a", "1");
     world.settle();
-    assert_eq!(
-        world.shown("a").0,
-        HostPhase::Quarantined,
-        "it may still be part of a cluster"
-    );
+    assert_eq!(world.shown("a").0, HostPhase::Quarantined, "it may still be part of a cluster");
     world.finds.insert("a".into(), "clean: true".into());
     world.now += 200;
     world.settle();
@@ -483,7 +415,7 @@ fn a_claim_whose_machine_is_gone_is_taken_off_when_a_person_says_so_row_30() {
 }
 
 mod arbitrary {
-    use super::{Step, World, at, object, spare};
+    use super::{Action, World, at, object, spare};
     use crds::host::HostPhase;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use proptest::collection::vec;
@@ -540,21 +472,15 @@ mod arbitrary {
                 let generation = world.hosts[name(index)].metadata.generation.unwrap();
                 world.ask_release(name(index), &generation.to_string());
             }
-            Happens::Change(index) => change(world, index, &|host| {
-                host.spec.unschedulable = !host.spec.unschedulable
-            }),
+            Happens::Change(index) => change(world, index, &|host| host.spec.unschedulable = !host.spec.unschedulable),
             Happens::Time(seconds) => world.now += seconds,
             Happens::ProbeMade => {
                 for step in world.turn() {
-                    let Step::Probe(run) = step else {
+                    let Action::Probe(run) = step else {
                         world.apply(&step);
                         continue;
                     };
-                    if world
-                        .probes
-                        .iter()
-                        .all(|there| there.metadata.name != run.metadata.name)
-                    {
+                    if world.probes.iter().all(|there| there.metadata.name != run.metadata.name) {
                         let mut run = *run;
                         run.metadata.uid = Some(format!("uid-of-{}", world.probes.len()));
                         run.metadata.creation_timestamp = Some(Time(at(world.now)));
@@ -571,10 +497,7 @@ mod arbitrary {
                         format!("{{name: {name}, clean: {clean}}}")
                     });
                     let found: Vec<String> = found.collect();
-                    run.status = Some(object(&format!(
-                        "{{phase: Succeeded, hosts: [{}]}}",
-                        found.join(", ")
-                    )));
+                    run.status = Some(object(&format!("{{phase: Succeeded, hosts: [{}]}}", found.join(", "))));
                     run.status.as_mut().unwrap().finished_at = Some(Time(at(now)));
                 }
             }
@@ -586,7 +509,7 @@ mod arbitrary {
         /// is under way at most; and in the end everyone who can be is available.
         #[test]
         fn nobody_is_offered_a_machine_that_is_not_clean(events in vec(happens(), 0..60)) {
-            let mut world = World::of(vec![spare("a", ""), spare("b", ""), spare("c", "")]);
+            let mut world = World::new(vec![spare("a", ""), spare("b", ""), spare("c", "")]);
             for event in events {
                 apply(&mut world, event);
                 world.turn();

@@ -8,10 +8,11 @@ use crds::names::condition;
 use crds::playbook_run::RunPhase;
 use crds::{HostStatus, PlaybookRun};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
+use super::observed::HostObserved;
 use super::probes::{covers, under_way};
-use super::{HostObserved, identity, name_of, quarantine};
+use super::{identity, quarantine};
 use crate::claims::Identities;
 
 /// A probe that has not begun by then is held up.
@@ -22,6 +23,16 @@ struct View {
     ready: Option<bool>,
     reason: String,
     message: String,
+}
+
+impl View {
+    fn ready(phase: HostPhase, reason: Reason, message: String) -> Self {
+        Self { ready: Some(true), ..Self::not_ready(phase, reason, message) }
+    }
+
+    fn not_ready(phase: HostPhase, reason: impl Into<String>, message: String) -> Self {
+        Self { phase, ready: Some(false), reason: reason.into(), message }
+    }
 }
 
 /// States `Ready`, phase and message from what the status already holds.
@@ -37,125 +48,83 @@ pub(super) fn show(observed: &HostObserved<'_>, status: &mut HostStatus) {
 
 fn view(observed: &HostObserved<'_>, status: &HostStatus) -> View {
     let host = observed.host;
-    let find = |type_: &str| conditions::find(&status.conditions, type_);
-    fn make(phase: HostPhase, ready: Option<bool>, reason: impl Into<String>, message: String) -> View {
-        View {
-            phase,
-            ready,
-            reason: reason.into(),
-            message,
-        }
-    }
-    let reachable = find(condition::REACHABLE);
-    let refused = reachable.filter(|reachable| reachable.status == "False");
+    let reachable = conditions::find(&status.conditions, condition::REACHABLE);
     if let Some(claim) = &host.spec.claim_ref {
-        if observed.holder_is_gone {
-            let message = quarantine::stuck(host, &claim.name);
-            return make(HostPhase::Claimed, Some(false), Reason::MachineGone, message);
-        }
-        if let Some(message) = identity::another_in(host, status) {
-            let reason = Reason::MachineIdentityMismatch;
-            return make(HostPhase::Claimed, Some(false), reason, message);
-        }
-        return match refused {
-            Some(refused) => {
-                let message = format!(
-                    "claimed by Machine {}, unreachable: {}",
-                    claim.name, refused.message
-                );
-                make(HostPhase::Claimed, Some(false), refused.reason.as_str(), message)
-            }
-            None => make(
-                HostPhase::Claimed,
-                Some(true),
-                Reason::Claimed,
-                format!("claimed by Machine {}", claim.name),
-            ),
-        };
+        return claimed(observed, status, &claim.name, reachable);
     }
     let before = status.phase.filter(|phase| *phase != HostPhase::Claimed);
-    if let Some(problem) = observed.problems.get(name_of(host)) {
+    if let Some(problem) = observed.problems.get(host.name()) {
         let kept = host.spec.quarantine.as_ref().map(|_| HostPhase::Quarantined);
         let phase = kept.or(before).unwrap_or(HostPhase::Unreachable);
-        return make(phase, Some(false), problem.reason, problem.message.clone());
+        return View::not_ready(phase, problem.reason, problem.message.clone());
     }
-    if let Some(double) = double(observed, status) {
-        return make(HostPhase::Quarantined, Some(false), double.0, double.1);
+    if let Some((reason, message)) = double(observed, status) {
+        return View::not_ready(HostPhase::Quarantined, reason, message);
     }
     if let Some(quarantine) = &host.spec.quarantine {
         let message = quarantine::message(host, status, quarantine);
         let reason = format!("{:?}", quarantine.reason);
-        return make(HostPhase::Quarantined, Some(false), reason, message);
+        return View::not_ready(HostPhase::Quarantined, reason, message);
     }
     // A probe of an earlier spec, or of another claim, says nothing about this one.
-    let probed = reachable.and_then(|reachable| reachable.observed_generation);
-    if probed != host.metadata.generation {
-        let phase = match (before, status.cleaned_epoch == Some(host.spec.claim_epoch)) {
-            (None, _) if host.spec.claim_epoch == 0 => HostPhase::Unreachable,
-            (_, false) if host.spec.claim_epoch > 0 => HostPhase::Cleaning,
-            (before, _) => before.unwrap_or(HostPhase::Unreachable),
-        };
-        return make(phase, Some(false), Reason::WaitingForProbe, waiting(observed));
-    }
-    if let Some(refused) = refused {
-        let message = format!("{}: {}", refused.reason, refused.message);
-        return make(
+    let probed = reachable.filter(|reachable| reachable.observed_generation == host.metadata.generation);
+    match probed {
+        Some(probed) if probed.status == "True" => cleanliness(observed, status),
+        Some(probed) if probed.status == "False" => View::not_ready(
             HostPhase::Unreachable,
-            Some(false),
-            refused.reason.as_str(),
-            message,
-        );
-    }
-    if let Some(unknown) = reachable.filter(|reachable| reachable.status != "True") {
-        return make(
-            HostPhase::Unreachable,
-            None,
-            unknown.reason.as_str(),
-            unknown.message.clone(),
-        );
-    }
-    match find(condition::CLEAN) {
-        Some(clean) if clean.status == "True" && status.cleaned_epoch == Some(host.spec.claim_epoch) => {
-            let message = if host.spec.unschedulable {
-                "available, but unschedulable"
-            } else {
-                "available"
-            };
-            make(
-                HostPhase::Available,
-                Some(true),
-                Reason::Available,
-                message.to_owned(),
-            )
-        }
-        Some(clean) if clean.status == "False" => {
-            let message = format!(
-                "not clean: {}; reset the machine, it is looked at again by itself",
-                clean.message
-            );
-            make(
-                HostPhase::Quarantined,
-                Some(false),
-                clean.reason.as_str(),
-                message,
-            )
-        }
-        Some(clean) => {
-            let message = format!("not known to be clean: {}", clean.message);
-            make(
-                HostPhase::Quarantined,
-                Some(false),
-                clean.reason.as_str(),
-                message,
-            )
-        }
-        None => make(
-            HostPhase::Cleaning,
-            Some(false),
-            Reason::WaitingForProbe,
-            waiting(observed),
+            probed.reason.as_str(),
+            format!("{}: {}", probed.reason, probed.message),
         ),
+        Some(probed) => View {
+            ready: None,
+            ..View::not_ready(HostPhase::Unreachable, probed.reason.as_str(), probed.message.clone())
+        },
+        None => {
+            let phase = match (before, status.cleaned_epoch == Some(host.spec.claim_epoch)) {
+                (None, _) if host.spec.claim_epoch == 0 => HostPhase::Unreachable,
+                (_, false) if host.spec.claim_epoch > 0 => HostPhase::Cleaning,
+                (before, _) => before.unwrap_or(HostPhase::Unreachable),
+            };
+            View::not_ready(phase, Reason::WaitingForProbe, waiting(observed))
+        }
     }
+}
+
+/// A Host that the Machine of this name has.
+fn claimed(observed: &HostObserved<'_>, status: &HostStatus, machine: &str, reachable: Option<&Condition>) -> View {
+    let not_ready = |reason: &str, message: String| View::not_ready(HostPhase::Claimed, reason, message);
+    if observed.holder_is_gone {
+        let message = quarantine::stuck(observed.host, machine);
+        return not_ready(Reason::MachineGone.as_str(), message);
+    }
+    if let Some(message) = identity::another_in(observed.host, status) {
+        return not_ready(Reason::MachineIdentityMismatch.as_str(), message);
+    }
+    let message = format!("claimed by Machine {machine}");
+    match reachable.filter(|reachable| reachable.status == "False") {
+        Some(refused) => not_ready(&refused.reason, format!("{message}, unreachable: {}", refused.message)),
+        None => View::ready(HostPhase::Claimed, Reason::Claimed, message),
+    }
+}
+
+/// A Host that is nobody's and that SSH reaches: available once its machine is clean.
+fn cleanliness(observed: &HostObserved<'_>, status: &HostStatus) -> View {
+    let spec = &observed.host.spec;
+    let Some(clean) = conditions::find(&status.conditions, condition::CLEAN) else {
+        return View::not_ready(HostPhase::Cleaning, Reason::WaitingForProbe, waiting(observed));
+    };
+    if clean.status == "True" && status.cleaned_epoch == Some(spec.claim_epoch) {
+        let message = match spec.unschedulable {
+            true => "available, but unschedulable",
+            false => "available",
+        };
+        return View::ready(HostPhase::Available, Reason::Available, message.into());
+    }
+    let message = match clean.status.as_str() {
+        "False" => format!("not clean: {}; reset the machine, it is looked at again by itself", clean.message),
+        _ => format!("not known to be clean: {}", clean.message),
+    };
+    View::not_ready(HostPhase::Quarantined, clean.reason.as_str(), message)
 }
 
 /// Another Host that comes first on the same machine: two clusters must not get one machine.
@@ -164,8 +133,8 @@ fn double(observed: &HostObserved<'_>, status: &HostStatus) -> Option<(Reason, S
     let mut ours = observed.host.clone();
     ours.status = Some(status.clone());
     let others = observed.hosts.iter().map(|host| &**host);
-    let others = others.filter(|host| name_of(*host) != name_of(&ours));
-    let double = Identities::of(others.chain([&ours])).double(&ours)?;
+    let others = others.filter(|host| host.name() != ours.name());
+    let double = Identities::new(others.chain([&ours])).double(&ours)?;
     Some((double.reason(), double.message()))
 }
 
@@ -175,8 +144,8 @@ fn waiting(observed: &HostObserved<'_>) -> String {
     let ours = run.filter(|run| covers(run, observed.host));
     let trouble = |run: &PlaybookRun| trouble(run, observed.now).unwrap_or_default();
     match (ours, run) {
-        (Some(run), _) => format!("is being probed by {}{}", name_of(run), trouble(run)),
-        (None, Some(run)) => format!("waits for a probe, after {}{}", name_of(run), trouble(run)),
+        (Some(run), _) => format!("is being probed by {}{}", run.name(), trouble(run)),
+        (None, Some(run)) => format!("waits for a probe, after {}{}", run.name(), trouble(run)),
         (None, None) => "waits for a probe".to_owned(),
     }
 }
@@ -186,9 +155,5 @@ fn trouble(run: &PlaybookRun, now: Timestamp) -> Option<String> {
     let status = run.status.as_ref()?;
     let created = run.created_at()?.0.as_second();
     let late = now.as_second() - created > LATE_SECONDS && status.phase == Some(RunPhase::Pending);
-    status
-        .message
-        .as_ref()
-        .filter(|_| late)
-        .map(|message| format!(": {message}"))
+    status.message.as_ref().filter(|_| late).map(|message| format!(": {message}"))
 }

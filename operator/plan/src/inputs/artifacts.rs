@@ -4,10 +4,9 @@
 use crds::Reason;
 use std::collections::BTreeMap;
 
+use super::problem::InputsProblem;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::Value;
-
-use super::InputsProblem;
 
 /// Key of the ConfigMap of `artifacts.caRef`.
 const CA_KEY: &str = "ca.crt";
@@ -109,14 +108,8 @@ fn is_one_line(value: &[u8]) -> bool {
 /// The variables of roles that use the bundle.
 pub(super) fn variables(index_sha256: Option<&str>, seen: &ArtifactsSeen) -> BTreeMap<String, Value> {
     BTreeMap::from([
-        (
-            "artifacts_index_sha256".to_owned(),
-            index_sha256.unwrap_or_default().into(),
-        ),
-        (
-            "artifacts_ca".to_owned(),
-            seen.ca.as_deref().unwrap_or_default().into(),
-        ),
+        ("artifacts_index_sha256".to_owned(), index_sha256.unwrap_or_default().into()),
+        ("artifacts_ca".to_owned(), seen.ca.as_deref().unwrap_or_default().into()),
         (LOGIN.to_owned(), seen.login.map_or("", Login::name).into()),
     ])
 }
@@ -128,29 +121,16 @@ mod tests {
     use super::*;
 
     fn login(data: &[(&str, &str)]) -> Result<Login, InputsProblem> {
-        let data = data
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), ByteString(value.as_bytes().to_vec())));
-        let secret = Secret {
-            data: Some(data.collect()),
-            ..Secret::default()
-        };
+        let data = data.iter().map(|(key, value)| ((*key).to_owned(), ByteString(value.as_bytes().to_vec())));
+        let secret = Secret { data: Some(data.collect()), ..Secret::default() };
         login_of("bundle", Some(&secret))
     }
 
     #[test]
     fn a_secret_logs_in_by_what_it_holds() {
-        assert_eq!(
-            login(&[("username", "fleet"), ("password", "x\n")]),
-            Ok(Login::Basic)
-        );
+        assert_eq!(login(&[("username", "fleet"), ("password", "x\n")]), Ok(Login::Basic));
         assert_eq!(login(&[("token", "x")]), Ok(Login::Bearer));
-        for wrong in [
-            &[][..],
-            &[("username", "fleet")],
-            &[("token", " \n")],
-            &[("token", "canary\r\nHost: other")],
-        ] {
+        for wrong in [&[][..], &[("username", "fleet")], &[("token", " \n")], &[("token", "canary\r\nHost: other")]] {
             let problem = login(wrong).unwrap_err();
             assert_eq!(problem.reason, "SecretNotFound");
             assert!(problem.message.contains("Secret bundle") && !problem.message.contains("canary"));

@@ -6,8 +6,8 @@ use crds::Reason;
 use crds::inputs::CredentialKind;
 use k8s_openapi::api::core::v1::Secret;
 
-use super::InputsProblem;
 use super::private_key::mistake;
+use super::problem::InputsProblem;
 
 /// Kind of each credential, by the Secret's name; or why it is none.
 pub type Credentials = BTreeMap<String, Result<CredentialKind, InputsProblem>>;
@@ -15,16 +15,13 @@ pub type Credentials = BTreeMap<String, Result<CredentialKind, InputsProblem>>;
 /// What the Secret of this name is good for; `None`: it is not there.
 pub fn classify(name: &str, secret: Option<&Secret>) -> Result<CredentialKind, InputsProblem> {
     let Some(secret) = secret else {
-        let message = format!(
-            "Secret {name} is not there: make it, of type kubernetes.io/ssh-auth or kubernetes.io/basic-auth"
-        );
+        let message =
+            format!("Secret {name} is not there: make it, of type kubernetes.io/ssh-auth or kubernetes.io/basic-auth");
         return Err(InputsProblem::waits(Reason::SecretNotFound, message));
     };
     let value = |key: &str| {
         let value = secret.data.as_ref().and_then(|data| data.get(key));
-        value
-            .map(|value| value.0.as_slice())
-            .filter(|value| !value.trim_ascii().is_empty())
+        value.map(|value| value.0.as_slice()).filter(|value| !value.trim_ascii().is_empty())
     };
     if let Some(key) = value("ssh-privatekey") {
         return match mistake(key) {
@@ -40,8 +37,7 @@ pub fn classify(name: &str, secret: Option<&Secret>) -> Result<CredentialKind, I
     if value("password").is_some() {
         return Ok(CredentialKind::Password);
     }
-    let message =
-        format!("Secret {name} holds neither ssh-privatekey nor password, or an empty one: give one of them");
+    let message = format!("Secret {name} holds neither ssh-privatekey nor password, or an empty one: give one of them");
     Err(InputsProblem::waits(Reason::SecretNotFound, message))
 }
 
@@ -54,55 +50,39 @@ mod tests {
 
     use crate::inputs::private_key::example;
 
-    fn of(key: &str, value: &str) -> Secret {
+    fn secret(key: &str, value: &str) -> Secret {
         let data = [(key.to_owned(), ByteString(value.as_bytes().to_vec()))];
-        Secret {
-            data: Some(data.into()),
-            ..Secret::default()
-        }
+        Secret { data: Some(data.into()), ..Secret::default() }
     }
 
     #[test]
     fn keys_and_passwords_are_told_apart() {
         assert_eq!(
-            classify("s", Some(&of("ssh-privatekey", &example("none", "ssh-ed25519")))),
+            classify("s", Some(&secret("ssh-privatekey", &example("none", "ssh-ed25519")))),
             Ok(CredentialKind::SshKey)
         );
-        assert_eq!(
-            classify("s", Some(&of("password", "x"))),
-            Ok(CredentialKind::Password)
-        );
+        assert_eq!(classify("s", Some(&secret("password", "x"))), Ok(CredentialKind::Password));
     }
 
     #[test]
     fn a_secret_that_is_missing_or_empty_is_waited_for() {
         let check = |secret: Option<Secret>| {
             let problem = classify("s", secret.as_ref()).unwrap_err();
-            assert_eq!(
-                (problem.reason.as_str(), problem.permanent),
-                ("SecretNotFound", false)
-            );
+            assert_eq!((problem.reason.as_str(), problem.permanent), ("SecretNotFound", false));
         };
         check(None);
         check(Some(Secret::default()));
-        check(Some(of("ssh-privatekey", "\n")));
-        check(Some(of("token", "x")));
-        check(Some(of("id_ed25519", &example("none", "ssh-ed25519"))));
+        check(Some(secret("ssh-privatekey", "\n")));
+        check(Some(secret("token", "x")));
+        check(Some(secret("id_ed25519", &example("none", "ssh-ed25519"))));
     }
 
     #[test]
     fn a_key_that_is_none_is_waited_for_and_never_repeated() {
-        let secret = of("ssh-privatekey", "ssh-ed25519 AAAAC3Nza root@x");
+        let secret = secret("ssh-privatekey", "ssh-ed25519 AAAAC3Nza root@x");
         let problem = classify("s", Some(&secret)).unwrap_err();
-        assert_eq!(
-            (problem.reason.as_str(), problem.permanent),
-            ("InvalidSSHKey", false)
-        );
-        assert!(
-            problem
-                .message
-                .starts_with("Secret s: ssh-privatekey is a public key;")
-        );
+        assert_eq!((problem.reason.as_str(), problem.permanent), ("InvalidSSHKey", false));
+        assert!(problem.message.starts_with("Secret s: ssh-privatekey is a public key;"));
         assert!(!problem.message.contains("AAAAC3Nza"));
     }
 }

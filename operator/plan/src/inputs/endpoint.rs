@@ -25,10 +25,7 @@ pub fn of_endpoint(
     BTreeMap::from([
         ("keepalived_virtual_ip".into(), json!(endpoint.host)),
         ("keepalived_router_id".into(), json!(router_id(endpoint))),
-        (
-            "keepalived_interface".into(),
-            json!(own.interface.unwrap_or_default()),
-        ),
+        ("keepalived_interface".into(), json!(own.interface.unwrap_or_default())),
         ("kube_apiserver_backends".into(), backends(control_planes)),
         ("endpoint_neighbours".into(), neighbours(endpoint, hosts)),
     ])
@@ -91,24 +88,14 @@ mod tests {
         let of = |text: &str| of_endpoint(Some(&endpoint(text)), &["10.0.0.1", "fd00::2"], &BTreeMap::new());
         let vars = of("{host: 10.0.0.9, provider: Keepalived}");
         assert_eq!(json!(vars["keepalived_virtual_ip"]), json!("10.0.0.9"));
-        assert_eq!(
-            vars["kube_apiserver_backends"],
-            json!(["10.0.0.1:6443", "[fd00::2]:6443"])
-        );
+        assert_eq!(vars["kube_apiserver_backends"], json!(["10.0.0.1:6443", "[fd00::2]:6443"]));
         assert_eq!(vars["keepalived_interface"], json!(""));
         let id = vars["keepalived_router_id"].as_i64().unwrap();
         assert!((1..=255).contains(&id));
-        assert_eq!(
-            of("{host: 10.0.0.9, provider: Keepalived}")["keepalived_router_id"],
-            json!(id)
-        );
-        assert_ne!(
-            of("{host: 10.0.0.10, provider: Keepalived}")["keepalived_router_id"],
-            json!(id)
-        );
-        let said = of(
-            "{host: 10.0.0.9, port: 8443, provider: Keepalived, keepalived: {virtualRouterID: 7, interface: eth1}}",
-        );
+        assert_eq!(of("{host: 10.0.0.9, provider: Keepalived}")["keepalived_router_id"], json!(id));
+        assert_ne!(of("{host: 10.0.0.10, provider: Keepalived}")["keepalived_router_id"], json!(id));
+        let said =
+            of("{host: 10.0.0.9, port: 8443, provider: Keepalived, keepalived: {virtualRouterID: 7, interface: eth1}}");
         assert_eq!(said["keepalived_router_id"], json!(7));
         assert_eq!(said["keepalived_interface"], json!("eth1"));
         assert!(of("{host: 10.0.0.9}").is_empty(), "somebody else holds it");
@@ -128,12 +115,7 @@ mod tests {
             host("far", "address: 10.0.1.7"),
             host("named", "address: node-2.example"),
         ]);
-        let of = |address: &str| {
-            neighbours(
-                &endpoint(&format!("{{host: {address}, provider: Keepalived}}")),
-                &hosts,
-            )
-        };
+        let of = |address: &str| neighbours(&endpoint(&format!("{{host: {address}, provider: Keepalived}}")), &hosts);
         assert_eq!(of("10.0.0.9"), json!({"10.0.0.7": "near", "10.0.0.8": "inside"}));
         assert_eq!(of("api.example"), json!({}));
     }

@@ -9,7 +9,8 @@ use crds::cluster_deployment::FenceReturned;
 use crds::step::Step;
 use crds::{Host, PlaybookRun};
 
-use super::{ClusterSeen, InputsProblem};
+use super::observed::ClusterSeen;
+use super::problem::InputsProblem;
 use crate::cluster_deployment::fencing::{epoch_of, is_fence, of_cluster};
 
 /// Whether the run fences, and may; `Ok(false)`: it is another one.
@@ -21,9 +22,7 @@ pub(super) fn check(
     let refused = |message: String| Err(InputsProblem::refused(Reason::NotToBeFenced, message));
     if !is_fence(run) {
         return match run.spec.steps.contains(&Step::Fence) {
-            true => refused(
-                "step fence stands alone in a run of intent Remove: make a run with nothing else".into(),
-            ),
+            true => refused("step fence stands alone in a run of intent Remove: make a run with nothing else".into()),
             false => Ok(false),
         };
     }

@@ -7,7 +7,7 @@ use crds::ObjectExt;
 use crds::Reason;
 use crds::{Host, Machine, PlaybookRun};
 
-use super::InputsProblem;
+use super::problem::InputsProblem;
 use crate::attempts::targets;
 
 /// Refuses a run one of whose Hosts is not held by the Machine that the run is for.
@@ -17,10 +17,7 @@ pub(super) fn check(
     hosts: &BTreeMap<String, Host>,
 ) -> Result<(), InputsProblem> {
     let targets = targets(run);
-    for (name, machine) in machines
-        .iter()
-        .filter(|(name, _)| run.spec.hosts.iter().any(|host| host == *name))
-    {
+    for (name, machine) in machines.iter().filter(|(name, _)| run.spec.hosts.iter().any(|host| host == *name)) {
         let uid = machine.uid();
         let machine = machine.name();
         match targets.get(*name) {

@@ -13,7 +13,9 @@ use crds::step::Role;
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
 use serde_json::{Value, json};
 
-use super::{ClusterSeen, Credentials, InputsProblem};
+use super::Credentials;
+use super::observed::ClusterSeen;
+use super::problem::InputsProblem;
 
 /// Bastions behind bastions end here.
 const MOST_BASTIONS: usize = 4;
@@ -23,31 +25,16 @@ pub(super) fn machines_of<'a>(
     run: &PlaybookRun,
     cluster: &'a ClusterSeen<'a>,
 ) -> Result<BTreeMap<&'a str, &'a Machine>, InputsProblem> {
-    let of_host = |machine: &'a Machine| {
-        machine
-            .spec
-            .host_ref
-            .as_ref()
-            .map(|host| (host.name.as_str(), machine))
-    };
+    let of_host = |machine: &'a Machine| machine.spec.host_ref.as_ref().map(|host| (host.name.as_str(), machine));
     let machines: BTreeMap<&str, &Machine> = cluster.machines.iter().filter_map(of_host).collect();
-    match run
-        .spec
-        .hosts
-        .iter()
-        .find(|name| !machines.contains_key(name.as_str()))
-    {
+    match run.spec.hosts.iter().find(|name| !machines.contains_key(name.as_str())) {
         None => Ok(machines),
         Some(name) => {
             let cluster = run.spec.cluster_name.as_deref().unwrap_or_default();
             let known: Vec<&str> = machines.keys().copied().take(10).collect();
             let message = format!(
                 "Host {name} belongs to no Machine of cluster {cluster} (Hosts of the cluster: {}): make a new run with its own Hosts",
-                if known.is_empty() {
-                    "none".to_owned()
-                } else {
-                    known.join(", ")
-                }
+                if known.is_empty() { "none".to_owned() } else { known.join(", ") }
             );
             Err(InputsProblem::refused(Reason::HostNotInCluster, message))
         }
@@ -80,7 +67,6 @@ fn reach(
     first_key: FirstKey,
     bastions_left: usize,
 ) -> Result<HostInputs, InputsProblem> {
-    let name = host.name();
     let ssh = &host.spec.ssh;
     let credential = ssh.credentials_ref.name.clone();
     let credential_kind = match credentials.get(&credential) {
@@ -93,31 +79,7 @@ fn reach(
             ));
         }
     };
-    let bastion = match &ssh.bastion_ref {
-        None => None,
-        Some(_) if bastions_left == 0 => {
-            let message = format!("Host {name}: more than {MOST_BASTIONS} bastions in a row (or in a ring)");
-            return Err(InputsProblem::waits(Reason::BastionChainTooLong, message));
-        }
-        Some(bastion) => {
-            let bastion = hosts.get(&bastion.name).ok_or_else(|| {
-                let message = format!(
-                    "Host {name} is reached through Host {}, which is not there: make it",
-                    bastion.name
-                );
-                InputsProblem::waits(Reason::HostNotFound, message)
-            })?;
-            // Nobody pins the key of a machine that is only passed through: its own probe does.
-            let refused = FirstKey::Refused;
-            Some(Box::new(reach(
-                bastion,
-                hosts,
-                credentials,
-                refused,
-                bastions_left - 1,
-            )?))
-        }
-    };
+    let bastion = bastion(host, hosts, credentials, bastions_left)?;
     let host_keys = host_keys(host, first_key)?;
     Ok(HostInputs {
         address: host.spec.address.clone(),
@@ -128,12 +90,36 @@ fn reach(
         credential_kind,
         host_keys,
         host_key_policy: ssh.host_key_policy,
-        bastion,
+        bastion: bastion.map(Box::new),
         groups: Vec::new(),
         claim_epoch: host.spec.claim_epoch,
         identity: identity(host),
         vars: BTreeMap::new(),
     })
+}
+
+/// How to reach the bastion that the Host is reached through, if there is one.
+fn bastion(
+    host: &Host,
+    hosts: &BTreeMap<String, Host>,
+    credentials: &Credentials,
+    bastions_left: usize,
+) -> Result<Option<HostInputs>, InputsProblem> {
+    let name = host.name();
+    let Some(bastion) = &host.spec.ssh.bastion_ref else {
+        return Ok(None);
+    };
+    if bastions_left == 0 {
+        let message = format!("Host {name}: more than {MOST_BASTIONS} bastions in a row (or in a ring)");
+        return Err(InputsProblem::waits(Reason::BastionChainTooLong, message));
+    }
+    let bastion = hosts.get(&bastion.name).ok_or_else(|| {
+        let message = format!("Host {name} is reached through Host {}, which is not there: make it", bastion.name);
+        InputsProblem::waits(Reason::HostNotFound, message)
+    })?;
+    // Nobody pins the key of a machine that is only passed through: its own probe does.
+    let refused = FirstKey::Refused;
+    reach(bastion, hosts, credentials, refused, bastions_left - 1).map(Some)
 }
 
 /// Which machine must answer: the one that was claimed. A Host that nobody has claimed may be another machine by now.
@@ -168,10 +154,7 @@ fn host_keys(host: &Host, first_key: FirstKey) -> Result<Vec<String>, InputsProb
 
 /// The address that the cluster uses for a Host.
 pub fn address_in_cluster(host: &Host) -> &str {
-    host.spec
-        .internal_address
-        .as_deref()
-        .unwrap_or(&host.spec.address)
+    host.spec.internal_address.as_deref().unwrap_or(&host.spec.address)
 }
 
 /// Puts the host where its machine stands in the cluster.
@@ -198,10 +181,7 @@ pub(super) fn place(
     }
     vars.insert("kube_override_hostname".into(), json!(name));
     vars.insert("node_labels".into(), json!(plain(&machine.spec.labels)));
-    vars.insert(
-        "node_taints".into(),
-        Value::Array(machine.spec.taints.iter().map(taint).collect()),
-    );
+    vars.insert("node_taints".into(), Value::Array(machine.spec.taints.iter().map(taint).collect()));
     Ok(())
 }
 
@@ -216,10 +196,6 @@ fn groups(role: Role, topology: EtcdTopology) -> Vec<Group> {
 
 /// `key=value:Effect`, or `key:Effect`.
 fn taint(taint: &Taint) -> Value {
-    let value = taint
-        .value
-        .as_ref()
-        .map(|value| format!("={}", value.0))
-        .unwrap_or_default();
+    let value = taint.value.as_ref().map(|value| format!("={}", value.0)).unwrap_or_default();
     json!(format!("{}{value}:{:?}", taint.key, taint.effect))
 }

@@ -3,13 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::problem::InputsProblem;
 use crds::ClusterDeployment;
 use crds::Reason;
 use crds::placement::plain;
 use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior};
 use serde_json::{Map, Value, json};
-
-use super::InputsProblem;
 
 /// Steps of a template before it counts as one that does not end.
 const FUEL: u64 = 1_000_000;
@@ -25,14 +24,9 @@ pub(super) fn facts(deployment: &ClusterDeployment, vars: &BTreeMap<String, Valu
         "kube_service_addresses",
         "kube_version",
     ];
-    let shared = SHARED
-        .iter()
-        .filter_map(|name| Some(((*name).to_owned(), vars.get(*name)?.clone())));
+    let shared = SHARED.iter().filter_map(|name| Some(((*name).to_owned(), vars.get(*name)?.clone())));
     let mut facts: Map<String, Value> = shared.collect();
-    facts.insert(
-        "cluster_labels".into(),
-        json!(deployment.metadata.labels.clone().unwrap_or_default()),
-    );
+    facts.insert("cluster_labels".into(), json!(deployment.metadata.labels.clone().unwrap_or_default()));
     let workers = deployment.spec.workers.iter();
     let labels = workers.map(|set| (set.name.clone(), json!(plain(&set.labels))));
     facts.insert("node_labels".into(), Value::Object(labels.collect()));
@@ -92,11 +86,7 @@ fn undefined(environment: &Environment<'_>, content: &str, facts: &Map<String, V
         Err(_) => BTreeSet::new(),
     };
     let is_there = |path: &str| facts.pointer(&format!("/{}", path.replace('.', "/"))).is_some();
-    let names: Vec<&str> = used
-        .iter()
-        .map(String::as_str)
-        .filter(|path| !is_there(path))
-        .collect();
+    let names: Vec<&str> = used.iter().map(String::as_str).filter(|path| !is_there(path)).collect();
     match names.as_slice() {
         [] => "a name".to_owned(),
         names => names.join(", "),
@@ -122,10 +112,7 @@ mod tests {
 
     fn check(content: &str, expected: Result<&str, &[&str]>) {
         let data = BTreeMap::from([("net.yaml".to_owned(), content.to_owned())]);
-        match (
-            render("networking.plugin.manifestsRef", &data, &facts()),
-            expected,
-        ) {
+        match (render("networking.plugin.manifestsRef", &data, &facts()), expected) {
             (Ok(rendered), Ok(expected)) => assert_eq!(rendered[0]["content"], *expected),
             (Err(problem), Err(parts)) => {
                 for part in parts {
@@ -138,31 +125,19 @@ mod tests {
 
     #[test]
     fn manifests_are_rendered_with_the_clusters_facts() {
-        check(
-            "Network: {{ kube_pods_subnet }}\n",
-            Ok("Network: 10.244.0.0/16\n"),
-        );
+        check("Network: {{ kube_pods_subnet }}\n", Ok("Network: 10.244.0.0/16\n"));
         let endpoint = "{{ kube_apiserver_endpoint.host }}:{{ kube_apiserver_endpoint.port }}";
         check(endpoint, Ok("10.0.0.9:6443"));
         check("pool: {{ node_labels.general.pool }}", Ok("pool: general"));
         check("kind: ConfigMap\n", Ok("kind: ConfigMap\n"));
-        check(
-            "{% raw %}{{ $labels.instance }}{% endraw %}",
-            Ok("{{ $labels.instance }}"),
-        );
+        check("{% raw %}{{ $labels.instance }}{% endraw %}", Ok("{{ $labels.instance }}"));
     }
 
     #[test]
     fn a_name_that_nothing_defines_is_an_error_that_says_which_and_where() {
         let place = "ConfigMap of networking.plugin.manifestsRef: net.yaml, line 2";
-        check(
-            "a: 1\nb: {{ pod_cidr }}\n",
-            Err(&[place, "pod_cidr is not defined", "kube_pods_subnet"]),
-        );
-        check(
-            "a: 1\nb: {{ kube_apiserver_endpoint.hots }}\n",
-            Err(&[place, "kube_apiserver_endpoint.hots"]),
-        );
+        check("a: 1\nb: {{ pod_cidr }}\n", Err(&[place, "pod_cidr is not defined", "kube_pods_subnet"]));
+        check("a: 1\nb: {{ kube_apiserver_endpoint.hots }}\n", Err(&[place, "kube_apiserver_endpoint.hots"]));
         check("a: 1\nb: {{ $labels.instance }}\n", Err(&[place, "{% raw %}"]));
     }
 

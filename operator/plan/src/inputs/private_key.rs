@@ -26,11 +26,7 @@ pub(super) fn mistake(key: &[u8]) -> Option<&'static str> {
         return Some("written with carriage returns");
     }
     let text = text.trim_ascii();
-    if ["ssh-", "ecdsa-", "sk-"]
-        .iter()
-        .any(|kind| text.starts_with(kind))
-        || text.contains("PUBLIC KEY")
-    {
+    if ["ssh-", "ecdsa-", "sk-"].iter().any(|kind| text.starts_with(kind)) || text.contains("PUBLIC KEY") {
         return Some("a public key");
     }
     let says = |words: &str| text.contains(words);
@@ -118,9 +114,7 @@ fn der(bytes: &[u8]) -> Option<&'static str> {
         return Some(CUT_OFF);
     }
     let beginning = body.get(..32).unwrap_or(body);
-    let is_dsa = beginning
-        .windows(DSA_IDENTIFIER.len())
-        .any(|window| window == DSA_IDENTIFIER);
+    let is_dsa = beginning.windows(DSA_IDENTIFIER.len()).any(|window| window == DSA_IDENTIFIER);
     is_dsa.then_some(DSA)
 }
 
@@ -145,15 +139,8 @@ pub(super) fn example(cipher: &str, kind: &str) -> String {
 #[cfg(test)]
 fn armored(label: &str, bytes: &[u8]) -> String {
     let body = STANDARD.encode(bytes);
-    let lines: Vec<&str> = body
-        .as_bytes()
-        .chunks(70)
-        .map(|line| std::str::from_utf8(line).unwrap())
-        .collect();
-    format!(
-        "-----BEGIN {label}PRIVATE KEY-----\n{}\n-----END {label}PRIVATE KEY-----\n",
-        lines.join("\n")
-    )
+    let lines: Vec<&str> = body.as_bytes().chunks(70).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    format!("-----BEGIN {label}PRIVATE KEY-----\n{}\n-----END {label}PRIVATE KEY-----\n", lines.join("\n"))
 }
 
 #[cfg(test)]
@@ -185,41 +172,26 @@ mod tests {
         check("ssh-ed25519 AAAAC3 root@x", "a public key");
         check("ecdsa-sha2-nistp256 AAAA", "a public key");
         check("sk-ssh-ed25519@openssh.com AAAA", "a public key");
-        check(
-            "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----",
-            "a public key",
-        );
+        check("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", "a public key");
         check("---- BEGIN SSH2 PUBLIC KEY ----\nAAAA", "a public key");
         check(&example("aes256-ctr", "ssh-ed25519"), "a passphrase");
-        check(
-            "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAA\n-----END ENCRYPTED PRIVATE KEY-----",
-            "a passphrase",
-        );
+        check("-----BEGIN ENCRYPTED PRIVATE KEY-----\nAA\n-----END ENCRYPTED PRIVATE KEY-----", "a passphrase");
         check(
             "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nAA\n-----END RSA PRIVATE KEY-----",
             "a passphrase",
         );
         check(&example("none", "ssh-dss"), "DSA");
-        check(
-            "-----BEGIN DSA PRIVATE KEY-----\nAA\n-----END DSA PRIVATE KEY-----",
-            "DSA",
-        );
+        check("-----BEGIN DSA PRIVATE KEY-----\nAA\n-----END DSA PRIVATE KEY-----", "DSA");
         check(&armored("", &dsa), "DSA");
         check(&good.replace('\n', "\r\n"), "carriage returns");
         check(&format!("\u{feff}{good}"), "byte order mark");
         check("\u{feff}ssh-ed25519 AAAA", "byte order mark");
         check(&format!("{good}{}", " ".repeat(64 << 10)), "larger than 64 KiB");
         check("PuTTY-User-Key-File-3: ssh-ed25519", "PuTTY");
-        check(
-            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----",
-            "a certificate",
-        );
+        check("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", "a certificate");
         check("hunter2", "no private key");
         check(&armored("RSA ", &half), "cut off");
-        check(
-            "-----BEGIN RSA PRIVATE KEY-----\n-----END RSA PRIVATE KEY-----",
-            "cut off",
-        );
+        check("-----BEGIN RSA PRIVATE KEY-----\n-----END RSA PRIVATE KEY-----", "cut off");
         assert_eq!(mistake(b"\xff\xfe-\0-\0"), Some("preceded by a byte order mark"));
         assert_eq!(mistake(b"\x80\x81"), Some("no text"));
     }
@@ -232,10 +204,7 @@ mod tests {
             assert!(mistake(&good.as_bytes()[..length]).is_some(), "{length}");
         }
         for missing in 0..lines.len() {
-            let rest: Vec<&str> = (0..lines.len())
-                .filter(|line| *line != missing)
-                .map(|line| lines[line])
-                .collect();
+            let rest: Vec<&str> = (0..lines.len()).filter(|line| *line != missing).map(|line| lines[line]).collect();
             assert!(mistake(rest.join("\n").as_bytes()).is_some(), "line {missing}");
         }
     }

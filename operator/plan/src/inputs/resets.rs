@@ -3,13 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use super::problem::InputsProblem;
 use crds::ObjectExt;
 use crds::Reason;
 use crds::commands::{self, Target};
 use crds::step::Step;
 use crds::{Machine, PlaybookRun};
-
-use super::InputsProblem;
 
 /// Refuses to reset a machine that stays.
 pub(super) fn check(run: &PlaybookRun, machines: &BTreeMap<&str, &Machine>) -> Result<(), InputsProblem> {

@@ -54,10 +54,8 @@ fn build_with(
         host("w1", "w1.example"),
         host("leaving", "10.0.0.7"),
     ];
-    let mut hosts: BTreeMap<String, Host> = hosts
-        .into_iter()
-        .map(|host| (host.metadata.name.clone().unwrap(), host))
-        .collect();
+    let mut hosts: BTreeMap<String, Host> =
+        hosts.into_iter().map(|host| (host.metadata.name.clone().unwrap(), host)).collect();
     hosts.get_mut("w1").unwrap().spec.internal_address = Some("10.0.0.9".into());
     hosts.insert("named".into(), host("named", "named.example"));
     change(&mut hosts);
@@ -75,22 +73,13 @@ fn build_with(
         deployment,
         machines,
         ca_cert_hash: Some("sha256:00".into()),
-        artifacts: artifacts::ArtifactsSeen {
-            ca: None,
-            login: Some(artifacts::Login::Bearer),
-        },
+        artifacts: artifacts::ArtifactsSeen { ca: None, login: Some(artifacts::Login::Bearer) },
         addon_manifests: [("b".to_owned(), "B".to_owned()), ("a".to_owned(), "A".to_owned())].into(),
         network_manifests: BTreeMap::new(),
     };
     let credentials = [("fleet".to_owned(), Ok(CredentialKind::SshKey))].into();
     let cluster = run.spec.cluster_name.is_some().then_some(&cluster);
-    build(&InputsObserved {
-        run,
-        cluster,
-        hosts: &hosts,
-        credentials: &credentials,
-        library: None,
-    })
+    build(&InputsObserved { run, cluster, hosts: &hosts, credentials: &credentials, library: None })
 }
 
 #[test]
@@ -99,10 +88,7 @@ fn an_install_knows_its_members_in_the_order_of_their_ordinals() {
     let model = build_in(&deployment, &run("Install", "etcd, control-plane", "c1, c2", "")).unwrap();
     let check = |name: &str, value: Value| assert_eq!(model.vars.get(name), Some(&value), "{name}");
     check("kube_control_plane_first", json!("c1"));
-    check(
-        "kube_apiserver_endpoint",
-        json!({"host": "10.0.0.1", "port": 6443}),
-    );
+    check("kube_apiserver_endpoint", json!({"host": "10.0.0.1", "port": 6443}));
     check(
         "etcd_members",
         json!([
@@ -113,14 +99,8 @@ fn an_install_knows_its_members_in_the_order_of_their_ordinals() {
     check("etcd_cluster_token", json!("a-01234567"));
     check("control_plane_initialized", json!(false));
     check("artifacts_url", json!("http://x:8080"));
-    check(
-        "addon_manifests",
-        json!([{"name": "a", "content": "A"}, {"name": "b", "content": "B"}]),
-    );
-    check(
-        "supplementary_addresses_in_ssl_keys",
-        json!(["10.0.0.1", "10.0.0.2"]),
-    );
+    check("addon_manifests", json!([{"name": "a", "content": "A"}, {"name": "b", "content": "B"}]));
+    check("supplementary_addresses_in_ssl_keys", json!(["10.0.0.1", "10.0.0.2"]));
     assert_eq!(model.hosts["c1"].groups, [Group::KubeControlPlane, Group::Etcd]);
     assert_eq!(model.hosts["c1"].claim_epoch, 2);
     let needed = secrets_needed(&model);
@@ -135,29 +115,16 @@ fn a_join_works_on_its_own_host_and_knows_the_rest_from_status() {
         "etcd: {topology: Dedicated, replicas: 1}, networking: {podCIDR: 10.1.0.0/16}",
         "firstControlPlane: m-z, installedAt: 2026-01-01T00:00:00Z",
     );
-    let model = build_in(
-        &deployment,
-        &run("Join", "prepare, node", "w1", ", vars: {mine: 7}"),
-    )
-    .unwrap();
+    let model = build_in(&deployment, &run("Join", "prepare, node", "w1", ", vars: {mine: 7}")).unwrap();
     assert_eq!(model.hosts.keys().collect::<Vec<_>>(), ["w1"]);
     let worker = &model.hosts["w1"];
     assert_eq!(worker.groups, [Group::KubeNode]);
-    assert_eq!(
-        (worker.address.as_str(), &worker.vars["ip"]),
-        ("w1.example", &json!("10.0.0.9"))
-    );
-    assert_eq!(
-        worker.vars["node_taints"],
-        json!(["x=y:NoSchedule", "z:NoExecute"])
-    );
+    assert_eq!((worker.address.as_str(), &worker.vars["ip"]), ("w1.example", &json!("10.0.0.9")));
+    assert_eq!(worker.vars["node_taints"], json!(["x=y:NoSchedule", "z:NoExecute"]));
     assert_eq!(worker.vars["node_labels"], json!({"pool": "general"}));
     assert_eq!(model.vars["mine"], json!(7));
     assert_eq!(model.vars["kube_control_plane_first"], json!("c1"));
-    assert_eq!(
-        model.vars["etcd_client_endpoints"],
-        json!(["https://10.0.0.5:2379"])
-    );
+    assert_eq!(model.vars["etcd_client_endpoints"], json!(["https://10.0.0.5:2379"]));
     assert_eq!(model.vars["etcd_initial_cluster_state"], json!("existing"));
     let needed = secrets_needed(&model);
     assert!(!needed.control_plane && needed.etcd_hosts.is_empty());
@@ -169,11 +136,7 @@ fn a_probe_or_a_reset_gets_no_keys_of_a_cluster() {
     let deployment = deployment("", "");
     let check = |intent: &str, steps: &str| {
         let model = build_in(&deployment, &run(intent, steps, "leaving", "")).unwrap();
-        assert_eq!(
-            secrets_needed(&model),
-            super::SecretsNeeded::default(),
-            "{intent}"
-        );
+        assert_eq!(secrets_needed(&model), super::SecretsNeeded::default(), "{intent}");
     };
     check("Probe", "probe-host");
     check("Reset", "reset");
@@ -184,51 +147,16 @@ fn a_probe_or_a_reset_gets_no_keys_of_a_cluster() {
 fn what_cannot_be_built_says_why() {
     let check = |spec: &str, run: PlaybookRun, reason: &str, permanent: bool| {
         let problem = build_in(&deployment(spec, ""), &run).unwrap_err();
-        assert_eq!(
-            (problem.reason.as_str(), problem.permanent),
-            (reason, permanent),
-            "{}",
-            problem.message
-        );
+        assert_eq!((problem.reason.as_str(), problem.permanent), (reason, permanent), "{}", problem.message);
     };
-    check(
-        "",
-        run("Custom", "prepare", "c1", ", vars: {ansible_connection: local}"),
-        "ReservedVariable",
-        true,
-    );
-    check(
-        "",
-        run("Custom", "prepare", "c1", ", vars: {hostvars: 1}"),
-        "ReservedVariable",
-        true,
-    );
-    check(
-        "",
-        run("Custom", "prepare", "c1", ", vars: {'a-b': 1}"),
-        "InvalidVariable",
-        true,
-    );
+    check("", run("Custom", "prepare", "c1", ", vars: {ansible_connection: local}"), "ReservedVariable", true);
+    check("", run("Custom", "prepare", "c1", ", vars: {hostvars: 1}"), "ReservedVariable", true);
+    check("", run("Custom", "prepare", "c1", ", vars: {'a-b': 1}"), "InvalidVariable", true);
     let deep = format!(", vars: {{deep: {}1{}}}", "[".repeat(33), "]".repeat(33));
     check("", run("Custom", "prepare", "c1", &deep), "InvalidVariable", true);
-    check(
-        "",
-        run("Custom", "prepare", "stranger", ""),
-        "HostNotInCluster",
-        true,
-    );
-    check(
-        "",
-        run("Custom", "prepare", "named", ""),
-        "InternalAddressMissing",
-        false,
-    );
-    check(
-        "",
-        run("Probe", "probe-host", "stranger", ""),
-        "HostNotFound",
-        false,
-    );
+    check("", run("Custom", "prepare", "stranger", ""), "HostNotInCluster", true);
+    check("", run("Custom", "prepare", "named", ""), "InternalAddressMissing", false);
+    check("", run("Probe", "probe-host", "stranger", ""), "HostNotFound", false);
 }
 
 #[test]
@@ -240,10 +168,7 @@ fn a_machine_whose_address_is_ipv6_waits_for_another_and_is_cleaned_all_the_same
         }
     };
     let problem = build_with(&deployment, &run("Join", "node", "w1", ""), at_ipv6).unwrap_err();
-    assert_eq!(
-        (problem.reason.as_str(), problem.permanent),
-        ("AddressNotIPv4", false)
-    );
+    assert_eq!((problem.reason.as_str(), problem.permanent), ("AddressNotIPv4", false));
     assert!(problem.message.contains("Host w1") && problem.message.contains("internalAddress"));
     assert!(build_with(&deployment, &run("Reset", "reset", "leaving", ""), at_ipv6).is_ok());
 }
@@ -272,11 +197,7 @@ fn a_run_that_the_schema_should_have_refused_is_refused_before_anything_is_begun
     let words = "step reset is not allowed in a run of intent Probe; allowed are: probe-host, probe-etcd";
     refused(&run("Probe", "reset", "w1", ""), "StepNotAllowed", words);
     let words = "step recover-etcd is not allowed in a run of intent Custom";
-    refused(
-        &run("Custom", "prepare, recover-etcd", "c1", ""),
-        "StepNotAllowed",
-        words,
-    );
+    refused(&run("Custom", "prepare, recover-etcd", "c1", ""), "StepNotAllowed", words);
     let words = "Upgrade does nothing yet";
     refused(&run("Upgrade", "prepare", "c1", ""), "StepNotAllowed", words);
     let mut homeless = run("Custom", "prepare", "w1", "");
@@ -350,16 +271,10 @@ fn no_run_but_a_probe_believes_the_first_key_it_sees() {
             let host = hosts.get_mut("c1").unwrap();
             host.spec.ssh.host_keys.clear();
             host.spec.ssh.host_key_policy = crds::host::HostKeyPolicy::TrustOnFirstUse;
-            host.status = Some(crds::HostStatus {
-                host_keys: pinned,
-                ..crds::HostStatus::default()
-            });
+            host.status = Some(crds::HostStatus { host_keys: pinned, ..crds::HostStatus::default() });
         }
     };
-    let (probe, custom) = (
-        run("Probe", "probe-host", "c1", ""),
-        run("Custom", "prepare", "c1", ""),
-    );
+    let (probe, custom) = (run("Probe", "probe-host", "c1", ""), run("Custom", "prepare", "c1", ""));
     let keys = |run: &PlaybookRun, pinned: &[&str]| {
         build_with(&deployment, run, trusting(pinned)).map(|model| model.hosts["c1"].host_keys.clone())
     };
@@ -379,10 +294,8 @@ fn strict_without_keys_is_refused_before_anything_is_sent() {
             let host = hosts.get_mut("c1").unwrap();
             host.spec.ssh.host_keys.clear();
             // What was pinned under another policy counts for nothing.
-            host.status = Some(crds::HostStatus {
-                host_keys: vec!["ssh-ed25519 AAAA".into()],
-                ..crds::HostStatus::default()
-            });
+            host.status =
+                Some(crds::HostStatus { host_keys: vec!["ssh-ed25519 AAAA".into()], ..crds::HostStatus::default() });
         });
         assert_eq!(problem.unwrap_err().reason, "HostKeyUnknown");
     }
@@ -401,21 +314,14 @@ fn a_bastion_is_passed_only_with_a_key_that_is_pinned() {
         super::host_inputs(&behind, &hosts, &credentials, super::FirstKey::Believed)
     };
     assert_eq!(of(&bastion).unwrap_err().reason, "HostKeyUnknown");
-    bastion.status = Some(crds::HostStatus {
-        host_keys: vec!["ssh-ed25519 AAAA".into()],
-        ..crds::HostStatus::default()
-    });
-    assert_eq!(
-        of(&bastion).unwrap().bastion.unwrap().host_keys,
-        ["ssh-ed25519 AAAA"]
-    );
+    bastion.status =
+        Some(crds::HostStatus { host_keys: vec!["ssh-ed25519 AAAA".into()], ..crds::HostStatus::default() });
+    assert_eq!(of(&bastion).unwrap().bastion.unwrap().host_keys, ["ssh-ed25519 AAAA"]);
 }
 
 fn identity(hosts: &mut BTreeMap<String, Host>, name: &str) -> HostIdentity {
-    let identity = HostIdentity {
-        host_keys: vec!["ssh-ed25519 AAAAAAAAAAAAAAAA".into()],
-        machine_id: Some("0123".into()),
-    };
+    let identity =
+        HostIdentity { host_keys: vec!["ssh-ed25519 AAAAAAAAAAAAAAAA".into()], machine_id: Some("0123".into()) };
     hosts.get_mut(name).unwrap().spec.identity = Some(identity.clone());
     identity
 }
@@ -433,11 +339,7 @@ fn a_run_is_told_which_machine_a_claimed_host_is() {
         json!({"hostKeys": ["ssh-ed25519 AAAAAAAAAAAAAAAA"], "machineID": "0123"})
     );
     let without = build_in(&deployment, &run).unwrap();
-    assert!(
-        serde_json::to_value(&without).unwrap()["hosts"]["w1"]
-            .get("identity")
-            .is_none()
-    );
+    assert!(serde_json::to_value(&without).unwrap()["hosts"]["w1"].get("identity").is_none());
 }
 
 #[test]
@@ -457,12 +359,7 @@ fn a_fence_works_on_a_host_that_this_cluster_gave_up_and_on_no_other() {
             expected = Some(identity(hosts, "back"));
         });
         built
-            .map(|model| {
-                (
-                    model.hosts["back"].identity == expected,
-                    model.hosts["back"].claim_epoch,
-                )
-            })
+            .map(|model| (model.hosts["back"].identity == expected, model.hosts["back"].claim_epoch))
             .map_err(|problem| problem.reason.as_str())
     };
     assert_eq!(check(&cluster, &fence, &|_| {}), Ok((true, 2)));
@@ -471,14 +368,8 @@ fn a_fence_works_on_a_host_that_this_cluster_gave_up_and_on_no_other() {
         host.spec.claim_ref = Some(object("{kind: Machine, name: m, uid: u}"));
     };
     assert_eq!(check(&cluster, &fence, &claimed), refused);
-    assert_eq!(
-        check(&cluster, &fence, &|host| host.spec.claim_epoch = 3),
-        refused
-    );
-    assert_eq!(
-        check(&cluster, &fence, &|host| host.spec.quarantine = None),
-        refused
-    );
+    assert_eq!(check(&cluster, &fence, &|host| host.spec.claim_epoch = 3), refused);
+    assert_eq!(check(&cluster, &fence, &|host| host.spec.quarantine = None), refused);
     let other = run("Remove", "fence", "back", ", vars: {fence_claim_epoch: 1}");
     assert_eq!(check(&cluster, &other, &|_| {}), refused);
     let beside = run("Remove", "fence, reset", "back", ", vars: {fence_claim_epoch: 2}");
@@ -494,10 +385,7 @@ fn a_fence_works_on_a_host_that_this_cluster_gave_up_and_on_no_other() {
 
 #[test]
 fn machines_get_the_version_whose_rollout_has_begun_and_not_one_that_may_be_taken_back() {
-    let edited = deployment(
-        "",
-        "installedAt: '2026-01-01T00:00:00Z', startedKubernetesVersion: 1.35.3",
-    );
+    let edited = deployment("", "installedAt: '2026-01-01T00:00:00Z', startedKubernetesVersion: 1.35.3");
     let model = build_in(&edited, &run("Join", "node", "w1", "")).unwrap();
     assert_eq!(model.vars["kube_version"], "1.35.3");
     let new = deployment("", "");

@@ -8,17 +8,12 @@ use k8s_openapi::api::core::v1::{LocalObjectReference, Toleration};
 /// What is tolerated: a node that is gone for half a minute keeps the Pod no longer, and what the cluster says.
 pub(super) fn tolerations(pod: Option<&ExecutorPod>) -> Vec<Toleration> {
     let asked = pod.map(|pod| pod.tolerations.as_slice()).unwrap_or_default();
-    [lost_node("not-ready"), lost_node("unreachable")]
-        .into_iter()
-        .chain(asked.iter().map(toleration))
-        .collect()
+    [lost_node("not-ready"), lost_node("unreachable")].into_iter().chain(asked.iter().map(toleration)).collect()
 }
 
 pub(super) fn pull_secrets(pod: Option<&ExecutorPod>) -> Option<Vec<LocalObjectReference>> {
     let secrets = &pod?.image_pull_secrets;
-    let reference = |name: &str| LocalObjectReference {
-        name: name.to_owned(),
-    };
+    let reference = |name: &str| LocalObjectReference { name: name.to_owned() };
     (!secrets.is_empty()).then(|| secrets.iter().map(|secret| reference(&secret.name)).collect())
 }
 
@@ -76,9 +71,6 @@ mod tests {
                 {"operator": "Exists"}]),
         );
         assert_eq!(tolerated.get(..2), Some(tolerations(None).as_slice()));
-        assert_eq!(
-            (pull_secrets(None), node_selector(Some(&ExecutorPod::default()))),
-            (None, None)
-        );
+        assert_eq!((pull_secrets(None), node_selector(Some(&ExecutorPod::default()))), (None, None));
     }
 }

@@ -3,9 +3,9 @@
 use crds::inputs::MODEL_FILE;
 use crds::playbook_run::FrozenInputs;
 use k8s_openapi::api::core::v1::{
-    ConfigMapProjection, ConfigMapVolumeSource, DownwardAPIProjection, DownwardAPIVolumeFile,
-    EmptyDirVolumeSource, KeyToPath, ObjectFieldSelector, ProjectedVolumeSource, SecretVolumeSource,
-    ServiceAccountTokenProjection, Volume, VolumeProjection,
+    ConfigMapProjection, ConfigMapVolumeSource, DownwardAPIProjection, DownwardAPIVolumeFile, EmptyDirVolumeSource,
+    KeyToPath, ObjectFieldSelector, ProjectedVolumeSource, SecretVolumeSource, ServiceAccountTokenProjection, Volume,
+    VolumeProjection,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
@@ -13,11 +13,8 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 const TOKEN_SECONDS: i64 = 1800;
 
 /// The model, the secrets, the way to the API, and a place in memory.
-pub(super) fn of(inputs: &FrozenInputs) -> Vec<Volume> {
-    let volume = |name: &str| Volume {
-        name: name.into(),
-        ..Volume::default()
-    };
+pub(super) fn volumes(inputs: &FrozenInputs) -> Vec<Volume> {
+    let volume = |name: &str| Volume { name: name.into(), ..Volume::default() };
     vec![
         Volume {
             empty_dir: Some(EmptyDirVolumeSource {
@@ -29,11 +26,7 @@ pub(super) fn of(inputs: &FrozenInputs) -> Vec<Volume> {
         Volume {
             config_map: Some(ConfigMapVolumeSource {
                 name: inputs.config_map.clone(),
-                items: Some(vec![KeyToPath {
-                    key: MODEL_FILE.into(),
-                    path: MODEL_FILE.into(),
-                    mode: None,
-                }]),
+                items: Some(vec![KeyToPath { key: MODEL_FILE.into(), path: MODEL_FILE.into(), mode: None }]),
                 ..ConfigMapVolumeSource::default()
             }),
             ..volume("model")
@@ -46,55 +39,30 @@ pub(super) fn of(inputs: &FrozenInputs) -> Vec<Volume> {
             }),
             ..volume("secrets")
         },
-        Volume {
-            projected: Some(api_access()),
-            ..volume("api-access")
-        },
+        Volume { projected: Some(api_access()), ..volume("api-access") },
     ]
 }
 
 /// What Kubernetes mounts by itself, but for the life of the token.
 fn api_access() -> ProjectedVolumeSource {
-    let path = |key: &str| KeyToPath {
-        key: key.into(),
-        path: key.into(),
-        mode: None,
-    };
-    let token = ServiceAccountTokenProjection {
-        path: "token".into(),
-        expiration_seconds: Some(TOKEN_SECONDS),
-        audience: None,
-    };
-    let authority = ConfigMapProjection {
-        name: "kube-root-ca.crt".into(),
-        items: Some(vec![path("ca.crt")]),
-        optional: None,
-    };
+    let path = |key: &str| KeyToPath { key: key.into(), path: key.into(), mode: None };
+    let token =
+        ServiceAccountTokenProjection { path: "token".into(), expiration_seconds: Some(TOKEN_SECONDS), audience: None };
+    let authority =
+        ConfigMapProjection { name: "kube-root-ca.crt".into(), items: Some(vec![path("ca.crt")]), optional: None };
     let namespace = DownwardAPIProjection {
         items: Some(vec![DownwardAPIVolumeFile {
             path: "namespace".into(),
-            field_ref: Some(ObjectFieldSelector {
-                api_version: None,
-                field_path: "metadata.namespace".into(),
-            }),
+            field_ref: Some(ObjectFieldSelector { api_version: None, field_path: "metadata.namespace".into() }),
             ..DownwardAPIVolumeFile::default()
         }]),
     };
     ProjectedVolumeSource {
         default_mode: Some(0o440),
         sources: Some(vec![
-            VolumeProjection {
-                service_account_token: Some(token),
-                ..VolumeProjection::default()
-            },
-            VolumeProjection {
-                config_map: Some(authority),
-                ..VolumeProjection::default()
-            },
-            VolumeProjection {
-                downward_api: Some(namespace),
-                ..VolumeProjection::default()
-            },
+            VolumeProjection { service_account_token: Some(token), ..VolumeProjection::default() },
+            VolumeProjection { config_map: Some(authority), ..VolumeProjection::default() },
+            VolumeProjection { downward_api: Some(namespace), ..VolumeProjection::default() },
         ]),
     }
 }

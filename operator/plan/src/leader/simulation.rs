@@ -135,13 +135,7 @@ impl World {
         let process = &mut self.processes[index];
         process.lives = false;
         let name = format!("{index}-{}", process.life);
-        if let Some(UnderWay {
-            ask: Ask::Write(write),
-            arrives,
-            answer: None,
-            ..
-        }) = process.under_way.take()
-        {
+        if let Some(UnderWay { ask: Ask::Write(write), arrives, answer: None, .. }) = process.under_way.take() {
             process.adrift.push((arrives, write, name));
         }
     }
@@ -156,11 +150,7 @@ impl World {
                 self.act(index);
             }
             let holders = self.holders();
-            assert!(
-                holders.len() < 2,
-                "at {} ms both of {holders:?} hold it",
-                self.now
-            );
+            assert!(holders.len() < 2, "at {} ms both of {holders:?} hold it", self.now);
         }
     }
 
@@ -207,11 +197,7 @@ impl World {
         let process = &self.processes[index];
         if process.under_way.is_some() {
             // The driver's own watch: it does not wait for an answer beyond the end of its time.
-            if process
-                .candidate
-                .holds_until()
-                .is_some_and(|until| clock >= until)
-            {
+            if process.candidate.holds_until().is_some_and(|until| clock >= until) {
                 self.kill(index);
             }
             return;
@@ -224,14 +210,8 @@ impl World {
         };
         let (there, back) = (self.throw(self.slowest), self.throw(self.slowest));
         let lost = self.throw(100) < self.losses;
-        self.processes[index].under_way = Some(UnderWay {
-            ask,
-            sent: clock,
-            arrives: now + there,
-            answered: now + there + back,
-            answer: None,
-            lost,
-        });
+        self.processes[index].under_way =
+            Some(UnderWay { ask, sent: clock, arrives: now + there, answered: now + there + back, answer: None, lost });
     }
 
     fn run(&mut self, milliseconds: u64) {
@@ -263,10 +243,7 @@ fn happens() -> impl Strategy<Value = (Happens, u64)> {
         (1..20_000u64, 0..100u64).prop_map(|(slowest, losses)| Happens::Network { slowest, losses }),
         (500..4_000u64).prop_map(|slowest| Happens::Network { slowest, losses: 0 }),
         (500..4_000u64).prop_map(|slowest| Happens::Network { slowest, losses: 0 }),
-        Just(Happens::Network {
-            slowest: 50,
-            losses: 0
-        }),
+        Just(Happens::Network { slowest: 50, losses: 0 }),
     ];
     (what, 0..20_000u64)
 }

@@ -51,11 +51,7 @@ impl Times {
                 retry: Duration::from_secs(retry),
             })
         } else {
-            Err(Unordered {
-                lease,
-                renew_deadline,
-                retry,
-            })
+            Err(Unordered { lease, renew_deadline, retry })
         }
     }
 
@@ -76,9 +72,7 @@ impl Times {
 
     /// The duration that the Lease itself names, as its holder counts by that; our own when it names none.
     pub(super) fn lease_or(&self, seconds: Option<u64>) -> Duration {
-        seconds
-            .filter(|seconds| *seconds > 0)
-            .map_or(self.lease, Duration::from_secs)
+        seconds.filter(|seconds| *seconds > 0).map_or(self.lease, Duration::from_secs)
     }
 }
 

@@ -5,7 +5,7 @@ use crds::conditions::Statement;
 use crds::names::condition;
 use crds::step::Role;
 
-use super::Observed;
+use super::observed::Observed;
 use crate::departure;
 use crate::etcd::{self, Health};
 
@@ -14,9 +14,9 @@ pub(super) fn id(observed: &Observed<'_>) -> Option<String> {
     let machine = observed.machine;
     let host = machine.spec.host_ref.as_ref();
     let told = host.and_then(|host| etcd::member_id(machine, &host.name, observed.runs));
-    let out = observed.deployment.and_then(|deployment| {
-        departure::out_of_etcd_at(machine, observed.machines, deployment, observed.runs)
-    });
+    let out = observed
+        .deployment
+        .and_then(|deployment| departure::out_of_etcd_at(machine, observed.machines, deployment, observed.runs));
     match out {
         Some(out) => told.filter(|(at, _)| *at > out).map(|(_, id)| id),
         None => {
@@ -33,12 +33,7 @@ pub(super) fn not_well(observed: &Observed<'_>) -> Option<Statement> {
         return None;
     }
     match etcd::look(observed.machine, observed.runs, observed.now).health {
-        Health::Sick(what) => Some(Statement::new(
-            condition::READY,
-            false,
-            Reason::EtcdMemberUnhealthy,
-            what,
-        )),
+        Health::Sick(what) => Some(Statement::new(condition::READY, false, Reason::EtcdMemberUnhealthy, what)),
         // Not to know is not to be ill.
         Health::Well | Health::Unknown => None,
     }

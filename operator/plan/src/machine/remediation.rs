@@ -8,30 +8,26 @@ use crds::names::condition;
 use crds::step::Role;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::Observed;
-use crate::sentence::cut;
+use super::observed::Observed;
+use crate::message::cut;
 
 /// The condition `Remediation`, where `ready` says whether its node, or its member of etcd, is well; none for a machine
 /// that was never sick, and for one that nobody decides about.
 pub(super) fn statement(observed: &Observed<'_>, ready: &Statement) -> Option<Statement> {
-    fn of(status: bool, reason: impl Into<String>, message: String) -> Option<Statement> {
+    fn stated(status: bool, reason: impl Into<String>, message: String) -> Option<Statement> {
         Some(Statement::new(condition::REMEDIATION, status, reason, message))
     }
     if let Some(repair) = entry(observed) {
-        return of(
-            repair.action.is_some(),
-            repair.reason.as_str(),
-            repair.message.clone(),
-        );
+        return stated(repair.action.is_some(), repair.reason.as_str(), repair.message.clone());
     }
     let before = before(observed)?;
     if ready.status != Some(true) {
         return None;
     }
     if before.reason == Reason::Recovered {
-        return of(false, Reason::Recovered, before.message.clone());
+        return stated(false, Reason::Recovered, before.message.clone());
     }
-    of(
+    stated(
         false,
         Reason::Recovered,
         cut(format!(

@@ -5,24 +5,27 @@ mod node;
 mod provisioned;
 mod up_to_date;
 
+use crds::ObjectExt;
 use crds::Reason;
 use crds::conditions::{self, Statement};
 use crds::kstatus::Standing;
-use crds::machine::{MachinePhase, MachineStatus};
+use crds::machine::{AppliedSettings, MachinePhase, MachineStatus};
 use crds::names::condition;
 use crds::step::Role;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::{Hold, Observed, member, name_of, remediation};
+use super::hold::Hold;
+use super::observed::Observed;
+use super::{member, remediation};
 use crate::attempts::RetryDecision;
+use crate::cluster::NodeSeen;
 use crate::host::identity;
-use crate::sentence::cut;
+use crate::message::cut;
 use crate::settings;
 
 pub(super) use node::FRESH;
-pub(super) use provisioned::retry;
 
-pub(super) fn of(
+pub(super) fn machine_status(
     observed: &Observed<'_>,
     hold: &Hold<'_>,
     decision: &RetryDecision,
@@ -34,9 +37,51 @@ pub(super) fn of(
         Hold::Take(_) | Hold::Nothing { .. } => None,
     };
     let has_node = machine.spec.role != Role::Etcd;
-    let node = host
-        .filter(|_| has_node)
-        .and_then(|host| node::find(observed, host));
+    let node = host.filter(|_| has_node).and_then(|host| node::find(observed, host));
+    let version = match (has_node, node) {
+        (true, Some(node)) if !node.kubelet_version.is_empty() => Some(node.kubelet_version.clone()),
+        (true, _) => old.kubernetes_version.clone(),
+        (false, _) => None,
+    };
+    let applied = host.and_then(|host| settings::applied(machine, host.name(), observed.runs)).or(old.applied.clone());
+    let (ready, conditions) = conditions(observed, hold, decision, node, version.as_deref(), applied.as_ref());
+    let status = MachineStatus {
+        observed_generation: machine.metadata.generation,
+        phase: Some(phase(hold, decision, &ready)),
+        message: Some(cut(ready.message.clone())),
+        node_name: host.filter(|_| has_node).map(|host| host.name().to_owned()),
+        addresses: node.map_or(old.addresses, |node| node.addresses.clone()),
+        kubernetes_version: version,
+        etcd_member_id: member::id(observed),
+        provisioned_at: match decision {
+            RetryDecision::Done { at, .. } => at.map(Time).or(old.provisioned_at),
+            // Also of a machine whose cluster is not there now.
+            _ => old.provisioned_at,
+        },
+        applied,
+        last_run: host.and_then(|host| last_run::newest(observed, host)).or(old.last_run),
+        blocked_pods: Vec::new(),
+        conditions,
+    };
+    let waits_for = (ready.status != Some(true)).then_some(ready.message);
+    (status, waits_for)
+}
+
+/// `Ready`, and all conditions.
+fn conditions(
+    observed: &Observed<'_>,
+    hold: &Hold<'_>,
+    decision: &RetryDecision,
+    node: Option<&NodeSeen>,
+    version: Option<&str>,
+    applied: Option<&AppliedSettings>,
+) -> (Statement, Vec<Condition>) {
+    let machine = observed.machine;
+    let host = match hold {
+        Hold::Held(host) => Some(*host),
+        Hold::Take(_) | Hold::Nothing { .. } => None,
+    };
+    let has_node = machine.spec.role != Role::Etcd;
     let done = matches!(decision, RetryDecision::Done { .. });
     let claimed = provisioned::claimed(hold);
     let provisioned = provisioned::statement(observed, host, decision);
@@ -48,25 +93,13 @@ pub(super) fn of(
         &provisioned,
         (has_node && done).then_some(&node_ready),
     );
-    let version = match (has_node, node) {
-        (true, Some(node)) if !node.kubelet_version.is_empty() => Some(node.kubelet_version.clone()),
-        (true, _) => old.kubernetes_version.clone(),
-        (false, _) => None,
-    };
-    let applied = host
-        .and_then(|host| settings::applied(machine, name_of(host), observed.runs))
-        .or(old.applied);
-    let waits_for_somebody =
-        matches!(decision, RetryDecision::Halted { .. }) || ready.reason == Reason::MachineIdentityMismatch;
     let mut statements = vec![ready.clone(), claimed, provisioned];
     let repair = remediation::statement(observed, if has_node { &node_ready } else { &ready });
-    let mut old_conditions = old.conditions.clone();
+    let old = machine.status.as_ref();
+    let mut old_conditions = old.map(|status| status.conditions.clone()).unwrap_or_default();
     let network = node::network(node);
     // What was said once, and is not said now, is not known.
-    let spoken = [
-        (condition::REMEDIATION, repair.is_some()),
-        (condition::NETWORK_READY, network.is_some()),
-    ];
+    let spoken = [(condition::REMEDIATION, repair.is_some()), (condition::NETWORK_READY, network.is_some())];
     old_conditions.retain(|there| !spoken.contains(&(there.type_.as_str(), false)));
     if has_node {
         statements.push(node_ready);
@@ -75,41 +108,15 @@ pub(super) fn of(
     if done {
         statements.push(node::healthy(&ready, node));
     }
-    statements.push(up_to_date::statement(
-        observed,
-        version.as_deref(),
-        done,
-        applied.as_ref(),
-    ));
+    statements.push(up_to_date::statement(observed, version, done, applied));
     statements.extend(repair);
-    let standing = Standing::new(ready.status == Some(true), waits_for_somebody);
+    let is_stalled =
+        matches!(decision, RetryDecision::Halted { .. }) || ready.reason == Reason::MachineIdentityMismatch;
+    let standing = Standing::new(ready.status == Some(true), is_stalled);
     standing.report(&ready, &mut old_conditions, &mut statements);
-    let status = MachineStatus {
-        observed_generation: machine.metadata.generation,
-        phase: Some(phase(hold, decision, &ready)),
-        message: Some(cut(ready.message.clone())),
-        node_name: host.filter(|_| has_node).map(|host| name_of(host).to_owned()),
-        addresses: node.map_or(old.addresses, |node| node.addresses.clone()),
-        kubernetes_version: version,
-        etcd_member_id: member::id(observed),
-        provisioned_at: match decision {
-            RetryDecision::Done { at, .. } => at.map(Time).or(old.provisioned_at),
-            // Also of a machine whose cluster is not there now.
-            _ => old.provisioned_at,
-        },
-        applied,
-        last_run: host
-            .and_then(|host| last_run::newest(observed, host))
-            .or(old.last_run),
-        conditions: conditions::state(
-            &old_conditions,
-            &statements,
-            machine.metadata.generation,
-            &Time(observed.now),
-        ),
-    };
-    let waits_for = (ready.status != Some(true)).then_some(ready.message);
-    (status, waits_for)
+    let generation = machine.metadata.generation;
+    let conditions = conditions::state(&old_conditions, &statements, generation, &Time(observed.now));
+    (ready, conditions)
 }
 
 /// Ready: as its claim says, then as its provisioning does, then as its node and its etcd member do. The node counts
@@ -122,18 +129,11 @@ fn ready(
     node_ready: Option<&Statement>,
 ) -> Statement {
     let as_it_says = |statement: &Statement| {
-        Statement::new(
-            condition::READY,
-            statement.status,
-            statement.reason.clone(),
-            statement.message.clone(),
-        )
+        Statement::new(condition::READY, statement.status, statement.reason.clone(), statement.message.clone())
     };
-    let another = another
-        .map(|message| Statement::new(condition::READY, false, Reason::MachineIdentityMismatch, message));
-    let mut before = [Some(claimed), another.as_ref(), Some(provisioned), node_ready]
-        .into_iter()
-        .flatten();
+    let another =
+        another.map(|message| Statement::new(condition::READY, false, Reason::MachineIdentityMismatch, message));
+    let mut before = [Some(claimed), another.as_ref(), Some(provisioned), node_ready].into_iter().flatten();
     match before.find(|statement| statement.status != Some(true)) {
         Some(statement) => as_it_says(statement),
         None => member::not_well(observed)
@@ -151,7 +151,7 @@ fn phase(hold: &Hold<'_>, decision: &RetryDecision, ready: &Statement) -> Machin
         (Hold::Held(_), RetryDecision::Halted { .. }) => MachinePhase::Failed,
         // Not to know is not to be ill.
         (Hold::Held(_), RetryDecision::Done { .. })
-            if ready.status != Some(false) && ready.reason != node::SILENT =>
+            if ready.status != Some(false) && ready.reason != Reason::NodeSilent =>
         {
             MachinePhase::Running
         }

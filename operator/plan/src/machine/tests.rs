@@ -3,7 +3,7 @@ mod member;
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun, conditions};
 use jiff::Timestamp;
 
-use super::{Observed, Step, plan};
+use super::{Action, Observed, plan};
 use crate::Plan;
 use crate::cluster::NodeSeen;
 
@@ -15,11 +15,8 @@ fn machine(more: &str, status: &str) -> Machine {
 }
 
 fn host(name: &str, claim: &str) -> Host {
-    let claim = if claim.is_empty() {
-        String::new()
-    } else {
-        format!(", claimRef: {{kind: Machine, name: m, uid: {claim}}}")
-    };
+    let claim =
+        if claim.is_empty() { String::new() } else { format!(", claimRef: {{kind: Machine, name: m, uid: {claim}}}") };
     let yaml = format!(
         "{{apiVersion: clusterwright.dev/v1alpha1, kind: Host, metadata: {{name: {name}, resourceVersion: '7', finalizers: [other]}}, spec: {{address: 10.0.0.1, ssh: {{credentialsRef: {{name: key}}}}, claimEpoch: 4 {claim}}}, status: {{cleanedEpoch: 4, conditions: [{{type: Ready, status: 'True', reason: Available, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}}]}}}}"
     );
@@ -46,7 +43,7 @@ fn planned(
     hosts: &[Host],
     runs: &[PlaybookRun],
     nodes: Option<&[NodeSeen]>,
-) -> Plan<Step, crds::MachineStatus> {
+) -> Plan<Action, crds::MachineStatus> {
     let (hosts, runs): (Vec<&Host>, Vec<&PlaybookRun>) = (hosts.iter().collect(), runs.iter().collect());
     plan(&Observed {
         now: "2026-01-01T01:00:00Z".parse::<Timestamp>().unwrap(),
@@ -61,7 +58,7 @@ fn planned(
     })
 }
 
-fn said(plan: &Plan<Step, crds::MachineStatus>) -> (&str, &str) {
+fn said(plan: &Plan<Action, crds::MachineStatus>) -> (&str, &str) {
     let ready = conditions::find(&plan.status.conditions, "Ready").unwrap();
     (ready.status.as_str(), ready.reason.as_str())
 }
@@ -72,42 +69,24 @@ const WELL: &str = "{phase: Succeeded, finishedAt: '2026-01-01T00:02:00Z', hosts
 #[test]
 fn a_claim_raises_the_epoch_and_holds_the_host_until_it_is_given_back() {
     let plan = planned(&machine("", "{}"), &[host("h", "")], &[], None);
-    let Step::Claim {
-        host,
-        claim,
-        epoch,
-        finalizers,
-        ..
-    } = &plan.steps[0]
-    else {
-        panic!("{:?}", plan.steps)
-    };
+    let Action::Claim { host, claim, epoch, finalizers, .. } = &plan.actions[0] else { panic!("{:?}", plan.actions) };
     assert_eq!((claim.uid.as_str(), *epoch), ("m-uid", 5));
     assert_eq!(host.metadata.resource_version.as_deref(), Some("7"));
     assert_eq!(finalizers, &["other", "clusterwright.dev/claimed"]);
-    assert!(matches!(&plan.steps[1], Step::SetHost(named) if named.name == "h"));
+    assert!(matches!(&plan.actions[1], Action::SetHost(named) if named.name == "h"));
 }
 
 #[test]
 fn a_claim_whose_second_half_was_lost_is_completed_and_not_made_twice() {
-    let plan = planned(
-        &machine("", "{}"),
-        &[host("g", ""), host("h", "m-uid")],
-        &[],
-        None,
-    );
-    assert!(
-        matches!(plan.steps.as_slice(), [Step::SetHost(named)] if named.name == "h"),
-        "{:?}",
-        plan.steps
-    );
+    let plan = planned(&machine("", "{}"), &[host("g", ""), host("h", "m-uid")], &[], None);
+    assert!(matches!(plan.actions.as_slice(), [Action::SetHost(named)] if named.name == "h"), "{:?}", plan.actions);
 }
 
 #[test]
 fn a_host_that_cannot_be_had_is_named_with_its_reason() {
     let check = |hosts: &[Host], reason: &str| {
         let plan = planned(&machine(NAMED, "{}"), hosts, &[], None);
-        assert_eq!((plan.steps.len(), said(&plan)), (0, ("False", reason)));
+        assert_eq!((plan.actions.len(), said(&plan)), (0, ("False", reason)));
     };
     check(&[], "HostNotFound");
     check(&[host("h", "another-uid")], "HostTaken");
@@ -119,12 +98,7 @@ fn a_host_that_cannot_be_had_is_named_with_its_reason() {
 #[test]
 fn a_run_of_an_earlier_machine_on_the_same_host_says_nothing_of_this_one() {
     let held = [host("h", "m-uid")];
-    let plan = planned(
-        &machine(NAMED, "{}"),
-        &held,
-        &[run("old", "an-earlier-uid", WELL)],
-        None,
-    );
+    let plan = planned(&machine(NAMED, "{}"), &held, &[run("old", "an-earlier-uid", WELL)], None);
     assert_eq!(plan.status.provisioned_at, None);
     let plan = planned(&machine(NAMED, "{}"), &held, &[run("new", "m-uid", WELL)], None);
     assert!(plan.status.provisioned_at.is_some());
@@ -135,17 +109,9 @@ fn a_run_of_an_earlier_machine_on_the_same_host_says_nothing_of_this_one() {
 fn a_machine_is_ready_when_its_node_is_and_unknown_without_contact() {
     let held = [host("h", "m-uid")];
     let runs = [run("join", "m-uid", WELL)];
-    let node = |ready| NodeSeen {
-        name: "h".into(),
-        ready,
-        kubelet_version: "1.35.4".into(),
-        ..NodeSeen::default()
-    };
+    let node = |ready| NodeSeen { name: "h".into(), ready, kubelet_version: "1.35.4".into(), ..NodeSeen::default() };
     let check = |nodes: Option<&[NodeSeen]>, expected: (&str, &str)| {
-        assert_eq!(
-            said(&planned(&machine(NAMED, "{}"), &held, &runs, nodes)),
-            expected
-        );
+        assert_eq!(said(&planned(&machine(NAMED, "{}"), &held, &runs, nodes)), expected);
     };
     check(Some(&[node(Some(true))]), ("True", "Running"));
     check(Some(&[node(Some(false))]), ("False", "NodeNotReady"));
@@ -161,7 +127,7 @@ fn a_machine_whose_pods_are_cut_off_says_so_and_forgets_it_when_its_kubelet_is_s
             "[{{type: Ready, status: '{ready}'}}, {{type: clusterwright.dev/PodNetworkUnreachable, status: '{status}', message: 1 of 3 answer}}]"
         );
         let yaml = format!("{{metadata: {{name: h}}, status: {{conditions: {conditions}}}}}");
-        NodeSeen::of(serde_yaml::from_str(&yaml).unwrap())
+        NodeSeen::from_node(serde_yaml::from_str(&yaml).unwrap())
     };
     let (held, runs) = ([host("h", "m-uid")], [run("join", "m-uid", WELL)]);
     let of = |node: NodeSeen| {
@@ -174,35 +140,18 @@ fn a_machine_whose_pods_are_cut_off_says_so_and_forgets_it_when_its_kubelet_is_s
     };
     let cut_off = "True Running, False PodNetworkUnreachable, False PodNetworkUnreachable";
     assert_eq!(of(node("True", "True")), cut_off);
-    assert_eq!(
-        of(node("True", "False")),
-        "True Running, True PodsReached, True Running"
-    );
-    assert_eq!(
-        of(node("Unknown", "True")),
-        "Unknown NodeSilent, , Unknown NodeSilent"
-    );
+    assert_eq!(of(node("True", "False")), "True Running, True PodsReached, True Running");
+    assert_eq!(of(node("Unknown", "True")), "Unknown NodeSilent, , Unknown NodeSilent");
     assert_eq!(of(node("True", "Unknown")), "True Running, , True Running");
 }
 
 #[test]
 fn a_failed_join_shows_what_the_machine_said_and_when_it_is_tried_again() {
     let failed = "{phase: Failed, finishedAt: '2026-01-01T00:59:55Z', hosts: [{name: h, failed: 1, failure: {step: prepare, task: t, reason: TaskFailed, message: no}}]}";
-    let plan = planned(
-        &machine(NAMED, "{}"),
-        &[host("h", "m-uid")],
-        &[run("join", "m-uid", failed)],
-        None,
-    );
+    let plan = planned(&machine(NAMED, "{}"), &[host("h", "m-uid")], &[run("join", "m-uid", failed)], None);
     assert_eq!(said(&plan), ("False", "TaskFailed"));
-    assert_eq!(
-        plan.status.message.as_deref(),
-        Some("prepare, t: no (tried again at 01:00:10 UTC)")
-    );
-    assert_eq!(
-        plan.status.last_run.unwrap().message.as_deref(),
-        Some("TaskFailed: prepare, t: no")
-    );
+    assert_eq!(plan.status.message.as_deref(), Some("prepare, t: no (tried again at 01:00:10 UTC)"));
+    assert_eq!(plan.status.last_run.unwrap().message.as_deref(), Some("TaskFailed: prepare, t: no"));
 }
 
 #[test]
@@ -211,16 +160,10 @@ fn a_host_in_use_by_a_run_is_not_given_back() {
     leaving.metadata.deletion_timestamp = Some(serde_json::from_str("\"2026-01-01T00:30:00Z\"").unwrap());
     let held = [host("h", "m-uid")];
     let plan = planned(&leaving, &held, &[run("join", "m-uid", "{phase: Running}")], None);
-    assert!(plan.steps.is_empty());
-    assert_eq!(
-        plan.status.message.as_deref(),
-        Some("waits for run join on Host h to end")
-    );
+    assert!(plan.actions.is_empty());
+    assert_eq!(plan.status.message.as_deref(), Some("waits for run join on Host h to end"));
     let plan = planned(&leaving, &held, &[run("join", "m-uid", WELL)], Some(&[]));
-    assert_eq!(
-        plan.status.message.as_deref(),
-        Some("waits for the reset of Host h")
-    );
+    assert_eq!(plan.status.message.as_deref(), Some("waits for the reset of Host h"));
 }
 
 #[test]
@@ -236,20 +179,14 @@ fn a_clean_machine_gives_its_host_back_once_its_node_is_gone() {
     reset.spec.steps = vec![crds::Step::Reset];
     reset.spec.intent = crds::Intent::Reset;
     let runs = [reset];
-    let node = [NodeSeen {
-        name: "h".into(),
-        ..NodeSeen::default()
-    }];
+    let node = [NodeSeen { name: "h".into(), ..NodeSeen::default() }];
     let plan = planned(&leaving, &held, &runs, Some(&node));
-    assert!(matches!(plan.steps.as_slice(), [Step::DeleteNode { node, .. }] if node == "h"));
+    assert!(matches!(plan.actions.as_slice(), [Action::DeleteNode { node, .. }] if node == "h"));
     let plan = planned(&leaving, &held, &runs, None);
-    assert!(
-        plan.steps.is_empty(),
-        "without contact nobody knows whether the Node is gone"
-    );
+    assert!(plan.actions.is_empty(), "without contact nobody knows whether the Node is gone");
     let plan = planned(&leaving, &held, &runs, Some(&[]));
-    let [Step::Release { finalizers, .. }, Step::RemoveFinalizer] = plan.steps.as_slice() else {
-        panic!("{:?}", plan.steps)
+    let [Action::Release { finalizers, .. }, Action::RemoveFinalizer] = plan.actions.as_slice() else {
+        panic!("{:?}", plan.actions)
     };
     assert_eq!(finalizers, &["other"]);
 }

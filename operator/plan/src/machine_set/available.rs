@@ -5,7 +5,7 @@ use crds::Machine;
 use crds::names::condition;
 use jiff::{SignedDuration, Timestamp};
 
-use super::shrinking::is_ready;
+use super::scale_down::is_ready;
 use crate::Next;
 
 /// How many there are, and when there will be more if nothing changes.
@@ -49,10 +49,7 @@ mod tests {
         let live: Vec<&Machine> = machines.iter().collect();
         let at = |seconds: i32, now: &str| count(&live, seconds, now.parse().unwrap());
         assert_eq!(at(0, "2026-01-01T00:01:00Z"), (3, Next::OnChange));
-        assert_eq!(
-            at(30, "2026-01-01T00:01:00Z"),
-            (1, Next::After(Duration::from_secs(20)))
-        );
+        assert_eq!(at(30, "2026-01-01T00:01:00Z"), (1, Next::After(Duration::from_secs(20))));
         assert_eq!(at(30, "2026-01-01T00:01:25Z"), (3, Next::OnChange));
     }
 }

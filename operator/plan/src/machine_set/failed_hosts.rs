@@ -1,6 +1,8 @@
 //! Failed hosts: workers whose Host could not be made part of the cluster. The Host is put aside and another one is
 //! taken, as long as there is one, and not for ever: what goes wrong on every machine does not lie with the machines.
 
+use std::collections::HashMap;
+
 use crds::ObjectExt;
 use crds::Reason;
 use crds::host::QuarantineReason;
@@ -10,10 +12,12 @@ use crds::{ClusterDeployment, Host, Machine, PlaybookRun, conditions};
 use jiff::SignedDuration;
 use serde_json::json;
 
-use super::{Observed, Step, is_live};
+use super::action::Action;
+use super::members::is_live;
+use super::observed::Observed;
 use crate::attempts::{self, RetryDecision};
 use crate::claims::{self, HostRequest, Pool};
-use crate::sentence::{count, cut};
+use crate::message::{count, cut};
 use crate::{Next, provisioning};
 
 /// Hosts that are put aside for one set before a person must look.
@@ -38,33 +42,29 @@ const NOT_ITS_FAULT: [Reason; 11] = [
 /// What is done about workers that could not join.
 #[derive(Default)]
 pub(super) struct FailedHosts {
-    pub steps: Vec<Step>,
+    pub actions: Vec<Action>,
     /// Why nothing is done about one.
     pub message: Option<String>,
     /// When one has been silent for too long.
     pub next: Option<Next>,
 }
 
-pub(super) fn of(observed: &Observed<'_>, own: &[&Machine]) -> FailedHosts {
+pub(super) fn replace_failed_hosts(observed: &Observed<'_>, own: &[&Machine]) -> FailedHosts {
     let mut failed_hosts = FailedHosts::default();
-    let Some(deployment) = observed
-        .deployment
-        .filter(|_| observed.set.spec.role == Role::Worker)
-    else {
+    let Some(deployment) = observed.deployment.filter(|_| observed.set.spec.role == Role::Worker) else {
         return failed_hosts;
     };
-    let mut aside = put_aside(observed, own);
-    let pool = Pool::of(observed.hosts);
+    let holders = claims::holders(observed.hosts);
+    let mut aside = put_aside(observed, own, &holders);
+    let pool = Pool::new(observed.hosts);
     let mut spare = spare(observed, own, &pool);
     for machine in own.iter().copied().filter(|machine| is_live(machine)) {
         if is_marked(machine) {
             // It was put aside, and the operator was cut off.
-            failed_hosts
-                .steps
-                .push(Step::DeleteMachine(Box::new(machine.clone())));
+            failed_hosts.actions.push(Action::DeleteMachine(Box::new(machine.clone())));
             continue;
         }
-        let (host, failure) = match failure(observed, machine, deployment) {
+        let (host, failure) = match failure(observed, machine, deployment, &holders) {
             Failure::None => continue,
             Failure::In(wait) => {
                 let seconds = wait.as_secs().unsigned_abs();
@@ -91,20 +91,18 @@ pub(super) fn of(observed: &Observed<'_>, own: &[&Machine]) -> FailedHosts {
         }
         (aside, spare) = (aside + 1, spare - 1);
         let quarantine = json!({ "reason": QuarantineReason::JoinFailed, "message": cut(failure) });
-        failed_hosts.steps.push(Step::QuarantineHost {
+        failed_hosts.actions.push(Action::QuarantineHost {
             machine: Box::new(machine.clone()),
             host: host.to_owned(),
             quarantine: quarantine.to_string(),
         });
-        failed_hosts
-            .steps
-            .push(Step::DeleteMachine(Box::new(machine.clone())));
+        failed_hosts.actions.push(Action::DeleteMachine(Box::new(machine.clone())));
     }
     failed_hosts
 }
 
 /// Hosts put aside for the set: those in quarantine, and those whose Machine is on its way there.
-fn put_aside(observed: &Observed<'_>, own: &[&Machine]) -> usize {
+fn put_aside(observed: &Observed<'_>, own: &[&Machine], holders: &HashMap<&str, &Host>) -> usize {
     let of_set = |host: &&&Host| {
         host.spec.quarantine.as_ref().is_some_and(|quarantine| {
             // One that could not be cleaned after it could not join counts, too.
@@ -114,7 +112,7 @@ fn put_aside(observed: &Observed<'_>, own: &[&Machine]) -> usize {
         })
     };
     let there = observed.hosts.iter().filter(of_set).count();
-    let holds = |machine: &Machine| observed.hosts.iter().any(|host| claims::holds(machine, host));
+    let holds = |machine: &Machine| holders.contains_key(machine.uid());
     let coming = own.iter().filter(|machine| is_marked(machine) && holds(machine));
     there + coming.count()
 }
@@ -135,8 +133,7 @@ fn spare(observed: &Observed<'_>, own: &[&Machine], pool: &Pool<'_, '_>) -> usiz
 }
 
 fn is_marked(machine: &Machine) -> bool {
-    let annotations = machine.metadata.annotations.as_ref();
-    annotations.is_some_and(|all| all.contains_key(annotation::QUARANTINE))
+    machine.annotation(annotation::QUARANTINE).is_some()
 }
 
 /// Whether a machine could not join, and that lies with it.
@@ -148,21 +145,21 @@ enum Failure<'a> {
     Of(&'a Host, String),
 }
 
-fn failure<'a>(observed: &Observed<'a>, machine: &Machine, deployment: &ClusterDeployment) -> Failure<'a> {
-    let mut hosts = observed.hosts.iter().copied();
-    let Some(host) = hosts.find(|host| claims::holds(machine, host)) else {
+fn failure<'a>(
+    observed: &Observed<'a>,
+    machine: &Machine,
+    deployment: &ClusterDeployment,
+    holders: &HashMap<&str, &'a Host>,
+) -> Failure<'a> {
+    let Some(host) = holders.get(machine.uid()).copied() else {
         return Failure::None;
     };
     match provisioning::retry_decision(machine, Some(host), deployment, observed.runs, observed.now) {
-        RetryDecision::Halted {
-            failures,
-            cause: Some(cause),
-        } if !Reason::among(&cause.reason, &NOT_ITS_FAULT) && failed_itself(observed, machine, host) => {
+        RetryDecision::Halted { failures, cause: Some(cause) }
+            if !Reason::among(&cause.reason, &NOT_ITS_FAULT) && failed_itself(observed, machine, host) =>
+        {
             let tried = count(failures, "attempt");
-            let message = format!(
-                "could not join after {tried} ({}): {}",
-                cause.reason, cause.message
-            );
+            let message = format!("could not join after {tried} ({}): {}", cause.reason, cause.message);
             Failure::Of(host, message)
         }
         RetryDecision::Later { failures, cause, .. }
@@ -173,10 +170,7 @@ fn failure<'a>(observed: &Observed<'a>, machine: &Machine, deployment: &ClusterD
                 return Failure::In(SILENT - waited);
             }
             let minutes = SILENT.as_mins();
-            let message = format!(
-                "could not be reached to join for {minutes} minutes: {}",
-                cause.message
-            );
+            let message = format!("could not be reached to join for {minutes} minutes: {}", cause.message);
             Failure::Of(host, message)
         }
         RetryDecision::Now { .. }
@@ -196,9 +190,7 @@ fn failed_itself(observed: &Observed<'_>, machine: &Machine, host: &Host) -> boo
         let mut runs = observed.runs.iter().copied();
         runs.find(|run| named(run, &tried.run))
     });
-    let results = last
-        .and_then(|run| run.status.as_ref())
-        .map(|status| status.hosts.as_slice());
+    let results = last.and_then(|run| run.status.as_ref()).map(|status| status.hosts.as_slice());
     let mut results = results.unwrap_or_default().iter();
     results.any(|result| {
         Some(&result.name) == host.metadata.name.as_ref() && (result.failure.is_some() || result.failed > 0)

@@ -8,7 +8,8 @@ use crds::names::{annotation, finalizer, label};
 use crds::references::controller_ref;
 use crds::{Machine, MachineSet};
 
-use super::{Observed, Step, is_live, ordinal_of};
+use super::action::Action;
+use super::observed::Observed;
 use crate::claims;
 use crate::cluster_deployment::former;
 
@@ -21,7 +22,7 @@ pub(super) struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    pub fn of(observed: &Observed<'a>) -> Self {
+    pub fn new(observed: &Observed<'a>) -> Self {
         let set = observed.set;
         let ours = |machine: &&Machine| {
             machine.spec.cluster_name == set.spec.cluster_name && machine.spec.role == set.spec.role
@@ -39,12 +40,7 @@ impl<'a> Members<'a> {
                 _ => {}
             }
         }
-        offered.sort_by_key(|machine| {
-            (
-                machine.metadata.creation_timestamp.clone(),
-                machine.metadata.name.clone(),
-            )
-        });
+        offered.sort_by_key(|machine| (machine.metadata.creation_timestamp.clone(), machine.metadata.name.clone()));
         Self { own, offered }
     }
 
@@ -71,11 +67,7 @@ fn is_labelled(machine: &Machine, set: &MachineSet) -> bool {
 }
 
 /// What makes a Machine the set's own, and keeps it so: somebody may have taken its labels off.
-pub(super) fn adopt(
-    observed: &Observed<'_>,
-    machine: &Machine,
-    ordinals: &mut BTreeSet<u32>,
-) -> Option<Step> {
+pub(super) fn adopt(observed: &Observed<'_>, machine: &Machine, ordinals: &mut BTreeSet<u32>) -> Option<Action> {
     let set = observed.set;
     let mut metadata = machine.metadata.clone();
     let labels = metadata.labels.get_or_insert_default();
@@ -89,16 +81,14 @@ pub(super) fn adopt(
         owners.extend(controller_ref(set));
     }
     if ordinal_of(machine).is_none() {
-        let free = (0..)
-            .find(|ordinal| ordinals.insert(*ordinal))
-            .unwrap_or_default();
+        let free = (0..).find(|ordinal| ordinals.insert(*ordinal)).unwrap_or_default();
         let annotations = metadata.annotations.get_or_insert_default();
         annotations.insert(annotation::ORDINAL.into(), free.to_string());
     }
     (metadata != machine.metadata).then(|| {
         let mut adopted = machine.clone();
         adopted.metadata = metadata;
-        Step::Adopt(Box::new(adopted))
+        Action::Adopt(Box::new(adopted))
     })
 }
 
@@ -109,4 +99,13 @@ pub(super) fn labels_of(set: &MachineSet) -> BTreeMap<String, String> {
         (label::MACHINE_SET.into(), set.name().to_owned()),
         (label::ROLE.into(), set.spec.role.name().into()),
     ])
+}
+
+pub(super) fn is_live(machine: &Machine) -> bool {
+    !machine.is_deleting()
+}
+
+/// The ordinal of a Machine in its set.
+pub fn ordinal_of(machine: &Machine) -> Option<u32> {
+    machine.annotation(annotation::ORDINAL)?.parse().ok()
 }

@@ -3,7 +3,7 @@ mod in_service;
 use crds::{ClusterDeployment, Machine, MachineSet, conditions};
 use jiff::Timestamp;
 
-use super::{Observed, Step, plan};
+use super::{Action, Observed, plan};
 use crate::Plan;
 
 fn set(replicas: u32, more: &str) -> MachineSet {
@@ -33,7 +33,7 @@ fn machine(ordinal: u32, more: &str, ready: bool) -> Machine {
     serde_yaml::from_str(&yaml).unwrap()
 }
 
-fn planned(set: &MachineSet, machines: &[Machine]) -> Plan<Step, crds::MachineSetStatus> {
+fn planned(set: &MachineSet, machines: &[Machine]) -> Plan<Action, crds::MachineSetStatus> {
     let machines: Vec<&Machine> = machines.iter().collect();
     plan(&Observed {
         now: Timestamp::UNIX_EPOCH,
@@ -46,15 +46,11 @@ fn planned(set: &MachineSet, machines: &[Machine]) -> Plan<Step, crds::MachineSe
 }
 
 fn deleted(set: &MachineSet, machines: &[Machine]) -> Vec<String> {
-    let name = |step: Step| match step {
-        Step::DeleteMachine(machine) => machine.metadata.name,
+    let name = |step: Action| match step {
+        Action::DeleteMachine(machine) => machine.metadata.name,
         _ => None,
     };
-    planned(set, machines)
-        .steps
-        .into_iter()
-        .filter_map(name)
-        .collect()
+    planned(set, machines).actions.into_iter().filter_map(name).collect()
 }
 
 const HOST: &str = ", hostRef: {name: h}";
@@ -62,11 +58,11 @@ const HOST: &str = ", hostRef: {name: h}";
 #[test]
 fn machines_are_named_by_set_and_ordinal_and_a_free_ordinal_is_used_again() {
     let created = |machines: &[Machine]| {
-        let steps = planned(&set(3, ""), machines).steps;
+        let steps = planned(&set(3, ""), machines).actions;
         steps
             .into_iter()
             .map(|step| match step {
-                Step::CreateMachine(machine) => super::ordinal_of(&machine).unwrap(),
+                Action::CreateMachine(machine) => super::ordinal_of(&machine).unwrap(),
                 other => panic!("{other:?}"),
             })
             .collect::<Vec<_>>()
@@ -75,11 +71,7 @@ fn machines_are_named_by_set_and_ordinal_and_a_free_ordinal_is_used_again() {
     assert_eq!(created(&[machine(1, HOST, true)]), [0, 2]);
     let mut leaving = machine(0, HOST, true);
     leaving.metadata.deletion_timestamp = leaving.metadata.creation_timestamp.clone();
-    assert_eq!(
-        created(&[leaving, machine(1, HOST, true)]),
-        [2, 3],
-        "a name is free once its Machine is gone"
-    );
+    assert_eq!(created(&[leaving, machine(1, HOST, true)]), [2, 3], "a name is free once its Machine is gone");
 }
 
 #[test]
@@ -93,10 +85,7 @@ fn those_without_a_host_go_first_then_those_that_are_not_ready_then_the_newest()
     ];
     assert_eq!(deleted(&set(4, ""), &machines), ["m3"]);
     assert_eq!(deleted(&set(2, ""), &machines), ["m3", "m2", "m4"]);
-    assert_eq!(
-        deleted(&set(2, ", deletion: {order: Oldest}"), &machines),
-        ["m3", "m2", "m0"]
-    );
+    assert_eq!(deleted(&set(2, ", deletion: {order: Oldest}"), &machines), ["m3", "m2", "m0"]);
 }
 
 fn condition(machine: &mut Machine, type_: &str, status: &str) {
@@ -124,35 +113,22 @@ fn marked_machines_go_before_all_others_and_those_that_are_not_known_to_be_well_
 
 #[test]
 fn a_manual_set_neither_makes_nor_deletes() {
-    assert_eq!(planned(&set(3, ", mode: Manual"), &[]).steps, []);
-    assert_eq!(
-        planned(&set(0, ", mode: Manual"), &[machine(0, HOST, true)]).steps,
-        []
-    );
+    assert_eq!(planned(&set(3, ", mode: Manual"), &[]).actions, []);
+    assert_eq!(planned(&set(0, ", mode: Manual"), &[machine(0, HOST, true)]).actions, []);
 }
 
 #[test]
 fn the_status_serves_the_scale_subresource_and_says_what_is_lacking() {
     let status = planned(&set(2, ""), &[machine(0, HOST, true), machine(1, "", false)]).status;
-    assert_eq!(
-        status.selector.as_deref(),
-        Some("clusterwright.dev/cluster=a,clusterwright.dev/machine-set=a-w")
-    );
+    assert_eq!(status.selector.as_deref(), Some("clusterwright.dev/cluster=a,clusterwright.dev/machine-set=a-w"));
     assert_eq!((status.replicas, status.ready_replicas), (2, 1));
     let hosts = conditions::find(&status.conditions, "HostsAvailable").unwrap();
-    assert_eq!(
-        (hosts.status.as_str(), hosts.message.as_str()),
-        ("False", "needs 1, 0 free match")
-    );
+    assert_eq!((hosts.status.as_str(), hosts.message.as_str()), ("False", "needs 1, 0 free match"));
 }
 
 #[test]
 fn a_set_says_how_many_hosts_it_needs_and_how_many_are_free() {
-    let machines = [
-        machine(0, "", false),
-        machine(1, "", false),
-        machine(2, "", false),
-    ];
+    let machines = [machine(0, "", false), machine(1, "", false), machine(2, "", false)];
     let host = |name: &str, unschedulable: bool| -> crds::Host {
         serde_yaml::from_str(&format!("{{apiVersion: clusterwright.dev/v1alpha1, kind: Host, metadata: {{name: {name}}}, spec: {{address: {name}.example, unschedulable: {unschedulable}, ssh: {{credentialsRef: {{name: k}}}}}}, status: {{cleanedEpoch: 0, conditions: [{{type: Ready, status: 'True', reason: X, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}}]}}}}")).unwrap()
     };
@@ -166,14 +142,8 @@ fn a_set_says_how_many_hosts_it_needs_and_how_many_are_free() {
         runs: &[],
     });
     let told = conditions::find(&plan.status.conditions, "HostsAvailable").unwrap();
-    assert_eq!(
-        (told.status.as_str(), told.reason.as_str()),
-        ("False", "NotEnoughHosts")
-    );
-    assert_eq!(
-        told.message,
-        "needs 3, 2 free match; 1 matches and is not to be taken: unschedulable (h3)"
-    );
+    assert_eq!((told.status.as_str(), told.reason.as_str()), ("False", "NotEnoughHosts"));
+    assert_eq!(told.message, "needs 3, 2 free match; 1 matches and is not to be taken: unschedulable (h3)");
 }
 
 #[test]
@@ -182,34 +152,24 @@ fn a_machine_that_is_not_provisioned_follows_its_template_and_others_wait_for_an
         let mut machine = machine(0, HOST, true);
         machine.status = serde_yaml::from_str(status).unwrap();
         let set = set(1, ", template: {kubernetesVersion: 1.35.5}");
-        let steps = planned(&set, &[machine]).steps;
+        let steps = planned(&set, &[machine]).actions;
         assert_eq!(steps.len(), expected, "{steps:?}");
     };
     check("{}", 1);
-    check(
-        "{provisionedAt: '2026-01-01T00:00:00Z', kubernetesVersion: 1.35.4}",
-        0,
-    );
-    check(
-        "{provisionedAt: '2026-01-01T00:00:00Z', kubernetesVersion: 1.35.5}",
-        1,
-    );
+    check("{provisionedAt: '2026-01-01T00:00:00Z', kubernetesVersion: 1.35.4}", 0);
+    check("{provisionedAt: '2026-01-01T00:00:00Z', kubernetesVersion: 1.35.5}", 1);
 }
 
 fn steps(set: &MachineSet, machines: &[Machine]) -> Vec<String> {
     let name = |machine: &Machine| machine.metadata.name.clone().unwrap();
     let told = |step| match step {
-        Step::CreateMachine(machine) => format!("create {}", super::ordinal_of(&machine).unwrap()),
-        Step::Adopt(machine) => format!(
-            "adopt {} as {}",
-            name(&machine),
-            super::ordinal_of(&machine).unwrap()
-        ),
-        Step::QuarantineHost { machine, host, .. } => format!("put {host} of {} aside", name(&machine)),
-        Step::DeleteMachine(machine) => format!("delete {}", name(&machine)),
-        Step::SetVersion { machine, .. } => format!("version {}", name(&machine)),
+        Action::CreateMachine(machine) => format!("create {}", super::ordinal_of(&machine).unwrap()),
+        Action::Adopt(machine) => format!("adopt {} as {}", name(&machine), super::ordinal_of(&machine).unwrap()),
+        Action::QuarantineHost { machine, host, .. } => format!("put {host} of {} aside", name(&machine)),
+        Action::DeleteMachine(machine) => format!("delete {}", name(&machine)),
+        Action::SetVersion { machine, .. } => format!("version {}", name(&machine)),
     };
-    planned(set, machines).steps.into_iter().map(told).collect()
+    planned(set, machines).actions.into_iter().map(told).collect()
 }
 
 fn platforms(ordinal: u32) -> Machine {
@@ -237,23 +197,11 @@ fn a_set_that_lacks_one_takes_over_a_platforms_machine_before_it_makes_one() {
     let mut of_other_role = platforms(5);
     of_other_role.spec.role = crds::step::Role::ControlPlane;
     check(1, &[of_other_role], &["create 0"]);
-    let adopted = planned(&set(1, ""), &[platforms(5)]).steps;
-    let [Step::Adopt(adopted)] = adopted.as_slice() else {
-        panic!("{adopted:?}")
-    };
-    assert_eq!(
-        steps(&set(1, ""), &[(**adopted).clone()]),
-        [""; 0],
-        "taken over once"
-    );
-    let message = planned(&set(1, ""), &[own(), platforms(5)])
-        .status
-        .message
-        .unwrap();
-    assert_eq!(
-        message,
-        "running; m5 with its label will be taken over once the count is raised"
-    );
+    let adopted = planned(&set(1, ""), &[platforms(5)]).actions;
+    let [Action::Adopt(adopted)] = adopted.as_slice() else { panic!("{adopted:?}") };
+    assert_eq!(steps(&set(1, ""), &[(**adopted).clone()]), [""; 0], "taken over once");
+    let message = planned(&set(1, ""), &[own(), platforms(5)]).status.message.unwrap();
+    assert_eq!(message, "running; m5 with its label will be taken over once the count is raised");
 }
 
 /// The row "finalizer/ownerRef stripped, child deleted".
@@ -296,9 +244,9 @@ fn planned_installed(set: &MachineSet, machines: &[Machine]) -> (Vec<String>, St
         hosts: &[],
         runs: &[],
     });
-    let told = plan.steps.into_iter().map(|step| match step {
-        Step::CreateMachine(_) => "create".to_owned(),
-        Step::DeleteMachine(machine) => machine.metadata.name.unwrap(),
+    let told = plan.actions.into_iter().map(|step| match step {
+        Action::CreateMachine(_) => "create".to_owned(),
+        Action::DeleteMachine(machine) => machine.metadata.name.unwrap(),
         other => panic!("{other:?}"),
     });
     (told.collect(), plan.status.message.unwrap())
@@ -325,7 +273,7 @@ fn control_planes_are_made_at_once_and_go_one_at_a_time_never_below_a_majority()
 }
 
 mod joining {
-    use super::{HOST, Machine, MachineSet, Observed, Plan, Step, condition, deployment, machine, plan, set};
+    use super::{Action, HOST, Machine, MachineSet, Observed, Plan, condition, deployment, machine, plan, set};
     use crds::{Host, PlaybookRun};
     use jiff::Timestamp;
 
@@ -365,7 +313,7 @@ mod joining {
         machines: &[Machine],
         hosts: &[Host],
         runs: &[PlaybookRun],
-    ) -> Plan<Step, crds::MachineSetStatus> {
+    ) -> Plan<Action, crds::MachineSetStatus> {
         let mut deployment = deployment();
         deployment.status = Some(serde_yaml::from_str("{installedAt: '2026-01-01T00:00:00Z'}").unwrap());
         plan(&Observed {
@@ -381,21 +329,13 @@ mod joining {
     fn check(hosts: &[Host], result: &str, attempts: u32, put_aside: bool, says: &str) {
         let mut joins = machine(0, HOST, false);
         condition(&mut joins, "HostClaimed", "True");
-        let runs: Vec<PlaybookRun> = (0..attempts)
-            .map(|attempt| failed_join(attempt, result))
-            .collect();
+        let runs: Vec<PlaybookRun> = (0..attempts).map(|attempt| failed_join(attempt, result)).collect();
         let plan = planned(&set(1, ""), &[joins], hosts, &runs);
-        let told = match plan.steps.as_slice() {
+        let told = match plan.actions.as_slice() {
             [] => false,
-            [
-                Step::QuarantineHost { host, quarantine, .. },
-                Step::DeleteMachine(_),
-            ] => {
+            [Action::QuarantineHost { host, quarantine, .. }, Action::DeleteMachine(_)] => {
                 assert_eq!(host, "h");
-                assert!(
-                    quarantine.contains(says) && quarantine.contains("JoinFailed"),
-                    "{quarantine}"
-                );
+                assert!(quarantine.contains(says) && quarantine.contains("JoinFailed"), "{quarantine}");
                 true
             }
             other => panic!("{other:?}"),
@@ -409,26 +349,14 @@ mod joining {
     fn a_host_that_fails_to_join_is_put_aside_when_another_is_free_and_at_most_three_of_a_set_are() {
         let held = || host("h", Some("uid-0"), "");
         let free = || host("i", None, "");
-        check(
-            &[held(), free()],
-            FAILS,
-            3,
-            true,
-            "after 3 attempts (PackageNotFound)",
-        );
+        check(&[held(), free()], FAILS, 3, true, "after 3 attempts (PackageNotFound)");
         check(&[held(), free()], FAILS, 2, false, "");
         check(&[held()], FAILS, 3, false, "no other Host is free");
         let aside = |count: usize| ["x", "y", "z"].into_iter().take(count).map(in_quarantine);
         let hosts: Vec<Host> = [held(), free()].into_iter().chain(aside(2)).collect();
         check(&hosts, FAILS, 3, true, "PackageNotFound");
         let hosts: Vec<Host> = [held(), free()].into_iter().chain(aside(3)).collect();
-        check(
-            &hosts,
-            FAILS,
-            3,
-            false,
-            "3 Hosts are quarantined for this set already",
-        );
+        check(&hosts, FAILS, 3, false, "3 Hosts are quarantined for this set already");
     }
 
     /// The rows "SSH refused before the first task" and "one of n hosts unreachable mid-run": others proceed, and what
@@ -446,23 +374,13 @@ mod joining {
         claimed.0 = "2026-01-01T00:06:00Z".parse().unwrap();
         let runs: Vec<PlaybookRun> = (0..3).map(|attempt| failed_join(attempt, SILENT)).collect();
         let plan = planned(&set(1, ""), &[joins], &[held(), free()], &runs);
-        assert_eq!(
-            (plan.steps, plan.next),
-            (vec![], crate::Next::after_seconds(90)),
-            "it may only be rebooting"
-        );
+        assert_eq!((plan.actions, plan.next), (vec![], crate::Next::after_seconds(90)), "it may only be rebooting");
     }
 
     #[test]
     fn what_does_not_lie_with_the_machine_costs_no_machine() {
         let hosts = [host("h", Some("uid-0"), ""), host("i", None, "")];
-        check(
-            &hosts,
-            &FAILS.replace("PackageNotFound", "DigestMismatch"),
-            3,
-            false,
-            "",
-        );
+        check(&hosts, &FAILS.replace("PackageNotFound", "DigestMismatch"), 3, false, "");
         check(&hosts, "retriable: false, message: inputs refused", 1, false, "");
         check(&hosts, "message: the executor did not say anything", 3, false, "");
     }
@@ -472,11 +390,7 @@ mod joining {
         let mut marked = machine(0, HOST, false);
         super::annotate(&mut marked, "clusterwright.dev/quarantine", "{}");
         let plan = planned(&set(1, ""), &[marked], &[host("h", Some("uid-0"), "")], &[]);
-        assert!(
-            matches!(plan.steps.as_slice(), [Step::DeleteMachine(_)]),
-            "{:?}",
-            plan.steps
-        );
+        assert!(matches!(plan.actions.as_slice(), [Action::DeleteMachine(_)]), "{:?}", plan.actions);
     }
 }
 
@@ -501,17 +415,13 @@ fn while_many_are_sick_no_healthy_machine_goes_and_the_set_says_so() {
         hosts: &[],
         runs: &[],
     });
-    let sick = Step::DeleteMachine(Box::new(machines[1].clone()));
-    assert_eq!(plan.steps, [sick], "one that is sick itself is not missed");
+    let sick = Action::DeleteMachine(Box::new(machines[1].clone()));
+    assert_eq!(plan.actions, [sick], "one that is sick itself is not missed");
     let status = plan.status;
     let down = conditions::find(&status.conditions, "ScalingDown").unwrap();
     assert_eq!(
         (down.status.as_str(), down.reason.as_str(), down.message.as_str()),
-        (
-            "True",
-            "TooManyUnhealthy",
-            "2 healthy machines too many: 2 of 5 machines are sick at once"
-        )
+        ("True", "TooManyUnhealthy", "2 healthy machines too many: 2 of 5 machines are sick at once")
     );
     assert_eq!(status.message.as_deref(), Some(down.message.as_str()));
 }

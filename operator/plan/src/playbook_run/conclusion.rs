@@ -4,42 +4,17 @@
 use crds::ObjectExt;
 use crds::Reason;
 use crds::playbook_run::RunPhase;
-use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 
-use super::RunObserved;
-use super::ending::{Ending, ending};
+use super::ending::{Conclusion, Ending, end_of, ending};
+use super::observed::RunObserved;
 use super::pod::{Why, ended_by};
+use super::progress::progress;
 
 /// What people are told of hosts that nobody saw quiet.
 const LEFT: &str = "what it left there is ended before the next run begins";
 /// Hosts that a message names.
 const MOST_NAMES: usize = 5;
-
-/// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Conclusion {
-    pub phase: RunPhase,
-    pub retriable: bool,
-    pub reason: String,
-    pub message: String,
-}
-
-impl Conclusion {
-    pub(super) fn new(
-        phase: RunPhase,
-        retriable: bool,
-        reason: impl Into<String>,
-        message: impl Into<String>,
-    ) -> Self {
-        Self {
-            phase,
-            retriable,
-            reason: reason.into(),
-            message: message.into(),
-        }
-    }
-}
 
 /// What came of the run; none while something may still come.
 pub(super) fn conclude(observed: &RunObserved<'_>) -> Option<Conclusion> {
@@ -60,15 +35,11 @@ fn stopped(observed: &RunObserved<'_>, pod: Option<&Pod>, said: Conclusion) -> C
     }
     if observed.stop_is_asked() {
         let unquiet = not_quiet(observed);
-        let confirmed = said.reason != UNCONFIRMED && unquiet.is_empty();
-        let reason = if confirmed { Reason::Canceled } else { UNCONFIRMED };
+        let confirmed = said.reason != Reason::CanceledUnconfirmed && unquiet.is_empty();
+        let reason = if confirmed { Reason::Canceled } else { Reason::CanceledUnconfirmed };
         let silent = unquiet.iter().any(|host| !said.message.contains(*host));
         let message = match silent {
-            true => format!(
-                "{}; not confirmed quiet: {}; {LEFT}",
-                said.message,
-                names(&unquiet)
-            ),
+            true => format!("{}; not confirmed quiet: {}; {LEFT}", said.message, names(&unquiet)),
             false => said.message,
         };
         return Conclusion::new(RunPhase::Canceled, false, reason, message);
@@ -78,20 +49,12 @@ fn stopped(observed: &RunObserved<'_>, pod: Option<&Pod>, said: Conclusion) -> C
     }
     if over_time(observed) {
         let message = format!("its time was over: {}", said.message);
-        return Conclusion::new(
-            RunPhase::DeadlineExceeded,
-            true,
-            Reason::DeadlineExceeded,
-            message,
-        );
+        return Conclusion::new(RunPhase::DeadlineExceeded, true, Reason::DeadlineExceeded, message);
     }
     let why = stopped_by(observed, pod);
     let message = format!("{}, and the executor said: {}", why.message, said.message);
     Conclusion::new(RunPhase::Unknown, true, why.reason, message)
 }
-
-/// Nobody confirmed that the hosts of a run that was stopped are quiet.
-pub(super) const UNCONFIRMED: Reason = Reason::CanceledUnconfirmed;
 
 /// The process is gone, and said nothing.
 fn died(observed: &RunObserved<'_>, pod: Option<&Pod>, why: &Why) -> Conclusion {
@@ -100,32 +63,20 @@ fn died(observed: &RunObserved<'_>, pod: Option<&Pod>, why: &Why) -> Conclusion 
     }
     let place = place(observed);
     if observed.stop_is_asked() {
-        let message = format!(
-            "stopped, but the executor did not say that its hosts are quiet ({}{place}); {LEFT}",
-            why.message
-        );
-        return Conclusion::new(RunPhase::Canceled, false, UNCONFIRMED, message);
+        let message =
+            format!("stopped, but the executor did not say that its hosts are quiet ({}{place}); {LEFT}", why.message);
+        return Conclusion::new(RunPhase::Canceled, false, Reason::CanceledUnconfirmed, message);
     }
     if over_time(observed) {
         let message = format!("its time was over: {}{place}; {LEFT}", why.message);
-        return Conclusion::new(
-            RunPhase::DeadlineExceeded,
-            true,
-            Reason::DeadlineExceeded,
-            message,
-        );
+        return Conclusion::new(RunPhase::DeadlineExceeded, true, Reason::DeadlineExceeded, message);
     }
     let cause = pod.and_then(ended_by).or(job_deleted(observed));
     let (reason, message) = match cause {
         Some(cause) => (cause.reason, format!("{}: {}", cause.message, why.message)),
         None => (why.reason, why.message.clone()),
     };
-    Conclusion::new(
-        RunPhase::Unknown,
-        true,
-        reason,
-        format!("{message}{place}; {LEFT}"),
-    )
+    Conclusion::new(RunPhase::Unknown, true, reason, format!("{message}{place}; {LEFT}"))
 }
 
 /// Whether the process still works is not known: neither a cancel nor a kill makes that better.
@@ -135,22 +86,15 @@ fn lost(observed: &RunObserved<'_>, why: &str) -> Conclusion {
         (false, true) => "asked to stop, but ",
         (false, false) => "",
     };
-    let message = format!(
-        "{asked}contact with the executor is lost: {why}{}; it may still be at work: {LEFT}",
-        place(observed)
-    );
+    let message =
+        format!("{asked}contact with the executor is lost: {why}{}; it may still be at work: {LEFT}", place(observed));
     Conclusion::new(RunPhase::Unknown, true, Reason::ContactLost, message)
 }
 
 /// Nothing has touched a host.
 fn never_began(observed: &RunObserved<'_>, why: &str) -> Conclusion {
     if observed.stop_is_asked() {
-        return Conclusion::new(
-            RunPhase::Canceled,
-            false,
-            Reason::Canceled,
-            "canceled before it began",
-        );
+        return Conclusion::new(RunPhase::Canceled, false, Reason::Canceled, "canceled before it began");
     }
     let message = format!("the executor did not start, no host was touched: {why}");
     Conclusion::new(RunPhase::Failed, true, Reason::NotStarted, message)
@@ -166,9 +110,7 @@ fn stopped_by(observed: &RunObserved<'_>, pod: Option<&Pod>) -> Why {
     let of_job = job_deleted(observed);
     let of_pod = pod.and_then(ended_by);
     // A Job that goes has its Pod deleted by us.
-    of_job
-        .or(of_pod)
-        .unwrap_or_else(|| Why::new(Reason::PodStopped, "its Pod was stopped from outside"))
+    of_job.or(of_pod).unwrap_or_else(|| Why::new(Reason::PodStopped, "its Pod was stopped from outside"))
 }
 
 fn job_deleted(observed: &RunObserved<'_>) -> Option<Why> {
@@ -192,7 +134,7 @@ fn not_quiet<'a>(observed: &RunObserved<'a>) -> Vec<&'a str> {
 /// `, in container-runtime, task 12 of 58: start containerd, on a, b`.
 fn place(observed: &RunObserved<'_>) -> String {
     let hosts: Vec<&str> = observed.run.spec.hosts.iter().map(String::as_str).collect();
-    match super::working::progress(observed) {
+    match progress(observed) {
         Some(progress) => format!(", in {progress}, on {}", names(&hosts)),
         None => format!(", on {}", names(&hosts)),
     }
@@ -204,14 +146,4 @@ fn names(hosts: &[&str]) -> String {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
     }
-}
-
-/// Reason of the Job's end, if it ended.
-pub(super) fn end_of(job: &Job) -> Option<&str> {
-    let conditions = job.status.as_ref()?.conditions.as_ref()?;
-    let ended = |type_: &str| matches!(type_, "Failed" | "Complete" | "FailureTarget");
-    let condition = conditions
-        .iter()
-        .find(|condition| ended(&condition.type_) && condition.status == "True")?;
-    Some(condition.reason.as_deref().unwrap_or_default())
 }

@@ -29,46 +29,28 @@ pub fn grant(run: &PlaybookRun, deployment: Option<&ClusterDeployment>) -> Grant
     }
     let cluster = run.spec.cluster_name.as_deref().unwrap_or_default();
     let Some(deployment) = deployment else {
-        return Grant::Waits {
-            message: format!("waits for ClusterDeployment {cluster}, which is not there"),
-        };
+        return Grant::Waits { message: format!("waits for ClusterDeployment {cluster}, which is not there") };
     };
     let name = run.metadata.name.as_deref();
-    let operations = deployment
-        .status
-        .as_ref()
-        .map(|status| status.operations.as_slice())
-        .unwrap_or_default();
-    if let Some(ours) = operations
-        .iter()
-        .find(|operation| Some(operation.run.as_str()) == name)
-    {
+    let operations = deployment.status.as_ref().map(|status| status.operations.as_slice()).unwrap_or_default();
+    if let Some(ours) = operations.iter().find(|operation| Some(operation.run.as_str()) == name) {
         return Grant::Given { token: ours.token };
     }
     let mode = |mode: LockMode| match mode {
         LockMode::Exclusive => "Exclusive",
         LockMode::Shared => "Shared",
     };
-    let holders: Vec<String> = operations
-        .iter()
-        .take(3)
-        .map(|held| format!("{} ({})", held.run, mode(held.mode)))
-        .collect();
+    let holders: Vec<String> =
+        operations.iter().take(3).map(|held| format!("{} ({})", held.run, mode(held.mode))).collect();
     let more = operations.len().saturating_sub(holders.len());
     let message = match (holders.is_empty(), more) {
         (true, _) if deployment.spec.paused => {
             format!("waits for the lock of cluster {cluster}, which is paused")
         }
         (true, _) => format!("waits for the lock of cluster {cluster}"),
-        (false, 0) => format!(
-            "waits for the lock of cluster {cluster}: held by {}",
-            holders.join(", ")
-        ),
+        (false, 0) => format!("waits for the lock of cluster {cluster}: held by {}", holders.join(", ")),
         (false, more) => {
-            format!(
-                "waits for the lock of cluster {cluster}: held by {} and {more} more",
-                holders.join(", ")
-            )
+            format!("waits for the lock of cluster {cluster}: held by {} and {more} more", holders.join(", "))
         }
     };
     Grant::Waits { message }

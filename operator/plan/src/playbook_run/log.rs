@@ -1,31 +1,21 @@
 //! The log of a run: whether there is one, and what keeps it.
 
+use crds::ObjectExt;
 use crds::Reason;
 use crds::conditions::Statement;
 use crds::names::{condition, label};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 
+use super::observed::{LogSeen, RunObserved};
 use super::pod::terminated;
-use super::{RunObserved, name_of};
+use super::status::cut;
 use crate::job::metadata;
 
 /// Name of the compressed log in its ConfigMaps.
 const LOG_KEY: &str = "log.gz";
 /// Most parts of a log.
 const MOST_PARTS: usize = 8;
-
-/// The log of the Pod that ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum LogSeen {
-    /// There is no Pod to ask.
-    #[default]
-    NotLookedAt,
-    /// Compressed and cut into parts; empty when nothing was written.
-    Parts(Vec<Vec<u8>>),
-    /// It could not be read, and why.
-    Lost(String),
-}
 
 /// True for a Pod that ended and whose node may still have its log: one that never began has none.
 pub fn has_log(pod: &Pod) -> bool {
@@ -39,13 +29,13 @@ pub(super) fn kept(observed: &RunObserved<'_>) -> Statement {
         LogSeen::Parts(parts) if parts.is_empty() => "the executor wrote nothing",
         LogSeen::Parts(parts) => {
             let kept = parts.len().min(MOST_PARTS);
-            let message = format!("kept in {}", crate::sentence::count(kept, "ConfigMap"));
+            let message = format!("kept in {}", crate::message::count(kept, "ConfigMap"));
             return Statement::new(condition::LOG_KEPT, true, Reason::Kept, message);
         }
         LogSeen::Lost(why) => why.as_str(),
         LogSeen::NotLookedAt => "the executor did not start, or its node is gone",
     };
-    Statement::new(condition::LOG_KEPT, false, Reason::NoLog, super::cut(message))
+    Statement::new(condition::LOG_KEPT, false, Reason::NoLog, cut(message))
 }
 
 /// The ConfigMaps that keep it.
@@ -53,7 +43,7 @@ pub(super) fn parts(observed: &RunObserved<'_>) -> Vec<ConfigMap> {
     let LogSeen::Parts(parts) = observed.log else {
         return Vec::new();
     };
-    let name = name_of(observed.run);
+    let name = observed.run.name().to_owned();
     let part = |(index, bytes): (usize, &Vec<u8>)| {
         let mut metadata = metadata(observed.run, &format!("{name}-log-{index}"));
         // One label finds all parts, in order, and nothing else of the run.

@@ -1,11 +1,11 @@
 //! What the executor of one run may do at the API: say where this run stands, and nothing else.
 
+use crds::ObjectExt;
 use crds::PlaybookRun;
 use crds::names::GROUP;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
 
-use super::name_of;
 use crate::job::metadata;
 
 /// A ServiceAccount of the run's own, and what binds it to its one right. All are named as the run, and go with it.
@@ -20,7 +20,7 @@ pub struct Permission {
 }
 
 pub(super) fn permission(run: &PlaybookRun) -> Permission {
-    let name = name_of(run);
+    let name = run.name().to_owned();
     Permission {
         service_account: ServiceAccount {
             metadata: metadata(run, &name),
@@ -71,19 +71,11 @@ mod tests {
         let only = json!([{"apiGroups": ["clusterwright.dev"], "resources": ["playbookruns/status"], "resourceNames": ["r"], "verbs": ["patch"]}]);
         assert_eq!(rules, only);
         let binding = serde_json::to_value(&permission.role_binding).unwrap();
-        assert_eq!(
-            binding["roleRef"],
-            json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"})
-        );
-        assert_eq!(
-            binding["subjects"],
-            json!([{"kind": "ServiceAccount", "name": "r", "namespace": "fleet"}])
-        );
-        for metadata in [
-            permission.service_account.metadata,
-            permission.role.metadata,
-            permission.role_binding.metadata,
-        ] {
+        assert_eq!(binding["roleRef"], json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"}));
+        assert_eq!(binding["subjects"], json!([{"kind": "ServiceAccount", "name": "r", "namespace": "fleet"}]));
+        for metadata in
+            [permission.service_account.metadata, permission.role.metadata, permission.role_binding.metadata]
+        {
             let owner = &metadata.owner_references.unwrap()[0];
             assert_eq!((owner.uid.as_str(), metadata.name.as_deref()), ("u", Some("r")));
         }

@@ -13,10 +13,7 @@ pub(super) struct Why {
 
 impl Why {
     pub(super) fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self {
-            reason,
-            message: message.into(),
-        }
+        Self { reason, message: message.into() }
     }
 }
 
@@ -70,30 +67,21 @@ pub(super) fn waits_for(pod: &Pod) -> Why {
         return Why::new(Reason::Unschedulable, format!("waits for a node: {message}"));
     }
     let image = image_of(pod).unwrap_or("of the executor");
-    let waiting = container(pod)
-        .and_then(|container| container.state.as_ref()?.waiting.clone())
-        .unwrap_or_default();
+    let waiting = container(pod).and_then(|container| container.state.as_ref()?.waiting.clone()).unwrap_or_default();
     let message = waiting.message.unwrap_or_default();
     let node = node_of(pod).unwrap_or("a node");
     match waiting.reason.as_deref() {
         Some("ImagePullBackOff" | "ErrImagePull" | "InvalidImageName" | "ErrImageNeverPull") => {
             // The same failure is told with and without the wait before the next try.
-            let message = message
-                .split_once("ErrImagePull: ")
-                .map_or(&*message, |(_, why)| why);
-            Why::new(
-                Reason::ImagePullFailed,
-                format!("cannot pull image {image}: {message}"),
-            )
+            let message = message.split_once("ErrImagePull: ").map_or(&*message, |(_, why)| why);
+            Why::new(Reason::ImagePullFailed, format!("cannot pull image {image}: {message}"))
         }
-        None | Some("ContainerCreating" | "PodInitializing") => Why::new(
-            Reason::WaitingForPod,
-            format!("its Pod is being started on {node}"),
-        ),
-        Some(reason) => Why::new(
-            Reason::PodNotStarted,
-            format!("its Pod does not start on {node}: {reason}: {message}"),
-        ),
+        None | Some("ContainerCreating" | "PodInitializing") => {
+            Why::new(Reason::WaitingForPod, format!("its Pod is being started on {node}"))
+        }
+        Some(reason) => {
+            Why::new(Reason::PodNotStarted, format!("its Pod does not start on {node}: {reason}: {message}"))
+        }
     }
 }
 
@@ -101,13 +89,8 @@ pub(super) fn waits_for(pod: &Pod) -> Why {
 pub(super) fn ended_by(pod: &Pod) -> Option<Why> {
     let status = pod.status.clone().unwrap_or_default();
     if status.reason.as_deref() == Some("Evicted") {
-        let message = status
-            .message
-            .unwrap_or_else(|| "its node lacked room".to_owned());
-        return Some(Why::new(
-            Reason::Evicted,
-            format!("its Pod was evicted: {message}"),
-        ));
+        let message = status.message.unwrap_or_else(|| "its node lacked room".to_owned());
+        return Some(Why::new(Reason::Evicted, format!("its Pod was evicted: {message}")));
     }
     if let Some(condition) = condition(pod, "DisruptionTarget", "True") {
         let reason = condition.reason.as_deref().unwrap_or_default();

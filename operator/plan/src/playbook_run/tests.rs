@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::de::DeserializeOwned;
 
-use super::{Grant, InputsSeen, LogSeen, RunObserved, Stage, Step, Trouble, grant, playbook_run, stage};
+use super::{Action, Grant, InputsSeen, LogSeen, RunObserved, Stage, Trouble, grant, playbook_run, stage};
 use crate::inputs::InputsProblem;
 use crate::settles::settles;
 
@@ -107,25 +107,15 @@ fn a_run_waits_for_its_lock_and_says_who_holds_it() {
             "{{apiVersion: clusterwright.dev/v1alpha1, kind: ClusterDeployment, metadata: {{name: a}}, spec: {{kubernetesVersion: 1.35.4, controlPlane: {{replicas: 1}}}}, status: {{{status}}}}}"
         ))
     };
-    let held =
-        deployment("operations: [{run: other, mode: Exclusive, token: 4, startedAt: 2026-01-01T00:00:00Z}]");
-    let ours =
-        deployment("operations: [{run: r, mode: Exclusive, token: 5, startedAt: 2026-01-01T00:00:00Z}]");
+    let held = deployment("operations: [{run: other, mode: Exclusive, token: 4, startedAt: 2026-01-01T00:00:00Z}]");
+    let ours = deployment("operations: [{run: r, mode: Exclusive, token: 5, startedAt: 2026-01-01T00:00:00Z}]");
     let run = run("");
     assert_eq!(grant(&run, Some(&ours)), Grant::Given { token: 5 });
     let waits = grant(&run, Some(&held));
     let message = "waits for the lock of cluster a: held by other (Exclusive)";
-    assert_eq!(
-        waits,
-        Grant::Waits {
-            message: message.into()
-        }
-    );
-    let plan = playbook_run(&RunObserved {
-        grant: waits,
-        ..observed(&run, None, &[])
-    });
-    assert_eq!((plan.steps, plan.status.phase), (vec![], Some(RunPhase::Pending)));
+    assert_eq!(waits, Grant::Waits { message: message.into() });
+    let plan = playbook_run(&RunObserved { grant: waits, ..observed(&run, None, &[]) });
+    assert_eq!((plan.actions, plan.status.phase), (vec![], Some(RunPhase::Pending)));
     assert_eq!(plan.status.message.as_deref(), Some(message));
 }
 
@@ -133,12 +123,9 @@ fn a_run_waits_for_its_lock_and_says_who_holds_it() {
 fn a_reserved_variable_is_refused_before_the_lock_is_looked_at() {
     let run = run(", vars: {ansible_user: x}");
     let plan = playbook_run(&observed(&run, None, &[]));
-    assert_eq!(
-        (plan.status.phase, plan.status.retriable),
-        (Some(RunPhase::Failed), Some(false))
-    );
+    assert_eq!((plan.status.phase, plan.status.retriable), (Some(RunPhase::Failed), Some(false)));
     assert_eq!(complete(&plan.status), ("True", "ReservedVariable"));
-    assert!(plan.steps.is_empty());
+    assert!(plan.actions.is_empty());
 }
 
 #[test]
@@ -148,17 +135,14 @@ fn a_probe_that_would_change_a_machine_is_refused_and_never_gets_a_job() {
     run.spec.steps = vec![crds::Step::Reset];
     for cluster in [None, Some("a".to_owned())] {
         run.spec.cluster_name = cluster;
-        assert!(
-            matches!(grant(&run, None), Grant::Waits { .. }),
-            "it needs a lock"
-        );
+        assert!(matches!(grant(&run, None), Grant::Waits { .. }), "it needs a lock");
         // Also with a lock that somebody gave it.
         let plan = playbook_run(&RunObserved {
             grant: Grant::Given { token: 7 },
             inputs: model(),
             ..observed(&run, None, &[])
         });
-        assert!(plan.steps.is_empty());
+        assert!(plan.actions.is_empty());
         assert_eq!(complete(&plan.status), ("True", "StepNotAllowed"));
         assert_eq!(plan.status.phase, Some(RunPhase::Failed));
         assert_eq!(plan.status.retriable, Some(false));
@@ -170,43 +154,24 @@ fn what_is_missing_is_waited_for() {
     let run = run("");
     let problem = InputsProblem::waits(crds::Reason::SecretNotFound, "Secret fleet is not there");
     let inputs = InputsSeen::Problem(problem);
-    let plan = playbook_run(&RunObserved {
-        grant: Grant::Given { token: 1 },
-        inputs,
-        ..observed(&run, None, &[])
-    });
+    let plan = playbook_run(&RunObserved { grant: Grant::Given { token: 1 }, inputs, ..observed(&run, None, &[]) });
     assert_eq!(complete(&plan.status), ("False", "SecretNotFound"));
     assert_eq!(plan.status.phase, Some(RunPhase::Pending));
-    assert!(plan.steps.is_empty() && plan.waits_for.is_some());
+    assert!(plan.actions.is_empty() && plan.waits_for.is_some());
 }
 
 fn model() -> InputsSeen {
-    let text =
-        r#"{"namespace":"fleet","run":"r","intent":"Custom","steps":["prepare"],"hosts":{}}"#.to_owned();
+    let text = r#"{"namespace":"fleet","run":"r","intent":"Custom","steps":["prepare"],"hosts":{}}"#.to_owned();
     let model: RunInputs = serde_json::from_str(&text).unwrap();
-    InputsSeen::Model {
-        text,
-        model: Box::new(model),
-        settings: None,
-    }
+    InputsSeen::Model { text, model: Box::new(model), settings: None }
 }
 
 #[test]
 fn inputs_that_do_not_fit_are_refused_with_their_size() {
     let run = run("");
-    let InputsSeen::Model { model, .. } = model() else {
-        unreachable!()
-    };
-    let inputs = InputsSeen::Model {
-        text: "x".repeat(1_000_001),
-        model,
-        settings: None,
-    };
-    let plan = playbook_run(&RunObserved {
-        grant: Grant::Given { token: 1 },
-        inputs,
-        ..observed(&run, None, &[])
-    });
+    let InputsSeen::Model { model, .. } = model() else { unreachable!() };
+    let inputs = InputsSeen::Model { text: "x".repeat(1_000_001), model, settings: None };
+    let plan = playbook_run(&RunObserved { grant: Grant::Given { token: 1 }, inputs, ..observed(&run, None, &[]) });
     assert_eq!(complete(&plan.status), ("True", "InputsTooLarge"));
     assert!(plan.status.message.unwrap().contains("1000001 bytes"));
 }
@@ -216,16 +181,10 @@ fn a_run_says_what_it_is_doing() {
     let job = job("active: 1");
     let check = |run: PlaybookRun, pods: &[Pod], trouble: Option<&str>, phase: RunPhase, message: &str| {
         let trouble = trouble.map(|message| Trouble::new("FailedCreate", message));
-        let plan = playbook_run(&RunObserved {
-            trouble: trouble.as_ref(),
-            ..observed(&run, Some(&job), pods)
-        });
-        assert_eq!(
-            (plan.status.phase, plan.status.message.as_deref()),
-            (Some(phase), Some(message))
-        );
+        let plan = playbook_run(&RunObserved { trouble: trouble.as_ref(), ..observed(&run, Some(&job), pods) });
+        assert_eq!((plan.status.phase, plan.status.message.as_deref()), (Some(phase), Some(message)));
         assert_eq!((plan.status.token, plan.status.attempt), (7, 2));
-        assert!(plan.steps.is_empty(), "{:?}", plan.steps);
+        assert!(plan.actions.is_empty(), "{:?}", plan.actions);
     };
     let waiting = |reason: &str| {
         let status = format!(
@@ -239,51 +198,14 @@ fn a_run_says_what_it_is_doing() {
         "phase: Pending, conditions: [{type: PodScheduled, status: 'False', message: 0/2 nodes are available}]",
     );
     let running = pod("", ", nodeName: n1", RUNNING);
-    let progress =
-        started(", progress: {step: container-runtime, task: start containerd, done: 12, total: 58}");
+    let progress = started(", progress: {step: container-runtime, task: start containerd, done: 12, total: 58}");
     check(run(""), &[], None, RunPhase::Pending, "waits for its Pod");
-    check(
-        run(""),
-        &[],
-        Some("exceeded quota"),
-        RunPhase::Pending,
-        "waits for its Pod: exceeded quota",
-    );
-    check(
-        run(""),
-        &[unscheduled],
-        None,
-        RunPhase::Pending,
-        "waits for a node: 0/2 nodes are available",
-    );
-    check(
-        run(""),
-        &[waiting("ErrImagePull")],
-        None,
-        RunPhase::Pending,
-        "cannot pull image img: not found",
-    );
-    check(
-        run(""),
-        &[waiting("ContainerCreating")],
-        None,
-        RunPhase::Pending,
-        "its Pod is being started on n1",
-    );
-    check(
-        run(""),
-        std::slice::from_ref(&running),
-        None,
-        RunPhase::Running,
-        "the executor starts",
-    );
-    check(
-        progress,
-        &[running],
-        None,
-        RunPhase::Running,
-        "container-runtime, task 12 of 58: start containerd",
-    );
+    check(run(""), &[], Some("exceeded quota"), RunPhase::Pending, "waits for its Pod: exceeded quota");
+    check(run(""), &[unscheduled], None, RunPhase::Pending, "waits for a node: 0/2 nodes are available");
+    check(run(""), &[waiting("ErrImagePull")], None, RunPhase::Pending, "cannot pull image img: not found");
+    check(run(""), &[waiting("ContainerCreating")], None, RunPhase::Pending, "its Pod is being started on n1");
+    check(run(""), std::slice::from_ref(&running), None, RunPhase::Running, "the executor starts");
+    check(progress, &[running], None, RunPhase::Running, "container-runtime, task 12 of 58: start containerd");
 }
 
 #[test]
@@ -294,123 +216,39 @@ fn every_end_has_its_phase() {
     let check = |run: PlaybookRun, job: Option<&Job>, pods: &[Pod], phase: RunPhase, reason: &str| {
         let plan = playbook_run(&observed(&run, job, pods));
         let found = (plan.status.phase, complete(&plan.status));
-        assert_eq!(
-            found,
-            (Some(phase), ("True", reason)),
-            "{:?}",
-            plan.status.message
-        );
+        assert_eq!(found, (Some(phase), ("True", reason)), "{:?}", plan.status.message);
     };
-    let said =
-        ", outcome: {phase: Failed, retriable: true, reason: DigestMismatch, message: m, digest: 'sha256:d'}";
+    let said = ", outcome: {phase: Failed, retriable: true, reason: DigestMismatch, message: m, digest: 'sha256:d'}";
     let other = ", outcome: {phase: Succeeded, reason: Complete, message: m, digest: 'sha256:other'}";
-    let short =
-        r#"{"outcome":"Succeeded","reason":"Complete","step":"prepare","counts":{},"digest":"sha256:d"}"#;
+    let short = r#"{"outcome":"Succeeded","reason":"Complete","step":"prepare","counts":{},"digest":"sha256:d"}"#;
     let long = r#"{"outcome":"Failed","phase":"Failed","retriable":true,"reason":"TaskFailed","message":"m","digest":"sha256:d"}"#;
     let stopped = r#"{"outcome":"Canceled","reason":"Canceled","digest":"sha256:d"}"#;
     let mut canceled = started("");
     canceled.spec.cancel = true;
-    check(
-        started(""),
-        Some(&failed),
-        &[ended(20, long)],
-        RunPhase::Failed,
-        "TaskFailed",
-    );
-    check(
-        started(said),
-        Some(&failed),
-        &[ended(20, "")],
-        RunPhase::Failed,
-        "DigestMismatch",
-    );
-    check(
-        started(said),
-        Some(&failed),
-        &[],
-        RunPhase::Failed,
-        "DigestMismatch",
-    );
-    check(
-        started(other),
-        Some(&failed),
-        &[ended(1, "")],
-        RunPhase::Unknown,
-        "ExecutorDied",
-    );
-    check(
-        started(""),
-        Some(&failed),
-        &[ended(0, short)],
-        RunPhase::Succeeded,
-        "Complete",
-    );
-    check(
-        started(""),
-        Some(&failed),
-        &[ended(0, "")],
-        RunPhase::Unknown,
-        "ResultLost",
-    );
-    check(
-        started(""),
-        Some(&failed),
-        &[ended(137, "")],
-        RunPhase::Unknown,
-        "ExecutorKilled",
-    );
-    check(
-        started(""),
-        Some(&failed),
-        &[ended(12, "")],
-        RunPhase::Failed,
-        "AuthenticationFailed",
-    );
-    check(
-        started(""),
-        Some(&failed),
-        &[ended(143, stopped)],
-        RunPhase::Unknown,
-        "PodStopped",
-    );
-    check(
-        canceled,
-        Some(&failed),
-        &[ended(143, stopped)],
-        RunPhase::Canceled,
-        "Canceled",
-    );
+    check(started(""), Some(&failed), &[ended(20, long)], RunPhase::Failed, "TaskFailed");
+    check(started(said), Some(&failed), &[ended(20, "")], RunPhase::Failed, "DigestMismatch");
+    check(started(said), Some(&failed), &[], RunPhase::Failed, "DigestMismatch");
+    check(started(other), Some(&failed), &[ended(1, "")], RunPhase::Unknown, "ExecutorDied");
+    check(started(""), Some(&failed), &[ended(0, short)], RunPhase::Succeeded, "Complete");
+    check(started(""), Some(&failed), &[ended(0, "")], RunPhase::Unknown, "ResultLost");
+    check(started(""), Some(&failed), &[ended(137, "")], RunPhase::Unknown, "ExecutorKilled");
+    check(started(""), Some(&failed), &[ended(12, "")], RunPhase::Failed, "AuthenticationFailed");
+    check(started(""), Some(&failed), &[ended(143, stopped)], RunPhase::Unknown, "PodStopped");
+    check(canceled, Some(&failed), &[ended(143, stopped)], RunPhase::Canceled, "Canceled");
     check(started(""), Some(&failed), &[], RunPhase::Unknown, "ContactLost");
     check(started(""), None, &[], RunPhase::Unknown, "ContactLost");
     check(run(""), Some(&deadline), &[], RunPhase::Failed, "NotStarted");
-    let silent = pod(
-        ", deletionTimestamp: 2026-01-01T00:50:00Z",
-        ", nodeName: n1",
-        RUNNING,
-    );
-    check(
-        started(""),
-        Some(&going),
-        &[silent],
-        RunPhase::Unknown,
-        "ContactLost",
-    );
+    let silent = pod(", deletionTimestamp: 2026-01-01T00:50:00Z", ", nodeName: n1", RUNNING);
+    check(started(""), Some(&going), &[silent], RunPhase::Unknown, "ContactLost");
 }
 
 #[test]
 fn a_pod_that_never_pulled_its_image_did_nothing() {
     let job = job("failed: 1");
     let status = "phase: Failed, containerStatuses: [{name: executor, image: i, imageID: i, ready: false, restartCount: 0, state: {terminated: {exitCode: 137, reason: ContainerStatusUnknown}}}]";
-    let pods = [pod(
-        ", deletionTimestamp: 2026-01-01T00:50:00Z",
-        ", nodeName: n1",
-        status,
-    )];
+    let pods = [pod(", deletionTimestamp: 2026-01-01T00:50:00Z", ", nodeName: n1", status)];
     let check = |run: PlaybookRun, phase: RunPhase| {
-        assert_eq!(
-            playbook_run(&observed(&run, Some(&job), &pods)).status.phase,
-            Some(phase)
-        );
+        assert_eq!(playbook_run(&observed(&run, Some(&job), &pods)).status.phase, Some(phase));
     };
     let mut canceled = run("");
     canceled.spec.cancel = true;
@@ -423,11 +261,7 @@ fn a_pod_that_never_pulled_its_image_did_nothing() {
 fn a_pod_that_was_asked_to_end_has_its_time() {
     let run = started("");
     let job = job("active: 1");
-    let ending = [pod(
-        ", deletionTimestamp: 2026-01-01T00:59:30Z",
-        ", nodeName: n1",
-        RUNNING,
-    )];
+    let ending = [pod(", deletionTimestamp: 2026-01-01T00:59:30Z", ", nodeName: n1", RUNNING)];
     let plan = playbook_run(&observed(&run, Some(&job), &ending));
     assert_eq!(plan.status.phase, Some(RunPhase::Running));
 }
@@ -439,11 +273,7 @@ fn cancel_asks_the_pod_to_end_and_keeps_the_job() {
     let job = job("active: 1");
     let pods = [pod("", ", nodeName: n1", RUNNING)];
     let plan = playbook_run(&observed(&run, Some(&job), &pods));
-    assert!(
-        matches!(plan.steps.as_slice(), [Step::StopPod(_)]),
-        "{:?}",
-        plan.steps
-    );
+    assert!(matches!(plan.actions.as_slice(), [Action::StopPod(_)]), "{:?}", plan.actions);
 }
 
 #[test]
@@ -452,25 +282,14 @@ fn the_log_is_kept_before_anything_is_released() {
     let job = job("failed: 1");
     let pods = [ended(20, "")];
     let log = LogSeen::Parts(vec![vec![1], vec![2]]);
-    let plan = playbook_run(&RunObserved {
-        log: &log,
-        ..observed(&run, Some(&job), &pods)
-    });
+    let plan = playbook_run(&RunObserved { log: &log, ..observed(&run, Some(&job), &pods) });
     let names: Vec<&str> = plan.status.log_refs.iter().map(|log| log.name.as_str()).collect();
     assert_eq!(names, ["r-log-0", "r-log-1"]);
-    assert!(
-        matches!(plan.steps.as_slice(), [Step::KeepLog(parts)] if parts.len() == 2),
-        "{:?}",
-        plan.steps
-    );
+    assert!(matches!(plan.actions.as_slice(), [Action::KeepLog(parts)] if parts.len() == 2), "{:?}", plan.actions);
     let mut run = run;
     run.status = Some(plan.status);
     let plan = playbook_run(&observed(&run, Some(&job), &pods));
-    assert!(
-        matches!(plan.steps.as_slice(), [Step::ReleasePod(_), Step::ReleaseJob(_)]),
-        "{:?}",
-        plan.steps
-    );
+    assert!(matches!(plan.actions.as_slice(), [Action::ReleasePod(_), Action::ReleaseJob(_)]), "{:?}", plan.actions);
 }
 
 /// What a metadata cluster does with the steps, in small.
@@ -485,7 +304,7 @@ struct World {
 }
 
 impl World {
-    fn turn(&mut self) -> Vec<Step> {
+    fn turn(&mut self) -> Vec<Action> {
         let plan = playbook_run(&RunObserved {
             grant: Grant::Given { token: 3 },
             inputs: model(),
@@ -495,55 +314,50 @@ impl World {
         let over = plan.status.phase.is_some_and(RunPhase::is_final);
         // As the operator does: the status after the steps; here nothing is lost by doing it before.
         self.run.status = Some(plan.status);
-        if plan.steps.is_empty() && !over && self.job.is_some() {
+        if plan.actions.is_empty() && !over && self.job.is_some() {
             // Time passes: a Pod comes, and ends.
             match self.pods.is_empty() {
                 true => self.pods.push(pod("", ", nodeName: n1", RUNNING)),
                 false => self.pods = vec![self.end.clone()],
             }
-            return vec![Step::Withdraw];
+            return vec![Action::Withdraw];
         }
-        match plan.steps.is_empty() && over && stage(&self.run, self.job.as_ref(), &self.pods) != Stage::Over
-        {
-            true => vec![Step::Withdraw],
-            false => plan.steps,
+        match plan.actions.is_empty() && over && stage(&self.run, self.job.as_ref(), &self.pods) != Stage::Over {
+            true => vec![Action::Withdraw],
+            false => plan.actions,
         }
     }
 
-    fn apply(&mut self, step: &Step) {
+    fn apply(&mut self, step: &Action) {
         match step {
-            Step::Hold => self.run.metadata.finalizers = Some(vec![finalizer::RUN.into()]),
-            Step::Start(job) => {
+            Action::Hold => self.run.metadata.finalizers = Some(vec![finalizer::RUN.into()]),
+            Action::Start(job) => {
                 self.jobs_made += 1;
                 let mut job = job.clone();
                 job.metadata.creation_timestamp = Some(Time(now()));
                 self.job = Some(*job);
             }
-            Step::StopPod(_) | Step::KillPod(_) => self.pods = vec![self.end.clone()],
-            Step::StopJob(_) => self.job = None,
-            Step::KeepLog(_) => self.kept = true,
-            Step::ReleasePod(_) => self.pods.clear(),
-            Step::ReleaseJob(_) => {
+            Action::StopPod(_) | Action::KillPod(_) => self.pods = vec![self.end.clone()],
+            Action::StopJob(_) => self.job = None,
+            Action::KeepLog(_) => self.kept = true,
+            Action::ReleasePod(_) => self.pods.clear(),
+            Action::ReleaseJob(_) => {
                 if let Some(job) = &mut self.job {
                     job.metadata.finalizers = None;
                 }
             }
-            Step::Release => self.run.metadata.finalizers = None,
-            Step::Freeze { .. } | Step::DropSecrets => {}
-            Step::Permit(_) => self.permitted = true,
-            Step::Withdraw => self.permitted = false,
-            Step::Prolong(..) => {}
+            Action::Release => self.run.metadata.finalizers = None,
+            Action::Freeze { .. } | Action::DropSecrets => {}
+            Action::Permit(_) => self.permitted = true,
+            Action::Withdraw => self.permitted = false,
+            Action::Prolong(..) => {}
         }
     }
 }
 
 #[test]
 fn every_run_comes_to_rest_with_one_job_its_log_kept_and_nothing_held() {
-    for (code, phase) in [
-        (20, RunPhase::Failed),
-        (0, RunPhase::Unknown),
-        (31, RunPhase::DeadlineExceeded),
-    ] {
+    for (code, phase) in [(20, RunPhase::Failed), (0, RunPhase::Unknown), (31, RunPhase::DeadlineExceeded)] {
         let mut world = World {
             run: run(""),
             job: None,
@@ -553,9 +367,7 @@ fn every_run_comes_to_rest_with_one_job_its_log_kept_and_nothing_held() {
             kept: false,
             permitted: false,
         };
-        settles(&mut world, 20, World::turn, World::apply, |world| {
-            assert!(world.jobs_made <= 1)
-        });
+        settles(&mut world, 20, World::turn, World::apply, |world| assert!(world.jobs_made <= 1));
         assert_eq!(stage(&world.run, world.job.as_ref(), &world.pods), Stage::Over);
         assert_eq!(world.run.status.as_ref().unwrap().phase, Some(phase));
         assert!(world.kept && world.jobs_made == 1 && !world.permitted);
@@ -567,11 +379,8 @@ fn a_run_that_is_deleted_before_it_began_makes_nothing() {
     let mut run = run("");
     run.metadata.deletion_timestamp = Some(Time(now()));
     run.metadata.finalizers = Some(vec![finalizer::RUN.into()]);
-    let plan = playbook_run(&RunObserved {
-        grant: Grant::Given { token: 1 },
-        ..observed(&run, None, &[])
-    });
-    assert_eq!(plan.steps, [Step::Withdraw, Step::DropSecrets, Step::Release]);
+    let plan = playbook_run(&RunObserved { grant: Grant::Given { token: 1 }, ..observed(&run, None, &[]) });
+    assert_eq!(plan.actions, [Action::Withdraw, Action::DropSecrets, Action::Release]);
 }
 
 mod faults;
@@ -579,7 +388,7 @@ mod stops;
 
 mod arbitrary {
     use super::{World, ended, finalizer, job, observed, pod, run, settles};
-    use crate::playbook_run::{LogSeen, RunObserved, Stage, Step, playbook_run, stage};
+    use crate::playbook_run::{Action, LogSeen, RunObserved, Stage, playbook_run, stage};
     use crds::playbook_run::RunPhase;
     use k8s_openapi::api::batch::v1::Job;
     use k8s_openapi::api::core::v1::Pod;
@@ -595,10 +404,7 @@ mod arbitrary {
             Just(vec![pod(deleted, ", nodeName: n1", super::RUNNING)]),
             Just(vec![pod(deleted, "", "phase: Pending")]),
             any::<u8>().prop_map(|code| vec![ended(code.into(), "")]),
-            Just(vec![
-                ended(0, "not JSON"),
-                pod("", ", nodeName: n1", super::RUNNING)
-            ]),
+            Just(vec![ended(0, "not JSON"), pod("", ", nodeName: n1", super::RUNNING)]),
         ]
     }
 
@@ -606,12 +412,8 @@ mod arbitrary {
         prop_oneof![
             Just(None),
             Just(Some(job("active: 1"))),
-            Just(Some(job(
-                "failed: 1, conditions: [{type: Failed, status: 'True', reason: BackoffLimitExceeded}]"
-            ))),
-            Just(Some(job(
-                "conditions: [{type: Failed, status: 'True', reason: DeadlineExceeded}]"
-            ))),
+            Just(Some(job("failed: 1, conditions: [{type: Failed, status: 'True', reason: BackoffLimitExceeded}]"))),
+            Just(Some(job("conditions: [{type: Failed, status: 'True', reason: DeadlineExceeded}]"))),
         ]
     }
 
@@ -646,7 +448,7 @@ mod arbitrary {
             run.status.as_mut().unwrap().phase = Some(RunPhase::Unknown);
             let plan = playbook_run(&RunObserved { log: &LogSeen::Parts(vec![vec![1]]), ..observed(&run, job.as_ref(), &pods) });
             assert_eq!(Some(plan.status), run.status);
-            assert!(!plan.steps.iter().any(|step| matches!(step, Step::Start(_) | Step::Freeze { .. } | Step::KeepLog(_))));
+            assert!(!plan.actions.iter().any(|step| matches!(step, Action::Start(_) | Action::Freeze { .. } | Action::KeepLog(_))));
         }
     }
 }

@@ -18,10 +18,7 @@ impl Trouble {
             Some((_, why)) if event == "FailedCreate" => why,
             _ => message,
         };
-        Self {
-            event: event.to_owned(),
-            message: message.to_owned(),
-        }
+        Self { event: event.to_owned(), message: message.to_owned() }
     }
 
     /// The reason in the condition, where the Pod itself has none to give.
@@ -49,14 +46,8 @@ mod tests {
         };
         assert_eq!(of("r-abcde"), of("r-fghij"));
         assert_eq!(of("r-a").reason(), Some(Reason::QuotaExceeded));
-        assert_eq!(
-            Trouble::new("FailedCreate", "no").reason(),
-            Some(Reason::PodRefused)
-        );
-        assert_eq!(
-            Trouble::new("FailedMount", "no").reason(),
-            Some(Reason::MountFailed)
-        );
+        assert_eq!(Trouble::new("FailedCreate", "no").reason(), Some(Reason::PodRefused));
+        assert_eq!(Trouble::new("FailedMount", "no").reason(), Some(Reason::MountFailed));
         assert_eq!(Trouble::new("BackOff", "no").reason(), None);
     }
 }

@@ -5,44 +5,35 @@ use crds::PlaybookRunStatus;
 use crds::Reason;
 use crds::playbook_run::{FrozenInputs, RunPhase};
 use crds::references::LocalRef;
-use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 
-use super::conclusion::{conclude, end_of};
+use super::action::Action;
+use super::conclusion::conclude;
+use super::ending::end_of;
+use super::log;
+use super::observed::RunObserved;
 use super::pod::{Why, has_begun, has_ended, image_of, running_since, waits_for};
-use super::{RunObserved, Step, frozen, log, over, state, under_way};
+use super::preparing::frozen;
+use super::progress::{argument, pending, progress};
+use super::status::{over, state, under_way};
 use crate::{Next, Plan};
 
 /// A Pod that waited longer than this before it began has its Job's deadline moved.
 const WAITED_LONG_SECONDS: i64 = 60;
 
-pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> {
+pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Action, PlaybookRunStatus> {
     let mut plan = match conclude(observed) {
         Some(conclusion) => {
             let parts = log::parts(observed);
-            let mut status = over(
-                observed,
-                conclusion.phase,
-                conclusion.retriable,
-                conclusion.reason,
-                &conclusion.message,
-            );
-            status.log_refs = parts
-                .iter()
-                .filter_map(|part| part.metadata.name.clone())
-                .map(LocalRef::new)
-                .collect();
+            let mut status =
+                over(observed, conclusion.phase, conclusion.retriable, conclusion.reason, &conclusion.message);
+            status.log_refs = parts.iter().filter_map(|part| part.metadata.name.clone()).map(LocalRef::new).collect();
             state(observed, &mut status, &[log::kept(observed)]);
-            let mut steps = stop(observed);
+            let mut actions = stop(observed);
             if !parts.is_empty() {
-                steps.push(Step::KeepLog(parts));
+                actions.push(Action::KeepLog(parts));
             }
-            Plan {
-                steps,
-                status,
-                next: Next::after_seconds(1),
-                waits_for: None,
-            }
+            Plan { actions, status, next: Next::after_seconds(1), waits_for: None }
         }
         None => going_on(observed),
     };
@@ -50,21 +41,17 @@ pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> 
     plan
 }
 
-fn going_on(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> {
+fn going_on(observed: &RunObserved<'_>) -> Plan<Action, PlaybookRunStatus> {
     let pod = observed.pods.iter().find(|pod| has_begun(pod));
     let replaced = pod.is_none() && image_is_replaced(observed);
-    let steps = if observed.stop_is_asked() || job_is_going(observed) || replaced {
+    let actions = if observed.stop_is_asked() || job_is_going(observed) || replaced {
         stop(observed)
     } else {
         prolong(observed, pod)
     };
     let (phase, why) = match pod {
         Some(_) if observed.stop_is_asked() => {
-            let asked = if observed.is_killed() {
-                "is being killed"
-            } else {
-                "is being stopped"
-            };
+            let asked = if observed.is_killed() { "is being killed" } else { "is being stopped" };
             (RunPhase::Running, Why::new(Reason::Stopping, asked))
         }
         Some(_) => {
@@ -78,20 +65,11 @@ fn going_on(observed: &RunObserved<'_>) -> Plan<Step, PlaybookRunStatus> {
         None => why.message,
     };
     // What moves with each task is no news for a condition.
-    let lasting = if why.reason == Reason::Running {
-        "the executor works"
-    } else {
-        &message
-    };
+    let lasting = if why.reason == Reason::Running { "the executor works" } else { &message };
     let status = under_way(observed, phase, why.reason, &message, lasting);
     let stopping = observed.pods.iter().any(|pod| pod.is_deleting());
     let seconds = if pod.is_none() || stopping { 5 } else { 30 };
-    Plan {
-        steps,
-        status,
-        next: Next::after_seconds(seconds),
-        waits_for: Some(message),
-    }
+    Plan { actions, status, next: Next::after_seconds(seconds), waits_for: Some(message) }
 }
 
 /// The image cannot be pulled, and another is wanted by now: this Pod would wait for ever.
@@ -102,7 +80,7 @@ fn image_is_replaced(observed: &RunObserved<'_>) -> bool {
 }
 
 /// The time that the Pod waited for a node or an image is not the executor's.
-fn prolong(observed: &RunObserved<'_>, pod: Option<&Pod>) -> Vec<Step> {
+fn prolong(observed: &RunObserved<'_>, pod: Option<&Pod>) -> Vec<Action> {
     let (Some(job), Some(began)) = (observed.job, pod.and_then(running_since)) else {
         return Vec::new();
     };
@@ -114,7 +92,7 @@ fn prolong(observed: &RunObserved<'_>, pod: Option<&Pod>) -> Vec<Step> {
     let waited = began - started.0.as_second();
     let wanted = waited + i64::from(observed.run.spec.timeout_seconds);
     match waited > WAITED_LONG_SECONDS && deadline < wanted {
-        true => vec![Step::Prolong(Box::new(job.clone()), wanted)],
+        true => vec![Action::Prolong(Box::new(job.clone()), wanted)],
         false => Vec::new(),
     }
 }
@@ -125,73 +103,26 @@ fn job_is_going(observed: &RunObserved<'_>) -> bool {
 }
 
 /// Ends what still runs. A Job whose Pod failed makes no other; one without a Pod must go itself.
-fn stop(observed: &RunObserved<'_>) -> Vec<Step> {
+fn stop(observed: &RunObserved<'_>) -> Vec<Action> {
     let end = |pod: &Pod| {
         let asked = pod.is_deleting();
         let at_once = asked && pod.metadata.deletion_grace_period_seconds == Some(0);
         match (observed.is_killed(), asked) {
             _ if has_ended(pod) => None,
-            (true, _) if !at_once => Some(Step::KillPod(Box::new(pod.clone()))),
-            (false, false) => Some(Step::StopPod(Box::new(pod.clone()))),
+            (true, _) if !at_once => Some(Action::KillPod(Box::new(pod.clone()))),
+            (false, false) => Some(Action::StopPod(Box::new(pod.clone()))),
             _ => None,
         }
     };
-    let mut steps: Vec<Step> = observed.pods.iter().filter_map(end).collect();
+    let mut actions: Vec<Action> = observed.pods.iter().filter_map(end).collect();
     if let Some(job) = observed.job
         && observed.pods.is_empty()
         && !job.is_deleting()
         && end_of(job).is_none()
     {
-        steps.push(Step::StopJob(Box::new(job.clone())));
+        actions.push(Action::StopJob(Box::new(job.clone())));
     }
-    steps
-}
-
-/// `container-runtime, task 12 of 58: start containerd`; none before the first step.
-pub(super) fn progress(observed: &RunObserved<'_>) -> Option<String> {
-    let progress = observed.run.status.as_ref()?.progress.as_ref();
-    let progress = progress.filter(|progress| !progress.step.is_empty())?;
-    let place = match (progress.done, progress.total) {
-        (0, _) => progress.step.clone(),
-        (done, total) if total >= done => format!("{}, task {done} of {total}", progress.step),
-        (done, _) => format!("{}, task {done}", progress.step),
-    };
-    Some(if progress.task.is_empty() {
-        place
-    } else {
-        format!("{place}: {}", progress.task)
-    })
-}
-
-/// Why no Pod works yet.
-pub(super) fn pending(observed: &RunObserved<'_>) -> Why {
-    let said = match observed.pods.first() {
-        Some(pod) if pod.is_deleting() => {
-            // What it waited for is told until it is gone: then it is why nothing was done.
-            let waited_for = waited_for(observed).unwrap_or("its Pod is being ended");
-            return Why::new(Reason::Stopping, waited_for);
-        }
-        Some(pod) => waits_for(pod),
-        None => Why::new(Reason::WaitingForPod, "waits for its Pod"),
-    };
-    match observed.trouble {
-        Some(trouble)
-            if said.reason != Reason::ImagePullFailed && !said.message.contains(&trouble.message) =>
-        {
-            Why {
-                reason: trouble.reason().unwrap_or(said.reason),
-                message: format!("{}: {}", said.message, trouble.message),
-            }
-        }
-        _ => said,
-    }
-}
-
-/// What was last said of a Pod that did not come up.
-pub(super) fn waited_for<'a>(observed: &RunObserved<'a>) -> Option<&'a str> {
-    let status = observed.run.status.as_ref();
-    let status = status.filter(|status| status.phase == Some(RunPhase::Pending))?;
-    status.message.as_deref()
+    actions
 }
 
 /// What was given to the run stands in its Job, which nobody can edit.
@@ -212,11 +143,4 @@ fn assigned(observed: &RunObserved<'_>, status: &mut PlaybookRunStatus) {
     if status.started_at.is_none() {
         status.started_at = job.metadata.creation_timestamp.clone();
     }
-}
-
-pub(super) fn argument<'a>(job: &'a Job, name: &str) -> Option<&'a str> {
-    let container = job.spec.as_ref()?.template.spec.as_ref()?.containers.first()?;
-    let arguments = container.args.as_ref()?;
-    let position = arguments.iter().position(|argument| argument == name)?;
-    arguments.get(position + 1).map(String::as_str)
 }

@@ -8,12 +8,13 @@ use crds::remediation_policy::{Remediation, RemediationAction as Action};
 use crds::step::Role;
 use jiff::{SignedDuration, Timestamp};
 
+use super::decision::Decision;
 use super::words::name;
-use super::{Decision, MachineHealth, RemediationInput, Rule, Spares, State};
+use super::{MachineHealth, RemediationInput, Rule, Spares, State};
+use crate::int_or_percent::{Rounded, int_or_percent, written};
+use crate::message::count;
 use crate::moment::after;
 use crate::moment::clock;
-use crate::sentence::count;
-use crate::share::{Rounded, share, written};
 
 /// What is counted while a round is decided.
 pub(super) struct Limits {
@@ -31,28 +32,16 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    pub fn of(input: &RemediationInput) -> Self {
-        let sick = input
-            .machines
-            .iter()
-            .filter(|health| is_sick(health, input.now))
-            .count();
-        let judged = input
-            .machines
-            .iter()
-            .filter(|health| health.state != State::NotJudged)
-            .count();
+    pub fn new(input: &RemediationInput) -> Self {
+        let sick = input.machines.iter().filter(|health| is_sick(health, input.now)).count();
+        let judged = input.machines.iter().filter(|health| health.state != State::NotJudged).count();
         let mut limits = Self {
             sick,
             judged,
             under_repair: input.elsewhere,
             control_plane: None,
             spares: input.spares,
-            out_of_service: input
-                .sets
-                .iter()
-                .map(|(name, set)| (name.clone(), set.replaced))
-                .collect(),
+            out_of_service: input.sets.iter().map(|(name, set)| (name.clone(), set.replaced)).collect(),
             calm_since: input.calm_since,
         };
         let unknown = input.unreachable.is_some();
@@ -75,7 +64,7 @@ impl Limits {
 
     pub fn most(&self, remediation: &Remediation) -> usize {
         // Of three machines one may always be sick, unless it says 0.
-        share(&remediation.max_unhealthy, self.judged, Rounded::Up)
+        int_or_percent(&remediation.max_unhealthy, self.judged, Rounded::Up)
     }
 
     /// From now on something is being done about it.
@@ -99,53 +88,32 @@ impl Limits {
         let remediation = &rule.remediation;
         let stop = |reason: Reason, message: String| Some(Decision::none(health, reason, message));
         if input.paused {
-            return stop(
-                Reason::ClusterPaused,
-                "nothing is done until spec.paused of its cluster is false".into(),
-            );
+            return stop(Reason::ClusterPaused, "nothing is done until spec.paused of its cluster is false".into());
         }
         if !input.lock_known {
-            return stop(
-                Reason::LockClosed,
-                "nothing is done until the cluster's lock is found again".into(),
-            );
+            return stop(Reason::LockClosed, "nothing is done until the cluster's lock is found again".into());
         }
         if remediation.paused {
-            return stop(
-                Reason::RemediationPaused,
-                format!("nothing is done while {} is paused", rule.source),
-            );
+            return stop(Reason::RemediationPaused, format!("nothing is done while {} is paused", rule.source));
         }
         if health.skipped {
             let annotation = crds::names::annotation::SKIP_REMEDIATION;
-            return stop(
-                Reason::Skipped,
-                format!("nothing is done while the Machine has the annotation {annotation}"),
-            );
+            return stop(Reason::Skipped, format!("nothing is done while the Machine has the annotation {annotation}"));
         }
         if let Some(lost) = &input.unreachable {
             return stop(Reason::ClusterUnreachable, format!("nothing is done: {lost}"));
         }
         if let Some(etcd) = &input.etcd {
-            return stop(
-                Reason::EtcdUnhealthy,
-                format!("nothing is done while etcd is not well: {etcd}"),
-            );
+            return stop(Reason::EtcdUnhealthy, format!("nothing is done while etcd is not well: {etcd}"));
         }
         let most = self.most(remediation);
         if self.sick > most && !input.approved {
             let message = self.too_many_message(remediation, most);
-            let message = format!(
-                "{message}; or let them be repaired all the same: {}",
-                input.approve
-            );
+            let message = format!("{message}; or let them be repaired all the same: {}", input.approve);
             return stop(Reason::TooManyUnhealthy, message);
         }
         let cooldown = SignedDuration::from_secs(i64::from(remediation.cooldown_seconds));
-        let calm = self
-            .calm_since
-            .map(|calm| after(calm, cooldown))
-            .filter(|at| *at > input.now)?;
+        let calm = self.calm_since.map(|calm| after(calm, cooldown)).filter(|at| *at > input.now)?;
         let message = format!("many were sick at once: nothing is done before {}", clock(calm));
         stop(Reason::CoolingDown, message).map(|decision| decision.until(calm))
     }
@@ -173,10 +141,7 @@ impl Limits {
             Some(Decision::none(health, reason, message))
         };
         if health.role != Role::Worker {
-            let other = self
-                .control_plane
-                .as_ref()
-                .map(|other| format!("{other} is being repaired"));
+            let other = self.control_plane.as_ref().map(|other| format!("{other} is being repaired"));
             if let Some(change) = other.or_else(|| input.change.clone()) {
                 return stop(
                     Reason::OneAtATime,
@@ -208,8 +173,7 @@ impl Limits {
             );
             return stop(Reason::BudgetExhausted, message);
         }
-        self.out_of_service(input, health)
-            .and_then(|message| stop(Reason::MaxUnavailable, message))
+        self.out_of_service(input, health).and_then(|message| stop(Reason::MaxUnavailable, message))
     }
 
     /// Why no more machines of its set may be out of service: one that serves nobody is no more so for being repaired.

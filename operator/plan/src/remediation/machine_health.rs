@@ -6,7 +6,8 @@ use crds::remediation_policy::Remediation;
 use crds::step::Role;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Effort, EffortResult, Rule, Spares};
+use super::effort::{Effort, EffortResult};
+use super::{Rule, Spares};
 
 /// How a machine is, as far as its repair is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]

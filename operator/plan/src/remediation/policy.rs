@@ -26,32 +26,22 @@ pub fn holding(
         });
     }
     let remediation = deployment?.spec.remediation.clone()?;
-    Some(Rule {
-        source: format!("spec.remediation of cluster {}", machine.spec.cluster_name),
-        remediation,
-    })
+    Some(Rule { source: format!("spec.remediation of cluster {}", machine.spec.cluster_name), remediation })
 }
 
 /// The first policy by name that selects a Machine; one that is being deleted selects none.
 pub fn policy_of<'a>(machine: &Machine, policies: &[&'a RemediationPolicy]) -> Option<&'a RemediationPolicy> {
     let selects = |policy: &&&RemediationPolicy| !policy.is_deleting() && selects(policy, machine);
     let selecting = policies.iter().filter(selects);
-    selecting
-        .min_by_key(|policy| policy.metadata.name.clone())
-        .copied()
+    selecting.min_by_key(|policy| policy.metadata.name.clone()).copied()
 }
 
 fn selects(policy: &RemediationPolicy, machine: &Machine) -> bool {
     let spec = &policy.spec;
-    let of_cluster = spec
-        .cluster_name
-        .as_ref()
-        .is_none_or(|cluster| *cluster == machine.spec.cluster_name);
+    let of_cluster = spec.cluster_name.as_ref().is_none_or(|cluster| *cluster == machine.spec.cluster_name);
     let of_role = spec.roles.is_empty() || spec.roles.contains(&machine.spec.role);
     let labels = machine.metadata.labels.as_ref();
-    let labelled = spec
-        .match_labels
-        .iter()
-        .all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(&value.0));
+    let labelled =
+        spec.match_labels.iter().all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(&value.0));
     of_cluster && of_role && labelled
 }

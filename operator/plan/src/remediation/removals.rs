@@ -4,7 +4,7 @@ use crds::remediation_policy::Remediation;
 
 use super::RemediationInput;
 use super::limits::Limits;
-use crate::sentence::count;
+use crate::message::count;
 
 /// Whether healthy machines may be taken away, as far as the others are concerned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,11 +20,11 @@ pub enum Removals {
 
 impl Removals {
     /// By the policies that hold for the machines; where none does, by the default of `maxUnhealthy`.
-    pub fn of(input: &RemediationInput) -> Self {
+    pub fn decide(input: &RemediationInput) -> Self {
         if input.unreachable.is_some() {
             return Self::Unknown;
         }
-        let limits = Limits::of(input);
+        let limits = Limits::new(input);
         let rules = input.machines.iter().filter_map(|health| health.rule.as_ref());
         let most = rules.map(|rule| limits.most(&rule.remediation)).min();
         let most = most.unwrap_or_else(|| limits.most(&Remediation::default()));
@@ -48,16 +48,16 @@ mod tests {
     fn healthy_machines_are_kept_while_more_are_sick_than_allowed_with_a_policy_and_without() {
         let mut input = input(0);
         input.sicken(&["w1", "w2", "w3"], 0);
-        assert_eq!(Removals::of(&input), Removals::Free, "30 % of ten");
+        assert_eq!(Removals::decide(&input), Removals::Free, "30 % of ten");
         input.sicken(&["w4"], 0);
         let held = Removals::Held(
             "4 of 10 machines are sick at once, and maxUnhealthy allows 3: no healthy one is taken away until fewer are"
                 .into(),
         );
-        assert_eq!(Removals::of(&input), held);
+        assert_eq!(Removals::decide(&input), held);
         input.machines.iter_mut().for_each(|health| health.rule = None);
-        assert_eq!(Removals::of(&input), held, "the default holds without a policy");
+        assert_eq!(Removals::decide(&input), held, "the default holds without a policy");
         input.unreachable = Some("the API does not answer".into());
-        assert_eq!(Removals::of(&input), Removals::Unknown);
+        assert_eq!(Removals::decide(&input), Removals::Unknown);
     }
 }

@@ -19,30 +19,23 @@ pub struct Spares {
 
 impl Spares {
     /// The pool as the Machines of one cluster find it.
-    pub fn of(hosts: &[&Host], machines: &[&Machine], sets: &[&MachineSet]) -> Self {
+    pub fn count(hosts: &[&Host], machines: &[&Machine], sets: &[&MachineSet]) -> Self {
         let live = || machines.iter().filter(|machine| !machine.is_deleting());
-        let held = |machine: &Machine| hosts.iter().any(|host| claims::holds(machine, host));
-        let looking = live().filter(|machine| !held(machine)).count();
+        let holders = claims::holders(hosts);
+        let looking = live().filter(|machine| !holders.contains_key(machine.uid())).count();
         let mut by_set: BTreeMap<&str, usize> = BTreeMap::new();
         for machine in live() {
             if let Some(set) = claims::set_of(machine) {
                 *by_set.entry(set).or_default() += 1;
             }
         }
-        let anything = HostRequest {
-            selector: None,
-            hosts: None,
-            spread_by: &[],
-        };
+        let anything = HostRequest { selector: None, hosts: None, spread_by: &[] };
         let lacking = sets.iter().map(|set| {
             let has = by_set.get(set.name());
             let wanted = usize::try_from(set.spec.replicas).unwrap_or_default();
             wanted.saturating_sub(has.copied().unwrap_or_default())
         });
-        Self {
-            free: claims::offer(&anything, hosts).free,
-            awaited: looking + lacking.sum::<usize>(),
-        }
+        Self { free: claims::offer(&anything, hosts).free, awaited: looking + lacking.sum::<usize>() }
     }
 
     /// Why no Host can be had for one more Machine; `fitting` of the free ones would do for it.
@@ -53,7 +46,7 @@ impl Spares {
                 (0, _) => format!("no spare Host would do in its place ({} free)", self.free),
                 (fitting, awaited) => format!(
                     "{} would do in its place, and {} for them already",
-                    crate::sentence::count(fitting, "spare Host"),
+                    crate::message::count(fitting, "spare Host"),
                     match awaited {
                         1 => "1 machine waits".to_owned(),
                         more => format!("{more} machines wait"),

@@ -24,9 +24,7 @@ pub(super) fn doing(action: Action) -> Reason {
 pub(super) fn verb(action: Action, role: Role) -> &'static str {
     match (action, role) {
         (Action::RestartServices, Role::Etcd) => "etcd is restarted",
-        (Action::RestartServices, Role::ControlPlane | Role::Worker) => {
-            "kubelet and containerd are restarted"
-        }
+        (Action::RestartServices, Role::ControlPlane | Role::Worker) => "kubelet and containerd are restarted",
         (Action::Reboot, Role::ControlPlane | Role::Etcd | Role::Worker) => "it is rebooted",
         (Action::Replace, Role::ControlPlane | Role::Etcd | Role::Worker) => {
             "another machine takes its place, and it is removed"

@@ -25,11 +25,7 @@ fn deployment(repairs: &str) -> ClusterDeployment {
     serde_yaml::from_str(&yaml).unwrap()
 }
 
-fn shown(
-    policy: &RemediationPolicy,
-    others: &[&RemediationPolicy],
-    repairs: &str,
-) -> RemediationPolicyStatus {
+fn shown(policy: &RemediationPolicy, others: &[&RemediationPolicy], repairs: &str) -> RemediationPolicyStatus {
     let machines = [
         machine("c1", "a", "control-plane"),
         machine("w1", "a", "worker"),
@@ -49,7 +45,8 @@ fn shown(
     .status
 }
 
-const REBOOTS: &str = "{machine: w1, action: Reboot, reason: Rebooting, message: it is rebooted, since: '2026-11-21T11:00:00Z'}";
+const REBOOTS: &str =
+    "{machine: w1, action: Reboot, reason: Rebooting, message: it is rebooted, since: '2026-11-21T11:00:00Z'}";
 const STUCK: &str =
     "{machine: w2, reason: NoSpareHost, message: no spare Host would do, since: '2026-11-21T11:00:00Z'}";
 
@@ -58,30 +55,16 @@ fn it_counts_the_machines_that_it_holds_for_and_says_what_is_done() {
     let check = |spec: &str, repairs: &str, counts: (i32, i32, i32), message: &str| {
         let status = shown(&policy("p", spec), &[], repairs);
         let found = (status.machines, status.unhealthy_machines, status.repairing);
-        assert_eq!(
-            (found, status.message.as_deref()),
-            (counts, Some(message)),
-            "{spec}"
-        );
+        assert_eq!((found, status.message.as_deref()), (counts, Some(message)), "{spec}");
     };
     check("clusterName: a", "", (3, 0, 0), "no machine is sick");
     check("", "", (4, 0, 0), "no machine is sick");
     check("roles: [worker]", "", (3, 0, 0), "no machine is sick");
-    check(
-        "matchLabels: {pool: control-plane}",
-        "",
-        (1, 0, 0),
-        "no machine is sick",
-    );
+    check("matchLabels: {pool: control-plane}", "", (1, 0, 0), "no machine is sick");
     check("clusterName: c", "", (0, 0, 0), "holds for no machine");
     check("clusterName: a", REBOOTS, (3, 1, 1), "w1: it is rebooted");
     check("clusterName: a", STUCK, (3, 1, 0), "w2: no spare Host would do");
-    check(
-        "clusterName: a, paused: true",
-        STUCK,
-        (3, 1, 0),
-        "paused: nothing is done until spec.paused is false",
-    );
+    check("clusterName: a, paused: true", STUCK, (3, 1, 0), "paused: nothing is done until spec.paused is false");
     let last = shown(&policy("p", "clusterName: a"), &[], REBOOTS).last_action_at;
     assert_eq!(last.unwrap().0.to_string(), "2026-11-21T11:00:00Z");
 }

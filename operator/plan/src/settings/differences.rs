@@ -34,19 +34,10 @@ pub fn differences(
         applied.registry_mirrors.as_ref(),
         digest(&spec.container_runtime.registry_mirrors),
     );
-    let names = || {
-        compare(
-            "controlPlane.certSANs",
-            applied.cert_sans.as_ref(),
-            digest(&spec.control_plane.cert_sans),
-        )
-    };
+    let names = || compare("controlPlane.certSANs", applied.cert_sans.as_ref(), digest(&spec.control_plane.cert_sans));
     match machine.spec.role {
         Role::ControlPlane => mirrors.into_iter().chain(names()).collect(),
-        Role::Worker => mirrors
-            .into_iter()
-            .chain(of_template(deployment, machine))
-            .collect(),
+        Role::Worker => mirrors.into_iter().chain(of_template(deployment, machine)).collect(),
         Role::Etcd => mirrors.into_iter().collect(),
     }
 }

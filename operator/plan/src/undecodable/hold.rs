@@ -7,39 +7,24 @@ use crds::{ClusterDeployment, ClusterDeploymentStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use crate::sentence::cut;
+use crate::message::cut;
 
 /// The status of a cluster that is on hold: as it was, with the reason in its message and its condition `OnHold`.
-pub fn status_on_hold(
-    deployment: &ClusterDeployment,
-    message: &str,
-    now: Timestamp,
-) -> ClusterDeploymentStatus {
+pub fn status_on_hold(deployment: &ClusterDeployment, message: &str, now: Timestamp) -> ClusterDeploymentStatus {
     let old = deployment.status.clone().unwrap_or_default();
     let message = cut(message.to_owned());
-    let held = Statement::new(
-        condition::ON_HOLD,
-        true,
-        Reason::ObjectUndecodable,
-        message.clone(),
-    );
+    let held = Statement::new(condition::ON_HOLD, true, Reason::ObjectUndecodable, message.clone());
     let generation = deployment.metadata.generation;
     let mut held = conditions::state(&old.conditions, &[held], generation, &Time(now));
     held.retain(|condition| condition.type_ == condition::ON_HOLD);
     let mut conditions = ended(&old.conditions);
     conditions.append(&mut held);
-    ClusterDeploymentStatus {
-        message: Some(message),
-        conditions,
-        ..old
-    }
+    ClusterDeploymentStatus { message: Some(message), conditions, ..old }
 }
 
 /// The conditions of a cluster that is on hold no more.
 pub fn ended(conditions: &[Condition]) -> Vec<Condition> {
-    let others = conditions
-        .iter()
-        .filter(|condition| condition.type_ != condition::ON_HOLD);
+    let others = conditions.iter().filter(|condition| condition.type_ != condition::ON_HOLD);
     others.cloned().collect()
 }
 
@@ -56,18 +41,10 @@ mod tests {
         let held = status_on_hold(&deployment, "on hold: Host fleet/h1", now);
         assert_eq!(held.message.as_deref(), Some("on hold: Host fleet/h1"));
         assert_eq!(held.last_token, Some(7));
-        let types: Vec<&str> = held
-            .conditions
-            .iter()
-            .map(|condition| condition.type_.as_str())
-            .collect();
+        let types: Vec<&str> = held.conditions.iter().map(|condition| condition.type_.as_str()).collect();
         assert_eq!(types, ["Ready", "OnHold"]);
         let before = deployment.status.replace(held.clone()).unwrap();
-        let later = status_on_hold(
-            &deployment,
-            "on hold: Host fleet/h1",
-            now + SignedDuration::from_secs(60),
-        );
+        let later = status_on_hold(&deployment, "on hold: Host fleet/h1", now + SignedDuration::from_secs(60));
         assert_eq!(later, held, "at rest nothing is written");
         assert_eq!(ended(&held.conditions), before.conditions);
     }

@@ -29,19 +29,14 @@ impl Namespace {
     }
 
     pub fn machine(&mut self, name: &str) -> Option<&mut Machine> {
-        self.machines
-            .iter_mut()
-            .find(|machine| machine.metadata.name.as_deref() == Some(name))
+        self.machines.iter_mut().find(|machine| machine.metadata.name.as_deref() == Some(name))
     }
 
     /// A deletion: the finalizer holds it. A second one changes nothing.
     pub fn delete_machine(&mut self, deleted: &Machine) {
         let now = self.time();
         let uid = deleted.metadata.uid.clone();
-        let found = self
-            .machines
-            .iter_mut()
-            .find(|machine| machine.metadata.uid == uid);
+        let found = self.machines.iter_mut().find(|machine| machine.metadata.uid == uid);
         if let Some(machine) = found.filter(|machine| !machine.is_deleting()) {
             machine.metadata.deletion_timestamp = Some(now);
             machine.metadata.generation = machine.metadata.generation.map(|number| number + 1);
@@ -49,10 +44,10 @@ impl Namespace {
     }
 
     #[allow(unreachable_patterns)]
-    fn apply_of_set(&mut self, step: machine_set::Step) {
-        use machine_set::Step;
-        match step {
-            Step::CreateMachine(machine) => {
+    fn apply_of_set(&mut self, action: machine_set::Action) {
+        use machine_set::Action;
+        match action {
+            Action::CreateMachine(machine) => {
                 let mut machine = *machine;
                 let same = |other: &Machine| other.metadata.name == machine.metadata.name;
                 if !self.machines.iter().any(same) {
@@ -60,26 +55,24 @@ impl Namespace {
                     self.machines.push(machine);
                 }
             }
-            Step::Adopt(machine) => {
+            Action::Adopt(machine) => {
                 let name = machine.name().to_owned();
                 if let Some(there) = self.machine(&name) {
                     there.metadata = machine.metadata;
                 }
             }
-            Step::QuarantineHost {
-                machine, quarantine, ..
-            } => {
+            Action::QuarantineHost { machine, quarantine, .. } => {
                 let name = machine.metadata.name.unwrap_or_default();
                 if let Some(machine) = self.machine(&name) {
                     let annotations = machine.metadata.annotations.get_or_insert_default();
                     annotations.insert(annotation::QUARANTINE.into(), quarantine);
                 }
             }
-            Step::DeleteMachine(machine) => {
+            Action::DeleteMachine(machine) => {
                 self.check_removal(&machine);
                 self.delete_machine(&machine);
             }
-            Step::SetVersion { machine, version } => {
+            Action::SetVersion { machine, version } => {
                 let name = machine.metadata.name.unwrap_or_default();
                 if let Some(machine) = self.machine(&name) {
                     machine.spec.kubernetes_version = version;
@@ -90,20 +83,15 @@ impl Namespace {
     }
 
     #[allow(unreachable_patterns)]
-    fn apply_to_deployment(&mut self, cluster: &str, step: cluster_deployment::Action) {
+    fn apply_to_deployment(&mut self, cluster: &str, action: cluster_deployment::Action) {
         use cluster_deployment::Action;
-        match step {
+        match action {
             Action::AddFinalizer => {
-                self.deployment(cluster).metadata.finalizers =
-                    Some(vec![finalizer::CLUSTER_DEPLOYMENT.into()]);
+                self.deployment(cluster).metadata.finalizers = Some(vec![finalizer::CLUSTER_DEPLOYMENT.into()]);
             }
             Action::MarkFenced(host) => {
                 if let Some(live) = self.unchanged(&host) {
-                    let fence = live
-                        .spec
-                        .quarantine
-                        .as_mut()
-                        .and_then(|there| there.fence.as_mut());
+                    let fence = live.spec.quarantine.as_mut().and_then(|there| there.fence.as_mut());
                     fence.unwrap().fenced = true;
                     changed(&mut live.metadata);
                 }
@@ -111,10 +99,7 @@ impl Namespace {
             Action::MakePki => drop(self.keys.insert(cluster.into())),
             Action::MakeKubeconfig { .. } => drop(self.keys.insert(format!("{cluster}-kubeconfig"))),
             Action::ApplyCluster(mut object) => {
-                let found = self
-                    .clusters
-                    .iter_mut()
-                    .find(|there| there.metadata.name == object.metadata.name);
+                let found = self.clusters.iter_mut().find(|there| there.metadata.name == object.metadata.name);
                 match found {
                     Some(there) => there.spec = object.spec,
                     None => {
@@ -128,8 +113,7 @@ impl Namespace {
                 match named_set(&mut self.sets, &name) {
                     Some(there) => {
                         let generation = there.metadata.generation.map(|number| number + 1);
-                        (set.metadata.uid, set.metadata.generation) =
-                            (there.metadata.uid.clone(), generation);
+                        (set.metadata.uid, set.metadata.generation) = (there.metadata.uid.clone(), generation);
                         set.metadata.creation_timestamp = there.metadata.creation_timestamp.clone();
                         set.status = there.status.clone();
                         *there = set;
@@ -142,12 +126,8 @@ impl Namespace {
             }
             Action::DeleteMachineSet(set) => {
                 self.sets.retain(|other| other.metadata.uid != set.metadata.uid);
-                let orphans: Vec<Machine> = self
-                    .machines
-                    .iter()
-                    .filter(|machine| owned(machine, &set))
-                    .cloned()
-                    .collect();
+                let orphans: Vec<Machine> =
+                    self.machines.iter().filter(|machine| owned(machine, &set)).cloned().collect();
                 orphans.iter().for_each(|machine| self.delete_machine(machine));
             }
             Action::DeleteMachine(machine) => {
@@ -197,25 +177,17 @@ impl Namespace {
     }
 
     #[allow(unreachable_patterns)]
-    fn apply_to_machine(&mut self, name: &str, step: machine::Step) {
-        use machine::Step;
-        let cluster = self
-            .machine(name)
-            .map(|machine| machine.spec.cluster_name.clone());
+    fn apply_to_machine(&mut self, name: &str, action: machine::Action) {
+        use machine::Action;
+        let cluster = self.machine(name).map(|machine| machine.spec.cluster_name.clone());
         let cluster = cluster.unwrap_or_default();
-        match step {
-            Step::AddFinalizer => {
+        match action {
+            Action::AddFinalizer => {
                 if let Some(machine) = self.machine(name) {
                     machine.metadata.finalizers = Some(vec![finalizer::MACHINE.into()]);
                 }
             }
-            Step::Claim {
-                host,
-                claim,
-                epoch,
-                identity,
-                finalizers,
-            } => {
+            Action::Claim { host, claim, epoch, identity, finalizers } => {
                 if let Some(live) = self.unchanged(&host) {
                     live.spec.identity = identity;
                     live.spec.claim_ref = Some(claim);
@@ -224,11 +196,9 @@ impl Namespace {
                     changed(&mut live.metadata);
                 }
             }
-            Step::SetHost(host) => {
+            Action::SetHost(host) => {
                 // As in one pass: what follows a refused claim is not carried out.
-                let uid = self
-                    .machine(name)
-                    .and_then(|machine| machine.metadata.uid.clone());
+                let uid = self.machine(name).and_then(|machine| machine.metadata.uid.clone());
                 let held = self.hosts.iter().any(|candidate| {
                     candidate.metadata.name.as_ref() == Some(&host.name)
                         && candidate.spec.claim_ref.as_ref().map(|claim| claim.uid.clone()) == uid
@@ -237,9 +207,9 @@ impl Namespace {
                     machine.spec.host_ref.get_or_insert(host);
                 }
             }
-            Step::Cordon { node, .. } => drop(self.town(&cluster).cordoned.insert(node)),
-            Step::Evict { .. } => {}
-            Step::DeleteNode { node, .. } => {
+            Action::Cordon { node, .. } => drop(self.town(&cluster).cordoned.insert(node)),
+            Action::Evict { .. } => {}
+            Action::DeleteNode { node, .. } => {
                 self.check_node_may_go(&cluster, &node);
                 let metal = self.metal.clone();
                 let town = self.town(&cluster);
@@ -249,12 +219,7 @@ impl Namespace {
                     town.cordoned.remove(&node);
                 }
             }
-            Step::Release {
-                host,
-                finalizers,
-                quarantine,
-                identity,
-            } => {
+            Action::Release { host, finalizers, quarantine, identity } => {
                 self.check_release(&cluster, &host, quarantine.is_some());
                 if let Some(live) = self.unchanged(&host) {
                     live.spec.claim_ref = None;
@@ -266,23 +231,21 @@ impl Namespace {
                     changed(&mut live.metadata);
                 }
             }
-            Step::RemoveFinalizer => self
-                .machines
-                .retain(|machine| machine.metadata.name.as_deref() != Some(name)),
+            Action::RemoveFinalizer => self.machines.retain(|machine| machine.metadata.name.as_deref() != Some(name)),
             other => panic!("this world does not know {other:?}"),
         }
     }
 
     /// Through the API of the cluster.
-    pub fn apply_to_town(&mut self, name: &str, step: cluster::Step) -> bool {
-        match step {
+    pub fn apply_to_town(&mut self, name: &str, action: cluster::Action) -> bool {
+        match action {
             // What labels a Node has nobody looks at.
-            cluster::Step::PatchNode { .. } => false,
-            step @ (cluster::Step::SpreadDns { .. } | cluster::Step::MoveDnsPod { .. }) => {
-                panic!("no DNS was shown, so {step:?} is for nothing")
+            cluster::Action::PatchNode { .. } => false,
+            action @ (cluster::Action::SpreadDns { .. } | cluster::Action::MoveDnsPod { .. }) => {
+                panic!("no DNS was shown, so {action:?} is for nothing")
             }
-            cluster::Step::CordonOrphan(orphan) => self.town(name).cordoned.insert(orphan.name),
-            cluster::Step::DeleteOrphan(orphan) => {
+            cluster::Action::CordonOrphan(orphan) => self.town(name).cordoned.insert(orphan.name),
+            cluster::Action::DeleteOrphan(orphan) => {
                 self.check_stray(name, &orphan.name);
                 self.check_node_may_go(name, &orphan.name);
                 let town = self.town(name);
@@ -293,9 +256,9 @@ impl Namespace {
     }
 
     #[allow(unreachable_patterns)]
-    pub fn apply_to_host(&mut self, step: host::Step) {
-        match step {
-            host::Step::Probe(run) => {
+    pub fn apply_to_host(&mut self, action: host::Action) {
+        match action {
+            host::Action::Probe(run) => {
                 let mut run = *run;
                 let same = |other: &crds::PlaybookRun| other.metadata.name == run.metadata.name;
                 if !self.runs.iter().any(same) {
@@ -303,25 +266,21 @@ impl Namespace {
                     self.runs.push(run);
                 }
             }
-            host::Step::Forget(run) => self.runs.retain(|other| other.metadata.uid != run.metadata.uid),
-            host::Step::EndQuarantine(host) => {
+            host::Action::Forget(run) => self.runs.retain(|other| other.metadata.uid != run.metadata.uid),
+            host::Action::EndQuarantine(host) => {
                 if let Some(live) = self.unchanged(&host) {
                     live.spec.quarantine = None;
                     live.spec.identity = None;
                     changed(&mut live.metadata);
                 }
             }
-            host::Step::SetIdentity { host, identity } => {
+            host::Action::SetIdentity { host, identity } => {
                 if let Some(live) = self.unchanged(&host) {
                     live.spec.identity = Some(identity);
                     changed(&mut live.metadata);
                 }
             }
-            host::Step::ReleaseClaim {
-                host,
-                finalizers,
-                quarantine,
-            } => {
+            host::Action::ReleaseClaim { host, finalizers, quarantine } => {
                 if let Some(live) = self.unchanged(&host) {
                     live.spec.claim_ref = None;
                     live.spec.identity = None;
@@ -337,15 +296,13 @@ impl Namespace {
     /// The Host, if nobody has written it since it was read.
     fn unchanged(&mut self, read: &Host) -> Option<&mut Host> {
         self.hosts.iter_mut().find(|host| {
-            host.metadata.name == read.metadata.name
-                && host.metadata.resource_version == read.metadata.resource_version
+            host.metadata.name == read.metadata.name && host.metadata.resource_version == read.metadata.resource_version
         })
     }
 }
 
 fn named_set<'a>(sets: &'a mut [MachineSet], name: &str) -> Option<&'a mut MachineSet> {
-    sets.iter_mut()
-        .find(|set| set.metadata.name.as_deref() == Some(name))
+    sets.iter_mut().find(|set| set.metadata.name.as_deref() == Some(name))
 }
 
 /// A spec was written.

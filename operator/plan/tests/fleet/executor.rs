@@ -48,15 +48,9 @@ impl Namespace {
 
     pub fn token_of(&self, run: &PlaybookRun) -> i64 {
         let cluster = run.spec.cluster_name.as_deref().unwrap_or_default();
-        let status = self
-            .deployment_of(cluster)
-            .and_then(|found| found.status.as_ref());
-        let operations = status
-            .map(|status| status.operations.as_slice())
-            .unwrap_or_default();
-        let ours = operations
-            .iter()
-            .find(|operation| Some(&operation.run) == run.metadata.name.as_ref());
+        let status = self.deployment_of(cluster).and_then(|found| found.status.as_ref());
+        let operations = status.map(|status| status.operations.as_slice()).unwrap_or_default();
+        let ours = operations.iter().find(|operation| Some(&operation.run) == run.metadata.name.as_ref());
         ours.map_or(0, |operation| operation.token)
     }
 
@@ -66,10 +60,7 @@ impl Namespace {
         let name = run.name().to_owned();
         self.check_begin(&run);
         for host in &run.spec.hosts {
-            let found = self
-                .hosts
-                .iter()
-                .find(|there| there.metadata.name.as_ref() == Some(host));
+            let found = self.hosts.iter().find(|there| there.metadata.name.as_ref() == Some(host));
             let fence = (found.map_or(0, |host| host.spec.claim_epoch), token);
             let machine = self.metal.get_mut(host).unwrap();
             if !machine.alive {
@@ -87,10 +78,7 @@ impl Namespace {
             phase: Some(RunPhase::Running),
             started_at: Some(now),
             token,
-            progress: Some(Progress {
-                step: run.spec.steps[0].name().into(),
-                ..Progress::default()
-            }),
+            progress: Some(Progress { step: run.spec.steps[0].name().into(), ..Progress::default() }),
             ..PlaybookRunStatus::default()
         });
     }
@@ -118,13 +106,7 @@ impl Namespace {
         let run = self.runs[index].clone();
         let all = run.spec.steps.len();
         let before = match run.spec.resume {
-            true => run
-                .spec
-                .hosts
-                .iter()
-                .map(|host| self.metal[host].done)
-                .min()
-                .unwrap_or_default(),
+            true => run.spec.hosts.iter().map(|host| self.metal[host].done).min().unwrap_or_default(),
             false => 0,
         };
         let before = before.min(all - 1);
@@ -168,11 +150,7 @@ impl Namespace {
             results.push(match at {
                 _ if !machine.alive => failed(host, run.spec.steps[before].name(), "Unreachable"),
                 Some(done) => failed(host, run.spec.steps[done].name(), "TaskFailed"),
-                None => HostResult {
-                    name: host.clone(),
-                    ok: 3,
-                    ..HostResult::default()
-                },
+                None => HostResult { name: host.clone(), ok: 3, ..HostResult::default() },
             });
         }
         let stops = run.spec.intent == Intent::Install;
@@ -264,9 +242,7 @@ impl Namespace {
                 Step::Node => self.kubelet_starts(&cluster, host),
                 Step::RemoveEtcdMember => {
                     let leaves = run.spec.vars.get("etcd_member_remove");
-                    let leaves = leaves
-                        .and_then(|leaves| leaves["name"].as_str())
-                        .unwrap_or_default();
+                    let leaves = leaves.and_then(|leaves| leaves["name"].as_str()).unwrap_or_default();
                     let leaves = leaves.to_owned();
                     self.check_member_may_leave(&cluster, &leaves);
                     let town = self.town(&cluster);
@@ -365,13 +341,7 @@ impl Namespace {
     }
 
     pub fn role_of(&self, host: &str) -> Option<Role> {
-        let on = |machine: &&crds::Machine| {
-            machine
-                .spec
-                .host_ref
-                .as_ref()
-                .is_some_and(|named| named.name == host)
-        };
+        let on = |machine: &&crds::Machine| machine.spec.host_ref.as_ref().is_some_and(|named| named.name == host);
         self.machines.iter().find(on).map(|machine| machine.spec.role)
     }
 }
@@ -398,12 +368,7 @@ fn last_word(phase: RunPhase, reason: &str, results: &[HostResult]) -> RunOutcom
 }
 
 fn failure(step: &str, reason: &str) -> HostFailure {
-    HostFailure {
-        step: step.into(),
-        task: "write sysctl".into(),
-        reason: reason.into(),
-        message: "no".into(),
-    }
+    HostFailure { step: step.into(), task: "write sysctl".into(), reason: reason.into(), message: "no".into() }
 }
 
 fn failed(host: &str, step: &str, reason: &str) -> HostResult {

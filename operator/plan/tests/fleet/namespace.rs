@@ -10,7 +10,7 @@ use crds::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use plan::cluster::{Access, Contact, NodeSeen, Seen};
-use plan::machine::leaving::drain::Drain;
+use plan::machine::Drain;
 use plan::{cluster, cluster_deployment, host, machine, machine_set};
 
 use super::executor::Fate;
@@ -27,8 +27,8 @@ const PATIENCE: usize = 2500;
 #[derive(Clone, Debug)]
 pub enum Write {
     Deployment(String, cluster_deployment::Action),
-    Set(machine_set::Step),
-    Machine(String, Box<machine::Step>),
+    Set(machine_set::Action),
+    Machine(String, Box<machine::Action>),
     DeploymentStatus(String, Box<crds::ClusterDeploymentStatus>),
     SetStatus(String, Box<crds::MachineSetStatus>),
     MachineStatus(String, Box<crds::MachineStatus>),
@@ -70,10 +70,7 @@ impl Namespace {
             serde_yaml::from_str(&yaml).unwrap()
         };
         let metal = |number: usize| {
-            let machine = Metal {
-                alive: true,
-                ..Metal::default()
-            };
+            let machine = Metal { alive: true, ..Metal::default() };
             (format!("h{number}"), machine)
         };
         Self {
@@ -121,10 +118,7 @@ impl Namespace {
 
     pub fn deployment(&mut self, name: &str) -> &mut ClusterDeployment {
         let found = self.deployments.iter_mut();
-        found
-            .into_iter()
-            .find(|there| there.metadata.name.as_deref() == Some(name))
-            .unwrap()
+        found.into_iter().find(|there| there.metadata.name.as_deref() == Some(name)).unwrap()
     }
 
     pub fn town(&mut self, name: &str) -> &mut Town {
@@ -170,10 +164,8 @@ impl Namespace {
     /// A person gives the approval that a cluster asks for, once.
     fn approve(&mut self) {
         for name in self.approving.clone() {
-            let Some(deployment) = self
-                .deployments
-                .iter_mut()
-                .find(|there| there.metadata.name.as_ref() == Some(&name))
+            let Some(deployment) =
+                self.deployments.iter_mut().find(|there| there.metadata.name.as_ref() == Some(&name))
             else {
                 continue;
             };
@@ -208,9 +200,7 @@ impl Namespace {
         for name in names {
             self.host_request(&name, |spec| spec.paused = false);
             // The next generation: whatever was given up is tried again.
-            self.host_request(&name, |spec| {
-                spec.control_plane.cert_sans.push("again.example".into())
-            });
+            self.host_request(&name, |spec| spec.control_plane.cert_sans.push("again.example".into()));
             self.tell(&name, annotation::APPROVE);
             self.tell(&name, annotation::RETRY);
         }
@@ -246,11 +236,7 @@ impl Namespace {
                 return;
             }
         }
-        panic!(
-            "it has not come to rest; written last:\n{}\n{}",
-            self.last.join("\n"),
-            self.told()
-        );
+        panic!("it has not come to rest; written last:\n{}\n{}", self.last.join("\n"), self.told());
     }
 
     /// So many looks.
@@ -270,8 +256,7 @@ impl Namespace {
         self.plan_hosts();
         let writes = self.writes();
         for write in &writes {
-            self.last
-                .push(format!("{} {write:?}", self.now).chars().take(900).collect());
+            self.last.push(format!("{} {write:?}", self.now).chars().take(900).collect());
             if self.last.len() > 24 {
                 self.last.remove(0);
             }
@@ -282,9 +267,9 @@ impl Namespace {
     }
 
     fn works(&self) -> bool {
-        self.runs.iter().any(|run| {
-            run.spec.cluster_name.is_some() && !plan::attempts::is_over(run) && self.token_of(run) > 0
-        })
+        self.runs
+            .iter()
+            .any(|run| run.spec.cluster_name.is_some() && !plan::attempts::is_over(run) && self.token_of(run) > 0)
     }
 
     /// What everybody says of itself, for whoever has to understand a failure.
@@ -294,15 +279,10 @@ impl Namespace {
             let status = deployment.status.clone().unwrap_or_default();
             text += &format!("cluster {:?}: {:?}\n", deployment.metadata.name, status.message);
             for condition in &status.conditions {
-                text += &format!(
-                    "  {} {} {} {}\n",
-                    condition.type_, condition.status, condition.reason, condition.message
-                );
+                text +=
+                    &format!("  {} {} {} {}\n", condition.type_, condition.status, condition.reason, condition.message);
             }
-            text += &format!(
-                "  repairs {:?}\n  operations {:?}\n",
-                status.repairs, status.operations
-            );
+            text += &format!("  repairs {:?}\n  operations {:?}\n", status.repairs, status.operations);
         }
         for set in &self.sets {
             let message = set.status.as_ref().and_then(|status| status.message.clone());
@@ -344,18 +324,12 @@ impl Namespace {
         let now = self.time();
         let machines: Vec<Arc<Machine>> = self.machines.iter().cloned().map(Arc::new).collect();
         let hosts: Vec<Arc<Host>> = self.hosts.iter().cloned().map(Arc::new).collect();
-        let quarantined: Vec<Arc<Host>> = hosts
-            .into_iter()
-            .filter(|host| host.spec.quarantine.is_some())
-            .collect();
+        let quarantined: Vec<Arc<Host>> = hosts.into_iter().filter(|host| host.spec.quarantine.is_some()).collect();
         let mut acted = false;
         for index in 0..self.clusters.len() {
             let name = self.clusters[index].metadata.name.clone().unwrap_or_default();
-            let of_cluster: Vec<Arc<Machine>> = machines
-                .iter()
-                .filter(|machine| machine.spec.cluster_name == name)
-                .cloned()
-                .collect();
+            let of_cluster: Vec<Arc<Machine>> =
+                machines.iter().filter(|machine| machine.spec.cluster_name == name).cloned().collect();
             let plan = cluster::plan(&cluster::Observed {
                 cluster: &self.clusters[index],
                 contact: self.contact(&name),
@@ -366,7 +340,7 @@ impl Namespace {
                 chance: 0.5,
             });
             self.clusters[index].status = Some(plan.status);
-            for step in plan.steps {
+            for step in plan.actions {
                 let told = format!("{} {step:?}", self.now).chars().take(900).collect();
                 if self.apply_to_town(&name, step) {
                     self.last.push(told);
@@ -389,17 +363,8 @@ impl Namespace {
                 message: "connection refused".into(),
             };
         };
-        let component = |name: &str| ComponentHealth {
-            name: name.into(),
-            healthy: true,
-            message: None,
-        };
-        let components = [
-            "kube-apiserver",
-            "etcd",
-            "kube-controller-manager",
-            "kube-scheduler",
-        ];
+        let component = |name: &str| ComponentHealth { name: name.into(), healthy: true, message: None };
+        let components = ["kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler"];
         Contact::Made {
             access,
             seen: Seen {
@@ -436,13 +401,8 @@ impl Namespace {
     fn plan_hosts(&mut self) {
         let hosts: Vec<Arc<Host>> = self.hosts.iter().cloned().map(Arc::new).collect();
         for index in 0..self.hosts.len() {
-            let probes: Vec<Arc<PlaybookRun>> = self
-                .runs
-                .iter()
-                .filter(|run| host::is_probe(run))
-                .cloned()
-                .map(Arc::new)
-                .collect();
+            let probes: Vec<Arc<PlaybookRun>> =
+                self.runs.iter().filter(|run| host::is_probe(run)).cloned().map(Arc::new).collect();
             let plan = host::host(&host::HostObserved {
                 host: &self.hosts[index],
                 now: self.now,
@@ -454,7 +414,7 @@ impl Namespace {
                 holder_is_gone: false,
             });
             self.hosts[index].status = Some(plan.status);
-            for step in plan.steps {
+            for step in plan.actions {
                 self.apply_to_host(step);
             }
         }
@@ -487,11 +447,7 @@ impl Namespace {
                 pki: self.keys.contains(&name),
                 kubeconfig: self.keys.contains(&format!("{name}-kubeconfig")),
             });
-            writes.extend(
-                plan.steps
-                    .into_iter()
-                    .map(|step| Write::Deployment(name.clone(), step)),
-            );
+            writes.extend(plan.actions.into_iter().map(|step| Write::Deployment(name.clone(), step)));
             if deployment.status.as_ref() != Some(&plan.status) {
                 writes.push(Write::DeploymentStatus(name, Box::new(plan.status)));
             }
@@ -506,7 +462,7 @@ impl Namespace {
                 hosts: &hosts,
                 runs: &runs_of(&self.runs, cluster),
             });
-            writes.extend(plan.steps.into_iter().map(Write::Set));
+            writes.extend(plan.actions.into_iter().map(Write::Set));
             if set.status.as_ref() != Some(&plan.status) {
                 let name = set.name().to_owned();
                 writes.push(Write::SetStatus(name, Box::new(plan.status)));
@@ -516,10 +472,7 @@ impl Namespace {
             let cluster = &machine.spec.cluster_name;
             let runs = runs_of(&self.runs, cluster);
             let nodes = self.nodes_of(cluster);
-            let drain = Drain {
-                pods: Ok(Vec::new()),
-                refusals: Vec::new(),
-            };
+            let drain = Drain { pods: Ok(Vec::new()), refusals: Vec::new() };
             let plan = machine::plan(&machine::Observed {
                 now: self.now,
                 machine,
@@ -532,11 +485,7 @@ impl Namespace {
                 drain: Some(&drain),
             });
             let name = machine.name().to_owned();
-            writes.extend(
-                plan.steps
-                    .into_iter()
-                    .map(|step| Write::Machine(name.clone(), Box::new(step))),
-            );
+            writes.extend(plan.actions.into_iter().map(|step| Write::Machine(name.clone(), Box::new(step))));
             if machine.status.as_ref() != Some(&plan.status) {
                 writes.push(Write::MachineStatus(name, Box::new(plan.status)));
             }
@@ -545,15 +494,11 @@ impl Namespace {
     }
 
     pub fn cluster(&self, name: &str) -> Option<&Cluster> {
-        self.clusters
-            .iter()
-            .find(|cluster| cluster.metadata.name.as_deref() == Some(name))
+        self.clusters.iter().find(|cluster| cluster.metadata.name.as_deref() == Some(name))
     }
 
     pub fn deployment_of(&self, name: &str) -> Option<&ClusterDeployment> {
-        self.deployments
-            .iter()
-            .find(|deployment| deployment.metadata.name.as_deref() == Some(name))
+        self.deployments.iter().find(|deployment| deployment.metadata.name.as_deref() == Some(name))
     }
 
     /// Nodes that are Ready.
@@ -565,16 +510,11 @@ impl Namespace {
 
 /// Machines of a cluster.
 pub fn of_cluster<'a>(machines: &'a [Machine], name: &str) -> Vec<&'a Machine> {
-    machines
-        .iter()
-        .filter(|machine| machine.spec.cluster_name == name)
-        .collect()
+    machines.iter().filter(|machine| machine.spec.cluster_name == name).collect()
 }
 
 fn runs_of<'a>(runs: &'a [PlaybookRun], name: &str) -> Vec<&'a PlaybookRun> {
-    runs.iter()
-        .filter(|run| run.spec.cluster_name.as_deref() == Some(name))
-        .collect()
+    runs.iter().filter(|run| run.spec.cluster_name.as_deref() == Some(name)).collect()
 }
 
 /// Whether the Machine carries the set's label.

@@ -17,10 +17,7 @@ impl Namespace {
     pub fn check(&self) {
         for machine in &self.machines {
             let uid = machine.metadata.uid.as_ref();
-            let held = self
-                .hosts
-                .iter()
-                .filter(|host| host.spec.claim_ref.as_ref().map(|claim| &claim.uid) == uid);
+            let held = self.hosts.iter().filter(|host| host.spec.claim_ref.as_ref().map(|claim| &claim.uid) == uid);
             assert!(held.count() <= 1, "{:?} holds two Hosts", machine.metadata.name);
         }
         let mut named = BTreeSet::new();
@@ -30,10 +27,7 @@ impl Namespace {
             }
         }
         for deployment in &self.deployments {
-            let operations = deployment
-                .status
-                .as_ref()
-                .map(|status| status.operations.as_slice());
+            let operations = deployment.status.as_ref().map(|status| status.operations.as_slice());
             let operations = operations.unwrap_or_default();
             for (index, one) in operations.iter().enumerate() {
                 for other in &operations[index + 1..] {
@@ -45,10 +39,7 @@ impl Namespace {
                         one.run,
                         other.run
                     );
-                    assert!(
-                        one.hosts.iter().all(|host| !other.hosts.contains(host)),
-                        "two runs on one host"
-                    );
+                    assert!(one.hosts.iter().all(|host| !other.hosts.contains(host)), "two runs on one host");
                 }
             }
             self.check_one_change(deployment.name());
@@ -64,8 +55,7 @@ impl Namespace {
         let of_hosts = self.hosts.iter().flat_map(Conditions::conditions);
         for stated in of_clusters.chain(of_machines).chain(of_sets).chain(of_hosts) {
             let (type_, reason) = (&stated.type_, &stated.reason);
-            let known =
-                Reason::from_name(reason).unwrap_or_else(|| panic!("{type_}: {reason} is in no table"));
+            let known = Reason::from_name(reason).unwrap_or_else(|| panic!("{type_}: {reason} is in no table"));
             assert!(
                 known.may_stand_on(type_),
                 "crds/src/reason/table.rs: {reason} stands on {type_}: {}",
@@ -80,16 +70,11 @@ impl Namespace {
         let membership = |host: &String| {
             machines.iter().any(|machine| {
                 machine.spec.role != Role::Worker
-                    && machine
-                        .spec
-                        .host_ref
-                        .as_ref()
-                        .is_some_and(|named| named.name == *host)
+                    && machine.spec.host_ref.as_ref().is_some_and(|named| named.name == *host)
             })
         };
-        let installed = self
-            .deployment_of(cluster)
-            .and_then(|deployment| deployment.status.as_ref()?.installed_at.clone());
+        let installed =
+            self.deployment_of(cluster).and_then(|deployment| deployment.status.as_ref()?.installed_at.clone());
         if installed.is_none() {
             return;
         }
@@ -102,23 +87,16 @@ impl Namespace {
         };
         let under_way: Vec<&PlaybookRun> = self.runs.iter().filter(changes).collect();
         let names: Vec<_> = under_way.iter().map(|run| &run.metadata.name).collect();
-        assert!(
-            under_way.len() <= 1,
-            "changes of the control plane side by side: {names:?}"
-        );
+        assert!(under_way.len() <= 1, "changes of the control plane side by side: {names:?}");
         let many = under_way.iter().find(|run| run.spec.hosts.len() > 1);
         let telling = |run: &PlaybookRun| run.spec.steps.contains(&Step::EtcdEndpoints);
-        assert!(
-            many.is_none_or(|run| telling(run)),
-            "one run changes several control planes: {names:?}"
-        );
+        assert!(many.is_none_or(|run| telling(run)), "one run changes several control planes: {names:?}");
     }
 
     /// No two runs work on one host.
     pub fn check_begin(&self, run: &PlaybookRun) {
         for other in &self.runs {
-            let works =
-                other.status.as_ref().is_some_and(|status| status.token > 0) && !attempts::is_over(other);
+            let works = other.status.as_ref().is_some_and(|status| status.token > 0) && !attempts::is_over(other);
             let both = run.spec.hosts.iter().find(|host| other.spec.hosts.contains(host));
             let same = run.metadata.uid == other.metadata.uid;
             assert!(
@@ -144,10 +122,7 @@ impl Namespace {
     }
 
     fn is_given_up(&self, host: &str) -> bool {
-        let host = self
-            .hosts
-            .iter()
-            .find(|found| found.metadata.name.as_deref() == Some(host));
+        let host = self.hosts.iter().find(|found| found.metadata.name.as_deref() == Some(host));
         host.is_some_and(|host| {
             let quarantine = host.spec.quarantine.as_ref();
             host.spec.claim_ref.is_none() && quarantine.is_some_and(|quarantine| quarantine.fence.is_some())
@@ -163,50 +138,30 @@ impl Namespace {
 
     /// A machine is replaced only where few are sick, and never while the cluster's API is out of reach.
     pub fn check_replacement(&self, cluster: &str, machine: &Machine) {
-        let goes_on = self
-            .deployment_of(cluster)
-            .is_some_and(|deployment| !deployment.is_deleting());
+        let goes_on = self.deployment_of(cluster).is_some_and(|deployment| !deployment.is_deleting());
         let is_sick = is_sick(machine);
         if goes_on && is_sick && !machine.is_deleting() && self.is_installed(cluster) {
-            self.check_budget(
-                cluster,
-                &format!("the replacement of {:?}", machine.metadata.name),
-            );
+            self.check_budget(cluster, &format!("the replacement of {:?}", machine.metadata.name));
         }
     }
 
     fn is_installed(&self, cluster: &str) -> bool {
         let deployment = self.deployment_of(cluster);
-        deployment.is_some_and(|found| {
-            found
-                .status
-                .as_ref()
-                .is_some_and(|status| status.installed_at.is_some())
-        })
+        deployment.is_some_and(|found| found.status.as_ref().is_some_and(|status| status.installed_at.is_some()))
     }
 
     /// Known as sick, by what the Machines themselves say, are no more than 40 % of those that stay.
     fn check_budget(&self, cluster: &str, what: &str) {
         let machines = of_cluster(&self.machines, cluster);
         let stay = |machine: &&&Machine| {
-            !machine.is_deleting()
-                && machine
-                    .status
-                    .as_ref()
-                    .is_some_and(|status| status.provisioned_at.is_some())
+            !machine.is_deleting() && machine.status.as_ref().is_some_and(|status| status.provisioned_at.is_some())
         };
         let stay: Vec<&&Machine> = machines.iter().filter(stay).collect();
         let sick = stay.iter().filter(|machine| is_sick(machine)).count();
         let allowed = (stay.len() * 40).div_ceil(100).max(1);
-        assert!(
-            sick <= allowed,
-            "{what}, with {sick} of {} sick\n{}",
-            stay.len(),
-            self.told()
-        );
+        assert!(sick <= allowed, "{what}, with {sick} of {} sick\n{}", stay.len(), self.told());
         let reachable = self.cluster(cluster).and_then(|cluster| cluster.status.as_ref());
-        let reachable =
-            reachable.is_none_or(|status| conditions::is_true(&status.conditions, condition::REACHABLE));
+        let reachable = reachable.is_none_or(|status| conditions::is_true(&status.conditions, condition::REACHABLE));
         assert!(reachable, "{what}, with the cluster's API out of reach");
     }
 
@@ -219,9 +174,7 @@ impl Namespace {
             found.is_some_and(|found| found.status == status && found.last_transition_time.0 <= known)
         };
         let cluster = &machine.spec.cluster_name;
-        let goes_on = self
-            .deployment_of(cluster)
-            .is_some_and(|deployment| !deployment.is_deleting());
+        let goes_on = self.deployment_of(cluster).is_some_and(|deployment| !deployment.is_deleting());
         let reached = self.cluster(cluster).and_then(|cluster| cluster.status.as_ref());
         let reached = reached
             .and_then(|status| conditions::find(&status.conditions, condition::REACHABLE))
@@ -238,10 +191,7 @@ impl Namespace {
                 status.is_some_and(|status| status.provisioned_at.is_some())
             })
             .collect();
-        let sick = stay
-            .iter()
-            .filter(|machine| long(machine, condition::NODE_READY, "False"))
-            .count();
+        let sick = stay.iter().filter(|machine| long(machine, condition::NODE_READY, "False")).count();
         let allowed = (stay.len() * 40).div_ceil(100).max(1);
         assert!(
             sick <= allowed,
@@ -276,11 +226,7 @@ impl Namespace {
         if town.members.is_empty() || !self.is_installed(cluster) {
             return;
         }
-        assert!(
-            town.has_quorum(&self.metal),
-            "{host} joins an etcd that has no quorum: {:?}",
-            town.members
-        );
+        assert!(town.has_quorum(&self.metal), "{host} joins an etcd that has no quorum: {:?}", town.members);
         let dead: Vec<&String> = town
             .members
             .iter()
@@ -299,11 +245,7 @@ impl Namespace {
                 })
             })
             .collect();
-        assert!(
-            gone.is_empty(),
-            "{host} joins before the bad members {gone:?} are out\n{}",
-            self.told()
-        );
+        assert!(gone.is_empty(), "{host} joins before the bad members {gone:?} are out\n{}", self.told());
     }
 
     /// Without it etcd decides as before.
@@ -311,11 +253,7 @@ impl Namespace {
         let town = &self.towns[cluster];
         let last = town.members.len() == 1 && town.members.contains(host);
         assert!(!last, "{host} is the last member");
-        assert!(
-            town.has_quorum_without(host, &self.metal),
-            "without {host} etcd has no quorum: {:?}",
-            town.members
-        );
+        assert!(town.has_quorum_without(host, &self.metal), "without {host} etcd has no quorum: {:?}", town.members);
     }
 
     /// Only an etcd without a majority is made anew.
@@ -325,11 +263,7 @@ impl Namespace {
             let annotations = deployment.metadata.annotations.as_ref();
             annotations.is_none_or(|all| !all.contains_key(crds::names::annotation::APPROVE))
         });
-        assert!(
-            !unapproved,
-            "an etcd is made anew without a person's word: {:?}",
-            town.members
-        );
+        assert!(!unapproved, "an etcd is made anew without a person's word: {:?}", town.members);
     }
 
     /// What a cluster that goes on still counts on is not cleaned.
@@ -338,10 +272,7 @@ impl Namespace {
         let goes_on = deployment.is_some_and(|deployment| !deployment.is_deleting());
         let town = &self.towns[cluster];
         if goes_on && self.is_installed(cluster) {
-            assert!(
-                !town.members.contains(host),
-                "{host} is cleaned as a member of etcd"
-            );
+            assert!(!town.members.contains(host), "{host} is cleaned as a member of etcd");
             assert!(
                 !town.nodes.contains(host) || self.metal[host].returned,
                 "{host} is cleaned, and its Node is there"
@@ -362,10 +293,7 @@ impl Namespace {
     /// Nothing dirty is given back as if it were clean.
     pub fn check_release(&self, cluster: &str, host: &Host, quarantined: bool) {
         let name = host.name();
-        assert!(
-            quarantined || !self.metal[name].dirty,
-            "{name} of {cluster} is given back as if it were clean"
-        );
+        assert!(quarantined || !self.metal[name].dirty, "{name} of {cluster} is given back as if it were clean");
     }
 
     /// How many Hosts may be claimed.
@@ -379,14 +307,8 @@ impl Namespace {
         let mut lacks = 0;
         for deployment in &self.deployments {
             let name = deployment.name().to_owned();
-            let workers: i32 = deployment
-                .spec
-                .workers
-                .iter()
-                .filter_map(|set| set.replicas)
-                .sum();
-            let wanted =
-                usize::try_from(deployment.spec.control_plane.replicas + workers).unwrap_or_default();
+            let workers: i32 = deployment.spec.workers.iter().filter_map(|set| set.replicas).sum();
+            let wanted = usize::try_from(deployment.spec.control_plane.replicas + workers).unwrap_or_default();
             let ready = self.ready_nodes(&name);
             let town = &self.towns[&name];
             let planes = usize::try_from(deployment.spec.control_plane.replicas).unwrap_or_default();
@@ -405,27 +327,14 @@ impl Namespace {
             );
             for host in &town.members {
                 let stands = self.role_of(host) == Some(Role::ControlPlane);
-                assert!(
-                    stands,
-                    "{host} is a member of etcd, and nobody's\n{}",
-                    self.told()
-                );
+                assert!(stands, "{host} is a member of etcd, and nobody's\n{}", self.told());
             }
             let status = deployment.status.clone().unwrap_or_default();
-            assert!(
-                status.forgotten.is_empty(),
-                "{name} still remembers {:?}\n{}",
-                status.forgotten,
-                self.told()
-            );
+            assert!(status.forgotten.is_empty(), "{name} still remembers {:?}\n{}", status.forgotten, self.told());
             lacks += wanted - ready;
         }
         let free = self.free();
-        assert!(
-            lacks == 0 || free == 0,
-            "{lacks} nodes are missing, and {free} Hosts are free\n{}",
-            self.told()
-        );
+        assert!(lacks == 0 || free == 0, "{lacks} nodes are missing, and {free} Hosts are free\n{}", self.told());
     }
 }
 
@@ -433,7 +342,6 @@ fn is_sick(machine: &Machine) -> bool {
     let status = machine.status.as_ref();
     status.is_some_and(|status| {
         status.provisioned_at.is_some()
-            && conditions::find(&status.conditions, condition::NODE_READY)
-                .is_some_and(|found| found.status == "False")
+            && conditions::find(&status.conditions, condition::NODE_READY).is_some_and(|found| found.status == "False")
     })
 }

@@ -109,9 +109,7 @@ fn metal(namespace: &mut Namespace, index: usize) -> &mut super::metal::Metal {
 
 fn nth(namespace: &Namespace, index: usize) -> Option<Machine> {
     let machines = of_cluster(&namespace.machines, &namespace.looked_at);
-    machines
-        .get(index % machines.len().max(1))
-        .map(|machine| (*machine).clone())
+    machines.get(index % machines.len().max(1)).map(|machine| (*machine).clone())
 }
 
 /// A worker, or a control plane beside which another one stays.

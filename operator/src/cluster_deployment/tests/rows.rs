@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Node;
 use plan::cluster::NodeSeen;
 use serde_json::{Value, json};
 
-use super::{DEPLOYMENT, look, others_go_on, pass, turn};
+use super::{DEPLOYMENT, Observation, look, others_go_on, reconcile, turn};
 use crate::context::Context;
 use crate::fake_api::{Cut, FakeApi};
 use crate::remote::Key;
@@ -50,10 +50,7 @@ struct World {
 }
 
 fn key() -> Key {
-    Key {
-        namespace: "fleet".into(),
-        name: "a".into(),
-    }
+    Key { namespace: "fleet".into(), name: "a".into() }
 }
 
 impl World {
@@ -84,10 +81,7 @@ impl World {
     }
 
     fn copy(&self) -> Self {
-        Self {
-            ours: self.ours.copy(),
-            theirs: self.theirs.copy(),
-        }
+        Self { ours: self.ours.copy(), theirs: self.theirs.copy() }
     }
 
     fn operator(&self) -> Arc<Context> {
@@ -97,7 +91,7 @@ impl World {
     }
 
     fn show_nodes(&self, ctx: &Context) {
-        let nodes = self.theirs.list::<Node>("nodes").into_iter().map(NodeSeen::of);
+        let nodes = self.theirs.list::<Node>("nodes").into_iter().map(NodeSeen::from_node);
         ctx.remote.show(&key(), nodes.collect());
     }
 
@@ -113,13 +107,13 @@ impl World {
         look(ctx, shown);
         // What goes wrong is tried again.
         for object in shown.list("clusterdeployments") {
-            let _ = pass(ctx.clone(), Arc::new(object)).await;
+            let _ = reconcile::<Observation>(ctx.clone(), Arc::new(object)).await;
         }
         for object in shown.list("machinesets") {
-            let _ = crate::machine_set::pass(ctx.clone(), Arc::new(object)).await;
+            let _ = reconcile::<crate::machine_set::Observation>(ctx.clone(), Arc::new(object)).await;
         }
         for object in shown.list("machines") {
-            let _ = crate::machine::pass(ctx.clone(), Arc::new(object)).await;
+            let _ = reconcile::<crate::machine::Observation>(ctx.clone(), Arc::new(object)).await;
         }
         self.time();
     }
@@ -131,17 +125,17 @@ impl World {
         match number % 3 {
             0 => {
                 for object in self.ours.list("clusterdeployments") {
-                    let _ = pass(ctx.clone(), Arc::new(object)).await;
+                    let _ = reconcile::<Observation>(ctx.clone(), Arc::new(object)).await;
                 }
             }
             1 => {
                 for object in self.ours.list("machinesets") {
-                    let _ = crate::machine_set::pass(ctx.clone(), Arc::new(object)).await;
+                    let _ = reconcile::<crate::machine_set::Observation>(ctx.clone(), Arc::new(object)).await;
                 }
             }
             _ => {
                 for object in self.ours.list("machines") {
-                    let _ = crate::machine::pass(ctx.clone(), Arc::new(object)).await;
+                    let _ = reconcile::<crate::machine::Observation>(ctx.clone(), Arc::new(object)).await;
                 }
             }
         }
@@ -154,16 +148,8 @@ impl World {
     fn time(&self) {
         others_go_on(&self.ours);
         for machine in self.ours.list::<Machine>("machines") {
-            let joined = machine
-                .status
-                .as_ref()
-                .is_some_and(|status| status.provisioned_at.is_some());
-            let host = machine
-                .spec
-                .host_ref
-                .as_ref()
-                .map(|host| host.name.clone())
-                .unwrap_or_default();
+            let joined = machine.status.as_ref().is_some_and(|status| status.provisioned_at.is_some());
+            let host = machine.spec.host_ref.as_ref().map(|host| host.name.clone()).unwrap_or_default();
             let stays = machine.metadata.deletion_timestamp.is_none();
             if joined && stays && self.theirs.get(&format!("nodes//{host}")).is_none() {
                 self.theirs.put("nodes", &format!("{{apiVersion: v1, kind: Node, metadata: {{name: {host}}}, spec: {{}}, status: {{conditions: [{{type: Ready, status: 'True'}}]}}}}"));
@@ -193,14 +179,9 @@ impl World {
         let joined = machines.filter(|machine| {
             machine.spec.role == crds::step::Role::Worker
                 && machine.metadata.deletion_timestamp.is_none()
-                && machine
-                    .status
-                    .as_ref()
-                    .is_some_and(|status| status.provisioned_at.is_some())
+                && machine.status.as_ref().is_some_and(|status| status.provisioned_at.is_some())
         });
-        let mut hosts: Vec<String> = joined
-            .filter_map(|machine| Some(machine.spec.host_ref?.name))
-            .collect();
+        let mut hosts: Vec<String> = joined.filter_map(|machine| Some(machine.spec.host_ref?.name)).collect();
         hosts.sort();
         hosts
     }
@@ -214,11 +195,7 @@ impl World {
         }
         let claims = self.ours.list::<Host>("hosts").into_iter().map(|host| {
             let holder = host.spec.claim_ref.map(|_| "claimed");
-            (
-                host.metadata.name.unwrap_or_default(),
-                holder,
-                host.spec.claim_epoch,
-            )
+            (host.metadata.name.unwrap_or_default(), holder, host.spec.claim_epoch)
         });
         let nodes = self.theirs.list::<Value>("nodes");
         Told {
@@ -226,10 +203,7 @@ impl World {
             machines: self.ours.list::<Machine>("machines").len(),
             claims: claims.collect(),
             runs,
-            nodes: nodes
-                .iter()
-                .map(|node| node["metadata"]["name"].as_str().unwrap_or_default().to_owned())
-                .collect(),
+            nodes: nodes.iter().map(|node| node["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect(),
         }
     }
 }
@@ -305,12 +279,7 @@ async fn same_end(deed: Deed, faults: impl Fn(usize) -> Vec<Fault>) {
     assert_done(deed, &expected);
     for fault in faults(writes) {
         let (world, _) = live(&standing, deed, fault).await;
-        assert_eq!(
-            world.told(),
-            expected,
-            "{deed:?} with {fault:?}: {:#?}",
-            world.ours.requests()
-        );
+        assert_eq!(world.told(), expected, "{deed:?} with {fault:?}: {:#?}", world.ours.requests());
     }
 }
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{DEPLOYMENT, names_of, others_go_on, pass, stands, world};
+use super::{DEPLOYMENT, Observation, names_of, others_go_on, reconcile, stands, world};
 use crate::cache::{Kind, Watched};
+use crate::cluster_deployment::observe::live_belongings;
 use crate::context::Context;
 use crate::decoding::Decoded;
 use crate::fake_api::FakeApi;
@@ -39,15 +40,15 @@ fn look(ctx: &Context, api: &FakeApi) {
 async fn turn(ctx: &Arc<Context>, api: &FakeApi) {
     look(ctx, api);
     for deployment in ctx.cache.cluster_deployments.everywhere() {
-        let _ = pass(ctx.clone(), deployment).await;
+        let _ = reconcile::<Observation>(ctx.clone(), deployment).await;
     }
     look(ctx, api);
     for set in ctx.cache.machine_sets.everywhere() {
-        let _ = crate::machine_set::pass(ctx.clone(), set).await;
+        let _ = reconcile::<crate::machine_set::Observation>(ctx.clone(), set).await;
     }
     look(ctx, api);
     for machine in ctx.cache.machines.everywhere() {
-        let _ = crate::machine::pass(ctx.clone(), machine).await;
+        let _ = reconcile::<crate::machine::Observation>(ctx.clone(), machine).await;
     }
     others_go_on(api);
 }
@@ -63,13 +64,8 @@ const BAD: &str = "2026-01-01T00:00:00+99:99";
 
 fn condition(api: &FakeApi, type_: &str) -> Value {
     let deployment = api.get(DEPLOYMENT).unwrap();
-    let conditions = deployment["status"]["conditions"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    let found = conditions
-        .into_iter()
-        .find(|condition| condition["type"] == type_);
+    let conditions = deployment["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let found = conditions.into_iter().find(|condition| condition["type"] == type_);
     found.unwrap_or_default()
 }
 
@@ -112,20 +108,12 @@ async fn check(plural: &str, spoil: impl Fn(&mut Value), mend: impl Fn(&mut Valu
     assert_eq!(on_hold["status"], "True", "{kind}: {:?}", api.get(DEPLOYMENT));
     let name = before["metadata"]["name"].as_str().unwrap();
     let message = on_hold["message"].as_str().unwrap();
-    assert!(
-        message.contains(&format!("{kind} fleet/{name} cannot be decoded: ")),
-        "{message}"
-    );
+    assert!(message.contains(&format!("{kind} fleet/{name} cannot be decoded: ")), "{message}");
     assert_eq!(api.names(), names, "{kind}: {:?}", api.requests());
     assert_eq!(names_of(&api, "playbookruns"), runs);
     let writes = api.writes();
     turns(&api, 3).await;
-    assert_eq!(
-        api.writes(),
-        writes,
-        "at rest nothing is written: {:?}",
-        api.requests()
-    );
+    assert_eq!(api.writes(), writes, "at rest nothing is written: {:?}", api.requests());
     api.edit(&key, &mend);
     turns(&api, 3).await;
     assert!(condition(&api, "OnHold").is_null(), "{:?}", api.get(DEPLOYMENT));
@@ -136,23 +124,13 @@ async fn check(plural: &str, spoil: impl Fn(&mut Value), mend: impl Fn(&mut Valu
 #[tokio::test]
 async fn what_cannot_be_decoded_is_not_taken_for_gone() {
     let bad = |field: &'static str| move |object: &mut Value| object["status"][field] = json!(BAD);
-    let good = |field: &'static str| {
-        move |object: &mut Value| drop(object["status"].as_object_mut().unwrap().remove(field))
-    };
+    let good =
+        |field: &'static str| move |object: &mut Value| drop(object["status"].as_object_mut().unwrap().remove(field));
     let time = "2026-01-01T00:00:00Z";
-    check("machines", bad("provisionedAt"), |object| {
-        object["status"]["provisionedAt"] = json!(time)
-    })
-    .await;
+    check("machines", bad("provisionedAt"), |object| object["status"]["provisionedAt"] = json!(time)).await;
     check("hosts", bad("lastProbeAt"), good("lastProbeAt")).await;
-    check("playbookruns", bad("finishedAt"), |object| {
-        object["status"]["finishedAt"] = json!(time)
-    })
-    .await;
-    check("machinesets", bad("replicas"), |object| {
-        object["status"]["replicas"] = json!(1)
-    })
-    .await;
+    check("playbookruns", bad("finishedAt"), |object| object["status"]["finishedAt"] = json!(time)).await;
+    check("machinesets", bad("replicas"), |object| object["status"]["replicas"] = json!(1)).await;
 }
 
 #[tokio::test]
@@ -164,15 +142,8 @@ async fn a_list_from_the_api_fails_where_an_object_in_it_matters_and_cannot_be_d
     // The cache does not know yet.
     let key = names_of(&api, "machines").pop().unwrap();
     api.edit(&key, |machine| machine["status"]["provisionedAt"] = json!(BAD));
-    let live = crate::cluster_deployment::belongings::live(&ctx, "fleet", "a").await;
+    let live = live_belongings(&ctx, "fleet", "a").await;
     let error = crate::error::chain(&live.err().unwrap());
-    assert!(
-        error.contains("cannot be decoded: status.provisionedAt"),
-        "{error}"
-    );
-    assert!(
-        crate::cluster_deployment::belongings::live(&ctx, "fleet", "b")
-            .await
-            .is_ok()
-    );
+    assert!(error.contains("cannot be decoded: status.provisionedAt"), "{error}");
+    assert!(live_belongings(&ctx, "fleet", "b").await.is_ok());
 }

@@ -24,16 +24,9 @@ async fn at_work() -> (FakeApi, Arc<Context>) {
 fn told(api: &FakeApi) -> (String, String, String) {
     let status = api.get(RUN).unwrap()["status"].clone();
     let conditions = status["conditions"].as_array().unwrap().clone();
-    let complete = conditions
-        .iter()
-        .find(|condition| condition["type"] == "Complete")
-        .unwrap();
+    let complete = conditions.iter().find(|condition| condition["type"] == "Complete").unwrap();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    (
-        text(&status["phase"]),
-        text(&complete["reason"]),
-        text(&status["message"]),
-    )
+    (text(&status["phase"]), text(&complete["reason"]), text(&status["message"]))
 }
 
 /// The end after something has happened to a Pod at work: nothing is held, no other Job was made, and it is told so.
@@ -62,19 +55,9 @@ fn dies(api: &FakeApi, code: i32, reason: &str) {
 
 #[tokio::test]
 async fn a_killed_executor_is_unknown_and_its_log_is_kept() {
-    let api = ends(
-        |api| dies(api, 137, "Error"),
-        ("Unknown", "ExecutorKilled"),
-        "on n was killed",
-    )
-    .await;
+    let api = ends(|api| dies(api, 137, "Error"), ("Unknown", "ExecutorKilled"), "on n was killed").await;
     assert!(api.get("configmaps/fleet/r-log-0").is_some());
-    ends(
-        |api| dies(api, 137, "OOMKilled"),
-        ("Unknown", "OutOfMemory"),
-        "out of memory",
-    )
-    .await;
+    ends(|api| dies(api, 137, "OOMKilled"), ("Unknown", "OutOfMemory"), "out of memory").await;
 }
 
 #[tokio::test]
@@ -92,9 +75,7 @@ async fn an_evicted_executor_is_unknown() {
 #[tokio::test]
 async fn a_deleted_pod_is_unknown_although_its_executor_ended_in_order() {
     let deleted = |api: &FakeApi| {
-        api.edit(POD, |pod| {
-            pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")
-        });
+        api.edit(POD, |pod| pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
         cluster_goes_on(api);
     };
     ends(deleted, ("Unknown", "PodDeleted"), "its Pod was deleted").await;
@@ -103,34 +84,23 @@ async fn a_deleted_pod_is_unknown_although_its_executor_ended_in_order() {
 #[tokio::test]
 async fn a_lost_node_makes_the_run_unknown_without_a_log_and_its_pod_is_let_go() {
     let lost = |api: &FakeApi| {
-        api.edit(POD, |pod| {
-            pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")
-        });
+        api.edit(POD, |pod| pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
     };
     let api = ends(lost, ("Unknown", "ContactLost"), "node n does not answer").await;
     let conditions = api.get(RUN).unwrap()["status"]["conditions"].to_string();
-    assert!(
-        conditions.contains("LogKept") && conditions.contains("NoLog"),
-        "{conditions}"
-    );
+    assert!(conditions.contains("LogKept") && conditions.contains("NoLog"), "{conditions}");
 }
 
 #[tokio::test]
 async fn a_job_that_a_person_deletes_has_its_pod_stopped_and_is_unknown() {
     let (api, ctx) = at_work().await;
-    api.edit(JOB, |job| {
-        job["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")
-    });
+    api.edit(JOB, |job| job["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
     for _ in 0..5 {
         turn(&ctx, &api).await;
         cluster_goes_on(&api);
     }
     let (phase, reason, message) = told(&api);
-    assert_eq!(
-        (phase.as_str(), reason.as_str()),
-        ("Unknown", "JobDeleted"),
-        "{message}"
-    );
+    assert_eq!((phase.as_str(), reason.as_str()), ("Unknown", "JobDeleted"), "{message}");
     assert!(api.requests().contains(&format!("DELETE {POD}")));
     assert_eq!((held(&api), api.get(JOB)), (vec![], None));
 }
@@ -138,9 +108,7 @@ async fn a_job_that_a_person_deletes_has_its_pod_stopped_and_is_unknown() {
 #[tokio::test]
 async fn a_killed_run_has_its_pod_ended_without_grace() {
     let (api, ctx) = at_work().await;
-    api.edit(RUN, |run| {
-        run["metadata"]["annotations"] = json!({ "clusterwright.dev/kill": "1" })
-    });
+    api.edit(RUN, |run| run["metadata"]["annotations"] = json!({ "clusterwright.dev/kill": "1" }));
     turn(&ctx, &api).await;
     let grace = &api.get(POD).unwrap()["metadata"]["deletionGracePeriodSeconds"];
     assert_eq!(grace, &json!(0));
@@ -185,9 +153,7 @@ async fn an_image_that_cannot_be_pulled_is_waited_for_and_replaced_when_another_
     let (phase, reason, message) = told(&api);
     assert_eq!((phase.as_str(), reason.as_str()), ("Pending", "ImagePullFailed"));
     assert!(message.contains("not found"), "{message}");
-    api.edit("clusterdeployments/fleet/a", |deployment| {
-        deployment["spec"]["executor"] = json!({ "image": "mended" })
-    });
+    api.edit("clusterdeployments/fleet/a", |deployment| deployment["spec"]["executor"] = json!({ "image": "mended" }));
     ctx.cache.cluster_deployments.fill(api.list("clusterdeployments"));
     turn(&ctx, &api).await;
     assert!(api.requests().contains(&format!("DELETE {POD}")));

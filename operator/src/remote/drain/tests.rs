@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::fake_api::{Cut, FakeApi};
-use crate::machine::pass;
+use crate::machine::Observation;
+use crate::reconcile::reconcile;
 use crate::remote::Key;
 
 const MACHINE: &str = "machines/fleet/w1";
@@ -25,10 +26,7 @@ struct World {
 }
 
 fn key() -> Key {
-    Key {
-        namespace: "fleet".into(),
-        name: "a".into(),
-    }
+    Key { namespace: "fleet".into(), name: "a".into() }
 }
 
 impl World {
@@ -68,22 +66,17 @@ impl World {
     /// One look, one pass of the Machine, and what kubelets and controllers of theirs do about it.
     async fn turn(&self, ctx: &Arc<Context>) -> Option<Next> {
         let cache = &ctx.cache;
-        cache
-            .cluster_deployments
-            .fill(self.ours.list::<ClusterDeployment>("clusterdeployments"));
+        cache.cluster_deployments.fill(self.ours.list::<ClusterDeployment>("clusterdeployments"));
         cache.hosts.fill(self.ours.list::<Host>("hosts"));
         cache.machines.fill(self.ours.list::<Machine>("machines"));
         cache.runs.fill(self.ours.list::<PlaybookRun>("playbookruns"));
         cache.clusters.fill(Vec::new());
-        let nodes = self.theirs.list::<Node>("nodes").into_iter().map(NodeSeen::of);
+        let nodes = self.theirs.list::<Node>("nodes").into_iter().map(NodeSeen::from_node);
         ctx.remote.show(&key(), nodes.collect());
         let mut next = None;
         for machine in self.ours.list::<Machine>("machines") {
             // What goes wrong is tried again by the next turn.
-            next = pass(ctx.clone(), Arc::new(machine))
-                .await
-                .ok()
-                .map(|pass| pass.next);
+            next = reconcile::<Observation>(ctx.clone(), Arc::new(machine)).await.ok().map(|pass| pass.next);
         }
         self.kubelets();
         next
@@ -122,10 +115,7 @@ impl World {
     /// Status, reason and message of a condition.
     fn says(&self, type_: &str) -> (String, String, String) {
         let machine = self.ours.get(MACHINE).unwrap();
-        let conditions = machine["status"]["conditions"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
+        let conditions = machine["status"]["conditions"].as_array().cloned().unwrap_or_default();
         let found = conditions.iter().find(|condition| condition["type"] == type_);
         let found = found.cloned().unwrap_or_default();
         let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
@@ -149,20 +139,12 @@ impl World {
     fn assert_over(&self, place: &str) {
         assert_eq!(
             self.pods(),
-            [
-                "pods-shop-db-0-2 on h2",
-                "pods-shop-db-1-2 on h2",
-                "pods-shop-web-0-2 on h2"
-            ],
+            ["pods-shop-db-0-2 on h2", "pods-shop-db-1-2 on h2", "pods-shop-web-0-2 on h2"],
             "{place}"
         );
         let mut evicted = self.theirs.evicted();
         evicted.sort();
-        assert_eq!(
-            evicted,
-            ["pods-shop-db-0-1", "pods-shop-db-1-1", "pods-shop-web-0-1"],
-            "{place}"
-        );
+        assert_eq!(evicted, ["pods-shop-db-0-1", "pods-shop-db-1-1", "pods-shop-web-0-1"], "{place}");
         // An operator that died before it said so finds no Node to drain.
         let (status, reason) = self.drained();
         assert_eq!(status, "True", "{place}");
@@ -183,26 +165,16 @@ fn put_pod(api: &FakeApi, name: &str, node: &str) {
 
 #[tokio::test]
 async fn pods_behind_any_number_that_need_not_go_are_asked_to_go_under_their_budgets() {
-    let of_node =
-        "ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: d, controller: true}]";
-    for (metadata, phase) in [
-        ("labels: {}", "Succeeded"),
-        ("labels: {}", "Failed"),
-        (of_node, "Running"),
-    ] {
+    let of_node = "ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: d, controller: true}]";
+    for (metadata, phase) in [("labels: {}", "Succeeded"), ("labels: {}", "Failed"), (of_node, "Running")] {
         let world = World::new();
         for number in 0..1200 {
             world.theirs.put("pods", &format!("{{apiVersion: v1, kind: Pod, metadata: {{name: a-{number:04}, namespace: shop, {metadata}}}, spec: {{nodeName: h1}}, status: {{phase: {phase}}}}}"));
         }
         world.budget("db", 0);
         world.turns(4).await;
-        let there = |world: &World| {
-            world
-                .pods()
-                .iter()
-                .filter(|pod| pod.contains("-db-") && pod.ends_with("on h1"))
-                .count()
-        };
+        let there =
+            |world: &World| world.pods().iter().filter(|pod| pod.contains("-db-") && pod.ends_with("on h1")).count();
         assert_eq!(there(&world), 2, "{phase}: {:?}", world.says("Drained"));
         assert_ne!(world.drained().0, "True", "{phase}");
     }
@@ -215,11 +187,7 @@ async fn a_worker_is_cordoned_drained_and_taken_out_and_at_rest_nothing_is_writt
     world.assert_over("undisturbed");
     let requests = world.theirs.requests();
     assert_eq!(requests[0], "PATCH nodes//h1", "cordoned first: {requests:?}");
-    assert_eq!(
-        requests.len(),
-        5,
-        "one cordon, three evictions, one deletion: {requests:?}"
-    );
+    assert_eq!(requests.len(), 5, "one cordon, three evictions, one deletion: {requests:?}");
     let before = (world.ours.writes(), world.theirs.writes());
     world.turns(TURNS).await;
     assert_eq!((world.ours.writes(), world.theirs.writes()), before);
@@ -228,8 +196,7 @@ async fn a_worker_is_cordoned_drained_and_taken_out_and_at_rest_nothing_is_writt
 
 /// Rows 1 and 2: a write that did not arrive, one whose answer was lost, and an operator that begins anew after it.
 #[tokio::test]
-async fn an_operator_that_dies_at_any_write_of_a_drain_is_followed_by_one_that_ends_it_the_same_rows_1_and_2()
-{
+async fn an_operator_that_dies_at_any_write_of_a_drain_is_followed_by_one_that_ends_it_the_same_rows_1_and_2() {
     let whole = World::new();
     whole.turns(TURNS).await;
     for kind in [Cut::Before, Cut::After] {
@@ -240,9 +207,7 @@ async fn an_operator_that_dies_at_any_write_of_a_drain_is_followed_by_one_that_e
             world.theirs.cut(None);
             world.turns(TURNS).await;
             let requests = world.theirs.requests();
-            world.assert_over(&format!(
-                "their API cut off {kind:?} write {number}: {requests:?}"
-            ));
+            world.assert_over(&format!("their API cut off {kind:?} write {number}: {requests:?}"));
         }
         for number in 0..whole.ours.writes() {
             let world = World::new();
@@ -290,20 +255,15 @@ async fn pods_that_a_budget_holds_stay_are_named_with_it_and_go_once_it_lets_the
         message.starts_with("1 Pod is left: shop/db-1 (PodDisruptionBudget keep-db); goes on without"),
         "{message}"
     );
-    assert_eq!(
-        world.theirs.evicted(),
-        ["pods-shop-db-0-1", "pods-shop-web-0-1"],
-        "the others went"
-    );
+    let blocked = world.ours.get(MACHINE).unwrap()["status"]["blockedPods"].clone();
+    let uid = "pods-shop-db-1-1";
+    assert_eq!(blocked, json!([{ "namespace": "shop", "name": "db-1", "uid": uid, "budgets": ["keep-db"] }]));
+    assert_eq!(world.theirs.evicted(), ["pods-shop-db-0-1", "pods-shop-web-0-1"], "the others went");
     assert!(world.theirs.get("nodes//h1").is_some());
     assert_eq!(world.events("PodsBlocked"), 1, "told once");
     let before = world.ours.writes();
     world.turn(&ctx).await;
-    assert_eq!(
-        world.ours.writes(),
-        before,
-        "a drain that is held up writes nothing"
-    );
+    assert_eq!(world.ours.writes(), before, "a drain that is held up writes nothing");
     world.theirs.edit("poddisruptionbudgets/shop/keep-db", |budget| {
         budget["status"]["disruptionsAllowed"] = json!(1);
     });
@@ -333,9 +293,7 @@ async fn an_api_that_says_when_to_ask_again_is_left_alone_until_then_row_6() {
 async fn an_api_server_that_is_busy_is_told_in_its_own_words() {
     let world = World::new();
     world.budget("db", 1);
-    world
-        .theirs
-        .refuse("POST pods/shop/db-0", 1, 429, json!({ "retryAfterSeconds": 1 }));
+    world.theirs.refuse("POST pods/shop/db-0", 1, 429, json!({ "retryAfterSeconds": 1 }));
     world.turn(&world.operator()).await;
     let message = world.says("Drained").2;
     assert!(message.contains("shop/db-0 (TooManyRequests)"), "{message}");
@@ -380,9 +338,7 @@ async fn a_pod_that_came_back_under_its_name_is_not_evicted_for_the_one_that_wen
 #[tokio::test]
 async fn a_pod_that_comes_late_goes_too() {
     let world = World::new();
-    world.theirs.just_before("POST pods/shop/web-0/eviction", |api| {
-        put_pod(api, "late-0", "h1")
-    });
+    world.theirs.just_before("POST pods/shop/web-0/eviction", |api| put_pod(api, "late-0", "h1"));
     world.turns(TURNS).await;
     assert!(world.theirs.evicted().contains(&"pods-shop-late-0-1".to_owned()));
     assert_eq!(world.theirs.get("nodes//h1"), None);
@@ -405,13 +361,7 @@ async fn an_api_that_fails_halts_the_drain_says_so_and_it_goes_on_by_itself_row_
         world.assert_over(request);
     };
     check("GET pods//", 2, "PodsUnknown", "InternalError").await;
-    check(
-        "POST pods/shop/db-0",
-        1,
-        "PodsBlocked",
-        "shop/db-0 (InternalError (500 InternalError))",
-    )
-    .await;
+    check("POST pods/shop/db-0", 1, "PodsBlocked", "shop/db-0 (InternalError (500 InternalError))").await;
     check("POST pods/", 9, "PodsBlocked", "3 Pods are left").await;
     check("PATCH nodes/", 3, "", "").await;
     check("DELETE nodes/", 3, "", "").await;
@@ -479,7 +429,7 @@ async fn a_drain_waits_for_an_api_that_went_away_row_35() {
     ctx.remote.forget(&key());
     let machine = || Arc::new(world.ours.list::<Machine>("machines").remove(0));
     for _ in 0..3 {
-        let _ = pass(ctx.clone(), machine()).await;
+        let _ = reconcile::<Observation>(ctx.clone(), machine()).await;
     }
     assert_eq!(world.drained(), ("Unknown".into(), "ClusterUnreachable".into()));
     assert_eq!(world.says("Deleting").1, "ClusterUnreachable");
@@ -494,8 +444,7 @@ async fn a_drain_waits_for_an_api_that_went_away_row_35() {
 /// The playbooks before a drain could not be played: the machine let nobody in.
 fn with_hooks(world: &World) {
     world.ours.edit("clusterdeployments/fleet/a", |deployment| {
-        deployment["spec"]["hooks"] =
-            json!({ "beforeDrain": [{ "name": "x" }], "afterRemove": [{ "name": "y" }] });
+        deployment["spec"]["hooks"] = json!({ "beforeDrain": [{ "name": "x" }], "afterRemove": [{ "name": "y" }] });
     });
     let machines = json!({ "h1": { "uid": "machines-fleet-w1-1" } }).to_string();
     world.ours.put("playbookruns", &format!("{{apiVersion: clusterwright.dev/v1alpha1, kind: PlaybookRun, metadata: {{name: r, namespace: fleet, annotations: {{clusterwright.dev/machines: '{machines}'}}}}, spec: {{clusterName: a, intent: Remove, steps: [custom-x], hosts: [h1]}}, status: {{phase: Failed, hosts: [{{name: h1, unreachable: true}}]}}}}"));
@@ -509,10 +458,7 @@ async fn hooks_that_a_machine_goes_without_are_told_once_by_event_and_condition(
     world.assert_over("without its hooks");
     let (status, reason, message) = world.says("HooksPlayed");
     assert_eq!((status.as_str(), reason.as_str()), ("False", "PassedOver"));
-    assert!(
-        message.starts_with("hooks.beforeDrain was not played"),
-        "{message}"
-    );
+    assert!(message.starts_with("hooks.beforeDrain was not played"), "{message}");
     assert_eq!(world.events("PassedOver"), 1);
     world.turns(TURNS).await;
     assert_eq!(world.events("PassedOver"), 1);
@@ -533,24 +479,16 @@ async fn hooks_of_a_machine_that_is_forgotten_are_told_before_it_is_gone() {
     // The cluster's API is gone, too.
     let ctx = world.ours.context();
     let cache = &ctx.cache;
-    cache
-        .cluster_deployments
-        .fill(world.ours.list("clusterdeployments"));
+    cache.cluster_deployments.fill(world.ours.list("clusterdeployments"));
     cache.hosts.fill(world.ours.list("hosts"));
     cache.machines.fill(world.ours.list("machines"));
     cache.runs.fill(world.ours.list("playbookruns"));
     let machine = Arc::new(world.ours.list::<Machine>("machines").remove(0));
-    pass(ctx, machine).await.unwrap();
+    reconcile::<Observation>(ctx, machine).await.unwrap();
     assert_eq!(world.ours.get(MACHINE), None);
     assert_eq!(world.events("PassedOver"), 1);
     let events = world.ours.list::<Value>("events");
-    let told = events
-        .iter()
-        .find(|event| event["reason"] == "PassedOver")
-        .unwrap();
+    let told = events.iter().find(|event| event["reason"] == "PassedOver").unwrap();
     let note = told["note"].as_str().unwrap();
-    assert!(
-        note.starts_with("not played: hooks.beforeDrain, hooks.afterRemove; the machine was removed by"),
-        "{note}"
-    );
+    assert!(note.starts_with("not played: hooks.beforeDrain, hooks.afterRemove; the machine was removed by"), "{note}");
 }

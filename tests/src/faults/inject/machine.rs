@@ -7,11 +7,7 @@ use lab::machines::Machine;
 
 /// Gives containerd a disk of its own, which can be filled without filling that of all.
 pub fn own_disk(machine: &Machine) -> Result<()> {
-    inside(
-        machine,
-        "mount -t tmpfs -o size=4g,mode=0711 tmpfs /var/lib/containerd",
-    )
-    .map(drop)
+    inside(machine, "mount -t tmpfs -o size=4g,mode=0711 tmpfs /var/lib/containerd").map(drop)
 }
 
 /// Leaves next to nothing of that disk.
@@ -21,7 +17,8 @@ pub fn fill_disk(machine: &Machine) -> Result<()> {
         // What is written meanwhile may need more than was left: once more, then.
         "for _ in 1 2 3 4 5 6 7 8 9 10; do mount -o remount,size=$(( $(df --output=used -k /var/lib/containerd | \
          tail -n 1) + 64 ))k /var/lib/containerd && exit; done; exit 1",
-    ).map(drop)
+    )
+    .map(drop)
 }
 
 /// Gives the room back.
@@ -36,7 +33,8 @@ pub fn swap_host_key(machine: &Machine) -> Result<()> {
         "cd /etc/ssh && mkdir -p kept && cp -p ssh_host_ed25519_key ssh_host_ed25519_key.pub kept/ && \
          rm ssh_host_ed25519_key ssh_host_ed25519_key.pub && ssh-keygen -q -t ed25519 -N '' -f ssh_host_ed25519_key && \
          systemctl restart ssh && { pkill -f '^sshd: root' || true; }",
-    ).map(drop)
+    )
+    .map(drop)
 }
 
 /// The key that is pinned.
@@ -44,7 +42,8 @@ pub fn restore_host_key(machine: &Machine) -> Result<()> {
     inside(
         machine,
         "cd /etc/ssh && mv -f kept/ssh_host_ed25519_key kept/ssh_host_ed25519_key.pub . && systemctl restart ssh",
-    ).map(drop)
+    )
+    .map(drop)
 }
 
 /// A private key that opens nothing.
@@ -71,21 +70,12 @@ pub fn cable(machine: &Machine) -> Result<String> {
 /// Pulls a cable.
 pub fn pull(cable: &str) -> Result<()> {
     let status = Command::new("ip").args(["link", "set", cable, "down"]).status();
-    ensure!(
-        status.context("failed to run ip")?.success(),
-        "failed to pull the cable {cable}"
-    );
+    ensure!(status.context("failed to run ip")?.success(), "failed to pull the cable {cable}");
     Ok(())
 }
 
 fn inside(machine: &Machine, command: &str) -> Result<String> {
     let output = machine.enter(command)?;
-    ensure!(
-        output.ok(),
-        "{command:?} in {} failed with {}: {}",
-        machine.name(),
-        output.code,
-        output.stderr.trim()
-    );
+    ensure!(output.ok(), "{command:?} in {} failed with {}: {}", machine.name(), output.code, output.stderr.trim());
     Ok(output.stdout)
 }

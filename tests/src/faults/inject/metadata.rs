@@ -48,18 +48,10 @@ impl Node {
     pub async fn start(self, client: &Client) -> Result<()> {
         block_in_place(|| self.machine()?.start())?;
         let api: Api<NodeObject> = Api::all(client.clone());
-        eventually(
-            &format!("node {} Ready", self.0),
-            Duration::from_secs(120),
-            async || {
-                let node = api.get(self.0).await?;
-                Ok(if workload::is_ready(&node) {
-                    Look::Done(())
-                } else {
-                    Look::Waiting("it is not".into())
-                })
-            },
-        )
+        eventually(&format!("node {} Ready", self.0), Duration::from_secs(120), async || {
+            let node = api.get(self.0).await?;
+            Ok(if workload::is_ready(&node) { Look::Done(()) } else { Look::Waiting("it is not".into()) })
+        })
         .await
     }
 }
@@ -116,10 +108,7 @@ pub async fn rested_operators(client: &Client) -> Result<()> {
     eventually("rested operators", Duration::from_secs(90), async || {
         let pods = operators(client).await?;
         let ready = |pod: &Pod| {
-            let statuses = pod
-                .status
-                .iter()
-                .flat_map(|status| status.container_statuses.iter().flatten());
+            let statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
             statuses.filter(|container| container.ready).count() == 1
         };
         let well = !pods.is_empty() && pods.iter().all(|pod| is_rested(pod) && ready(pod));
@@ -133,27 +122,18 @@ pub async fn rested_operators(client: &Client) -> Result<()> {
 }
 
 fn is_rested(pod: &Pod) -> bool {
-    let statuses = pod
-        .status
-        .iter()
-        .flat_map(|status| status.container_statuses.iter().flatten());
+    let statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
     statuses.map(|container| container.restart_count).sum::<i32>() == 0
 }
 
 /// The Pod of the operator that leads, and the name that it leads under.
 pub async fn leader(client: &Client) -> Result<(Pod, String)> {
     let alive = operators(client).await?;
-    let holder = holder(client)
-        .await?
-        .map(|(holder, _)| holder)
-        .unwrap_or_default();
+    let holder = holder(client).await?.map(|(holder, _)| holder).unwrap_or_default();
     let leads = |pod: &&Pod| holder.starts_with(&pod.name_any());
     match alive.iter().find(leads) {
         Some(pod) => Ok((pod.clone(), holder)),
-        None => bail!(
-            "none of {} operators leads (the Lease is {holder:?}'s)",
-            alive.len()
-        ),
+        None => bail!("none of {} operators leads (the Lease is {holder:?}'s)", alive.len()),
     }
 }
 
@@ -171,12 +151,9 @@ pub async fn another_leads(client: &Client, than: &str, after: Timestamp) -> Res
 async fn holder(client: &Client) -> Result<Option<(String, Option<Timestamp>)>> {
     let leases: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
     let lease = leases.get_opt(LEASE).await?;
-    Ok(lease.and_then(|lease| lease.spec).map(|spec| {
-        (
-            spec.holder_identity.unwrap_or_default(),
-            spec.renew_time.map(|time| time.0),
-        )
-    }))
+    Ok(lease
+        .and_then(|lease| lease.spec)
+        .map(|spec| (spec.holder_identity.unwrap_or_default(), spec.renew_time.map(|time| time.0))))
 }
 
 /// Deletes a Pod of the operator.

@@ -37,26 +37,15 @@ fn attempts(all: &[(&str, usize)]) -> Vec<PastAttempt> {
         "Canceled" => Outcome::Canceled,
         reason => Outcome::Failed(failure(reason)),
     };
-    all.iter()
-        .zip(0..)
-        .map(|((reason, done), attempt)| tried(attempt, *done, outcome(reason)))
-        .collect()
+    all.iter().zip(0..).map(|((reason, done), attempt)| tried(attempt, *done, outcome(reason))).collect()
 }
 
 fn policy() -> Policy {
-    Policy {
-        limit: Some(3),
-        wanted: "this".into(),
-        host_generation: Some(1),
-        ..Policy::default()
-    }
+    Policy { limit: Some(3), wanted: "this".into(), host_generation: Some(1), ..Policy::default() }
 }
 
 fn asked(retry: &str) -> Policy {
-    Policy {
-        retries: vec![retry.into()],
-        ..policy()
-    }
+    Policy { retries: vec![retry.into()], ..policy() }
 }
 
 fn at(seconds: i64) -> Timestamp {
@@ -102,30 +91,10 @@ fn an_attempt_that_came_further_does_not_count_and_the_delay_is_short_again() {
     assert_eq!(due(&[("Unknown", 1), ("Unknown", 1), ("Unknown", 2)]), Some(5));
     let step_by_step: Vec<(&str, usize)> = (0..9).map(|step| ("Unknown", step)).collect();
     assert_eq!(due(&step_by_step), Some(5));
-    assert_eq!(
-        due(&[
-            ("TaskFailed", 1),
-            ("TaskFailed", 4),
-            ("TaskFailed", 4),
-            ("TaskFailed", 4)
-        ]),
-        Some(30)
-    );
-    assert_eq!(
-        due(&[
-            ("TaskFailed", 1),
-            ("TaskFailed", 2),
-            ("Unknown", 2),
-            ("Unknown", 2),
-            ("Unknown", 2)
-        ]),
-        None
-    );
+    assert_eq!(due(&[("TaskFailed", 1), ("TaskFailed", 4), ("TaskFailed", 4), ("TaskFailed", 4)]), Some(30));
+    assert_eq!(due(&[("TaskFailed", 1), ("TaskFailed", 2), ("Unknown", 2), ("Unknown", 2), ("Unknown", 2)]), None);
     // Further than the furthest, and not only than the last: going to and fro is no progress.
-    assert_eq!(
-        due(&[("TaskFailed", 4), ("TaskFailed", 1), ("TaskFailed", 4)]),
-        None
-    );
+    assert_eq!(due(&[("TaskFailed", 4), ("TaskFailed", 1), ("TaskFailed", 4)]), None);
 }
 
 #[test]
@@ -136,10 +105,7 @@ fn what_was_interrupted_goes_on_where_it_stopped_and_what_failed_begins_anew() {
             panic!("{outcome}");
         };
         assert_eq!((goes_on.as_deref(), attempt), (expected, 2), "{outcome}");
-        let newer = Policy {
-            wanted: "that".into(),
-            ..policy()
-        };
+        let newer = Policy { wanted: "that".into(), ..policy() };
         let RetryDecision::Now { goes_on, .. } = retry_decision(&all, &newer, at(999)) else {
             panic!("{outcome}");
         };
@@ -158,22 +124,13 @@ fn what_was_interrupted_goes_on_where_it_stopped_and_what_failed_begins_anew() {
 fn an_attempt_that_did_not_begin_passes_on_where_to_begin() {
     let mut all = attempts(&[("Unknown", 2), ("NotStarted", 0)]);
     all[1].resumed = true;
-    assert!(matches!(
-        retry_decision(&all, &policy(), at(999)),
-        RetryDecision::Now { goes_on: Some(_), .. }
-    ));
+    assert!(matches!(retry_decision(&all, &policy(), at(999)), RetryDecision::Now { goes_on: Some(_), .. }));
 }
 
 #[test]
 fn what_a_pause_held_counts_for_nothing_and_goes_on_at_once() {
-    assert_eq!(
-        due(&[("Held", 1), ("Held", 2), ("Held", 3), ("Held", 3)]),
-        Some(0)
-    );
-    assert_eq!(
-        due(&[("TaskFailed", 0), ("Held", 0), ("TaskFailed", 0)]),
-        Some(30)
-    );
+    assert_eq!(due(&[("Held", 1), ("Held", 2), ("Held", 3), ("Held", 3)]), Some(0));
+    assert_eq!(due(&[("TaskFailed", 0), ("Held", 0), ("TaskFailed", 0)]), Some(30));
 }
 
 #[test]
@@ -184,49 +141,27 @@ fn a_retry_that_stood_before_the_first_attempt_or_the_end_of_a_pause_asks_for_no
     };
     for before in [attempts(&[]), attempts(&[("Held", 0)])] {
         let number = i32::try_from(before.len()).unwrap();
-        let first = PastAttempt {
-            retry: answers(&before),
-            ..tried(number, 0, Outcome::Canceled)
-        };
+        let first = PastAttempt { retry: answers(&before), ..tried(number, 0, Outcome::Canceled) };
         assert_eq!(first.retry.as_deref(), Some("1"));
         let all = [before, vec![first]].concat();
-        assert!(matches!(
-            retry_decision(&all, &asked("1"), at(9999)),
-            RetryDecision::Halted { cause: None, .. }
-        ));
+        assert!(matches!(retry_decision(&all, &asked("1"), at(9999)), RetryDecision::Halted { cause: None, .. }));
     }
 }
 
 #[test]
 fn after_the_last_attempt_nothing_is_tried_until_a_person_asks_or_something_changes() {
     let three = attempts(&[("TaskFailed", 0); 3]);
-    assert!(matches!(
-        retry_decision(&three, &policy(), at(9999)),
-        RetryDecision::Halted { failures: 3, .. }
-    ));
+    assert!(matches!(retry_decision(&three, &policy(), at(9999)), RetryDecision::Halted { failures: 3, .. }));
     assert_eq!(
         retry_decision(&three, &asked("1"), at(0)),
-        RetryDecision::Now {
-            attempt: 3,
-            retry: Some("1".into()),
-            goes_on: None
-        }
+        RetryDecision::Now { attempt: 3, retry: Some("1".into()), goes_on: None }
     );
     let mut four = attempts(&[("TaskFailed", 0); 4]);
     four[3].retry = Some("1".into());
-    assert!(matches!(
-        retry_decision(&four, &asked("1"), at(9999)),
-        RetryDecision::Halted { .. }
-    ));
-    assert!(matches!(
-        retry_decision(&four, &asked("1.2"), at(0)),
-        RetryDecision::Now { attempt: 4, .. }
-    ));
+    assert!(matches!(retry_decision(&four, &asked("1"), at(9999)), RetryDecision::Halted { .. }));
+    assert!(matches!(retry_decision(&four, &asked("1.2"), at(0)), RetryDecision::Now { attempt: 4, .. }));
     // A retry that was used up does not hide another one.
-    let both = Policy {
-        retries: vec!["1".into(), "cluster 1".into()],
-        ..policy()
-    };
+    let both = Policy { retries: vec!["1".into(), "cluster 1".into()], ..policy() };
     assert!(
         matches!(retry_decision(&four, &both, at(0)), RetryDecision::Now { retry: Some(retry), .. } if retry == "cluster 1")
     );
@@ -238,29 +173,19 @@ fn after_the_last_attempt_nothing_is_tried_until_a_person_asks_or_something_chan
     newer_spec.wanted = "that".into();
     newer_host.host_generation = Some(2);
     for newer in [newer_spec, newer_host] {
-        assert!(matches!(
-            retry_decision(&three, &newer, at(0)),
-            RetryDecision::Now { attempt: 3, .. }
-        ));
+        assert!(matches!(retry_decision(&three, &newer, at(0)), RetryDecision::Now { attempt: 3, .. }));
     }
 }
 
 #[test]
 fn the_limit_is_the_policys() {
-    let once = Policy {
-        limit: Some(1),
-        ..policy()
-    };
+    let once = Policy { limit: Some(1), ..policy() };
     assert!(matches!(
         retry_decision(&attempts(&[("TaskFailed", 0)]), &once, at(9999)),
         RetryDecision::Halted { failures: 1, .. }
     ));
     assert!(matches!(
-        retry_decision(
-            &attempts(&[("TaskFailed", 0), ("TaskFailed", 1)]),
-            &once,
-            at(9999)
-        ),
+        retry_decision(&attempts(&[("TaskFailed", 0), ("TaskFailed", 1)]), &once, at(9999)),
         RetryDecision::Now { .. }
     ));
 }
@@ -292,17 +217,9 @@ fn an_attempt_whose_executor_did_not_start_counts_for_no_limit_and_waits_longer_
 #[test]
 fn where_it_is_said_a_stop_from_outside_waits_for_a_person() {
     let check = |reason: &str, halted: bool| {
-        let policy = Policy {
-            limit: None,
-            stopped_is_final: true,
-            ..policy()
-        };
+        let policy = Policy { limit: None, stopped_is_final: true, ..policy() };
         let decision = retry_decision(&attempts(&[(reason, 0)]), &policy, at(9999));
-        assert_eq!(
-            matches!(decision, RetryDecision::Halted { .. }),
-            halted,
-            "{reason}"
-        );
+        assert_eq!(matches!(decision, RetryDecision::Halted { .. }), halted, "{reason}");
     };
     check("DeadlineExceeded", true);
     check("JobDeleted", true);
@@ -313,14 +230,9 @@ fn where_it_is_said_a_stop_from_outside_waits_for_a_person() {
 
 #[test]
 fn without_a_limit_it_goes_on_for_ever_and_waits_ten_minutes_at_most() {
-    let forever = Policy {
-        limit: None,
-        ..policy()
-    };
+    let forever = Policy { limit: None, ..policy() };
     let many = attempts(&[("InputsRefused", 0); 40]);
-    assert!(
-        matches!(retry_decision(&many, &forever, at(0)), RetryDecision::Later { at: when, .. } if when == at(600))
-    );
+    assert!(matches!(retry_decision(&many, &forever, at(0)), RetryDecision::Later { at: when, .. } if when == at(600)));
 }
 
 proptest! {

@@ -2,9 +2,9 @@ use crds::ClusterDeployment;
 use k8s_openapi::api::core::v1::Taint;
 
 use super::super::dns::{DnsPod, DnsSeen};
-use super::super::{Contact, NodeSeen, Observed, Step, plan};
+use super::super::{Action, Contact, NodeSeen, Observed, plan};
 use super::{NOON, at, cluster, node, seen};
-use crate::machine::leaving::drain::PodSeen;
+use crate::machine::PodSeen;
 
 pub(super) fn deployment() -> ClusterDeployment {
     serde_yaml::from_str(
@@ -43,14 +43,9 @@ fn dns(pods: &[(&str, &str)]) -> DnsSeen {
     }
 }
 
-fn decide(deployment: Option<&ClusterDeployment>, nodes: Vec<NodeSeen>, dns: DnsSeen) -> Vec<Step> {
-    let Contact::Made { access, seen } = seen(Some(nodes)) else {
-        unreachable!()
-    };
-    let seen = super::super::Seen {
-        dns: Some(dns),
-        ..seen
-    };
+fn decide(deployment: Option<&ClusterDeployment>, nodes: Vec<NodeSeen>, dns: DnsSeen) -> Vec<Action> {
+    let Contact::Made { access, seen } = seen(Some(nodes)) else { unreachable!() };
+    let seen = super::super::Seen { dns: Some(dns), ..seen };
     let observed = Observed {
         cluster: &cluster(),
         contact: Contact::Made { access, seen },
@@ -60,16 +55,14 @@ fn decide(deployment: Option<&ClusterDeployment>, nodes: Vec<NodeSeen>, dns: Dns
         now: at(NOON),
         chance: 0.5,
     };
-    let steps = plan(&observed).steps.into_iter();
-    steps
-        .filter(|step| !matches!(step, Step::PatchNode { .. }))
-        .collect()
+    let steps = plan(&observed).actions.into_iter();
+    steps.filter(|step| !matches!(step, Action::PatchNode { .. })).collect()
 }
 
 fn moved(nodes: Vec<NodeSeen>, dns: DnsSeen) -> Option<String> {
     match decide(Some(&deployment()), nodes, dns).as_slice() {
         [] => None,
-        [Step::MoveDnsPod { pod, .. }] => Some(pod.name.clone()),
+        [Action::MoveDnsPod { pod, .. }] => Some(pod.name.clone()),
         steps => panic!("{steps:?}"),
     }
 }
@@ -81,48 +74,23 @@ fn ready(name: &str) -> NodeSeen {
 #[test]
 fn both_pods_of_the_dns_on_one_machine_are_spread_once_another_machine_takes_pods() {
     let both_on_m1 = || dns(&[("x", "m1"), ("y", "m1")]);
-    assert_eq!(
-        moved(vec![ready("m1")], both_on_m1()),
-        None,
-        "one machine has both"
-    );
-    let control_plane = Taint {
-        key: "node-role.kubernetes.io/control-plane".into(),
-        effect: "NoSchedule".into(),
-        ..Taint::default()
-    };
-    let joined = NodeSeen {
-        taints: vec![control_plane.clone()],
-        ..ready("m2")
-    };
-    assert_eq!(
-        moved(vec![ready("m1"), joined.clone()], both_on_m1()).as_deref(),
-        Some("x")
-    );
+    assert_eq!(moved(vec![ready("m1")], both_on_m1()), None, "one machine has both");
+    let control_plane =
+        Taint { key: "node-role.kubernetes.io/control-plane".into(), effect: "NoSchedule".into(), ..Taint::default() };
+    let joined = NodeSeen { taints: vec![control_plane.clone()], ..ready("m2") };
+    assert_eq!(moved(vec![ready("m1"), joined.clone()], both_on_m1()).as_deref(), Some("x"));
 
     let takes_none = [
         node("m2", Some(false)),
         node("m2", None),
-        NodeSeen {
-            unschedulable: true,
-            ..ready("m2")
-        },
-        NodeSeen {
-            taints: vec![Taint {
-                key: "gpu".into(),
-                ..control_plane
-            }],
-            ..ready("m2")
-        },
+        NodeSeen { unschedulable: true, ..ready("m2") },
+        NodeSeen { taints: vec![Taint { key: "gpu".into(), ..control_plane }], ..ready("m2") },
     ];
     for other in takes_none {
         assert_eq!(moved(vec![ready("m1"), other], both_on_m1()), None);
     }
     // It settles: on three machines two Pods stand well, too.
-    for nodes in [
-        vec![ready("m1"), joined.clone()],
-        vec![ready("m1"), joined, ready("m3")],
-    ] {
+    for nodes in [vec![ready("m1"), joined.clone()], vec![ready("m1"), joined, ready("m3")]] {
         assert_eq!(moved(nodes, dns(&[("y", "m1"), ("z", "m2")])), None);
     }
 }
@@ -150,23 +118,12 @@ fn dns_is_required_to_spread_where_kubeadm_only_prefers_it() {
     .unwrap();
     let nodes = || vec![ready("m1"), ready("m2")];
     let steps = decide(Some(&deployment()), nodes(), preferred.clone());
-    let [Step::SpreadDns { patch }] = steps.as_slice() else {
-        panic!("{steps:?}")
-    };
+    let [Action::SpreadDns { patch }] = steps.as_slice() else { panic!("{steps:?}") };
     let constraints = &patch["spec"]["template"]["spec"]["topologySpreadConstraints"];
-    assert_eq!(
-        constraints[0]["topologyKey"], "topology.kubernetes.io/zone",
-        "an administrator's stays"
-    );
+    assert_eq!(constraints[0]["topologyKey"], "topology.kubernetes.io/zone", "an administrator's stays");
     assert_eq!(constraints[1]["whenUnsatisfiable"], "DoNotSchedule");
-    assert_eq!(
-        constraints[1]["nodeTaintsPolicy"], "Honor",
-        "a drained machine does not keep a Pod pending"
-    );
-    assert_eq!(
-        constraints[1]["matchLabelKeys"][0], "pod-template-hash",
-        "old Pods do not hold up a rollout"
-    );
+    assert_eq!(constraints[1]["nodeTaintsPolicy"], "Honor", "a drained machine does not keep a Pod pending");
+    assert_eq!(constraints[1]["matchLabelKeys"][0], "pod-template-hash", "old Pods do not hold up a rollout");
     assert_eq!(patch["metadata"]["resourceVersion"], "9");
 
     // Nobody asked for it elsewhere.

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::super::{NodeSeen, Observed, Step, plan};
+use super::super::{Action, NodeSeen, Observed, plan};
 use super::dns::deployment;
 use super::{NOON, at, cluster, node, seen};
 
@@ -30,36 +30,21 @@ fn asked(nodes: &mut [NodeSeen], plugin: &str) -> BTreeMap<String, Value> {
             now: at(NOON),
             chance: 0.5,
         })
-        .steps
+        .actions
     };
     for step in steps(nodes) {
-        let Step::PatchNode { name, patch } = step else {
-            panic!("{step:?}")
-        };
-        let text = patch["metadata"]["annotations"]["clusterwright.dev/network-probe"]
-            .as_str()
-            .unwrap();
+        let Action::PatchNode { name, patch } = step else { panic!("{step:?}") };
+        let text = patch["metadata"]["annotations"]["clusterwright.dev/network-probe"].as_str().unwrap();
         let node = nodes.iter_mut().find(|node| node.name == name).unwrap();
         node.network_probe = text.to_owned();
     }
     assert_eq!(steps(nodes), [], "at rest nothing is written");
     let told = nodes.iter().filter(|node| !node.network_probe.is_empty());
-    told.map(|node| {
-        (
-            node.name.clone(),
-            serde_json::from_str(&node.network_probe).unwrap(),
-        )
-    })
-    .collect()
+    told.map(|node| (node.name.clone(), serde_json::from_str(&node.network_probe).unwrap())).collect()
 }
 
 fn peers(of: &Value) -> Vec<&str> {
-    of["peers"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|peer| peer["node"].as_str().unwrap())
-        .collect()
+    of["peers"].as_array().unwrap().iter().map(|peer| peer["node"].as_str().unwrap()).collect()
 }
 
 #[test]
@@ -76,10 +61,7 @@ fn each_machine_asks_the_pods_gateways_of_three_others_and_the_dns() {
             let number = &peer["node"].as_str().unwrap()[1..];
             assert_eq!(peer["address"], format!("10.220.{number}.1:10250"));
         }
-        let askers = all
-            .values()
-            .filter(|probe| peers(probe).contains(&name.as_str()))
-            .count();
+        let askers = all.values().filter(|probe| peers(probe).contains(&name.as_str())).count();
         assert_eq!(askers, 3, "each is asked as often as it asks");
     }
     let alone = asked(&mut nodes(1), "bridge");
@@ -95,10 +77,7 @@ fn a_machine_that_is_down_is_not_asked() {
     some[2].ready = None;
     let all = asked(&mut some, "bridge");
     assert_eq!(all.keys().collect::<Vec<_>>(), ["m1", "m2", "m4"]);
-    assert!(
-        all.values()
-            .all(|probe| peers(probe).len() == 2 && !peers(probe).contains(&"m3"))
-    );
+    assert!(all.values().all(|probe| peers(probe).len() == 2 && !peers(probe).contains(&"m3")));
 }
 
 #[test]
@@ -106,16 +85,14 @@ fn a_machine_that_joins_changes_three_nodes_and_its_own() {
     let mut nodes = nodes(40);
     let before = asked(&mut nodes[..39], "bridge");
     let after = asked(&mut nodes, "bridge");
-    let differ = after
-        .iter()
-        .filter(|(name, probe)| before.get(*name) != Some(probe));
+    let differ = after.iter().filter(|(name, probe)| before.get(*name) != Some(probe));
     assert_eq!(differ.count(), 4);
 }
 
 #[test]
 fn an_administrators_cluster_is_told_nothing() {
     let mut cluster = cluster();
-    let steps = super::decide(&mut cluster, seen(Some(nodes(3))), &[], NOON).steps;
+    let steps = super::decide(&mut cluster, seen(Some(nodes(3))), &[], NOON).actions;
     assert_eq!(steps, []);
 }
 
@@ -132,6 +109,6 @@ fn nobody_is_asked_before_the_install_is_done() {
         now: at(NOON),
         chance: 0.5,
     })
-    .steps;
+    .actions;
     assert_eq!(steps, []);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crds::{ClusterDeployment, Host, Machine};
 
-use super::{NOON, NodeSeen, Observed, Step, at, cluster, node, plan, seen, worker};
+use super::{Action, NOON, NodeSeen, Observed, at, cluster, node, plan, seen, worker};
 
 fn host(more: &str) -> Arc<Host> {
     let text = format!(
@@ -29,11 +29,7 @@ fn deployment(spec: &str, status: &str) -> ClusterDeployment {
 }
 
 fn back() -> NodeSeen {
-    NodeSeen {
-        uid: "node-uid".into(),
-        addresses: vec!["10.0.0.1".into(), "m1".into()],
-        ..node("m1", Some(true))
-    }
+    NodeSeen { uid: "node-uid".into(), addresses: vec!["10.0.0.1".into(), "m1".into()], ..node("m1", Some(true)) }
 }
 
 /// What is done about a Node.
@@ -52,12 +48,12 @@ fn done(
         now: at(NOON),
         chance: 0.5,
     });
-    let steps = plan.steps.into_iter();
+    let steps = plan.actions.into_iter();
     let told = |step| match step {
         // Whom its machine asks about the network is written on every Node.
-        Step::PatchNode { patch, .. } => patch["metadata"]["labels"].is_object().then_some("patch"),
-        Step::CordonOrphan(orphan) if orphan.uid == "node-uid" => Some("cordon"),
-        Step::DeleteOrphan(orphan) if orphan.uid == "node-uid" => Some("delete"),
+        Action::PatchNode { patch, .. } => patch["metadata"]["labels"].is_object().then_some("patch"),
+        Action::CordonOrphan(orphan) if orphan.uid == "node-uid" => Some("cordon"),
+        Action::DeleteOrphan(orphan) if orphan.uid == "node-uid" => Some("delete"),
         other => panic!("{other:?}"),
     };
     steps.filter_map(told).collect()
@@ -66,10 +62,7 @@ fn done(
 #[test]
 fn the_node_of_a_forgotten_machine_that_is_back_is_cordoned_and_deleted() {
     assert_eq!(done(back(), &[forgotten("a")], &[], None), ["cordon", "delete"]);
-    let cordoned = NodeSeen {
-        unschedulable: true,
-        ..back()
-    };
+    let cordoned = NodeSeen { unschedulable: true, ..back() };
     assert_eq!(done(cordoned, &[forgotten("a")], &[], None), ["delete"]);
 }
 
@@ -96,16 +89,9 @@ fn what_a_lost_status_may_owe_to_etcd_is_waited_for() {
     );
     let known = deployment("", "lastToken: 4");
     let lost = deployment("", "");
-    assert_eq!(
-        done(back(), std::slice::from_ref(&plane), &[], Some(&lost)),
-        ["cordon"]
-    );
+    assert_eq!(done(back(), std::slice::from_ref(&plane), &[], Some(&lost)), ["cordon"]);
     assert_eq!(done(back(), &[plane], &[], Some(&known)), ["cordon", "delete"]);
-    assert_eq!(
-        done(back(), &[forgotten("a")], &[], Some(&lost)),
-        ["cordon", "delete"],
-        "a worker owes it nothing"
-    );
+    assert_eq!(done(back(), &[forgotten("a")], &[], Some(&lost)), ["cordon", "delete"], "a worker owes it nothing");
 }
 
 #[test]
@@ -113,24 +99,11 @@ fn a_node_that_is_not_known_to_be_a_forgotten_machines_is_left_alone() {
     let none: [&str; 0] = [];
     assert_eq!(done(back(), &[], &[], None), none, "nobody knows it");
     assert_eq!(done(back(), &[host("")], &[], None), none, "a spare Host's name");
-    assert_eq!(
-        done(back(), &[forgotten("b")], &[], None),
-        none,
-        "another cluster's machine"
-    );
-    let other = NodeSeen {
-        addresses: vec!["10.0.0.9".into()],
-        ..back()
-    };
+    assert_eq!(done(back(), &[forgotten("b")], &[], None), none, "another cluster's machine");
+    let other = NodeSeen { addresses: vec!["10.0.0.9".into()], ..back() };
     assert_eq!(done(other, &[forgotten("a")], &[], None), none, "another address");
-    let old = host(
-        ", quarantine: {reason: ForceRemoved, message: x, machine: a-m1, since: '2026-01-01T00:00:00Z'}",
-    );
-    assert_eq!(
-        done(back(), &[old], &[], None),
-        none,
-        "of which cluster it was is not known"
-    );
+    let old = host(", quarantine: {reason: ForceRemoved, message: x, machine: a-m1, since: '2026-01-01T00:00:00Z'}");
+    assert_eq!(done(back(), &[old], &[], None), none, "of which cluster it was is not known");
     let stands = done(back(), &[forgotten("a")], &[worker("m1")], None);
     assert_eq!(stands, ["patch"], "a Machine stands for it");
 }

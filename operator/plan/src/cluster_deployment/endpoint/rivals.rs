@@ -53,21 +53,12 @@ pub(super) fn find(ours: &ClusterDeployment, others: &[&ClusterDeployment]) -> O
         return None;
     }
     let id = router_id(endpoint);
-    let of_wire = |found: &&(&ClusterDeployment, &Endpoint)| {
-        is_held(found.1) && on_one_wire(&found.1.host, &endpoint.host)
-    };
+    let of_wire =
+        |found: &&(&ClusterDeployment, &Endpoint)| is_held(found.1) && on_one_wire(&found.1.host, &endpoint.host);
     let has_it = |found: &&(&ClusterDeployment, &Endpoint)| router_id(found.1) == id;
     let (other, _) = others.iter().filter(first).filter(of_wire).find(has_it)?;
-    let taken: Vec<i32> = others
-        .iter()
-        .filter(of_wire)
-        .map(|(_, endpoint)| router_id(endpoint))
-        .collect();
-    Some(Rival::RouterId {
-        id,
-        of: title(other),
-        free: ROUTER_IDS.clone().find(|free| !taken.contains(free)),
-    })
+    let taken: Vec<i32> = others.iter().filter(of_wire).map(|(_, endpoint)| router_id(endpoint)).collect();
+    Some(Rival::RouterId { id, of: title(other), free: ROUTER_IDS.clone().find(|free| !taken.contains(free)) })
 }
 
 fn is_held(endpoint: &Endpoint) -> bool {

@@ -8,8 +8,8 @@ use crds::names::{self, label};
 use crds::references::{LocalRef, controller_ref};
 use jiff::SignedDuration;
 
-use crate::cluster_deployment::Observed;
 use crate::cluster_deployment::action::Action;
+use crate::cluster_deployment::observed::Observed;
 use crate::cluster_deployment::pki;
 use crate::cluster_deployment::proposal::{Proposal, Round};
 use crate::cluster_deployment::state::ClusterState;
@@ -31,9 +31,7 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     if !observed.kubeconfig || known != Some(&endpoint) || is_about_to_end(observed) {
         actions.push(Action::MakeKubeconfig { endpoint });
     }
-    let spec = ClusterSpec {
-        kubeconfig_ref: LocalRef::new(names::kubeconfig_secret(&state.name)),
-    };
+    let spec = ClusterSpec { kubeconfig_ref: LocalRef::new(names::kubeconfig_secret(&state.name)) };
     if observed.cluster.is_none_or(|cluster| cluster.spec != spec) {
         let mut cluster = Cluster::new(&state.name, spec);
         cluster.metadata.namespace = state.deployment.metadata.namespace.clone();
@@ -47,11 +45,8 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
 /// Whether the administrator's certificate, as the Cluster shows it, ends soon.
 fn is_about_to_end(observed: &Observed<'_>) -> bool {
     let status = observed.cluster.and_then(|cluster| cluster.status.as_ref());
-    let certificates = status
-        .map(|status| status.certificates.as_slice())
-        .unwrap_or_default();
+    let certificates = status.map(|status| status.certificates.as_slice()).unwrap_or_default();
     certificates.iter().any(|certificate| {
-        certificate.name == "admin-kubeconfig"
-            && certificate.expires_at.0.duration_since(observed.now) < RENEW_BEFORE
+        certificate.name == "admin-kubeconfig" && certificate.expires_at.0.duration_since(observed.now) < RENEW_BEFORE
     })
 }

@@ -42,9 +42,8 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
 
 fn decide(state: &ClusterState<'_>, host: &Host, fence: &QuarantineFence, proposal: Proposal) -> Proposal {
     let name = host.name();
-    let of_claim = |run: &&PlaybookRun| {
-        is_fence(run) && run.spec.hosts == [name] && epoch_of(run) == Some(fence.claim_epoch)
-    };
+    let of_claim =
+        |run: &&PlaybookRun| is_fence(run) && run.spec.hosts == [name] && epoch_of(run) == Some(fence.claim_epoch);
     let tried: Vec<&PlaybookRun> = state.observed.runs.iter().copied().filter(of_claim).collect();
     let outcomes = || tried.iter().map(|run| attempts::outcome(run, name));
     if outcomes().any(|outcome| outcome == Outcome::Succeeded) {
@@ -68,20 +67,10 @@ fn is_back(host: &Host, fence: &QuarantineFence) -> bool {
     let answers = reachable.is_some_and(|reachable| {
         reachable.status == "True" && reachable.observed_generation == host.metadata.generation
     });
-    answers
-        && status
-            .fence
-            .as_ref()
-            .is_some_and(|seen| seen.epoch == fence.claim_epoch)
+    answers && status.fence.as_ref().is_some_and(|seen| seen.epoch == fence.claim_epoch)
 }
 
-fn run(
-    state: &ClusterState<'_>,
-    name: &str,
-    host: &Host,
-    fence: &QuarantineFence,
-    attempt: i32,
-) -> PlaybookRun {
+fn run(state: &ClusterState<'_>, name: &str, host: &Host, fence: &QuarantineFence, attempt: i32) -> PlaybookRun {
     let epoch = fence.claim_epoch.to_string();
     let uid = host.uid();
     let parts = ["fence", uid, epoch.as_str()];

@@ -22,10 +22,7 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
     };
     let differs = |run: &&&PlaybookRun| run.spec.paused != paused && (!paused || holds(run));
     let runs = state.active.iter().filter(differs);
-    let holds = runs.map(|run| Action::HoldRun {
-        run: Box::new((*run).clone()),
-        paused,
-    });
+    let holds = runs.map(|run| Action::HoldRun { run: Box::new((*run).clone()), paused });
     Proposal::actions(holds.collect())
 }
 
@@ -45,20 +42,11 @@ pub(in crate::cluster_deployment) fn says(state: &ClusterState<'_>, lock: &Lock)
             1 => String::new(),
             more => format!(" (and those of {} more)", more - 1),
         };
-        return (
-            Reason::StepFinishing,
-            format!("paused; {}{more} ends first", step_of(first)),
-        );
+        return (Reason::StepFinishing, format!("paused; {}{more} ends first", step_of(first)));
     }
     match held(state) {
-        Some((run, place)) => (
-            Reason::Held,
-            format!("{place} of run {run}; goes on when spec.paused is false"),
-        ),
-        None => (
-            Reason::SpecPaused,
-            "paused; nothing more starts until spec.paused is false".into(),
-        ),
+        Some((run, place)) => (Reason::Held, format!("{place} of run {run}; goes on when spec.paused is false")),
+        None => (Reason::SpecPaused, "paused; nothing more starts until spec.paused is false".into()),
     }
 }
 
@@ -81,16 +69,8 @@ fn held(state: &ClusterState<'_>) -> Option<(String, String)> {
         let last = tried.into_iter().next_back()?;
         (!provisioned && last.outcome == Outcome::Held).then_some((last.ended, last.run))
     };
-    let (_, name) = state
-        .live
-        .iter()
-        .filter_map(|member| last_of(member.machine))
-        .max()?;
-    let run = state
-        .observed
-        .runs
-        .iter()
-        .find(|run| run.metadata.name.as_ref() == Some(&name))?;
+    let (_, name) = state.live.iter().filter_map(|member| last_of(member.machine)).max()?;
+    let run = state.observed.runs.iter().find(|run| run.metadata.name.as_ref() == Some(&name))?;
     let said = run
         .status
         .as_ref()

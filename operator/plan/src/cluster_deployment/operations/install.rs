@@ -18,17 +18,24 @@ use crate::hooks;
 
 /// Where the control planes hold the endpoint, the first one begins to while it is made, and the others follow.
 fn steps(state: &ClusterState<'_>) -> Vec<Step> {
-    let mut steps = vec![
-        Step::BootstrapOs,
-        Step::Preflight,
-        Step::Prepare,
-        Step::ContainerRuntime,
-        Step::Etcd,
-        Step::ControlPlane,
-    ];
+    let mut steps =
+        vec![Step::BootstrapOs, Step::Preflight, Step::Prepare, Step::ContainerRuntime, Step::Etcd, Step::ControlPlane];
     steps.extend(endpoint::held(state).map(|_| Step::LoadBalancer));
     steps.extend([Step::Network, Step::Addons, Step::PostInstall]);
     steps
+}
+
+/// What the machines' attempts together come to.
+enum Due<'a> {
+    /// All may begin.
+    Now {
+        targets: Vec<Target<'a>>,
+        number: i32,
+        /// The run that each of them goes on from.
+        goes_on: Vec<Option<String>>,
+    },
+    /// What stands in the way.
+    NotNow(Proposal),
 }
 
 /// An attempt that is not due yet.
@@ -45,24 +52,31 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     let Some(initial) = state.founders() else {
         return waiting_for_hosts(state);
     };
-    let active = initial
-        .iter()
-        .find_map(|machine| state.active_on(machine.host_name()?));
+    let active = initial.iter().find_map(|machine| state.active_on(machine.host_name()?));
     if let Some(run) = active {
         return installing(describe(state, run));
     }
-    let mut targets: Vec<Target<'_>> = Vec::new();
-    let mut next_number = 0;
+    match due(state, initial) {
+        Due::NotNow(proposal) => proposal,
+        Due::Now { targets, number, goes_on } => {
+            let resume = is_resumed(state, &goes_on, targets.len());
+            let attempt = Attempt { number, resume };
+            let run =
+                Request::new(Intent::Install, steps(state), &targets, attempt).around(hooks::around_install).run(state);
+            Proposal { pending: true, ..installing("the install begins".into()).and(Action::create(run)) }
+        }
+    }
+}
+
+fn due<'a>(state: &ClusterState<'a>, initial: Vec<ClusterMachine<'a>>) -> Due<'a> {
+    let mut targets: Vec<Target<'a>> = Vec::new();
+    let mut number = 0;
     let mut stopped: Vec<Option<String>> = Vec::new();
     let mut later: Option<Later> = None;
     for machine in initial {
         match state.retry_decision(&machine) {
-            RetryDecision::Now {
-                attempt,
-                retry,
-                goes_on,
-            } => {
-                next_number = next_number.max(attempt);
+            RetryDecision::Now { attempt, retry, goes_on } => {
+                number = number.max(attempt);
                 stopped.push(goes_on);
                 targets.push((machine, retry));
             }
@@ -73,10 +87,11 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
             }
             RetryDecision::UnderWay { run } => {
                 let message = state.run(&run).map(|run| describe(state, run));
-                return installing(message.unwrap_or_else(|| format!("run {run}")));
+                return Due::NotNow(installing(message.unwrap_or_else(|| format!("run {run}"))));
             }
             RetryDecision::Halted { failures, cause } => {
-                return halted(state, failures, cause.map(|cause| named(cause, &machine)));
+                let cause = cause.map(|cause| named(cause, &machine));
+                return Due::NotNow(halted(state, failures, cause));
             }
             RetryDecision::Later { at, failures, cause } => {
                 if later.as_ref().is_none_or(|other| other.at < at) {
@@ -87,20 +102,8 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
         }
     }
     match later {
-        Some(later) => failing(state, &later),
-        None => {
-            let attempt = Attempt {
-                number: next_number,
-                resume: goes_on(state, &stopped, targets.len()),
-            };
-            let run = Request::new(Intent::Install, steps(state), &targets, attempt)
-                .around(hooks::around_install)
-                .run(state);
-            Proposal {
-                pending: true,
-                ..installing("the install begins".into()).and(Action::create(run))
-            }
-        }
+        Some(later) => Due::NotNow(failing(state, &later)),
+        None => Due::Now { targets, number, goes_on: stopped },
     }
 }
 
@@ -117,12 +120,7 @@ fn waiting_for_hosts(state: &ClusterState<'_>) -> Proposal {
         let spec = &state.deployment.spec;
         let etcd = spec.etcd.replicas.unwrap_or_default();
         let wanted = spec.control_plane.replicas.saturating_add(etcd);
-        let with_hosts = |role| {
-            state
-                .of_role(role)
-                .filter(|machine| machine.host.is_some())
-                .count()
-        };
+        let with_hosts = |role| state.of_role(role).filter(|machine| machine.host.is_some()).count();
         let has = with_hosts(Role::ControlPlane) + with_hosts(Role::Etcd);
         format!("waits for the Hosts of the control plane: {has} of {wanted} are claimed")
     });
@@ -136,10 +134,7 @@ fn failing(state: &ClusterState<'_>, later: &Later) -> Proposal {
         false => "the install failed",
     };
     let message = next_attempt(state, how, *failures, cause, *at);
-    Proposal {
-        pending: true,
-        ..report(Reason::InstallFailed, message, Severity::Failing).at(state, *at)
-    }
+    Proposal { pending: true, ..report(Reason::InstallFailed, message, Severity::Failing).at(state, *at) }
 }
 
 fn halted(state: &ClusterState<'_>, failures: usize, cause: Option<Failure>) -> Proposal {
@@ -173,16 +168,15 @@ fn where_canceled(state: &ClusterState<'_>) -> String {
 /// What went wrong, with the Host that it went wrong on.
 fn named(cause: Failure, machine: &ClusterMachine<'_>) -> Failure {
     match machine.host_name() {
-        Some(host) if !cause.message.contains(host) => Failure {
-            message: format!("{host}: {}", cause.message),
-            ..cause
-        },
+        Some(host) if !cause.message.contains(host) => {
+            Failure { message: format!("{host}: {}", cause.message), ..cause }
+        }
         _ => cause,
     }
 }
 
 /// Whether the same run stopped for all of them, and for no other machine: then the next one goes on from there.
-fn goes_on(state: &ClusterState<'_>, stopped: &[Option<String>], wanted: usize) -> bool {
+fn is_resumed(state: &ClusterState<'_>, stopped: &[Option<String>], wanted: usize) -> bool {
     let Some(Some(first)) = stopped.first() else {
         return false;
     };

@@ -7,19 +7,16 @@ use crds::cluster_deployment::EtcdTopology;
 use crds::networking::EndpointProvider;
 use crds::step::{Intent, Role, Step};
 
-use super::{Lane, Needs};
 use crate::attempts::RetryDecision;
 use crate::cluster_deployment::action::Action;
+use crate::cluster_deployment::lane::{Lane, Needs};
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::{Attempt, Request, describe};
 use crate::cluster_deployment::retrying::{failed_to_join, given_up, next_attempt};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::departure::{self, EtcdMembership, is_healthy};
-use crate::sentence::count;
+use crate::message::count;
 use crate::{hooks, provisioning};
-
-const JOINING: Reason = Reason::Joining;
-const FAILED: Reason = Reason::JoinFailed;
 
 pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
     if state.installed.is_none() || !round.allows(Lane::ControlPlane, Needs::Spec) {
@@ -31,8 +28,7 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
 fn join_next(state: &ClusterState<'_>) -> Option<Proposal> {
     let (next, others) = next(state)?;
     let role = next.machine.spec.role;
-    let report =
-        |reason, message, severity| Proposal::report(Area::Machines(role), reason, message, severity);
+    let report = |reason, message, severity| Proposal::report(Area::Machines(role), reason, message, severity);
     let host = next.host_name()?;
     let more = match others {
         0 => String::new(),
@@ -40,39 +36,29 @@ fn join_next(state: &ClusterState<'_>) -> Option<Proposal> {
     };
     if let Some(run) = state.active_on(host) {
         let message = format!("{}{more}", describe(state, run));
-        return Some(report(JOINING, message, Severity::Progressing));
+        return Some(report(Reason::Joining, message, Severity::Progressing));
     }
     let title = next.title();
     let proposal = match state.retry_decision(&next) {
         // Its Machine is about to say so.
         RetryDecision::Done { .. } | RetryDecision::UnderWay { .. } => {
-            report(JOINING, format!("{title} has joined"), Severity::Progressing)
+            report(Reason::Joining, format!("{title} has joined"), Severity::Progressing)
         }
-        RetryDecision::Now {
-            attempt,
-            retry,
-            goes_on,
-        } => {
-            let membership = state.membership();
-            match no_endpoint(state, role).or_else(|| waits_for(state, &membership)) {
-                Some(why) => {
-                    let message = format!("{title} is to join; {why}");
-                    report(Reason::WaitingToJoin, message, Severity::Progressing)
-                }
-                None => {
-                    let attempt = Attempt {
-                        number: attempt,
-                        resume: goes_on.is_some(),
-                    };
-                    let run = run(state, &membership, next, retry, attempt);
-                    report(JOINING, format!("joining {title}{more}"), Severity::Progressing)
-                        .and(Action::create(run))
-                }
+        RetryDecision::Now { attempt, retry, goes_on } => match why_not_now(state, role) {
+            Some(why) => {
+                let message = format!("{title} is to join; {why}");
+                report(Reason::WaitingToJoin, message, Severity::Progressing)
             }
-        }
+            None => {
+                let attempt = Attempt { number: attempt, resume: goes_on.is_some() };
+                let message = format!("joining {title}{more}");
+                report(Reason::Joining, message, Severity::Progressing)
+                    .and(Action::create(run(state, next, retry, attempt)))
+            }
+        },
         RetryDecision::Later { at, failures, cause } => {
             let message = next_attempt(state, &failed_to_join(&title, &cause), failures, &cause, at);
-            report(FAILED, message, Severity::Failing).at(state, at)
+            report(Reason::JoinFailed, message, Severity::Failing).at(state, at)
         }
         RetryDecision::Halted { failures, cause } => {
             let could_not = format!("{title} could not join");
@@ -81,7 +67,7 @@ fn join_next(state: &ClusterState<'_>) -> Option<Proposal> {
                 given_up(state, &could_not, failures, cause.as_ref()),
                 next.name()
             );
-            report(FAILED, message, Severity::Stalled)
+            report(Reason::JoinFailed, message, Severity::Stalled)
         }
     };
     Some(proposal)
@@ -99,6 +85,10 @@ fn next<'a>(state: &ClusterState<'a>) -> Option<(ClusterMachine<'a>, usize)> {
         (!begun, machine.machine.spec.role != Role::Etcd)
     });
     Some((*waiting.first()?, waiting.len() - 1))
+}
+
+fn why_not_now(state: &ClusterState<'_>, role: Role) -> Option<String> {
+    no_endpoint(state, role).or_else(|| waits_for(state, &state.membership()))
 }
 
 /// The address of the only control plane stands in every kubeconfig: nobody can take its place.
@@ -122,8 +112,7 @@ fn waits_for(state: &ClusterState<'_>, membership: &EtcdMembership<'_>) -> Optio
     if let Some(run) = membership.run_in_the_way(None) {
         return Some(run);
     }
-    let stays =
-        |machine: &&ClusterMachine<'_>| machine.machine.spec.role != Role::Worker && machine.is_provisioned();
+    let stays = |machine: &&ClusterMachine<'_>| machine.machine.spec.role != Role::Worker && machine.is_provisioned();
     let mut staying = state.live.iter().filter(stays);
     if let Some(sick) = staying.find(|machine| !is_healthy(machine.machine)) {
         return Some(format!(
@@ -135,13 +124,8 @@ fn waits_for(state: &ClusterState<'_>, membership: &EtcdMembership<'_>) -> Optio
     state.waits_for_etcd().or_else(|| state.waits_for_api())
 }
 
-fn run(
-    state: &ClusterState<'_>,
-    membership: &EtcdMembership<'_>,
-    next: ClusterMachine<'_>,
-    retry: Option<String>,
-    attempt: Attempt,
-) -> PlaybookRun {
+fn run(state: &ClusterState<'_>, next: ClusterMachine<'_>, retry: Option<String>, attempt: Attempt) -> PlaybookRun {
+    let membership = state.membership();
     let mut members = membership.members();
     if membership.is_of_etcd(next.machine) {
         members.push(next.machine);
@@ -155,12 +139,7 @@ fn run(
 
 fn steps_of(state: &ClusterState<'_>, role: Role) -> Vec<Step> {
     let spec = &state.deployment.spec;
-    let mut steps = vec![
-        Step::BootstrapOs,
-        Step::Preflight,
-        Step::Prepare,
-        Step::ContainerRuntime,
-    ];
+    let mut steps = vec![Step::BootstrapOs, Step::Preflight, Step::Prepare, Step::ContainerRuntime];
     if role == Role::Etcd || spec.etcd.topology == EtcdTopology::Stacked {
         steps.push(Step::Etcd);
     }

@@ -18,7 +18,7 @@ use crate::cluster_deployment::request::{Attempt, BATCH, Request, Target, descri
 use crate::cluster_deployment::retrying::{failed_after, failed_to_join, next_attempt, retry};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::hooks;
-use crate::sentence::count;
+use crate::message::count;
 
 const STEPS: [Step; 7] = [
     Step::BootstrapOs,
@@ -61,9 +61,7 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
         for (attempt, targets) in &joins.due {
             let batches = targets.chunks(BATCH);
             let runs = batches.map(|batch| {
-                Request::new(Intent::Join, STEPS.into(), batch, *attempt)
-                    .around(hooks::around_join)
-                    .run(state)
+                Request::new(Intent::Join, STEPS.into(), batch, *attempt).around(hooks::around_join).run(state)
             });
             proposal.actions.extend(runs.map(Action::create));
         }
@@ -84,15 +82,8 @@ fn look<'a>(state: &ClusterState<'a>) -> Joins<'a> {
             continue;
         }
         match state.retry_decision(&worker) {
-            RetryDecision::Now {
-                attempt,
-                retry,
-                goes_on,
-            } => {
-                let attempt = Attempt {
-                    number: attempt,
-                    resume: goes_on.is_some(),
-                };
+            RetryDecision::Now { attempt, retry, goes_on } => {
+                let attempt = Attempt { number: attempt, resume: goes_on.is_some() };
                 joins.due.entry(attempt).or_default().push((worker, retry));
             }
             RetryDecision::Later { at, failures, cause } => joins.later.push((worker, failures, at, cause)),
@@ -115,13 +106,8 @@ fn held(state: &ClusterState<'_>, joins: &Joins<'_>) -> Option<String> {
 }
 
 fn report(state: &ClusterState<'_>, joins: &Joins<'_>) -> Proposal {
-    let report =
-        |reason, message, severity| Proposal::report(Area::Machines(Role::Worker), reason, message, severity);
-    let under_way = state
-        .active
-        .iter()
-        .find(|run| run.spec.intent == Intent::Join)
-        .map(|run| describe(state, run));
+    let report = |reason, message, severity| Proposal::report(Area::Machines(Role::Worker), reason, message, severity);
+    let under_way = state.active.iter().find(|run| run.spec.intent == Intent::Join).map(|run| describe(state, run));
     let of_all = |number: usize, what: &str| match number {
         1 => String::new(),
         number => format!("{number} of {} workers {what}; ", state.workers_wanted()),
@@ -163,17 +149,15 @@ fn report(state: &ClusterState<'_>, joins: &Joins<'_>) -> Proposal {
 /// so long, counted from its youngest claim.
 fn gathers(state: &ClusterState<'_>, batch: &[Target<'_>]) -> bool {
     let youngest = batch.iter().filter_map(|(machine, _)| claimed_at(machine)).max();
-    let waited = youngest.map_or(SignedDuration::ZERO, |youngest| {
-        state.observed.now.duration_since(youngest)
-    });
+    let waited = youngest.map_or(SignedDuration::ZERO, |youngest| state.observed.now.duration_since(youngest));
     if waited >= GATHER {
         return false;
     }
-    let pool = Pool::of(state.observed.hosts);
+    let pool = Pool::new(state.observed.hosts);
     let about_to_claim = state.of_role(Role::Worker).any(|machine| {
         machine.host.is_none()
             && (machine.machine.spec.host_ref.is_some()
-                || pool.offer(&HostRequest::of(machine.machine)).free > 0)
+                || pool.offer(&HostRequest::from_machine(machine.machine)).free > 0)
     });
     let have = state.of_role(Role::Worker).count();
     let about_to_be_made = i32::try_from(have).unwrap_or(i32::MAX) < state.workers_wanted();

@@ -52,9 +52,7 @@ fn actions(state: &ClusterState<'_>, removals: &Removals) -> Vec<Action> {
     let leftover = state.sets().filter(|set| {
         state.owns(&set.metadata)
             && !set.is_deleting()
-            && wanted
-                .iter()
-                .all(|wanted| set.metadata.name.as_deref() != Some(&wanted.name))
+            && wanted.iter().all(|wanted| set.metadata.name.as_deref() != Some(&wanted.name))
     });
     let held = match removals {
         Removals::Free => false,
@@ -62,8 +60,7 @@ fn actions(state: &ClusterState<'_>, removals: &Removals) -> Vec<Action> {
         Removals::Unknown => removals::held(state.deployment).is_some(),
     };
     let is_missed = |set: &&MachineSet| {
-        let of_set =
-            |member: &&ClusterMachine<'_>| claims::set_of(member.machine) == set.metadata.name.as_deref();
+        let of_set = |member: &&ClusterMachine<'_>| claims::set_of(member.machine) == set.metadata.name.as_deref();
         let mut members = state.live.iter().filter(of_set);
         members.any(|member| removals::is_in_service(member.machine))
     };
@@ -74,11 +71,7 @@ fn actions(state: &ClusterState<'_>, removals: &Removals) -> Vec<Action> {
 
 /// A set whose count was changed elsewhere although this ClusterDeployment owns it.
 fn put_back(state: &ClusterState<'_>) -> Option<Statement> {
-    let observed = state
-        .deployment
-        .status
-        .as_ref()
-        .and_then(|status| status.observed_generation);
+    let observed = state.deployment.status.as_ref().and_then(|status| status.observed_generation);
     if observed != state.deployment.metadata.generation {
         // It is this spec's change that is new, not theirs.
         return None;
@@ -97,11 +90,7 @@ fn put_back(state: &ClusterState<'_>) -> Option<Statement> {
 fn wanted(state: &ClusterState<'_>) -> Vec<Wanted> {
     let spec = &state.deployment.spec;
     // New machines of a running cluster get the version that it has.
-    let version = Some(
-        state
-            .version_installed()
-            .unwrap_or_else(|| spec.kubernetes_version.clone()),
-    );
+    let version = Some(state.version_installed().unwrap_or_else(|| spec.kubernetes_version.clone()));
     let held = |role| scale_down::held(state, role).map(|held| held.replicas);
     let mut sets = vec![Wanted {
         name: names::control_plane_set(&state.name),
@@ -163,10 +152,7 @@ fn apply(state: &ClusterState<'_>, wanted: &Wanted) -> Option<Action> {
         MachineSetSpec {
             cluster_name: state.name.clone(),
             role: wanted.role,
-            replicas: wanted
-                .replicas
-                .or(there.map(|set| set.spec.replicas))
-                .unwrap_or_default(),
+            replicas: wanted.replicas.or(there.map(|set| set.spec.replicas)).unwrap_or_default(),
             template: wanted.template.clone(),
             mode: there.map(|set| set.spec.mode).unwrap_or_default(),
             deletion: there.map(|set| set.spec.deletion.clone()).unwrap_or_default(),
@@ -187,10 +173,7 @@ fn apply(state: &ClusterState<'_>, wanted: &Wanted) -> Option<Action> {
         // someone scales meanwhile, this write is refused and made again from what they wrote.
         (None, Some(there)) => object["metadata"]["resourceVersion"] = json!(there.metadata.resource_version),
     }
-    Some(Action::ApplyMachineSet {
-        name: wanted.name.clone(),
-        object,
-    })
+    Some(Action::ApplyMachineSet { name: wanted.name.clone(), object })
 }
 
 fn remove(object: &mut Value, field: &str) {
@@ -201,12 +184,8 @@ fn remove(object: &mut Value, field: &str) {
 
 fn is_as_wanted(set: &MachineSet, wanted: &Wanted, labels: &BTreeMap<String, String>) -> bool {
     let carried = set.metadata.labels.as_ref();
-    wanted
-        .replicas
-        .is_none_or(|replicas| replicas == set.spec.replicas)
+    wanted.replicas.is_none_or(|replicas| replicas == set.spec.replicas)
         && set.spec.template == wanted.template
         && set.spec.min_ready_seconds == wanted.min_ready_seconds
-        && labels
-            .iter()
-            .all(|(key, value)| carried.and_then(|carried| carried.get(key)) == Some(value))
+        && labels.iter().all(|(key, value)| carried.and_then(|carried| carried.get(key)) == Some(value))
 }

@@ -53,8 +53,7 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
 
 /// Whether something would be done about what is seen. While it is not known what is lost, others ask the machines.
 fn is_wanted(state: &ClusterState<'_>, round: &Round) -> bool {
-    let known =
-        round.lock_is_known() && remediate::unreachable(state).is_none() && state.etcd_problem().is_none();
+    let known = round.lock_is_known() && remediate::unreachable(state).is_none() && state.etcd_problem().is_none();
     let has_rule = |machine: ClusterMachine<'_>| {
         remediation::holding(machine.machine, state.observed.policies, Some(state.deployment)).is_some()
     };
@@ -63,9 +62,8 @@ fn is_wanted(state: &ClusterState<'_>, round: &Round) -> bool {
 
 fn pause(state: &ClusterState<'_>, members: &[ClusterMachine<'_>]) -> SignedDuration {
     let observed = state.observed;
-    let is_well = |machine: &ClusterMachine<'_>| {
-        etcd::look(machine.machine, observed.runs, observed.now).health == Health::Well
-    };
+    let is_well =
+        |machine: &ClusterMachine<'_>| etcd::look(machine.machine, observed.runs, observed.now).health == Health::Well;
     if members.iter().all(is_well) { WELL } else { SICK }
 }
 

@@ -11,24 +11,17 @@ use crate::cluster_deployment::request::{Attempt, Request};
 use crate::cluster_deployment::state::ClusterState;
 use crate::hooks;
 
-/// Reason of `Deleting` of a machine that waits for them.
-const WAITING_FOR_HOOKS: Reason = Reason::WaitingForHooks;
-
 pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     let observed = state.observed;
     let leaving = state.leaving.iter().copied();
-    let waiting = leaving.filter(|machine| {
-        machine
-            .deleting_reason()
-            .is_some_and(|reason| reason == WAITING_FOR_HOOKS)
-    });
+    let waiting =
+        leaving.filter(|machine| machine.deleting_reason().is_some_and(|reason| reason == Reason::WaitingForHooks));
     waiting.fold(Proposal::default(), |proposal, machine| {
         let host = machine.host_name();
         if host.is_none_or(|host| state.active_on(host).is_some()) {
             return proposal;
         }
-        let decision =
-            hooks::retry_before_drain(machine.machine, state.deployment, observed.runs, observed.now);
+        let decision = hooks::retry_before_drain(machine.machine, state.deployment, observed.runs, observed.now);
         match decision {
             RetryDecision::Now { attempt, retry, .. } => {
                 let (targets, attempt) = ([(machine, retry)], Attempt::from_start(attempt));
@@ -42,9 +35,7 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
                 }
             }
             RetryDecision::Later { at, .. } => proposal.at(state, at),
-            RetryDecision::UnderWay { .. } | RetryDecision::Done { .. } | RetryDecision::Halted { .. } => {
-                proposal
-            }
+            RetryDecision::UnderWay { .. } | RetryDecision::Done { .. } | RetryDecision::Halted { .. } => proposal,
         }
     })
 }

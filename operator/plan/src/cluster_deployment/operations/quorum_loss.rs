@@ -3,6 +3,7 @@
 
 mod asking;
 mod recovery;
+mod report;
 
 use std::cmp::Reverse;
 
@@ -14,16 +15,14 @@ use crds::step::{Role, Step};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::approval::{self, What};
-use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
+use crate::cluster_deployment::proposal::{Proposal, Round};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::departure::{self, EtcdMembership};
+use crate::message::count;
 use crate::moment::after;
-use crate::sentence::count;
 
-use super::Lane;
+use report::lost;
 
-/// Reason of `EtcdReady` while an approval is waited for.
-const LOST: Reason = Reason::QuorumLost;
 /// Silence shorter than this is no reason to ask machines.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 /// Recoveries that are kept, the newest.
@@ -31,11 +30,7 @@ const KEEP: usize = 8;
 
 pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     let membership = state.membership();
-    match (
-        state.installed.as_ref(),
-        membership.etcd_role(),
-        trouble_since(state),
-    ) {
+    match (state.installed.as_ref(), membership.etcd_role(), trouble_since(state)) {
         (Some(_), Some(role), Some(since)) => {
             let recovery = recovery::goes_on(state, role, since);
             recovery.unwrap_or_else(|| look(state, &membership, role, since))
@@ -53,32 +48,9 @@ pub(super) fn keeps(state: &ClusterState<'_>) -> Vec<String> {
     newest.filter_map(|run| run.metadata.name.clone()).collect()
 }
 
-fn lost(role: Role, reason: Reason, message: String) -> Proposal {
-    of_loss(Proposal::report(
-        Area::Machines(role),
-        reason,
-        message,
-        Severity::Lost,
-    ))
-}
-
-/// The same, while etcd is lost: nothing else of the control plane begins, and no worker joins.
-fn of_loss(mut proposal: Proposal) -> Proposal {
-    if let Some(report) = &mut proposal.report {
-        report.severity = Severity::Lost;
-    }
-    Proposal {
-        blocks: &[Lane::Workers],
-        ..proposal
-    }
-}
-
 fn look(state: &ClusterState<'_>, membership: &EtcdMembership<'_>, role: Role, since: Timestamp) -> Proposal {
-    let members: Vec<ClusterMachine<'_>> = membership
-        .members()
-        .into_iter()
-        .filter_map(|machine| state.member(machine))
-        .collect();
+    let members: Vec<ClusterMachine<'_>> =
+        membership.members().into_iter().filter_map(|machine| state.member(machine)).collect();
     // Those that were forgotten cannot be asked, and count as silent.
     let forgotten = membership.forgotten_members();
     let total = members.len() + forgotten.len();
@@ -89,9 +61,8 @@ fn look(state: &ClusterState<'_>, membership: &EtcdMembership<'_>, role: Role, s
         return Proposal::default().at(state, after(since, PATIENCE));
     }
     let asked = asking::ask(state, &members, since);
-    let answers = |machine: &ClusterMachine<'_>| {
-        asked.answers.get(machine.host_name().unwrap_or_default()) == Some(&true)
-    };
+    let answers =
+        |machine: &ClusterMachine<'_>| asked.answers.get(machine.host_name().unwrap_or_default()) == Some(&true);
     let (alive, silent): (Vec<ClusterMachine<'_>>, Vec<ClusterMachine<'_>>) =
         members.iter().copied().partition(answers);
     let needed = total / 2 + 1;
@@ -100,11 +71,7 @@ fn look(state: &ClusterState<'_>, membership: &EtcdMembership<'_>, role: Role, s
         return asked.next;
     }
     let forgotten = forgotten.into_iter().map(departure::title_of_forgotten);
-    let silent: Vec<String> = silent
-        .iter()
-        .map(ClusterMachine::title)
-        .chain(forgotten)
-        .collect();
+    let silent: Vec<String> = silent.iter().map(ClusterMachine::title).chain(forgotten).collect();
     let what = format!(
         "etcd has lost its majority: {} with its members, of which {} answer and {needed} are needed (silent: {})",
         count(total, "machine"),
@@ -114,12 +81,10 @@ fn look(state: &ClusterState<'_>, membership: &EtcdMembership<'_>, role: Role, s
     let waits = |message| Proposal {
         actions: asked.next.actions.clone(),
         requeue: asked.next.requeue,
-        ..lost(role, LOST, message)
+        ..lost(role, Reason::QuorumLost, message)
     };
     let Some(survivor) = survivor(state, &alive) else {
-        return waits(format!(
-            "{what}; none is left to go on from: bring one back, or see spec.recovery"
-        ));
+        return waits(format!("{what}; none is left to go on from: bring one back, or see spec.recovery"));
     };
     let value = approval_of(state, &survivor, &members, since);
     if approval::is_given(&state.deployment.metadata, &value) {

@@ -7,39 +7,16 @@
 
 mod asked;
 mod forgetting;
+mod lost;
 mod silence;
 
-use crds::ClusterDeployment;
-use crds::Reason;
 use crds::conditions::Statement;
 use crds::names::condition;
 
-use super::Lane;
-use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
+use crate::cluster_deployment::proposal::{Proposal, Round};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState, past};
-use crate::sentence::cut;
-
-/// What stands back for a rebuild.
-const EVERYTHING: &[Lane] = &[
-    Lane::Install,
-    Lane::ControlPlane,
-    Lane::Workers,
-    Lane::Remediation,
-    Lane::Leaving,
-];
-
-/// What comes back into a cluster that was installed anew, before anything else is done with it. A snapshot of its etcd
-/// will be named here; for now there is none, and the cluster begins empty.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Restore {
-    /// It begins empty.
-    Nothing,
-}
-
-/// What is to be restored.
-fn restore(_: &ClusterDeployment) -> Restore {
-    Restore::Nothing
-}
+use crate::message::cut;
+use lost::machines;
 
 /// That a cluster is lost is seen, and its machines are forgotten, also while its lock is closed: dead machines cannot
 /// tell what would open it, and none of their tokens is of use to others.
@@ -49,32 +26,16 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
         (None, Some(since)) if state.installed.is_some() => silence::look(state, since, round),
         _ => Default::default(),
     };
-    [condition::MACHINES_LOST, condition::REBUILDING]
-        .into_iter()
-        .fold(proposal, |proposal, type_| {
-            let stated = conditions.iter().find(|statement| statement.type_ == type_);
-            let statement = stated.map(|statement| Statement {
-                message: cut(statement.message.clone()),
-                ..statement.clone()
-            });
-            proposal.condition(type_, statement)
-        })
+    [condition::MACHINES_LOST, condition::REBUILDING].into_iter().fold(proposal, |proposal, type_| {
+        let stated = conditions.iter().find(|statement| statement.type_ == type_);
+        let statement =
+            stated.map(|statement| Statement { message: cut(statement.message.clone()), ..statement.clone() });
+        proposal.condition(type_, statement)
+    })
 }
 
 /// Runs by which it is decided whether the cluster is lost.
 pub(super) fn keeps(state: &ClusterState<'_>) -> Vec<String> {
     let held = machines(state).filter_map(ClusterMachine::host_name).collect();
-    state
-        .silent_since()
-        .map(|since| asked::needed(state, since, &held))
-        .unwrap_or_default()
-}
-
-fn machines<'s, 'a>(state: &'s ClusterState<'a>) -> impl Iterator<Item = &'s ClusterMachine<'a>> {
-    state.live.iter().chain(&state.leaving)
-}
-
-/// Why the cluster is not as wanted.
-fn report(reason: Reason, message: String) -> Proposal {
-    Proposal::report(Area::Rebuild, reason, message, Severity::Lost)
+    state.silent_since().map(|since| asked::needed(state, since, &held)).unwrap_or_default()
 }

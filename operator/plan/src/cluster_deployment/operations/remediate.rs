@@ -14,10 +14,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::proposal::{Area, Proposal, Record, Report, Round, Severity};
-use crate::cluster_deployment::removals;
 use crate::cluster_deployment::state::ClusterState;
+use crate::message::cut;
 use crate::remediation::{self, Decision, Removals};
-use crate::sentence::cut;
 use approval::Approval;
 use told::{entry, replaced, summary, told};
 
@@ -25,47 +24,29 @@ pub(super) use seen::unreachable;
 
 /// Entries that the status takes.
 const MOST_TOLD: usize = 100;
-/// Reason while nothing is known of the cluster's nodes.
-const LOST: Reason = Reason::ClusterUnreachable;
 
 /// Without the cluster's last token nothing begins, and beside a run that changes the control plane or etcd and begins
 /// now, nothing there.
 pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
     let recorded = state.deployment.status.as_ref();
     let calm_since = recorded.and_then(|status| status.calm_since.clone());
-    let nothing =
-        |removals| recording(Vec::new(), None, None, removals).condition(condition::REMEDIATION, None);
+    let nothing = |removals| recording(Vec::new(), None, None, removals).condition(condition::REMEDIATION, None);
     if state.installed.is_none() {
-        return Proposal {
-            removals: None,
-            ..nothing(Removals::Unknown)
-        };
+        return Proposal { removals: None, ..nothing(Removals::Unknown) };
     }
     let input = seen::input(state, calm_since.as_ref(), round.lock_is_known(), round.begins());
-    let removals = Removals::of(&input);
-    if input
-        .machines
-        .iter()
-        .all(|machine_health| machine_health.rule.is_none())
-    {
+    let removals = Removals::decide(&input);
+    if input.machines.iter().all(|machine_health| machine_health.rule.is_none()) {
         return nothing(removals);
     }
     let decided = remediation::decide(&input);
     let replaced = replaced(state);
     let (statement, clause) = summary(state, &input, &decided, &replaced);
-    let approval = decided.too_many.then(|| Approval::of(state).value);
-    let mut proposal = recording(
-        entries(state, &decided.decisions, replaced),
-        decided.calm_since.map(Time),
-        approval,
-        removals,
-    )
-    .condition(condition::REMEDIATION, Some(statement));
-    proposal.actions = decided
-        .decisions
-        .iter()
-        .filter_map(|decision| begin(state, decision))
-        .collect();
+    let approval = decided.too_many.then(|| Approval::read(state).value);
+    let mut proposal =
+        recording(entries(state, &decided.decisions, replaced), decided.calm_since.map(Time), approval, removals)
+            .condition(condition::REMEDIATION, Some(statement));
+    proposal.actions = decided.decisions.iter().filter_map(|decision| begin(state, decision)).collect();
     proposal.report = clause.map(|message| Report {
         area: Area::Remediation,
         reason: Reason::Repairing,
@@ -84,37 +65,17 @@ pub(super) fn keeps(state: &ClusterState<'_>) -> Vec<String> {
 }
 
 /// What the status says of it.
-fn recording(
-    entries: Vec<Repair>,
-    calm_since: Option<Time>,
-    approval: Option<String>,
-    removals: Removals,
-) -> Proposal {
-    let proposal = Proposal {
-        records: vec![Record::Repairs {
-            entries,
-            calm_since,
-            approval,
-        }],
-        ..Proposal::default()
-    };
+fn recording(entries: Vec<Repair>, calm_since: Option<Time>, approval: Option<String>, removals: Removals) -> Proposal {
+    let proposal = Proposal { records: vec![Record::Repairs { entries, calm_since, approval }], ..Proposal::default() };
     let proposal = match &removals {
         Removals::Held(why) => {
-            let held = Statement::new(
-                condition::REMOVALS_HELD,
-                true,
-                removals::TOO_MANY_UNHEALTHY,
-                cut(why.clone()),
-            );
+            let held = Statement::new(condition::REMOVALS_HELD, true, Reason::TooManyUnhealthy, cut(why.clone()));
             proposal.condition(condition::REMOVALS_HELD, Some(held))
         }
         Removals::Free => proposal.condition(condition::REMOVALS_HELD, None),
         Removals::Unknown => proposal,
     };
-    Proposal {
-        removals: Some(removals),
-        ..proposal
-    }
+    Proposal { removals: Some(removals), ..proposal }
 }
 
 fn begin(state: &ClusterState<'_>, decision: &Decision) -> Option<Action> {

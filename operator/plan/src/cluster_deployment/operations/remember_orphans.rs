@@ -14,12 +14,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::remove_etcd_member::why_it_stays;
 use crate::cluster::NodeSeen;
-use crate::cluster_deployment::LOOK_AGAIN_SECONDS;
+use crate::cluster_deployment::observed::LOOK_AGAIN_SECONDS;
 use crate::cluster_deployment::proposal::{Proposal, Record, Round};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::departure;
 use crate::machine::leaving;
-use crate::sentence::{count, cut};
+use crate::message::{count, cut};
 use crate::{Next, provisioning};
 
 /// Entries that the status takes; more machines wait until there is room.
@@ -29,10 +29,7 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     let membership = state.membership();
     let mut machines = remembered(state);
     let known: BTreeSet<String> = machines.iter().map(|one| one.uid.clone()).collect();
-    let new = state
-        .leaving
-        .iter()
-        .filter(|member| !known.contains(member.uid()));
+    let new = state.leaving.iter().filter(|member| !known.contains(member.uid()));
     machines.extend(new.filter_map(|member| written_down(state, member)));
     for one in &mut machines {
         one.etcd_member = one.etcd_member && !membership.is_out_of_etcd(one);
@@ -65,21 +62,13 @@ fn owes(state: &ClusterState<'_>, first: &ForgottenMachine, gone: usize) -> Stat
             };
             (Reason::EtcdMemberCleanupPending, message)
         }
-        false => (
-            Reason::NodeCleanupPending,
-            format!("the Node of {title} is to be deleted, if there is one"),
-        ),
+        false => (Reason::NodeCleanupPending, format!("the Node of {title} is to be deleted, if there is one")),
     };
     let more = match gone {
         1 => String::new(),
         more => format!("; and {}", count(more - 1, "more machine")),
     };
-    Statement::new(
-        condition::MACHINES_FORGOTTEN,
-        true,
-        reason,
-        cut(format!("{message}{more}")),
-    )
+    Statement::new(condition::MACHINES_FORGOTTEN, true, reason, cut(format!("{message}{more}")))
 }
 
 /// What the status says; where that was lost, what the Hosts say that were taken from forgotten machines.

@@ -14,11 +14,8 @@ use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::{Attempt, Request, describe_as};
 use crate::cluster_deployment::retrying::Effort;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
-use crate::departure::{self, Departure, EtcdMembership, LEAVING_ETCD, is_healthy};
+use crate::departure::{self, Departure, EtcdMembership, is_healthy};
 use crate::provisioning::{self, asked_retries};
-
-const REASON: Reason = Reason::RemovingEtcdMember;
-const FAILED: Reason = Reason::EtcdMemberRemovalFailed;
 
 /// Whose member is taken out.
 struct Leaver<'a> {
@@ -65,10 +62,7 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
 /// Runs that took out a machine which is still there or remembered.
 pub(super) fn keeps(state: &ClusterState<'_>) -> Vec<String> {
     let membership = state.membership();
-    let leaving = state
-        .leaving
-        .iter()
-        .flat_map(|machine| membership.removals(machine.machine));
+    let leaving = state.leaving.iter().flat_map(|machine| membership.removals(machine.machine));
     let status = state.deployment.status.iter();
     let forgotten = status.flat_map(|status| &status.forgotten);
     let forgotten = forgotten.flat_map(|one| membership.removals_of(&one.uid));
@@ -98,7 +92,7 @@ fn under_way(state: &ClusterState<'_>, membership: &EtcdMembership<'_>, role: Ro
 }
 
 fn progressing(role: Role, message: String) -> Proposal {
-    Proposal::report(Area::Machines(role), REASON, message, Severity::Progressing)
+    Proposal::report(Area::Machines(role), Reason::RemovingEtcdMember, message, Severity::Progressing)
 }
 
 /// Who was forgotten goes first.
@@ -111,15 +105,8 @@ fn next(state: &ClusterState<'_>, membership: &EtcdMembership<'_>, role: Role) -
     forgotten.or_else(|| {
         leaving(state, membership).find_map(|machine| {
             let observed = state.observed;
-            let waits = machine
-                .deleting_reason()
-                .is_some_and(|reason| reason == LEAVING_ETCD);
-            let departure = departure::of(
-                machine.machine,
-                observed.machines,
-                state.deployment,
-                observed.runs,
-            );
+            let waits = machine.deleting_reason().is_some_and(|reason| reason == Reason::LeavingEtcd);
+            let departure = departure::decide(machine.machine, observed.machines, state.deployment, observed.runs);
             let goes = waits && departure == Departure::MayGo;
             let leaver = Leaver::of_machine(state, machine).filter(|_| goes)?;
             take_out(state, membership, &leaver, role)
@@ -143,10 +130,7 @@ pub(super) fn why_it_stays(
     membership: &EtcdMembership<'_>,
     forgotten: &ForgottenMachine,
 ) -> Option<String> {
-    state
-        .waits_for_api()
-        .or_else(|| state.waits_for_etcd())
-        .or_else(|| membership.why_it_stays(forgotten))
+    state.waits_for_api().or_else(|| state.waits_for_etcd()).or_else(|| membership.why_it_stays(forgotten))
 }
 
 fn take_out(
@@ -158,36 +142,26 @@ fn take_out(
     let title = &leaver.title;
     let effort = Effort {
         role,
-        failed: FAILED,
+        failed: Reason::EtcdMemberRemovalFailed,
         could_not: format!("{title} could not be taken out of etcd"),
     };
-    effort.propose(
-        state,
-        retry_decision(state, membership, leaver),
-        |number, retry| {
-            let Some(by) = executor(state, membership, leaver, number) else {
-                let message = format!(
-                    "{title} is to be taken out of etcd, and no member that stays is known to be well"
-                );
-                return Some(Proposal::report(
-                    Area::Machines(role),
-                    FAILED,
-                    message,
-                    Severity::Failing,
-                ));
-            };
-            let message = format!("takes {title} out of etcd, by {}", by.title());
-            let run = run(state, membership, leaver, by, number, retry);
-            Some(progressing(role, message).and(Action::create(run)))
-        },
-    )
+    effort.propose(state, retry_decision(state, membership, leaver), |number, retry| {
+        let Some(by) = executor(state, membership, leaver, number) else {
+            let message = format!("{title} is to be taken out of etcd, and no member that stays is known to be well");
+            return Some(Proposal::report(
+                Area::Machines(role),
+                Reason::EtcdMemberRemovalFailed,
+                message,
+                Severity::Failing,
+            ));
+        };
+        let message = format!("takes {title} out of etcd, by {}", by.title());
+        let run = run(state, membership, leaver, by, number, retry);
+        Some(progressing(role, message).and(Action::create(run)))
+    })
 }
 
-fn retry_decision(
-    state: &ClusterState<'_>,
-    membership: &EtcdMembership<'_>,
-    leaver: &Leaver<'_>,
-) -> RetryDecision {
+fn retry_decision(state: &ClusterState<'_>, membership: &EtcdMembership<'_>, leaver: &Leaver<'_>) -> RetryDecision {
     let removals = membership.removals_of(leaver.uid);
     let tried = attempts::tried_by(&removals, |run| {
         let host = run.spec.hosts.first()?;
@@ -209,9 +183,8 @@ fn executor<'a>(
     let members = membership.members();
     let members = members.iter().filter_map(|machine| state.member(machine));
     let is_well = |machine: &ClusterMachine<'_>| machine.host.is_some() && is_healthy(machine.machine);
-    let mut others: Vec<ClusterMachine<'a>> = members
-        .filter(|machine| machine.uid() != leaver.uid && is_well(machine))
-        .collect();
+    let mut others: Vec<ClusterMachine<'a>> =
+        members.filter(|machine| machine.uid() != leaver.uid && is_well(machine)).collect();
     if others.iter().any(|machine| machine.deleted_at().is_none()) {
         others.retain(|machine| machine.deleted_at().is_none());
     }
@@ -228,11 +201,8 @@ fn run(
     retry: Option<String>,
 ) -> PlaybookRun {
     let host = leaver.host;
-    let stay: Vec<&Machine> = membership
-        .members()
-        .into_iter()
-        .filter(|other| other.metadata.uid.as_deref() != Some(leaver.uid))
-        .collect();
+    let stay: Vec<&Machine> =
+        membership.members().into_iter().filter(|other| other.metadata.uid.as_deref() != Some(leaver.uid)).collect();
     let mut vars = state.etcd_variables(&stay);
     vars.insert("etcd_member_remove".into(), json!({ "name": host, "host": host }));
     let (steps, targets) = (vec![Step::RemoveEtcdMember], [(by, retry)]);

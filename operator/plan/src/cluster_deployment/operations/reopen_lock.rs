@@ -20,11 +20,7 @@ pub(super) fn propose(_: &ClusterState<'_>, round: &Round) -> Proposal {
     let proposal = Proposal::default().condition(condition::LOCK_AVAILABLE, lost.map(Lost::statement));
     match lost {
         None => proposal,
-        Some(lost) => Proposal {
-            actions: lost.actions.clone(),
-            requeue: lost.next,
-            ..proposal
-        },
+        Some(lost) => Proposal { actions: lost.actions.clone(), requeue: lost.next, ..proposal },
     }
 }
 
@@ -41,9 +37,6 @@ pub(super) fn keeps(state: &ClusterState<'_>) -> Vec<String> {
         let mut results = run.status.iter().flat_map(|status| &status.hosts);
         results.any(|result| result.fence.is_some())
     };
-    let kept = probes
-        .iter()
-        .enumerate()
-        .filter(|(age, run)| *age < NEWEST || told(run));
+    let kept = probes.iter().enumerate().filter(|(age, run)| *age < NEWEST || told(run));
     kept.filter_map(|(_, run)| run.metadata.name.clone()).collect()
 }

@@ -9,7 +9,6 @@ use jiff::Timestamp;
 
 use crate::attempts::{self, Failure, Outcome, RetryDecision};
 use crate::cluster_deployment::action::Action;
-use crate::cluster_deployment::deletion;
 use crate::cluster_deployment::proposal::{Proposal, Round};
 use crate::cluster_deployment::request::{Attempt, BATCH, Request, Target};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
@@ -28,14 +27,8 @@ pub(in crate::cluster_deployment) struct Resets<'a> {
 
 pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     let resets = look(state);
-    let proposal = Proposal {
-        pending: !resets.later.is_empty(),
-        ..Proposal::actions(resets.actions)
-    };
-    resets
-        .later
-        .iter()
-        .fold(proposal, |proposal, (_, at, _)| proposal.at(state, *at))
+    let proposal = Proposal { pending: !resets.later.is_empty(), ..Proposal::actions(resets.actions) };
+    resets.later.iter().fold(proposal, |proposal, (_, at, _)| proposal.at(state, *at))
 }
 
 /// Which machines are cleaned now, and which later.
@@ -48,7 +41,7 @@ pub(in crate::cluster_deployment) fn look<'a>(state: &ClusterState<'a>) -> Reset
     let cleaning: Vec<&PlaybookRun> = state.observed.runs.iter().copied().filter(cleans).collect();
     // When all go, they go in their order.
     let ends = state.deployment.is_deleting();
-    let first = deletion::first_role(state).filter(|_| ends);
+    let first = state.first_role_to_leave().filter(|_| ends);
     for machine in state.leaving.iter().copied() {
         if first.is_some_and(|first| machine.machine.spec.role != first) {
             continue;
@@ -67,9 +60,9 @@ pub(in crate::cluster_deployment) fn look<'a>(state: &ClusterState<'a>) -> Reset
             RetryDecision::Now { .. } if !leaving::waits_for_reset(machine.machine) => {}
             // One step: there is nothing to go on from.
             RetryDecision::Now { attempt, retry, .. } => {
-                let silent = tried.last().is_some_and(
-                    |last| matches!(&last.outcome, Outcome::Failed(failure) if failure.unreachable),
-                );
+                let silent = tried
+                    .last()
+                    .is_some_and(|last| matches!(&last.outcome, Outcome::Failed(failure) if failure.unreachable));
                 due.entry((attempt, silent)).or_default().push((machine, retry));
             }
             RetryDecision::Later { at, cause, .. } => resets.later.push((machine, at, cause)),
@@ -81,9 +74,7 @@ pub(in crate::cluster_deployment) fn look<'a>(state: &ClusterState<'a>) -> Reset
         let attempt = Attempt::from_start(attempt);
         let batches = targets.chunks(BATCH);
         let runs = batches.map(|batch| {
-            Request::new(Intent::Reset, vec![Step::Reset], batch, attempt)
-                .around(hooks::around_reset)
-                .run(state)
+            Request::new(Intent::Reset, vec![Step::Reset], batch, attempt).around(hooks::around_reset).run(state)
         });
         resets.actions.extend(runs.map(Action::create));
     }

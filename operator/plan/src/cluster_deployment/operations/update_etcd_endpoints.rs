@@ -14,16 +14,15 @@ use crate::cluster_deployment::request::{Attempt, Request, Target, describe_as, 
 use crate::cluster_deployment::retrying::Effort;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::departure::knows_of;
+use crate::message::count;
 use crate::provisioning::{self, asked_retries};
-use crate::sentence::count;
 
-const REASON: Reason = Reason::UpdatingEtcdEndpoints;
 const ROLE: Role = Role::ControlPlane;
 /// Runs that are kept, the newest.
 const KEEP: usize = 8;
 
 fn progressing(message: String) -> Proposal {
-    Proposal::report(Area::Machines(ROLE), REASON, message, Severity::Progressing)
+    Proposal::report(Area::Machines(ROLE), Reason::UpdatingEtcdEndpoints, message, Severity::Progressing)
 }
 
 pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
@@ -85,10 +84,7 @@ fn update(state: &ClusterState<'_>) -> Option<Proposal> {
     let mut run = request.run(state);
     let annotations = run.metadata.annotations.get_or_insert_default();
     annotations.insert(annotation::ETCD_CHANGE.to_owned(), since);
-    let message = format!(
-        "tells the API servers of {} of etcd's members",
-        count(due.len(), "control plane")
-    );
+    let message = format!("tells the API servers of {} of etcd's members", count(due.len(), "control plane"));
     Some(progressing(message).and(Action::create(run)))
 }
 

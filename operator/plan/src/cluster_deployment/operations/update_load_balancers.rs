@@ -13,8 +13,8 @@ use crate::cluster_deployment::request::{Attempt, BACKENDS, Request, Target, des
 use crate::cluster_deployment::retrying::Effort;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::departure::is_healthy;
+use crate::message::count;
 use crate::provisioning::{self, asked_retries};
-use crate::sentence::count;
 use crate::settings;
 
 const ROLE: Role = Role::ControlPlane;
@@ -36,17 +36,12 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
 }
 
 fn update(state: &ClusterState<'_>) -> Option<Proposal> {
-    let behind: Vec<ClusterMachine<'_>> = state
-        .of_role(ROLE)
-        .filter(|machine| machine.host.is_some())
-        .collect();
+    let behind: Vec<ClusterMachine<'_>> = state.of_role(ROLE).filter(|machine| machine.host.is_some()).collect();
     let wanted = endpoint::backends(&behind);
     let digest = settings::digest(&wanted);
     // One that is sick is told when it is well, or is replaced.
     let is_untold = |machine: &ClusterMachine<'_>| {
-        machine.is_provisioned()
-            && is_healthy(machine.machine)
-            && told(state, machine).as_ref() != Some(&digest)
+        machine.is_provisioned() && is_healthy(machine.machine) && told(state, machine).as_ref() != Some(&digest)
     };
     let untold: Vec<ClusterMachine<'_>> = behind.into_iter().filter(is_untold).collect();
     if untold.is_empty() {
@@ -55,16 +50,9 @@ fn update(state: &ClusterState<'_>) -> Option<Proposal> {
     if let Some(why) = state.membership().run_in_the_way(None) {
         return Some(progressing(why));
     }
-    let tells_the_same = |run: &&PlaybookRun| {
-        run.spec.steps == [Step::LoadBalancer] && run.spec.vars.get(BACKENDS) == Some(&wanted)
-    };
-    let same: Vec<&PlaybookRun> = state
-        .observed
-        .runs
-        .iter()
-        .copied()
-        .filter(tells_the_same)
-        .collect();
+    let tells_the_same =
+        |run: &&PlaybookRun| run.spec.steps == [Step::LoadBalancer] && run.spec.vars.get(BACKENDS) == Some(&wanted);
+    let same: Vec<&PlaybookRun> = state.observed.runs.iter().copied().filter(tells_the_same).collect();
     let mut targets: Vec<Target<'_>> = Vec::new();
     for machine in untold {
         let effort = Effort {
@@ -85,10 +73,7 @@ fn update(state: &ClusterState<'_>) -> Option<Proposal> {
         }
         targets.push((machine, retry));
     }
-    let message = format!(
-        "tells {} who is behind the endpoint",
-        count(targets.len(), "control plane")
-    );
+    let message = format!("tells {} who is behind the endpoint", count(targets.len(), "control plane"));
     let attempt = Attempt::from_start(number_after(same));
     let request = Request::new(Intent::Repair, vec![Step::LoadBalancer], &targets, attempt)
         .named(["load-balancer", &wanted.to_string()]);

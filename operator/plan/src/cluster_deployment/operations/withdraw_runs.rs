@@ -25,16 +25,9 @@ fn withdraw(state: &ClusterState<'_>, run: &PlaybookRun) -> Option<Action> {
     if !run.spec.hosts.iter().any(leaves) {
         return None;
     }
-    let held = state
-        .deployment
-        .status
-        .iter()
-        .flat_map(|status| &status.operations);
+    let held = state.deployment.status.iter().flat_map(|status| &status.operations);
     let token = run.status.as_ref().map_or(0, |status| status.token);
-    let granted = token > 0
-        || held
-            .into_iter()
-            .any(|held| Some(&held.run) == run.metadata.name.as_ref());
+    let granted = token > 0 || held.into_iter().any(|held| Some(&held.run) == run.metadata.name.as_ref());
     match granted {
         // The lock never lets it begin. Its other machines get another one; what a person asked for is canceled, and
         // not forgotten.

@@ -32,8 +32,7 @@ impl ClusterState<'_> {
     pub fn waits_for_api(&self) -> Option<String> {
         let status = self.observed.cluster?.status.as_ref()?;
         let reachable = conditions::find(&status.conditions, condition::REACHABLE)?;
-        (reachable.status == "False")
-            .then(|| format!("waits for the API of the cluster: {}", reachable.message))
+        (reachable.status == "False").then(|| format!("waits for the API of the cluster: {}", reachable.message))
     }
 
     /// Since when the API has not answered.

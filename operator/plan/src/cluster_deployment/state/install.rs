@@ -16,30 +16,18 @@ impl<'a> ClusterState<'a> {
     /// When the install of ours succeeded that is known; from then on machines join, whatever became of the founders.
     /// What is not younger than `since` was another cluster, and so was one of whose machines none is left.
     pub(super) fn seen_installed(&self, since: Option<Timestamp>) -> Option<Time> {
-        let ours =
-            |run: &&&PlaybookRun| run.spec.intent == Intent::Install && !attempts::targets(run).is_empty();
-        let succeeded = |run: &&&PlaybookRun| {
-            run.status.as_ref().and_then(|status| status.phase) == Some(RunPhase::Succeeded)
-        };
+        let ours = |run: &&&PlaybookRun| run.spec.intent == Intent::Install && !attempts::targets(run).is_empty();
+        let succeeded =
+            |run: &&&PlaybookRun| run.status.as_ref().and_then(|status| status.phase) == Some(RunPhase::Succeeded);
         let ended = self.observed.runs.iter().filter(ours).filter(succeeded);
         let ended = ended.filter(|run| self.has_founder(run));
         let ended = ended.filter_map(|run| attempts::ended_at(run));
         let of_run = ended.filter(|at| Some(*at) > since).min();
         // The run may be gone: what the control planes remember counts, too, those that leave included.
-        let remembered = self
-            .live
-            .iter()
-            .chain(&self.leaving)
-            .filter(|member| member.machine.spec.role == Role::ControlPlane);
-        let remembered = remembered.filter_map(|member| {
-            member
-                .machine
-                .status
-                .as_ref()?
-                .provisioned_at
-                .as_ref()
-                .map(|at| at.0)
-        });
+        let remembered =
+            self.live.iter().chain(&self.leaving).filter(|member| member.machine.spec.role == Role::ControlPlane);
+        let remembered =
+            remembered.filter_map(|member| member.machine.status.as_ref()?.provisioned_at.as_ref().map(|at| at.0));
         let remembered = remembered.filter(|at| Some(*at) > since);
         of_run.or(remembered.min()).map(Time)
     }
@@ -85,10 +73,8 @@ impl<'a> ClusterState<'a> {
         let status = self.deployment.status.as_ref();
         let chosen = status.and_then(|status| status.first_control_plane.as_deref());
         let may_be = |member: &ClusterMachine<'a>| self.installed.is_none() || member.is_provisioned();
-        let chosen = chosen.and_then(|name| {
-            self.of_role(Role::ControlPlane)
-                .find(|member| member.name() == name && may_be(member))
-        });
+        let chosen = chosen
+            .and_then(|name| self.of_role(Role::ControlPlane).find(|member| member.name() == name && may_be(member)));
         if chosen.is_some() || self.installed.is_none() {
             return chosen.or_else(|| {
                 let mut founders = self.founders()?.into_iter();
@@ -105,11 +91,7 @@ impl<'a> ClusterState<'a> {
         if let Some(endpoint) = &self.deployment.spec.control_plane.endpoint {
             return Some(url(&endpoint.host, endpoint.port));
         }
-        let known = self
-            .deployment
-            .status
-            .as_ref()
-            .and_then(|status| status.endpoint.clone());
+        let known = self.deployment.status.as_ref().and_then(|status| status.endpoint.clone());
         if self.installed.is_some() && known.is_some() {
             return known;
         }
@@ -120,9 +102,5 @@ impl<'a> ClusterState<'a> {
 }
 
 fn url(host: &str, port: i32) -> String {
-    if host.contains(':') {
-        format!("https://[{host}]:{port}")
-    } else {
-        format!("https://{host}:{port}")
-    }
+    if host.contains(':') { format!("https://[{host}]:{port}") } else { format!("https://{host}:{port}") }
 }

@@ -5,14 +5,13 @@
 //! they are all gone, the cluster is one that was never installed. So everything may be cut off, and forgotten, at any
 //! point.
 
+use crate::cluster_deployment::observed::Observed;
 use crds::Machine;
 use crds::ObjectExt;
 use crds::cluster_deployment::RecoveryStrategy;
 use crds::conditions;
 use crds::names::{annotation, condition};
 use jiff::Timestamp;
-
-use crate::cluster_deployment::Observed;
 
 /// When the machines of a cluster that is being rebuilt began to be of the past: as the cluster says, or, where its
 /// status was lost, one of its Machines. What is written on a Machine begins nothing by itself.
@@ -28,11 +27,7 @@ pub fn begun(observed: &Observed<'_>) -> Option<Timestamp> {
 /// The time that is written on the Machines of a rebuild that has begun: where one is wanted, on all that were there
 /// then, and while the API of the old cluster is not known to answer, or once they are being deleted.
 fn marked(observed: &Observed<'_>) -> Option<Timestamp> {
-    let since = observed
-        .machines
-        .iter()
-        .filter_map(|machine| lost_since(machine))
-        .max()?;
+    let since = observed.machines.iter().filter_map(|machine| lost_since(machine)).max()?;
     let mut old = observed.machines.iter().filter(|machine| is_old(machine, since));
     let all = old.clone().all(|machine| lost_since(machine).is_some());
     let deletes = old.any(|machine| machine.is_deleting());
@@ -45,9 +40,8 @@ fn marked(observed: &Observed<'_>) -> Option<Timestamp> {
 /// Since when a Machine counts as lost, as is written on it.
 pub fn lost_since(machine: &Machine) -> Option<Timestamp> {
     // The operator writes both at once.
-    let annotations = machine.metadata.annotations.as_ref()?;
-    annotations.get(annotation::FORCE_REMOVE)?;
-    annotations.get(annotation::LOST_SINCE)?.parse().ok()
+    machine.annotation(annotation::FORCE_REMOVE)?;
+    machine.annotation(annotation::LOST_SINCE)?.parse().ok()
 }
 
 /// Whether a Machine is one of those that a rebuild forgets.
@@ -58,11 +52,7 @@ pub fn is_of_the_past(observed: &Observed<'_>, machine: &Machine) -> bool {
 /// An install that is not younger than this is of the past: the machines that it was of are forgotten.
 pub fn anew_since(observed: &Observed<'_>) -> Option<Timestamp> {
     let since = begun(observed)?;
-    observed
-        .machines
-        .iter()
-        .all(|machine| !is_old(machine, since))
-        .then_some(since)
+    observed.machines.iter().all(|machine| !is_old(machine, since)).then_some(since)
 }
 
 /// Whether a Machine is not younger than that moment.

@@ -15,27 +15,16 @@ impl<'a> ClusterState<'a> {
 
     /// The MachineSets of the cluster, also a platform's.
     pub fn sets(&self) -> impl Iterator<Item = &'a MachineSet> + '_ {
-        self.observed
-            .sets
-            .iter()
-            .copied()
-            .filter(|set| set.spec.cluster_name == self.name)
+        self.observed.sets.iter().copied().filter(|set| set.spec.cluster_name == self.name)
     }
 
     pub fn set(&self, name: &str) -> Option<&'a MachineSet> {
-        self.observed
-            .sets
-            .iter()
-            .copied()
-            .find(|set| set.metadata.name.as_deref() == Some(name))
+        self.observed.sets.iter().copied().find(|set| set.metadata.name.as_deref() == Some(name))
     }
 
     /// MachineSets that have a name that this cluster needs, and are not its.
     pub fn foreign_sets(&self) -> impl Iterator<Item = &'a MachineSet> + '_ {
-        self.set_names()
-            .into_iter()
-            .filter_map(|name| self.set(&name))
-            .filter(|set| !self.owns(&set.metadata))
+        self.set_names().into_iter().filter_map(|name| self.set(&name)).filter(|set| !self.owns(&set.metadata))
     }
 
     fn set_names(&self) -> Vec<String> {
@@ -44,11 +33,7 @@ impl<'a> ClusterState<'a> {
         if spec.etcd.topology == EtcdTopology::Dedicated {
             set_names.push(names::etcd_set(&self.name));
         }
-        set_names.extend(
-            spec.workers
-                .iter()
-                .map(|set| names::worker_set(&self.name, &set.name)),
-        );
+        set_names.extend(spec.workers.iter().map(|set| names::worker_set(&self.name, &set.name)));
         set_names
     }
 
@@ -57,24 +42,14 @@ impl<'a> ClusterState<'a> {
         let spec = &self.deployment.spec;
         let ours = spec.workers.iter().map(|workers| {
             let set = self.set(&names::worker_set(&self.name, &workers.name));
-            workers
-                .replicas
-                .or(set.map(|set| set.spec.replicas))
-                .unwrap_or_default()
+            workers.replicas.or(set.map(|set| set.spec.replicas)).unwrap_or_default()
         });
-        let platform = self
-            .sets()
-            .filter(|set| set.spec.role == Role::Worker && !self.owns(&set.metadata));
+        let platform = self.sets().filter(|set| set.spec.role == Role::Worker && !self.owns(&set.metadata));
         ours.chain(platform.map(|set| set.spec.replicas)).sum()
     }
 
     pub fn nodes_wanted(&self) -> u64 {
-        let wanted = self
-            .deployment
-            .spec
-            .control_plane
-            .replicas
-            .saturating_add(self.workers_wanted());
+        let wanted = self.deployment.spec.control_plane.replicas.saturating_add(self.workers_wanted());
         u64::try_from(wanted).unwrap_or_default()
     }
 }

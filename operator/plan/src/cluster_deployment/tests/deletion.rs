@@ -22,15 +22,14 @@ fn generation(world: &World) -> i64 {
     world.deployment.generation()
 }
 
-const THREE_ROLES: &str = "controlPlane: {replicas: 1}, etcd: {topology: Dedicated, replicas: 1}, workers: [{name: general, replicas: 2}]";
+const THREE_ROLES: &str =
+    "controlPlane: {replicas: 1}, etcd: {topology: Dedicated, replicas: 1}, workers: [{name: general, replicas: 2}]";
 
 /// Roles of the machines of each reset, in the order of the runs.
 fn resets(world: &World, roles: &[(String, Role)]) -> Vec<Vec<Role>> {
     let role = |host: &String| roles.iter().find(|(name, _)| name == host).map(|(_, role)| *role);
     let resets = world.runs.iter().filter(|run| run.spec.intent == Intent::Reset);
-    resets
-        .map(|run| run.spec.hosts.iter().filter_map(role).collect())
-        .collect()
+    resets.map(|run| run.spec.hosts.iter().filter_map(role).collect()).collect()
 }
 
 fn roles(world: &World) -> Vec<(String, Role)> {
@@ -40,10 +39,8 @@ fn roles(world: &World) -> Vec<(String, Role)> {
 
 #[test]
 fn a_protected_cluster_is_not_touched_until_its_deletion_is_confirmed() {
-    let mut world = World::new(
-        "controlPlane: {replicas: 1}, deletionProtection: true, workers: [{name: general, replicas: 1}]",
-        2,
-    );
+    let mut world =
+        World::new("controlPlane: {replicas: 1}, deletionProtection: true, workers: [{name: general, replicas: 1}]", 2);
     world.settle();
     let runs = world.runs.len();
     // The policy that refuses this at the API was not there.
@@ -55,21 +52,14 @@ fn a_protected_cluster_is_not_touched_until_its_deletion_is_confirmed() {
         "kubectl -n fleet annotate --overwrite clusterdeployments.clusterwright.dev a clusterwright.dev/delete-confirmed={}",
         generation(&world)
     );
-    assert!(
-        message.contains("spec.deletionProtection") && message.contains(&command),
-        "{message}"
-    );
+    assert!(message.contains("spec.deletionProtection") && message.contains(&command), "{message}");
     assert!(world.machines.iter().all(|machine| !machine.is_deleting()));
     assert_eq!((world.runs.len(), world.gone), (runs, false));
 
     confirm(&mut world, "1");
     world.touch();
     world.settle();
-    assert_eq!(
-        deleting(&world).0,
-        "DeletionProtected",
-        "confirmed was another generation"
-    );
+    assert_eq!(deleting(&world).0, "DeletionProtected", "confirmed was another generation");
 
     let value = generation(&world).to_string();
     confirm(&mut world, &value);
@@ -110,11 +100,7 @@ fn workers_are_cleaned_first_then_control_planes_then_etcd() {
     let roles = roles(&world);
     world.delete();
     world.settle();
-    let expected = [
-        vec![Role::Worker, Role::Worker],
-        vec![Role::ControlPlane],
-        vec![Role::Etcd],
-    ];
+    let expected = [vec![Role::Worker, Role::Worker], vec![Role::ControlPlane], vec![Role::Etcd]];
     assert_eq!(resets(&world, &roles), expected);
     assert!(world.gone && world.dirty.is_empty());
 }
@@ -130,21 +116,14 @@ fn the_order_holds_also_when_all_objects_are_deleted_at_once() {
     }
     world.sets.clear();
     world.settle();
-    let expected = [
-        vec![Role::Worker, Role::Worker],
-        vec![Role::ControlPlane],
-        vec![Role::Etcd],
-    ];
+    let expected = [vec![Role::Worker, Role::Worker], vec![Role::ControlPlane], vec![Role::Etcd]];
     assert_eq!(resets(&world, &roles), expected);
     assert!(world.gone);
 }
 
 #[test]
 fn control_planes_wait_for_a_worker_that_cannot_be_cleaned_and_a_person_is_told_what_to_do() {
-    let mut world = World::new(
-        "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}]",
-        2,
-    );
+    let mut world = World::new("controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}]", 2);
     world.settle();
     let roles = roles(&world);
     world.fates = vec![Fate::Unreachable; 40];
@@ -156,19 +135,12 @@ fn control_planes_wait_for_a_worker_that_cannot_be_cleaned_and_a_person_is_told_
     let (_, message) = told.unwrap();
     let command = format!("clusterwright.dev/delete-confirmed={}.force", generation(&world));
     assert!(message.contains(&command), "{message}");
-    assert!(
-        resets(&world, &roles)
-            .iter()
-            .all(|roles| roles == &[Role::Worker])
-    );
+    assert!(resets(&world, &roles).iter().all(|roles| roles == &[Role::Worker]));
 }
 
 #[test]
 fn a_cluster_whose_machines_are_all_dead_can_be_deleted() {
-    let mut world = World::new(
-        "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 2}]",
-        3,
-    );
+    let mut world = World::new("controlPlane: {replicas: 1}, workers: [{name: general, replicas: 2}]", 3);
     world.settle();
     world.fates = vec![Fate::Unreachable; 400];
     world.delete();

@@ -16,12 +16,7 @@ fn playbooks(names: &[&str]) -> Option<Library> {
     let play = "- {hosts: all, tasks: []}".to_owned();
     Some(Library {
         config_map: "mine".into(),
-        data: Some(
-            names
-                .iter()
-                .map(|name| (format!("{name}.yml"), play.clone()))
-                .collect(),
-        ),
+        data: Some(names.iter().map(|name| (format!("{name}.yml"), play.clone())).collect()),
         binary: Vec::new(),
     })
 }
@@ -60,10 +55,7 @@ fn hooks_are_steps_of_the_runs_and_those_before_a_drain_have_their_own() {
 
 #[test]
 fn a_hook_or_a_reset_that_a_person_canceled_is_not_played_again_until_asked_for() {
-    for (intent, fates) in [
-        (Intent::Remove, vec![Fate::Canceled]),
-        (Intent::Reset, vec![Fate::Well, Fate::Canceled]),
-    ] {
+    for (intent, fates) in [(Intent::Remove, vec![Fate::Canceled]), (Intent::Reset, vec![Fate::Well, Fate::Canceled])] {
         let mut world = World::new(&hooked(1), 2);
         world.library = playbooks(&["i", "j", "d", "r"]);
         world.settle();
@@ -93,10 +85,7 @@ fn hooks_that_cannot_be_played_are_told_before_any_machine_is_touched() {
     world.settle();
     let (_, reason, message) = ready(&world);
     assert_eq!(reason, "PlaybookNotFound");
-    assert!(
-        message.contains("spec.hooks.beforeRemove[0].name") && message.contains("r.yml"),
-        "{message}"
-    );
+    assert!(message.contains("spec.hooks.beforeRemove[0].name") && message.contains("r.yml"), "{message}");
     assert!(world.runs.is_empty() && world.machines.is_empty());
     world.library = playbooks(&["i", "j", "d", "r"]);
     world.settle();
@@ -119,29 +108,17 @@ fn set(world: &mut World, status: &str) {
 
 #[test]
 fn ready_waits_for_the_conditions_of_other_controllers_and_leaves_them_as_they_are() {
-    let mut world = World::new(
-        "controlPlane: {replicas: 1}, readinessGates: [{conditionType: example.com/DNSRecordReady}]",
-        1,
-    );
+    let mut world =
+        World::new("controlPlane: {replicas: 1}, readinessGates: [{conditionType: example.com/DNSRecordReady}]", 1);
     world.settle();
     let (status, reason, message) = ready(&world);
-    assert_eq!(
-        (status.as_str(), reason.as_str()),
-        ("False", "WaitingForReadinessGate")
-    );
-    assert!(
-        message.contains("example.com/DNSRecordReady") && message.contains("has not set yet"),
-        "{message}"
-    );
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "WaitingForReadinessGate"));
+    assert!(message.contains("example.com/DNSRecordReady") && message.contains("has not set yet"), "{message}");
     assert!(world.cluster.is_some(), "the cluster stands all the same");
 
     set(&mut world, "False");
     world.settle();
-    assert!(
-        ready(&world)
-            .2
-            .contains("is False (Told): the record is being made")
-    );
+    assert!(ready(&world).2.contains("is False (Told): the record is being made"));
     set(&mut world, "True");
     world.settle();
     assert_eq!(ready(&world).0, "True");
@@ -155,32 +132,11 @@ fn ready_waits_for_the_conditions_of_other_controllers_and_leaves_them_as_they_a
 fn where_the_api_servers_answer_is_told_to_load_balancers() {
     let mut world = World::new("controlPlane: {replicas: 3, endpoint: {host: lb.example}}", 3);
     world.settle();
-    let endpoints = world
-        .deployment
-        .status
-        .as_ref()
-        .unwrap()
-        .control_plane_endpoints
-        .clone();
-    let mut told: Vec<_> = endpoints
-        .iter()
-        .map(|told| (told.host.as_str(), told.port, told.ready))
-        .collect();
+    let endpoints = world.deployment.status.as_ref().unwrap().control_plane_endpoints.clone();
+    let mut told: Vec<_> = endpoints.iter().map(|told| (told.host.as_str(), told.port, told.ready)).collect();
     told.sort_unstable();
-    assert_eq!(
-        told,
-        [
-            ("10.0.0.1", 6443, true),
-            ("10.0.0.2", 6443, true),
-            ("10.0.0.3", 6443, true)
-        ]
-    );
-    let named = |name: &String| {
-        world
-            .machines
-            .iter()
-            .any(|machine| machine.metadata.name.as_ref() == Some(name))
-    };
+    assert_eq!(told, [("10.0.0.1", 6443, true), ("10.0.0.2", 6443, true), ("10.0.0.3", 6443, true)]);
+    let named = |name: &String| world.machines.iter().any(|machine| machine.metadata.name.as_ref() == Some(name));
     assert!(endpoints.iter().all(|told| named(&told.machine)));
 }
 
@@ -192,49 +148,23 @@ fn control_planes_hold_the_endpoint_and_know_each_other() {
     world.settle();
     assert_eq!(ready(&world).0, "True", "{:?}", ready(&world));
     assert!(steps(&world, Intent::Install)[0].contains(" control-plane load-balancer "));
-    assert_eq!(
-        world.runs[0].spec.vars["kube_apiserver_backends"],
-        json!(["10.0.0.1:6443"])
-    );
+    assert_eq!(world.runs[0].spec.vars["kube_apiserver_backends"], json!(["10.0.0.1:6443"]));
 
     world.respec(&format!("controlPlane: {{replicas: 3, {HELD}}}"));
     world.settle();
     assert_eq!(ready(&world).0, "True", "{:?}", ready(&world));
     // Whoever is to hold the address with another one has heard of it first.
     let with = |step: &str| {
-        let runs = world
-            .runs
-            .iter()
-            .filter(|run| run.spec.steps.iter().any(|there| there.name() == step));
-        runs.map(|run| {
-            (
-                run.spec.hosts.clone(),
-                run.spec.vars["kube_apiserver_backends"].clone(),
-            )
-        })
-        .collect::<Vec<_>>()
+        let runs = world.runs.iter().filter(|run| run.spec.steps.iter().any(|there| there.name() == step));
+        runs.map(|run| (run.spec.hosts.clone(), run.spec.vars["kube_apiserver_backends"].clone())).collect::<Vec<_>>()
     };
     let told = with("load-balancer");
     let all = json!(["10.0.0.1:6443", "10.0.0.2:6443", "10.0.0.3:6443"]);
-    assert!(
-        told.iter()
-            .any(|(hosts, behind)| hosts == &["h1"] && behind == &all),
-        "{told:?}"
-    );
-    let last = |host: &str| {
-        told.iter()
-            .rfind(|(hosts, _)| hosts.iter().any(|there| there == host))
-            .map(|(_, behind)| behind)
-    };
+    assert!(told.iter().any(|(hosts, behind)| hosts == &["h1"] && behind == &all), "{told:?}");
+    let last =
+        |host: &str| told.iter().rfind(|(hosts, _)| hosts.iter().any(|there| there == host)).map(|(_, behind)| behind);
     for host in ["h1", "h2", "h3"] {
         assert_eq!(last(host), Some(&all), "{told:?}");
     }
-    assert_eq!(
-        world
-            .machines
-            .iter()
-            .filter(|machine| machine.spec.role == Role::ControlPlane)
-            .count(),
-        3
-    );
+    assert_eq!(world.machines.iter().filter(|machine| machine.spec.role == Role::ControlPlane).count(), 3);
 }

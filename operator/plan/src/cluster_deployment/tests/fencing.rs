@@ -20,21 +20,11 @@ fn given_up() -> World {
     let index = world
         .machines
         .iter()
-        .position(|machine| {
-            machine
-                .spec
-                .host_ref
-                .as_ref()
-                .is_some_and(|host| host.name == "h2")
-        })
+        .position(|machine| machine.spec.host_ref.as_ref().is_some_and(|host| host.name == "h2"))
         .unwrap();
     let machine = &mut world.machines[index];
     let generation = machine.generation().to_string();
-    machine
-        .metadata
-        .annotations
-        .get_or_insert_default()
-        .insert(annotation::FORCE_REMOVE.into(), generation);
+    machine.metadata.annotations.get_or_insert_default().insert(annotation::FORCE_REMOVE.into(), generation);
     world.delete_machine(index);
     world.settle();
     world.silent.clear();
@@ -50,7 +40,8 @@ fn answers(world: &mut World, epoch: i64) {
     let host = h2(world);
     let status = host.status.get_or_insert_default();
     status.fence = Some(Fence { epoch, token: 1 });
-    let reachable = "{type: Reachable, status: 'True', reason: Answers, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}";
+    let reachable =
+        "{type: Reachable, status: 'True', reason: Answers, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}";
     status.conditions.push(serde_yaml::from_str(reachable).unwrap());
 }
 
@@ -64,10 +55,7 @@ fn a_machine_that_was_removed_by_force_is_fenced_once_when_it_answers_again() {
     let mut world = given_up();
     let epoch = h2(&mut world).spec.claim_epoch;
     let fence = h2(&mut world).spec.quarantine.clone().unwrap().fence.unwrap();
-    assert_eq!(
-        (fence.claim_epoch, fence.cluster_uid.as_str(), fence.fenced),
-        (epoch, "cd-uid", false)
-    );
+    assert_eq!((fence.claim_epoch, fence.cluster_uid.as_str(), fence.fenced), (epoch, "cd-uid", false));
     world.run_for(5);
     assert!(fences(&world).is_empty(), "it does not answer yet");
     answers(&mut world, epoch);
@@ -80,16 +68,7 @@ fn a_machine_that_was_removed_by_force_is_fenced_once_when_it_answers_again() {
         (Intent::Remove, &[RunStep::Fence][..], &["h2".to_owned()][..])
     );
     assert_eq!(run.spec.vars[FENCE_CLAIM_EPOCH], epoch);
-    assert!(
-        h2(&mut world)
-            .spec
-            .quarantine
-            .clone()
-            .unwrap()
-            .fence
-            .unwrap()
-            .fenced
-    );
+    assert!(h2(&mut world).spec.quarantine.clone().unwrap().fence.unwrap().fenced);
     world.runs.clear();
     world.run_for(5);
     assert!(fences(&world).is_empty(), "it is remembered without its run");
@@ -122,16 +101,7 @@ fn a_fence_that_fails_is_tried_again() {
     assert!(fences(&world).len() > 3, "{}", fences(&world).len());
     world.always_fails.clear();
     world.settle();
-    assert!(
-        h2(&mut world)
-            .spec
-            .quarantine
-            .clone()
-            .unwrap()
-            .fence
-            .unwrap()
-            .fenced
-    );
+    assert!(h2(&mut world).spec.quarantine.clone().unwrap().fence.unwrap().fenced);
 }
 
 #[test]
@@ -181,11 +151,6 @@ fn a_detached_machine_has_nothing_to_be_fenced_for() {
     world.delete();
     world.settle();
     assert!(world.gone);
-    let fence = |host: &Host| {
-        host.spec
-            .quarantine
-            .as_ref()
-            .is_some_and(|there| there.fence.is_some())
-    };
+    let fence = |host: &Host| host.spec.quarantine.as_ref().is_some_and(|there| there.fence.is_some());
     assert!(!world.hosts.iter().any(fence));
 }

@@ -47,10 +47,7 @@ fn approve_asked(world: &mut World) {
     let status = world.deployment.status.clone().unwrap_or_default();
     let messages = status.conditions.iter().map(|there| there.message.clone());
     let found = messages.chain(status.message.clone());
-    if let Some(message) = found
-        .into_iter()
-        .find(|text| text.contains("clusterwright.dev/approve="))
-    {
+    if let Some(message) = found.into_iter().find(|text| text.contains("clusterwright.dev/approve=")) {
         approve(world, &asked(&message));
     }
 }
@@ -105,10 +102,7 @@ fn one_control_plane_becomes_three_and_five_one_after_the_other() {
     assert_eq!((world.voters.len(), world.inits), (5, 1));
     let third = &with_step(&world, RunStep::Etcd)[2];
     let members = third.spec.vars["etcd_members"].as_array().unwrap();
-    let names: Vec<&str> = members
-        .iter()
-        .filter_map(|member| member["host"].as_str())
-        .collect();
+    let names: Vec<&str> = members.iter().filter_map(|member| member["host"].as_str()).collect();
     assert_eq!(names.len(), 3, "those that are there, and itself");
     assert!(names.contains(&third.spec.hosts[0].as_str()));
     let steps: Vec<&str> = third.spec.steps.iter().map(RunStep::name).collect();
@@ -151,11 +145,7 @@ fn five_control_planes_become_three_and_one_only_after_a_persons_word() {
     assert_eq!(world.voters.len(), 1);
     assert_eq!((world.machines.len(), ready(&world).0.as_str()), (1, "True"));
     assert_eq!(with_step(&world, RunStep::RemoveEtcdMember).len(), 4);
-    assert!(
-        world.dirty.len() == 1,
-        "those that left are clean: {:?}",
-        world.dirty
-    );
+    assert!(world.dirty.len() == 1, "those that left are clean: {:?}", world.dirty);
 }
 
 #[test]
@@ -169,26 +159,13 @@ fn a_dead_first_control_plane_is_taken_out_before_another_one_comes_and_another_
     world.run_for(60);
     assert_eq!(hosts(&world), ["h2", "h3", "h4"]);
     assert_eq!(joins(&world), [["h4"]]);
-    let first = world
-        .deployment
-        .status
-        .as_ref()
-        .unwrap()
-        .first_control_plane
-        .clone();
-    let on = world
-        .machines
-        .iter()
-        .find(|machine| machine.metadata.name == first)
-        .unwrap();
+    let first = world.deployment.status.as_ref().unwrap().first_control_plane.clone();
+    let on = world.machines.iter().find(|machine| machine.metadata.name == first).unwrap();
     assert_eq!(on.spec.host_ref.as_ref().unwrap().name, "h2");
     assert_eq!(world.inits, 1);
     assert!(world.deleted_nodes.contains(&"h1".to_owned()));
     let removal = with_step(&world, RunStep::RemoveEtcdMember);
-    assert!(
-        removal[0].spec.hosts != ["h1"],
-        "nothing is needed of the dead one"
-    );
+    assert!(removal[0].spec.hosts != ["h1"], "nothing is needed of the dead one");
 }
 
 #[test]
@@ -214,10 +191,7 @@ fn the_only_control_plane_is_replaced_by_one_that_comes_first() {
     world.settle();
     delete_on(&mut world, "h1");
     world.settle();
-    assert_eq!(
-        (hosts(&world), ready(&world).0),
-        (vec!["h2".to_owned()], "True".into())
-    );
+    assert_eq!((hosts(&world), ready(&world).0), (vec!["h2".to_owned()], "True".into()));
     assert_eq!(world.inits, 1);
 }
 
@@ -229,12 +203,7 @@ fn two_that_are_deleted_at_once_leave_one_after_the_other() {
     delete_on(&mut world, "h2");
     delete_on(&mut world, "h3");
     world.settle();
-    assert_eq!(
-        (world.voters.len(), ready(&world).0.as_str()),
-        (3, "True"),
-        "{:?}",
-        ready(&world)
-    );
+    assert_eq!((world.voters.len(), ready(&world).0.as_str()), (3, "True"), "{:?}", ready(&world));
     assert_eq!(world.inits, 1);
 }
 
@@ -245,22 +214,11 @@ fn dedicated_members_join_and_leave_and_the_api_servers_are_told_each_time() {
     assert!(with_step(&world, RunStep::EtcdEndpoints).is_empty());
     world.respec(&dedicated(3));
     world.settle();
-    assert_eq!(
-        (world.voters.len(), ready(&world).0.as_str()),
-        (3, "True"),
-        "{:?}",
-        ready(&world)
-    );
+    assert_eq!((world.voters.len(), ready(&world).0.as_str()), (3, "True"), "{:?}", ready(&world));
     let told = with_step(&world, RunStep::EtcdEndpoints);
     assert_eq!(told.len(), 2);
     assert_eq!(told[1].spec.hosts, ["h1"]);
-    assert_eq!(
-        told[1].spec.vars["etcd_client_endpoints"]
-            .as_array()
-            .unwrap()
-            .len(),
-        3
-    );
+    assert_eq!(told[1].spec.vars["etcd_client_endpoints"].as_array().unwrap().len(), 3);
     world.respec(&dedicated(1));
     world.settle();
     approve_asked(&mut world);
@@ -268,13 +226,7 @@ fn dedicated_members_join_and_leave_and_the_api_servers_are_told_each_time() {
     assert_eq!((world.voters.len(), ready(&world).0.as_str()), (1, "True"));
     let told = with_step(&world, RunStep::EtcdEndpoints);
     assert_eq!(told.len(), 4);
-    assert_eq!(
-        told[3].spec.vars["etcd_client_endpoints"]
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
+    assert_eq!(told[3].spec.vars["etcd_client_endpoints"].as_array().unwrap().len(), 1);
 }
 
 #[test]
@@ -297,10 +249,7 @@ fn without_a_majority_nothing_is_done_until_a_person_approves_and_then_it_grows_
     assert_eq!(with_step(&world, RunStep::RecoverEtcd).len(), 1);
     assert_eq!(hosts(&world), ["h1", "h4", "h5"]);
     assert_eq!(world.inits, 1);
-    assert!(
-        with_step(&world, RunStep::RemoveEtcdMember).is_empty(),
-        "they are members no more"
-    );
+    assert!(with_step(&world, RunStep::RemoveEtcdMember).is_empty(), "they are members no more");
 }
 
 #[test]
@@ -332,12 +281,7 @@ fn a_control_plane_that_cannot_join_is_tried_three_times_and_then_deleted_by_han
     world.always_fails.clear();
     delete_on(&mut world, "h2");
     world.settle();
-    assert_eq!(
-        (world.voters.len(), ready(&world).0.as_str()),
-        (3, "True"),
-        "{:?}",
-        ready(&world)
-    );
+    assert_eq!((world.voters.len(), ready(&world).0.as_str()), (3, "True"), "{:?}", ready(&world));
 }
 
 #[test]

@@ -14,11 +14,7 @@ fn the_oldest_ended_runs_go_and_never_the_install() {
         world.custom_run(&format!("by-hand-{number}"), &["h1"]);
         world.settle();
     }
-    let names: Vec<_> = world
-        .runs
-        .iter()
-        .filter_map(|run| run.metadata.name.clone())
-        .collect();
+    let names: Vec<_> = world.runs.iter().filter_map(|run| run.metadata.name.clone()).collect();
     assert_eq!(world.runs[0].spec.intent, Intent::Install);
     assert_eq!(names[1..], ["by-hand-3", "by-hand-4", "by-hand-5"]);
     let token = world.deployment.status.clone().unwrap().last_token;
@@ -27,8 +23,7 @@ fn the_oldest_ended_runs_go_and_never_the_install() {
 
 #[test]
 fn attempts_that_count_stay_and_a_machine_that_gave_up_has_given_up() {
-    let spec =
-        "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}], executor: {historyLimit: 1}";
+    let spec = "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}], executor: {historyLimit: 1}";
     let mut world = World::new(spec, 2);
     world.always_fails = vec!["h2".into()];
     world.settle();
@@ -52,11 +47,7 @@ fn a_reset_that_fails_for_ever_leaves_only_its_newest_attempts() {
     world.fates = vec![Fate::Unreachable; 120];
     world.run_for(90);
     let resets = world.runs.iter().filter(|run| run.spec.intent == Intent::Reset);
-    assert!(
-        resets.count() <= 13,
-        "eight attempts that give the delay, and five of the history: {}",
-        world.runs.len()
-    );
+    assert!(resets.count() <= 13, "eight attempts that give the delay, and five of the history: {}", world.runs.len());
     world.fates.clear();
     world.settle();
     assert!(world.dirty.len() == 1 && world.machines.len() == 1);
@@ -82,8 +73,7 @@ fn probes_push_no_other_run_out() {
 
 #[test]
 fn runs_that_a_decision_needs_push_no_administrators_run_out() {
-    let spec =
-        "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}], executor: {historyLimit: 2}";
+    let spec = "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}], executor: {historyLimit: 2}";
     let mut world = World::new(spec, 2);
     world.always_fails = vec!["h2".into()];
     world.settle();
@@ -93,11 +83,7 @@ fn runs_that_a_decision_needs_push_no_administrators_run_out() {
     }
     let by_hand = world.runs.iter().filter(|run| run.spec.intent == Intent::Custom);
     let by_hand: Vec<_> = by_hand.filter_map(|run| run.metadata.name.as_deref()).collect();
-    assert_eq!(
-        by_hand,
-        ["by-hand-1", "by-hand-2"],
-        "three joins are kept beside them"
-    );
+    assert_eq!(by_hand, ["by-hand-1", "by-hand-2"], "three joins are kept beside them");
 }
 
 #[test]

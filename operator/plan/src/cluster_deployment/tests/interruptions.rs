@@ -20,11 +20,7 @@ fn an_interrupted_install_goes_on_where_it_stopped_as_often_as_it_comes_further(
     world.settle();
     assert_eq!(ready(&world).0, "True");
     let expected: Vec<bool> = (0..9).map(|attempt| attempt > 0).collect();
-    assert_eq!(
-        resumed(&world),
-        expected,
-        "nine attempts, since each came further"
-    );
+    assert_eq!(resumed(&world), expected, "nine attempts, since each came further");
 }
 
 #[test]
@@ -35,11 +31,9 @@ fn an_interrupted_install_that_comes_no_further_waits_for_a_person() {
     assert_eq!(resumed(&world), [false, true]);
     let (_, reason, message) = ready(&world);
     assert_eq!(reason, "InstallFailed");
-    assert!(
-        message.contains("after 2 attempts (DeadlineExceeded)"),
-        "{message}"
-    );
-    let command = "kubectl -n fleet annotate --overwrite clusterdeployments.clusterwright.dev a clusterwright.dev/retry=1";
+    assert!(message.contains("after 2 attempts (DeadlineExceeded)"), "{message}");
+    let command =
+        "kubectl -n fleet annotate --overwrite clusterdeployments.clusterwright.dev a clusterwright.dev/retry=1";
     assert!(message.ends_with(command), "{message}");
 }
 
@@ -96,18 +90,11 @@ fn a_control_plane_that_lets_nobody_in_is_tried_until_it_does() {
 
 #[test]
 fn of_a_batch_those_that_failed_are_tried_alone_and_those_that_were_cut_short_go_on() {
-    let mut world = World::new(
-        "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 3}]",
-        4,
-    );
+    let mut world = World::new("controlPlane: {replicas: 1}, workers: [{name: general, replicas: 3}]", 4);
     world.fates = vec![Fate::Well, Fate::Well, Fate::Fails, Fate::Lost(3)];
     world.settle();
     assert_eq!(ready(&world).0, "True");
-    assert_eq!(
-        world.runs[2].spec.hosts,
-        ["h2", "h3", "h4"],
-        "the whole batch was cut short"
-    );
+    assert_eq!(world.runs[2].spec.hosts, ["h2", "h3", "h4"], "the whole batch was cut short");
     assert_eq!(resumed(&world), [false, false, true]);
 
     world.fates = vec![Fate::Well, Fate::Fails];
@@ -118,30 +105,16 @@ fn of_a_batch_those_that_failed_are_tried_alone_and_those_that_were_cut_short_go
 
 #[test]
 fn the_message_says_how_many_workers_of_how_many_could_not_join() {
-    let mut world = World::new(
-        "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 4}]",
-        5,
-    );
+    let mut world = World::new("controlPlane: {replicas: 1}, workers: [{name: general, replicas: 4}]", 5);
     world.always_fails = vec!["h3".into(), "h4".into()];
     world.settle();
     let message = ready(&world).2;
-    assert!(
-        message.starts_with("2 of 4 workers could not join; "),
-        "{message}"
-    );
-    let failed = world.machines.iter().find(|machine| {
-        machine
-            .spec
-            .host_ref
-            .as_ref()
-            .is_some_and(|host| host.name == "h3")
-    });
+    assert!(message.starts_with("2 of 4 workers could not join; "), "{message}");
+    let failed =
+        world.machines.iter().find(|machine| machine.spec.host_ref.as_ref().is_some_and(|host| host.name == "h3"));
     let said = failed.unwrap().status.clone().unwrap().message.unwrap();
     assert!(said.contains("gave up after 3 attempts"), "{said}");
-    assert!(
-        said.contains("kubectl -n fleet annotate --overwrite machines.clusterwright.dev"),
-        "{said}"
-    );
+    assert!(said.contains("kubectl -n fleet annotate --overwrite machines.clusterwright.dev"), "{said}");
     assert_eq!(world.deployment.status.unwrap().workers.unwrap().summary, "2/4");
 }
 
@@ -159,18 +132,10 @@ fn a_removal_whose_time_was_over_waits_for_a_person_and_a_deletion_does_not() {
         resets.count()
     };
     assert_eq!((resets(&world), world.machines.len()), (1, 3));
-    let leaving = world
-        .machines
-        .iter_mut()
-        .find(|machine| machine.is_deleting())
-        .unwrap();
+    let leaving = world.machines.iter_mut().find(|machine| machine.is_deleting()).unwrap();
     let said = leaving.status.clone().unwrap().message.unwrap();
     assert!(said.contains("clusterwright.dev/retry=1"), "{said}");
-    leaving
-        .metadata
-        .annotations
-        .get_or_insert_default()
-        .insert(annotation::RETRY.into(), "1".into());
+    leaving.metadata.annotations.get_or_insert_default().insert(annotation::RETRY.into(), "1".into());
     world.settle();
     assert_eq!((resets(&world), world.machines.len()), (2, 2));
 
@@ -200,17 +165,13 @@ fn deleting_a_cluster_cancels_what_works_an_administrators_run_too_and_then_clea
         assert_eq!(phase(canceled), Some(RunPhase::Canceled));
         assert_eq!(world.runs[reset].spec.intent, Intent::Reset);
         let token = |index: usize| world.runs[index].status.clone().unwrap().token;
-        assert!(
-            token(reset) > token(canceled),
-            "what is left of it is ended by the higher token"
-        );
+        assert!(token(reset) > token(canceled), "what is left of it is ended by the higher token");
     }
 }
 
 #[test]
 fn a_spec_edited_during_a_run_waits_for_it_and_the_next_runs_take_the_newer() {
-    let spec =
-        |workers: &str| format!("controlPlane: {{replicas: 1}}, workers: [{{name: general, {workers}}}]");
+    let spec = |workers: &str| format!("controlPlane: {{replicas: 1}}, workers: [{{name: general, {workers}}}]");
     let mut world = World::new(&spec("replicas: 1"), 3);
     while !world.works() {
         world.run_for(1);
@@ -226,19 +187,10 @@ fn a_spec_edited_during_a_run_waits_for_it_and_the_next_runs_take_the_newer() {
         .map(|run| run.metadata.annotations.as_ref().unwrap()[annotation::GENERATION].as_str())
         .collect();
     assert_eq!(generations[0], "1");
-    assert!(
-        generations[1..].iter().all(|generation| *generation == "2"),
-        "{generations:?}"
-    );
+    assert!(generations[1..].iter().all(|generation| *generation == "2"), "{generations:?}");
     let status = world.deployment.status.clone().unwrap();
-    assert_eq!(
-        (status.pending_generation, ready(&world).0.as_str()),
-        (None, "True")
-    );
-    let workers = world
-        .machines
-        .iter()
-        .filter(|machine| machine.spec.role == Role::Worker);
+    assert_eq!((status.pending_generation, ready(&world).0.as_str()), (None, "True"));
+    let workers = world.machines.iter().filter(|machine| machine.spec.role == Role::Worker);
     assert_eq!(workers.count(), 2);
 }
 

@@ -42,15 +42,9 @@ fn a_lost_lock_is_read_back_from_guards_when_the_runs_are_gone_too() {
     assert_eq!(last_token(&world), Some(highest + 1));
     let probe = &world.runs[0];
     assert_eq!(probe.spec.hosts, ["h1", "h2", "h3"]);
-    assert!(
-        crate::attempts::targets(probe).is_empty(),
-        "it touches no machine"
-    );
+    assert!(crate::attempts::targets(probe).is_empty(), "it touches no machine");
     let status = world.deployment.status.unwrap();
-    assert_eq!(
-        conditions::find(&status.conditions, condition::LOCK_AVAILABLE),
-        None
-    );
+    assert_eq!(conditions::find(&status.conditions, condition::LOCK_AVAILABLE), None);
 }
 
 #[test]
@@ -67,20 +61,8 @@ fn a_status_that_is_wiped_while_a_run_works_leaves_it_its_place_and_gives_nothin
     world.write_statuses();
     let status = world.deployment.status.clone().unwrap();
     assert_eq!(status.last_token, None);
-    assert_eq!(
-        status
-            .operations
-            .iter()
-            .map(|held| held.token)
-            .collect::<Vec<_>>(),
-        [token]
-    );
-    assert!(
-        status
-            .message
-            .unwrap()
-            .contains("the lock is closed: its last token is lost")
-    );
+    assert_eq!(status.operations.iter().map(|held| held.token).collect::<Vec<_>>(), [token]);
+    assert!(status.message.unwrap().contains("the lock is closed: its last token is lost"));
     world.settle();
     assert_eq!(ready(&world).0, "True");
     assert!(last_token(&world).unwrap() > token);
@@ -97,22 +79,10 @@ fn a_machine_that_does_not_answer_keeps_the_lock_closed_until_it_does() {
     let status = world.deployment.status.clone().unwrap();
     assert_eq!(status.last_token, None);
     let open = conditions::find(&status.conditions, condition::LOCK_AVAILABLE).unwrap();
-    assert!(
-        open.message.contains("no answer from h3 (SSH does not answer)"),
-        "{}",
-        open.message
-    );
-    assert!(
-        open.message.contains("clusterwright.dev/unlock=2"),
-        "{}",
-        open.message
-    );
-    let asked: Vec<usize> = world
-        .runs
-        .iter()
-        .filter(|run| run.spec.intent == Intent::Probe)
-        .map(|run| run.spec.hosts.len())
-        .collect();
+    assert!(open.message.contains("no answer from h3 (SSH does not answer)"), "{}", open.message);
+    assert!(open.message.contains("clusterwright.dev/unlock=2"), "{}", open.message);
+    let asked: Vec<usize> =
+        world.runs.iter().filter(|run| run.spec.intent == Intent::Probe).map(|run| run.spec.hosts.len()).collect();
     assert_eq!(asked[..2], [3, 1], "who answered is not asked again");
     assert_eq!(world.machines.len(), 3, "nothing is made meanwhile");
     world.silent.clear();
@@ -130,18 +100,11 @@ fn a_person_opens_a_lock_without_the_machine_that_does_not_answer() {
     world.respec(ONE_MORE);
     world.deployment.metadata.annotations = Some([(annotation::UNLOCK.to_owned(), "1".to_owned())].into());
     world.run_for(9);
-    assert_eq!(
-        last_token(&world),
-        None,
-        "that word was meant for another generation"
-    );
+    assert_eq!(last_token(&world), None, "that word was meant for another generation");
     world.deployment.metadata.annotations = Some([(annotation::UNLOCK.to_owned(), "2".to_owned())].into());
     world.settle();
     assert_eq!(ready(&world).0, "True");
-    assert!(
-        last_token(&world).unwrap() > 1000,
-        "the silent machine may know a higher one"
-    );
+    assert!(last_token(&world).unwrap() > 1000, "the silent machine may know a higher one");
 }
 
 #[test]
@@ -160,10 +123,7 @@ fn a_token_of_an_earlier_claim_says_nothing_and_one_of_a_later_claim_is_a_mistak
     world.run_for(6);
     let message = world.deployment.status.clone().unwrap().message.unwrap();
     let command = format!("set spec.claimEpoch of the Host to {}", epoch + 3);
-    assert!(
-        last_token(&world).is_none() && message.contains(&command),
-        "{message}"
-    );
+    assert!(last_token(&world).is_none() && message.contains(&command), "{message}");
 }
 
 #[test]

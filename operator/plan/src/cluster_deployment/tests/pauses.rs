@@ -27,20 +27,11 @@ fn a_pause_lets_the_step_end_and_its_end_lets_the_install_go_on_from_there() {
     world.write_statuses();
     let name = world.runs[0].metadata.name.clone().unwrap();
     assert!(world.runs[0].spec.paused);
-    assert_eq!(
-        said(&world),
-        (
-            "StepFinishing".into(),
-            format!("paused; step bootstrap-os of run {name} ends first")
-        )
-    );
+    assert_eq!(said(&world), ("StepFinishing".into(), format!("paused; step bootstrap-os of run {name} ends first")));
     world.settle();
     assert_eq!(
         said(&world),
-        (
-            "Held".into(),
-            format!("paused before step preflight of run {name}; goes on when spec.paused is false")
-        )
+        ("Held".into(), format!("paused before step preflight of run {name}; goes on when spec.paused is false"))
     );
     assert_eq!(world.runs.len(), 1);
     for _ in 0..5 {
@@ -54,10 +45,7 @@ fn a_pause_lets_the_step_end_and_its_end_lets_the_install_go_on_from_there() {
     world.settle();
     assert_eq!(ready(&world).0, "True");
     let resumed: Vec<bool> = world.runs.iter().map(|run| run.spec.resume).collect();
-    assert!(
-        !resumed[0] && resumed[1..].iter().all(|resumed| *resumed),
-        "{resumed:?}"
-    );
+    assert!(!resumed[0] && resumed[1..].iter().all(|resumed| *resumed), "{resumed:?}");
     assert_eq!(world.deployment.status.unwrap().pending_generation, None);
 }
 
@@ -100,10 +88,7 @@ fn what_failed_before_a_pause_is_not_tried_during_it() {
     assert_eq!(world.runs.len(), 1);
     let (reason, message) = said(&world);
     assert_eq!(reason, "SpecPaused");
-    assert!(
-        message.starts_with("paused; nothing more starts until spec.paused is false; "),
-        "{message}"
-    );
+    assert!(message.starts_with("paused; nothing more starts until spec.paused is false; "), "{message}");
 }
 
 #[test]
@@ -114,10 +99,7 @@ fn a_paused_cluster_that_is_deleted_waits_and_says_so() {
     world.delete();
     world.settle();
     let message = world.deployment.status.clone().unwrap().message.unwrap();
-    assert!(
-        !world.gone && message.contains("set spec.paused to false"),
-        "{message}"
-    );
+    assert!(!world.gone && message.contains("set spec.paused to false"), "{message}");
     paused(&mut world, false);
     world.settle();
     assert!(world.gone);

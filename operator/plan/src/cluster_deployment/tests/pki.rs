@@ -28,19 +28,9 @@ fn the_authorities_of_an_installed_cluster_are_never_made_anew_whatever_else_was
         let mut world = without_keys(lose);
         assert!(!world.pki, "{what}");
         let (status, reason, message) = ready(&world);
-        assert_eq!(
-            (status.as_str(), reason.as_str()),
-            ("False", "PKIMissing"),
-            "{what}: {message}"
-        );
-        assert!(
-            message.contains("kubectl -n fleet create secret generic a-pki --from-file="),
-            "{message}"
-        );
-        assert!(
-            message.contains("etcd-ca.key") && message.contains("encryption.key"),
-            "{message}"
-        );
+        assert_eq!((status.as_str(), reason.as_str()), ("False", "PKIMissing"), "{what}: {message}");
+        assert!(message.contains("kubectl -n fleet create secret generic a-pki --from-file="), "{message}");
+        assert!(message.contains("etcd-ca.key") && message.contains("encryption.key"), "{message}");
         world.pki = true;
         world.settle();
         assert_eq!(ready(&world).0, "True", "{what}");

@@ -24,9 +24,7 @@ fn summary(world: &World) -> String {
 
 /// A Machine that a platform makes, naming its Host.
 fn platforms(name: &str, host: &str, set: Option<&str>) -> Machine {
-    let labels = set.map_or_else(String::new, |set| {
-        format!(", labels: {{{}: {set}}}", label::MACHINE_SET)
-    });
+    let labels = set.map_or_else(String::new, |set| format!(", labels: {{{}: {set}}}", label::MACHINE_SET));
     let yaml = format!(
         "{{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {{name: {name}, namespace: fleet, uid: uid-of-{name}, generation: 1, creationTimestamp: '2026-01-01T00:00:00Z'{labels}}}, spec: {{clusterName: a, role: worker, kubernetesVersion: 1.35.4, hostRef: {{name: {host}}}}}}}"
     );
@@ -40,10 +38,7 @@ fn more_workers_join_in_one_run_that_touches_only_them() {
     let before = world.runs.len();
     world.respec(&spec(5));
     world.settle();
-    let hosts: Vec<_> = world.runs[before..]
-        .iter()
-        .map(|run| run.spec.hosts.clone())
-        .collect();
+    let hosts: Vec<_> = world.runs[before..].iter().map(|run| run.spec.hosts.clone()).collect();
     assert_eq!(hosts, [["h4", "h5", "h6"]]);
     assert_eq!(summary(&world), "5/5");
 }
@@ -67,15 +62,9 @@ fn machines_that_a_platform_makes_join_on_the_hosts_that_they_name() {
     world.machines.push(platforms("p", "h4", Some("a-general")));
     world.settle();
     let run = world.runs.last().unwrap();
-    assert_eq!(
-        (run.spec.intent, run.spec.hosts.clone()),
-        (Intent::Join, vec!["h4".to_owned()])
-    );
+    assert_eq!((run.spec.intent, run.spec.hosts.clone()), (Intent::Join, vec!["h4".to_owned()]));
     assert_eq!((summary(&world), ready(&world).0), ("1/1".into(), "True".into()));
-    let workers = world
-        .machines
-        .iter()
-        .filter(|machine| machine.spec.role == Role::Worker);
+    let workers = world.machines.iter().filter(|machine| machine.spec.role == Role::Worker);
     assert_eq!(workers.count(), 1, "a Manual set makes none");
 }
 
@@ -86,11 +75,7 @@ fn an_automatic_set_that_lacks_one_takes_a_platforms_machine_and_makes_none() {
     world.machines.push(platforms("p", "h4", Some("a-general")));
     world.sets[1].spec.replicas = 1;
     world.settle();
-    let workers: Vec<&Machine> = world
-        .machines
-        .iter()
-        .filter(|machine| machine.spec.role == Role::Worker)
-        .collect();
+    let workers: Vec<&Machine> = world.machines.iter().filter(|machine| machine.spec.role == Role::Worker).collect();
     assert_eq!(workers.len(), 1);
     assert_eq!(workers[0].metadata.name.as_deref(), Some("p"));
     let owners = workers[0].metadata.owner_references.as_deref().unwrap();
@@ -99,23 +84,14 @@ fn an_automatic_set_that_lacks_one_takes_a_platforms_machine_and_makes_none() {
     // From now on it is one of the set's.
     world.sets[1].spec.replicas = 0;
     world.settle();
-    assert!(
-        world
-            .machines
-            .iter()
-            .all(|machine| machine.spec.role != Role::Worker)
-    );
+    assert!(world.machines.iter().all(|machine| machine.spec.role != Role::Worker));
 }
 
 #[test]
 fn a_machine_that_is_deleted_by_hand_is_removed_and_its_set_makes_another() {
     let mut world = World::new(&spec(1), 3);
     world.settle();
-    let before: Vec<_> = world
-        .machines
-        .iter()
-        .map(|machine| machine.metadata.uid.clone())
-        .collect();
+    let before: Vec<_> = world.machines.iter().map(|machine| machine.metadata.uid.clone()).collect();
     world.delete_machine(1);
     world.settle();
     assert_eq!((world.machines.len(), summary(&world)), (2, "1/1".into()));
@@ -133,11 +109,7 @@ fn one_worker_that_is_unreachable_does_not_keep_the_others_from_joining_rows_20_
     assert_eq!(summary(&world), "3/3");
     let joins = world.runs.iter().filter(|run| run.spec.intent == Intent::Join);
     let hosts: Vec<_> = joins.map(|run| run.spec.hosts.clone()).collect();
-    assert_eq!(
-        hosts,
-        [vec!["h2", "h3", "h4"], vec!["h2"]],
-        "only that one is tried again"
-    );
+    assert_eq!(hosts, [vec!["h2", "h3", "h4"], vec!["h2"]], "only that one is tried again");
 }
 
 /// The rows of a run that was lost: "Job deleted by a user", "SSH drops mid-task", "host reboots mid-task".
@@ -147,15 +119,8 @@ fn a_join_that_was_lost_goes_on_where_it_stopped_rows_18_21_and_23() {
     world.fates = vec![Fate::Well, Fate::Lost(3)];
     world.settle();
     assert_eq!(summary(&world), "1/1");
-    let joins: Vec<_> = world
-        .runs
-        .iter()
-        .filter(|run| run.spec.intent == Intent::Join)
-        .collect();
-    assert_eq!(
-        joins.iter().map(|run| run.spec.resume).collect::<Vec<_>>(),
-        [false, true]
-    );
+    let joins: Vec<_> = world.runs.iter().filter(|run| run.spec.intent == Intent::Join).collect();
+    assert_eq!(joins.iter().map(|run| run.spec.resume).collect::<Vec<_>>(), [false, true]);
 }
 
 /// The rows "spec changed mid-run" and "CR deleted mid-run".
@@ -168,15 +133,8 @@ fn a_count_that_changes_while_workers_join_is_met_after_it_rows_28_and_29() {
     let joining = world.runs.last().unwrap().spec.hosts.clone();
     world.respec(&spec(4));
     world.settle();
-    let joins: Vec<_> = world
-        .runs
-        .iter()
-        .filter(|run| run.spec.intent == Intent::Join)
-        .collect();
-    assert_eq!(
-        joins[0].spec.hosts, joining,
-        "what is under way stays as it was asked for"
-    );
+    let joins: Vec<_> = world.runs.iter().filter(|run| run.spec.intent == Intent::Join).collect();
+    assert_eq!(joins[0].spec.hosts, joining, "what is under way stays as it was asked for");
     assert_eq!((joins.len(), summary(&world)), (2, "4/4".into()));
 
     let mut world = World::new(&spec(2), 3);
@@ -198,25 +156,13 @@ fn a_sick_or_half_installed_or_unreachable_old_machine_blocks_nothing() {
         let before = world.runs.len();
         world.respec(&spec(4));
         world.settle();
-        let of_new =
-            |run: &&crds::PlaybookRun| run.spec.hosts.iter().any(|host| host == "h4" || host == "h5");
-        let joins: Vec<_> = world.runs[before..]
-            .iter()
-            .filter(of_new)
-            .map(|run| run.spec.hosts.clone())
-            .collect();
+        let of_new = |run: &&crds::PlaybookRun| run.spec.hosts.iter().any(|host| host == "h4" || host == "h5");
+        let joins: Vec<_> = world.runs[before..].iter().filter(of_new).map(|run| run.spec.hosts.clone()).collect();
         assert_eq!(joins, [["h4", "h5"]], "only they are touched");
         for host in ["h4", "h5"] {
-            let machine = world
-                .machines
-                .iter()
-                .find(|machine| machine.spec.host_ref == Some(LocalRef::new(host)));
+            let machine = world.machines.iter().find(|machine| machine.spec.host_ref == Some(LocalRef::new(host)));
             let status = machine.unwrap().status.as_ref().unwrap();
-            assert!(
-                conditions::is_true(&status.conditions, "Ready"),
-                "{host}: {:?}",
-                status.message
-            );
+            assert!(conditions::is_true(&status.conditions, "Ready"), "{host}: {:?}", status.message);
         }
     };
     // Its node is gone.
@@ -225,29 +171,18 @@ fn a_sick_or_half_installed_or_unreachable_old_machine_blocks_nothing() {
     });
     // Its machine cannot be reached, and its Host object says so.
     check(&|world| {
-        let host = world
-            .hosts
-            .iter_mut()
-            .find(|host| host.metadata.name.as_deref() == Some("h2"))
-            .unwrap();
+        let host = world.hosts.iter_mut().find(|host| host.metadata.name.as_deref() == Some("h2")).unwrap();
         host.status.as_mut().unwrap().conditions.clear();
         world.silent.insert("h2".into());
         world.nodes.remove("h2");
     });
     // Its Host object has vanished.
-    check(&|world| {
-        world
-            .hosts
-            .retain(|host| host.metadata.name.as_deref() != Some("h2"))
-    });
+    check(&|world| world.hosts.retain(|host| host.metadata.name.as_deref() != Some("h2")));
     // It is only half installed, and fails again and again.
     check(&|world| {
         world.always_fails = vec!["h2".into()];
-        let machine = world
-            .machines
-            .iter_mut()
-            .find(|machine| machine.spec.host_ref == Some(LocalRef::new("h2")))
-            .unwrap();
+        let machine =
+            world.machines.iter_mut().find(|machine| machine.spec.host_ref == Some(LocalRef::new("h2"))).unwrap();
         machine.status = None;
         world.runs.retain(|run| run.spec.intent != Intent::Join);
         world.nodes.remove("h2");
@@ -271,12 +206,7 @@ fn a_host_that_cannot_join_is_quarantined_with_its_reason_and_another_is_taken()
     assert_eq!(summary(&world), "1/1");
     assert_eq!(quarantines(&world), ["h2 JoinFailed"]);
     let quarantine = world.hosts[1].spec.quarantine.clone().unwrap();
-    assert!(
-        quarantine
-            .message
-            .contains("could not join after 3 attempts (TaskFailed)"),
-        "{quarantine:?}"
-    );
+    assert!(quarantine.message.contains("could not join after 3 attempts (TaskFailed)"), "{quarantine:?}");
     assert_eq!(quarantine.machine_set.as_deref(), Some("a-general"));
     assert_eq!(world.hosts[1].spec.claim_ref, None);
     assert!(!world.dirty.contains("h2"), "it was cleaned all the same");
@@ -284,10 +214,7 @@ fn a_host_that_cannot_join_is_quarantined_with_its_reason_and_another_is_taken()
     world.respec(&spec(2));
     world.settle();
     let (_, _, message) = ready(&world);
-    assert!(
-        message.contains("needs 1, 0 free match") && message.contains("quarantined: JoinFailed (h2)"),
-        "{message}"
-    );
+    assert!(message.contains("needs 1, 0 free match") && message.contains("quarantined: JoinFailed (h2)"), "{message}");
 }
 
 #[test]
@@ -299,10 +226,7 @@ fn after_three_hosts_that_cannot_join_a_person_is_asked() {
     let claimed = world.hosts.iter().filter(|host| host.spec.claim_ref.is_some());
     assert_eq!(claimed.count(), 2, "the fourth stays, and can be tried again");
     let message = world.sets[1].status.as_ref().unwrap().message.clone().unwrap();
-    assert!(
-        message.contains("3 Hosts are quarantined for this set already"),
-        "{message}"
-    );
+    assert!(message.contains("3 Hosts are quarantined for this set already"), "{message}");
 }
 
 /// What happens to the machines of a set.

@@ -36,9 +36,7 @@ fn lost(world: &World) -> Option<String> {
 
 fn of_cluster(world: &World) -> BTreeSet<String> {
     let machines = world.machines.iter();
-    machines
-        .filter_map(|machine| Some(machine.spec.host_ref.clone()?.name))
-        .collect()
+    machines.filter_map(|machine| Some(machine.spec.host_ref.clone()?.name)).collect()
 }
 
 #[test]
@@ -51,11 +49,7 @@ fn more_machines_than_one_run_takes_are_asked_in_batches_and_found_lost_whatever
         workers + 1,
     );
     world.settle();
-    world.silent = world
-        .hosts
-        .iter()
-        .filter_map(|host| host.metadata.name.clone())
-        .collect();
+    world.silent = world.hosts.iter().filter_map(|host| host.metadata.name.clone()).collect();
     world.silent_nodes = world.silent.clone();
     world.api_lost = true;
     let since = world.time();
@@ -73,25 +67,13 @@ fn more_machines_than_one_run_takes_are_asked_in_batches_and_found_lost_whatever
 #[test]
 fn that_all_machines_are_lost_is_said_with_what_can_be_done() {
     let mut world = dead(RecoveryStrategy::None, &["h1", "h2"]);
-    let machines: Vec<_> = world
-        .machines
-        .iter()
-        .map(|machine| machine.metadata.uid.clone())
-        .collect();
+    let machines: Vec<_> = world.machines.iter().map(|machine| machine.metadata.uid.clone()).collect();
     world.run_for(20);
     let (status, reason, message) = ready(&world);
-    assert_eq!(
-        (status.as_str(), reason.as_str()),
-        ("False", "AllMachinesLost"),
-        "{message}"
-    );
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "AllMachinesLost"), "{message}");
     assert!(message.contains("spec.recovery.strategy to Rebuild"), "{message}");
     assert_eq!(lost(&world).as_deref(), Some("True"));
-    let now: Vec<_> = world
-        .machines
-        .iter()
-        .map(|machine| machine.metadata.uid.clone())
-        .collect();
+    let now: Vec<_> = world.machines.iter().map(|machine| machine.metadata.uid.clone()).collect();
     assert_eq!(machines, now, "nothing is done");
 }
 
@@ -100,10 +82,7 @@ fn a_cluster_of_which_one_machine_answers_is_never_rebuilt() {
     for silent in [&["h1"][..], &["h2"], &[]] {
         let mut world = dead(RecoveryStrategy::Rebuild, silent);
         world.run_for(40);
-        assert_eq!(
-            (lost(&world), of_cluster(&world)),
-            (None, ["h1".to_owned(), "h2".to_owned()].into())
-        );
+        assert_eq!((lost(&world), of_cluster(&world)), (None, ["h1".to_owned(), "h2".to_owned()].into()));
         assert!(world.machines.iter().all(|machine| !machine.is_deleting()));
     }
 }
@@ -118,10 +97,7 @@ fn a_cluster_whose_api_answers_is_never_rebuilt() {
         cluster.status = None;
     }
     world.run_for(40);
-    assert_eq!(
-        (lost(&world), of_cluster(&world)),
-        (None, ["h1".to_owned(), "h2".to_owned()].into())
-    );
+    assert_eq!((lost(&world), of_cluster(&world)), (None, ["h1".to_owned(), "h2".to_owned()].into()));
 }
 
 #[test]
@@ -137,16 +113,10 @@ fn a_lost_cluster_is_installed_anew_on_other_machines_with_its_keys() {
     assert!(status.installed_at > installed);
     assert_eq!(status.endpoint.as_deref(), Some("https://10.0.0.3:6443"));
     let left = [condition::MACHINES_LOST, condition::REBUILDING];
-    assert!(
-        left.iter()
-            .all(|type_| conditions::find(&status.conditions, type_).is_none())
-    );
+    assert!(left.iter().all(|type_| conditions::find(&status.conditions, type_).is_none()));
     for host in &world.hosts[..2] {
         let quarantine = host.spec.quarantine.as_ref().map(|quarantine| quarantine.reason);
-        assert_eq!(
-            (quarantine, &host.spec.claim_ref),
-            (Some(QuarantineReason::ForceRemoved), &None)
-        );
+        assert_eq!((quarantine, &host.spec.claim_ref), (Some(QuarantineReason::ForceRemoved), &None));
     }
     let resets = world.runs.iter().filter(|run| run.spec.intent == Intent::Reset);
     assert_eq!(resets.count(), 0, "nobody tries to reach what is dead");

@@ -30,7 +30,7 @@ struct End {
 }
 
 impl End {
-    fn of(world: &World) -> Self {
+    fn new(world: &World) -> Self {
         let named = |holds: &dyn Fn(&&crds::Host) -> bool| -> BTreeSet<String> {
             let hosts = world.hosts.iter().filter(holds);
             hosts.filter_map(|host| host.metadata.name.clone()).collect()
@@ -68,22 +68,14 @@ fn dead(spec: &str, machines: usize) -> World {
 fn check(spec: &str, machines: usize, mishap: Mishap) {
     let mut reference = dead(spec, machines);
     let trace = reference.trace(TURNS);
-    let end = End::of(&reference);
+    let end = End::new(&reference);
     assert_eq!((end.ready.0.as_str(), end.begun), ("True", 2));
-    assert_eq!(
-        (end.machines, end.claimed, end.quarantined.len()),
-        (machines, machines, machines)
-    );
+    assert_eq!((end.machines, end.claimed, end.quarantined.len()), (machines, machines, machines));
     for number in 0..reference.written {
         let last = trace.iter().rfind(|world| world.written <= number);
         let mut world = last.unwrap().clone();
         world.play(TURNS, number, mishap);
-        assert_eq!(
-            End::of(&world),
-            end,
-            "{mishap:?} at write {number}: {:?}",
-            ready(&world)
-        );
+        assert_eq!(End::new(&world), end, "{mishap:?} at write {number}: {:?}", ready(&world));
     }
 }
 

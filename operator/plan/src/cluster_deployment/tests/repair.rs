@@ -37,12 +37,7 @@ fn standing(spec: &str, hosts: usize) -> World {
     world.settle();
     assert_eq!(ready(&world).0, "True", "{:?}", ready(&world));
     let now = world.time();
-    let status = world
-        .cluster
-        .as_mut()
-        .unwrap()
-        .status
-        .get_or_insert_with(ClusterStatus::default);
+    let status = world.cluster.as_mut().unwrap().status.get_or_insert_with(ClusterStatus::default);
     let reachable = Statement::new(condition::REACHABLE, true, "Answers", "the API answers");
     status.conditions = conditions::state(&[], &[reachable], None, &now);
     world
@@ -50,9 +45,8 @@ fn standing(spec: &str, hosts: usize) -> World {
 
 /// The repairs of a Host, in order.
 fn efforts<'a>(world: &'a World, host: &str) -> Vec<&'a PlaybookRun> {
-    let of_host = |run: &&PlaybookRun| {
-        run.spec.intent == Intent::Repair && run.spec.hosts == [host] && run.spec.steps.len() == 1
-    };
+    let of_host =
+        |run: &&PlaybookRun| run.spec.intent == Intent::Repair && run.spec.hosts == [host] && run.spec.steps.len() == 1;
     world.runs.iter().filter(of_host).collect()
 }
 
@@ -85,15 +79,11 @@ fn machine_on<'a>(world: &'a World, host: &str) -> Option<&'a Machine> {
 fn remediation(machine: &Machine) -> (String, String) {
     let conditions = &machine.status.as_ref().unwrap().conditions;
     let there = conditions::find(conditions, condition::REMEDIATION);
-    there.map_or_else(Default::default, |there| {
-        (there.reason.clone(), there.message.clone())
-    })
+    there.map_or_else(Default::default, |there| (there.reason.clone(), there.message.clone()))
 }
 
 fn reason(world: &World, host: &str) -> String {
-    machine_on(world, host)
-        .map(|machine| remediation(machine).0)
-        .unwrap_or_default()
+    machine_on(world, host).map(|machine| remediation(machine).0).unwrap_or_default()
 }
 
 /// The reasons that the Machine on a Host goes through, each once, while time passes.
@@ -115,17 +105,11 @@ fn a_dead_kubelet_is_restarted_and_nothing_more_is_done() {
     let mut world = standing(&workers(2), 4);
     world.silent_nodes.insert("h2".into());
     let story = story(&mut world, "h2", Cure::Restart, 12);
-    assert_eq!(
-        story,
-        ["Waiting", "RestartingServices", "WaitingForNode", "Recovered"]
-    );
+    assert_eq!(story, ["Waiting", "RestartingServices", "WaitingForNode", "Recovered"]);
     assert_eq!(tried(&world, "h2"), ["restart-services"]);
     assert_eq!(ready(&world), ("True".into(), "Running".into(), "running".into()));
     let (_, message) = remediation(machine_on(&world, "h2").unwrap());
-    assert!(
-        message.starts_with("its node is Ready again; before: "),
-        "{message}"
-    );
+    assert!(message.starts_with("its node is Ready again; before: "), "{message}");
 }
 
 #[test]
@@ -143,10 +127,7 @@ fn a_machine_whose_pods_are_cut_off_is_named_and_repaired_where_a_policy_counts_
         world.run_for(2);
         let (reason, message) = network(&world);
         assert_eq!(reason, "NodesCutOff");
-        assert!(
-            message.contains("(h2): its Pods are cut off: 0 of 2"),
-            "{message}"
-        );
+        assert!(message.contains("(h2): its Pods are cut off: 0 of 2"), "{message}");
         assert!(!message.contains("(h3)"), "{message}");
         assert_eq!(ready(&world).0, "True", "the node is Ready all the same");
         assert_eq!(story(&mut world, "h2", Cure::Restart, 12), expected);
@@ -162,17 +143,7 @@ fn a_machine_that_a_restart_does_not_help_is_rebooted_once_that_was_waited_for()
     let mut world = standing(&workers(2), 4);
     world.silent_nodes.insert("h2".into());
     let story = story(&mut world, "h2", Cure::Reboot, 20);
-    assert_eq!(
-        story,
-        [
-            "Waiting",
-            "RestartingServices",
-            "WaitingForNode",
-            "Rebooting",
-            "WaitingForNode",
-            "Recovered"
-        ]
-    );
+    assert_eq!(story, ["Waiting", "RestartingServices", "WaitingForNode", "Rebooting", "WaitingForNode", "Recovered"]);
     assert_eq!(tried(&world, "h2"), ["restart-services", "reboot"]);
     let efforts = efforts(&world, "h2");
     let made = efforts[1].metadata.creation_timestamp.as_ref().unwrap().0;
@@ -191,10 +162,7 @@ fn a_machine_that_nothing_helps_is_replaced_from_the_pool() {
     assert!(world.machines.iter().all(|machine| machine.metadata.uid != uid));
     assert_eq!(world.machines.len(), 3);
     assert!(machine_on(&world, "h4").is_some(), "a spare Host took its place");
-    assert!(
-        !world.dirty.contains("h2"),
-        "it was cleaned, since SSH reached it"
-    );
+    assert!(!world.dirty.contains("h2"), "it was cleaned, since SSH reached it");
     assert_eq!(ready(&world).0, "True");
 }
 
@@ -236,11 +204,7 @@ fn an_operator_that_is_killed_after_every_write_tries_each_step_once() {
             assert_eq!(tried(&world, "h2"), expected, "{helps:?}, {writes}");
             assert_eq!(ready(&world).0, "True", "{:?}", ready(&world));
             let replaced = helps == Cure::Nothing;
-            assert_eq!(
-                machine_on(&world, "h4").is_some(),
-                replaced,
-                "{helps:?}, {writes}"
-            );
+            assert_eq!(machine_on(&world, "h4").is_some(), replaced, "{helps:?}, {writes}");
             assert_eq!(world.machines.len(), 3);
         }
     }
@@ -263,26 +227,17 @@ fn with_too_many_sick_at_once_nothing_is_done_without_a_persons_word_row_42() {
     let first = asked(&message);
     let of_cluster = world.deployment.status.as_ref().unwrap();
     let of_cluster = conditions::find(&of_cluster.conditions, condition::REMEDIATION).unwrap();
-    assert_eq!(
-        (of_cluster.status.as_str(), of_cluster.reason.as_str()),
-        ("False", "TooManyUnhealthy")
-    );
+    assert_eq!((of_cluster.status.as_str(), of_cluster.reason.as_str()), ("False", "TooManyUnhealthy"));
 
     for other in ["1", "1.repair", "repair.000000000000", "1.2"] {
         approve(&mut world, other);
         world.run_for(3);
-        assert!(
-            world.runs.iter().all(|run| run.spec.intent != Intent::Repair),
-            "{other} is no word for it"
-        );
+        assert!(world.runs.iter().all(|run| run.spec.intent != Intent::Repair), "{other} is no word for it");
     }
     approve(&mut world, &first);
     world.run_for(3);
     assert_eq!(tried(&world, "h2"), ["restart-services"]);
-    assert!(
-        tried(&world, "h3").is_empty(),
-        "maxUnavailable holds all the same"
-    );
+    assert!(tried(&world, "h3").is_empty(), "maxUnavailable holds all the same");
 
     // Well again; the next time another word is asked for.
     world.silent_nodes.clear();
@@ -295,11 +250,7 @@ fn with_too_many_sick_at_once_nothing_is_done_without_a_persons_word_row_42() {
     assert!(tried(&world, "h5").is_empty(), "the old word counts for nothing");
     let (_, message) = remediation(machine_on(&world, "h5").unwrap());
     let second = asked(&message);
-    assert_eq!(
-        second.split(',').next(),
-        Some(first.as_str()),
-        "those that are there stay"
-    );
+    assert_eq!(second.split(',').next(), Some(first.as_str()), "those that are there stay");
     assert!(second.contains(",repair."), "{message}");
 }
 
@@ -315,14 +266,22 @@ fn approve(world: &mut World, value: &str) {
 }
 
 #[test]
-fn a_word_for_repairs_shrinks_no_etcd() {
+fn an_approval_of_repairs_shrinks_no_etcd() {
     let three = format!("controlPlane: {{replicas: 3, endpoint: {{host: 10.0.0.9}}}}, {POLICY}");
     let mut world = standing(&three, 4);
     world.respec(&three.replace("replicas: 3", "replicas: 1"));
-    approve(&mut world, "2.repair");
     world.settle();
-    assert_eq!(world.voters.len(), 3);
-    assert_eq!(ready(&world).1, "QuorumRisk");
+    let (_, reason, message) = ready(&world);
+    assert_eq!(reason, "QuorumRisk");
+    let shrink = asked(&message);
+    let (_, digest) = shrink.split_once("shrink.").unwrap();
+    // The very same acts, under the other name.
+    approve(&mut world, &format!("repair.{digest}"));
+    world.settle();
+    assert_eq!((world.voters.len(), ready(&world).1.as_str()), (3, "QuorumRisk"));
+    approve(&mut world, &shrink);
+    world.settle();
+    assert_eq!(world.voters.len(), 1);
 }
 
 #[test]
@@ -335,32 +294,19 @@ fn a_ready_worker_is_not_taken_away_while_too_few_others_are_ready() {
     world.settle();
     for host in ["h4", "h5"] {
         let name = machine_on(&world, host).unwrap().metadata.name.clone();
-        let machine = world
-            .machines
-            .iter_mut()
-            .find(|machine| machine.metadata.name == name)
-            .unwrap();
+        let machine = world.machines.iter_mut().find(|machine| machine.metadata.name == name).unwrap();
         let annotations = machine.metadata.annotations.get_or_insert_default();
         annotations.insert(annotation::DELETE_FIRST.into(), "yes".into());
     }
     world.deployment.spec.workers[0].replicas = Some(2);
     world.touch();
     world.settle();
-    let left: Vec<bool> = ["h2", "h3", "h4", "h5"]
-        .map(|host| machine_on(&world, host).is_some())
-        .into();
-    assert_eq!(
-        left,
-        [true, true, true, false],
-        "of 2 wanted, one may be out of service"
-    );
-    let says = world.sets.iter().find_map(|set| {
-        set.status
-            .as_ref()?
-            .message
-            .clone()
-            .filter(|says| says.contains("cannot go"))
-    });
+    let left: Vec<bool> = ["h2", "h3", "h4", "h5"].map(|host| machine_on(&world, host).is_some()).into();
+    assert_eq!(left, [true, true, true, false], "of 2 wanted, one may be out of service");
+    let says = world
+        .sets
+        .iter()
+        .find_map(|set| set.status.as_ref()?.message.clone().filter(|says| says.contains("cannot go")));
     assert!(says.unwrap().contains("maxUnavailable comes to 1"));
     world.silent_nodes.clear();
     world.settle();
@@ -383,11 +329,7 @@ fn a_member_of_a_dedicated_etcd_is_looked_at_only_where_somebody_cares() {
 
     let mut world = standing(&format!("{DEDICATED}, {POLICY}"), 5);
     world.run_for(40);
-    let looks: Vec<&PlaybookRun> = world
-        .runs
-        .iter()
-        .filter(|run| crate::etcd::is_probe(run))
-        .collect();
+    let looks: Vec<&PlaybookRun> = world.runs.iter().filter(|run| crate::etcd::is_probe(run)).collect();
     assert!(looks.len() <= 4, "old ones go: {}", looks.len());
     let hosts: BTreeSet<&String> = looks.iter().flat_map(|run| &run.spec.hosts).collect();
     assert_eq!(hosts.len(), 3);
@@ -400,10 +342,7 @@ fn a_member_of_a_dedicated_etcd_that_hangs_is_restarted() {
     let sick = etcd_hosts(&world)[0].clone();
     world.silent_nodes.insert(sick.clone());
     let story = story(&mut world, &sick, Cure::Restart, 20);
-    assert_eq!(
-        story,
-        ["Waiting", "RestartingServices", "WaitingForNode", "Recovered"]
-    );
+    assert_eq!(story, ["Waiting", "RestartingServices", "WaitingForNode", "Recovered"]);
     assert_eq!(tried(&world, &sick), ["restart-services"]);
     assert_eq!(ready(&world).0, "True");
 }
@@ -431,10 +370,7 @@ fn a_dead_member_of_a_dedicated_etcd_is_taken_out_and_then_another_comes() {
     assert_eq!(world.voters.len(), 3);
     assert!(!world.voters.contains(&dead), "{:?}", world.voters);
     assert_eq!(ready(&world).0, "True", "{:?}", ready(&world));
-    assert!(
-        out.unwrap() < came.unwrap(),
-        "the bad member goes before the new one comes"
-    );
+    assert!(out.unwrap() < came.unwrap(), "the bad member goes before the new one comes");
 }
 
 #[test]

@@ -90,8 +90,7 @@ impl Deed {
         for _ in 0..30 {
             world.run_for(1);
             if let Some(index) = last(&world, self)
-                && world.runs[index].status.as_ref().and_then(|status| status.phase)
-                    == Some(RunPhase::Running)
+                && world.runs[index].status.as_ref().and_then(|status| status.phase) == Some(RunPhase::Running)
             {
                 return world;
             }
@@ -134,12 +133,7 @@ fn heal(world: &mut World) {
         run.spec.intent == Intent::Repair
             && run.status.as_ref().and_then(|status| status.phase) == Some(RunPhase::Succeeded)
     };
-    let hosts: Vec<String> = world
-        .runs
-        .iter()
-        .filter(well)
-        .flat_map(|run| run.spec.hosts.clone())
-        .collect();
+    let hosts: Vec<String> = world.runs.iter().filter(well).flat_map(|run| run.spec.hosts.clone()).collect();
     for host in hosts {
         world.silent_nodes.remove(&host);
     }
@@ -149,13 +143,7 @@ fn heal(world: &mut World) {
 fn last(world: &World, deed: Deed) -> Option<usize> {
     world.runs.iter().rposition(|run| {
         run.spec.intent == deed.intent()
-            && (deed != Deed::Join
-                || world
-                    .runs
-                    .iter()
-                    .filter(|run| run.spec.intent == Intent::Join)
-                    .count()
-                    > 1)
+            && (deed != Deed::Join || world.runs.iter().filter(|run| run.spec.intent == Intent::Join).count() > 1)
     })
 }
 
@@ -167,10 +155,7 @@ fn runs(world: &World, deed: Deed) -> Vec<(String, Vec<String>, i64)> {
         (run.metadata.name.clone().unwrap(), run.spec.hosts.clone(), token)
     };
     // The first two workers joined before.
-    of_deed
-        .filter(|run| run.spec.hosts != ["h2", "h3"] || deed != Deed::Join)
-        .map(told)
-        .collect()
+    of_deed.filter(|run| run.spec.hosts != ["h2", "h3"] || deed != Deed::Join).map(told).collect()
 }
 
 /// A run ends so, by another hand than its executor's.
@@ -195,31 +180,20 @@ fn host_of(machine: &Machine) -> &str {
 }
 
 fn worker_hosts(world: &World) -> Vec<String> {
-    let mut hosts: Vec<String> = workers(world)
-        .into_iter()
-        .map(|machine| host_of(machine).to_owned())
-        .collect();
+    let mut hosts: Vec<String> = workers(world).into_iter().map(|machine| host_of(machine).to_owned()).collect();
     hosts.sort();
     hosts
 }
 
 fn holder(world: &World, host: &str) -> Option<String> {
-    let found = world
-        .hosts
-        .iter()
-        .find(|there| there.metadata.name.as_deref() == Some(host));
+    let found = world.hosts.iter().find(|there| there.metadata.name.as_deref() == Some(host));
     Some(found?.spec.claim_ref.as_ref()?.name.clone())
 }
 
 /// What a Machine that leaves says, if one does.
 fn leaving(world: &World) -> (String, String) {
     let machine = world.machines.iter().find(|machine| machine.is_deleting());
-    let status = machine
-        .and_then(|machine| machine.status.clone())
-        .unwrap_or_default();
+    let status = machine.and_then(|machine| machine.status.clone()).unwrap_or_default();
     let deleting = conditions::find(&status.conditions, condition::DELETING).cloned();
-    (
-        deleting.map(|deleting| deleting.reason).unwrap_or_default(),
-        status.message.unwrap_or_default(),
-    )
+    (deleting.map(|deleting| deleting.reason).unwrap_or_default(), status.message.unwrap_or_default())
 }

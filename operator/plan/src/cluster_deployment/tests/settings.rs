@@ -8,8 +8,7 @@ use crds::step::{Intent, Step};
 use super::ready;
 use super::world::World;
 
-const SPEC: &str =
-    "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}], executor: {historyLimit: 1}";
+const SPEC: &str = "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}], executor: {historyLimit: 1}";
 
 fn built() -> World {
     let mut world = World::new(SPEC, 2);
@@ -34,10 +33,7 @@ fn machine_says(world: &World, host: &str) -> (String, String) {
 }
 
 fn mirror(world: &mut World) {
-    let mirror = RegistryMirror {
-        prefix: "registry.k8s.io".into(),
-        endpoints: vec!["http://mirror:5000".into()],
-    };
+    let mirror = RegistryMirror { prefix: "registry.k8s.io".into(), endpoints: vec!["http://mirror:5000".into()] };
     world.deployment.spec.container_runtime.registry_mirrors = vec![mirror];
     world.touch();
 }
@@ -57,15 +53,8 @@ fn labels_and_taints_that_are_edited_are_named_with_the_machines_that_lack_them(
     );
     world.settle();
     let (status, reason, message) = up_to_date(&world);
-    assert_eq!(
-        (status.as_str(), reason.as_str()),
-        ("False", "SettingsNotRolledOut")
-    );
-    let worker = world
-        .machines
-        .iter()
-        .find(|machine| machine.spec.role == crds::Role::Worker)
-        .unwrap();
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "SettingsNotRolledOut"));
+    let worker = world.machines.iter().find(|machine| machine.spec.role == crds::Role::Worker).unwrap();
     let name = worker.metadata.name.clone().unwrap();
     for field in ["workers[general].labels", "workers[general].taints"] {
         assert!(message.contains(&format!("{field} ({name})")), "{message}");
@@ -90,10 +79,7 @@ fn names_of_the_api_server_and_mirrors_that_are_edited_are_named() {
         machine.unwrap().metadata.name.clone().unwrap()
     };
     let (control_plane, worker) = (name(crds::Role::ControlPlane), name(crds::Role::Worker));
-    assert!(
-        message.contains(&format!("controlPlane.certSANs ({control_plane})")),
-        "{message}"
-    );
+    assert!(message.contains(&format!("controlPlane.certSANs ({control_plane})")), "{message}");
     let both = format!("containerRuntime.registryMirrors ({control_plane}, {worker})");
     assert!(message.contains(&both), "{message}");
 }
@@ -146,9 +132,6 @@ fn what_was_applied_is_known_again_from_the_runs_after_statuses_were_lost_or_is_
     without.runs.clear();
     without.settle();
     let (status, reason, message) = up_to_date(&without);
-    assert_eq!(
-        (status.as_str(), reason.as_str()),
-        ("Unknown", "SettingsNotKnown")
-    );
+    assert_eq!((status.as_str(), reason.as_str()), ("Unknown", "SettingsNotKnown"));
     assert!(message.contains("containerRuntime.registryMirrors"), "{message}");
 }

@@ -57,19 +57,14 @@ fn happens(world: &mut World, event: &Event) {
 }
 
 fn claim() -> ClaimRef {
-    ClaimRef {
-        kind: "Machine".into(),
-        name: "another".into(),
-        uid: "of-another-cluster".into(),
-    }
+    ClaimRef { kind: "Machine".into(), name: "another".into(), uid: "of-another-cluster".into() }
 }
 
 impl World {
     /// Another cluster claims a Host that is free.
     fn take_host(&mut self, name: &str) {
         let mut hosts = self.hosts.iter_mut();
-        let free =
-            hosts.find(|host| host.metadata.name.as_deref() == Some(name) && host.spec.claim_ref.is_none());
+        let free = hosts.find(|host| host.metadata.name.as_deref() == Some(name) && host.spec.claim_ref.is_none());
         if let Some(host) = free {
             host.spec.claim_ref = Some(claim());
             host.spec.claim_epoch += 1;

@@ -23,12 +23,7 @@ fn a_version_has_begun_once_the_install_has_the_lock_and_not_before() {
     world.settle();
     assert_eq!(started(&world), None, "nothing has begun");
     let mut world = World::new("controlPlane: {replicas: 1}", 1);
-    while world
-        .deployment
-        .status
-        .as_ref()
-        .is_none_or(|status| status.operations.is_empty())
-    {
+    while world.deployment.status.as_ref().is_none_or(|status| status.operations.is_empty()) {
         assert_eq!(started(&world), None, "nothing has begun");
         world.run_for(1);
     }
@@ -85,8 +80,5 @@ fn a_single_step_of_an_administrator_begins_no_version() {
     assert_eq!(started(&world).as_deref(), Some("1.35.4"));
     let status = world.deployment.status.clone().unwrap();
     let up_to_date = conditions::find(&status.conditions, condition::UP_TO_DATE).unwrap();
-    assert_eq!(
-        (up_to_date.status.as_str(), up_to_date.reason.as_str()),
-        ("False", "OtherVersion")
-    );
+    assert_eq!((up_to_date.status.as_str(), up_to_date.reason.as_str()), ("False", "OtherVersion"));
 }

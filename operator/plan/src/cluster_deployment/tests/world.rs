@@ -45,8 +45,8 @@ pub enum Fate {
 #[derive(Clone, Debug)]
 pub enum Write {
     Deployment(cluster_deployment::Action),
-    Set(machine_set::Step),
-    Machine(String, Box<machine::Step>),
+    Set(machine_set::Action),
+    Machine(String, Box<machine::Action>),
     DeploymentStatus(Box<crds::ClusterDeploymentStatus>),
     SetStatus(String, Box<crds::MachineSetStatus>),
     MachineStatus(String, Box<crds::MachineStatus>),
@@ -143,10 +143,7 @@ impl World {
             runs: Vec::new(),
             pki: false,
             kubeconfig: false,
-            manifests: crate::settings::Manifests {
-                addons: Some("none".into()),
-                network: Some("none".into()),
-            },
+            manifests: crate::settings::Manifests { addons: Some("none".into()), network: Some("none".into()) },
             cluster: None,
             fates: Vec::new(),
             always_fails: Vec::new(),
@@ -185,11 +182,7 @@ impl World {
 
     /// The spec was changed.
     pub fn touch(&mut self) {
-        self.deployment.metadata.generation = self
-            .deployment
-            .metadata
-            .generation
-            .map(|generation| generation + 1);
+        self.deployment.metadata.generation = self.deployment.metadata.generation.map(|generation| generation + 1);
     }
 
     pub fn delete(&mut self) {
@@ -272,9 +265,7 @@ impl World {
 
     /// Whether a run works now.
     pub fn works(&self) -> bool {
-        self.runs
-            .iter()
-            .any(|run| run.status.as_ref().and_then(|status| status.phase) == Some(RunPhase::Running))
+        self.runs.iter().any(|run| run.status.as_ref().and_then(|status| status.phase) == Some(RunPhase::Running))
     }
 
     /// What the planners write at this very moment: nothing else goes on meanwhile.

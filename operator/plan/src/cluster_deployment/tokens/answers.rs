@@ -23,18 +23,14 @@ pub(super) fn probes<'a>(state: &ClusterState<'a>, noticed: Timestamp) -> Vec<&'
         let hosts: Vec<&str> = run.spec.hosts.iter().map(String::as_str).collect();
         let number = attempts::attempt_of(run);
         let name = request::probe_name(state, &hosts, &[&noticed.to_string()], number);
-        run.spec.intent == Intent::Probe
-            && state.owns(&run.metadata)
-            && run.metadata.name.as_ref() == Some(&name)
+        run.spec.intent == Intent::Probe && state.owns(&run.metadata) && run.metadata.name.as_ref() == Some(&name)
     };
     state.observed.runs.iter().copied().filter(since).collect()
 }
 
 /// What a machine said of the highest token of its present claim, or why it said nothing; none: it was not asked.
 pub(super) fn answer(host: &Host, name: &str, probes: &[&PlaybookRun]) -> Option<Result<i64, String>> {
-    let asked = probes
-        .iter()
-        .filter(|run| run.spec.hosts.iter().any(|asked| asked == name));
+    let asked = probes.iter().filter(|run| run.spec.hosts.iter().any(|asked| asked == name));
     asked.map(|run| said(host, name, run)).max_by_key(|answer| {
         // One answer is enough; of failures the last one is told.
         answer.as_ref().map_or(-1, |token| *token)
@@ -47,41 +43,28 @@ fn said(host: &Host, name: &str, run: &PlaybookRun) -> Result<i64, String> {
     let ended_well = status.and_then(|status| status.phase) == Some(RunPhase::Succeeded);
     let epoch = host.spec.claim_epoch;
     match result {
-        Some(HostResult {
-            failure: Some(failure),
-            ..
-        }) => Err(format!("{}: {}", failure.reason, failure.message)),
+        Some(HostResult { failure: Some(failure), .. }) => Err(format!("{}: {}", failure.reason, failure.message)),
         Some(result) if result.unreachable => Err("SSH does not answer".into()),
-        Some(HostResult {
-            fence: Some(fence), ..
-        }) if fence.epoch > epoch => Err(format!(
+        Some(HostResult { fence: Some(fence), .. }) if fence.epoch > epoch => Err(format!(
             "its guard has seen claim epoch {}, and the Host says {epoch} (from an old backup?): set spec.claimEpoch of the Host to {}",
             fence.epoch, fence.epoch
         )),
-        Some(HostResult {
-            fence: Some(fence), ..
-        }) if fence.epoch == epoch && fence.token > HIGHEST => {
+        Some(HostResult { fence: Some(fence), .. }) if fence.epoch == epoch && fence.token > HIGHEST => {
             Err("its guard tells a token that nobody gives out".into())
         }
-        Some(HostResult {
-            fence: Some(fence), ..
-        }) if fence.epoch == epoch => Ok(fence.token),
+        Some(HostResult { fence: Some(fence), .. }) if fence.epoch == epoch => Ok(fence.token),
         // No guard, or one of an earlier claim only.
         Some(HostResult { fence: Some(_), .. }) => Ok(0),
         Some(_) => Err("its guard was not asked".into()),
         None if ended_well => Err("the probe has no result for it".into()),
-        None => Err(status
-            .and_then(|status| status.message.clone())
-            .unwrap_or_else(|| "the probe failed".into())),
+        None => Err(status.and_then(|status| status.message.clone()).unwrap_or_else(|| "the probe failed".into())),
     }
 }
 
 /// Which machines have not answered, why, and what a person can do.
 pub(super) fn silent(state: &ClusterState<'_>, answers: &BTreeMap<&str, Result<i64, String>>) -> String {
-    let silent: Vec<String> = answers
-        .iter()
-        .filter_map(|(name, answer)| Some(format!("{name} ({})", answer.as_ref().err()?)))
-        .collect();
+    let silent: Vec<String> =
+        answers.iter().filter_map(|(name, answer)| Some(format!("{name} ({})", answer.as_ref().err()?))).collect();
     if silent.is_empty() {
         return String::new();
     }
@@ -97,11 +80,6 @@ pub(super) fn silent(state: &ClusterState<'_>, answers: &BTreeMap<&str, Result<i
 }
 
 /// A read-only look at machines; what their guards know comes with it.
-pub(super) fn probe(
-    state: &ClusterState<'_>,
-    hosts: &[&str],
-    noticed: Timestamp,
-    attempt: i32,
-) -> PlaybookRun {
+pub(super) fn probe(state: &ClusterState<'_>, hosts: &[&str], noticed: Timestamp, attempt: i32) -> PlaybookRun {
     request::probe(state, Step::ProbeHost, hosts, &[&noticed.to_string()], attempt)
 }

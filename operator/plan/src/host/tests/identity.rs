@@ -13,7 +13,7 @@ const FOUND: &str = "clean: false, leftovers: [kubelet], hostKey: ssh-ed25519 AA
 fn claimed(more: &str) -> World {
     let mut host = spare("a", &format!("{CLAIM}{more}"));
     host.status = Some(object("{hostKeys: [ssh-ed25519 AAAA]}"));
-    let mut world = World::of(vec![host]);
+    let mut world = World::new(vec![host]);
     world.finds.insert("a".into(), FOUND.into());
     world
 }
@@ -56,7 +56,8 @@ fn met(world: &mut World, failure: &str) {
     world.settle();
 }
 
-const ANOTHER: &str = ", failure: {step: '', task: '', reason: MachineIdentityMismatch, message: its host key is ssh-ed25519 BBBB}";
+const ANOTHER: &str =
+    ", failure: {step: '', task: '', reason: MachineIdentityMismatch, message: its host key is ssh-ed25519 BBBB}";
 
 #[test]
 fn a_host_on_which_a_run_met_another_machine_says_so_and_what_to_do() {
@@ -95,7 +96,7 @@ fn a_host_that_was_corrected_is_believed_until_a_run_meets_another_machine_again
 
 #[test]
 fn hosts_with_one_machine_id_are_reported_and_not_refused() {
-    let mut world = World::of(vec![spare("a", ""), spare("b", ""), spare("c", "")]);
+    let mut world = World::new(vec![spare("a", ""), spare("b", ""), spare("c", "")]);
     for (name, key) in [("a", "AAAA"), ("b", "BBBB"), ("c", "CCCC")] {
         let id = if name == "c" { "2" } else { "1" };
         let found = format!("clean: true, facts: {{machineId: '{id}'}}, hostKey: ssh-ed25519 {key}");
@@ -111,10 +112,7 @@ fn hosts_with_one_machine_id_are_reported_and_not_refused() {
     assert_eq!(told("c"), None);
     let (status, message) = told("a").unwrap();
     assert_eq!(status, "False");
-    assert!(
-        message.starts_with("Host b has the same /etc/machine-id"),
-        "{message}"
-    );
+    assert!(message.starts_with("Host b has the same /etc/machine-id"), "{message}");
     assert!(told("b").unwrap().1.starts_with("Host a has"));
     assert_eq!(world.shown("a").0, HostPhase::Available);
 }

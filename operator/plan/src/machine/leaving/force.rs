@@ -5,8 +5,9 @@ use crds::names::annotation;
 use crds::{ClusterDeployment, Machine};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Observed, cleaning};
+use super::resets::{has_not_begun, resets};
 use crate::attempts::{self, Outcome};
+use crate::machine::observed::Observed;
 use crate::moment::{after, day_and_clock};
 
 /// Why a machine is forgotten without reaching it.
@@ -26,15 +27,14 @@ impl Force {
     pub fn why(self) -> String {
         match self {
             Force::ByHand => format!("removed by {} without reaching it", annotation::FORCE_REMOVE),
-            Force::ByTime { since } => format!(
-                "removed without reaching it: it has not answered since {}",
-                day_and_clock(since)
-            ),
+            Force::ByTime { since } => {
+                format!("removed without reaching it: it has not answered since {}", day_and_clock(since))
+            }
         }
     }
 }
 
-pub(super) fn of(observed: &Observed<'_>, host: &str) -> Option<Force> {
+pub(super) fn removal(observed: &Observed<'_>, host: &str) -> Option<Force> {
     if is_asked(observed.machine) {
         return Some(Force::ByHand);
     }
@@ -76,12 +76,8 @@ pub(super) fn command(observed: &Observed<'_>) -> String {
 
 /// Since when the machine has not answered to what was to clean it, and when that has been long enough.
 fn silence(observed: &Observed<'_>, host: &str) -> Option<(Timestamp, Timestamp)> {
-    let seconds = observed
-        .deployment?
-        .spec
-        .machine_removal
-        .force_remove_after_seconds?;
-    let ended: Vec<_> = cleaning::resets(observed, host)
+    let seconds = observed.deployment?.spec.machine_removal.force_remove_after_seconds?;
+    let ended: Vec<_> = resets(observed, host)
         .filter(|run| attempts::is_over(run))
         .map(|run| (attempts::ended_at(run), attempts::outcome(run, host)))
         .collect();
@@ -90,17 +86,9 @@ fn silence(observed: &Observed<'_>, host: &str) -> Option<(Timestamp, Timestamp)
     if !silent(last) {
         return None;
     }
-    let answered = ended
-        .iter()
-        .filter(|(_, outcome)| !silent(outcome) && !cleaning::has_not_begun(outcome))
-        .filter_map(|(at, _)| *at)
-        .max();
-    let deleted = observed
-        .machine
-        .metadata
-        .deletion_timestamp
-        .as_ref()
-        .map(|time| time.0);
+    let answered =
+        ended.iter().filter(|(_, outcome)| !silent(outcome) && !has_not_begun(outcome)).filter_map(|(at, _)| *at).max();
+    let deleted = observed.machine.metadata.deletion_timestamp.as_ref().map(|time| time.0);
     let since = answered.max(deleted)?;
     Some((since, after(since, SignedDuration::from_secs(seconds.into()))))
 }

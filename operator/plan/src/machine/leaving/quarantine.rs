@@ -6,9 +6,9 @@ use crds::names::annotation;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
 
-use super::Observed;
 use crate::claims;
-use crate::sentence::cut;
+use crate::machine::observed::Observed;
+use crate::message::cut;
 
 /// What a set writes on a Machine before it deletes it.
 #[derive(Deserialize)]
@@ -23,14 +23,12 @@ pub(super) fn by_set(observed: &Observed<'_>) -> Option<Quarantine> {
     let annotations = observed.machine.metadata.annotations.as_ref()?;
     let text = annotations.get(annotation::QUARANTINE)?;
     // What cannot be read was meant all the same.
-    let word = serde_json::from_str(text).unwrap_or_else(|_| Word {
-        reason: QuarantineReason::JoinFailed,
-        message: text.clone(),
-    });
-    Some(of(observed, word.reason, word.message))
+    let word = serde_json::from_str(text)
+        .unwrap_or_else(|_| Word { reason: QuarantineReason::JoinFailed, message: text.clone() });
+    Some(quarantine(observed, word.reason, word.message))
 }
 
-pub(super) fn of(observed: &Observed<'_>, reason: QuarantineReason, message: String) -> Quarantine {
+pub(super) fn quarantine(observed: &Observed<'_>, reason: QuarantineReason, message: String) -> Quarantine {
     let metadata = &observed.machine.metadata;
     let annotations = metadata.annotations.as_ref();
     let is_lost = annotations.is_some_and(|all| all.contains_key(annotation::LOST_SINCE));
@@ -50,9 +48,7 @@ pub(super) fn of(observed: &Observed<'_>, reason: QuarantineReason, message: Str
 
 /// The same, of a machine that was given up without being cleaned: it is fenced when it comes back.
 pub(super) fn given_up(observed: &Observed<'_>, host: &Host, quarantine: Quarantine) -> Quarantine {
-    let cluster = observed
-        .deployment
-        .and_then(|deployment| deployment.metadata.uid.clone());
+    let cluster = observed.deployment.and_then(|deployment| deployment.metadata.uid.clone());
     Quarantine {
         fence: cluster.map(|cluster_uid| QuarantineFence {
             claim_epoch: host.spec.claim_epoch,

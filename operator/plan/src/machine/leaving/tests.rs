@@ -3,11 +3,10 @@ use crds::{Cluster, ClusterDeployment, Host, Machine, MachineStatus, PlaybookRun
 use jiff::Timestamp;
 use proptest::prelude::*;
 
-use super::drain::{Drain, PodSeen, Refusal};
 use super::looks_at_pods;
 use crate::Plan;
 use crate::cluster::NodeSeen;
-use crate::machine::{Observed, Step, plan};
+use crate::machine::{Action, Drain, Observed, PodSeen, Refusal, plan};
 
 /// One machine that leaves, and all that its planner may look at.
 struct Case {
@@ -21,7 +20,7 @@ struct Case {
     drain: Option<Drain>,
 }
 
-fn of<T: serde::de::DeserializeOwned>(yaml: &str) -> T {
+fn parse<T: serde::de::DeserializeOwned>(yaml: &str) -> T {
     serde_yaml::from_str(yaml).unwrap()
 }
 
@@ -29,13 +28,13 @@ fn of<T: serde::de::DeserializeOwned>(yaml: &str) -> T {
 fn worker() -> Case {
     Case {
         now: "2026-01-01T01:00:10Z",
-        machine: of(
+        machine: parse(
             "{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {name: m, namespace: fleet, uid: m-uid, generation: 3, deletionTimestamp: '2026-01-01T01:00:00Z', labels: {clusterwright.dev/machine-set: a-w}}, spec: {clusterName: a, role: worker, kubernetesVersion: 1.35.4, hostRef: {name: h}}, status: {provisionedAt: '2026-01-01T00:02:00Z'}}",
         ),
-        host: of(
+        host: parse(
             "{apiVersion: clusterwright.dev/v1alpha1, kind: Host, metadata: {name: h, finalizers: [clusterwright.dev/claimed]}, spec: {address: 10.0.0.1, claimEpoch: 1, claimRef: {kind: Machine, name: m, uid: m-uid}, ssh: {credentialsRef: {name: key}}}}",
         ),
-        deployment: of(
+        deployment: parse(
             "{apiVersion: clusterwright.dev/v1alpha1, kind: ClusterDeployment, metadata: {name: a, generation: 1}, spec: {kubernetesVersion: 1.35.4, controlPlane: {replicas: 1}, machineRemoval: {forceRemoveAfterSeconds: 900}}, status: {installedAt: '2026-01-01T00:00:00Z'}}",
         ),
         runs: Vec::new(),
@@ -46,21 +45,11 @@ fn worker() -> Case {
 }
 
 fn node(ready: Option<bool>, unschedulable: bool) -> NodeSeen {
-    NodeSeen {
-        name: "h".into(),
-        ready,
-        unschedulable,
-        ..NodeSeen::default()
-    }
+    NodeSeen { name: "h".into(), ready, unschedulable, ..NodeSeen::default() }
 }
 
 fn pod(name: &str) -> PodSeen {
-    PodSeen {
-        namespace: "default".into(),
-        name: name.into(),
-        uid: name.into(),
-        ..PodSeen::default()
-    }
+    PodSeen { namespace: "default".into(), name: name.into(), uid: name.into(), ..PodSeen::default() }
 }
 
 fn pods(names: &[&str], held: &[&str]) -> Option<Drain> {
@@ -70,23 +59,18 @@ fn pods(names: &[&str], held: &[&str]) -> Option<Drain> {
         message: "not now".into(),
         retry_after_seconds: 0,
     };
-    Some(Drain {
-        pods: Ok(names.iter().map(|name| pod(name)).collect()),
-        refusals: held.iter().map(refusal).collect(),
-    })
+    Some(Drain { pods: Ok(names.iter().map(|name| pod(name)).collect()), refusals: held.iter().map(refusal).collect() })
 }
 
 fn reset(number: u8, status: &str) -> PlaybookRun {
-    of(&format!(
+    parse(&format!(
         "{{apiVersion: clusterwright.dev/v1alpha1, kind: PlaybookRun, metadata: {{name: r{number}, creationTimestamp: '2026-01-01T01:00:0{number}Z', annotations: {{clusterwright.dev/attempt: '{number}', clusterwright.dev/machines: '{{\"h\": {{\"uid\": \"m-uid\"}}}}'}}}}, spec: {{clusterName: a, intent: Reset, steps: [reset], hosts: [h]}}, status: {status}}}"
     ))
 }
 
-const CLEAN: &str =
-    "{phase: Succeeded, finishedAt: '2026-01-01T01:00:05Z', hosts: [{name: h, ok: 1, clean: true}]}";
+const CLEAN: &str = "{phase: Succeeded, finishedAt: '2026-01-01T01:00:05Z', hosts: [{name: h, ok: 1, clean: true}]}";
 const DIRTY: &str = "{phase: Failed, finishedAt: '2026-01-01T01:00:05Z', hosts: [{name: h, failed: 1, failure: {step: reset, task: t, reason: NotClean, message: mounts}}]}";
-const SILENT: &str =
-    "{phase: Failed, finishedAt: '2026-01-01T01:00:05Z', hosts: [{name: h, unreachable: true}]}";
+const SILENT: &str = "{phase: Failed, finishedAt: '2026-01-01T01:00:05Z', hosts: [{name: h, unreachable: true}]}";
 
 impl Case {
     fn observed<T>(&self, look: impl FnOnce(&Observed<'_>) -> T) -> T {
@@ -104,16 +88,16 @@ impl Case {
         })
     }
 
-    fn plan(&self) -> Plan<Step, MachineStatus> {
+    fn plan(&self) -> Plan<Action, MachineStatus> {
         self.observed(plan)
     }
 
     /// Reason of `Deleting`, and status and reason of `Drained`.
     fn says(&self) -> (String, String) {
         let status = self.plan().status;
-        let of = |type_| conditions::find(&status.conditions, type_).cloned();
-        let drained = of("Drained").map(|there| format!("{} {}", there.status, there.reason));
-        (of("Deleting").unwrap().reason, drained.unwrap_or_default())
+        let condition = |type_| conditions::find(&status.conditions, type_).cloned();
+        let drained = condition("Drained").map(|there| format!("{} {}", there.status, there.reason));
+        (condition("Deleting").unwrap().reason, drained.unwrap_or_default())
     }
 
     fn check(&self, deleting: &str, drained: &str) {
@@ -126,24 +110,18 @@ impl Case {
     }
 
     fn quarantine(&self) -> Option<QuarantineReason> {
-        self.plan().steps.into_iter().find_map(|step| match step {
-            Step::Release { quarantine, .. } => quarantine.map(|quarantine| quarantine.reason),
+        self.plan().actions.into_iter().find_map(|step| match step {
+            Action::Release { quarantine, .. } => quarantine.map(|quarantine| quarantine.reason),
             _ => None,
         })
     }
 
     fn releases(&self) -> bool {
-        matches!(
-            self.plan().steps.as_slice(),
-            [Step::Release { .. }, Step::RemoveFinalizer]
-        )
+        matches!(self.plan().actions.as_slice(), [Action::Release { .. }, Action::RemoveFinalizer])
     }
 
     fn force(&mut self, generation: i64) {
-        let word = (
-            "clusterwright.dev/force-remove".to_owned(),
-            generation.to_string(),
-        );
+        let word = ("clusterwright.dev/force-remove".to_owned(), generation.to_string());
         self.machine.metadata.annotations = Some([word].into());
     }
 }
@@ -154,9 +132,9 @@ fn a_node_is_cordoned_and_its_pods_evicted() {
     assert!(case.observed(looks_at_pods));
     case.check("Draining", "False Draining");
     case.drain = pods(&["web-1", "web-2"], &[]);
-    let steps = case.plan().steps;
+    let steps = case.plan().actions;
     assert!(
-        matches!(steps.as_slice(), [Step::Cordon { .. }, Step::Evict { pods, .. }] if pods.len() == 2),
+        matches!(steps.as_slice(), [Action::Cordon { .. }, Action::Evict { pods, .. }] if pods.len() == 2),
         "{steps:?}"
     );
 }
@@ -199,11 +177,7 @@ fn what_need_not_be_moved_is_not_waited_for() {
     let mut drained = worker();
     drained.drain = pods(&[], &[]);
     drained.check("DeletingNode", "True Drained");
-    assert!(
-        ![silent, without, never]
-            .iter()
-            .any(|case| case.observed(looks_at_pods))
-    );
+    assert!(![silent, without, never].iter().any(|case| case.observed(looks_at_pods)));
 }
 
 #[test]
@@ -211,8 +185,8 @@ fn a_cluster_whose_api_is_silent_halts_the_removal_until_it_is_forced() {
     let mut case = worker();
     case.nodes = None;
     case.check("ClusterUnreachable", "Unknown ClusterUnreachable");
-    assert!(case.plan().steps.is_empty());
-    case.cluster = Some(of(
+    assert!(case.plan().actions.is_empty());
+    case.cluster = Some(parse(
         "{apiVersion: clusterwright.dev/v1alpha1, kind: Cluster, metadata: {name: a}, spec: {kubeconfigRef: {name: k}}, status: {conditions: [{type: Reachable, status: 'True', reason: ApiAnswers, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}]}}",
     ));
     case.force(3);
@@ -221,9 +195,7 @@ fn a_cluster_whose_api_is_silent_halts_the_removal_until_it_is_forced() {
     assert_eq!(case.quarantine(), None, "its cluster has not written it down");
     case.check("ClusterUnreachable", "");
     let status = case.deployment.status.get_or_insert_default();
-    status.forgotten = vec![of(
-        "{uid: m-uid, machine: m, host: h, role: worker, since: '2026-01-01T00:00:00Z'}",
-    )];
+    status.forgotten = vec![parse("{uid: m-uid, machine: m, host: h, role: worker, since: '2026-01-01T00:00:00Z'}")];
     assert_eq!(case.quarantine(), Some(QuarantineReason::ForceRemoved));
 }
 
@@ -238,10 +210,7 @@ fn a_forced_machine_still_loses_its_node_and_is_not_cleaned() {
     case.check("WaitingForReset", "True NothingToDrain");
     // The deletion raised the generation from 2 to 3.
     case.force(2);
-    assert_eq!(
-        (case.releases(), case.quarantine()),
-        (true, Some(QuarantineReason::ForceRemoved))
-    );
+    assert_eq!((case.releases(), case.quarantine()), (true, Some(QuarantineReason::ForceRemoved)));
 }
 
 #[test]
@@ -251,10 +220,7 @@ fn a_machine_that_stays_silent_is_forgotten_after_its_time() {
     case.runs = vec![reset(1, SILENT)];
     case.check("WaitingForReset", "True NothingToDrain");
     let message = case.plan().status.message.unwrap();
-    assert!(
-        message.contains("removed without cleaning at 01:15:00 UTC"),
-        "{message}"
-    );
+    assert!(message.contains("removed without cleaning at 01:15:00 UTC"), "{message}");
     case.now = "2026-01-01T01:15:00Z";
     assert_eq!(case.quarantine(), Some(QuarantineReason::ForceRemoved));
 }
@@ -289,14 +255,14 @@ fn in_a_clusters_own_deletion_nothing_is_drained() {
     let mut case = worker();
     case.deployment.metadata.deletion_timestamp = case.machine.metadata.deletion_timestamp.clone();
     case.check("WaitingForReset", "");
-    assert!(case.plan().steps.is_empty() && !case.observed(looks_at_pods));
+    assert!(case.plan().actions.is_empty() && !case.observed(looks_at_pods));
 }
 
 #[test]
 fn a_pod_may_stay_if_it_is_a_daemon_sets_the_kubelets_own_or_has_ended() {
     let check = |metadata: &str, phase: &str, moved: bool| {
         let text = format!("{{metadata: {{name: p, {metadata}}}, status: {{phase: {phase}}}}}");
-        assert_eq!(PodSeen::of(&of(&text)).is_some(), moved, "{text}");
+        assert_eq!(PodSeen::to_evict(&parse(&text)).is_some(), moved, "{text}");
     };
     let owner = |kind: &str| {
         format!("ownerReferences: [{{apiVersion: apps/v1, kind: {kind}, name: o, uid: u, controller: true}}]")
@@ -344,15 +310,15 @@ proptest! {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             case.drain = pods(&names, if held { &names } else { &[] });
             let plan = case.plan();
-            for step in &plan.steps {
+            for step in &plan.actions {
                 match step {
-                    Step::Cordon { .. } => case.nodes = case.nodes.take().map(|nodes| nodes.into_iter().map(|node| NodeSeen { unschedulable: true, ..node }).collect()),
-                    Step::Evict { pods, .. } => {
+                    Action::Cordon { .. } => case.nodes = case.nodes.take().map(|nodes| nodes.into_iter().map(|node| NodeSeen { unschedulable: true, ..node }).collect()),
+                    Action::Evict { pods, .. } => {
                         prop_assert!(!deleted && !pods.is_empty());
                         if !held { left = left.saturating_sub(1); }
                     }
-                    Step::DeleteNode { .. } => case.nodes = Some(Vec::new()),
-                    Step::Release { quarantine, .. } => {
+                    Action::DeleteNode { .. } => case.nodes = Some(Vec::new()),
+                    Action::Release { quarantine, .. } => {
                         prop_assert!(clean || quarantine.is_some(), "released dirty");
                         return Ok(());
                     }

@@ -7,19 +7,16 @@ use crds::names::condition;
 use crds::step::Intent;
 use crds::{Host, PlaybookRun};
 
-use super::Observed;
 use crate::attempts::{self, Outcome};
-use crate::machine::name_of;
-use crate::sentence::cut;
+use crate::machine::observed::Observed;
+use crate::message::cut;
 
 /// The newest run that is over and was about this Machine, or worked on its Host since it was claimed.
 pub(super) fn newest(observed: &Observed<'_>, host: &Host) -> Option<LastRun> {
     let uid = observed.machine.uid();
-    let name = name_of(host);
+    let name = host.name();
     let claimed = observed.machine.condition(condition::HOST_CLAIMED);
-    let claimed = claimed
-        .filter(|claimed| claimed.status == "True")
-        .map(|claimed| &claimed.last_transition_time);
+    let claimed = claimed.filter(|claimed| claimed.status == "True").map(|claimed| &claimed.last_transition_time);
     let about = |run: &PlaybookRun| match attempts::targets(run).get(name) {
         Some(target) => target.uid == uid,
         None => {

@@ -1,51 +1,46 @@
 //! How far a Machine is on its way into the cluster.
 
 use crds::Host;
+use crds::ObjectExt;
 use crds::Reason;
-use crds::commands::{self, Target};
 use crds::conditions::Statement;
-use crds::names::{annotation, condition};
+use crds::names::condition;
 use crds::step::Role;
 
-use super::{Hold, Observed};
-use crate::attempts::{self, RetryDecision};
-use crate::machine::{active_run, name_of};
+use crate::attempts::RetryDecision;
+use crate::lifecycle::is_installed;
+use crate::machine::hold::Hold;
+use crate::machine::observed::{Observed, active_run};
+use crate::machine::retry::retry;
+use crate::message::count;
 use crate::moment::clock;
-use crate::sentence::count;
 
 pub(super) fn claimed(hold: &Hold<'_>) -> Statement {
-    let of = |status, reason: Reason, message: String| {
-        Statement::new(condition::HOST_CLAIMED, status, reason, message)
-    };
+    let stated =
+        |status, reason: Reason, message: String| Statement::new(condition::HOST_CLAIMED, status, reason, message);
     match hold {
-        Hold::Held(host) => of(true, Reason::Claimed, format!("Host {}", name_of(host))),
-        Hold::Take(host) => of(false, Reason::Claiming, format!("claims Host {}", name_of(host))),
-        Hold::Nothing { reason, message } => of(false, *reason, message.clone()),
+        Hold::Held(host) => stated(true, Reason::Claimed, format!("Host {}", host.name())),
+        Hold::Take(host) => stated(false, Reason::Claiming, format!("claims Host {}", host.name())),
+        Hold::Nothing { reason, message } => stated(false, *reason, message.clone()),
     }
 }
 
 pub(super) fn statement(observed: &Observed<'_>, host: Option<&Host>, decision: &RetryDecision) -> Statement {
-    fn of(status: bool, reason: impl Into<String>, message: String) -> Statement {
+    fn stated(status: bool, reason: impl Into<String>, message: String) -> Statement {
         Statement::new(condition::PROVISIONED, status, reason, message)
     }
     let Some(host) = host else {
-        return of(false, Reason::WaitingForHost, "has no Host yet".into());
+        return stated(false, Reason::WaitingForHost, "has no Host yet".into());
     };
     match decision {
-        RetryDecision::Done { run, .. } => of(true, Reason::Provisioned, format!("run {run}")),
-        RetryDecision::UnderWay { run } => of(
-            false,
-            Reason::Provisioning,
-            under_way(observed, name_of(host), run),
-        ),
-        RetryDecision::Now { .. } => of(false, Reason::WaitingForRun, waits_for_run(observed)),
-        RetryDecision::Later { at, cause, .. } => of(
-            false,
-            cause.reason.as_str(),
-            format!("{} (tried again at {})", cause.message, clock(*at)),
-        ),
+        RetryDecision::Done { run, .. } => stated(true, Reason::Provisioned, format!("run {run}")),
+        RetryDecision::UnderWay { run } => stated(false, Reason::Provisioning, under_way(observed, host.name(), run)),
+        RetryDecision::Now { .. } => stated(false, Reason::WaitingForRun, waits_for_run(observed)),
+        RetryDecision::Later { at, cause, .. } => {
+            stated(false, cause.reason.as_str(), format!("{} (tried again at {})", cause.message, clock(*at)))
+        }
         RetryDecision::Halted { failures, cause } => match cause {
-            Some(cause) => of(
+            Some(cause) => stated(
                 false,
                 cause.reason.as_str(),
                 format!(
@@ -55,23 +50,9 @@ pub(super) fn statement(observed: &Observed<'_>, host: Option<&Host>, decision: 
                     retry(observed)
                 ),
             ),
-            None => of(
-                false,
-                Reason::Canceled,
-                format!("the run was canceled (to go on: {})", retry(observed)),
-            ),
+            None => stated(false, Reason::Canceled, format!("the run was canceled (to go on: {})", retry(observed))),
         },
     }
-}
-
-/// What a person types to have another attempt.
-pub(in crate::machine) fn retry(observed: &Observed<'_>) -> String {
-    let metadata = &observed.machine.metadata;
-    let value = attempts::next_retry(
-        metadata.annotations.as_ref(),
-        metadata.generation.unwrap_or_default(),
-    );
-    commands::annotate(Target::Machine, metadata, annotation::RETRY, value)
 }
 
 fn under_way(observed: &Observed<'_>, host: &str, run: &str) -> String {
@@ -84,10 +65,7 @@ fn under_way(observed: &Observed<'_>, host: &str, run: &str) -> String {
 }
 
 fn waits_for_run(observed: &Observed<'_>) -> String {
-    let deployment = observed
-        .deployment
-        .and_then(|deployment| deployment.status.as_ref());
-    let installed = deployment.is_some_and(|status| status.installed_at.is_some());
+    let installed = observed.deployment.is_some_and(is_installed);
     match (observed.machine.spec.role, installed) {
         (Role::Worker, false) => "joins once the control plane is installed".into(),
         (Role::Worker, true) => "waits for its run to begin".into(),

@@ -6,8 +6,8 @@ use crds::machine::AppliedSettings;
 use crds::names::condition;
 use crds::step::Role;
 
-use super::Observed;
-use crate::sentence::cut;
+use crate::machine::observed::Observed;
+use crate::message::cut;
 use crate::settings::{self, Difference};
 
 pub(super) fn statement(
@@ -17,7 +17,7 @@ pub(super) fn statement(
     applied: Option<&AppliedSettings>,
 ) -> Statement {
     let wanted = observed.machine.spec.kubernetes_version.as_str();
-    let of = |status: Option<bool>, reason: Reason, message: String| {
+    let stated = |status: Option<bool>, reason: Reason, message: String| {
         Statement::new(condition::UP_TO_DATE, status, reason, cut(message))
     };
     let well = match (observed.machine.spec.role, version) {
@@ -26,15 +26,11 @@ pub(super) fn statement(
             format!("has {wanted}")
         }
         (Role::ControlPlane | Role::Etcd | Role::Worker, Some(version)) => {
-            return of(
-                Some(false),
-                Reason::OtherVersion,
-                format!("has {version}, {wanted} is wanted"),
-            );
+            return stated(Some(false), Reason::OtherVersion, format!("has {version}, {wanted} is wanted"));
         }
         (Role::ControlPlane | Role::Etcd | Role::Worker, None) => {
             let message = "the version of its kubelet is not known yet";
-            return of(None, Reason::NotSeenYet, message.into());
+            return stated(None, Reason::NotSeenYet, message.into());
         }
     };
     let differences = match observed.deployment.filter(|_| done) {
@@ -50,14 +46,11 @@ pub(super) fn statement(
     }
     if !differ.is_empty() {
         let message = format!("not rolled out to this machine: {}", differ.join(", "));
-        return of(Some(false), Reason::SettingsNotRolledOut, message);
+        return stated(Some(false), Reason::SettingsNotRolledOut, message);
     }
     if !unknown.is_empty() {
-        let message = format!(
-            "not known whether this machine has what is wanted: {}",
-            unknown.join(", ")
-        );
-        return of(None, Reason::SettingsNotKnown, message);
+        let message = format!("not known whether this machine has what is wanted: {}", unknown.join(", "));
+        return stated(None, Reason::SettingsNotKnown, message);
     }
-    of(Some(true), Reason::UpToDate, well)
+    stated(Some(true), Reason::UpToDate, well)
 }

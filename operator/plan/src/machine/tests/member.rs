@@ -22,13 +22,7 @@ fn run(intent: &str, step: &str, at: &str, more: &str, result: &str) -> Playbook
 const MARK: &str = "clusterwright.dev/machines: '{\"h\": {\"uid\": \"m-uid\"}}'";
 
 fn joined(at: &str) -> PlaybookRun {
-    run(
-        "Join",
-        "etcd",
-        at,
-        MARK,
-        "{name: h, ok: 3, etcd: {memberID: a1b2}}",
-    )
+    run("Join", "etcd", at, MARK, "{name: h, ok: 3, etcd: {memberID: a1b2}}")
 }
 
 fn status(machine: &Machine, topology: &str, runs: &[PlaybookRun]) -> MachineStatus {
@@ -71,26 +65,10 @@ fn the_id_of_its_member_is_what_the_machine_told_and_outlives_the_run() {
 
 #[test]
 fn the_id_goes_with_the_member() {
-    let leaving = machine(
-        "control-plane",
-        ", deletionTimestamp: '2026-01-01T01:20:00Z'",
-        KNOWN,
-    );
-    assert_eq!(
-        status(&leaving, "Stacked", &[]).etcd_member_id.as_deref(),
-        Some("ff")
-    );
-    let out = run(
-        "Remove",
-        "remove-etcd-member",
-        "01:30",
-        "clusterwright.dev/leaves: m-uid",
-        "{name: h, ok: 1}",
-    );
-    assert_eq!(
-        status(&leaving, "Stacked", &[joined("01:00"), out]).etcd_member_id,
-        None
-    );
+    let leaving = machine("control-plane", ", deletionTimestamp: '2026-01-01T01:20:00Z'", KNOWN);
+    assert_eq!(status(&leaving, "Stacked", &[]).etcd_member_id.as_deref(), Some("ff"));
+    let out = run("Remove", "remove-etcd-member", "01:30", "clusterwright.dev/leaves: m-uid", "{name: h, ok: 1}");
+    assert_eq!(status(&leaving, "Stacked", &[joined("01:00"), out]).etcd_member_id, None);
 }
 
 #[test]
@@ -98,20 +76,12 @@ fn a_machine_of_a_dedicated_etcd_is_ready_unless_its_member_is_known_not_to_be_w
     let said = |runs: &[PlaybookRun]| {
         let status = status(&machine("etcd", "", SINCE), "Dedicated", runs);
         let of = |type_: &str| conditions::find(&status.conditions, type_).unwrap().clone();
-        (
-            of("Ready").status,
-            of("Healthy").status,
-            of("Healthy").reason,
-            status.phase,
-        )
+        (of("Ready").status, of("Healthy").status, of("Healthy").reason, status.phase)
     };
     let probe = |results: &str| run("Probe", "probe-etcd", "01:50", "", results);
     let sick = probe("{name: h, etcd: {well: false, message: refused}}, {name: e2, etcd: {well: true}}");
     let (ready, healthy, reason, phase) = said(&[sick]);
-    assert_eq!(
-        (ready.as_str(), healthy.as_str(), reason.as_str()),
-        ("False", "False", "EtcdMemberUnhealthy")
-    );
+    assert_eq!((ready.as_str(), healthy.as_str(), reason.as_str()), ("False", "False", "EtcdMemberUnhealthy"));
     assert_eq!(phase, Some(crds::machine::MachinePhase::Unhealthy));
     for fine in [
         vec![],

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::{HOST, annotate, condition, machine, set};
-use crate::machine_set::{Observed, Step, plan};
+use crate::machine_set::{Action, Observed, plan};
 
 fn deployment(max_unavailable: &str) -> ClusterDeployment {
     serde_yaml::from_str(&format!(
@@ -25,11 +25,11 @@ fn shrunk(replicas: u32, max_unavailable: &str, machines: &[Machine]) -> (Vec<St
         hosts: &[],
         runs: &[],
     });
-    let name = |step: Step| match step {
-        Step::DeleteMachine(machine) => machine.metadata.name,
+    let name = |step: Action| match step {
+        Action::DeleteMachine(machine) => machine.metadata.name,
         _ => None,
     };
-    let gone = plan.steps.into_iter().filter_map(name).collect();
+    let gone = plan.actions.into_iter().filter_map(name).collect();
     (gone, plan.status.message.unwrap_or_default())
 }
 
@@ -40,18 +40,13 @@ fn is_ready(machine: &Machine) -> bool {
 
 #[test]
 fn ready_machines_that_are_marked_stay_while_too_few_others_are_ready() {
-    let mut machines: Vec<Machine> = (0..4)
-        .map(|ordinal| machine(ordinal, HOST, ordinal >= 2))
-        .collect();
+    let mut machines: Vec<Machine> = (0..4).map(|ordinal| machine(ordinal, HOST, ordinal >= 2)).collect();
     for marked in &mut machines[2..] {
         annotate(marked, crds::names::annotation::DELETE_FIRST, "yes");
     }
     let (gone, says) = shrunk(2, "1", &machines);
     assert_eq!(gone, ["m3"]);
-    assert_eq!(
-        says,
-        "machine m2 cannot go: 2 of the 2 wanted are Ready, and maxUnavailable comes to 1"
-    );
+    assert_eq!(says, "machine m2 cannot go: 2 of the 2 wanted are Ready, and maxUnavailable comes to 1");
     assert_eq!(shrunk(2, "2", &machines).0, ["m3", "m2"]);
     condition(&mut machines[0], "Ready", "True");
     assert_eq!(shrunk(2, "50%", &machines).0, ["m3", "m2"]);

@@ -7,7 +7,7 @@ use crds::names::{annotation, condition};
 use crds::playbook_run::RunPhase;
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::playbook_run::{Grant, RunObserved, Step, playbook_run};
+use crate::playbook_run::{Action, Grant, RunObserved, playbook_run};
 
 fn killed(value: &str) -> PlaybookRun {
     let mut run = started("");
@@ -30,14 +30,8 @@ fn running(meta: &str) -> Pod {
 fn concluded(run: &PlaybookRun, pods: &[Pod]) -> (RunPhase, String, String) {
     let job = job("active: 1");
     let plan = playbook_run(&observed(run, Some(&job), pods));
-    let reason = &conditions::find(&plan.status.conditions, condition::COMPLETE)
-        .unwrap()
-        .reason;
-    (
-        plan.status.phase.unwrap(),
-        reason.clone(),
-        plan.status.message.unwrap(),
-    )
+    let reason = &conditions::find(&plan.status.conditions, condition::COMPLETE).unwrap().reason;
+    (plan.status.phase.unwrap(), reason.clone(), plan.status.message.unwrap())
 }
 
 #[test]
@@ -47,8 +41,8 @@ fn a_kill_takes_the_pod_away_without_grace_even_one_that_has_been_asked_to_end()
     let check = |value: &str, pod: Pod, kills: bool| {
         let run = killed(value);
         let plan = playbook_run(&observed(&run, Some(&job), &[pod]));
-        let found = matches!(plan.steps.as_slice(), [Step::KillPod(_)]);
-        assert_eq!(found, kills, "{:?}", plan.steps);
+        let found = matches!(plan.actions.as_slice(), [Action::KillPod(_)]);
+        assert_eq!(found, kills, "{:?}", plan.actions);
     };
     check("2", running(""), true);
     check("2", running(&format!("{asked}120")), true);
@@ -62,11 +56,8 @@ fn a_kill_for_another_generation_is_ignored_and_says_so() {
     let job = job("active: 1");
     let plan = playbook_run(&observed(&run, Some(&job), &[running("")]));
     let message = plan.status.message.unwrap();
-    assert!(
-        message.contains(r#"is ignored: it names generation "1", this is 2"#),
-        "{message}"
-    );
-    assert!(plan.steps.is_empty());
+    assert!(message.contains(r#"is ignored: it names generation "1", this is 2"#), "{message}");
+    assert!(plan.actions.is_empty());
 }
 
 #[test]
@@ -74,10 +65,7 @@ fn a_killed_run_is_canceled_and_says_that_its_hosts_are_not_quiet() {
     let (phase, reason, message) = concluded(&killed("2"), &[ended(137, "")]);
     assert_eq!((phase, reason.as_str()), (RunPhase::Canceled, "Killed"));
     assert!(message.contains("on x"), "{message}");
-    assert!(
-        message.contains("is ended before the next run begins"),
-        "{message}"
-    );
+    assert!(message.contains("is ended before the next run begins"), "{message}");
 }
 
 #[test]
@@ -95,29 +83,17 @@ fn a_canceled_run_says_what_its_executor_said_of_its_hosts() {
     let quiet = format!(", {word}, hosts: [{{name: x, quiet: true}}]");
     let loud = format!(", {word}, hosts: [{{name: x, quiet: false}}]");
     let of = |status: &str| concluded(&canceled(status), &[ended(143, "")]);
-    assert_eq!(
-        of(&quiet),
-        (RunPhase::Canceled, "Canceled".into(), "stopped in etcd".into())
-    );
+    assert_eq!(of(&quiet), (RunPhase::Canceled, "Canceled".into(), "stopped in etcd".into()));
     let (phase, reason, message) = of(&loud);
-    assert_eq!(
-        (phase, reason.as_str()),
-        (RunPhase::Canceled, "CanceledUnconfirmed")
-    );
-    assert!(
-        message.starts_with("stopped in etcd; not confirmed quiet: x;"),
-        "{message}"
-    );
+    assert_eq!((phase, reason.as_str()), (RunPhase::Canceled, "CanceledUnconfirmed"));
+    assert!(message.starts_with("stopped in etcd; not confirmed quiet: x;"), "{message}");
 }
 
 #[test]
 fn a_canceled_run_whose_executor_said_nothing_is_not_taken_for_quiet() {
     let check = |pod: Pod| {
         let (phase, reason, message) = concluded(&canceled(""), &[pod]);
-        assert_eq!(
-            (phase, reason.as_str()),
-            (RunPhase::Canceled, "CanceledUnconfirmed")
-        );
+        assert_eq!((phase, reason.as_str()), (RunPhase::Canceled, "CanceledUnconfirmed"));
         assert!(
             message.contains("did not say that its hosts are quiet") || message.contains("no further word"),
             "{message}"
@@ -132,10 +108,7 @@ fn a_canceled_run_whose_node_is_silent_is_unknown() {
     let stuck = running(", deletionTimestamp: 2026-01-01T00:50:00Z");
     let (phase, reason, message) = concluded(&canceled(""), &[stuck]);
     assert_eq!((phase, reason.as_str()), (RunPhase::Unknown, "ContactLost"));
-    assert!(
-        message.starts_with("asked to stop, but contact with the executor is lost"),
-        "{message}"
-    );
+    assert!(message.starts_with("asked to stop, but contact with the executor is lost"), "{message}");
     assert_eq!(concluded(&canceled(""), &[ended(137, "")]).0, RunPhase::Canceled);
 }
 
@@ -143,11 +116,7 @@ const HELD: &str = ", outcome: {phase: Canceled, retriable: true, reason: Paused
 
 #[test]
 fn a_run_that_held_for_a_pause_is_recorded_as_paused_whoever_asked() {
-    let paused = (
-        RunPhase::Canceled,
-        "Paused".to_owned(),
-        "paused before step etcd".to_owned(),
-    );
+    let paused = (RunPhase::Canceled, "Paused".to_owned(), "paused before step etcd".to_owned());
     // The pause may be over by now.
     assert_eq!(concluded(&started(HELD), &[ended(30, "")]), paused);
     let word = r#"{"phase":"Canceled","retriable":true,"reason":"Paused","message":"paused before step etcd","digest":"sha256:d"}"#;
@@ -168,7 +137,7 @@ fn a_paused_run_without_a_job_starts_none() {
         inputs: super::model(),
         ..observed(&run, None, &[])
     });
-    assert_eq!((plan.steps, plan.status.phase), (vec![], Some(RunPhase::Pending)));
+    assert_eq!((plan.actions, plan.status.phase), (vec![], Some(RunPhase::Pending)));
     assert_eq!(plan.status.conditions[0].reason, "Paused");
 }
 

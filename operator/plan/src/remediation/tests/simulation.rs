@@ -9,8 +9,8 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use proptest::prelude::*;
 
 use super::{
-    Decision, Effort, EffortResult, MachineHealth, RemediationInput, State, at, decide, failed, health,
-    input, not_tried, rule,
+    Decision, Effort, EffortResult, MachineHealth, RemediationInput, State, at, decide, failed, health, input,
+    not_tried, rule,
 };
 
 /// What happens between two looks.
@@ -71,10 +71,7 @@ impl World {
             Happening::FallsSick(index) => {
                 let health = self.nth(*index);
                 if health.joined && health.state == State::Well {
-                    health.state = State::Sick {
-                        since: now,
-                        what: "silent".into(),
-                    };
+                    health.state = State::Sick { since: now, what: "silent".into() };
                 }
             }
             Happening::Recovers(index) => {
@@ -87,19 +84,13 @@ impl World {
                 let health = self.nth(*index);
                 if health.role == Role::Worker && health.efforts.is_empty() {
                     health.joined = false;
-                    health.state = State::NeverStarted {
-                        since: now,
-                        what: "no SSH".into(),
-                    };
+                    health.state = State::NeverStarted { since: now, what: "no SSH".into() };
                 }
             }
             Happening::SetSkip(index, skip) => self.nth(*index).skipped = *skip,
             Happening::Busy(index, busy) => {
                 let health = self.nth(*index);
-                let works = health
-                    .efforts
-                    .last()
-                    .is_some_and(|last| last.result == EffortResult::UnderWay);
+                let works = health.efforts.last().is_some_and(|last| last.result == EffortResult::UnderWay);
                 health.busy = (*busy && !works).then(|| "by-hand".into());
             }
             Happening::Ends(index, result) => end(self.nth(*index), now, *result),
@@ -118,10 +109,7 @@ impl World {
             Happening::Passes(seconds) => self.input.now += SignedDuration::from_secs(*seconds),
         }
         let free = self.input.spares.free;
-        self.input
-            .machines
-            .iter_mut()
-            .for_each(|health| health.fitting = free);
+        self.input.machines.iter_mut().for_each(|health| health.fitting = free);
     }
 
     fn nth(&mut self, index: usize) -> &mut MachineHealth {
@@ -142,14 +130,8 @@ impl World {
             (true, true) => {
                 self.input.unreachable = None;
                 for health in self.input.machines.iter_mut().filter(|health| health.joined) {
-                    health.state = if health.told {
-                        State::Sick {
-                            since: now,
-                            what: "silent".into(),
-                        }
-                    } else {
-                        State::Well
-                    };
+                    health.state =
+                        if health.told { State::Sick { since: now, what: "silent".into() } } else { State::Well };
                 }
             }
             _ => {}
@@ -191,41 +173,20 @@ impl World {
             });
         }
         let free = self.input.spares.free;
-        self.input
-            .machines
-            .iter_mut()
-            .for_each(|health| health.fitting = free);
+        self.input.machines.iter_mut().for_each(|health| health.fitting = free);
         began
     }
 
     fn health(&mut self, name: &str) -> &mut MachineHealth {
-        self.input
-            .machines
-            .iter_mut()
-            .find(|health| health.name == name)
-            .unwrap()
+        self.input.machines.iter_mut().find(|health| health.name == name).unwrap()
     }
 
     fn check(&self, input: &RemediationInput, round: &super::super::Round) {
-        let by_name: BTreeMap<&str, &MachineHealth> = input
-            .machines
-            .iter()
-            .map(|health| (health.name.as_str(), health))
-            .collect();
-        let begins: Vec<_> = round
-            .decisions
-            .iter()
-            .filter(|decision| decision.begin.is_some())
-            .collect();
-        let active = round
-            .decisions
-            .iter()
-            .filter(|decision| decision.action.is_some());
-        let sick = input
-            .machines
-            .iter()
-            .filter(|health| matches!(health.state, State::Sick { .. }))
-            .count();
+        let by_name: BTreeMap<&str, &MachineHealth> =
+            input.machines.iter().map(|health| (health.name.as_str(), health)).collect();
+        let begins: Vec<_> = round.decisions.iter().filter(|decision| decision.begin.is_some()).collect();
+        let active = round.decisions.iter().filter(|decision| decision.action.is_some());
+        let sick = input.machines.iter().filter(|health| matches!(health.state, State::Sick { .. })).count();
         let (mut replaces, mut control_planes) = (0, 0);
         for decision in active.clone() {
             control_planes += usize::from(by_name[decision.machine.as_str()].role != Role::Worker);
@@ -236,9 +197,7 @@ impl World {
             let action = decision.action.unwrap();
             assert!(!input.paused && input.unreachable.is_none() && input.etcd.is_none());
             assert!(!health.skipped && health.busy.is_none());
-            let IntOrString::Int(most) = remediation.max_unhealthy else {
-                unreachable!()
-            };
+            let IntOrString::Int(most) = remediation.max_unhealthy else { unreachable!() };
             let few = sick <= usize::try_from(most).unwrap();
             assert!(few || input.approved, "maxUnhealthy");
             let set = health.set.as_ref().unwrap();
@@ -250,25 +209,16 @@ impl World {
             let out = seen.replaced + active.clone().filter(|decision| of_set(&decision)).count();
             assert!(out <= seen.most || !health.may_serve(), "maxUnavailable");
             let under_repair = input.elsewhere + active.clone().count();
-            assert!(
-                under_repair <= usize::try_from(remediation.max_concurrent).unwrap(),
-                "budget"
-            );
+            assert!(under_repair <= usize::try_from(remediation.max_concurrent).unwrap(), "budget");
             let last = health.efforts.last();
-            assert!(
-                last.is_none_or(|last| last.result != EffortResult::UnderWay),
-                "two at once"
-            );
+            assert!(last.is_none_or(|last| last.result != EffortResult::UnderWay), "two at once");
             if let Some(last) = last.filter(|last| last.result == EffortResult::Done) {
                 let fresh = matches!(&health.state, State::Sick { since, .. } if *since > last.ended);
                 let wait = SignedDuration::from_secs(i64::from(remediation.wait_seconds));
                 assert!(fresh || last.ended + wait <= input.now, "not waited for");
             }
             if health.role != Role::Worker {
-                assert!(
-                    input.change.is_none() && control_planes == 1,
-                    "one control plane at a time"
-                );
+                assert!(input.change.is_none() && control_planes == 1, "one control plane at a time");
                 let of_etcd = input.machines.iter().filter(|other| other.role == health.role);
                 let left = of_etcd.clone().filter(|other| other.name != health.name);
                 let well = left.filter(|other| other.state == State::Well).count();
@@ -277,19 +227,12 @@ impl World {
             }
             replaces += usize::from(action == Action::Replace);
         }
-        assert!(
-            replaces + input.spares.awaited <= input.spares.free || replaces == 0,
-            "no more than the pool has"
-        );
+        assert!(replaces + input.spares.awaited <= input.spares.free || replaces == 0, "no more than the pool has");
     }
 }
 
 fn end(health: &mut MachineHealth, now: jiff::Timestamp, result: u8) {
-    let Some(last) = health
-        .efforts
-        .last_mut()
-        .filter(|last| last.result == EffortResult::UnderWay)
-    else {
+    let Some(last) = health.efforts.last_mut().filter(|last| last.result == EffortResult::UnderWay) else {
         return;
     };
     last.ended = now;

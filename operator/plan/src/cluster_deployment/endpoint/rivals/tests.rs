@@ -81,11 +81,7 @@ fn a_router_id_is_one_clusters_on_a_wire_and_a_free_one_is_named() {
     assert_eq!(refused(&first, &second), ["n/second by the router id of m/first"]);
     let third = with("n/third", "03", "10.0.3.9", 2);
     let found = find(&second, &[&third, &second, &first]);
-    let expected = Rival::RouterId {
-        id: 1,
-        of: "m/first".into(),
-        free: Some(3),
-    };
+    let expected = Rival::RouterId { id: 1, of: "m/first".into(), free: Some(3) };
     assert_eq!(found, Some(expected));
     // Another one's own, or on another wire.
     assert_eq!(refused(&first, &third), [""; 0]);

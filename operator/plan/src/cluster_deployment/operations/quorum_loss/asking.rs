@@ -29,9 +29,7 @@ pub(super) struct Asked {
 pub(super) fn ask(state: &ClusterState<'_>, members: &[ClusterMachine<'_>], since: Timestamp) -> Asked {
     let is_ours = |run: &&PlaybookRun| {
         let made = run.created_at();
-        run.spec.intent == Intent::Probe
-            && state.owns(&run.metadata)
-            && made.is_some_and(|made| made.0 >= since)
+        run.spec.intent == Intent::Probe && state.owns(&run.metadata) && made.is_some_and(|made| made.0 >= since)
     };
     let mut probes: Vec<&PlaybookRun> = state.observed.runs.iter().copied().filter(is_ours).collect();
     probes.sort_by_key(|run| attempts::ended_at(run));
@@ -52,12 +50,7 @@ pub(super) fn ask(state: &ClusterState<'_>, members: &[ClusterMachine<'_>], sinc
     }
 }
 
-fn next(
-    state: &ClusterState<'_>,
-    probes: &[&PlaybookRun],
-    hosts: &BTreeSet<&str>,
-    since: Timestamp,
-) -> Proposal {
+fn next(state: &ClusterState<'_>, probes: &[&PlaybookRun], hosts: &BTreeSet<&str>, since: Timestamp) -> Proposal {
     if hosts.is_empty() || probes.iter().any(|run| !attempts::is_over(run)) {
         return Proposal::default();
     }
@@ -77,10 +70,7 @@ fn next(
 fn answer(run: &PlaybookRun, host: &str) -> Option<bool> {
     let status = run.status.as_ref()?;
     let result = status.hosts.iter().find(|result| result.name == host)?;
-    let reason = result
-        .failure
-        .as_ref()
-        .and_then(|failure| Reason::from_name(&failure.reason));
+    let reason = result.failure.as_ref().and_then(|failure| Reason::from_name(&failure.reason));
     match reason {
         _ if result.unreachable => Some(false),
         Some(Reason::NotReached | Reason::Canceled | Reason::DeadlineExceeded) => None,

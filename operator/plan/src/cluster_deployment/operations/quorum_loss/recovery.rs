@@ -8,7 +8,7 @@ use crds::step::{Intent, Role, Step};
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{lost, of_loss};
+use super::report::{lost, of_loss};
 use crate::attempts;
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::proposal::Proposal;
@@ -16,8 +16,6 @@ use crate::cluster_deployment::request::{Attempt, Request, describe_as};
 use crate::cluster_deployment::retrying::Effort;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::provisioning::{self, asked_retries};
-
-const REASON: Reason = Reason::RecoveringEtcd;
 
 /// A recovery that was begun since the loss: it goes on, on the same machine, or has come to its end.
 pub(super) fn goes_on(state: &ClusterState<'_>, role: Role, since: Timestamp) -> Option<Proposal> {
@@ -31,7 +29,7 @@ pub(super) fn goes_on(state: &ClusterState<'_>, role: Role, since: Timestamp) ->
     let last = begun.iter().max_by_key(|run| attempts::attempt_of(run))?;
     if !attempts::is_over(last) {
         let what = format!("etcd goes on with {} alone", last.spec.hosts.join(", "));
-        return Some(lost(role, REASON, describe_as(state, &what, last)));
+        return Some(lost(role, Reason::RecoveringEtcd, describe_as(state, &what, last)));
     }
     let survivor = attempts::targets(last)
         .into_values()
@@ -51,8 +49,7 @@ pub(super) fn goes_on(state: &ClusterState<'_>, role: Role, since: Timestamp) ->
     // Once it is done the API servers are told, and then the API answers.
     let decision = attempts::retry_decision(&tried, &policy, state.observed.now);
     let proposal = effort.propose(state, decision, |number, retry| {
-        let annotations = last.metadata.annotations.as_ref()?;
-        let approval = annotations.get(annotation::APPROVE)?;
+        let approval = last.annotation(annotation::APPROVE)?;
         Some(begin(state, role, *survivor, approval, number, retry))
     });
     proposal.map(of_loss)
@@ -70,10 +67,7 @@ pub(super) fn begin(
     let message = format!("etcd goes on with {} alone, from its own data", survivor.title());
     let host = survivor.host_name().unwrap_or_default();
     let mut vars = state.etcd_variables(&[survivor.machine]);
-    vars.insert(
-        "etcd_recover_member".into(),
-        json!({ "name": host, "host": host }),
-    );
+    vars.insert("etcd_recover_member".into(), json!({ "name": host, "host": host }));
     let (steps, targets) = (vec![Step::RecoverEtcd], [(survivor, retry)]);
     let request = Request::new(Intent::Repair, steps, &targets, Attempt::from_start(number))
         .named(["recover", survivor.uid(), approval])
@@ -81,5 +75,5 @@ pub(super) fn begin(
     let mut run = request.run(state);
     let annotations = run.metadata.annotations.get_or_insert_default();
     annotations.insert(annotation::APPROVE.into(), approval.to_owned());
-    lost(role, REASON, message).and(Action::create(run))
+    lost(role, Reason::RecoveringEtcd, message).and(Action::create(run))
 }

@@ -49,11 +49,7 @@ pub(super) fn asked<'a>(state: &ClusterState<'_>, since: Timestamp, held: &BTree
             }
         }
     }
-    Asked {
-        last,
-        under_way: probes.iter().any(|run| !attempts::is_over(run)),
-        probes: probes.len(),
-    }
+    Asked { last, under_way: probes.iter().any(|run| !attempts::is_over(run)), probes: probes.len() }
 }
 
 /// Probes by which a machine counts as silent, or as one that answers: the newest that asked it.
@@ -63,11 +59,7 @@ pub(super) fn needed(state: &ClusterState<'_>, since: Timestamp, held: &BTreeSet
             let mut results = run.status.iter().flat_map(|status| &status.hosts);
             attempts::is_over(run) && results.any(|result| result.name == *host)
         });
-        asked
-            .max_by_key(|run| attempts::ended_at(run))?
-            .metadata
-            .name
-            .clone()
+        asked.max_by_key(|run| attempts::ended_at(run))?.metadata.name.clone()
     };
     held.iter().filter_map(newest).collect()
 }
@@ -96,11 +88,7 @@ pub(super) fn probe(state: &ClusterState<'_>, held: &[&str], since: Timestamp, b
     let parts = [since.as_str(), "lost"];
     let number = i32::try_from(before).unwrap_or(i32::MAX);
     // Old ones may be gone: no name comes twice.
-    let is_free = |number: &i32| {
-        state
-            .run(&request::probe_name(state, held, &parts, *number))
-            .is_none()
-    };
+    let is_free = |number: &i32| state.run(&request::probe_name(state, held, &parts, *number)).is_none();
     let number = (number..).find(is_free).unwrap_or(number);
     Action::create(request::probe(state, Step::ProbeHost, held, &parts, number))
 }

@@ -9,78 +9,61 @@ use crds::{Cluster, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::{EVERYTHING, Restore, machines, report, restore};
+use super::lost::{EVERYTHING, machines, report};
 use crate::Next;
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::proposal::{Proposal, Record};
 use crate::cluster_deployment::state::past::{is_old, lost_since};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::machine::leaving;
-use crate::sentence::count;
+use crate::message::count;
 
 /// A rebuild that has begun: the old machines are forgotten, then the cluster is installed as a new one is.
-pub(super) fn goes_on(
-    state: &ClusterState<'_>,
-    since: Timestamp,
-    may_work: bool,
-) -> (Vec<Statement>, Proposal) {
-    let rebuilding = |message: &str| {
-        vec![Statement::new(
-            condition::REBUILDING,
-            true,
-            Reason::Rebuilding,
-            message.to_owned(),
-        )]
-    };
+pub(super) fn goes_on(state: &ClusterState<'_>, since: Timestamp, may_work: bool) -> (Vec<Statement>, Proposal) {
     let records = recorded(state, since).into_iter().collect();
-    let old: Vec<&ClusterMachine<'_>> = machines(state)
-        .filter(|machine| is_old(machine.machine, since))
-        .collect();
+    let old: Vec<&ClusterMachine<'_>> = machines(state).filter(|machine| is_old(machine.machine, since)).collect();
     if !old.is_empty() {
-        let is_touched = |machine: &&ClusterMachine<'_>| {
-            machine.deleted_at().is_some() || lost_since(machine.machine).is_some()
-        };
-        if !old.iter().any(is_touched) && state.silent_since().is_none() {
-            // Somebody answers after all, and nothing has been done yet.
-            return Default::default();
-        }
-        let message = format!(
-            "builds the cluster anew: {} are forgotten",
-            count(old.len(), "lost machine")
-        );
-        let mut proposal = Proposal {
-            records,
-            blocks: EVERYTHING,
-            ..report(Reason::Rebuilding, message.clone())
-        };
-        // Times are whole seconds: what is made in this one would be taken for old.
-        if state.observed.now <= since {
-            proposal.requeue = Next::after_seconds(1);
-        } else if may_work {
-            proposal.actions = forget(state, &old, since);
-        }
-        return (rebuilding(&message), proposal);
+        return forget_machines(state, &old, since, may_work, records);
     }
     if state.installed.is_some() {
-        return match restore(state.deployment) {
-            Restore::Nothing => Default::default(),
-        };
+        return Default::default();
     }
-    let mut proposal = Proposal {
-        records,
-        ..Proposal::default()
-    };
+    let mut proposal = Proposal { records, ..Proposal::default() };
     if let Some(seen) = old_cluster(state, since).filter(|_| may_work) {
-        proposal
-            .actions
-            .push(Action::DeleteCluster(Box::new(seen.clone())));
+        proposal.actions.push(Action::DeleteCluster(Box::new(seen.clone())));
         proposal.blocks = EVERYTHING;
         proposal.requeue = Next::after_seconds(1);
     }
-    (
-        rebuilding("builds the cluster anew: it is installed on other machines"),
-        proposal,
-    )
+    let message = "builds the cluster anew: it is installed on other machines";
+    (vec![rebuilding(message)], proposal)
+}
+
+fn rebuilding(message: &str) -> Statement {
+    Statement::new(condition::REBUILDING, true, Reason::Rebuilding, message)
+}
+
+fn forget_machines(
+    state: &ClusterState<'_>,
+    old: &[&ClusterMachine<'_>],
+    since: Timestamp,
+    may_work: bool,
+    records: Vec<Record>,
+) -> (Vec<Statement>, Proposal) {
+    let is_touched =
+        |machine: &&ClusterMachine<'_>| machine.deleted_at().is_some() || lost_since(machine.machine).is_some();
+    if !old.iter().any(is_touched) && state.silent_since().is_none() {
+        // Somebody answers after all, and nothing has been done yet.
+        return Default::default();
+    }
+    let message = format!("builds the cluster anew: {} are forgotten", count(old.len(), "lost machine"));
+    let mut proposal = Proposal { records, blocks: EVERYTHING, ..report(Reason::Rebuilding, message.clone()) };
+    // Times are whole seconds: what is made in this one would be taken for old.
+    if state.observed.now <= since {
+        proposal.requeue = Next::after_seconds(1);
+    } else if may_work {
+        proposal.actions = forget(state, old, since);
+    }
+    (vec![rebuilding(&message)], proposal)
 }
 
 /// The condition, where it was lost with the status: it did not begin only now.
@@ -113,9 +96,7 @@ fn forget(state: &ClusterState<'_>, old: &[&ClusterMachine<'_>], since: Timestam
     let on_old = |run: &&&PlaybookRun| {
         let hosts = &run.spec.hosts;
         let named = |machine: &&&ClusterMachine<'_>| {
-            machine
-                .host_name()
-                .is_some_and(|host| hosts.iter().any(|there| there == host))
+            machine.host_name().is_some_and(|host| hosts.iter().any(|there| there == host))
         };
         !run.spec.cancel && old.iter().any(|machine| named(&machine))
     };
@@ -125,10 +106,7 @@ fn forget(state: &ClusterState<'_>, old: &[&ClusterMachine<'_>], since: Timestam
         let is_forgotten = leaving::is_forced(machine.machine);
         lost_since(machine.machine).is_none() || !is_forgotten
     });
-    let forget = unmarked.map(|machine| Action::ForgetMachine {
-        machine: Box::new(machine.machine.clone()),
-        since,
-    });
+    let forget = unmarked.map(|machine| Action::ForgetMachine { machine: Box::new(machine.machine.clone()), since });
     let cluster = old_cluster(state, since);
     let cluster = cluster.map(|seen| Action::DeleteCluster(Box::new(seen.clone())));
     let stay = old.iter().filter(|machine| machine.deleted_at().is_none());

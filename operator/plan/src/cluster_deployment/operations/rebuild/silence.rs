@@ -11,30 +11,24 @@ use crds::names::condition;
 use jiff::{SignedDuration, Timestamp};
 
 use super::asked::{Asked, asked, probe};
-use super::{EVERYTHING, machines, report};
+use super::lost::{EVERYTHING, machines, report};
 use crate::Next;
 use crate::cluster_deployment::proposal::{Proposal, Round};
 use crate::cluster_deployment::request::BATCH;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
+use crate::message::count;
 use crate::moment::{after, day_and_clock};
-use crate::sentence::count;
 
 /// How often machines are asked at most, and at least.
 const PERIOD_SECONDS: (i64, i64) = (30, 300);
 
 /// Asks the machines of a cluster whose API is silent, and counts how long nobody has answered.
-pub(super) fn look(
-    state: &ClusterState<'_>,
-    api_since: Timestamp,
-    round: &Round,
-) -> (Vec<Statement>, Proposal) {
+pub(super) fn look(state: &ClusterState<'_>, api_since: Timestamp, round: &Round) -> (Vec<Statement>, Proposal) {
     let recovery = &state.deployment.spec.recovery;
     let lost_after = SignedDuration::from_secs(recovery.lost_after_seconds.into());
     let held: BTreeSet<&str> = machines(state).filter_map(ClusterMachine::host_name).collect();
     let asked = asked(state, api_since, &held);
-    let silent = held
-        .iter()
-        .all(|host| asked.last.get(host).is_some_and(|last| !last.answered));
+    let silent = held.iter().all(|host| asked.last.get(host).is_some_and(|last| !last.answered));
     let answered = asked.last.values().any(|last| last.answered);
     let old = state.deployment.condition(condition::MACHINES_LOST);
     let was_lost = old.is_some_and(|old| old.status == "True");
@@ -54,18 +48,11 @@ pub(super) fn look(
         true => ask(state, api_since, &held, &asked, SignedDuration::from_secs(period)),
         false => Proposal::default(),
     };
-    let who = format!(
-        "neither the API nor any of {} has answered",
-        count(held.len(), "machine")
-    );
+    let who = format!("neither the API nor any of {} has answered", count(held.len(), "machine"));
     if is_lost {
         lost(state, proposal, &who, round.may_work())
     } else if silent || (old.is_some() && !answered) {
-        let message = format!(
-            "{who} since {}; at {} they are taken for lost",
-            day_and_clock(since),
-            day_and_clock(at)
-        );
+        let message = format!("{who} since {}; at {} they are taken for lost", day_and_clock(since), day_and_clock(at));
         let statement = Statement::new(condition::MACHINES_LOST, None, Reason::NoMachineResponds, message);
         (vec![statement], proposal.at(state, at))
     } else {
@@ -96,23 +83,14 @@ fn ask(
     }
 }
 
-fn lost(
-    state: &ClusterState<'_>,
-    proposal: Proposal,
-    who: &str,
-    may_work: bool,
-) -> (Vec<Statement>, Proposal) {
-    let statement =
-        |type_, message: &str| Statement::new(type_, true, Reason::AllMachinesLost, message.to_owned());
+fn lost(state: &ClusterState<'_>, proposal: Proposal, who: &str, may_work: bool) -> (Vec<Statement>, Proposal) {
+    let statement = |type_, message: &str| Statement::new(type_, true, Reason::AllMachinesLost, message.to_owned());
     match state.deployment.spec.recovery.strategy {
         RecoveryStrategy::Rebuild if may_work => {
             // Written down first; what is removed is told by it.
-            let message =
-                format!("all machines are lost: {who}; the cluster is built anew, empty, on others");
-            let conditions = vec![
-                statement(condition::MACHINES_LOST, &message),
-                statement(condition::REBUILDING, &message),
-            ];
+            let message = format!("all machines are lost: {who}; the cluster is built anew, empty, on others");
+            let conditions =
+                vec![statement(condition::MACHINES_LOST, &message), statement(condition::REBUILDING, &message)];
             let proposal = Proposal {
                 report: report(Reason::Rebuilding, message).report,
                 blocks: EVERYTHING,
@@ -126,10 +104,7 @@ fn lost(
                 "all machines are lost: {who}; bring one back, or set spec.recovery.strategy to Rebuild to have the cluster installed anew, empty, on spare Hosts, or delete it"
             );
             let conditions = vec![statement(condition::MACHINES_LOST, &message)];
-            let proposal = Proposal {
-                report: report(Reason::AllMachinesLost, message).report,
-                ..proposal
-            };
+            let proposal = Proposal { report: report(Reason::AllMachinesLost, message).report, ..proposal };
             (conditions, proposal)
         }
     }

@@ -15,7 +15,7 @@ pub(super) struct Approval {
 }
 
 impl Approval {
-    pub fn of(state: &ClusterState<'_>) -> Self {
+    pub fn read(state: &ClusterState<'_>) -> Self {
         let metadata = &state.deployment.metadata;
         let status = state.deployment.status.as_ref();
         let offered = status.and_then(|status| status.repair_approval.clone());
@@ -25,9 +25,6 @@ impl Approval {
         // Once given it holds until fewer are sick; until then it is asked for the spec that there is.
         let stands = offered.filter(|offered| given || of_now().any(|value| value == *offered));
         let next = || of_now().find(|value| !is_given(value)).unwrap_or_default();
-        Self {
-            value: stands.unwrap_or_else(next),
-            given,
-        }
+        Self { value: stands.unwrap_or_else(next), given }
     }
 }

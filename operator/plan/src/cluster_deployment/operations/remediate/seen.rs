@@ -12,7 +12,6 @@ use crds::{Machine, MachineSet, PlaybookRun, conditions};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::LOST;
 use super::approval::Approval;
 use super::told::{replaced, told};
 use super::tried::{efforts_of, is_effort};
@@ -22,17 +21,11 @@ use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::departure::is_out;
 use crate::disruption;
 use crate::etcd::{self, Health};
-use crate::remediation::{
-    self, Effort, EffortResult, MachineHealth, RemediationInput, Rule, SetSeen, Spares, State,
-};
+use crate::remediation::{self, Effort, EffortResult, MachineHealth, RemediationInput, Rule, SetSeen, Spares, State};
 
 /// Reasons of a machine that is about to be seen for the first time.
-const NOT_SEEN_YET: [Reason; 4] = [
-    Reason::NodeStarting,
-    Reason::NodeNotSeenYet,
-    Reason::NodeNotThereYet,
-    Reason::ClusterNotThereYet,
-];
+const NOT_SEEN_YET: [Reason; 4] =
+    [Reason::NodeStarting, Reason::NodeNotSeenYet, Reason::NodeNotThereYet, Reason::ClusterNotThereYet];
 
 /// All machines of the cluster that stay, and what goes on around them.
 pub(super) fn input(
@@ -46,16 +39,10 @@ pub(super) fn input(
     let contact_since = in_contact_since(state);
     let status = state.deployment.status.as_ref();
     let recorded = status.map(|status| status.repairs.as_slice()).unwrap_or_default();
-    let approval = Approval::of(state);
-    let too_many = approval.given
-        || recorded
-            .iter()
-            .any(|repair| repair.reason == Reason::TooManyUnhealthy);
-    let machines: Vec<MachineHealth> = state
-        .live
-        .iter()
-        .map(|member| machine_health(state, member, contact_since, unreachable.is_some()))
-        .collect();
+    let approval = Approval::read(state);
+    let too_many = approval.given || recorded.iter().any(|repair| repair.reason == Reason::TooManyUnhealthy);
+    let machines: Vec<MachineHealth> =
+        state.live.iter().map(|member| machine_health(state, member, contact_since, unreachable.is_some())).collect();
     let others = observed
         .deployments
         .iter()
@@ -63,10 +50,7 @@ pub(super) fn input(
         .filter(|other| other.metadata.namespace == state.deployment.metadata.namespace)
         .filter_map(|other| other.status.as_ref())
         .flat_map(|status| &status.repairs);
-    let under_repair = others
-        .chain(&replaced(state))
-        .filter(|repair| repair.action.is_some())
-        .count();
+    let under_repair = others.chain(&replaced(state)).filter(|repair| repair.action.is_some()).count();
     let sets: Vec<_> = state.sets().collect();
     RemediationInput {
         now: observed.now,
@@ -79,7 +63,7 @@ pub(super) fn input(
         elsewhere: under_repair,
         was_too_many: too_many,
         calm_since: calm_since.map(|time| time.0),
-        spares: Spares::of(observed.hosts, observed.machines, &sets),
+        spares: Spares::count(observed.hosts, observed.machines, &sets),
         sets: sets.iter().map(|set| set_seen(state, set)).collect(),
         approve: state.approve(&approval.value),
         approved: approval.given,
@@ -96,18 +80,14 @@ fn set_seen(state: &ClusterState<'_>, set: &MachineSet) -> (String, SetSeen) {
             && !member.deleting_reason().is_some_and(is_out)
             && may_have_served(state, member)
     });
-    let seen = SetSeen {
-        most: disruption::most(set, Some(state.deployment)),
-        replaced: replaced.count(),
-    };
+    let seen = SetSeen { most: disruption::most(set, Some(state.deployment)), replaced: replaced.count() };
     (name, seen)
 }
 
 /// Whether it was part of the cluster, and SSH reached it for all that is known.
 fn may_have_served(state: &ClusterState<'_>, member: &ClusterMachine<'_>) -> bool {
     let efforts = efforts_of(state, member.uid());
-    let silent =
-        |last: &Effort| matches!(&last.result, EffortResult::Failed(failure) if failure.is_silence());
+    let silent = |last: &Effort| matches!(&last.result, EffortResult::Failed(failure) if failure.is_silence());
     member.is_provisioned() && !efforts.last().is_some_and(silent)
 }
 
@@ -153,7 +133,7 @@ fn machine_health(
     };
     let fitting = match health {
         State::Sick { .. } | State::NeverStarted { .. } => {
-            claims::offer(&HostRequest::of(machine), state.observed.hosts).free
+            claims::offer(&HostRequest::from_machine(machine), state.observed.hosts).free
         }
         State::Well | State::NotJudged | State::Unknown => 0,
     };
@@ -185,9 +165,9 @@ fn irreplaceable(state: &ClusterState<'_>, machine: &Machine) -> Option<String> 
     };
     match state.set(name) {
         None => Some(format!("its MachineSet {name} is gone")),
-        Some(set) if set.spec.mode == MachineSetMode::Manual => Some(format!(
-            "its MachineSet {name} is in mode Manual: whoever makes its Machines replaces them"
-        )),
+        Some(set) if set.spec.mode == MachineSetMode::Manual => {
+            Some(format!("its MachineSet {name} is in mode Manual: whoever makes its Machines replaces them"))
+        }
         Some(_) => None,
     }
 }
@@ -199,9 +179,7 @@ fn health(
     lost: bool,
 ) -> State {
     let status = member.machine.status.as_ref();
-    let conditions = status
-        .map(|status| status.conditions.as_slice())
-        .unwrap_or_default();
+    let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
     if !member.is_provisioned() {
         return never_started(state, member).unwrap_or(State::NotJudged);
     }
@@ -213,14 +191,11 @@ fn health(
     };
     match (node.status.as_str(), node.reason.as_str()) {
         ("True", _) if !lost => State::Well,
-        (_, reason) if lost || reason == LOST => State::Unknown,
+        (_, reason) if lost || reason == Reason::ClusterUnreachable => State::Unknown,
         (_, reason) if Reason::among(reason, &NOT_SEEN_YET) => State::NotJudged,
         _ => State::Sick {
             // What was before contact was lost says nothing of the time without it.
-            since: node
-                .last_transition_time
-                .0
-                .max(contact_since.unwrap_or(Timestamp::MIN)),
+            since: node.last_transition_time.0.max(contact_since.unwrap_or(Timestamp::MIN)),
             what: match node.message.as_str() {
                 "" => "its node is not Ready".into(),
                 said => said.trim_end_matches('.').to_owned(),
@@ -232,15 +207,11 @@ fn health(
 /// A machine whose node is Ready, and that is sick all the same by what its policy counts.
 fn counted(machine: &Machine, rule: Option<&Rule>, contact_since: Option<Timestamp>) -> Option<State> {
     let conditions = &machine.status.as_ref()?.conditions;
-    let bad =
-        |type_: &str| conditions::find(conditions, type_).filter(|condition| condition.status == "False");
+    let bad = |type_: &str| conditions::find(conditions, type_).filter(|condition| condition.status == "False");
     let mut counted = rule?.remediation.unhealthy_conditions.iter();
     let condition = counted.find_map(|counted| bad(counted.type_()))?;
     Some(State::Sick {
-        since: condition
-            .last_transition_time
-            .0
-            .max(contact_since.unwrap_or(Timestamp::MIN)),
+        since: condition.last_transition_time.0.max(contact_since.unwrap_or(Timestamp::MIN)),
         what: condition.message.trim_end_matches('.').to_owned(),
     })
 }
@@ -274,21 +245,12 @@ fn never_started(state: &ClusterState<'_>, member: &ClusterMachine<'_>) -> Optio
     let claimed = member.machine.condition(condition::HOST_CLAIMED)?;
     member.host.filter(|_| claimed.status == "True")?;
     let what = match state.retry_decision(member) {
-        RetryDecision::Later { cause, .. }
-        | RetryDecision::Halted {
-            cause: Some(cause), ..
-        } if cause.has_begun() => {
-            format!(
-                "it has not become part of the cluster: {}: {}",
-                cause.reason, cause.message
-            )
+        RetryDecision::Later { cause, .. } | RetryDecision::Halted { cause: Some(cause), .. } if cause.has_begun() => {
+            format!("it has not become part of the cluster: {}: {}", cause.reason, cause.message)
         }
         _ => return None,
     };
-    Some(State::NeverStarted {
-        since: claimed.last_transition_time.0,
-        what,
-    })
+    Some(State::NeverStarted { since: claimed.last_transition_time.0, what })
 }
 
 fn works_on(run: &PlaybookRun) -> String {
@@ -299,11 +261,7 @@ fn works_on(run: &PlaybookRun) -> String {
 /// What else goes on with the control plane and etcd.
 fn change(state: &ClusterState<'_>) -> Option<String> {
     let of_control = |member: &&ClusterMachine<'_>| member.machine.spec.role != Role::Worker;
-    let leaves = state
-        .leaving
-        .iter()
-        .filter(of_control)
-        .find(|member| !member.deleting_reason().is_some_and(is_out));
+    let leaves = state.leaving.iter().filter(of_control).find(|member| !member.deleting_reason().is_some_and(is_out));
     if let Some(member) = leaves {
         return Some(format!("{} leaves", member.title()));
     }
@@ -319,18 +277,11 @@ fn change(state: &ClusterState<'_>) -> Option<String> {
         return Some(works_on(run));
     }
     let joins = state.live.iter().filter(of_control).find(|member| {
-        let joined = member
-            .machine
-            .status
-            .as_ref()
-            .is_some_and(|status| status.provisioned_at.is_some());
+        let joined = member.is_provisioned();
         // One that cannot join is in nobody's way.
         !joined
             && member.host.is_some()
-            && !matches!(
-                state.retry_decision(member),
-                RetryDecision::Later { .. } | RetryDecision::Halted { .. }
-            )
+            && !matches!(state.retry_decision(member), RetryDecision::Later { .. } | RetryDecision::Halted { .. })
     })?;
     Some(format!("{} joins", joins.title()))
 }

@@ -8,11 +8,10 @@ use crds::remediation_policy::RemediationAction as Action;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::LOST;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::departure::is_out;
+use crate::message::{count, cut};
 use crate::remediation::{Decision, RemediationInput, Round};
-use crate::sentence::{count, cut};
 
 pub(super) fn told<'a>(state: &ClusterState<'a>, machine: &str) -> Option<&'a Repair> {
     let status = state.deployment.status.as_ref()?;
@@ -34,10 +33,7 @@ pub(super) fn replaced(state: &ClusterState<'_>) -> Vec<Repair> {
     let leaving = state.leaving.iter().filter_map(|member| {
         let before = told(state, member.name()).filter(|before| before.action == Some(Action::Replace))?;
         let out = member.deleting_reason().is_some_and(is_out);
-        (!out).then(|| Repair {
-            message: cut(format!("it is being replaced: {}", member.says())),
-            ..before.clone()
-        })
+        (!out).then(|| Repair { message: cut(format!("it is being replaced: {}", member.says())), ..before.clone() })
     });
     leaving.collect()
 }
@@ -49,7 +45,7 @@ pub(super) fn summary(
     round: &Round,
     replaced: &[Repair],
 ) -> (Statement, Option<String>) {
-    fn of(status: bool, reason: impl Into<String>, message: String) -> Statement {
+    fn stated(status: bool, reason: impl Into<String>, message: String) -> Statement {
         Statement::new(condition::REMEDIATION, status, reason, cut(message))
     }
     let acts = round.decisions.iter().any(|decision| decision.action.is_some()) || !replaced.is_empty();
@@ -57,16 +53,13 @@ pub(super) fn summary(
     let told = sentence(state, round, replaced, Decision::sentence);
     let says = sentence(state, round, replaced, |decision| decision.message.clone());
     match (acts, &input.unreachable, idle) {
-        (true, _, _) => (of(true, Reason::Repairing, told), Some(says)),
+        (true, _, _) => (stated(true, Reason::Repairing, told), Some(says)),
         (false, Some(lost), _) => {
             let message = format!("no machine is repaired: {lost}");
-            (of(false, LOST, message), None)
+            (stated(false, Reason::ClusterUnreachable, message), None)
         }
-        (false, None, Some(first)) => (of(false, first.reason.as_str(), told), Some(says)),
-        (false, None, None) => (
-            of(false, Reason::NothingToRepair, "no machine is sick".into()),
-            None,
-        ),
+        (false, None, Some(first)) => (stated(false, first.reason.as_str(), told), Some(says)),
+        (false, None, None) => (stated(false, Reason::NothingToRepair, "no machine is sick".into()), None),
     }
 }
 
@@ -83,17 +76,11 @@ fn sentence(
         let title = member.map_or_else(|| name.to_owned(), ClusterMachine::title);
         format!("{title}: {message}")
     };
-    let (acting, idle): (Vec<&Decision>, Vec<&Decision>) = round
-        .decisions
-        .iter()
-        .partition(|decision| decision.action.is_some());
+    let (acting, idle): (Vec<&Decision>, Vec<&Decision>) =
+        round.decisions.iter().partition(|decision| decision.action.is_some());
     let of_decision = |decision: &&Decision| clause(&decision.machine, &says(decision));
     let mut acting: Vec<String> = acting.iter().map(of_decision).collect();
-    acting.extend(
-        replaced
-            .iter()
-            .map(|repair| clause(&repair.machine, &repair.message)),
-    );
+    acting.extend(replaced.iter().map(|repair| clause(&repair.machine, &repair.message)));
     let first = |clauses: &[String]| match clauses {
         [] => None,
         [one] => Some(one.clone()),

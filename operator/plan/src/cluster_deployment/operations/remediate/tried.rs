@@ -20,10 +20,7 @@ use crate::remediation::{self, Begin, Effort, EffortResult};
 const REMEMBERED: usize = 6;
 
 /// What a run tries on a machine for its repair; none: it is another run.
-pub(super) fn is_effort(
-    run: &PlaybookRun,
-    machine_uid: &str,
-) -> Option<(Action, String, attempts::TargetRecord)> {
+pub(super) fn is_effort(run: &PlaybookRun, machine_uid: &str) -> Option<(Action, String, attempts::TargetRecord)> {
     if run.spec.intent != Intent::Repair {
         return None;
     }
@@ -33,9 +30,7 @@ pub(super) fn is_effort(
         _ => return None,
     };
     let targets = attempts::targets(run);
-    let (host, target) = targets
-        .into_iter()
-        .find(|(_, target)| target.uid == machine_uid)?;
+    let (host, target) = targets.into_iter().find(|(_, target)| target.uid == machine_uid)?;
     Some((action, host, target))
 }
 
@@ -62,11 +57,7 @@ pub(super) fn efforts_of(state: &ClusterState<'_>, machine_uid: &str) -> Vec<Eff
 pub(super) fn needed(state: &ClusterState<'_>) -> Vec<String> {
     let of_member = |member: &ClusterMachine<'_>| {
         let efforts = efforts_of(state, member.uid());
-        efforts
-            .into_iter()
-            .rev()
-            .take(REMEMBERED)
-            .map(|effort| effort.run)
+        efforts.into_iter().rev().take(REMEMBERED).map(|effort| effort.run)
     };
     state.live.iter().flat_map(of_member).collect()
 }
@@ -128,10 +119,7 @@ fn reboot_vars(member: &ClusterMachine<'_>, begin: &Begin) -> BTreeMap<String, V
     let retry = begin.retry.as_deref().unwrap_or_default();
     let request = format!("{} {since} {retry}", member.uid());
     BTreeMap::from([
-        (
-            "reboot_timeout_seconds".to_owned(),
-            begin.reboot_timeout_seconds.into(),
-        ),
+        ("reboot_timeout_seconds".to_owned(), begin.reboot_timeout_seconds.into()),
         ("reboot_request".to_owned(), request.trim_end().into()),
     ])
 }

@@ -12,13 +12,7 @@ use super::{DEEDS, Deed, ends, holder, last, leaving, runs, worker_hosts};
 #[test]
 fn whatever_ended_an_executor_its_work_is_taken_up_again_with_a_higher_token_rows_13_14_and_15() {
     for deed in DEEDS {
-        for reason in [
-            "PodDeleted",
-            "Evicted",
-            "ExecutorKilled",
-            "OutOfMemory",
-            "ContactLost",
-        ] {
+        for reason in ["PodDeleted", "Evicted", "ExecutorKilled", "OutOfMemory", "ContactLost"] {
             let mut world = deed.at_work();
             ends(&mut world, deed, reason);
             let runs = deed.settle(&mut world);
@@ -45,10 +39,7 @@ fn a_job_that_a_person_deletes_is_made_again_and_only_a_reset_waits_for_a_word_r
     assert_eq!(runs(&world, deed).len(), 1);
     let (reason, message) = leaving(&world);
     assert_eq!(reason, "WaitingForReset");
-    assert!(
-        message.contains("was stopped (JobDeleted)") && message.contains("clusterwright.dev/retry=1"),
-        "{message}"
-    );
+    assert!(message.contains("was stopped (JobDeleted)") && message.contains("clusterwright.dev/retry=1"), "{message}");
     let machine = world.machines.iter_mut().find(|machine| machine.is_deleting());
     let annotations = machine.unwrap().metadata.annotations.get_or_insert_default();
     annotations.insert(annotation::RETRY.into(), "1".into());

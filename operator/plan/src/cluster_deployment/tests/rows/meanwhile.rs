@@ -12,17 +12,11 @@ fn a_spec_that_changes_meanwhile_is_met_once_the_run_has_ended_as_it_was_asked_f
     for deed in DEEDS {
         let mut world = deed.at_work();
         let index = last(&world, deed).unwrap();
-        let (name, asked) = (
-            world.runs[index].metadata.name.clone(),
-            world.runs[index].spec.clone(),
-        );
+        let (name, asked) = (world.runs[index].metadata.name.clone(), world.runs[index].spec.clone());
         world.respec(&spec(4).replace("name: general", "name: general, labels: {pool: new}"));
         world.write_statuses();
         let status = world.deployment.status.clone().unwrap();
-        assert_eq!(
-            status.pending_generation, world.deployment.metadata.generation,
-            "{deed:?}"
-        );
+        assert_eq!(status.pending_generation, world.deployment.metadata.generation, "{deed:?}");
         for _ in 0..40 {
             world.run_for(1);
             super::heal(&mut world);
@@ -32,17 +26,8 @@ fn a_spec_that_changes_meanwhile_is_met_once_the_run_has_ended_as_it_was_asked_f
         assert_eq!(run.spec, asked, "{deed:?}");
         let ended = run.status.as_ref().and_then(|status| status.phase);
         assert_eq!(ended, Some(RunPhase::Succeeded), "{deed:?}");
-        assert_eq!(
-            (workers(&world).len(), ready(&world).0.as_str()),
-            (4, "True"),
-            "{deed:?}: {:?}",
-            ready(&world)
-        );
-        assert_eq!(
-            world.deployment.status.as_ref().unwrap().pending_generation,
-            None,
-            "{deed:?}"
-        );
+        assert_eq!((workers(&world).len(), ready(&world).0.as_str()), (4, "True"), "{deed:?}: {:?}", ready(&world));
+        assert_eq!(world.deployment.status.as_ref().unwrap().pending_generation, None, "{deed:?}");
     }
 }
 
@@ -56,11 +41,7 @@ fn a_cluster_that_is_deleted_meanwhile_stops_what_works_and_cleans_every_machine
         world.delete();
         world.write_statuses();
         world.settle();
-        assert!(
-            world.gone && world.dirty.is_empty(),
-            "{deed:?}: {:?}",
-            world.dirty
-        );
+        assert!(world.gone && world.dirty.is_empty(), "{deed:?}: {:?}", world.dirty);
         let run = world.runs.iter().find(|run| run.metadata.name == name);
         let ended = run.and_then(|run| run.status.as_ref()?.phase);
         let expected = match deed {
@@ -68,12 +49,8 @@ fn a_cluster_that_is_deleted_meanwhile_stops_what_works_and_cleans_every_machine
             _ => RunPhase::Canceled,
         };
         assert_eq!(ended, Some(expected), "{deed:?}");
-        let mut cleaned: Vec<&String> = world
-            .runs
-            .iter()
-            .filter(|run| run.spec.intent == Intent::Reset)
-            .flat_map(|run| &run.spec.hosts)
-            .collect();
+        let mut cleaned: Vec<&String> =
+            world.runs.iter().filter(|run| run.spec.intent == Intent::Reset).flat_map(|run| &run.spec.hosts).collect();
         let all = cleaned.len();
         cleaned.sort();
         cleaned.dedup();
@@ -88,11 +65,7 @@ fn a_machine_that_loses_its_owner_and_finalizer_meanwhile_is_made_whole_row_30()
         let mut world = deed.at_work();
         let index = last(&world, deed).unwrap();
         let host = world.runs[index].spec.hosts[0].clone();
-        let machine = world
-            .machines
-            .iter_mut()
-            .find(|machine| super::host_of(machine) == host)
-            .unwrap();
+        let machine = world.machines.iter_mut().find(|machine| super::host_of(machine) == host).unwrap();
         machine.metadata.owner_references = None;
         if deed != Deed::Remove {
             machine.metadata.finalizers = None;

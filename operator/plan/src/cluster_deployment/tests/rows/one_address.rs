@@ -35,17 +35,11 @@ fn a_second_cluster_with_the_same_address_or_router_id_is_refused_and_told_whose
     check(
         &held("10.0.0.200", 8),
         "VIPInUse",
-        &[
-            "spec.controlPlane.endpoint.host 10.0.0.200",
-            "ClusterDeployment elsewhere/first",
-        ],
+        &["spec.controlPlane.endpoint.host 10.0.0.200", "ClusterDeployment elsewhere/first"],
     );
     check(
         &held("10.0.0.201", 7),
         "RouterIDInUse",
-        &[
-            "virtualRouterID 7 is that of ClusterDeployment elsewhere/first",
-            "(1 is free)",
-        ],
+        &["virtualRouterID 7 is that of ClusterDeployment elsewhere/first", "(1 is free)"],
     );
 }

@@ -31,10 +31,7 @@ fn of_workers_that_leave_those_that_let_nobody_in_stay_until_they_do_rows_20_and
         world
             .machines
             .iter()
-            .map(|m| (
-                super::host_of(m).to_owned(),
-                m.status.clone().unwrap_or_default().message
-            ))
+            .map(|m| (super::host_of(m).to_owned(), m.status.clone().unwrap_or_default().message))
             .collect::<Vec<_>>()
     );
     assert!(holder(&world, "h2").is_some());
@@ -57,15 +54,8 @@ fn a_worker_that_never_answers_again_is_forgotten_and_its_host_is_nobodys_until_
     world.kill("h2");
     world.respec(&spec(0));
     world.settle();
-    assert!(
-        workers(&world).is_empty() && world.machines.len() == 1,
-        "{:?}",
-        ready(&world)
-    );
-    let host = world
-        .hosts
-        .iter()
-        .find(|host| host.metadata.name.as_deref() == Some("h2"));
+    assert!(workers(&world).is_empty() && world.machines.len() == 1, "{:?}", ready(&world));
+    let host = world.hosts.iter().find(|host| host.metadata.name.as_deref() == Some("h2"));
     let quarantine = host.unwrap().spec.quarantine.clone().unwrap();
     assert_eq!(quarantine.reason, QuarantineReason::ForceRemoved);
     assert!(world.dirty.contains("h2") && !world.nodes.contains("h2"));
@@ -79,8 +69,7 @@ fn a_sick_machine_is_repaired_while_another_cannot_be_reached_row_22() {
     world.silent_nodes.insert("h3".into());
     for _ in 0..40 {
         world.run_for(1);
-        let repaired =
-            |run: &&crds::PlaybookRun| run.spec.hosts == ["h3"] && run.spec.intent == Intent::Repair;
+        let repaired = |run: &&crds::PlaybookRun| run.spec.hosts == ["h3"] && run.spec.intent == Intent::Repair;
         if world.runs.iter().any(|run| repaired(&run)) {
             world.silent_nodes.remove("h3");
         }
@@ -98,21 +87,13 @@ fn a_sick_machine_that_lets_nobody_in_stays_while_no_other_can_take_its_place_ro
     world.run_for(20);
     assert_eq!(worker_hosts(&world), ["h2", "h3"]);
     let repairs = world.deployment.status.as_ref().unwrap().repairs.clone();
-    assert!(
-        repairs
-            .iter()
-            .any(|repair| repair.action.is_none() && repair.message.contains("Host")),
-        "{repairs:?}"
-    );
+    assert!(repairs.iter().any(|repair| repair.action.is_none() && repair.message.contains("Host")), "{repairs:?}");
     let before = works(&world);
     world.run_for(20);
     assert_eq!(works(&world), before, "it is left alone");
     world.revive("h2");
     world.settle();
-    assert_eq!(
-        (worker_hosts(&world), ready(&world).0),
-        (vec!["h2".into(), "h3".into()], "True".into())
-    );
+    assert_eq!((worker_hosts(&world), ready(&world).0), (vec!["h2".into(), "h3".into()], "True".into()));
 }
 
 #[test]
@@ -125,18 +106,12 @@ fn workers_wait_for_an_api_that_does_not_answer_and_join_once_it_does_row_35() {
     assert_eq!(works(&world), before, "no machine is touched");
     let status = world.deployment.status.clone().unwrap();
     let workers = crds::conditions::find(&status.conditions, "WorkersReady").unwrap();
-    assert_eq!(
-        (workers.status.as_str(), workers.reason.as_str()),
-        ("False", "WaitingToJoin")
-    );
+    assert_eq!((workers.status.as_str(), workers.reason.as_str()), ("False", "WaitingToJoin"));
     let waits = "2 workers to join; waits for the API of the cluster: ";
     assert!(workers.message.starts_with(waits), "{}", workers.message);
     reachable(&mut world, true);
     world.settle();
-    assert_eq!(
-        (worker_hosts(&world).len(), ready(&world).0.as_str()),
-        (4, "True")
-    );
+    assert_eq!((worker_hosts(&world).len(), ready(&world).0.as_str()), (4, "True"));
     assert_eq!(runs(&world, Deed::Join).len(), 1, "in one run");
 }
 
@@ -169,10 +144,7 @@ fn no_worker_leaves_a_cluster_whose_api_does_not_answer_row_35() {
     assert!(message.contains("clusterwright.dev/force-remove="), "{message}");
     reachable(&mut world, true);
     world.settle();
-    assert_eq!(
-        (worker_hosts(&world).len(), ready(&world).0.as_str()),
-        (1, "True")
-    );
+    assert_eq!((worker_hosts(&world).len(), ready(&world).0.as_str()), (1, "True"));
 }
 
 /// What fell sick is not judged, and what is judged sick is not touched; afterwards it is.
@@ -192,11 +164,7 @@ const THREE: &str = "controlPlane: {replicas: 3, endpoint: {host: 10.0.0.100}}, 
 
 fn etcd_is_well(world: &mut World, well: bool) {
     let status = world.cluster.as_mut().unwrap().status.get_or_insert_default();
-    status.components = vec![ComponentHealth {
-        name: "etcd".into(),
-        healthy: well,
-        message: None,
-    }];
+    status.components = vec![ComponentHealth { name: "etcd".into(), healthy: well, message: None }];
 }
 
 /// Three control planes, two of them dead, and workers of which `wanted` are wished.
@@ -214,15 +182,10 @@ fn without_majority(workers: usize, wanted: usize) -> World {
     let (runs, machines) = (works(&world), world.machines.len());
     world.run_for(30);
     let works = |run: &&crds::PlaybookRun| run.spec.intent != Intent::Probe;
-    let begun: Vec<_> = world.runs[runs..]
-        .iter()
-        .filter(works)
-        .map(|run| run.spec.intent)
-        .collect();
+    let begun: Vec<_> = world.runs[runs..].iter().filter(works).map(|run| run.spec.intent).collect();
     assert_eq!(begun, [], "nothing begins");
     assert!(world.machines.len() >= machines, "none is gone");
-    let says =
-        crds::conditions::find(&world.deployment.status.as_ref().unwrap().conditions, "EtcdReady").cloned();
+    let says = crds::conditions::find(&world.deployment.status.as_ref().unwrap().conditions, "EtcdReady").cloned();
     assert_eq!(says.unwrap().reason, "QuorumLost");
     world.revive("h2");
     world.revive("h3");
@@ -268,22 +231,14 @@ fn the_spare_that_another_cluster_takes_first_is_left_to_it_row_43() {
         while deed == Deed::Repair && !world.machines.iter().any(is_leaving) {
             world.run_for(1);
         }
-        let host = world
-            .hosts
-            .iter_mut()
-            .find(|host| host.metadata.name.as_deref() == Some("h4"))
-            .unwrap();
-        host.spec.claim_ref = Some(
-            serde_json::from_str(r#"{"kind": "Machine", "name": "theirs", "uid": "their-uid"}"#).unwrap(),
-        );
+        let host = world.hosts.iter_mut().find(|host| host.metadata.name.as_deref() == Some("h4")).unwrap();
+        host.spec.claim_ref =
+            Some(serde_json::from_str(r#"{"kind": "Machine", "name": "theirs", "uid": "their-uid"}"#).unwrap());
         host.metadata.finalizers = Some(vec![crds::names::finalizer::HOST.into()]);
         world.run_for(40);
         heal(&mut world);
         assert_eq!(holder(&world, "h4").as_deref(), Some("theirs"), "{deed:?}");
-        let on_theirs = world
-            .runs
-            .iter()
-            .any(|run| run.spec.hosts.iter().any(|host| host == "h4"));
+        let on_theirs = world.runs.iter().any(|run| run.spec.hosts.iter().any(|host| host == "h4"));
         assert!(!on_theirs, "{deed:?}: no run works on it");
         let (status, _, message) = ready(&world);
         assert_eq!(status, "False", "{deed:?}");

@@ -81,10 +81,7 @@ impl World {
         let dedicated = self.deployment.spec.etcd.replicas.is_some();
         let role = if dedicated { Role::Etcd } else { Role::ControlPlane };
         let hosts = run.spec.hosts.iter();
-        hosts
-            .filter(|host| self.role_of(host) == Some(role))
-            .cloned()
-            .collect()
+        hosts.filter(|host| self.role_of(host) == Some(role)).cloned().collect()
     }
 
     /// Whether a member that stays refuses to take out the one that is to go: it sees who is alive.
@@ -121,10 +118,7 @@ impl World {
             let leaves = &run.spec.vars["etcd_member_remove"]["host"];
             self.voters.retain(|host| leaves != host.as_str());
             assert!(!self.voters.is_empty(), "the last member was taken out");
-            assert!(
-                self.has_quorum(),
-                "no majority is left after {leaves} was taken out"
-            );
+            assert!(self.has_quorum(), "no majority is left after {leaves} was taken out");
         }
         if did(RunStep::RecoverEtcd) {
             assert!(!self.has_quorum(), "there was a majority, and it was given up");
@@ -135,10 +129,7 @@ impl World {
                 let goes_on = !self.deployment.is_deleting();
                 let status = self.deployment.status.as_ref();
                 let stands = status.is_some_and(|status| status.installed_at.is_some());
-                assert!(
-                    !goes_on || !stands || !self.voters.contains(host),
-                    "{host} is cleaned and still a member"
-                );
+                assert!(!goes_on || !stands || !self.voters.contains(host), "{host} is cleaned and still a member");
             }
         }
     }
@@ -148,10 +139,7 @@ impl World {
         let first = self.first_of.get(run.metadata.name.as_deref().unwrap()).cloned();
         let first = first.unwrap_or_else(|| run.spec.hosts[0].clone());
         let other = run.spec.hosts.iter().find(|host| self.begun_on.contains(*host));
-        assert!(
-            other.is_none_or(|other| *other == first),
-            "a cluster is begun on {first}, and was on {other:?}"
-        );
+        assert!(other.is_none_or(|other| *other == first), "a cluster is begun on {first}, and was on {other:?}");
         let is_new = self.begun_on.insert(first);
         self.inits += usize::from(is_new);
         if is_new || !self.serves {
@@ -174,29 +162,18 @@ impl World {
         }
         let mut others = self.runs.iter().filter(|other| !attempts::is_over(other));
         let other = others.find(|other| changes(other) && other.metadata.name != run.metadata.name);
-        assert_eq!(
-            other.map(|other| &other.metadata.name),
-            None,
-            "two changes at a time"
-        );
+        assert_eq!(other.map(|other| &other.metadata.name), None, "two changes at a time");
         let fresh = run.spec.intent == Intent::Join;
-        for host in self
-            .voters
-            .iter()
-            .filter(|host| fresh && !run.spec.hosts.contains(host))
-        {
+        for host in self.voters.iter().filter(|host| fresh && !run.spec.hosts.contains(host)) {
             let machine = self.machines.iter().find(|machine| {
                 let named = machine.spec.host_ref.as_ref();
                 named.is_some_and(|named| named.name == **host)
             });
             let conditions = machine.and_then(|machine| Some(&machine.status.as_ref()?.conditions));
-            let well = conditions
-                .is_some_and(|conditions| crds::conditions::is_true(conditions, condition::NODE_READY));
+            let well =
+                conditions.is_some_and(|conditions| crds::conditions::is_true(conditions, condition::NODE_READY));
             let is_known = self.role_of(host) == Some(Role::ControlPlane);
-            assert!(
-                well || !is_known,
-                "a new one comes in before the bad {host} is out"
-            );
+            assert!(well || !is_known, "a new one comes in before the bad {host} is out");
         }
     }
 }

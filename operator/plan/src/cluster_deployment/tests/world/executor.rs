@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crds::PlaybookRun;
 use crds::playbook_run::{
-    Fence, FrozenSettings, HostFailure, HostResult, PlaybookRunStatus, Progress, RunOutcome, RunPhase,
-    StepPhase, StepStatus,
+    Fence, FrozenSettings, HostFailure, HostResult, PlaybookRunStatus, Progress, RunOutcome, RunPhase, StepPhase,
+    StepStatus,
 };
 use crds::step::{Intent, Role, Step as RunStep};
 use jiff::SignedDuration;
@@ -83,10 +83,7 @@ impl World {
         self.begun_runs.insert(name.clone(), work);
         self.first_of.extend(first.map(|first| (name.clone(), first)));
         for host in &run.spec.hosts {
-            let found = self
-                .hosts
-                .iter()
-                .find(|there| there.metadata.name.as_ref() == Some(host));
+            let found = self.hosts.iter().find(|there| there.metadata.name.as_ref() == Some(host));
             let fence = (found.map_or(0, |host| host.spec.claim_epoch), token);
             if let Some((highest, holder)) = self.guards.get(host) {
                 assert!(
@@ -105,10 +102,7 @@ impl World {
                 network_manifests: self.manifests.network.clone().unwrap_or_default(),
                 ..settings::frozen(&self.deployment, &BTreeMap::new(), &BTreeMap::new())
             }),
-            progress: Some(Progress {
-                step: self.runs[index].spec.steps[0].name().into(),
-                ..Progress::default()
-            }),
+            progress: Some(Progress { step: self.runs[index].spec.steps[0].name().into(), ..Progress::default() }),
             ..PlaybookRunStatus::default()
         });
     }
@@ -164,22 +158,14 @@ impl World {
                 changed: 0,
             })
             .collect();
-        status.conditions = crds::conditions::state(
-            &[],
-            &crds::playbook_run::end(phase, reason, reason),
-            None,
-            &finished,
-        );
+        status.conditions =
+            crds::conditions::state(&[], &crds::playbook_run::end(phase, reason, reason), None, &finished);
         let remembered = (run.metadata.name.clone().unwrap(), status.clone());
         self.jobs.extend([remembered]);
     }
 
     pub(super) fn next_fate(&mut self, host: &str) -> Fate {
-        let fate = if self.fates.is_empty() {
-            Fate::Well
-        } else {
-            self.fates.remove(0)
-        };
+        let fate = if self.fates.is_empty() { Fate::Well } else { self.fates.remove(0) };
         if self.is_dead(host) {
             return Fate::Unreachable;
         }
@@ -222,12 +208,7 @@ impl World {
         }
         let refuses = self.refuses(&run);
         let fate = |fate| if refuses { Fate::Fails } else { fate };
-        let fates: Vec<Fate> = run
-            .spec
-            .hosts
-            .iter()
-            .map(|host| fate(self.next_fate(host)))
-            .collect();
+        let fates: Vec<Fate> = run.spec.hosts.iter().map(|host| fate(self.next_fate(host))).collect();
         let cut = fates.iter().find_map(|fate| match fate {
             Fate::Lost(done) => Some((RunPhase::Unknown, "ContactLost", *done)),
             Fate::Deadline(done) => Some((RunPhase::DeadlineExceeded, "DeadlineExceeded", *done)),
@@ -251,11 +232,7 @@ impl World {
             };
             let step = run.spec.steps[done].name();
             let mut result = match fate {
-                Fate::Well => HostResult {
-                    name: host.clone(),
-                    ok: 3,
-                    ..HostResult::default()
-                },
+                Fate::Well => HostResult { name: host.clone(), ok: 3, ..HostResult::default() },
                 Fate::Unreachable => failed(host, step, "Unreachable"),
                 _ => failed(host, step, "TaskFailed"),
             };
@@ -293,8 +270,7 @@ impl World {
             0 => (RunPhase::Succeeded, "Complete"),
             _ => (RunPhase::Failed, "TaskFailed"),
         };
-        self.done
-            .extend(run.spec.hosts.iter().map(|host| (host.clone(), done)));
+        self.done.extend(run.spec.hosts.iter().map(|host| (host.clone(), done)));
         self.end(index, phase, reason, done);
         self.tell(index, |status| {
             status.retriable = (phase == RunPhase::Failed).then_some(true);
@@ -304,9 +280,7 @@ impl World {
     }
 
     pub(super) fn is_held(&self, host: &str) -> bool {
-        self.hosts
-            .iter()
-            .any(|there| there.metadata.name.as_deref() == Some(host) && there.spec.claim_ref.is_some())
+        self.hosts.iter().any(|there| there.metadata.name.as_deref() == Some(host) && there.spec.claim_ref.is_some())
     }
 
     pub(super) fn touch_hosts(&mut self, run: &PlaybookRun, resets: bool, done: usize) {
@@ -319,23 +293,14 @@ impl World {
     }
 
     pub(super) fn token_of(&self, run: &PlaybookRun) -> i64 {
-        let operations = self
-            .deployment
-            .status
-            .iter()
-            .flat_map(|status| &status.operations);
+        let operations = self.deployment.status.iter().flat_map(|status| &status.operations);
         let mut ours = operations.filter(|operation| Some(&operation.run) == run.metadata.name.as_ref());
         ours.next().map_or(0, |operation| operation.token)
     }
 
     pub(super) fn role_of(&self, host: &str) -> Option<Role> {
-        let machine = self.machines.iter().find(|machine| {
-            machine
-                .spec
-                .host_ref
-                .as_ref()
-                .is_some_and(|named| named.name == host)
-        });
+        let machine =
+            self.machines.iter().find(|machine| machine.spec.host_ref.as_ref().is_some_and(|named| named.name == host));
         machine.map(|machine| machine.spec.role)
     }
 }

@@ -13,12 +13,8 @@ impl World {
         }
         let is_up = |host: &String| !self.silent_nodes.contains(host);
         let up = self.voters.iter().filter(|host| is_up(host)).count();
-        let (well_peers, sick_peers): (Vec<String>, Vec<String>) = self
-            .voters
-            .iter()
-            .filter(|peer| *peer != host)
-            .cloned()
-            .partition(is_up);
+        let (well_peers, sick_peers): (Vec<String>, Vec<String>) =
+            self.voters.iter().filter(|peer| *peer != host).cloned().partition(is_up);
         let member = self.voters.iter().position(|voter| voter == host);
         Some(EtcdSeen {
             member_id: member.map(|index| format!("{index:x}")),

@@ -32,23 +32,15 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Self; 6] = [
-        Self::ClusterDeployment,
-        Self::MachineSet,
-        Self::Machine,
-        Self::Host,
-        Self::PlaybookRun,
-        Self::Cluster,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::ClusterDeployment, Self::MachineSet, Self::Machine, Self::Host, Self::PlaybookRun, Self::Cluster];
 }
 
 impl World {
     /// Plays until nothing more comes, and tells how things stood before each turn.
     pub fn trace(&mut self, turns: usize) -> Vec<World> {
         let mut trace = Vec::new();
-        self.turns(turns, usize::MAX / 2, Mishap::Killed, |world| {
-            trace.push(world.clone())
-        });
+        self.turns(turns, usize::MAX / 2, Mishap::Killed, |world| trace.push(world.clone()));
         trace
     }
 

@@ -18,7 +18,7 @@ struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    fn of(world: &'a World) -> Self {
+    fn new(world: &'a World) -> Self {
         Self {
             sets: world.sets.iter().collect(),
             machines: world.machines.iter().collect(),
@@ -62,13 +62,9 @@ impl World {
                 kubeconfig: self.kubeconfig,
             })
         };
-        let mut seen = Seen::of(cache);
+        let mut seen = Seen::new(cache);
         // Runs that hold the lock are read where a cache does not show them.
-        let held = self
-            .deployment
-            .status
-            .iter()
-            .flat_map(|status| &status.operations);
+        let held = self.deployment.status.iter().flat_map(|status| &status.operations);
         for held in held {
             let is_it = |run: &&PlaybookRun| run.metadata.name.as_ref() == Some(&held.run);
             if !seen.runs.iter().any(&is_it) {
@@ -78,13 +74,10 @@ impl World {
         let mut plan = decide(&seen);
         let token = |status: &crds::ClusterDeploymentStatus| status.last_token.is_some();
         let opens = token(&plan.status) && !self.deployment.status.as_ref().is_some_and(token);
-        if opens || plan.steps.iter().any(Action::is_irrevocable) {
-            plan = decide(&Seen {
-                cluster: seen.cluster,
-                ..Seen::of(self)
-            });
+        if opens || plan.actions.iter().any(Action::is_irrevocable) {
+            plan = decide(&Seen { cluster: seen.cluster, ..Seen::new(self) });
         }
-        let mut writes: Vec<Write> = plan.steps.into_iter().map(Write::Deployment).collect();
+        let mut writes: Vec<Write> = plan.actions.into_iter().map(Write::Deployment).collect();
         if self.deployment.status.as_ref() != Some(&plan.status) {
             writes.push(Write::DeploymentStatus(Box::new(plan.status)));
         }
@@ -105,14 +98,14 @@ impl World {
             })
         };
         let (mut set, mut plan) = (set, decide(set, cache));
-        if !plan.steps.is_empty() {
+        if !plan.actions.is_empty() {
             let is_it = |live: &&MachineSet| live.metadata.uid == set.metadata.uid;
             let Some(live) = self.sets.iter().find(is_it) else {
                 return Vec::new();
             };
             (set, plan) = (live, decide(live, self));
         }
-        let mut writes: Vec<Write> = plan.steps.into_iter().map(Write::Set).collect();
+        let mut writes: Vec<Write> = plan.actions.into_iter().map(Write::Set).collect();
         if set.status.as_ref() != Some(&plan.status) {
             let name = set.metadata.name.clone().unwrap();
             writes.push(Write::SetStatus(name, Box::new(plan.status)));
@@ -121,7 +114,7 @@ impl World {
     }
 
     fn pass_of_machine(&self, cache: &World, machine: &Machine) -> Vec<Write> {
-        use machine::{Observed, Step, plan};
+        use machine::{Action, Observed, plan};
         let drain = self.drain_of(machine);
         let nodes = self.nodes_seen();
         let machines: Vec<&Machine> = cache.machines.iter().collect();
@@ -141,7 +134,7 @@ impl World {
             })
         };
         let (mut machine, mut plan) = (machine, decide(machine, cache, cache));
-        if plan.steps.iter().any(Step::cannot_be_taken_back) {
+        if plan.actions.iter().any(Action::is_irrevocable) {
             let is_it = |live: &&Machine| live.metadata.uid == machine.metadata.uid;
             let Some(live) = self.machines.iter().find(is_it) else {
                 return Vec::new();
@@ -150,10 +143,8 @@ impl World {
             (machine, plan) = (live, decide(live, self, if leaves { self } else { cache }));
         }
         let uid = machine.metadata.uid.clone().unwrap();
-        let steps = plan.steps.into_iter();
-        let mut writes: Vec<Write> = steps
-            .map(|step| Write::Machine(uid.clone(), Box::new(step)))
-            .collect();
+        let actions = plan.actions.into_iter();
+        let mut writes: Vec<Write> = actions.map(|action| Write::Machine(uid.clone(), Box::new(action))).collect();
         if machine.status.as_ref() != Some(&plan.status) {
             writes.push(Write::MachineStatus(uid, Box::new(plan.status)));
         }

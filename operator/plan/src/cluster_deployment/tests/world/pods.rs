@@ -5,7 +5,7 @@ use crds::ObjectExt;
 
 use super::World;
 use crate::cluster::{NetworkSeen, NodeSeen};
-use crate::machine::leaving::drain::{Drain, PodSeen, Refusal};
+use crate::machine::{Drain, PodSeen, Refusal};
 
 impl World {
     pub(super) fn node(&self, name: &str) -> NodeSeen {
@@ -44,10 +44,7 @@ impl World {
             true => pods.iter().map(refusal).collect(),
             false => Vec::new(),
         };
-        Drain {
-            pods: Ok(pods),
-            refusals,
-        }
+        Drain { pods: Ok(pods), refusals }
     }
 
     /// In this world a Pod's namespace names its node.

@@ -18,17 +18,11 @@ impl World {
     pub(super) fn check(&self) {
         for machine in &self.machines {
             let uid = machine.metadata.uid.as_ref();
-            let held = self
-                .hosts
-                .iter()
-                .filter(|host| host.spec.claim_ref.as_ref().map(|claim| &claim.uid) == uid);
+            let held = self.hosts.iter().filter(|host| host.spec.claim_ref.as_ref().map(|claim| &claim.uid) == uid);
             assert!(held.count() <= 1, "a Machine holds two Hosts");
         }
-        let active: Vec<&PlaybookRun> = self
-            .runs
-            .iter()
-            .filter(|run| !attempts::is_over(run) && run.spec.intent != Intent::Probe)
-            .collect();
+        let active: Vec<&PlaybookRun> =
+            self.runs.iter().filter(|run| !attempts::is_over(run) && run.spec.intent != Intent::Probe).collect();
         let works = |run: &PlaybookRun| run.status.as_ref().is_some_and(|status| status.token > 0);
         let ours = |run: &PlaybookRun| !attempts::targets(run).is_empty();
         for (index, run) in active.iter().enumerate() {
@@ -39,12 +33,7 @@ impl World {
             }
         }
         self.check_one_change();
-        let operations = self
-            .deployment
-            .status
-            .as_ref()
-            .map(|status| status.operations.as_slice())
-            .unwrap_or_default();
+        let operations = self.deployment.status.as_ref().map(|status| status.operations.as_slice()).unwrap_or_default();
         for (index, one) in operations.iter().enumerate() {
             for other in &operations[index + 1..] {
                 let shared = one.mode == LockMode::Shared && other.mode == LockMode::Shared;
@@ -61,12 +50,7 @@ impl World {
             assert!(installed.insert(host.uid), "a cluster is installed once");
         }
         for host in self.hosts.iter().filter(|host| host.spec.claim_ref.is_some()) {
-            assert!(
-                host.metadata
-                    .finalizers
-                    .as_ref()
-                    .is_some_and(|finalizers| !finalizers.is_empty())
-            );
+            assert!(host.metadata.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty()));
         }
     }
 
@@ -79,15 +63,11 @@ impl World {
         let is_of_council = |host: &&String| self.role_of(host).is_some_and(|role| role != Role::Worker);
         let changes = |run: &&PlaybookRun| {
             let kind = [Intent::Join, Intent::Remove, Intent::Repair].contains(&run.spec.intent);
-            let tells =
-                run.spec.steps.contains(&Step::EtcdEndpoints) || run.spec.steps.contains(&Step::LoadBalancer);
+            let tells = run.spec.steps.contains(&Step::EtcdEndpoints) || run.spec.steps.contains(&Step::LoadBalancer);
             kind && !tells && !attempts::is_over(run) && !attempts::targets(run).is_empty()
         };
         let changed = self.runs.iter().filter(changes);
-        let changed: Vec<&String> = changed
-            .flat_map(|run| &run.spec.hosts)
-            .filter(is_of_council)
-            .collect();
+        let changed: Vec<&String> = changed.flat_map(|run| &run.spec.hosts).filter(is_of_council).collect();
         assert!(changed.len() <= 1, "{changed:?} change at a time");
     }
 
@@ -95,8 +75,7 @@ impl World {
     /// are.
     pub(super) fn check_release(&self, host: &Host, quarantine: Option<&Quarantine>) {
         let name = host.name();
-        let detached =
-            self.deployment.spec.deletion_policy == DeletionPolicy::Detach && self.deployment.is_deleting();
+        let detached = self.deployment.spec.deletion_policy == DeletionPolicy::Detach && self.deployment.is_deleting();
         assert!(
             quarantine.is_some() || !self.dirty.contains(name) || detached || self.gone,
             "Host {name} is given back as if it were clean"
@@ -115,12 +94,7 @@ impl World {
             let mut hosts = self.hosts.iter();
             let host = hosts.find(|host| host.metadata.name.as_ref() == Some(&name));
             let claim = host.and_then(|host| host.spec.claim_ref.as_ref());
-            assert_eq!(
-                claim.map(|claim| &claim.uid),
-                Some(&target.uid),
-                "{:?} works on {name}",
-                run.metadata.name
-            );
+            assert_eq!(claim.map(|claim| &claim.uid), Some(&target.uid), "{:?} works on {name}", run.metadata.name);
         }
     }
 
@@ -128,10 +102,7 @@ impl World {
     pub(super) fn check_install(&self, run: &PlaybookRun) {
         let status = self.deployment.status.as_ref();
         let stands = status.is_some_and(|status| status.installed_at.is_some());
-        assert!(
-            run.spec.intent != Intent::Install || !stands,
-            "a cluster that stands is installed"
-        );
+        assert!(run.spec.intent != Intent::Install || !stands, "a cluster that stands is installed");
     }
 
     /// The Node of a machine that leaves a cluster which goes on is gone before the machine is cleaned; but one that an
@@ -146,9 +117,6 @@ impl World {
         let node = hosts.find(|host| self.nodes.contains(*host) && !by_hand(host));
         let ours = !attempts::targets(run).is_empty();
         let resets = ours && run.spec.intent == Intent::Reset;
-        assert!(
-            !resets || !goes_on || node.is_none(),
-            "{node:?} is cleaned, and its Node is still there"
-        );
+        assert!(!resets || !goes_on || node.is_none(), "{node:?} is cleaned, and its Node is still there");
     }
 }

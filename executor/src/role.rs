@@ -1,0 +1,20 @@
+//! The role of a host in its cluster, by the groups of its inputs.
+
+use crds::inputs::{Group, RunInputs};
+use crds::step::Role;
+
+/// Whether the others cannot go on without a host of these groups. Cleaning a machine, or looking at it, needs no
+/// other.
+pub fn is_critical(model: &RunInputs, groups: &[Group]) -> bool {
+    !model.steps.iter().any(|step| step.spec().each_for_itself)
+        && (groups.contains(&Group::KubeControlPlane) || groups.contains(&Group::Etcd))
+}
+
+/// The role that these groups make.
+pub fn role_of(groups: &[Group]) -> Role {
+    match groups {
+        groups if groups.contains(&Group::KubeControlPlane) => Role::ControlPlane,
+        groups if groups.contains(&Group::Etcd) => Role::Etcd,
+        _ => Role::Worker,
+    }
+}

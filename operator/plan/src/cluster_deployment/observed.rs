@@ -1,0 +1,44 @@
+//! What the planner of ClusterDeployments looks at.
+
+use crds::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun, RemediationPolicy};
+use jiff::Timestamp;
+
+use crate::cluster::NodeSeen;
+use crate::hooks::Library;
+use crate::settings::Manifests;
+
+/// What ends without being seen here is looked for again after this.
+pub(super) const LOOK_AGAIN_SECONDS: u64 = 30;
+
+/// What was observed.
+pub struct Observed<'a> {
+    /// The time.
+    pub now: Timestamp,
+    /// The ClusterDeployment, read from the API and not from a cache: its lock is decided here.
+    pub deployment: &'a ClusterDeployment,
+    /// MachineSets of the namespace.
+    pub sets: &'a [&'a MachineSet],
+    /// Machines of the cluster.
+    pub machines: &'a [&'a Machine],
+    /// Hosts of the namespace.
+    pub hosts: &'a [&'a Host],
+    /// Runs of the cluster.
+    pub runs: &'a [&'a PlaybookRun],
+    /// The ConfigMap of `executor.customPlaybooksRef`, where hooks name it.
+    pub library: Option<&'a Library>,
+    /// ClusterDeployments of all namespaces that the operator watches; this one may be among them.
+    pub deployments: &'a [&'a ClusterDeployment],
+    /// RemediationPolicies of the namespace.
+    pub policies: &'a [&'a RemediationPolicy],
+    /// The Cluster object of the same name.
+    pub cluster: Option<&'a Cluster>,
+    /// The Nodes of the machines in `status.forgotten`, as far as there are any; `None`: the cluster's API is not
+    /// reached.
+    pub forgotten_nodes: Option<&'a [NodeSeen]>,
+    /// What the ConfigMaps with manifests hold.
+    pub manifests: &'a Manifests,
+    /// Whether the Secret with the cluster's authorities is there.
+    pub pki: bool,
+    /// Whether the Secret with the administrator's kubeconfig is there.
+    pub kubeconfig: bool,
+}

@@ -1,0 +1,160 @@
+//! What keeps a cluster from being worked on: wishes that cannot be met, or not yet. Each names the field and what to
+//! do.
+
+use std::net::Ipv4Addr;
+
+use crds::cluster_deployment::EtcdTopology;
+use crds::networking::NetworkPluginName;
+use crds::{ClusterDeployment, ObjectExt, Reason};
+
+use super::problem::Problem;
+use super::state::ClusterState;
+use super::{endpoint, pki};
+use crate::hooks;
+
+/// Prefix length of the network that each node takes.
+const NODE_PREFIX: u32 = 24;
+
+fn problem(reason: Reason, message: String) -> Option<Problem> {
+    Some(Problem { reason, message, ends_unseen: false })
+}
+
+pub(super) fn find(state: &ClusterState<'_>) -> Option<Problem> {
+    not_there_yet(state.deployment)
+        .or_else(|| names_taken(state))
+        .or_else(|| pki_missing(state))
+        .or_else(|| changes_of_a_running_cluster(state))
+        .or_else(|| pod_network_too_small(state))
+        .or_else(|| pod_network_shared(state))
+        .or_else(|| endpoint::problem(state))
+        .or_else(|| hooks_refused(state))
+}
+
+fn not_there_yet(deployment: &ClusterDeployment) -> Option<Problem> {
+    let spec = &deployment.spec;
+    if spec.artifacts.is_none() {
+        return problem(
+            Reason::ArtifactSourceMissing,
+            "spec.artifacts.url is missing: give the URL of an artifact bundle (installing without one is not there yet)".into(),
+        );
+    }
+    if spec.etcd.topology == EtcdTopology::External {
+        return problem(
+            Reason::NotImplemented,
+            "spec.etcd.topology External is not there yet: make the cluster with Stacked or Dedicated".into(),
+        );
+    }
+    None
+}
+
+/// Hooks that could not be played; a ConfigMap is not followed.
+fn hooks_refused(state: &ClusterState<'_>) -> Option<Problem> {
+    let refusal = hooks::refusal(state.deployment, state.observed.library)?;
+    Some(Problem { reason: refusal.reason, message: refusal.message, ends_unseen: true })
+}
+
+fn names_taken(state: &ClusterState<'_>) -> Option<Problem> {
+    if let Some(set) = state.foreign_sets().next() {
+        let name = set.name();
+        return problem(
+            Reason::NameConflict,
+            format!(
+                "MachineSet {name} is there already and is not of this ClusterDeployment (but of cluster {}): rename the set in spec.workers, or delete that MachineSet",
+                set.spec.cluster_name
+            ),
+        );
+    }
+    let cluster = state.observed.cluster?;
+    if !state.owns(&cluster.metadata) {
+        return problem(
+            Reason::NameConflict,
+            format!(
+                "Cluster {} is there already and is not of this ClusterDeployment: delete it, or choose another name",
+                state.name
+            ),
+        );
+    }
+    None
+}
+
+/// Secrets are not followed.
+fn pki_missing(state: &ClusterState<'_>) -> Option<Problem> {
+    pki::is_missing(state).then(|| Problem {
+        reason: Reason::PKIMissing,
+        message: pki::missing(state.deployment),
+        ends_unseen: true,
+    })
+}
+
+fn changes_of_a_running_cluster(state: &ClusterState<'_>) -> Option<Problem> {
+    state.installed.as_ref()?;
+    let spec = &state.deployment.spec;
+    if let Some(installed) = state.version_installed().filter(|version| *version != spec.kubernetes_version) {
+        return problem(
+            Reason::NotImplemented,
+            format!(
+                "spec.kubernetesVersion: the upgrade from {installed} to {} is not there yet: set it back to {installed}",
+                spec.kubernetes_version
+            ),
+        );
+    }
+    None
+}
+
+fn pod_network_too_small(state: &ClusterState<'_>) -> Option<Problem> {
+    let cidr = &state.deployment.spec.networking.pod_cidr;
+    let prefix: u32 = cidr.rsplit('/').next()?.parse().ok()?;
+    let room = 1u64 << NODE_PREFIX.saturating_sub(prefix).min(32);
+    let nodes = state.nodes_wanted();
+    (nodes > room).then(|| Problem {
+        reason: Reason::PodCIDRTooSmall,
+        ends_unseen: false,
+        message: format!(
+            "spec.networking.podCIDR {cidr} has room for {room} nodes (a /{NODE_PREFIX} each), {nodes} are wanted: lower the replicas, or make a new cluster with a larger podCIDR"
+        ),
+    })
+}
+
+/// Machines of the built-in network stand on one L2 network, where each cluster's Pods need addresses of their own. The
+/// cluster that was there first has them.
+fn pod_network_shared(state: &ClusterState<'_>) -> Option<Problem> {
+    let bridge = |deployment: &ClusterDeployment| deployment.spec.networking.plugin.name == NetworkPluginName::Bridge;
+    if state.installed.is_some() || !bridge(state.deployment) {
+        return None;
+    }
+    let age = |deployment: &ClusterDeployment| {
+        let metadata = &deployment.metadata;
+        (metadata.creation_timestamp.clone(), metadata.name.clone())
+    };
+    let ours = &state.deployment.spec.networking.pod_cidr;
+    let other = state.observed.deployments.iter().find(|other| {
+        other.metadata.uid != state.deployment.metadata.uid
+            && other.metadata.namespace == state.deployment.metadata.namespace
+            && bridge(other)
+            && age(other) < age(state.deployment)
+            && overlap(ours, &other.spec.networking.pod_cidr)
+    })?;
+    Some(Problem {
+        reason: Reason::CIDROverlap,
+        ends_unseen: true,
+        message: format!(
+            "spec.networking.podCIDR {ours} overlaps with {} of ClusterDeployment {}, and both use the bridge network: make this cluster with another podCIDR, or delete that one",
+            other.spec.networking.pod_cidr,
+            other.name()
+        ),
+    })
+}
+
+/// Whether two IPv4 networks share addresses; what is no network shares none.
+fn overlap(one: &str, other: &str) -> bool {
+    let parse = |cidr: &str| -> Option<(u32, u32)> {
+        let (address, prefix) = cidr.split_once('/')?;
+        let address: Ipv4Addr = address.parse().ok()?;
+        Some((u32::from(address), prefix.parse().ok()?))
+    };
+    let (Some((one, shorter)), Some((other, prefix))) = (parse(one), parse(other)) else {
+        return false;
+    };
+    let bits = 32u32.saturating_sub(shorter.min(prefix));
+    one.checked_shr(bits) == other.checked_shr(bits)
+}

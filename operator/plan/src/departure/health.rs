@@ -1,0 +1,54 @@
+//! Health: what one Machine says of itself.
+
+use crds::Conditions;
+use crds::ObjectExt;
+use crds::Reason;
+use crds::names::condition;
+use crds::step::Role;
+use crds::{Machine, conditions};
+use jiff::Timestamp;
+
+pub(super) fn is_same(one: &Machine, other: &Machine) -> bool {
+    one.metadata.uid == other.metadata.uid
+}
+
+pub(super) fn is_leaving(machine: &Machine) -> bool {
+    machine.is_deleting()
+}
+
+pub(super) fn provisioned_at(machine: &Machine) -> Option<Timestamp> {
+    let status = machine.status.as_ref()?;
+    status.provisioned_at.as_ref().map(|at| at.0)
+}
+
+pub(super) fn is_provisioned(machine: &Machine) -> bool {
+    provisioned_at(machine).is_some()
+}
+
+/// Whether it is known to work: by its node, or, where there is none, by its member of etcd, for all that is known.
+pub(crate) fn is_healthy(machine: &Machine) -> bool {
+    let Some(status) = &machine.status else {
+        return false;
+    };
+    match machine.spec.role {
+        Role::Etcd => {
+            let healthy = conditions::find(&status.conditions, condition::HEALTHY);
+            status.provisioned_at.is_some() && healthy.is_none_or(|healthy| healthy.status != "False")
+        }
+        Role::ControlPlane | Role::Worker => conditions::is_true(&status.conditions, condition::NODE_READY),
+    }
+}
+
+/// The reason of `Deleting`, if it says that.
+pub(super) fn deleting(machine: &Machine) -> &str {
+    let there = machine.condition(condition::DELETING);
+    there.map_or("", |there| there.reason.as_str())
+}
+
+/// Reasons of `Deleting` once the cluster has no part in the machine any more.
+pub(super) const OUT: [Reason; 3] = [Reason::WaitingForReset, Reason::ReleasingHost, Reason::HostReleased];
+
+/// Whether the reason of `Deleting` says that the cluster has no part in the machine any more.
+pub fn is_out(reason: &str) -> bool {
+    Reason::among(reason, &OUT)
+}

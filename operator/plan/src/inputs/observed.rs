@@ -1,0 +1,41 @@
+//! What a model is built from.
+
+use std::collections::BTreeMap;
+
+use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
+
+use super::artifacts;
+use super::credential::Credentials;
+use crate::hooks::Library;
+
+/// What a model is built from.
+#[derive(Clone, Copy, Debug)]
+pub struct InputsObserved<'a> {
+    /// The run.
+    pub run: &'a PlaybookRun,
+    /// Its cluster; none for a probe.
+    pub cluster: Option<&'a ClusterSeen<'a>>,
+    /// Hosts of the namespace, by name: those of the run, of the cluster's machines, and their bastions.
+    pub hosts: &'a BTreeMap<String, Host>,
+    /// What the Secrets hold that the run's Hosts refer to, by name.
+    pub credentials: &'a Credentials,
+    /// The ConfigMap of the run's `playbooksRef`; none: it names none.
+    pub library: Option<&'a Library>,
+}
+
+/// A cluster, as far as its runs must know it.
+#[derive(Clone, Debug)]
+pub struct ClusterSeen<'a> {
+    /// The ClusterDeployment.
+    pub deployment: &'a ClusterDeployment,
+    /// Its machines.
+    pub machines: Vec<Machine>,
+    /// `sha256:<hex>` of the public key of the certificate authority, once there is one.
+    pub ca_cert_hash: Option<String>,
+    /// What the references of `artifacts` lead to.
+    pub artifacts: artifacts::ArtifactsSeen,
+    /// Data of the ConfigMap of `addons.manifestsRef`.
+    pub addon_manifests: BTreeMap<String, String>,
+    /// Data of the ConfigMap of `networking.plugin.manifestsRef`.
+    pub network_manifests: BTreeMap<String, String>,
+}

@@ -1,0 +1,80 @@
+//! What is done about a Machine.
+
+use super::pods::PodSeen;
+use crds::Host;
+use crds::host::Quarantine;
+use crds::inputs::HostIdentity;
+use crds::references::{ClaimRef, LocalRef};
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Put the finalizer on the Machine.
+    AddFinalizer,
+    /// Write the claim into the Host, if nobody has written the Host since it was read.
+    Claim {
+        /// The Host, as it was read.
+        host: Box<Host>,
+        /// The claim.
+        claim: ClaimRef,
+        /// The claim's epoch.
+        epoch: i64,
+        /// Which machine the Host is, as far as it is known.
+        identity: Option<HostIdentity>,
+        /// Finalizers of the Host from now on.
+        finalizers: Vec<String>,
+    },
+    /// Name the Host in the Machine.
+    SetHost(LocalRef),
+    /// Keep new Pods off the Node.
+    Cordon {
+        /// Namespace of the cluster's objects.
+        namespace: String,
+        /// The cluster.
+        cluster: String,
+        /// The Node.
+        node: String,
+    },
+    /// Ask the cluster to let these Pods go elsewhere. What it answers is observed: the plan is made once more with it.
+    Evict {
+        /// Namespace of the cluster's objects.
+        namespace: String,
+        /// The cluster.
+        cluster: String,
+        /// The Pods.
+        pods: Vec<PodSeen>,
+    },
+    /// Delete the Node from the cluster through its API.
+    DeleteNode {
+        /// Namespace of the cluster's objects.
+        namespace: String,
+        /// The cluster.
+        cluster: String,
+        /// The Node.
+        node: String,
+    },
+    /// Take the claim off the Host, if nobody has written the Host since it was read.
+    Release {
+        /// The Host, as it was read.
+        host: Box<Host>,
+        /// Finalizers of the Host from now on.
+        finalizers: Vec<String>,
+        /// Why it is not to be claimed again; none: what is there stays.
+        quarantine: Option<Quarantine>,
+        /// Which machine it is, where that still matters.
+        identity: Option<HostIdentity>,
+    },
+    /// Let the Machine go.
+    RemoveFinalizer,
+}
+
+impl Action {
+    /// Whether it is only right if nothing has changed since what it was decided on was read: caches are not
+    /// believed.
+    pub fn is_irrevocable(&self) -> bool {
+        match self {
+            Action::AddFinalizer | Action::SetHost(_) | Action::Cordon { .. } | Action::Evict { .. } => false,
+            Action::Claim { .. } | Action::DeleteNode { .. } | Action::Release { .. } | Action::RemoveFinalizer => true,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Where a Machine stands with its Host: it holds one, may take one now, or has none.
+
+use crds::{Host, ObjectExt, Reason};
+
+use super::observed::Observed;
+use crate::claims::{self, HostRequest};
+use crate::lifecycle::is_provisioned;
+
+/// Where the Machine stands with its Host.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Hold<'a> {
+    /// It holds the Host.
+    Held(&'a Host),
+    /// It may take the Host now.
+    Take(&'a Host),
+    /// It has none.
+    Nothing { reason: Reason, message: String },
+}
+
+pub(super) fn hold<'a>(observed: &Observed<'a>) -> Hold<'a> {
+    let machine = observed.machine;
+    let named = machine.spec.host_ref.as_ref().map(|host| host.name.as_str());
+    let held = observed
+        .hosts
+        .iter()
+        .copied()
+        .find(|host| claims::holds(machine, host) && named.is_none_or(|named| named == host.name()));
+    if let Some(host) = held {
+        return Hold::Held(host);
+    }
+    let nothing = |reason, message: String| Hold::Nothing { reason, message };
+    let cluster = &machine.spec.cluster_name;
+    let Some(deployment) = observed.deployment else {
+        let message =
+            format!("there is no ClusterDeployment {cluster} in this namespace: make it, or delete the Machine");
+        return nothing(Reason::ClusterNotFound, message);
+    };
+    if deployment.is_deleting() {
+        return nothing(Reason::ClusterDeleting, format!("cluster {cluster} is being deleted: no Host is claimed"));
+    }
+    if deployment.spec.paused {
+        return nothing(Reason::Paused, format!("cluster {cluster} is paused: no Host is claimed"));
+    }
+    match named {
+        Some(named) => take_named(observed, named),
+        None => take_any(observed),
+    }
+}
+
+pub(super) fn take_named<'a>(observed: &Observed<'a>, named: &str) -> Hold<'a> {
+    let nothing = |reason, message: String| Hold::Nothing { reason, message };
+    let Some(host) = observed.hosts.iter().copied().find(|host| host.name() == named) else {
+        return nothing(
+            Reason::HostNotFound,
+            format!("there is no Host {named} in this namespace: make it, or delete the Machine"),
+        );
+    };
+    let nobodys = host.spec.claim_ref.is_none() && !host.is_deleting();
+    if is_provisioned(observed.machine) && nobodys {
+        // The claim was lost (an old backup, a hand edit) and the machine works: it is written again.
+        return Hold::Take(host);
+    }
+    match claims::Pool::new(observed.hosts).why_not(host) {
+        None => Hold::Take(host),
+        Some(why) if host.spec.claim_ref.is_some() => {
+            nothing(Reason::HostTaken, format!("Host {named} is {why}: delete this Machine, or that one"))
+        }
+        Some(why) => nothing(Reason::HostNotReady, format!("waits for Host {named}: {why}")),
+    }
+}
+
+pub(super) fn take_any<'a>(observed: &Observed<'a>) -> Hold<'a> {
+    if let Some(host) = claims::choose(observed.machine, observed.machines, observed.hosts) {
+        return Hold::Take(host);
+    }
+    let offer = claims::offer(&HostRequest::from_machine(observed.machine), observed.hosts);
+    let mut message = match offer.free {
+        0 => "waits for a Host: no free one matches".to_owned(),
+        free => format!("waits for a Host: {free} free match, and others are before it"),
+    };
+    if let Some(unfit) = offer.why_unfit() {
+        message.push_str(&format!("; {unfit}"));
+    }
+    Hold::Nothing { reason: Reason::NoHost, message }
+}

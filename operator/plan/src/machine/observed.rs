@@ -1,0 +1,37 @@
+//! What the planner of Machines looks at.
+
+use crds::step::Intent;
+use crds::{Cluster, ClusterDeployment, Host, Machine, PlaybookRun};
+use jiff::Timestamp;
+
+use super::pods::Drain;
+use crate::attempts;
+use crate::cluster::NodeSeen;
+
+/// What was observed.
+pub struct Observed<'a> {
+    /// The time.
+    pub now: Timestamp,
+    /// The Machine.
+    pub machine: &'a Machine,
+    /// The cluster that it is of.
+    pub deployment: Option<&'a ClusterDeployment>,
+    /// Machines of the namespace: whoever looks for a Host chooses in turn.
+    pub machines: &'a [&'a Machine],
+    /// Hosts of the namespace.
+    pub hosts: &'a [&'a Host],
+    /// Runs of the cluster.
+    pub runs: &'a [&'a PlaybookRun],
+    /// Nodes of the cluster (its own is enough); `None`: its API has not answered, so nothing is known.
+    pub nodes: Option<&'a [NodeSeen]>,
+    /// What is seen of the cluster through its API.
+    pub cluster: Option<&'a Cluster>,
+    /// The Pods that its node is to be drained of, once they were looked at (see [`super::leaving::looks_at_pods`]).
+    pub drain: Option<&'a Drain>,
+}
+
+/// The run that works on a Host, or is about to; a probe changes nothing.
+pub(super) fn active_run<'a>(runs: &[&'a PlaybookRun], host: &str) -> Option<&'a PlaybookRun> {
+    let works = |run: &PlaybookRun| !attempts::is_over(run) && run.spec.intent != Intent::Probe;
+    runs.iter().copied().find(|run| works(run) && run.spec.hosts.iter().any(|named| named == host))
+}

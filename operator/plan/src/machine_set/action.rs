@@ -1,0 +1,30 @@
+//! What is done about a MachineSet.
+
+use crds::Machine;
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Make this Machine, once.
+    CreateMachine(Box<Machine>),
+    /// Give this Machine the metadata that it has here, which makes it the set's own, if nobody has written it since.
+    Adopt(Box<Machine>),
+    /// Write on the Machine why its Host is not to be claimed again, if nobody has written it since it was read.
+    QuarantineHost {
+        /// The Machine.
+        machine: Box<Machine>,
+        /// Its Host.
+        host: String,
+        /// Reason and message, as JSON.
+        quarantine: String,
+    },
+    /// Delete this very Machine.
+    DeleteMachine(Box<Machine>),
+    /// Wish this version of a Machine that nothing of another version is on.
+    SetVersion {
+        /// The Machine.
+        machine: Box<Machine>,
+        /// The version.
+        version: String,
+    },
+}

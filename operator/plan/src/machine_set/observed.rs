@@ -1,0 +1,20 @@
+//! What the planner of MachineSets looks at.
+
+use crds::{ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
+use jiff::Timestamp;
+
+/// What was observed.
+pub struct Observed<'a> {
+    /// The time.
+    pub now: Timestamp,
+    /// The set.
+    pub set: &'a MachineSet,
+    /// The cluster that it is of.
+    pub deployment: Option<&'a ClusterDeployment>,
+    /// Machines of the cluster, read from the API and not from a cache where something is made or deleted for them.
+    pub machines: &'a [&'a Machine],
+    /// Hosts of the namespace.
+    pub hosts: &'a [&'a Host],
+    /// Runs of the cluster.
+    pub runs: &'a [&'a PlaybookRun],
+}

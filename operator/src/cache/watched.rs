@@ -1,0 +1,113 @@
+//! One kind that is watched: its store, and who follows its changes.
+
+use std::sync::Arc;
+
+use futures::Stream;
+use futures::channel::mpsc::unbounded;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::watcher::Config;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, ResourceExt};
+use parking_lot::Mutex;
+use plan::undecodable::Undecodable;
+use tokio::task::JoinSet;
+
+use super::follow::{Follower, Subscribers, report};
+use super::kind::Kind;
+use super::register::Register;
+use super::source::Source;
+use crate::decoding::Decoded;
+
+/// One kind that is watched.
+pub struct Watched<K: Kind> {
+    pub(super) store: Store<K>,
+    pub(super) writer: Mutex<Option<Writer<K>>>,
+    pub(super) subscribers: Subscribers<K>,
+    pub(super) undecodable: Arc<Register>,
+}
+
+impl<K: Kind> Watched<K> {
+    pub(super) fn new(undecodable: &Arc<Register>) -> Self {
+        let writer = Writer::new(());
+        Self {
+            store: writer.as_reader(),
+            writer: Mutex::new(Some(writer)),
+            subscribers: Subscribers::default(),
+            undecodable: undecodable.clone(),
+        }
+    }
+
+    /// The objects, as last seen.
+    pub fn store(&self) -> &Store<K> {
+        &self.store
+    }
+
+    /// The object of this name, as last seen.
+    pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
+        self.store.get(&ObjectRef::new(name).within(namespace))
+    }
+
+    /// The objects of a namespace for which `wanted` holds, in the order of their names.
+    pub fn list(&self, namespace: &str, wanted: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
+        let in_namespace = |object: &K| object.meta().namespace.as_deref() == Some(namespace);
+        let mut objects = self.store.state_filter(|object| in_namespace(object) && wanted(object));
+        objects.sort_by(|one, other| one.meta().name.cmp(&other.meta().name));
+        objects
+    }
+
+    /// All of every namespace that is watched, in the order of their namespaces and names.
+    pub fn everywhere(&self) -> Vec<Arc<K>> {
+        let mut objects = self.store.state();
+        let place = |object: &Arc<K>| (object.meta().namespace.clone(), object.meta().name.clone());
+        objects.sort_by_cached_key(place);
+        objects
+    }
+
+    /// Every object that is made, changed or gone from now on, and all that are there when the watch (re)starts.
+    /// The store is never behind what comes out here.
+    pub fn changes(&self) -> impl Stream<Item = Arc<K>> + Send + use<K> {
+        let (sender, receiver) = unbounded();
+        self.subscribers.lock().push(sender);
+        receiver
+    }
+
+    /// Makes these the objects that were last seen.
+    #[cfg(test)]
+    pub(crate) fn fill(&self, objects: Vec<K>) {
+        let mut writer = self.writer.lock();
+        let writer = writer.as_mut().expect("a cache that follows nothing");
+        writer.apply_watcher_event(&watcher::Event::Init);
+        for object in objects {
+            writer.apply_watcher_event(&watcher::Event::InitApply(object));
+        }
+        writer.apply_watcher_event(&watcher::Event::InitDone);
+    }
+
+    pub(super) fn follow(&self, source: &Source, config: Config, tasks: &mut JoinSet<()>) {
+        let Some(writer) = self.writer.lock().take() else {
+            return;
+        };
+        let api = match &source.namespace {
+            Some(namespace) => Api::<Decoded<K>>::namespaced(source.client.clone(), namespace),
+            None => Api::all(source.client.clone()),
+        };
+        let events = watcher(api, config).default_backoff().modify(|object| object.managed_fields_mut().clear());
+        let follower = Follower {
+            writer,
+            store: self.store.clone(),
+            subscribers: self.subscribers.clone(),
+            undecodable: self.undecodable.clone(),
+            listed: Vec::new(),
+        };
+        let (events_of, stopped) = (source.events.clone(), source.stop.asked());
+        let report = move |why: Undecodable, metadata: ObjectMeta| report::<K>(&events_of, why, metadata);
+        tasks.spawn(async move {
+            tokio::select! {
+                () = follower.follow(events, report) => {}
+                () = stopped => {}
+            }
+        });
+    }
+}

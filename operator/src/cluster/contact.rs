@@ -1,0 +1,88 @@
+//! Contact with a cluster: by its kubeconfig, through its API.
+
+use crds::{Cluster, Reason};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Client;
+use plan::cluster::{Access, Contact, Seen};
+
+use crate::context::Context;
+use crate::error::{Error, chain};
+use crate::kubeconfig::check::{Checked, check};
+use crate::live;
+use crate::remote::Key;
+use crate::remote::probe::{Lost, probe};
+
+/// Changes of Machines and Nodes that come within this time do not look again: they use what was seen.
+const FRESH: SignedDuration = SignedDuration::from_secs(8);
+
+/// Looks at the cluster, unless it was looked at a moment ago.
+pub(super) async fn make(ctx: &Context, cluster: &Cluster, key: &Key) -> Result<Contact, Error> {
+    let checked = match kubeconfig_of(ctx, cluster, key).await? {
+        Ok(checked) => checked,
+        Err(refused) => {
+            ctx.remote.forget(key);
+            return Ok(refused);
+        }
+    };
+    let access = Access {
+        certificates: checked.certificates().into_iter().map(|(name, end)| (name, Time(end))).collect(),
+        server: checked.server.clone(),
+    };
+    let now = Timestamp::now();
+    let fresh = ctx.remote.last_probe(key).filter(|(at, _)| now.duration_since(*at) < FRESH);
+    let seen = match fresh {
+        Some((_, seen)) => Ok(seen),
+        None => match ctx.remote.connect(key, &checked) {
+            Ok(client) => look(ctx, key, &client, now).await,
+            Err(error) => {
+                ctx.remote.forget(key);
+                return Ok(rejected(cluster, &chain(&error)));
+            }
+        },
+    };
+    Ok(match seen {
+        Ok(seen) => Contact::Made { access, seen: Seen { nodes: ctx.remote.nodes(&key.namespace, &key.name), ..seen } },
+        Err(Lost { reason, message }) => Contact::Lost { access, reason, message },
+    })
+}
+
+async fn look(ctx: &Context, key: &Key, client: &Client, now: Timestamp) -> Result<Seen, Lost> {
+    match probe(client, &ctx.remote.leases(key), now).await {
+        Ok((seen, leases)) => {
+            ctx.remote.made(key, now, seen.clone(), leases);
+            Ok(seen)
+        }
+        Err(lost) => {
+            ctx.remote.lost(key);
+            Err(lost)
+        }
+    }
+}
+
+fn rejected(cluster: &Cluster, why: &str) -> Contact {
+    let secret = &cluster.spec.kubeconfig_ref.name;
+    Contact::Refused {
+        reason: Reason::KubeconfigRejected,
+        message: format!("KubeconfigRejected: Secret {secret}: {why}"),
+    }
+}
+
+/// The kubeconfig, checked; or why there is none.
+async fn kubeconfig_of(ctx: &Context, cluster: &Cluster, key: &Key) -> Result<Result<Checked, Contact>, Error> {
+    let name = &cluster.spec.kubeconfig_ref.name;
+    let secret = live::get::<Secret>(ctx, &key.namespace, name).await?;
+    let refused = |reason, message| Ok(Err(Contact::Refused { reason, message }));
+    let Some(secret) = secret else {
+        return refused(Reason::SecretNotFound, format!("waits for Secret {name}, which holds the kubeconfig"));
+    };
+    let data = secret.data.as_ref().and_then(|data| data.get(crds::names::KUBECONFIG_KEY));
+    let Some(text) = data.and_then(|data| std::str::from_utf8(&data.0).ok()) else {
+        return refused(Reason::SecretNotFound, format!("Secret {name} has no text under the key kubeconfig"));
+    };
+    match check(text) {
+        Ok(checked) => Ok(Ok(checked)),
+        Err(why) => Ok(Err(rejected(cluster, &why.to_string()))),
+    }
+}

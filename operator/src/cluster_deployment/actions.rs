@@ -1,0 +1,70 @@
+//! The actions of a plan, carried out one by one.
+
+use crds::names::{self, FIELD_MANAGER, finalizer};
+use crds::{ClusterDeployment, Machine, MachineSet, PlaybookRun};
+use jiff::Timestamp;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use plan::cluster_deployment::Action;
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::error::{Error, ResultExt};
+use crate::{execute, kubeconfig, pki};
+
+pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, action: &Action) -> Result<(), Error> {
+    match action {
+        Action::AddFinalizer => execute::add_finalizer(ctx, deployment, finalizer::CLUSTER_DEPLOYMENT).await,
+        Action::RemoveFinalizer => execute::remove_finalizer(ctx, deployment, finalizer::CLUSTER_DEPLOYMENT).await,
+        Action::MakePki => pki::make(ctx, deployment, Timestamp::now()).await,
+        Action::MakeKubeconfig { endpoint } => {
+            let pki = pki::get(ctx, deployment).await?;
+            kubeconfig::ensure(ctx, deployment, &pki, endpoint, Timestamp::now()).await.map(drop)
+        }
+        Action::ApplyCluster(cluster) => execute::apply(ctx, &**cluster).await.map(drop),
+        Action::DeleteCluster(cluster) => execute::delete(ctx, &**cluster, None).await,
+        Action::ApplyMachineSet { name, object } => apply_set(ctx, deployment, name, object).await,
+        Action::DeleteMachineSet(set) => execute::delete(ctx, &**set, None).await,
+        Action::DeleteMachine(machine) => execute::delete(ctx, &**machine, None).await,
+        Action::ForceRemoveMachine(machine) => force_remove(ctx, machine, None).await,
+        Action::ForgetMachine { machine, since } => force_remove(ctx, machine, Some(*since)).await,
+        Action::CreateRun(run) => execute::create_ours(ctx, &**run).await,
+        Action::CancelRun(run) => ask(ctx, run, "cancel", json!({ "cancel": true })).await,
+        Action::HoldRun { run, paused: true } => ask(ctx, run, "pause", json!({ "paused": true })).await,
+        Action::HoldRun { run, paused: false } => ask(ctx, run, "let go on", json!({ "paused": false })).await,
+        Action::MarkFenced(host) => {
+            let patch = json!({ "spec": { "quarantine": { "fence": { "fenced": true } } } });
+            execute::patch_if_unchanged(ctx, &**host, patch).await.map(drop)
+        }
+        Action::DeleteRun(run) => execute::delete(ctx, &**run, None).await,
+    }
+}
+
+async fn apply_set(ctx: &Context, deployment: &ClusterDeployment, name: &str, object: &Value) -> Result<(), Error> {
+    let api: Api<MachineSet> = Api::namespaced(ctx.client.clone(), &deployment.namespace().unwrap_or_default());
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let applied = api.patch(name, &params, &Patch::Apply(object)).await;
+    applied.map(drop).doing(|| format!("apply MachineSet {name}"))
+}
+
+/// A person said of the whole cluster what is said of one of its machines here; or it is lost, since then.
+async fn force_remove(ctx: &Context, machine: &Machine, lost: Option<Timestamp>) -> Result<(), Error> {
+    let generation = machine.metadata.generation.unwrap_or_default().to_string();
+    let mut annotations = json!({ names::annotation::FORCE_REMOVE: generation });
+    if let Some(since) = lost {
+        annotations[names::annotation::LOST_SINCE] = json!(since.to_string());
+    }
+    let patch = json!({ "metadata": { "annotations": annotations } });
+    execute::patch_if_unchanged(ctx, machine, patch).await.map(drop)
+}
+
+/// Asks something of this very run; one that is gone does it already.
+async fn ask(ctx: &Context, run: &PlaybookRun, verb: &str, spec: Value) -> Result<(), Error> {
+    let patch = json!({ "metadata": { "uid": run.uid() }, "spec": spec });
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+    let patched = execute::api_of(ctx, run).patch(&run.name_any(), &params, &Patch::Merge(patch)).await;
+    match patched.map(drop).doing(|| format!("{verb} PlaybookRun {}", run.name_any())) {
+        Err(error) if error.is_not_found() => Ok(()),
+        result => result,
+    }
+}

@@ -1,0 +1,181 @@
+//! What is observed of a cluster: the ClusterDeployment from the API, since its lock is decided by it, and what belongs
+//! to the cluster from the cache, or from the API itself where something cannot be undone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crds::names;
+use crds::references::LocalRef;
+use crds::{
+    Cluster, ClusterDeployment, ClusterDeploymentStatus, Host, Machine, MachineSet, PlaybookRun, RemediationPolicy,
+};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use plan::Plan;
+use plan::cluster::NodeSeen;
+use plan::cluster_deployment::{Action, Observed};
+use plan::hooks::Library;
+use plan::settings::{self, Manifests};
+
+use crate::cache::refs;
+use crate::context::Context;
+use crate::error::{Error, ResultExt};
+use crate::reconcile::now;
+use crate::{live, playbook_run};
+
+/// What is known of a cluster.
+pub(crate) struct Observation {
+    pub(super) now: Timestamp,
+    pub(super) deployment: ClusterDeployment,
+    belongings: Belongings,
+    deployments: Vec<Arc<ClusterDeployment>>,
+    policies: Vec<Arc<RemediationPolicy>>,
+    library: Option<Library>,
+    cluster: Option<Arc<Cluster>>,
+    forgotten_nodes: Option<Vec<NodeSeen>>,
+    manifests: Manifests,
+    pki: bool,
+    kubeconfig: bool,
+}
+
+/// Objects that belong to a cluster, or may.
+pub(super) struct Belongings {
+    pub sets: Vec<Arc<MachineSet>>,
+    pub machines: Vec<Arc<Machine>>,
+    pub hosts: Vec<Arc<Host>>,
+    pub runs: Vec<Arc<PlaybookRun>>,
+}
+
+impl Observation {
+    /// As the caches show it; `None` when the ClusterDeployment is gone.
+    pub(super) async fn cached(ctx: &Context, cached: &ClusterDeployment) -> Result<Option<Self>, Error> {
+        let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
+        let Some(deployment) = live::get::<ClusterDeployment>(ctx, &namespace, &name).await? else {
+            return Ok(None);
+        };
+        let mut observed = Self {
+            now: now(),
+            cluster: ctx.cache.clusters.get(&namespace, &name),
+            pki: is_there(ctx, &namespace, &names::pki_secret(&name)).await?,
+            kubeconfig: is_there(ctx, &namespace, &names::kubeconfig_secret(&name)).await?,
+            deployments: ctx.cache.cluster_deployments.everywhere(),
+            policies: ctx.cache.policies.list(&namespace, |_| true),
+            library: library(ctx, &deployment).await?,
+            manifests: manifests(ctx, &deployment).await?,
+            forgotten_nodes: forgotten_nodes(ctx, &deployment),
+            belongings: cached_belongings(ctx, &namespace, &name),
+            deployment,
+        };
+        observed.find_holders(ctx).await?;
+        Ok(Some(observed))
+    }
+
+    /// What belongs to the cluster, from the API.
+    pub(super) async fn live(self, ctx: &Context) -> Result<Self, Error> {
+        let (namespace, name) = (self.deployment.namespace().unwrap_or_default(), self.deployment.name_any());
+        Ok(Self { now: now(), belongings: live_belongings(ctx, &namespace, &name).await?, ..self })
+    }
+
+    pub(super) fn decide(&self) -> Plan<Action, ClusterDeploymentStatus> {
+        plan::cluster_deployment::plan(&Observed {
+            now: self.now,
+            deployment: &self.deployment,
+            sets: &refs(&self.belongings.sets),
+            machines: &refs(&self.belongings.machines),
+            hosts: &refs(&self.belongings.hosts),
+            runs: &refs(&self.belongings.runs),
+            deployments: &refs(&self.deployments),
+            policies: &refs(&self.policies),
+            library: self.library.as_ref(),
+            cluster: self.cluster.as_deref(),
+            forgotten_nodes: self.forgotten_nodes.as_deref(),
+            manifests: &self.manifests,
+            pki: self.pki,
+            kubeconfig: self.kubeconfig,
+        })
+    }
+
+    /// Reads the runs that hold the lock and that the cache does not show: only one that is gone lets go of it
+    /// unheard.
+    async fn find_holders(&mut self, ctx: &Context) -> Result<(), Error> {
+        let namespace = self.deployment.namespace().unwrap_or_default();
+        let cluster = self.deployment.name_any();
+        for held in self.deployment.status.iter().flat_map(|status| &status.operations) {
+            if self.belongings.runs.iter().any(|run| run.name_any() == held.run) {
+                continue;
+            }
+            let found = live::get::<PlaybookRun>(ctx, &namespace, &held.run).await?;
+            let found = found.filter(|run| run.spec.cluster_name.as_ref() == Some(&cluster));
+            self.belongings.runs.extend(found.map(Arc::new));
+        }
+        Ok(())
+    }
+}
+
+fn cached_belongings(ctx: &Context, namespace: &str, name: &str) -> Belongings {
+    let cache = &ctx.cache;
+    let machines = |machine: &Machine| machine.spec.cluster_name == name;
+    let runs = |run: &PlaybookRun| run.spec.cluster_name.as_deref() == Some(name);
+    Belongings {
+        sets: cache.machine_sets.list(namespace, |_| true),
+        machines: cache.machines.list(namespace, machines),
+        hosts: cache.hosts.list(namespace, |_| true),
+        runs: cache.runs.list(namespace, runs),
+    }
+}
+
+pub(super) async fn live_belongings(ctx: &Context, namespace: &str, name: &str) -> Result<Belongings, Error> {
+    Ok(Belongings {
+        sets: live::list_for_cluster(ctx, namespace, name, &ListParams::default()).await?,
+        machines: live::machines(ctx, namespace, name).await?,
+        hosts: live::hosts(ctx, namespace, name).await?,
+        runs: live::runs(ctx, namespace, name).await?,
+    })
+}
+
+/// The Nodes of the machines that the status remembers as forgotten; `None` while nothing is known of the cluster's
+/// Nodes.
+fn forgotten_nodes(ctx: &Context, deployment: &ClusterDeployment) -> Option<Vec<NodeSeen>> {
+    let (namespace, cluster) = (deployment.namespace().unwrap_or_default(), deployment.name_any());
+    let forgotten = &deployment.status.as_ref()?.forgotten;
+    // Of whom nothing is remembered nothing is known.
+    forgotten.first()?;
+    let nodes: Option<Vec<Option<NodeSeen>>> =
+        forgotten.iter().map(|machine| ctx.remote.node(&namespace, &cluster, &machine.host)).collect();
+    nodes.map(|nodes| nodes.into_iter().flatten().collect())
+}
+
+/// The ConfigMap of custom playbooks, where hooks name it.
+async fn library(ctx: &Context, deployment: &ClusterDeployment) -> Result<Option<Library>, Error> {
+    let executor = deployment.spec.executor.as_ref();
+    let reference = executor.and_then(|executor| executor.custom_playbooks_ref.as_ref());
+    let namespace = deployment.namespace().unwrap_or_default();
+    let wanted = reference.filter(|_| deployment.spec.hooks.is_some());
+    playbook_run::inputs::library(ctx, &namespace, wanted).await
+}
+
+/// What the ConfigMaps with manifests hold; what cannot be read is not known.
+async fn manifests(ctx: &Context, deployment: &ClusterDeployment) -> Result<Manifests, Error> {
+    let namespace = deployment.namespace().unwrap_or_default();
+    let digest = async |reference: Option<&LocalRef>| -> Result<Option<String>, Error> {
+        let Some(reference) = reference else {
+            return Ok(Some(settings::digest(&BTreeMap::<String, String>::new())));
+        };
+        let found = playbook_run::inputs::manifests(ctx, &namespace, &reference.name).await?;
+        Ok(found.ok().map(|data| settings::digest(&data)))
+    };
+    let spec = &deployment.spec;
+    let addons = spec.addon_manifests();
+    Ok(Manifests {
+        addons: digest(addons).await?,
+        network: digest(spec.networking.plugin.manifests_ref.as_ref()).await?,
+    })
+}
+
+async fn is_there(ctx: &Context, namespace: &str, secret: &str) -> Result<bool, Error> {
+    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), namespace);
+    let found = api.get_metadata_opt(secret).await.doing(|| format!("look for Secret {secret}"))?;
+    Ok(found.is_some_and(|secret| secret.metadata.deletion_timestamp.is_none()))
+}

@@ -1,0 +1,74 @@
+//! A Machine that claims a Host while the cache is behind.
+
+use std::sync::Arc;
+
+use crds::{ClusterDeployment, Host, Machine};
+use serde_json::Value;
+
+use super::Observation;
+use crate::fake_api::FakeApi;
+use crate::reconcile::reconcile;
+
+const GROUP: &str = "apiVersion: clusterwright.dev/v1alpha1";
+const MACHINE: &str = "machines/fleet/w1";
+
+/// Two spare Hosts, and a Machine that takes any.
+fn world() -> FakeApi {
+    let api = FakeApi::default();
+    for (host, address) in [("h1", "10.0.0.1"), ("h2", "10.0.0.2")] {
+        api.put("hosts", &format!("{{{GROUP}, kind: Host, metadata: {{name: {host}, namespace: fleet}}, spec: {{address: {address}, ssh: {{credentialsRef: {{name: k}}}}}}, status: {{cleanedEpoch: 0, conditions: [{{type: Ready, status: 'True', reason: Available, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}}]}}}}"));
+    }
+    api.put("clusterdeployments", &format!("{{{GROUP}, kind: ClusterDeployment, metadata: {{name: a, namespace: fleet}}, spec: {{kubernetesVersion: 1.35.4, controlPlane: {{replicas: 1}}, workers: [{{name: w}}], artifacts: {{url: 'http://x'}}}}}}"));
+    api.put("machines", &format!("{{{GROUP}, kind: Machine, metadata: {{name: w1, namespace: fleet, finalizers: [clusterwright.dev/release-host]}}, spec: {{clusterName: a, role: worker, kubernetesVersion: 1.35.4}}}}"));
+    api
+}
+
+/// Who holds each Host.
+fn claims(api: &FakeApi) -> Vec<Option<String>> {
+    let hosts = api.list::<Host>("hosts");
+    let holder = |host: Host| host.spec.claim_ref.map(|claim| claim.name);
+    hosts.into_iter().map(holder).collect()
+}
+
+#[tokio::test]
+async fn a_machine_whose_claim_the_cache_does_not_show_takes_that_host_and_no_other() {
+    let api = world();
+    let ctx = api.context();
+    ctx.cache.cluster_deployments.fill(api.list::<ClusterDeployment>("clusterdeployments"));
+    ctx.cache.machines.fill(api.list::<Machine>("machines"));
+    ctx.cache.hosts.fill(api.list::<Host>("hosts"));
+    let machine = || Arc::new(api.list::<Machine>("machines").remove(0));
+    reconcile::<Observation>(ctx.clone(), machine()).await.unwrap();
+    let held = claims(&api);
+    assert_eq!(held.iter().flatten().count(), 1, "{held:?}");
+    for _ in 0..3 {
+        // What was written is not seen yet.
+        let _ = reconcile::<Observation>(ctx.clone(), machine()).await;
+    }
+    assert_eq!(claims(&api), held);
+    let host: Value = api.get(MACHINE).unwrap()["spec"]["hostRef"]["name"].clone();
+    let names = ["h1", "h2"];
+    let taken = names.iter().zip(&held).find(|(_, holder)| holder.is_some()).unwrap();
+    assert_eq!(host, **taken.0);
+}
+
+#[tokio::test]
+async fn a_host_that_another_has_claimed_since_it_was_cached_is_not_taken_from_it() {
+    let api = world();
+    let ctx = api.context();
+    ctx.cache.cluster_deployments.fill(api.list::<ClusterDeployment>("clusterdeployments"));
+    ctx.cache.machines.fill(api.list::<Machine>("machines"));
+    ctx.cache.hosts.fill(api.list::<Host>("hosts"));
+    for host in ["hosts/fleet/h1", "hosts/fleet/h2"] {
+        api.edit(host, |host| {
+            host["spec"]["claimRef"] = serde_json::json!({ "kind": "Machine", "name": "other", "uid": "other" });
+            host["spec"]["claimEpoch"] = serde_json::json!(1);
+        });
+    }
+    for _ in 0..3 {
+        let machine = Arc::new(api.list::<Machine>("machines").remove(0));
+        let _ = reconcile::<Observation>(ctx.clone(), machine).await;
+    }
+    assert_eq!(claims(&api), [Some("other".to_owned()), Some("other".to_owned())]);
+    assert!(api.get(MACHINE).unwrap()["spec"]["hostRef"].is_null());
+}

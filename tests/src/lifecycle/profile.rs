@@ -1,0 +1,174 @@
+//! Clusters that scenarios are played on, one after the other; what comes after a scenario that failed gets a new one.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use lab::Lab;
+use lab::endpoint::Endpoint;
+use lab::machines::Machine;
+use serde_json::json;
+
+use super::scenario::LifecycleScenario;
+use super::stage::Stage;
+use super::table::Row;
+use crate::scenario::{Scenario, within};
+
+/// Where the load balancer's stand-in listens.
+const BALANCER: u16 = 7021;
+/// An address of the lab's network that no machine gets.
+const VIRTUAL_ADDRESS: Ipv4Addr = Ipv4Addr::new(172, 30, 0, 241);
+
+/// A kind of cluster, with the pool around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Profile {
+    /// One control plane and one worker; three spare machines.
+    Workers,
+    /// Three machines, and no cluster yet.
+    Race,
+    /// One control plane and one worker; two spare machines.
+    Loss,
+    /// One control plane behind a load balancer; four spare machines.
+    ControlPlane,
+    /// Three control planes behind a load balancer, etcd on a machine of its own; three spare machines.
+    Dedicated,
+    /// Three control planes that hold the endpoint themselves.
+    Keepalived,
+}
+
+impl Profile {
+    /// All of them.
+    pub const ALL: [Profile; 6] = [
+        Profile::Workers,
+        Profile::Race,
+        Profile::Loss,
+        Profile::ControlPlane,
+        Profile::Dedicated,
+        Profile::Keepalived,
+    ];
+
+    fn namespace(self) -> &'static str {
+        match self {
+            Self::Workers => "lifecycle-workers",
+            Self::Race => "lifecycle-race",
+            Self::Loss => "lifecycle-loss",
+            Self::ControlPlane => "lifecycle-planes",
+            Self::Dedicated => "lifecycle-etcd",
+            Self::Keepalived => "lifecycle-keepalived",
+        }
+    }
+
+    /// The machines share one network: two clusters with one Pod network would answer for each other's Pods.
+    fn pod_network(self) -> String {
+        let second = match self {
+            Self::Workers => 116,
+            // And twenty more: it makes two clusters.
+            Self::Race => 117,
+            Self::Loss => 118,
+            Self::ControlPlane => 119,
+            Self::Dedicated => 121,
+            Self::Keepalived => 120,
+        };
+        format!("10.{second}.0.0/16")
+    }
+
+    /// Whether what is measured here would not hold beside another cluster on two cores.
+    pub fn goes_alone(self) -> bool {
+        matches!(self, Self::ControlPlane | Self::Dedicated | Self::Keepalived)
+    }
+
+    /// Makes the cluster. What is given beside it has to live as long.
+    async fn set<'a>(self, scenario: &'a Scenario) -> Result<(Stage<'a>, Option<Endpoint>)> {
+        let machines: &[&str] = match self {
+            Self::Workers => &["a", "b", "c", "d", "e"],
+            Self::Race | Self::Keepalived => &["a", "b", "c"],
+            Self::Loss => &["a", "b", "c", "d"],
+            Self::ControlPlane => &["a", "b", "c", "d", "e"],
+            Self::Dedicated => &["a", "b", "c", "d", "e", "f", "g"],
+        };
+        let mut stage = Stage::set(scenario, machines, &self.pod_network()).await?;
+        let mut balancer = None;
+        let spec = &mut stage.wish["spec"];
+        match self {
+            Self::Workers | Self::Loss => spec["workers"][0]["replicas"] = json!(1),
+            Self::Race => return Ok((stage, None)),
+            Self::ControlPlane => {
+                balancer = Some(balance(&stage.machines)?);
+                spec["controlPlane"]["endpoint"] = json!({"host": "172.30.0.1", "port": BALANCER});
+            }
+            Self::Dedicated => {
+                balancer = Some(balance(&stage.machines)?);
+                spec["controlPlane"]["endpoint"] = json!({"host": "172.30.0.1", "port": BALANCER});
+                spec["controlPlane"]["replicas"] = json!(3);
+                spec["etcd"] = json!({"topology": "Dedicated", "replicas": 1});
+            }
+            Self::Keepalived => {
+                spec["controlPlane"]["replicas"] = json!(3);
+                spec["controlPlane"]["endpoint"] =
+                    json!({"host": VIRTUAL_ADDRESS.to_string(), "port": 8443, "provider": "Keepalived"});
+            }
+        }
+        stage.apply().await?;
+        let planes = stage.wish["spec"]["controlPlane"]["replicas"].as_u64();
+        let planes = usize::try_from(planes.unwrap_or_default()).unwrap_or_default();
+        stage.ready(planes + stage.workers_wished()).await?;
+        Ok((stage, balancer))
+    }
+
+    /// Plays the scenarios, and says how each went.
+    pub async fn play(self, scenarios: &[LifecycleScenario]) -> Vec<Row> {
+        let rows = Mutex::new(Vec::<Row>::new());
+        let count = || rows.lock().unwrap_or_else(PoisonError::into_inner).len();
+        while count() < scenarios.len() {
+            let (before, begun) = (count(), Instant::now());
+            let left = &scenarios[before..];
+            let ended = within(self.namespace(), async |scenario| {
+                let (mut stage, _balancer) = self.set(scenario).await?;
+                for chosen in left {
+                    scenario.say(&format!("{}: {}", chosen.name(), chosen.promise()));
+                    let (row, error) = played(*chosen, &mut stage).await;
+                    scenario.say(&format!("{}: {:?}", chosen.name(), row.seen));
+                    rows.lock().unwrap_or_else(PoisonError::into_inner).push(row);
+                    if let Some(error) = error {
+                        return Err(error);
+                    }
+                }
+                stage.connected().await
+            })
+            .await;
+            let Err(error) = ended else {
+                continue;
+            };
+            let why = format!("{error:#}");
+            println!("{}: {error:?}", self.namespace());
+            let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+            if rows.len() == before {
+                // It would not come to be another time either.
+                rows.extend(left.iter().map(|chosen| Row {
+                    scenario: *chosen,
+                    seen: Err(format!("its cluster did not come to be: {why}")),
+                    took: begun.elapsed(),
+                }));
+            } else if let Some(row) = rows.last_mut() {
+                row.seen = Err(why);
+            }
+        }
+        rows.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn balance(machines: &[Machine]) -> Result<Endpoint> {
+    let backends = machines.iter().map(|machine| SocketAddr::new(machine.address().into(), 6443));
+    let listen = SocketAddr::new(Ipv4Addr::new(172, 30, 0, 1).into(), BALANCER);
+    Lab::endpoint(listen, backends.collect())
+}
+
+async fn played(chosen: LifecycleScenario, stage: &mut Stage<'_>) -> (Row, Option<anyhow::Error>) {
+    let begun = Instant::now();
+    let row = |seen, took: Duration| Row { scenario: chosen, seen, took };
+    match chosen.play(stage).await {
+        Ok(seen) => (row(Ok(seen.text), seen.took), None),
+        Err(error) => (row(Err(format!("{error:#}")), begun.elapsed()), Some(error)),
+    }
+}

@@ -1,0 +1,202 @@
+//! What is played: each scenario is one promise, on the cluster of its profile.
+
+mod comeback;
+mod control_plane;
+mod dedicated;
+mod ends;
+mod failover;
+mod hooks;
+mod leaving;
+mod losses;
+mod race;
+mod workers;
+
+pub use losses::remediate;
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::profile::Profile;
+use super::stage::Stage;
+
+/// What was seen of a scenario that held.
+pub struct Seen {
+    /// From the wish, or the hit, to the end that was promised.
+    pub took: Duration,
+    /// For the table.
+    pub text: String,
+}
+
+impl Seen {
+    fn since(began: Instant, text: impl Into<String>) -> Self {
+        Self { took: began.elapsed(), text: text.into() }
+    }
+}
+
+/// A scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LifecycleScenario {
+    /// Two workers more.
+    Expand,
+    /// One worker less, with a PodDisruptionBudget in the way.
+    ShrinkWithBudget,
+    /// A machine that was cleaned serves again.
+    Reuse,
+    /// Hooks around join and remove.
+    Hooks,
+    /// A worker is killed.
+    ReplaceWorker,
+    /// A dead machine is removed by a person's word.
+    ForceRemove,
+    /// Two clusters want the same Hosts.
+    Race,
+    /// All machines are lost.
+    Rebuild,
+    /// The machines of a cluster that is deleted are dead.
+    DeleteDead,
+    /// From one control plane to three.
+    Grow,
+    /// The first control plane is killed.
+    ReplaceFirst,
+    /// From three control planes to five, and back to three.
+    FiveAndBack,
+    /// Back to one control plane.
+    ShrinkControlPlane,
+    /// Dedicated etcd, from one member to three.
+    GrowEtcd,
+    /// A machine of dedicated etcd is killed.
+    ReplaceEtcd,
+    /// The control plane that holds the endpoint's address is killed.
+    Failover,
+}
+
+impl LifecycleScenario {
+    /// All, in the order in which those of a profile are played.
+    pub const ALL: [LifecycleScenario; 16] = [
+        LifecycleScenario::Expand,
+        LifecycleScenario::ShrinkWithBudget,
+        LifecycleScenario::Reuse,
+        LifecycleScenario::Hooks,
+        LifecycleScenario::ReplaceWorker,
+        LifecycleScenario::ForceRemove,
+        LifecycleScenario::Race,
+        LifecycleScenario::Rebuild,
+        LifecycleScenario::DeleteDead,
+        LifecycleScenario::Grow,
+        LifecycleScenario::ReplaceFirst,
+        LifecycleScenario::FiveAndBack,
+        LifecycleScenario::ShrinkControlPlane,
+        LifecycleScenario::GrowEtcd,
+        LifecycleScenario::ReplaceEtcd,
+        LifecycleScenario::Failover,
+    ];
+
+    /// Those that every run of all tests has.
+    pub const SAMPLE: [LifecycleScenario; 4] = [
+        LifecycleScenario::Expand,
+        LifecycleScenario::ShrinkWithBudget,
+        LifecycleScenario::ReplaceWorker,
+        LifecycleScenario::Grow,
+    ];
+
+    /// Its name on the command line and in the table.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Expand => "expand",
+            Self::ShrinkWithBudget => "shrink-with-budget",
+            Self::Reuse => "reuse",
+            Self::Hooks => "hooks",
+            Self::ReplaceWorker => "replace-worker",
+            Self::ForceRemove => "force-remove",
+            Self::Race => "race",
+            Self::Rebuild => "rebuild",
+            Self::DeleteDead => "delete-dead",
+            Self::Grow => "grow",
+            Self::ReplaceFirst => "replace-first",
+            Self::FiveAndBack => "five-and-back",
+            Self::ShrinkControlPlane => "shrink-control-plane",
+            Self::GrowEtcd => "grow-etcd",
+            Self::ReplaceEtcd => "replace-etcd",
+            Self::Failover => "failover",
+        }
+    }
+
+    /// The scenario of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scenario| scenario.name() == name)
+    }
+
+    /// What must hold.
+    pub fn promise(self) -> &'static str {
+        match self {
+            Self::Expand => "two workers more are Ready, and no other machine was touched",
+            Self::ShrinkWithBudget => {
+                "a worker leaves once its Pods may, says what is in the way until then, and is clean in the pool"
+            }
+            Self::Reuse => "a machine that left is clean, and serves again",
+            Self::Hooks => "custom playbooks run before and after join, drain and remove, with their variables",
+            Self::ReplaceWorker => "a spare machine takes the place of a worker that was killed",
+            Self::ForceRemove => {
+                "a dead machine is forgotten without SSH, and its Host is quarantined until it proves clean"
+            }
+            Self::Race => "each Host has one owner, and the cluster that lacks one says so and gets the next",
+            Self::Rebuild => {
+                "a cluster all of whose machines are lost says so, and is installed anew with the same authorities"
+            }
+            Self::DeleteDead => "a cluster whose machines are all dead can be deleted",
+            Self::Grow => {
+                "three control planes serve, and a client that wrote meanwhile waited for an election at most"
+            }
+            Self::ReplaceFirst => "another machine takes the place of the first control plane that was killed",
+            Self::FiveAndBack => {
+                "five control planes serve, then three again without anybody's approval, under a client that writes"
+            }
+            Self::ShrinkControlPlane => "two control planes leave after an approval, members first, and one serves",
+            Self::GrowEtcd => {
+                "dedicated etcd grows to three members, and three API servers learn of each under a client that writes"
+            }
+            Self::ReplaceEtcd => "another machine takes the place of a machine of dedicated etcd that was killed",
+            Self::Failover => "with the holder of the endpoint killed, the API answers again within 10 s",
+        }
+    }
+
+    /// The cluster that it is played on.
+    pub fn profile(self) -> Profile {
+        match self {
+            Self::Expand
+            | Self::ShrinkWithBudget
+            | Self::Reuse
+            | Self::Hooks
+            | Self::ReplaceWorker
+            | Self::ForceRemove => Profile::Workers,
+            Self::Race => Profile::Race,
+            Self::Rebuild | Self::DeleteDead => Profile::Loss,
+            Self::Grow | Self::ReplaceFirst | Self::FiveAndBack | Self::ShrinkControlPlane => Profile::ControlPlane,
+            Self::GrowEtcd | Self::ReplaceEtcd => Profile::Dedicated,
+            Self::Failover => Profile::Keepalived,
+        }
+    }
+
+    /// Plays it.
+    pub async fn play(self, stage: &mut Stage<'_>) -> Result<Seen> {
+        match self {
+            Self::Expand => workers::expand(stage).await,
+            Self::ShrinkWithBudget => leaving::shrink_with_budget(stage).await,
+            Self::Reuse => workers::reuse(stage).await,
+            Self::Hooks => hooks::around_join_and_remove(stage).await,
+            Self::ReplaceWorker => losses::replace_worker(stage).await,
+            Self::ForceRemove => losses::force_remove(stage).await,
+            Self::Race => race::two_for_three(stage).await,
+            Self::Rebuild => ends::rebuild(stage).await,
+            Self::DeleteDead => ends::delete_dead(stage).await,
+            Self::Grow => control_plane::grow(stage).await,
+            Self::ReplaceFirst => control_plane::replace_first(stage).await,
+            Self::FiveAndBack => control_plane::five_and_back(stage).await,
+            Self::ShrinkControlPlane => control_plane::shrink(stage).await,
+            Self::GrowEtcd => dedicated::grow(stage).await,
+            Self::ReplaceEtcd => dedicated::replace(stage).await,
+            Self::Failover => failover::failover(stage).await,
+        }
+    }
+}
