@@ -12,6 +12,9 @@ use crate::step::{Intent, Step};
 /// Key of the ConfigMap, and name of the file below `model/`.
 pub const MODEL_FILE: &str = "inputs.json";
 
+/// Environment variable of the executor: the UID of its PlaybookRun.
+pub const RUN_UID_VARIABLE: &str = "CLUSTERWRIGHT_RUN_UID";
+
 /// Variable of the step `fence`: the claim epoch that the machine's guard must know.
 pub const FENCE_CLAIM_EPOCH: &str = "fence_claim_epoch";
 

@@ -43,6 +43,10 @@ pub struct Run {
     /// terminal.
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub run: Option<String>,
+    /// The UID of that PlaybookRun: what tells it from one of the same name that was there before. An environment
+    /// variable, so that an older executor may be given it, too.
+    #[arg(long, value_name = "UID", env = crds::inputs::RUN_UID_VARIABLE)]
+    pub uid: Option<String>,
     /// The second half of the fence.
     #[arg(long, default_value_t = 0)]
     pub token: i64,

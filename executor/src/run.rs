@@ -153,6 +153,7 @@ async fn played(
         workdir: &workdir,
         ssh: &ssh,
         inputs,
+        uid: args.uid.as_deref(),
         token: args.token,
         attempt: args.attempt,
         directory: &args.guard_directory,

@@ -13,8 +13,8 @@ use guard::network::WANTED;
 use crate::failure::Failure;
 
 const USAGE: &str = "guard begin --epoch E --token T --cluster C --host H --run NAMESPACE/NAME --attempt N \
-    --steps A,B,C [--expect-epoch E] [--wait-seconds 45] [--kill-after-seconds 10] | guard end --epoch E --token T \
-    [--wait-seconds 20] [--kill-after-seconds 10] | guard read | guard watch [--wanted FILE]";
+    --steps A,B,C [--uid UID] [--expect-epoch E] [--wait-seconds 45] [--kill-after-seconds 10] | guard end --epoch E --token T \
+    [--uid UID] [--wait-seconds 20] [--kill-after-seconds 10] | guard read | guard watch [--wanted FILE]";
 
 /// The verb of the command line, with its options.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,9 +36,11 @@ pub struct Begin {
 }
 
 /// A run that leaves it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
     pub fence: Fence,
+    /// The UID of the run; empty where it is not known.
+    pub uid: String,
     pub grace_period: GracePeriod,
 }
 
@@ -65,7 +67,9 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Verb, Failure> {
     }
     let verb = match verb.as_str() {
         "begin" => Verb::Begin(begin(&mut options)?),
-        "end" => Verb::End(End { fence: options.fence()?, grace_period: options.grace_period(20)? }),
+        "end" => {
+            Verb::End(End { fence: options.fence()?, uid: options.uid()?, grace_period: options.grace_period(20)? })
+        }
         "read" => Verb::Read,
         "watch" => Verb::Watch(Watch { wanted: options.path("--wanted", WANTED)? }),
         other => return Err(wrong(&format!("there is no {other:?}"))),
@@ -83,6 +87,7 @@ fn begin(options: &mut Options) -> Result<Begin, Failure> {
             cluster: options.name("--cluster")?,
             host: options.name("--host")?,
             run: options.name("--run")?,
+            uid: options.uid()?,
             attempt: options.number("--attempt", Some(0))?,
             open: false,
         },
@@ -120,6 +125,10 @@ impl Options {
             return Err(wrong(&format!("{name} is not a name")));
         }
         Ok(text)
+    }
+
+    fn uid(&mut self) -> Result<String, Failure> {
+        if self.0.contains_key("--uid") { self.name("--uid") } else { Ok(String::new()) }
     }
 
     fn path(&mut self, name: &str, default: &str) -> Result<PathBuf, Failure> {
@@ -182,6 +191,9 @@ mod tests {
         assert_eq!(begin.expected_epoch, None);
         let Ok(Verb::Begin(begin)) = parsed(&format!("{BEGIN} --expect-epoch 3")) else { panic!("refused") };
         assert_eq!(begin.expected_epoch, Some(3));
+        assert_eq!(begin.fence_state.uid, "");
+        let Ok(Verb::Begin(begin)) = parsed(&format!("{BEGIN} --uid 0a-1")) else { panic!("refused") };
+        assert_eq!(begin.fence_state.uid, "0a-1");
     }
 
     #[test]

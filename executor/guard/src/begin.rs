@@ -79,7 +79,7 @@ fn is_expected(directory: &Directory, asked: &Begin) -> Result<(), Failure> {
 
 /// Looks without the mutex, since what has to be ended may hold it: an overtaken run goes as soon as it sees that.
 fn admit(directory: &Directory, fence_state: &FenceState) -> Result<(), Failure> {
-    match may_begin(directory.highest()?.as_ref(), fence_state.fence) {
+    match may_begin(directory.highest()?.as_ref(), fence_state) {
         Admission::Granted => Ok(()),
         Admission::Refused(_) | Admission::Lost(_) => admitted(&directory.hold()?, fence_state),
     }
@@ -87,7 +87,7 @@ fn admit(directory: &Directory, fence_state: &FenceState) -> Result<(), Failure>
 
 /// Looks under the mutex, and writes down a refusal.
 pub fn admitted(held: &Held, fence_state: &FenceState) -> Result<(), Failure> {
-    match may_begin(held.directory.highest()?.as_ref(), fence_state.fence) {
+    match may_begin(held.directory.highest()?.as_ref(), fence_state) {
         Admission::Granted => Ok(()),
         Admission::Refused(reason) | Admission::Lost(reason) => {
             // Refused all the same if it cannot be written down.

@@ -24,10 +24,15 @@ struct Answer {
 }
 
 /// Closes this fence, waits until no process of it is left, and returns the answer to print.
-pub fn end(directory: &Directory, asked: End) -> Result<String, Failure> {
+pub fn end(directory: &Directory, asked: &End) -> Result<String, Failure> {
     only_root()?;
     let known = directory.highest()?.filter(|highest| highest.fence == asked.fence);
-    let fence_state = known.unwrap_or_else(|| FenceState { fence: asked.fence, ..FenceState::default() });
+    let unknown = FenceState { fence: asked.fence, ..FenceState::default() };
+    let mut fence_state = known.unwrap_or(unknown);
+    if !asked.uid.is_empty() {
+        // Compared with the run that has the machine, once it is held.
+        fence_state.uid.clone_from(&asked.uid);
+    }
     let mut closed = false;
     let drained = drain(directory, &fence_state, Whose::UpTo(asked.fence), asked.grace_period, || {
         if !closed && let Some(held) = directory.try_hold()? {

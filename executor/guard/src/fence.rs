@@ -53,6 +53,10 @@ pub struct FenceState {
     /// NAMESPACE/NAME.
     #[serde(default)]
     pub run: String,
+    /// The UID of the PlaybookRun: names come again once objects were restored from a backup. Empty where it is not
+    /// known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uid: String,
     #[serde(default)]
     pub attempt: i64,
     /// Whether its commands are let through: not before the machine was quiet, and not after `end`.
@@ -71,10 +75,26 @@ pub enum Admission {
     Lost(String),
 }
 
-/// Whether a run may begin (or end) here, by the highest fence seen.
-pub fn may_begin(highest: Option<&FenceState>, fence: Fence) -> Admission {
+impl FenceState {
+    /// Whether the two name different runs; where the UID of either is unknown, by the runs' names.
+    fn is_another_run(&self, other: &Self) -> bool {
+        let differ = |one: &str, other: &str| !one.is_empty() && !other.is_empty() && one != other;
+        match self.uid.is_empty() || other.uid.is_empty() {
+            true => differ(&self.run, &other.run),
+            false => self.uid != other.uid,
+        }
+    }
+}
+
+/// Whether a run may begin (or end) here, by the highest fence seen. A fence belongs to one run: another one that comes
+/// with the same was given its token by a status older than this machine, and what the first one left would not be
+/// waited for.
+pub fn may_begin(highest: Option<&FenceState>, asked: &FenceState) -> Admission {
     match highest {
-        Some(highest) if fence < highest.fence => Admission::Refused(newer(highest, fence)),
+        Some(highest) if asked.fence < highest.fence => Admission::Refused(newer(highest, asked.fence)),
+        Some(highest) if asked.fence == highest.fence && highest.is_another_run(asked) => {
+            Admission::Refused(same(highest, asked.fence))
+        }
         _ => Admission::Granted,
     }
 }
@@ -126,6 +146,17 @@ fn newer(highest: &FenceState, fence: Fence) -> String {
     )
 }
 
+fn same(highest: &FenceState, fence: Fence) -> String {
+    let uid = match highest.uid.as_str() {
+        "" => String::new(),
+        uid => format!(" (UID {uid})"),
+    };
+    format!(
+        "fence {fence} is that of run {}{uid} of cluster {}: the token was given twice, by a status that is older than this machine",
+        highest.run, highest.cluster
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -144,15 +175,46 @@ mod tests {
     fn the_epoch_counts_before_the_token() {
         assert!(fence(3, 1) > fence(2, 41));
         assert!(fence(2, 42) > fence(2, 41));
-        assert_eq!(may_begin(Some(&fence_state(2, 41, true)), fence(3, 1)), Admission::Granted);
+        assert_eq!(may_begin(Some(&fence_state(2, 41, true)), &fence_state(3, 1, false)), Admission::Granted);
     }
 
     #[test]
     fn a_lower_fence_neither_begins_nor_runs() {
-        for lower in [fence(2, 40), fence(1, 99)] {
-            assert!(matches!(may_begin(Some(&fence_state(2, 41, true)), lower), Admission::Refused(_)));
-            assert!(matches!(may_run(Some(&fence_state(2, 41, true)), lower), Admission::Refused(_)));
+        for lower in [fence_state(2, 40, false), fence_state(1, 99, false)] {
+            assert!(matches!(may_begin(Some(&fence_state(2, 41, true)), &lower), Admission::Refused(_)));
+            assert!(matches!(may_run(Some(&fence_state(2, 41, true)), lower.fence), Admission::Refused(_)));
         }
+    }
+
+    #[test]
+    fn an_equal_fence_is_let_in_only_with_the_run_that_has_it() {
+        let run = |run: &str, uid: &str| FenceState {
+            cluster: "a".into(),
+            run: run.into(),
+            uid: uid.into(),
+            ..fence_state(2, 41, true)
+        };
+        for (highest, asked, is_granted) in [
+            (run("fleet/install", "u1"), run("fleet/install", "u1"), true),
+            // Made again, from a backup.
+            (run("fleet/install", "u1"), run("fleet/install", "u2"), false),
+            (run("fleet/install", "u1"), run("fleet/join", "u2"), false),
+            // The state of a guard that knew no UIDs, or an executor that tells none.
+            (run("fleet/install", ""), run("fleet/install", "u1"), true),
+            (run("fleet/install", ""), run("fleet/join", "u1"), false),
+            (run("fleet/install", "u1"), run("fleet/join", ""), false),
+            (run("fleet/install", "u1"), run("", ""), true),
+        ] {
+            let admission = may_begin(Some(&highest), &asked);
+            assert_eq!(admission == Admission::Granted, is_granted, "{highest:?} {asked:?}");
+        }
+        let Admission::Refused(why) = may_begin(Some(&run("fleet/install", "u1")), &run("fleet/install", "u2")) else {
+            panic!("granted")
+        };
+        assert_eq!(
+            why,
+            "fence 2-41 is that of run fleet/install (UID u1) of cluster a: the token was given twice, by a status that is older than this machine"
+        );
     }
 
     #[test]
@@ -208,7 +270,8 @@ mod tests {
         #[test]
         fn of_two_fences_exactly_the_higher_may_follow(a in 0..4i64, b in 0..4i64, c in 0..4i64, d in 0..4i64) {
             let (one, other) = (fence(a, b), fence(c, d));
-            let granted = |highest: Fence, next| may_begin(Some(&FenceState { fence: highest, ..FenceState::default() }), next) == Admission::Granted;
+            let state = |fence| FenceState { fence, ..FenceState::default() };
+            let granted = |highest, next| may_begin(Some(&state(highest)), &state(next)) == Admission::Granted;
             prop_assert_eq!(granted(one, other) && granted(other, one), one == other);
         }
     }

@@ -46,7 +46,7 @@ fn work(name: &Path, arguments: Vec<OsString>) -> Result<u8, Failure> {
     }
     let answer = match arguments::parse(arguments)? {
         Verb::Begin(asked) => begin::begin(&directory, &asked)?,
-        Verb::End(asked) => end::end(&directory, asked)?,
+        Verb::End(asked) => end::end(&directory, &asked)?,
         Verb::Read => directory
             .highest()?
             .map_or_else(|| Ok("{}".to_owned()), |highest| serde_json::to_string(&highest).map_err(Failure::json))?,

@@ -7,6 +7,7 @@
 use std::fmt::Write as _;
 
 use crds::inputs::HostIdentity;
+use crds::playbook_run::Fence;
 
 use super::end_budget::EndBudget;
 use super::identity;
@@ -47,6 +48,8 @@ pub struct Begin {
     pub host: String,
     /// NAMESPACE/NAME.
     pub run: String,
+    /// The UID of the PlaybookRun, if it is known.
+    pub uid: Option<String>,
     /// The attempt.
     pub attempt: i32,
     /// The steps' names.
@@ -68,8 +71,9 @@ impl Begin {
             ("--attempt", self.attempt.to_string()),
             ("--steps", self.steps.join(",")),
         ];
+        let uid = self.uid.clone().map(|uid| ("--uid", uid));
         let expected = self.expected_epoch.map(|epoch| ("--expect-epoch", epoch.to_string()));
-        words.iter().chain(&expected).fold(String::from("begin"), |mut text, (name, value)| {
+        words.iter().chain(&uid).chain(&expected).fold(String::from("begin"), |mut text, (name, value)| {
             // Writing to a String cannot fail.
             let _ = write!(text, " {name} {}", quoted(value));
             text
@@ -106,9 +110,11 @@ pub fn install(root: &Root, directory: &str, sha256: &str, program: &[u8], begin
 
 /// Asks the guard to end what this run left, and whether the machine is quiet. Where no guard is, the run was stopped
 /// before its first command.
-pub fn end(root: &Root, directory: &str, epoch: i64, token: i64, each: &EndBudget) -> Call {
+pub fn end(root: &Root, directory: &str, fence: Fence, uid: Option<&str>, each: &EndBudget) -> Call {
+    let Fence { epoch, token } = fence;
+    let uid = uid.map(|uid| format!(" --uid {}", quoted(uid))).unwrap_or_default();
     let script = format!(
-        "g={}/guard; if [ -x \"$g\" ]; then exec \"$g\" end --epoch {epoch} --token {token} --wait-seconds {} \
+        "g={}/guard; if [ -x \"$g\" ]; then exec \"$g\" end --epoch {epoch} --token {token}{uid} --wait-seconds {} \
          --kill-after-seconds {}; fi; echo \"{{\\\"quiet\\\":true}}\"",
         quoted(directory),
         each.wait.as_secs(),
@@ -163,7 +169,7 @@ mod tests {
     use std::time::Duration;
 
     use super::super::end_budget::end_budget;
-    use super::{BEGUN, Begin, Call, MISSING, Root, begin, end, install, read};
+    use super::{BEGUN, Begin, Call, Fence, MISSING, Root, begin, end, install, read};
 
     fn run(call: &Call, path: &Path) -> Output {
         let path = format!("{}:/usr/bin:/bin", path.display());
@@ -198,6 +204,7 @@ mod tests {
             cluster: String::new(),
             host: "w1".into(),
             run: "n/r".into(),
+            uid: None,
             attempt: 0,
             steps: vec!["prepare".into(), "node".into()],
             expected_epoch: None,
@@ -208,6 +215,8 @@ mod tests {
     fn sha256(content: &str) -> String {
         Sha256::digest(content.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
     }
+
+    const FENCE: Fence = Fence { epoch: 3, token: 41 };
 
     /// A program in the guard's place that says how it was called.
     const SAYS: &str = "#!/bin/sh\nprintf '[%s]' \"$@\"; echo; cat\n";
@@ -233,7 +242,9 @@ mod tests {
     fn a_run_that_fences_says_which_claim_must_have_left_the_machine() {
         let mut asked = asked();
         assert!(!asked.arguments().contains("--expect-epoch"));
+        asked.uid = Some("u1".into());
         asked.expected_epoch = Some(3);
+        assert!(asked.arguments().contains(" --uid 'u1'"), "{}", asked.arguments());
         assert!(asked.arguments().ends_with(" --expect-epoch '3'"), "{}", asked.arguments());
     }
 
@@ -271,7 +282,7 @@ mod tests {
         for sudo in [asks, not] {
             program(&machine.path().join("sudo"), sudo);
             let root = Root::Sudo(Some(b"a b\\".to_vec()));
-            let call = end(&root, directory, 3, 41, &end_budget(1, Duration::from_secs(70)));
+            let call = end(&root, directory, FENCE, None, &end_budget(1, Duration::from_secs(70)));
             assert!(!call.command.contains("a b"), "{}", call.command);
             let (code, stdout, _) = text(&run(&call, machine.path()));
             let expected =
@@ -284,7 +295,7 @@ mod tests {
     fn a_machine_that_the_guard_never_came_to_is_quiet() {
         let machine = tempfile::tempdir().unwrap();
         let call =
-            end(&Root::Already, machine.path().to_str().unwrap(), 3, 41, &end_budget(1, Duration::from_secs(70)));
+            end(&Root::Already, machine.path().to_str().unwrap(), FENCE, None, &end_budget(1, Duration::from_secs(70)));
         assert_eq!(text(&run(&call, machine.path())).1, format!("{BEGUN}\n{{\"quiet\":true}}\n"));
     }
 

@@ -42,6 +42,8 @@ pub struct Machines<'a> {
     pub ssh: &'a Ssh,
     /// The run.
     pub inputs: &'a Inputs,
+    /// The UID of the PlaybookRun, if it is known.
+    pub uid: Option<&'a str>,
     /// The run's token.
     pub token: i64,
     /// The attempt.
@@ -104,8 +106,7 @@ impl Machines<'_> {
     pub async fn end(&self, hosts: Vec<String>, until: Instant) -> BTreeMap<String, Result<(), Unreachable>> {
         let each = end_budget(hosts.len(), until.saturating_duration_since(Instant::now()));
         let calls = self.calls(hosts, async |host, route| {
-            let fence = self.fence(host);
-            let end = call::end(&route.root, self.directory, fence.epoch, fence.token, &each);
+            let end = call::end(&route.root, self.directory, self.fence(host), self.uid, &each);
             match self.call(route, &end, each.timeout).await? {
                 Answer::Done(said) if said.get("quiet") == Some(&true.into()) => Ok(()),
                 _ => Err(Unreachable {
@@ -137,6 +138,7 @@ impl Machines<'_> {
             cluster: model.cluster_name.clone().unwrap_or_default(),
             host: host.to_owned(),
             run: format!("{}/{}", model.namespace, model.run),
+            uid: self.uid.map(str::to_owned),
             attempt: self.attempt,
             steps: model.steps.iter().map(|step| step.name().to_owned()).collect(),
             expected_epoch: expected_epoch(model),

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use crds::ObjectExt;
 use crds::cluster_deployment::ExecutorPod;
+use crds::inputs::RUN_UID_VARIABLE;
 use crds::names::{finalizer, label};
 use crds::playbook_run::FrozenInputs;
 use crds::references::controller_ref;
@@ -143,7 +144,11 @@ fn container(wanted: &JobWanted<'_>) -> Container {
         image: Some(wanted.image.to_owned()),
         image_pull_policy: Some("IfNotPresent".into()),
         args: Some(arguments(wanted)),
-        env: Some(vec![variable("HOME", "/work"), variable("TMPDIR", "/work")]),
+        env: Some(vec![
+            variable("HOME", "/work"),
+            variable("TMPDIR", "/work"),
+            variable(RUN_UID_VARIABLE, wanted.run.uid()),
+        ]),
         working_dir: Some("/work".into()),
         volume_mounts: Some(vec![
             mount("work", "/work", false),

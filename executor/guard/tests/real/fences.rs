@@ -48,6 +48,26 @@ fn a_run_may_begin_again() {
 }
 
 #[test]
+fn an_equal_fence_of_another_run_is_refused_and_ends_nothing() {
+    let Some(place) = Place::new() else { return };
+    succeeds(place.begin(1, 1).args(["--uid", "first"]));
+    let mut running = started(&mut place.shell(1, 1, "sleep 2; exit 5"));
+    eventually("the command runs", || place.has(Event::Begin));
+    // Names come again after a backup was restored, UIDs do not.
+    let again = place.begin(1, 1).args(["--uid", "second"]).output().unwrap();
+    assert_refused(&again);
+    assert!(err(&again).contains("fence 1-1 is that of run ns/r1 (UID first) of cluster a"), "{}", err(&again));
+    assert_refused(&place.end(1, 1).args(["--uid", "second"]).output().unwrap());
+    assert_eq!(running.wait().unwrap().code(), Some(5));
+    succeeds(&mut place.shell(1, 1, "true"));
+    succeeds(place.end(1, 1).args(["--uid", "first"]));
+    assert_eq!(place.highest()["uid"], "first");
+    // The next token is let in.
+    succeeds(place.begin(1, 2).args(["--uid", "second"]));
+    assert_eq!(place.report().refused.len(), 2);
+}
+
+#[test]
 fn before_the_first_run_the_machine_has_no_fence() {
     let Some(place) = Place::new() else { return };
     assert_eq!(place.highest(), json!({}));
