@@ -201,6 +201,8 @@ impl std::fmt::Display for Step {
 pub enum Intent {
     /// Infrastructure and control plane of a new cluster.
     Install,
+    /// Workers are made ready to join, while the control plane of their new cluster is installed.
+    Prepare,
     /// Workers join.
     Join,
     /// Machines leave a cluster that goes on.

@@ -35,6 +35,8 @@ pub enum LockMode {
     Exclusive,
     /// Beside other shared ones on other hosts.
     Shared,
+    /// Beside any other on other hosts, an exclusive one too: its machines are no part of the cluster yet, or any more.
+    Separate,
 }
 
 /// A run that holds the cluster.

@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(admitted, &json!(Intent::available().collect::<Vec<_>>()));
         for intent in [Intent::Upgrade, Intent::Renew, Intent::Backup, Intent::Restore] {
             let message = format!(
-                "intent: {intent:?} does nothing yet; allowed are: Install, Join, Remove, Reset, Repair, Probe, Custom"
+                "intent: {intent:?} does nothing yet; allowed are: Install, Prepare, Join, Remove, Reset, Repair, Probe, Custom"
             );
             let said = said(intent, &[Step::Prepare]);
             assert!(said.contains(&message), "{said}");

@@ -1,7 +1,7 @@
 //! What a step and an intent may do: one table, read by the schema, the planners and the executor alike.
 
 use super::{CustomStep, Intent, Step};
-use Intent::{Custom, Install, Join, Probe, Remove, Repair, Reset};
+use Intent::{Custom, Install, Join, Prepare, Probe, Remove, Repair, Reset};
 
 /// What a step does, and in which runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,8 @@ pub enum Effect {
 pub enum LockUse {
     /// Not at all.
     None,
-    /// Beside others where all their Hosts are workers', and alone elsewhere.
+    /// Beside others where all their Hosts are workers', and alone elsewhere. While the cluster is installed, its
+    /// workers are no part of it yet: what brings them to it stands beside the install, too.
     SharedOnWorkers,
     /// Alone.
     Exclusive,
@@ -72,14 +73,16 @@ impl Step {
             always_played: true,
         };
         match self {
-            Step::BootstrapOs | Step::Prepare | Step::Network => {
-                StepSpec { intents: &[Install, Join, Custom], ..CHANGES }
-            }
-            Step::ContainerRuntime | Step::Etcd | Step::ControlPlane => {
-                StepSpec { intents: &[Install, Join, Custom], downloads: true, ..CHANGES }
+            Step::BootstrapOs | Step::Prepare => StepSpec { intents: &[Install, Prepare, Join, Custom], ..CHANGES },
+            Step::ContainerRuntime => {
+                StepSpec { intents: &[Install, Prepare, Join, Custom], downloads: true, ..CHANGES }
             }
             Step::Preflight => {
-                StepSpec { intents: &[Install, Join, Custom], read_only: true, downloads: true, ..CHANGES }
+                StepSpec { intents: &[Install, Prepare, Join, Custom], read_only: true, downloads: true, ..CHANGES }
+            }
+            Step::Network => StepSpec { intents: &[Install, Join, Custom], ..CHANGES },
+            Step::Etcd | Step::ControlPlane => {
+                StepSpec { intents: &[Install, Join, Custom], downloads: true, ..CHANGES }
             }
             Step::Node => StepSpec { intents: &[Join, Custom], downloads: true, ..CHANGES },
             Step::Addons => StepSpec { intents: &[Install, Custom], ..CHANGES },
@@ -111,8 +114,9 @@ impl Step {
 
 impl Intent {
     /// All intents.
-    pub const ALL: [Intent; 11] = [
+    pub const ALL: [Intent; 12] = [
         Intent::Install,
+        Intent::Prepare,
         Intent::Join,
         Intent::Remove,
         Intent::Reset,
@@ -150,6 +154,7 @@ impl Intent {
             Intent::Renew => IntentSpec { slug: "renew", doing: "renewing certificates of", things: HOSTS, ..ALONE },
             Intent::Backup => IntentSpec { slug: "backup", doing: "backing up", things: HOSTS, ..ALONE },
             Intent::Restore => IntentSpec { slug: "restore", doing: "restoring", things: HOSTS, ..ALONE },
+            Intent::Prepare => IntentSpec { slug: "prepare", doing: "preparing", done: "prepared", ..BESIDE },
             Intent::Join => IntentSpec { slug: "join", doing: "joining", done: "joined", ..BESIDE },
             Intent::Repair => IntentSpec { slug: "repair", doing: "repairing", done: "repaired", ..BESIDE },
             Intent::Custom => IntentSpec { slug: "custom", doing: "running steps on", things: HOSTS, ..BESIDE },

@@ -10,6 +10,7 @@ mod endpoint;
 pub mod fencing;
 pub mod former;
 mod gates;
+mod gathering;
 mod lane;
 pub mod lock;
 mod machine;
@@ -96,7 +97,7 @@ fn grant(state: &ClusterState<'_>, tokens: &Tokens) -> Lock {
     let deployment = state.deployment;
     let deleting = deployment.is_deleting();
     let status = deployment.status.clone().unwrap_or_default();
-    let worker_hosts = lock::worker_hosts(state.observed.machines);
+    let workers = lock::Workers::new(state.observed.machines, state.installed.is_some());
     let claimants: Vec<lock::Claimant> = state
         .observed
         .runs
@@ -107,7 +108,7 @@ fn grant(state: &ClusterState<'_>, tokens: &Tokens) -> Lock {
             // What is cleaned, or about to be, is not worked on any more.
             let goes = || run.spec.hosts.iter().any(|host| state.is_leaving(host));
             let may_start = !deployment.spec.paused && (cleans || !(deleting || goes()));
-            lock::Claimant::new(run, &worker_hosts, may_start)
+            lock::Claimant::new(run, &workers, may_start)
         })
         .collect();
     lock::decide(&status.operations, tokens.last(), &claimants, state.observed.now)

@@ -141,6 +141,11 @@ pub fn around_join(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
     }
 }
 
+/// Whether there are hooks that a machine's join begins with.
+pub fn come_before_join(deployment: &ClusterDeployment) -> bool {
+    hooks(deployment).is_some_and(|hooks| !hooks.before_join.is_empty())
+}
+
 /// Puts the hooks before a drain into a run of their own.
 pub fn around_drain(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
     if let Some(hooks) = hooks(deployment) {

@@ -189,8 +189,8 @@ async fn a_cluster_lives_and_goes_and_at_rest_nothing_is_written() {
     let life = live(&api, |_| {}).await;
     assert_eq!(
         life.runs.len(),
-        4,
-        "an install, a join, a reset of the worker, one of the control plane: {:?}",
+        5,
+        "an install, a preparation and a join of the worker, a reset of it, one of the control plane: {:?}",
         life.runs
     );
     assert_gone(&api, "undisturbed");

@@ -18,7 +18,7 @@ fn world() -> FakeApi {
     for (host, address) in [("h1", "10.0.0.1"), ("h2", "10.0.0.2")] {
         api.put("hosts", &format!("{{{GROUP}, kind: Host, metadata: {{name: {host}, namespace: fleet}}, spec: {{address: {address}, ssh: {{credentialsRef: {{name: k}}}}}}, status: {{cleanedEpoch: 0, conditions: [{{type: Ready, status: 'True', reason: Available, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}}]}}}}"));
     }
-    api.put("clusterdeployments", &format!("{{{GROUP}, kind: ClusterDeployment, metadata: {{name: a, namespace: fleet}}, spec: {{kubernetesVersion: 1.35.4, controlPlane: {{replicas: 1}}, workers: [{{name: w}}], artifacts: {{url: 'http://x'}}}}}}"));
+    api.put("clusterdeployments", &format!("{{{GROUP}, kind: ClusterDeployment, metadata: {{name: a, namespace: fleet}}, spec: {{kubernetesVersion: 1.35.4, controlPlane: {{replicas: 1}}, workers: [{{name: w}}], artifacts: {{url: 'http://x'}}}}, status: {{installedAt: '2026-01-01T00:00:00Z'}}}}"));
     api.put("machines", &format!("{{{GROUP}, kind: Machine, metadata: {{name: w1, namespace: fleet, finalizers: [clusterwright.dev/release-host]}}, spec: {{clusterName: a, role: worker, kubernetesVersion: 1.35.4}}}}"));
     api
 }

@@ -7,7 +7,7 @@ use crds::Reason;
 use crds::cluster_deployment::Artifacts;
 use crds::inputs::MODEL_FILE;
 use crds::references::LocalRef;
-use crds::step::Effect;
+use crds::step::{Effect, Intent};
 use crds::{ClusterDeployment, Host, PlaybookRun};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
@@ -17,7 +17,6 @@ use plan::inputs::artifacts::{self, ArtifactsSeen};
 use plan::inputs::{
     ClusterSeen, Credentials, InputsObserved, InputsProblem, build, classify, hosts_to_observe, secrets_needed,
 };
-use plan::lifecycle::is_installed;
 use plan::playbook_run::InputsSeen;
 use plan::undecodable::Undecodable;
 
@@ -93,7 +92,7 @@ async fn gather(
     };
     if let Some(deployment) = deployment
         && !secrets_needed(&model).join_hosts.is_empty()
-        && is_installed(deployment)
+        && run.spec.intent != Intent::Install
         && ctx.remote.client(&namespace, &deployment.name_any()).is_none()
     {
         let message = format!("waits for the API of cluster {}: a token to join is made there", deployment.name_any());

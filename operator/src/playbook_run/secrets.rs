@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crds::inputs::{CredentialKind, HostInputs, RunInputs, secret_key};
+use crds::step::Intent;
 use crds::{ClusterDeployment, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
@@ -10,7 +11,6 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt};
 use plan::inputs::{SecretsNeeded, artifacts};
 use plan::job::metadata;
-use plan::lifecycle::is_installed;
 
 use super::ownership::named_as;
 use crate::bootstrap_token::{self, BootstrapToken};
@@ -38,7 +38,7 @@ pub(super) async fn freeze(
         && let Some(cluster) = &run.spec.cluster_name
         && let Some(deployment) = live::get::<ClusterDeployment>(ctx, &namespace, cluster).await?
     {
-        data.extend(keys(ctx, &deployment, needs).await?);
+        data.extend(keys(ctx, run.spec.intent, &deployment, needs).await?);
     }
     let secret = Secret {
         metadata: metadata(run, &name),
@@ -77,7 +77,12 @@ async fn credentials(api: &Api<Secret>, model: &RunInputs) -> Result<Data, Error
     Ok(data)
 }
 
-async fn keys(ctx: &Context, deployment: &ClusterDeployment, needs: &SecretsNeeded) -> Result<Data, Error> {
+async fn keys(
+    ctx: &Context,
+    intent: Intent,
+    deployment: &ClusterDeployment,
+    needs: &SecretsNeeded,
+) -> Result<Data, Error> {
     let now = Timestamp::now();
     let mut data = Data::new();
     if needs.control_plane || !needs.etcd_hosts.is_empty() {
@@ -99,7 +104,12 @@ async fn keys(ctx: &Context, deployment: &ClusterDeployment, needs: &SecretsNeed
         data.extend(artifacts_login(ctx, deployment).await?);
     }
     for host in &needs.join_hosts {
-        let token = token(ctx, deployment, host, now).await?;
+        let token = if intent == Intent::Install {
+            // `kubeadm init` writes it.
+            BootstrapToken::random()
+        } else {
+            token(ctx, deployment, host, now).await?
+        };
         data.insert(format!("join.{host}.token"), ByteString(token.text().into_bytes()));
     }
     Ok(data)
@@ -142,17 +152,13 @@ pub(super) async fn revoke_tokens(ctx: &Context, run: &PlaybookRun) -> Result<()
     Ok(())
 }
 
-/// `kubeadm init` writes the first ones itself.
+/// A token of a cluster whose API answers.
 async fn token(
     ctx: &Context,
     deployment: &ClusterDeployment,
     host: &str,
     now: Timestamp,
 ) -> Result<BootstrapToken, Error> {
-    // Once installed, tokens are made through the cluster's API.
-    if !is_installed(deployment) {
-        return Ok(BootstrapToken::random());
-    }
     let (namespace, name) = (deployment.namespace().unwrap_or_default(), deployment.name_any());
     match ctx.remote.client(&namespace, &name) {
         Some(client) => bootstrap_token::mint(&client, host, now).await,

@@ -1,11 +1,12 @@
 //! The cluster's lock: which runs may work on it now, and with which token. Exclusive runs are alone; Shared ones stand
-//! side by side when they work on different Hosts. Nobody overtakes a run that was made before and is in its way.
+//! side by side when they work on different Hosts; Separate ones stand beside all that work on other Hosts. Nobody
+//! overtakes a run that was made before and is in its way.
 
 use std::collections::HashSet;
 
 use crds::ObjectExt;
 use crds::cluster_deployment::{LockMode, Operation};
-use crds::step::{LockUse, Role};
+use crds::step::{Effect, IntentSpec, LockUse, Role};
 use crds::{Machine, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -46,8 +47,6 @@ pub struct Claimant {
     pub run: String,
     /// Alone, or beside others.
     pub mode: LockMode,
-    /// Its Hosts are no part of the cluster any more: only a run on the same ones is in its way.
-    pub beside: bool,
     /// Its Hosts.
     pub hosts: Vec<String>,
     /// Nothing more comes of it.
@@ -60,24 +59,43 @@ pub struct Claimant {
     pub made: (Option<Timestamp>, Option<Timestamp>),
 }
 
-/// Names of the Hosts of worker Machines.
-pub fn worker_hosts<'a>(machines: &[&'a Machine]) -> HashSet<&'a str> {
-    let workers = machines.iter().filter(|machine| machine.spec.role == Role::Worker);
-    workers.filter_map(|machine| Some(machine.spec.host_ref.as_ref()?.name.as_str())).collect()
+/// The workers of a cluster.
+pub struct Workers<'a> {
+    hosts: HashSet<&'a str>,
+    is_installed: bool,
+}
+
+impl<'a> Workers<'a> {
+    /// The Hosts of worker Machines.
+    pub fn new(machines: &[&'a Machine], is_installed: bool) -> Self {
+        let workers = machines.iter().filter(|machine| machine.spec.role == Role::Worker);
+        let hosts = workers.filter_map(|machine| Some(machine.spec.host_ref.as_ref()?.name.as_str()));
+        Self { hosts: hosts.collect(), is_installed }
+    }
+
+    /// How a run would hold the cluster: Shared when all its Hosts are workers' and its work stays on them, Separate
+    /// when its Hosts are no part of the cluster.
+    fn mode(&self, run: &PlaybookRun) -> LockMode {
+        let IntentSpec { lock, effect, .. } = run.spec.intent.spec();
+        let on_workers = run.spec.hosts.iter().all(|host| self.hosts.contains(host.as_str()));
+        let is_shared = lock == LockUse::SharedOnWorkers && on_workers;
+        if fencing::is_fence(run) || is_shared && !self.is_installed && effect == Effect::Provisions {
+            LockMode::Separate
+        } else if is_shared {
+            LockMode::Shared
+        } else {
+            LockMode::Exclusive
+        }
+    }
 }
 
 impl Claimant {
-    /// A run, and how it would hold the cluster: Shared when all its Hosts are workers' and its work stays on them.
-    pub fn new(run: &PlaybookRun, worker_hosts: &HashSet<&str>, may_start: bool) -> Self {
-        let is_worker = |host: &String| worker_hosts.contains(host.as_str());
-        let beside = fencing::is_fence(run);
-        let may_share = run.spec.intent.spec().lock == LockUse::SharedOnWorkers;
-        let shared = beside || may_share && run.spec.hosts.iter().all(is_worker);
+    /// A run, and how it would hold the cluster.
+    pub fn new(run: &PlaybookRun, workers: &Workers<'_>, may_start: bool) -> Self {
         let status = run.status.as_ref();
         Self {
             run: run.name().to_owned(),
-            mode: if shared { LockMode::Shared } else { LockMode::Exclusive },
-            beside,
+            mode: workers.mode(run),
             hosts: run.spec.hosts.clone(),
             over: attempts::is_over(run),
             token: status.map(|status| status.token).filter(|token| (1..=HIGHEST).contains(token)).unwrap_or_default(),
@@ -90,8 +108,11 @@ impl Claimant {
     }
 
     fn conflicts(&self, mode: LockMode, hosts: &[String]) -> bool {
-        (!self.beside && (self.mode == LockMode::Exclusive || mode == LockMode::Exclusive))
-            || self.hosts.iter().any(|host| hosts.contains(host))
+        let alone = match (self.mode, mode) {
+            (LockMode::Separate, _) | (_, LockMode::Separate) | (LockMode::Shared, LockMode::Shared) => false,
+            (LockMode::Exclusive, _) | (_, LockMode::Exclusive) => true,
+        };
+        alone || self.hosts.iter().any(|host| hosts.contains(host))
     }
 
     fn operation(&self, token: i64, started_at: Timestamp) -> Operation {
@@ -110,8 +131,12 @@ impl Claimant {
 /// also while the last token is not known.
 pub fn decide(held: &[Operation], last_token: Option<i64>, runs: &[Claimant], now: Timestamp) -> Lock {
     let find = |name: &str| runs.iter().find(|run| run.run == name);
-    let mut operations: Vec<Operation> =
-        held.iter().filter(|held| find(&held.run).is_some_and(|run| !run.over)).cloned().collect();
+    // A worker that joins is a part of the cluster from the moment that this is installed.
+    let holds_on = |held: &Operation| {
+        let run = find(&held.run).filter(|run| !run.over)?;
+        Some(Operation { mode: run.mode, ..held.clone() })
+    };
+    let mut operations: Vec<Operation> = held.iter().filter_map(holds_on).collect();
     let seen = runs.iter().map(|run| run.token).chain(held.iter().map(|held| held.token));
     let mut last_token = last_token.map(|last_token| seen.fold(last_token, i64::max));
     let holds = |operations: &[Operation], run: &Claimant| operations.iter().any(|held| held.run == run.run);
@@ -148,8 +173,8 @@ pub fn decide(held: &[Operation], last_token: Option<i64>, runs: &[Claimant], no
 
 #[cfg(test)]
 mod tests {
-    use super::{Claimant, Lock, decide};
-    use crds::cluster_deployment::LockMode::{self, Exclusive, Shared};
+    use super::{Claimant, Lock, Queued, decide};
+    use crds::cluster_deployment::LockMode::{self, Exclusive, Separate, Shared};
     use jiff::{SignedDuration, Timestamp};
     use proptest::prelude::*;
 
@@ -157,7 +182,6 @@ mod tests {
         Claimant {
             run: run.into(),
             mode,
-            beside: false,
             hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
             over: false,
             token: 0,
@@ -186,6 +210,24 @@ mod tests {
         assert_eq!(holders(&lock), [("a", 1)]);
         let lock = first(&[claimant("a", Exclusive, &["x"], 0), claimant("b", Shared, &["y"], 1)]);
         assert_eq!(holders(&lock), [("a", 1)]);
+    }
+
+    #[test]
+    fn a_separate_run_stands_beside_all_on_other_hosts_until_it_is_a_shared_one() {
+        let mut runs = [
+            claimant("a", Exclusive, &["x"], 0),
+            claimant("b", Separate, &["y"], 1),
+            claimant("c", Separate, &["x"], 2),
+            claimant("d", Exclusive, &["z"], 3),
+        ];
+        let lock = first(&runs);
+        assert_eq!(holders(&lock), [("a", 1), ("b", 2)]);
+        runs[0].over = true;
+        runs[1].mode = Shared;
+        let lock = decide(&lock.operations, lock.last_token, &runs, Timestamp::UNIX_EPOCH);
+        assert_eq!(holders(&lock), [("b", 2), ("c", 3)]);
+        assert_eq!(lock.operations[0].mode, Shared);
+        assert_eq!(lock.queue, [Queued { run: "d".into(), behind: vec!["b".into()] }]);
     }
 
     #[test]
@@ -261,17 +303,17 @@ mod tests {
     proptest! {
         #[test]
         fn at_no_time_do_two_runs_hold_one_host(
-            runs in proptest::collection::vec((any::<bool>(), proptest::collection::btree_set(0u8..5, 1..3), 0i64..4, any::<bool>()), 0..12),
+            runs in proptest::collection::vec((0usize..3, proptest::collection::btree_set(0u8..5, 1..3), 0i64..4, any::<bool>()), 0..12),
             over in proptest::collection::vec(0usize..12, 0..24),
         ) {
             let mut runs: Vec<Claimant> = runs
                 .into_iter()
                 .enumerate()
-                .map(|(index, (exclusive, hosts, made, may_start))| {
+                .map(|(index, (mode, hosts, made, may_start))| {
                     let hosts: Vec<String> = hosts.iter().map(|host| format!("h{host}")).collect();
                     let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
-                    let mode = if exclusive { Exclusive } else { Shared };
-                    Claimant { may_start, ..claimant(&format!("r{index}"), mode, &hosts, made) }
+                    let modes = [Exclusive, Shared, Separate];
+                    Claimant { may_start, ..claimant(&format!("r{index}"), modes[mode], &hosts, made) }
                 })
                 .collect();
             let mut lock = Lock { last_token: Some(0), ..Lock::default() };
@@ -281,7 +323,7 @@ mod tests {
                 prop_assert!(lock.last_token >= before);
                 for (index, a) in lock.operations.iter().enumerate() {
                     for b in &lock.operations[index + 1..] {
-                        prop_assert!(a.mode == Shared && b.mode == Shared);
+                        prop_assert!(a.mode == Shared && b.mode == Shared || a.mode == Separate || b.mode == Separate);
                         prop_assert!(a.hosts.iter().all(|host| !b.hosts.contains(host)));
                         prop_assert_ne!(a.token, b.token);
                     }

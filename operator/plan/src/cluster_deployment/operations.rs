@@ -12,6 +12,7 @@ mod look_again;
 mod machine_sets;
 mod observe_etcd;
 mod play_drain_hooks;
+mod prepare_workers;
 mod quorum_loss;
 mod rebuild;
 mod remediate;
@@ -62,6 +63,7 @@ const OPERATIONS: &[Operation] = &[
         .keeping(update_etcd_endpoints::keeps),
     Operation::new(Lane::ControlPlane, Needs::Lock, update_load_balancers::propose),
     Operation::new(Lane::ControlPlane, Needs::Spec, join_control_plane::propose),
+    Operation::new(Lane::Workers, Needs::Spec, prepare_workers::propose),
     Operation::new(Lane::Workers, Needs::Spec, join_workers::propose),
     Operation::new(Lane::Remediation, Needs::Nothing, remediate::propose).keeping(remediate::keeps),
     Operation::new(Lane::Remediation, Needs::Nothing, observe_etcd::propose).keeping(observe_etcd::keeps),

@@ -13,6 +13,7 @@ mod lost_lock;
 mod pauses;
 mod pki;
 mod pool;
+mod prepared;
 mod rebuild;
 mod rebuild_cut_off;
 mod repair;
@@ -48,8 +49,10 @@ fn one_control_plane_and_two_workers_become_a_cluster() {
     assert_eq!(status.kubernetes_version.as_deref(), Some("1.35.4"));
     assert_eq!(status.operations, []);
     let intents: Vec<Intent> = world.runs.iter().map(|run| run.spec.intent).collect();
-    assert_eq!(intents, [Intent::Install, Intent::Join], "one run for the control plane, one for all workers");
+    let expected = [Intent::Install, Intent::Prepare, Intent::Join];
+    assert_eq!(intents, expected, "one run for the control plane, and one each to prepare and join all workers");
     assert_eq!(world.runs[1].spec.hosts, ["h2", "h3"]);
+    assert_eq!(world.runs[2].spec.hosts, ["h2", "h3"]);
 }
 
 #[test]
@@ -90,7 +93,7 @@ fn after_a_mixed_join_only_the_one_that_failed_is_tried_again() {
     world.fates = vec![Fate::Well, Fate::Fails, Fate::Well];
     world.settle();
     let hosts: Vec<_> = world.runs.iter().map(|run| run.spec.hosts.clone()).collect();
-    assert_eq!(hosts, [vec!["h1"], vec!["h2", "h3"], vec!["h2"]]);
+    assert_eq!(hosts, [vec!["h1"], vec!["h2", "h3"], vec!["h2", "h3"], vec!["h2"]], "installed, prepared, joined");
     assert_eq!(ready(&world).0, "True");
 }
 
@@ -404,7 +407,7 @@ proptest! {
             prop_assert!(world.dirty.iter().all(|host| kept.contains(host)), "{:?} {kept:?}", world.dirty);
         }
         let operations = world.deployment.status.clone().unwrap_or_default().operations;
-        prop_assert!(operations.iter().all(|operation| operation.mode == LockMode::Shared || operations.len() == 1));
+        prop_assert!(operations.iter().all(|operation| operation.mode != LockMode::Exclusive || operations.len() == 1));
         prop_assert!(world.gone || operations.is_empty());
     }
 }

@@ -1,10 +1,11 @@
 //! Where a Machine stands with its Host: it holds one, may take one now, or has none.
 
-use crds::{Host, ObjectExt, Reason};
+use crds::step::Role;
+use crds::{Host, Machine, ObjectExt, Reason};
 
 use super::observed::Observed;
 use crate::claims::{self, HostRequest};
-use crate::lifecycle::is_provisioned;
+use crate::lifecycle::{is_installed, is_provisioned};
 
 /// Where the Machine stands with its Host.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,7 +70,28 @@ pub(super) fn take_named<'a>(observed: &Observed<'a>, named: &str) -> Hold<'a> {
     }
 }
 
+/// Whether a worker of a new cluster would choose before Machines of its control plane that are not made yet: then one
+/// cluster's worker could take the last Host that its own control plane needs.
+pub(super) fn is_before_control_plane(observed: &Observed<'_>) -> bool {
+    let machine = observed.machine;
+    let Some(deployment) = observed.deployment.filter(|deployment| !is_installed(deployment)) else {
+        return false;
+    };
+    let spec = &deployment.spec;
+    let wanted = spec.control_plane.replicas.saturating_add(spec.etcd.replicas.unwrap_or_default());
+    let is_founder = |other: &&&Machine| {
+        other.spec.cluster_name == machine.spec.cluster_name && other.spec.role != Role::Worker && !other.is_deleting()
+    };
+    let founders = observed.machines.iter().filter(is_founder).count();
+    let looks = machine.spec.role == Role::Worker && claims::is_looking(machine);
+    looks && i32::try_from(founders).is_ok_and(|founders| founders < wanted)
+}
+
 pub(super) fn take_any<'a>(observed: &Observed<'a>) -> Hold<'a> {
+    if is_before_control_plane(observed) {
+        let message = "waits for a Host: control planes choose first, and their Machines are not made yet".to_owned();
+        return Hold::Nothing { reason: Reason::NoHost, message };
+    }
     if let Some(host) = claims::choose(observed.machine, observed.machines, observed.hosts) {
         return Hold::Take(host);
     }

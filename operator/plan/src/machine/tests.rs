@@ -77,6 +77,41 @@ fn a_claim_raises_the_epoch_and_holds_the_host_until_it_is_given_back() {
 }
 
 #[test]
+fn a_worker_of_a_new_cluster_chooses_after_the_control_plane_even_where_that_is_not_made_yet() {
+    let mut new = deployment();
+    new.status = None;
+    let (worker, host) = (machine("", "{}"), host("h", ""));
+    let mut control_plane = machine("", "{}");
+    control_plane.spec.role = crds::step::Role::ControlPlane;
+    control_plane.metadata.uid = Some("cp-uid".into());
+    let planned = |machines: &[&Machine], hosts: &[&Host]| {
+        plan(&Observed {
+            now: "2026-01-01T01:00:00Z".parse::<Timestamp>().unwrap(),
+            machine: &worker,
+            deployment: Some(&new),
+            machines,
+            hosts,
+            runs: &[],
+            nodes: None,
+            cluster: None,
+            drain: None,
+        })
+    };
+    let claims = |plan: &Plan<Action, crds::MachineStatus>| {
+        plan.actions.iter().any(|action| matches!(action, Action::Claim { .. }))
+    };
+    let alone = planned(&[&worker], &[&host]);
+    assert!(!claims(&alone) && alone.next == crate::Next::after_seconds(1));
+    assert!(alone.waits_for.unwrap().contains("control planes choose first"));
+    // It is there, and takes the only Host; of two, one is left.
+    assert!(!claims(&planned(&[&worker, &control_plane], &[&host])));
+    let mut second = host.clone();
+    second.metadata.name = Some("i".into());
+    second.spec.address = "10.0.0.2".into();
+    assert!(claims(&planned(&[&worker, &control_plane], &[&host, &second])));
+}
+
+#[test]
 fn a_claim_whose_second_half_was_lost_is_completed_and_not_made_twice() {
     let plan = planned(&machine("", "{}"), &[host("g", ""), host("h", "m-uid")], &[], None);
     assert!(matches!(plan.actions.as_slice(), [Action::SetHost(named)] if named.name == "h"), "{:?}", plan.actions);

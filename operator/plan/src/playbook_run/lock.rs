@@ -39,6 +39,7 @@ pub fn grant(run: &PlaybookRun, deployment: Option<&ClusterDeployment>) -> Grant
     let mode = |mode: LockMode| match mode {
         LockMode::Exclusive => "Exclusive",
         LockMode::Shared => "Shared",
+        LockMode::Separate => "Separate",
     };
     let holders: Vec<String> =
         operations.iter().take(3).map(|held| format!("{} ({})", held.run, mode(held.mode))).collect();

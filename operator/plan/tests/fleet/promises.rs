@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crds::ObjectExt;
-use crds::cluster_deployment::LockMode;
+use crds::cluster_deployment::{LockMode, Operation};
 use crds::names::condition;
 use crds::step::{Intent, Role, Step};
 use crds::{Conditions, Host, Machine, PlaybookRun, Reason, conditions};
@@ -31,8 +31,9 @@ impl Namespace {
             let operations = operations.unwrap_or_default();
             for (index, one) in operations.iter().enumerate() {
                 for other in &operations[index + 1..] {
-                    // A machine that is no part of the cluster any more is fenced beside every other run.
-                    let apart = self.fences(&one.run) || self.fences(&other.run);
+                    // A machine that is no part of the cluster is worked on beside every other run.
+                    let is_separate = |held: &Operation| held.mode == LockMode::Separate;
+                    let apart = is_separate(one) || is_separate(other);
                     assert!(
                         apart || one.mode == LockMode::Shared && other.mode == LockMode::Shared,
                         "{} beside {}",
@@ -114,11 +115,6 @@ impl Namespace {
             };
             assert!(expected, "{:?} on {host}, which is not for it", run.metadata.name);
         }
-    }
-
-    fn fences(&self, name: &str) -> bool {
-        let mut runs = self.runs.iter();
-        runs.any(|run| run.metadata.name.as_deref() == Some(name) && is_fence(run))
     }
 
     fn is_given_up(&self, host: &str) -> bool {

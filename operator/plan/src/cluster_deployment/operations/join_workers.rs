@@ -3,16 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use crds::Conditions;
 use crds::Reason;
-use crds::names;
 use crds::step::{Intent, Role, Step};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
+use super::prepare_workers;
 use crate::Next;
 use crate::attempts::{Failure, RetryDecision};
-use crate::claims::{HostRequest, Pool};
 use crate::cluster_deployment::action::Action;
+use crate::cluster_deployment::gathering::gathers;
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::{Attempt, BATCH, Request, Target, describe};
 use crate::cluster_deployment::retrying::{failed_after, failed_to_join, next_attempt, retry};
@@ -20,18 +19,8 @@ use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::hooks;
 use crate::message::count;
 
-const STEPS: [Step; 7] = [
-    Step::BootstrapOs,
-    Step::Preflight,
-    Step::Prepare,
-    Step::ContainerRuntime,
-    Step::Node,
-    Step::Network,
-    Step::PostInstall,
-];
-
-/// How long a batch waits at most for machines that are about to have their Hosts.
-const GATHER: SignedDuration = SignedDuration::from_secs(5);
+/// After those of the preparation.
+const STEPS: [Step; 3] = [Step::Node, Step::Network, Step::PostInstall];
 
 /// Where the joins stand.
 #[derive(Default)]
@@ -46,7 +35,7 @@ struct Joins<'a> {
 }
 
 pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
-    if state.installed.is_none() {
+    if !state.accepts_workers() {
         return Proposal::default();
     }
     let mut joins = look(state);
@@ -61,7 +50,9 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
         for (attempt, targets) in &joins.due {
             let batches = targets.chunks(BATCH);
             let runs = batches.map(|batch| {
-                Request::new(Intent::Join, STEPS.into(), batch, *attempt).around(hooks::around_join).run(state)
+                Request::new(Intent::Join, [&prepare_workers::STEPS[..], &STEPS].concat(), batch, *attempt)
+                    .around(hooks::around_join)
+                    .run(state)
             });
             proposal.actions.extend(runs.map(Action::create));
         }
@@ -107,7 +98,11 @@ fn held(state: &ClusterState<'_>, joins: &Joins<'_>) -> Option<String> {
 
 fn report(state: &ClusterState<'_>, joins: &Joins<'_>) -> Proposal {
     let report = |reason, message, severity| Proposal::report(Area::Machines(Role::Worker), reason, message, severity);
-    let under_way = state.active.iter().find(|run| run.spec.intent == Intent::Join).map(|run| describe(state, run));
+    let under_way = state
+        .active
+        .iter()
+        .find(|run| [Intent::Prepare, Intent::Join].contains(&run.spec.intent))
+        .map(|run| describe(state, run));
     let of_all = |number: usize, what: &str| match number {
         1 => String::new(),
         number => format!("{number} of {} workers {what}; ", state.workers_wanted()),
@@ -143,28 +138,4 @@ fn report(state: &ClusterState<'_>, joins: &Joins<'_>) -> Proposal {
         return report(Reason::JoinFailed, message, Severity::Failing);
     }
     Proposal::default()
-}
-
-/// Whether more machines are about to have their Hosts, so that one run may take them all. A batch waits for them only
-/// so long, counted from its youngest claim.
-fn gathers(state: &ClusterState<'_>, batch: &[Target<'_>]) -> bool {
-    let youngest = batch.iter().filter_map(|(machine, _)| claimed_at(machine)).max();
-    let waited = youngest.map_or(SignedDuration::ZERO, |youngest| state.observed.now.duration_since(youngest));
-    if waited >= GATHER {
-        return false;
-    }
-    let pool = Pool::new(state.observed.hosts);
-    let about_to_claim = state.of_role(Role::Worker).any(|machine| {
-        machine.host.is_none()
-            && (machine.machine.spec.host_ref.is_some()
-                || pool.offer(&HostRequest::from_machine(machine.machine)).free > 0)
-    });
-    let have = state.of_role(Role::Worker).count();
-    let about_to_be_made = i32::try_from(have).unwrap_or(i32::MAX) < state.workers_wanted();
-    about_to_claim || about_to_be_made
-}
-
-fn claimed_at(machine: &ClusterMachine<'_>) -> Option<Timestamp> {
-    let claimed = machine.machine.condition(names::condition::HOST_CLAIMED)?;
-    (claimed.status == "True").then_some(claimed.last_transition_time.0)
 }

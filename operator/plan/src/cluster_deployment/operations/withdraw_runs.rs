@@ -20,6 +20,11 @@ fn makes_machines(run: &PlaybookRun) -> bool {
     run.spec.intent.spec().effect == Effect::Provisions
 }
 
+/// Whether it brings machines to the cluster, or makes them ready for that.
+fn is_of_workers_to_be(run: &PlaybookRun) -> bool {
+    [Intent::Prepare, Intent::Join].contains(&run.spec.intent)
+}
+
 fn withdraw(state: &ClusterState<'_>, run: &PlaybookRun) -> Option<Action> {
     let leaves = |host: &String| state.is_leaving(host);
     if !run.spec.hosts.iter().any(leaves) {
@@ -33,7 +38,7 @@ fn withdraw(state: &ClusterState<'_>, run: &PlaybookRun) -> Option<Action> {
         // not forgotten.
         false if attempts::targets(run).is_empty() => Some(Action::CancelRun(Box::new(run.clone()))),
         false => Some(Action::DeleteRun(Box::new(run.clone()))),
-        true if run.spec.intent == Intent::Join && run.spec.hosts.iter().all(leaves) => {
+        true if is_of_workers_to_be(run) && run.spec.hosts.iter().all(leaves) => {
             Some(Action::CancelRun(Box::new(run.clone())))
         }
         true => None,

@@ -35,6 +35,12 @@ impl ClusterState<'_> {
         (reachable.status == "False").then(|| format!("waits for the API of the cluster: {}", reachable.message))
     }
 
+    /// Whether its API answers.
+    pub fn is_reachable(&self) -> bool {
+        let status = self.observed.cluster.and_then(|cluster| cluster.status.as_ref());
+        status.is_some_and(|status| conditions::is_true(&status.conditions, condition::REACHABLE))
+    }
+
     /// Since when the API has not answered.
     pub fn silent_since(&self) -> Option<Timestamp> {
         let status = self.observed.cluster?.status.as_ref()?;

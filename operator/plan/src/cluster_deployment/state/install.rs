@@ -3,8 +3,8 @@
 use crds::PlaybookRun;
 use crds::cluster_deployment::EtcdTopology;
 use crds::networking::API_SERVER_PORT;
-use crds::playbook_run::RunPhase;
-use crds::step::{Intent, Role};
+use crds::playbook_run::{RunPhase, StepPhase};
+use crds::step::{Intent, Role, Step};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -30,6 +30,12 @@ impl<'a> ClusterState<'a> {
             remembered.filter_map(|member| member.machine.status.as_ref()?.provisioned_at.as_ref().map(|at| at.0));
         let remembered = remembered.filter(|at| Some(*at) > since);
         of_run.or(remembered.min()).map(Time)
+    }
+
+    /// Whether workers may join: the cluster is installed, or nothing is left of its install but what proves it.
+    pub fn accepts_workers(&self) -> bool {
+        let installs = |run: &&&PlaybookRun| run.spec.intent == Intent::Install && !attempts::targets(run).is_empty();
+        self.installed.is_some() || self.is_reachable() && self.active.iter().filter(installs).any(|run| serves(run))
     }
 
     fn has_founder(&self, run: &PlaybookRun) -> bool {
@@ -99,6 +105,16 @@ impl<'a> ClusterState<'a> {
         let address = host.spec.internal_address.as_ref().unwrap_or(&host.spec.address);
         Some(url(address, API_SERVER_PORT))
     }
+}
+
+/// Whether every step is done but the last one, which changes nothing. What a user's own playbooks do after an install
+/// is a part of it.
+fn serves(install: &PlaybookRun) -> bool {
+    let statuses = install.status.iter().flat_map(|status| &status.steps);
+    let done: Vec<Step> = statuses.filter(|step| step.phase == StepPhase::Succeeded).map(|step| step.name).collect();
+    let steps = &install.spec.steps;
+    steps.last() == Some(&Step::PostInstall)
+        && steps.iter().all(|step| *step == Step::PostInstall || done.contains(step))
 }
 
 fn url(host: &str, port: i32) -> String {

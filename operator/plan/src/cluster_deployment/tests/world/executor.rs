@@ -208,7 +208,13 @@ impl World {
         }
         let refuses = self.refuses(&run);
         let fate = |fate| if refuses { Fate::Fails } else { fate };
-        let fates: Vec<Fate> = run.spec.hosts.iter().map(|host| fate(self.next_fate(host))).collect();
+        // What becomes of a preparation is of no consequence: fates are told of what comes after.
+        let prepares = run.spec.intent == Intent::Prepare;
+        let mut next = |host: &String| {
+            let is_spared = prepares && !self.always_fails.contains(host) && !self.is_dead(host);
+            if is_spared { Fate::Well } else { fate(self.next_fate(host)) }
+        };
+        let fates: Vec<Fate> = run.spec.hosts.iter().map(&mut next).collect();
         let cut = fates.iter().find_map(|fate| match fate {
             Fate::Lost(done) => Some((RunPhase::Unknown, "ContactLost", *done)),
             Fate::Deadline(done) => Some((RunPhase::DeadlineExceeded, "DeadlineExceeded", *done)),
@@ -262,7 +268,11 @@ impl World {
             let well = result.failure.is_none();
             if well && !whole && !resets {
                 *result = failed(&result.name, run.spec.steps[done].name(), "NotReached");
-            } else if well && !resets && self.role_of(&result.name).is_some_and(|role| role != Role::Etcd) {
+            } else if well
+                && !resets
+                && run.spec.intent != Intent::Prepare
+                && self.role_of(&result.name).is_some_and(|role| role != Role::Etcd)
+            {
                 self.nodes.insert(result.name.clone());
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crds::ObjectExt;
-use crds::cluster_deployment::{DeletionPolicy, LockMode};
+use crds::cluster_deployment::{DeletionPolicy, LockMode, Operation};
 use crds::host::Quarantine;
 use crds::playbook_run::RunPhase;
 use crds::step::{Intent, Role, Step};
@@ -21,15 +21,20 @@ impl World {
             let held = self.hosts.iter().filter(|host| host.spec.claim_ref.as_ref().map(|claim| &claim.uid) == uid);
             assert!(held.count() <= 1, "a Machine holds two Hosts");
         }
+        // The Job of a run whose status was lost knows that it is over.
+        let is_over = |run: &PlaybookRun| {
+            let phase = self.jobs.get(run.name()).and_then(|known| known.phase);
+            attempts::is_over(run) || run.status.is_none() && phase.is_some_and(RunPhase::is_final)
+        };
         let active: Vec<&PlaybookRun> =
-            self.runs.iter().filter(|run| !attempts::is_over(run) && run.spec.intent != Intent::Probe).collect();
+            self.runs.iter().filter(|run| !is_over(run) && run.spec.intent != Intent::Probe).collect();
         let works = |run: &PlaybookRun| run.status.as_ref().is_some_and(|status| status.token > 0);
         let ours = |run: &PlaybookRun| !attempts::targets(run).is_empty();
         for (index, run) in active.iter().enumerate() {
             let beside = |other: &&&PlaybookRun| works(run) && works(other) || ours(run) && ours(other);
             for other in active[index + 1..].iter().filter(beside) {
                 let both = run.spec.hosts.iter().find(|host| other.spec.hosts.contains(host));
-                assert_eq!(both, None, "two runs for one host");
+                assert_eq!(both, None, "two runs for one host: {} and {}", run.name(), other.name());
             }
         }
         self.check_one_change();
@@ -37,7 +42,7 @@ impl World {
         for (index, one) in operations.iter().enumerate() {
             for other in &operations[index + 1..] {
                 let shared = one.mode == LockMode::Shared && other.mode == LockMode::Shared;
-                assert!(shared || self.fences(&one.run) || self.fences(&other.run));
+                assert!(shared || self.is_separate(one) || self.is_separate(other));
                 assert!(one.hosts.iter().all(|host| !other.hosts.contains(host)));
             }
         }
@@ -82,10 +87,12 @@ impl World {
         );
     }
 
-    /// Whether a run only works on a machine that is no part of the cluster any more.
-    fn fences(&self, name: &str) -> bool {
-        let mut runs = self.runs.iter();
-        runs.any(|run| run.metadata.name.as_deref() == Some(name) && is_fence(run))
+    /// Whether a run only works on machines that are no part of the cluster, any more or yet.
+    fn is_separate(&self, held: &Operation) -> bool {
+        let run = self.runs.iter().find(|run| run.name() == held.run);
+        let only_workers = || held.hosts.iter().all(|host| self.role_of(host) == Some(Role::Worker));
+        let installed = self.deployment.status.as_ref().is_some_and(|status| status.installed_at.is_some());
+        held.mode == LockMode::Separate && (run.is_some_and(is_fence) || only_workers() && !installed)
     }
 
     /// A run of ours works on machines that hold their Hosts, and on no others.

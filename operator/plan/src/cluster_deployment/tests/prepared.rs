@@ -1,0 +1,78 @@
+//! Workers of a cluster that is being installed: prepared beside the install, and joined as soon as the API is there.
+
+use crds::cluster_deployment::LockMode;
+use crds::conditions::{self, Statement};
+use crds::names::condition;
+use crds::playbook_run::{RunPhase, StepPhase, StepStatus};
+use crds::step::Intent;
+use crds::{ClusterStatus, PlaybookRun, Reason};
+
+use super::ready;
+use super::world::World;
+
+const SPEC: &str = "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 2}]";
+
+fn with_intent(world: &mut World, intent: Intent) -> impl Iterator<Item = &mut PlaybookRun> {
+    world.runs.iter_mut().filter(move |run| run.spec.intent == intent)
+}
+
+/// A cluster whose install works, and whose workers are being prepared.
+fn installing() -> World {
+    let mut world = World::new(SPEC, 3);
+    while with_intent(&mut world, Intent::Prepare).count() == 0 {
+        assert!(world.deployment.status.as_ref().is_none_or(|status| status.installed_at.is_none()));
+        match world.works() {
+            true => world.write_statuses(),
+            false => world.run_for(1),
+        }
+    }
+    world
+}
+
+#[test]
+fn workers_are_prepared_beside_the_install() {
+    let mut world = installing();
+    world.write_statuses();
+    let operations = world.deployment.status.clone().unwrap().operations;
+    let modes: Vec<LockMode> = operations.iter().map(|operation| operation.mode).collect();
+    assert_eq!(modes, [LockMode::Exclusive, LockMode::Separate]);
+    assert_eq!(operations[1].hosts, ["h2", "h3"]);
+}
+
+#[test]
+fn one_that_cannot_be_prepared_is_reported_by_its_join() {
+    let mut world = World::new(SPEC, 3);
+    world.always_fails = vec!["h3".into()];
+    world.settle();
+    assert_eq!(with_intent(&mut world, Intent::Prepare).count(), 1, "once, whatever came of it");
+    let (_, reason, message) = ready(&world);
+    assert_eq!(reason, "JoinFailed", "{message}");
+}
+
+/// Whether workers join while so many steps of the install are still to be done, and the API is reachable or not.
+fn joins(left: usize, is_reachable: bool) -> bool {
+    let mut world = installing();
+    let over = Some(crds::PlaybookRunStatus { phase: Some(RunPhase::Succeeded), ..Default::default() });
+    with_intent(&mut world, Intent::Prepare).for_each(|run| run.status.clone_from(&over));
+    let install = with_intent(&mut world, Intent::Install).next().unwrap();
+    let done = install.spec.steps.len() - left;
+    let succeeded =
+        |name| StepStatus { name, phase: StepPhase::Succeeded, started_at: None, finished_at: None, changed: 0 };
+    let steps = install.spec.steps.iter().take(done).copied().map(succeeded).collect();
+    install.status.get_or_insert_default().steps = steps;
+    let reachable = Statement::new(condition::REACHABLE, is_reachable, Reason::ApiAnswers, "as it says");
+    let conditions = conditions::state(&[], &[reachable], None, &world.time());
+    world.cluster.as_mut().unwrap().status = Some(ClusterStatus { conditions, ..ClusterStatus::default() });
+    world.write_statuses();
+    let joins = with_intent(&mut world, Intent::Join).count() > 0;
+    world.settle();
+    assert_eq!(ready(&world).0, "True");
+    joins
+}
+
+#[test]
+fn workers_join_while_the_install_proves_itself_if_the_api_answers() {
+    assert!(joins(1, true));
+    assert!(!joins(1, false));
+    assert!(!joins(2, true));
+}
