@@ -67,6 +67,10 @@ bench: ## Measure clusters and their changes against bare kubeadm over SSH, in o
 	@hack/bench/run
 	@hack/bench/lifecycle
 
+.PHONY: bench-fleet
+bench-fleet: ## Measure what a fleet of simulated clusters costs the operator: make bench-fleet ARGS='--clusters 100'
+	@hack/bench/fleet/run $(ARGS)
+
 .PHONY: bench-plan
 bench-plan: ## Measure how the planners' cost grows with the fleet: make bench-plan ARGS='-- --sizes 100,1000 choose'
 	@cargo bench --package plan --bench growth $(ARGS)

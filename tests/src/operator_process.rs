@@ -47,6 +47,11 @@ impl Operator {
         kill(Pid::from_raw(pid), signal).with_context(|| format!("failed to send {signal} to {}", self.user))
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits until it has ended.
     pub async fn ended(&mut self, within: Duration) -> Result<ExitStatus> {
         let until = Instant::now() + within;
@@ -67,7 +72,7 @@ impl Operator {
     }
 
     /// What it answers at a path.
-    async fn ask(&self, path: &str) -> Result<String> {
+    pub async fn ask(&self, path: &str) -> Result<String> {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await?;
         let request = format!("GET {path} HTTP/1.1\r\nHost: operator\r\nConnection: close\r\n\r\n");
