@@ -2,7 +2,7 @@
 
 mod report;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crds::Reason;
@@ -11,9 +11,9 @@ use crds::playbook_run::RunPhase;
 use crds::{Conditions, Host, Machine, PlaybookRun};
 use jiff::Timestamp;
 use kube::ResourceExt;
-use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::reflector::ObjectRef;
 use plan::claims::{self, is_one_machine};
-use plan::host::{Action, HostObserved, due_soon, have_one_machine_id, host, is_probe};
+use plan::host::{Action, HostObserved, MOST_HOSTS, due_soon, have_one_machine_id, host, is_probe, under_way};
 use plan::inputs::{FirstKey, InputsProblem, host_inputs};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -25,29 +25,38 @@ use crate::playbook_run::inputs::credentials;
 use crate::reconcile::{PlanOf, Reconcile, now};
 use crate::{execute, live};
 
+/// Hosts that are woken by the end of a probe so that they make the next one: some may have no way to be probed.
+const WOKEN: usize = 10;
+
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     let (hosts, others, claimed) = (ctx.clone(), ctx.clone(), ctx.clone());
     let controller = controller::new(ctx, &ctx.cache.hosts)
-        .watches_shared_stream(ctx.cache.runs.changes(), move |run| concerned(&run, hosts.cache.hosts.store()))
+        .watches_shared_stream(ctx.cache.runs.changes(), move |run| concerned(&hosts, &run))
         .watches_shared_stream(ctx.cache.hosts.changes(), move |host| doubles(&others, &host))
         .watches_shared_stream(ctx.cache.machines.changes(), move |machine| left_behind(&claimed, &machine));
     tasks.spawn(controller::run::<Observation>(ctx.clone(), controller));
 }
 
-/// The Hosts that a change of a run is news for. The end of a probe is for all spare ones: the next one may begin.
-fn concerned(run: &PlaybookRun, hosts: &Store<Host>) -> Vec<ObjectRef<Host>> {
+/// The Hosts that a change of a run is news for. The end of a probe is for those that are due next, too: any of them
+/// makes the next one.
+fn concerned(ctx: &Context, run: &PlaybookRun) -> Vec<ObjectRef<Host>> {
     let phase = run.status.as_ref().and_then(|status| status.phase);
     let ended = phase.is_some_and(RunPhase::is_final);
-    let is_probe = is_probe(run);
-    if phase == Some(RunPhase::Running) || !(is_probe || ended) {
+    let probes = is_probe(run);
+    if phase == Some(RunPhase::Running) || !(probes || ended) {
         return Vec::new();
     }
-    let is_concerned = |host: &Host| {
-        let spare = is_probe && ended && host.spec.claim_ref.is_none();
-        spare || run.spec.hosts.contains(&host.name_any())
-    };
-    controller::references(&hosts.state_filter(|host| host.namespace() == run.namespace() && is_concerned(host)))
+    let namespace = run.namespace().unwrap_or_default();
+    let worked_on = |host: &Host| run.spec.hosts.contains(&host.name_any());
+    let mut concerned = controller::references(&ctx.cache.hosts.list(&namespace, worked_on));
+    if probes && ended {
+        let spare = ctx.cache.hosts.list(&namespace, |host| host.spec.claim_ref.is_none() && !worked_on(host));
+        let probes = ctx.cache.runs.list(&namespace, is_probe);
+        let due = due_soon(&spare, &probes, now(), ctx.settings.probe_interval_seconds);
+        concerned.extend(due.into_iter().take(WOKEN).map(ObjectRef::from_obj));
+    }
+    concerned
 }
 
 /// The Hosts for which it is news how another one is: those that are the same machine, or were taken for it.
@@ -97,21 +106,15 @@ impl Observation {
             Some(_) => cache.runs.list(&namespace, |run| run.spec.hosts.contains(&name)),
             None => Vec::new(),
         };
-        let due = due_soon(&hosts, now, interval_seconds);
+        let probes = cache.runs.list(&namespace, is_probe);
+        let due = due_soon(&hosts, &probes, now, interval_seconds);
         let problems = match due.iter().any(|due| due.uid() == host.uid()) {
+            // Nobody makes another one now: only why this Host could not be in it is shown.
+            true if under_way(&probes).is_some() => problems(ctx, &namespace, &hosts, &[&host]).await?,
             true => problems(ctx, &namespace, &hosts, &due).await?,
             false => BTreeMap::new(),
         };
-        Ok(Self {
-            now,
-            interval_seconds,
-            probes: cache.runs.list(&namespace, is_probe),
-            runs,
-            problems,
-            holder_is_gone,
-            hosts,
-            host,
-        })
+        Ok(Self { now, interval_seconds, probes, runs, problems, holder_is_gone, hosts, host })
     }
 }
 
@@ -193,22 +196,29 @@ impl Reconcile for Observation {
     }
 }
 
-/// Hosts that a probe cannot even try.
+/// Hosts that a probe cannot even try, as far as the next probe is full without them.
 async fn problems(
     ctx: &Context,
     namespace: &str,
     hosts: &[Arc<Host>],
     due: &[&Host],
 ) -> Result<BTreeMap<String, InputsProblem>, Error> {
-    let by_name: BTreeMap<String, Host> = hosts.iter().map(|host| (host.name_any(), (**host).clone())).collect();
-    let bastions = hosts.iter().filter_map(|host| host.spec.ssh.bastion_ref.as_ref());
-    let bastions = bastions.filter_map(|bastion| by_name.get(&bastion.name));
-    let credentials = credentials(ctx, namespace, due.iter().copied().chain(bastions)).await?;
-    let problem = |host: &&Host| {
-        let problem = host_inputs(host, &by_name, &credentials, FirstKey::Believed).err()?;
-        Some((host.name_any(), problem))
-    };
-    Ok(due.iter().filter_map(problem).collect())
+    let bastions: BTreeSet<&str> =
+        hosts.iter().filter_map(|host| Some(host.spec.ssh.bastion_ref.as_ref()?.name.as_str())).collect();
+    let bastions = hosts.iter().filter(|host| bastions.contains(host.name_any().as_str()));
+    let bastions: BTreeMap<String, Host> = bastions.map(|host| (host.name_any(), (**host).clone())).collect();
+    let credentials = credentials(ctx, namespace, due.iter().copied().chain(bastions.values())).await?;
+    let (mut problems, mut well) = (BTreeMap::new(), 0);
+    for host in due {
+        match host_inputs(host, &bastions, &credentials, FirstKey::Believed) {
+            Ok(_) => well += 1,
+            Err(problem) => drop(problems.insert(host.name_any(), problem)),
+        }
+        if well == MOST_HOSTS {
+            break;
+        }
+    }
+    Ok(problems)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::{Next, Plan};
 pub use action::Action;
 pub use clones::have_one_machine_id;
 pub use observed::HostObserved;
-pub use probes::{due_soon, is_probe};
+pub use probes::{MOST_HOSTS, due_soon, is_probe, under_way};
 
 /// Decides.
 pub fn host(observed: &HostObserved<'_>) -> Plan<Action, HostStatus> {

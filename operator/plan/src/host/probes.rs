@@ -1,6 +1,6 @@
 //! When spare Hosts are looked at, and together with which others: one probe is under way in a namespace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crds::ObjectExt;
@@ -14,14 +14,14 @@ use jiff::Timestamp;
 
 use super::action::Action;
 use super::observed::HostObserved;
-use super::result::{ProbedHost, probed_host, probed_hosts};
+use super::result::{ProbedHost, is_folded, probed_host, probed_hosts};
 use super::{identity, quarantine};
 use crate::Next;
 use crate::attempts::{ended_at, is_over};
 use crate::naming::short_hash;
 
 /// Hosts of one probe.
-const MOST_HOSTS: usize = 50;
+pub const MOST_HOSTS: usize = 50;
 /// Hosts applied together are probed together.
 const GATHER_SECONDS: i64 = 1;
 /// A Host that is not well is looked at again sooner.
@@ -41,7 +41,7 @@ pub fn is_probe(run: &PlaybookRun) -> bool {
 }
 
 /// The probe that has not ended.
-pub(super) fn under_way(probes: &[Arc<PlaybookRun>]) -> Option<&PlaybookRun> {
+pub fn under_way(probes: &[Arc<PlaybookRun>]) -> Option<&PlaybookRun> {
     probes.iter().map(|run| &**run).find(|run| !is_over(run))
 }
 
@@ -50,15 +50,37 @@ pub(super) fn covers(run: &PlaybookRun, host: &Host) -> bool {
     probed_hosts(run).get(host.name()) == Some(&probed_host(host))
 }
 
-/// The spare Hosts that a probe made within the interval's next fifth would look at: whose credentials matter now.
-pub fn due_soon(hosts: &[Arc<Host>], now: Timestamp, interval_seconds: u64) -> Vec<&Host> {
+/// The spare Hosts that a probe made within the interval's next fifth would look at, the longest due first. Those that
+/// a probe has looked at, and that have not read yet what it found, are not among them: in a large pool the same ones
+/// would be probed again and again.
+pub fn due_soon<'h>(
+    hosts: &'h [Arc<Host>],
+    probes: &[Arc<PlaybookRun>],
+    now: Timestamp,
+    interval_seconds: u64,
+) -> Vec<&'h Host> {
+    let newest = newest_of_each(probes);
     let mut due: Vec<(Timestamp, &Host)> = hosts
         .iter()
         .filter_map(|host| Some((due_at(host, host.status.as_ref(), interval_seconds)?, &**host)))
         .filter(|(due, _)| due.as_second() <= now.as_second() + slack(interval_seconds))
+        .filter(|(_, host)| newest.get(host.uid()).is_none_or(|(at, run)| is_folded(host, *at, run)))
         .collect();
     due.sort_by_key(|(due, host)| (*due, host.name().to_owned()));
     due.into_iter().map(|(_, host)| host).collect()
+}
+
+/// The newest probe of each Host that has ended: when, and its name; by the Hosts' UIDs.
+fn newest_of_each(probes: &[Arc<PlaybookRun>]) -> HashMap<String, (Timestamp, &str)> {
+    let mut newest: HashMap<String, (Timestamp, &str)> = HashMap::new();
+    for run in probes.iter().filter(|run| is_over(run)) {
+        let Some(at) = ended_at(run) else { continue };
+        for host in probed_hosts(run).into_values() {
+            let place = newest.entry(host.uid).or_insert((at, run.name()));
+            *place = (*place).max((at, run.name()));
+        }
+    }
+    newest
 }
 
 fn slack(interval_seconds: u64) -> i64 {
@@ -117,7 +139,7 @@ pub(super) fn next(observed: &HostObserved<'_>, status: &HostStatus) -> (Vec<Act
         // Its end is seen as a change; this is for one that nobody told.
         return (Vec::new(), Next::after_seconds(60));
     }
-    let mut batch: Vec<&Host> = due_soon(observed.hosts, observed.now, observed.interval_seconds)
+    let mut batch: Vec<&Host> = due_soon(observed.hosts, observed.probes, observed.now, observed.interval_seconds)
         .into_iter()
         .filter(|host| !observed.problems.contains_key(host.name()))
         .take(MOST_HOSTS)

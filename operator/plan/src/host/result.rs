@@ -1,6 +1,7 @@
 //! What a probe found becomes conditions of the Host; they carry the generation that was probed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crds::ObjectExt;
 use crds::Reason;
@@ -9,6 +10,7 @@ use crds::host::HostKeyPolicy;
 use crds::names::{annotation, condition};
 use crds::playbook_run::HostResult;
 use crds::{Host, HostStatus, PlaybookRun};
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
 
@@ -49,15 +51,21 @@ pub(super) fn probed_host(host: &Host) -> ProbedHost {
 fn newest<'a>(observed: &HostObserved<'a>) -> Option<(&'a PlaybookRun, ProbedHost)> {
     let name = observed.host.name();
     let uid = observed.host.uid();
-    let status = observed.host.status.as_ref();
-    // In the order of their ends, and of their names where two ended in one second: none is folded twice.
-    let folded = status.and_then(|status| Some((status.last_probe_at.as_ref()?.0, status.last_probe_run.as_deref()?)));
-    let ended = observed.probes.iter().filter(|run| is_over(run)).filter_map(|run| {
+    let looked = |run: &&Arc<PlaybookRun>| is_over(run) && run.spec.hosts.iter().any(|host| host == name);
+    let ended = observed.probes.iter().filter(looked).filter_map(|run| {
         let probed_host = probed_hosts(run).remove(name).filter(|probed_host| probed_host.uid == uid)?;
         Some(((ended_at(run)?, run.name()), &**run, probed_host))
     });
-    let newest = ended.filter(|(place, _, _)| folded.is_none_or(|folded| *place > folded));
+    let newest = ended.filter(|((at, run), _, _)| !is_folded(observed.host, *at, run));
     newest.max_by_key(|(place, _, _)| *place).map(|(_, run, probed_host)| (run, probed_host))
+}
+
+/// Whether the Host's status has what a probe found that ended then, or what a later one did: in the order of their
+/// ends, and of their names where two ended in one second, so none is folded twice.
+pub(super) fn is_folded(host: &Host, at: Timestamp, run: &str) -> bool {
+    let status = host.status.as_ref();
+    let folded = status.and_then(|status| Some((status.last_probe_at.as_ref()?.0, status.last_probe_run.as_deref()?)));
+    folded.is_some_and(|folded| folded >= (at, run))
 }
 
 /// True when there is something to fold.

@@ -285,6 +285,38 @@ fn only_one_probe_is_under_way_and_at_most_fifty_hosts_are_in_it() {
 }
 
 #[test]
+fn hosts_that_have_not_read_yet_what_a_probe_found_are_in_no_other_one() {
+    let name = |number: usize| format!("h{number:03}");
+    let mut world = World::new((0..150).map(|number| spare(&name(number), "")).collect());
+    // Only one Host of each batch comes to its turn before the next probe is made.
+    let mut probed = BTreeSet::new();
+    for last in [149, 0, 50] {
+        world.now += 10;
+        let plan = world.plan(&name(last));
+        let status = plan.status;
+        world.hosts.get_mut(&name(last)).unwrap().status = Some(status);
+        let plan = world.plan(if last == 149 { "h149" } else { "h148" });
+        let probe = plan.actions.iter().find(|action| matches!(action, Action::Probe(_))).unwrap();
+        world.apply(probe);
+        let hosts = world.probes.last().unwrap().spec.hosts.clone();
+        assert_eq!(hosts.len(), 50);
+        assert!(hosts.iter().all(|host| probed.insert(host.clone())), "{hosts:?} were probed already");
+    }
+}
+
+#[test]
+fn a_host_that_waits_is_not_written_with_each_probe_that_ends() {
+    let mut world = World::new((0..60).map(|number| spare(&format!("h{number:03}"), "")).collect());
+    let before = world.plan("h059").status;
+    let probe = world.plan("h000").actions.remove(0);
+    world.apply(&probe);
+    let run = world.probes.last_mut().unwrap();
+    run.status = None;
+    assert_eq!(world.plan("h059").status.message, before.message);
+    assert!(before.message.is_some_and(|message| message == "waits for a probe"));
+}
+
+#[test]
 fn one_machine_is_one_host() {
     let mut twin = spare("b", "");
     twin.spec.address = "a.example".into();

@@ -145,8 +145,11 @@ fn waiting(observed: &HostObserved<'_>) -> String {
     let trouble = |run: &PlaybookRun| trouble(run, observed.now).unwrap_or_default();
     match (ours, run) {
         (Some(run), _) => format!("is being probed by {}{}", run.name(), trouble(run)),
-        (None, Some(run)) => format!("waits for a probe, after {}{}", run.name(), trouble(run)),
-        (None, None) => "waits for a probe".to_owned(),
+        // One that is well is not named: each Host that waits would be written with each probe that ends.
+        (None, run) => match run.map(|run| (run.name(), trouble(run))) {
+            Some((name, trouble)) if !trouble.is_empty() => format!("waits for a probe, after {name}{trouble}"),
+            _ => "waits for a probe".to_owned(),
+        },
     }
 }
 
