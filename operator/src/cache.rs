@@ -1,6 +1,7 @@
 //! What is watched in the metadata cluster: one watch for each kind, whose store every controller reads and whose
 //! changes every controller may follow.
 
+mod decisive;
 mod follow;
 mod hold;
 mod kind;
@@ -18,6 +19,7 @@ use kube::runtime::watcher::Config;
 use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 
+pub(crate) use decisive::Decisive;
 pub use kind::Kind;
 pub use register::Register;
 pub use source::Source;

@@ -11,26 +11,28 @@ use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
-use plan::claims;
+use plan::claims::{self, holds};
 use plan::cluster::NodeSeen;
 use plan::cluster_deployment::former::is_former;
+use plan::lifecycle::is_provisioned;
 use plan::machine::Drain;
 use plan::machine::leaving::looks_at_pods;
 use plan::machine::{Action, Observed};
 use tokio::task::JoinSet;
 
-use crate::cache::refs;
+use crate::cache::{Decisive, refs};
 use crate::context::Context;
 use crate::controller;
 use crate::error::Error;
 use crate::live;
 use crate::reconcile::{PlanOf, Reconcile, now};
-use crate::remote::drain;
+use crate::remote::{Key, drain};
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     let cache = &ctx.cache;
     let (of_host, of_run, of_deployment, of_node) = (ctx.clone(), ctx.clone(), ctx.clone(), ctx.clone());
+    let decisive = Decisive::default();
     let nodes = ctx.remote.changes().flat_map(move |change| {
         let key = &change.cluster;
         let about = |machine: &Machine| {
@@ -61,8 +63,9 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
         })
         .watches_shared_stream(cache.cluster_deployments.changes(), move |deployment: Arc<ClusterDeployment>| {
             let name = deployment.name_any();
+            let is_news = decisive.is_news(&of_deployment.cache.cluster_deployments, &deployment);
             references(&of_deployment, &deployment.namespace().unwrap_or_default(), |machine| {
-                machine.spec.cluster_name == name
+                is_news && machine.spec.cluster_name == name
             })
         })
         .reconcile_on(nodes);
@@ -114,14 +117,22 @@ impl Reconcile for Observation {
     async fn observe(ctx: &Context, machine: Arc<Machine>) -> Result<Option<Self>, Error> {
         let namespace = machine.namespace().unwrap_or_default();
         let (cache, cluster) = (&ctx.cache, &machine.spec.cluster_name);
-        let sets = cache.machine_sets.list(&namespace, |_| true);
+        if awaits_first_look(ctx, &machine) {
+            return Ok(None);
+        }
+        let sets = cache.machine_sets.list(&namespace, |set| set.spec.cluster_name == *cluster);
         let deployment = cache.cluster_deployments.get(&namespace, cluster);
+        // Only who looks for a Host chooses among all of them, and in turn with all others.
+        let held = cache.hosts.list(&namespace, |host| holds(&machine, host));
+        let named = machine.spec.host_ref.as_ref();
+        let has_host = held.iter().any(|host| named.is_none_or(|named| named.name == host.name_any()));
+        let concerns = |other: &Machine| !has_host || other.spec.cluster_name == *cluster;
         let of_cluster = |run: &PlaybookRun| run.spec.cluster_name.as_ref() == Some(cluster);
         let mut observed = Self {
             now: now(),
             deployment: deployment.filter(|deployment| !is_former(&machine, deployment, &refs(&sets))),
-            machines: cache.machines.list(&namespace, |_| true),
-            hosts: cache.hosts.list(&namespace, |_| true),
+            machines: cache.machines.list(&namespace, concerns),
+            hosts: if has_host { held } else { cache.hosts.list(&namespace, |_| true) },
             runs: cache.runs.list(&namespace, of_cluster),
             nodes: nodes(ctx, &namespace, &machine),
             cluster: cache.clusters.get(&namespace, cluster),
@@ -202,6 +213,15 @@ impl Reconcile for Observation {
             report::remediation(ctx, machine, conditions).await;
         }
     }
+}
+
+/// Whether nobody has looked at the Machine's cluster since the operator started. Until then what its status says of
+/// its Node stands: an operator that starts would call all Nodes unknown, and known again a moment later.
+fn awaits_first_look(ctx: &Context, machine: &Machine) -> bool {
+    let (namespace, cluster) = (machine.namespace().unwrap_or_default(), &machine.spec.cluster_name);
+    let settled = is_provisioned(machine) && machine.metadata.deletion_timestamp.is_none();
+    let is_there = || ctx.cache.clusters.get(&namespace, cluster).is_some();
+    settled && !ctx.remote.was_looked_at(&Key::new(&namespace, cluster)) && is_there()
 }
 
 fn hold_of_claim(ctx: &Context, action: &Action) -> Option<String> {

@@ -14,7 +14,7 @@ use plan::transitions::transitions;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::cache::refs;
+use crate::cache::{Decisive, refs};
 use crate::context::Context;
 use crate::controller::{self, beside};
 use crate::error::Error;
@@ -33,7 +33,7 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
         let sets = names.iter().map(|name| beside(&*machine, name));
         sets.collect::<Vec<ObjectRef<MachineSet>>>()
     };
-    let (of_host, of_deployment) = (ctx.clone(), ctx.clone());
+    let (of_host, of_deployment, decisive) = (ctx.clone(), ctx.clone(), Decisive::default());
     let controller = controller::new(ctx, &cache.machine_sets)
         .watches_shared_stream(cache.machines.changes(), of_machine)
         .watches_shared_stream(cache.hosts.changes(), move |host: Arc<Host>| {
@@ -46,7 +46,8 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
         .watches_shared_stream(cache.cluster_deployments.changes(), move |deployment: Arc<ClusterDeployment>| {
             let name = deployment.name_any();
             let namespace = deployment.namespace().unwrap_or_default();
-            references(&of_deployment, &namespace, |set| set.spec.cluster_name == name)
+            let is_news = decisive.is_news(&of_deployment.cache.cluster_deployments, &deployment);
+            references(&of_deployment, &namespace, |set| is_news && set.spec.cluster_name == name)
         });
     tasks.spawn(controller::run::<Observation>(ctx.clone(), controller));
 }

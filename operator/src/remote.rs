@@ -7,7 +7,7 @@ mod key;
 mod nodes;
 pub mod probe;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ use nodes::Following;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+/// What is said of a cluster's Nodes waits so long for their first list.
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Something behind a Cluster changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub struct Change {
 pub struct Registry {
     gate: Gate,
     entries: Arc<Mutex<HashMap<Key, Entry>>>,
+    /// Clusters that were looked at, whether they answered or not.
+    looked_at: Arc<Mutex<HashSet<Key>>>,
     subscribers: Arc<Mutex<Vec<UnboundedSender<Change>>>>,
 }
 
@@ -59,7 +63,7 @@ struct Entry {
 impl Registry {
     /// Without clusters. Their clients write while the gate is open.
     pub fn new(gate: Gate) -> Self {
-        Self { gate, entries: Arc::default(), subscribers: Arc::default() }
+        Self { gate, entries: Arc::default(), looked_at: Arc::default(), subscribers: Arc::default() }
     }
 
     /// What changes from now on, of any cluster.
@@ -126,6 +130,27 @@ impl Registry {
         });
         if following.is_some() {
             self.tell(cluster, None);
+        }
+    }
+
+    /// A look at the cluster has ended: what is known of it, or that nothing is, counts from now on.
+    pub(crate) fn looked(&self, cluster: &Key) {
+        if self.looked_at.lock().insert(cluster.clone()) {
+            self.tell(cluster, None);
+        }
+    }
+
+    /// Whether a look at the cluster has ended since the operator started.
+    pub(crate) fn was_looked_at(&self, cluster: &Key) -> bool {
+        self.looked_at.lock().contains(cluster)
+    }
+
+    /// Waits until the Nodes of a cluster that there is contact with were listed once, but not for long.
+    pub(crate) async fn listed(&self, cluster: &Key) {
+        let listed = self.entries.lock().get(cluster).and_then(|entry| Some(entry.following.as_ref()?.listed()));
+        if let Some(mut listed) = listed {
+            // One that does not answer in time is not known, as one that has ended.
+            let _ = tokio::time::timeout(LIST_TIMEOUT, listed.wait_for(|listed| *listed)).await;
         }
     }
 

@@ -1,6 +1,6 @@
 //! How far a Machine and its cluster have come, as their status has recorded it.
 
-use crds::{ClusterDeployment, Machine};
+use crds::{ClusterDeployment, ClusterDeploymentStatus, Machine};
 
 /// Whether the Machine was made part of its cluster.
 pub fn is_provisioned(machine: &Machine) -> bool {
@@ -12,4 +12,22 @@ pub fn is_provisioned(machine: &Machine) -> bool {
 pub fn is_installed(deployment: &ClusterDeployment) -> bool {
     let status = deployment.status.as_ref();
     status.is_some_and(|status| status.installed_at.is_some())
+}
+
+/// The ClusterDeployment without what its status only tells people, which changes with each task of a run: all that its
+/// Machines and their sets decide by.
+pub fn without_progress(deployment: &ClusterDeployment) -> ClusterDeployment {
+    let mut deployment = deployment.clone();
+    (deployment.metadata.resource_version, deployment.metadata.managed_fields) = (None, None);
+    let untold = |status| ClusterDeploymentStatus {
+        observed_generation: None,
+        phase: None,
+        message: None,
+        control_plane: None,
+        workers: None,
+        conditions: Vec::new(),
+        ..status
+    };
+    deployment.status = deployment.status.map(untold);
+    deployment
 }

@@ -19,6 +19,12 @@ const FRESH: SignedDuration = SignedDuration::from_secs(8);
 
 /// Looks at the cluster, unless it was looked at a moment ago.
 pub(super) async fn make(ctx: &Context, cluster: &Cluster, key: &Key) -> Result<Contact, Error> {
+    let contact = contact(ctx, cluster, key).await?;
+    ctx.remote.looked(key);
+    Ok(contact)
+}
+
+async fn contact(ctx: &Context, cluster: &Cluster, key: &Key) -> Result<Contact, Error> {
     let checked = match kubeconfig_of(ctx, cluster, key).await? {
         Ok(checked) => checked,
         Err(refused) => {
@@ -52,6 +58,7 @@ async fn look(ctx: &Context, key: &Key, client: &Client, now: Timestamp) -> Resu
     match probe(client, &ctx.remote.leases(key), now).await {
         Ok((seen, leases)) => {
             ctx.remote.made(key, now, seen.clone(), leases);
+            ctx.remote.listed(key).await;
             Ok(seen)
         }
         Err(lost) => {

@@ -13,6 +13,7 @@ use super::Observation;
 use crate::context::Context;
 use crate::fake_api::{Cut, FakeApi};
 use crate::reconcile::reconcile;
+use crate::remote::Key;
 
 const DEPLOYMENT: &str = "clusterdeployments/fleet/a";
 const TURNS: usize = 30;
@@ -49,6 +50,8 @@ fn look_again(ctx: &Context, api: &FakeApi, seen: u64) -> u64 {
 
 /// One look at what is there, and one pass of every object. What goes wrong is tried again by the next one.
 async fn turn(ctx: &Arc<Context>, api: &FakeApi) {
+    // The controller of Clusters is not here to do it.
+    ctx.remote.looked(&Key::new("fleet", "a"));
     let seen = look(ctx, api);
     for deployment in api.list("clusterdeployments") {
         let _ = reconcile::<Observation>(ctx.clone(), Arc::new(deployment)).await;

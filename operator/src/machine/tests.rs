@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use crds::{ClusterDeployment, Host, Machine};
-use serde_json::Value;
+use crds::{Cluster, ClusterDeployment, Host, Machine};
+use serde_json::{Value, json};
 
 use super::Observation;
 use crate::fake_api::FakeApi;
 use crate::reconcile::reconcile;
+use crate::remote::Key;
 
 const GROUP: &str = "apiVersion: clusterwright.dev/v1alpha1";
 const MACHINE: &str = "machines/fleet/w1";
@@ -50,6 +51,32 @@ async fn a_machine_whose_claim_the_cache_does_not_show_takes_that_host_and_no_ot
     let names = ["h1", "h2"];
     let taken = names.iter().zip(&held).find(|(_, holder)| holder.is_some()).unwrap();
     assert_eq!(host, **taken.0);
+}
+
+#[tokio::test]
+async fn what_is_said_of_a_node_stands_until_its_cluster_was_looked_at() {
+    let api = world();
+    api.edit(MACHINE, |machine| {
+        machine["status"] = json!({ "provisionedAt": "2026-01-01T00:00:00Z", "message": "running" });
+    });
+    api.put(
+        "clusters",
+        &format!(
+            "{{{GROUP}, kind: Cluster, metadata: {{name: a, namespace: fleet}}, spec: {{kubeconfigRef: {{name: k}}}}}}"
+        ),
+    );
+    let ctx = api.context();
+    ctx.cache.cluster_deployments.fill(api.list::<ClusterDeployment>("clusterdeployments"));
+    ctx.cache.machines.fill(api.list::<Machine>("machines"));
+    ctx.cache.clusters.fill(api.list::<Cluster>("clusters"));
+    let status = || api.get(MACHINE).unwrap()["status"].clone();
+    let before = status();
+    let machine = || Arc::new(api.list::<Machine>("machines").remove(0));
+    reconcile::<Observation>(ctx.clone(), machine()).await.unwrap();
+    assert_eq!(status(), before, "the operator has only just started");
+    ctx.remote.looked(&Key::new("fleet", "a"));
+    reconcile::<Observation>(ctx.clone(), machine()).await.unwrap();
+    assert_ne!(status(), before, "it was looked at, and nothing is known of its Nodes");
 }
 
 #[tokio::test]

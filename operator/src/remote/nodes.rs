@@ -10,6 +10,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use parking_lot::Mutex;
 use plan::cluster::NodeSeen;
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use super::key::Key;
@@ -27,6 +28,7 @@ type Nodes = BTreeMap<String, NodeSeen>;
 /// A watch that runs until this is dropped.
 pub(super) struct Following {
     nodes: Arc<Mutex<Option<Nodes>>>,
+    listed: watch::Receiver<bool>,
     task: AbortHandle,
 }
 
@@ -37,17 +39,31 @@ impl Following {
         let config = Config::default().page_size(PAGE).timeout(WATCH_SECONDS);
         let events = watcher(Api::<Node>::all(client), config).default_backoff();
         let shared = nodes.clone();
+        let (is_listed, listed) = watch::channel(false);
+        let tell = move |node: Option<String>| {
+            // All of them at once: they were listed.
+            if node.is_none() {
+                is_listed.send_replace(true);
+            }
+            tell(node);
+        };
         let task = tokio::spawn(async move {
             follow(&shared, events, &cluster, tell).await;
         });
-        Self { nodes, task: task.abort_handle() }
+        Self { nodes, listed, task: task.abort_handle() }
     }
 
     /// These are the Nodes, and nothing is watched.
     #[cfg(test)]
     pub(super) fn shown(nodes: Vec<NodeSeen>) -> Self {
         let named = nodes.into_iter().map(|node| (node.name.clone(), node));
-        Self { nodes: Arc::new(Mutex::new(Some(named.collect()))), task: tokio::spawn(async {}).abort_handle() }
+        let nodes = Arc::new(Mutex::new(Some(named.collect())));
+        Self { nodes, listed: watch::channel(true).1, task: tokio::spawn(async {}).abort_handle() }
+    }
+
+    /// Whether they have been listed once.
+    pub(super) fn listed(&self) -> watch::Receiver<bool> {
+        self.listed.clone()
     }
 
     /// All of them; `None` while they have not been listed once.
