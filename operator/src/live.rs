@@ -1,9 +1,12 @@
 //! Reads from the API itself, for what cannot be undone. An object that cannot be decoded is left out where nothing is
 //! decided by it, and an error where something is.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use futures::{StreamExt, TryStreamExt, stream};
 use kube::Api;
+use kube::ResourceExt;
 use kube::api::ListParams;
 use plan::undecodable::Undecodable;
 
@@ -12,6 +15,11 @@ use crate::context::Context;
 use crate::decoding::Decoded;
 use crate::error::{Error, ResultExt};
 use crate::execute::Writable;
+
+/// As many objects are read one by one; of more the whole namespace is listed.
+const EACH_BY_ITSELF: usize = 100;
+/// Reads that go on at the same time.
+const AT_ONCE: usize = 8;
 
 /// The object of this name; `None` when there is none.
 pub async fn get<K: Writable>(ctx: &Context, namespace: &str, name: &str) -> Result<Option<K>, Error> {
@@ -74,4 +82,22 @@ pub async fn runs(ctx: &Context, namespace: &str, cluster: &str) -> Result<Vec<A
 /// All Hosts of a namespace that matter to a cluster.
 pub async fn hosts(ctx: &Context, namespace: &str, cluster: &str) -> Result<Vec<Arc<crds::Host>>, Error> {
     list_for_cluster(ctx, namespace, cluster, &ListParams::default()).await
+}
+
+/// Those of these names that are there, in the order of their names: each by itself where they are few, so that what is
+/// read grows with what is asked for and not with the namespace.
+pub async fn named<K: Kind + Writable>(
+    ctx: &Context,
+    namespace: &str,
+    names: &BTreeSet<String>,
+    matters: impl Fn(&Undecodable) -> bool,
+) -> Result<Vec<Arc<K>>, Error> {
+    if names.len() > EACH_BY_ITSELF {
+        let mut listed = list::<K>(ctx, namespace, &ListParams::default(), matters).await?;
+        listed.retain(|object| names.contains(&object.name_any()));
+        return Ok(listed);
+    }
+    let read = names.clone().into_iter().map(|name| async move { get::<K>(ctx, namespace, &name).await });
+    let found: Vec<Option<K>> = stream::iter(read).buffered(AT_ONCE).try_collect().await?;
+    Ok(found.into_iter().flatten().map(Arc::new).collect())
 }

@@ -1,7 +1,7 @@
 //! What is observed of a cluster: the ClusterDeployment from the API, since its lock is decided by it, and what belongs
 //! to the cluster from the cache, or from the API itself where something cannot be undone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crds::names;
@@ -12,12 +12,13 @@ use crds::{
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
-use kube::{Api, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 use plan::Plan;
 use plan::cluster::NodeSeen;
 use plan::cluster_deployment::{Action, Observed};
 use plan::hooks::Library;
 use plan::settings::{self, Manifests};
+use plan::undecodable::Undecodable;
 
 use crate::cache::refs;
 use crate::context::Context;
@@ -127,12 +128,38 @@ fn cached_belongings(ctx: &Context, namespace: &str, name: &str) -> Belongings {
 }
 
 pub(super) async fn live_belongings(ctx: &Context, namespace: &str, name: &str) -> Result<Belongings, Error> {
+    let machines = live::machines(ctx, namespace, name).await?;
     Ok(Belongings {
         sets: live::list_for_cluster(ctx, namespace, name, &ListParams::default()).await?,
-        machines: live::machines(ctx, namespace, name).await?,
-        hosts: live::hosts(ctx, namespace, name).await?,
+        hosts: live_hosts(ctx, namespace, name, &machines).await?,
+        machines,
         runs: live::runs(ctx, namespace, name).await?,
     })
+}
+
+/// The Hosts that the cluster's Machines hold or name, and those that are quarantined, from the API; all others, which
+/// nothing is done to, as the cache shows them.
+async fn live_hosts(
+    ctx: &Context,
+    namespace: &str,
+    cluster: &str,
+    machines: &[Arc<Machine>],
+) -> Result<Vec<Arc<Host>>, Error> {
+    let mut hosts = ctx.cache.hosts.list(namespace, |_| true);
+    let uids: BTreeSet<&str> = machines.iter().filter_map(|machine| machine.metadata.uid.as_deref()).collect();
+    let named = machines.iter().filter_map(|machine| Some(machine.spec.host_ref.as_ref()?.name.clone()));
+    let is_in_question = |host: &&Arc<Host>| {
+        let holder = host.spec.claim_ref.as_ref().map(|claim| claim.uid.as_str());
+        host.spec.quarantine.is_some() || holder.is_some_and(|holder| uids.contains(holder))
+    };
+    let in_question = hosts.iter().filter(is_in_question).map(|host| host.name_any());
+    let names: BTreeSet<String> = named.chain(in_question).collect();
+    let matters = |object: &Undecodable| ctx.cache.concerns(object, namespace, cluster);
+    let live: Vec<Arc<Host>> = live::named(ctx, namespace, &names, matters).await?;
+    hosts.retain(|host| !names.contains(&host.name_any()));
+    hosts.extend(live);
+    hosts.sort_by(|one, other| one.meta().name.cmp(&other.meta().name));
+    Ok(hosts)
 }
 
 /// The Nodes of the machines that the status remembers as forgotten; `None` while nothing is known of the cluster's

@@ -11,7 +11,6 @@ use crds::step::{Effect, Intent};
 use crds::{ClusterDeployment, Host, PlaybookRun};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
-use kube::api::ListParams;
 use plan::hooks::Library;
 use plan::inputs::artifacts::{self, ArtifactsSeen};
 use plan::inputs::{
@@ -58,15 +57,11 @@ async fn gather(
     deployment: Option<&ClusterDeployment>,
 ) -> Result<Result<InputsSeen, InputsProblem>, Error> {
     let namespace = run.namespace().unwrap_or_default();
-    let all = ListParams::default();
     let of_cluster = run.spec.cluster_name.as_deref();
     let matters = |object: &Undecodable| {
         run.spec.hosts.contains(&object.name)
             || of_cluster.is_some_and(|cluster| ctx.cache.concerns(object, &namespace, cluster))
     };
-    let listed: Vec<Arc<Host>> = live::list(ctx, &namespace, &all, matters).await?;
-    let hosts: BTreeMap<String, Host> =
-        listed.into_iter().map(|host| (host.name_any(), Arc::unwrap_or_clone(host))).collect();
     let cluster = match deployment {
         Some(deployment) => match cluster_seen(ctx, run, deployment).await? {
             Ok(cluster) => Some(cluster),
@@ -75,6 +70,7 @@ async fn gather(
         None => None,
     };
     let machines = cluster.as_ref().map(|cluster| cluster.machines.as_slice()).unwrap_or_default();
+    let hosts = hosts(ctx, &namespace, hosts_to_observe(run, machines, &BTreeMap::new()), matters).await?;
     let needed = hosts_to_observe(run, machines, &hosts);
     let credentials =
         credentials(ctx, &namespace, hosts.values().filter(|host| needed.contains(host.name_any().as_str()))).await?;
@@ -103,6 +99,28 @@ async fn gather(
         plan::settings::frozen(cluster.deployment, &cluster.addon_manifests, &cluster.network_manifests)
     });
     Ok(Ok(InputsSeen::Model { text, model: Box::new(model), settings }))
+}
+
+/// These Hosts, and those that they are reached through.
+async fn hosts(
+    ctx: &Context,
+    namespace: &str,
+    names: BTreeSet<&str>,
+    matters: impl Fn(&Undecodable) -> bool,
+) -> Result<BTreeMap<String, Host>, Error> {
+    let mut wanted: BTreeSet<String> = names.into_iter().map(str::to_owned).collect();
+    let mut asked = BTreeSet::new();
+    let mut hosts = BTreeMap::new();
+    while !wanted.is_empty() {
+        let found: Vec<Arc<Host>> = live::named(ctx, namespace, &wanted, &matters).await?;
+        asked.append(&mut wanted);
+        for host in found {
+            let bastion = host.spec.ssh.bastion_ref.as_ref().map(|bastion| bastion.name.clone());
+            wanted.extend(bastion.filter(|name| !asked.contains(name)));
+            hosts.insert(host.name_any(), Arc::unwrap_or_clone(host));
+        }
+    }
+    Ok(hosts)
 }
 
 async fn cluster_seen<'a>(
