@@ -19,7 +19,7 @@ use crate::attempts::RetryDecision;
 use crate::claims;
 use crate::{Next, Plan, provisioning};
 pub use action::Action;
-use hold::{Hold, hold, is_before_control_plane};
+use hold::{Hold, hold};
 pub use observed::Observed;
 pub use pods::{Drain, PodSeen, Refusal};
 use status::machine_status;
@@ -60,8 +60,8 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, MachineStatus> {
     let fresh = matches!(&decision, RetryDecision::Done { at: Some(at), .. } if observed.now.duration_since(*at) < status::FRESH);
     let next = if fresh && waits_for.is_some() {
         Next::after_seconds(status::FRESH.as_secs().unsigned_abs())
-    } else if is_before_control_plane(observed) {
-        Next::after_seconds(1)
+    } else if let Hold::Nothing { next, .. } = hold {
+        next
     } else {
         Next::OnChange
     };

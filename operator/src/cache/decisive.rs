@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
 
 use crds::{ClusterDeployment, ObjectExt};
 use parking_lot::Mutex;
@@ -11,9 +10,9 @@ use plan::lifecycle::without_progress;
 
 use super::Watched;
 
-/// What was seen of each ClusterDeployment last; clones share it.
-#[derive(Clone, Default)]
-pub(crate) struct Decisive(Arc<Mutex<HashMap<(String, String), u64>>>);
+/// What was seen of each ClusterDeployment last, by namespace and name.
+#[derive(Default)]
+pub(crate) struct Decisive(Mutex<HashMap<(String, String), u64>>);
 
 impl Decisive {
     /// Whether there is something new to decide by: one that is gone always is.
@@ -38,10 +37,12 @@ fn digest(deployment: &ClusterDeployment) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use crds::ClusterDeployment;
     use serde_json::{Value, json};
 
-    use super::{Arc, Decisive, Watched};
+    use super::{Decisive, Watched};
 
     fn deployment(replicas: i32, status: &Value) -> ClusterDeployment {
         let object = json!({

@@ -116,6 +116,11 @@ impl<'r, 'a> Request<'r, 'a> {
     }
 }
 
+/// Whether a run brings machines to the cluster, or makes them ready for that.
+pub(super) fn brings_machines(run: &PlaybookRun) -> bool {
+    [Intent::Prepare, Intent::Join].contains(&run.spec.intent)
+}
+
 /// The number of the attempt after all of these.
 pub(super) fn number_after<'r>(runs: impl IntoIterator<Item = &'r PlaybookRun>) -> i32 {
     let numbers = runs.into_iter().map(|run| attempts::attempt_of(run).saturating_add(1));

@@ -59,13 +59,16 @@ pub fn due_soon<'h>(
     now: Timestamp,
     interval_seconds: u64,
 ) -> Vec<&'h Host> {
-    let newest = newest_of_each(probes);
     let mut due: Vec<(Timestamp, &Host)> = hosts
         .iter()
         .filter_map(|host| Some((due_at(host, host.status.as_ref(), interval_seconds)?, &**host)))
         .filter(|(due, _)| due.as_second() <= now.as_second() + slack(interval_seconds))
-        .filter(|(_, host)| newest.get(host.uid()).is_none_or(|(at, run)| is_folded(host, *at, run)))
         .collect();
+    if due.is_empty() {
+        return Vec::new();
+    }
+    let newest = newest_of_each(probes);
+    due.retain(|(_, host)| newest.get(host.uid()).is_none_or(|(at, run)| is_folded(host, *at, run)));
     due.sort_by_key(|(due, host)| (*due, host.name().to_owned()));
     due.into_iter().map(|(_, host)| host).collect()
 }

@@ -4,6 +4,7 @@ use crds::step::Role;
 use crds::{Host, Machine, ObjectExt, Reason};
 
 use super::observed::Observed;
+use crate::Next;
 use crate::claims::{self, HostRequest};
 use crate::lifecycle::{is_installed, is_provisioned};
 
@@ -14,8 +15,8 @@ pub(super) enum Hold<'a> {
     Held(&'a Host),
     /// It may take the Host now.
     Take(&'a Host),
-    /// It has none.
-    Nothing { reason: Reason, message: String },
+    /// It has none; something may have changed by then that nobody tells.
+    Nothing { reason: Reason, message: String, next: Next },
 }
 
 pub(super) fn hold<'a>(observed: &Observed<'a>) -> Hold<'a> {
@@ -29,7 +30,7 @@ pub(super) fn hold<'a>(observed: &Observed<'a>) -> Hold<'a> {
     if let Some(host) = held {
         return Hold::Held(host);
     }
-    let nothing = |reason, message: String| Hold::Nothing { reason, message };
+    let nothing = |reason, message: String| Hold::Nothing { reason, message, next: Next::OnChange };
     let cluster = &machine.spec.cluster_name;
     let Some(deployment) = observed.deployment else {
         let message =
@@ -49,7 +50,7 @@ pub(super) fn hold<'a>(observed: &Observed<'a>) -> Hold<'a> {
 }
 
 pub(super) fn take_named<'a>(observed: &Observed<'a>, named: &str) -> Hold<'a> {
-    let nothing = |reason, message: String| Hold::Nothing { reason, message };
+    let nothing = |reason, message: String| Hold::Nothing { reason, message, next: Next::OnChange };
     let Some(host) = observed.hosts.iter().copied().find(|host| host.name() == named) else {
         return nothing(
             Reason::HostNotFound,
@@ -72,25 +73,25 @@ pub(super) fn take_named<'a>(observed: &Observed<'a>, named: &str) -> Hold<'a> {
 
 /// Whether a worker of a new cluster would choose before Machines of its control plane that are not made yet: then one
 /// cluster's worker could take the last Host that its own control plane needs.
-pub(super) fn is_before_control_plane(observed: &Observed<'_>) -> bool {
+fn is_before_control_plane(observed: &Observed<'_>) -> bool {
     let machine = observed.machine;
     let Some(deployment) = observed.deployment.filter(|deployment| !is_installed(deployment)) else {
         return false;
     };
     let spec = &deployment.spec;
     let wanted = spec.control_plane.replicas.saturating_add(spec.etcd.replicas.unwrap_or_default());
-    let is_founder = |other: &&&Machine| {
+    let chooses_first = |other: &&&Machine| {
         other.spec.cluster_name == machine.spec.cluster_name && other.spec.role != Role::Worker && !other.is_deleting()
     };
-    let founders = observed.machines.iter().filter(is_founder).count();
+    let made = observed.machines.iter().filter(chooses_first).count();
     let looks = machine.spec.role == Role::Worker && claims::is_looking(machine);
-    looks && i32::try_from(founders).is_ok_and(|founders| founders < wanted)
+    looks && i32::try_from(made).is_ok_and(|made| made < wanted)
 }
 
 pub(super) fn take_any<'a>(observed: &Observed<'a>) -> Hold<'a> {
     if is_before_control_plane(observed) {
         let message = "waits for a Host: control planes choose first, and their Machines are not made yet".to_owned();
-        return Hold::Nothing { reason: Reason::NoHost, message };
+        return Hold::Nothing { reason: Reason::NoHost, message, next: Next::after_seconds(1) };
     }
     if let Some(host) = claims::choose(observed.machine, observed.machines, observed.hosts) {
         return Hold::Take(host);
@@ -103,5 +104,5 @@ pub(super) fn take_any<'a>(observed: &Observed<'a>) -> Hold<'a> {
     if let Some(unfit) = offer.why_unfit() {
         message.push_str(&format!("; {unfit}"));
     }
-    Hold::Nothing { reason: Reason::NoHost, message }
+    Hold::Nothing { reason: Reason::NoHost, message, next: Next::OnChange }
 }

@@ -13,7 +13,7 @@ use crate::attempts::{Failure, RetryDecision};
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::gathering::gathers;
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
-use crate::cluster_deployment::request::{Attempt, BATCH, Request, Target, describe};
+use crate::cluster_deployment::request::{Attempt, BATCH, Request, Target, brings_machines, describe};
 use crate::cluster_deployment::retrying::{failed_after, failed_to_join, next_attempt, retry};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::hooks;
@@ -98,11 +98,7 @@ fn held(state: &ClusterState<'_>, joins: &Joins<'_>) -> Option<String> {
 
 fn report(state: &ClusterState<'_>, joins: &Joins<'_>) -> Proposal {
     let report = |reason, message, severity| Proposal::report(Area::Machines(Role::Worker), reason, message, severity);
-    let under_way = state
-        .active
-        .iter()
-        .find(|run| [Intent::Prepare, Intent::Join].contains(&run.spec.intent))
-        .map(|run| describe(state, run));
+    let under_way = state.active.iter().find(|run| brings_machines(run)).map(|run| describe(state, run));
     let of_all = |number: usize, what: &str| match number {
         1 => String::new(),
         number => format!("{number} of {} workers {what}; ", state.workers_wanted()),

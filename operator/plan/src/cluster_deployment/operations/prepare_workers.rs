@@ -1,8 +1,8 @@
 //! Prepares workers while the control plane is installed, so that little is left to do when they join. Nothing depends
-//! on it: a join plays all of its steps, and a machine on which this failed is told of by its join.
+//! on it: a join plays all of its steps, and what is wrong with a machine on which this failed is in its join's report.
 
-use crds::PlaybookRun;
 use crds::step::{Intent, Role, Step};
+use crds::{ObjectExt, PlaybookRun};
 
 use crate::Next;
 use crate::cluster_deployment::action::Action;
@@ -34,11 +34,8 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
 
 /// Whether an install of ours works: which version it brings is decided with its lock.
 fn is_being_installed(state: &ClusterState<'_>, round: &Round) -> bool {
-    let works = |run: &&PlaybookRun| {
-        let mut held = round.lock.operations.iter();
-        run.spec.intent == Intent::Install && held.any(|held| Some(&held.run) == run.metadata.name.as_ref())
-    };
-    state.installed.is_none() && state.active.iter().any(works)
+    let holds_lock = |run: &PlaybookRun| round.lock.operations.iter().any(|held| held.run == run.name());
+    state.installed.is_none() && state.install_under_way().is_some_and(holds_lock)
 }
 
 /// A machine is prepared once: whatever came of it, the rest is for its join.

@@ -2,11 +2,12 @@
 //! nobody else ends.
 
 use crds::PlaybookRun;
-use crds::step::{Effect, Intent};
+use crds::step::Effect;
 
 use crate::attempts;
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::proposal::{Proposal, Round};
+use crate::cluster_deployment::request::brings_machines;
 use crate::cluster_deployment::state::ClusterState;
 
 pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
@@ -18,11 +19,6 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
 /// Whether it does something to machines that is of no use to one that leaves.
 fn makes_machines(run: &PlaybookRun) -> bool {
     run.spec.intent.spec().effect == Effect::Provisions
-}
-
-/// Whether it brings machines to the cluster, or makes them ready for that.
-fn is_of_workers_to_be(run: &PlaybookRun) -> bool {
-    [Intent::Prepare, Intent::Join].contains(&run.spec.intent)
 }
 
 fn withdraw(state: &ClusterState<'_>, run: &PlaybookRun) -> Option<Action> {
@@ -38,7 +34,7 @@ fn withdraw(state: &ClusterState<'_>, run: &PlaybookRun) -> Option<Action> {
         // not forgotten.
         false if attempts::targets(run).is_empty() => Some(Action::CancelRun(Box::new(run.clone()))),
         false => Some(Action::DeleteRun(Box::new(run.clone()))),
-        true if is_of_workers_to_be(run) && run.spec.hosts.iter().all(leaves) => {
+        true if brings_machines(run) && run.spec.hosts.iter().all(leaves) => {
             Some(Action::CancelRun(Box::new(run.clone())))
         }
         true => None,

@@ -34,8 +34,13 @@ impl<'a> ClusterState<'a> {
 
     /// Whether workers may join: the cluster is installed, or nothing is left of its install but what proves it.
     pub fn accepts_workers(&self) -> bool {
-        let installs = |run: &&&PlaybookRun| run.spec.intent == Intent::Install && !attempts::targets(run).is_empty();
-        self.installed.is_some() || self.is_reachable() && self.active.iter().filter(installs).any(|run| serves(run))
+        self.installed.is_some() || self.is_reachable() && self.install_under_way().is_some_and(serves)
+    }
+
+    /// The install of ours that works, or is about to.
+    pub fn install_under_way(&self) -> Option<&'a PlaybookRun> {
+        let is_ours = |run: &&PlaybookRun| run.spec.intent == Intent::Install && !attempts::targets(run).is_empty();
+        self.active.iter().copied().find(is_ours)
     }
 
     fn has_founder(&self, run: &PlaybookRun) -> bool {

@@ -21,7 +21,7 @@ pub(super) fn claimed(hold: &Hold<'_>) -> Statement {
     match hold {
         Hold::Held(host) => stated(true, Reason::Claimed, format!("Host {}", host.name())),
         Hold::Take(host) => stated(false, Reason::Claiming, format!("claims Host {}", host.name())),
-        Hold::Nothing { reason, message } => stated(false, *reason, message.clone()),
+        Hold::Nothing { reason, message, .. } => stated(false, *reason, message.clone()),
     }
 }
 

@@ -208,7 +208,7 @@ impl World {
         }
         let refuses = self.refuses(&run);
         let fate = |fate| if refuses { Fate::Fails } else { fate };
-        // What becomes of a preparation is of no consequence: fates are told of what comes after.
+        // What becomes of a preparation is of no consequence: fates are those of the runs after it.
         let prepares = run.spec.intent == Intent::Prepare;
         let mut next = |host: &String| {
             let is_spared = prepares && !self.always_fails.contains(host) && !self.is_dead(host);
