@@ -4,6 +4,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::KubernetesVersion;
 use crate::networking::{Endpoint, Networking};
 use crate::placement::{HostNames, HostSelector, WorkerSet};
 use crate::references::LocalRef;
@@ -105,10 +106,9 @@ const HOOKS_RULE: &str = "!has(self.hooks) || (has(self.executor) && has(self.ex
 pub struct ClusterDeploymentSpec {
     /// Kubernetes version without `v`, e.g. `1.35.4`; the minors 1.34, 1.35 and 1.36. A change may be taken back until
     /// its rollout begins: it is compared with `status.startedKubernetesVersion`.
-    #[schemars(length(min = 5, max = 16))]
     #[x_kube(validation = Rule::new("self.matches('^1[.](34|35|36)[.](0|[1-9][0-9]?)$')")
         .message(Message::Expression("'UnsupportedVersion: ' + self + '; supported are 1.34.x, 1.35.x and 1.36.x, written without v, e.g. 1.35.4'".into())))]
-    pub kubernetes_version: String,
+    pub kubernetes_version: KubernetesVersion,
     /// The control plane.
     pub control_plane: ControlPlane,
     /// etcd. Default: stacked on the control planes.

@@ -7,6 +7,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::KubernetesVersion;
 use crate::placement::{
     HostNames, HostSelector, LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE, LabelValue, RESERVED_LABELS_MESSAGE,
     RESERVED_LABELS_RULE, SpreadKeys, Taint,
@@ -68,8 +69,7 @@ pub struct MachineSpec {
     #[serde(default, skip_serializing_if = "SpreadKeys::is_empty")]
     pub spread_by: SpreadKeys,
     /// Kubernetes version wanted, without `v`.
-    #[schemars(length(min = 5, max = 16), regex(pattern = r"^1\.[0-9]{1,2}\.[0-9]{1,2}$"))]
-    pub kubernetes_version: String,
+    pub kubernetes_version: KubernetesVersion,
     /// Labels of the node.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64))]

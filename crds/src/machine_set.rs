@@ -7,6 +7,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::KubernetesVersion;
 use crate::placement::{
     HostNames, HostSelector, LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE, LabelValue, RESERVED_LABELS_MESSAGE,
     RESERVED_LABELS_RULE, SpreadKeys, Taint,
@@ -97,8 +98,7 @@ pub struct MachineTemplate {
     pub taints: Vec<Taint>,
     /// Kubernetes version, without `v`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 5, max = 16), regex(pattern = r"^1\.[0-9]{1,2}\.[0-9]{1,2}$"))]
-    pub kubernetes_version: Option<String>,
+    pub kubernetes_version: Option<KubernetesVersion>,
 }
 
 /// Who makes the machines.

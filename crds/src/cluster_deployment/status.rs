@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::KubernetesVersion;
 use crate::component::Component;
 use crate::references::LocalRef;
 use crate::remediation_policy::RemediationAction;
@@ -162,8 +163,7 @@ pub struct ClusterDeploymentStatus {
     /// The version whose rollout has begun: written together with the lock of the first run that brings it to a
     /// machine. `spec.kubernetesVersion` may go back to it, and no further.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 16), regex(pattern = r"^1\.[0-9]{1,2}\.[0-9]{1,2}$"))]
-    pub started_kubernetes_version: Option<String>,
+    pub started_kubernetes_version: Option<KubernetesVersion>,
     /// Where the API answers: `https://host:port`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 300))]

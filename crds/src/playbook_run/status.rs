@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::KubernetesVersion;
 use crate::component::Component;
 use crate::inputs::PreflightFinding;
 use crate::references::LocalRef;
@@ -74,10 +75,9 @@ pub struct FrozenSettings {
     /// Of the ConfigMap of `networking.plugin.manifestsRef`.
     #[schemars(length(max = 32))]
     pub network_manifests: String,
-    /// The Kubernetes version, as it is.
-    #[serde(default)]
-    #[schemars(length(max = 16))]
-    pub kubernetes_version: String,
+    /// The Kubernetes version, as it is. Absent: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubernetes_version: Option<KubernetesVersion>,
 }
 
 /// Where the executor is.

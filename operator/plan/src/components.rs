@@ -3,7 +3,7 @@
 //! version is begun. See `docs/decisions/component-versions.md`.
 
 use crds::step::{Effect, Intent};
-use crds::{ClusterDeployment, Component, PlaybookRun};
+use crds::{ClusterDeployment, Component, KubernetesVersion, PlaybookRun};
 use serde_json::{Value, json};
 
 /// The component whose version is Kubernetes' own.
@@ -11,10 +11,10 @@ const KUBELET: &str = "kubelet";
 
 /// The Kubernetes version that runs bring: one that is wanted, and whose rollout has not begun, may still be taken
 /// back.
-pub fn version(deployment: &ClusterDeployment) -> &str {
+pub fn version(deployment: &ClusterDeployment) -> KubernetesVersion {
     let status = deployment.status.as_ref();
-    let started = status.and_then(|status| status.started_kubernetes_version.as_deref());
-    started.unwrap_or(&deployment.spec.kubernetes_version)
+    let started = status.and_then(|status| status.started_kubernetes_version);
+    started.unwrap_or(deployment.spec.kubernetes_version)
 }
 
 /// The variable that freezes the components into a run: `{NAME: {version, digests: {ARCHITECTURE: SHA256}}}`; none:
@@ -50,7 +50,7 @@ fn recorded(deployment: &ClusterDeployment) -> &[Component] {
     let status = deployment.status.as_ref();
     let known = status.map(|status| status.components.as_slice()).unwrap_or_default();
     match speaks_of(known) {
-        Some(of) if of != version(deployment) => &[],
+        Some(of) if of.parse() != Ok(version(deployment)) => &[],
         Some(_) | None => known,
     }
 }
@@ -61,13 +61,16 @@ fn reported(run: &PlaybookRun) -> &[Component] {
 
 /// Whether a run's report is of this Kubernetes version: its kubelet is, or, where it has none, the run was to bring
 /// it.
-fn is_of(run: &PlaybookRun, version: &str) -> bool {
+fn is_of(run: &PlaybookRun, version: KubernetesVersion) -> bool {
+    if let Some(kubelet) = speaks_of(reported(run)) {
+        return kubelet.parse() == Ok(version);
+    }
     let settings = run.status.as_ref().and_then(|status| status.settings.as_ref());
-    let brought = settings.map(|settings| settings.kubernetes_version.as_str());
-    let brought = brought.filter(|_| run.spec.intent != Intent::Probe);
-    speaks_of(reported(run)).or(brought) == Some(version)
+    let brought = settings.and_then(|settings| settings.kubernetes_version);
+    run.spec.intent != Intent::Probe && brought == Some(version)
 }
 
+/// The kubelet's version, as the bundle has it.
 fn speaks_of(components: &[Component]) -> Option<&str> {
     let kubelet = components.iter().find(|component| component.name == KUBELET)?;
     Some(kubelet.version.trim_start_matches('v'))

@@ -15,7 +15,7 @@ use crds::ObjectExt;
 use crds::machine::MachineSpec;
 use crds::names::annotation;
 use crds::references::controller_ref;
-use crds::{Machine, MachineSet, MachineSetStatus};
+use crds::{KubernetesVersion, Machine, MachineSet, MachineSetStatus};
 use failed_hosts::replace_failed_hosts;
 use members::{Members, labels_of};
 use scale_down::scale_down;
@@ -75,21 +75,22 @@ fn gather(observed: &Observed<'_>, members: &Members<'_>, lack: usize) -> Vec<Ac
 /// A Machine that is not provisioned yet follows its template; one that already has the version may say so. All others
 /// have to be upgraded for it.
 fn set_version(set: &MachineSet, machine: &Machine) -> Option<Action> {
-    let version = set.spec.template.kubernetes_version.as_ref()?;
+    let version = set.spec.template.kubernetes_version?;
     let status = machine.status.as_ref();
     let seen = status.and_then(|status| status.kubernetes_version.as_ref());
-    let may = !is_provisioned(machine) || seen == Some(version);
-    (may && machine.spec.kubernetes_version != *version)
-        .then(|| Action::SetVersion { machine: Box::new((*machine).clone()), version: version.clone() })
+    let may = !is_provisioned(machine) || seen.is_some_and(|seen| seen.parse() == Ok(version));
+    (may && machine.spec.kubernetes_version != version)
+        .then(|| Action::SetVersion { machine: Box::new((*machine).clone()), version })
 }
 
 fn create(observed: &Observed<'_>, count: usize, ordinals: &mut BTreeSet<u32>) -> Vec<Action> {
     let mut names: BTreeSet<String> =
         observed.machines.iter().filter_map(|machine| machine.metadata.name.clone()).collect();
-    let version = observed.set.spec.template.kubernetes_version.as_ref();
-    let version = version.or(observed.deployment.map(|deployment| &deployment.spec.kubernetes_version));
-    let version = version.map(String::as_str).unwrap_or_default();
     let mut actions = Vec::new();
+    let version = observed.set.spec.template.kubernetes_version;
+    let Some(version) = version.or(observed.deployment.map(|deployment| deployment.spec.kubernetes_version)) else {
+        return actions;
+    };
     let mut ordinal = 0;
     while actions.len() < count {
         if ordinals.insert(ordinal) {
@@ -104,7 +105,7 @@ fn create(observed: &Observed<'_>, count: usize, ordinals: &mut BTreeSet<u32>) -
     actions
 }
 
-fn machine(set: &MachineSet, version: &str, ordinal: u32) -> Machine {
+fn machine(set: &MachineSet, version: KubernetesVersion, ordinal: u32) -> Machine {
     let set_name = set.name();
     let template = &set.spec.template;
     let spec = MachineSpec {
@@ -114,7 +115,7 @@ fn machine(set: &MachineSet, version: &str, ordinal: u32) -> Machine {
         host_selector: template.host_selector.clone(),
         hosts: template.hosts.clone(),
         spread_by: template.spread_by.clone(),
-        kubernetes_version: version.into(),
+        kubernetes_version: version,
         labels: template.labels.clone(),
         taints: template.taints.clone(),
     };

@@ -47,7 +47,7 @@ pub fn frozen(
         registry_mirrors: digest(&spec.container_runtime.registry_mirrors),
         addon_manifests: digest(addons),
         network_manifests: digest(network),
-        kubernetes_version: components::version(deployment).to_owned(),
+        kubernetes_version: Some(components::version(deployment)),
     }
 }
 

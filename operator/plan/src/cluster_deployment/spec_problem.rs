@@ -88,13 +88,12 @@ fn pki_missing(state: &ClusterState<'_>) -> Option<Problem> {
 
 fn changes_of_a_running_cluster(state: &ClusterState<'_>) -> Option<Problem> {
     state.installed.as_ref()?;
-    let spec = &state.deployment.spec;
-    if let Some(installed) = state.version_installed().filter(|version| *version != spec.kubernetes_version) {
+    let wanted = state.deployment.spec.kubernetes_version;
+    if let Some(installed) = state.version_reported().filter(|reported| reported.parse() != Ok(wanted)) {
         return problem(
             Reason::NotImplemented,
             format!(
-                "spec.kubernetesVersion: the upgrade from {installed} to {} is not there yet: set it back to {installed}",
-                spec.kubernetes_version
+                "spec.kubernetesVersion: the upgrade from {installed} to {wanted} is not there yet: set it back to {installed}"
             ),
         );
     }

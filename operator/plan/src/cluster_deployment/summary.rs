@@ -5,7 +5,7 @@ use crds::cluster_deployment::ReplicaCounts;
 use crds::names;
 use crds::references::LocalRef;
 use crds::step::Role;
-use crds::{ClusterDeploymentStatus, PlaybookRun};
+use crds::{ClusterDeploymentStatus, KubernetesVersion, PlaybookRun};
 
 use super::endpoint;
 use super::lock::Lock;
@@ -55,14 +55,15 @@ pub(super) fn counts(state: &ClusterState<'_>, role: Role, wanted: i32) -> Repli
         i32::try_from(state.of_role(role).filter(|member| holds(member)).count()).unwrap_or(i32::MAX)
     };
     let ready = number(&|member| member.is_ready());
-    let version = &state.deployment.spec.kubernetes_version;
-    let seen = |member: &ClusterMachine<'_>| {
-        member.machine.status.as_ref().and_then(|status| status.kubernetes_version.clone())
+    let version = state.deployment.spec.kubernetes_version;
+    let is_updated = |member: &ClusterMachine<'_>| {
+        let seen = member.machine.status.as_ref().and_then(|status| status.kubernetes_version.as_ref());
+        seen.is_some_and(|seen| seen.parse() == Ok(version))
     };
     ReplicaCounts {
         replicas: wanted,
         ready_replicas: ready,
-        updated_replicas: number(&|member| seen(member).as_ref() == Some(version)),
+        updated_replicas: number(&is_updated),
         summary: format!("{ready}/{wanted}"),
     }
 }
@@ -80,7 +81,7 @@ fn version(state: &ClusterState<'_>) -> Option<String> {
 
 /// The version whose rollout has begun. A run gets its lock and the cluster this version in one write, whose
 /// precondition is the very spec that was read: what is wanted later is not what the run brings.
-fn started_version(state: &ClusterState<'_>, lock: &Lock) -> Option<String> {
+fn started_version(state: &ClusterState<'_>, lock: &Lock) -> Option<KubernetesVersion> {
     let old = state.deployment.status.as_ref();
     let held_before = |run: &str| {
         let operations = old.into_iter().flat_map(|status| &status.operations);
@@ -93,8 +94,8 @@ fn started_version(state: &ClusterState<'_>, lock: &Lock) -> Option<String> {
         run.filter(ours).is_some_and(|run| run.spec.intent.spec().brings_version) && !held_before(&held.run)
     });
     if begins {
-        return Some(state.deployment.spec.kubernetes_version.clone());
+        return Some(state.deployment.spec.kubernetes_version);
     }
-    let known = old.and_then(|status| status.started_kubernetes_version.clone());
+    let known = old.and_then(|status| status.started_kubernetes_version);
     known.or_else(|| state.version_installed())
 }

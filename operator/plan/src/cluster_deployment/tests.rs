@@ -142,7 +142,7 @@ fn what_is_not_there_yet_is_refused_with_its_field_and_no_machine_is_made() {
 fn a_change_that_is_not_there_yet_leaves_a_running_cluster_alone() {
     let mut world = World::new("controlPlane: {replicas: 1}", 9);
     world.settle();
-    world.deployment.spec.kubernetes_version = "1.35.5".into();
+    world.deployment.spec.kubernetes_version = "1.35.5".parse().unwrap();
     world.touch();
     world.settle();
     let (_, reason, message) = ready(&world);
@@ -415,13 +415,13 @@ proptest! {
 #[test]
 fn a_version_that_changes_before_the_install_is_followed_and_after_it_is_refused() {
     let mut world = World::new("controlPlane: {replicas: 1}", 0);
-    world.deployment.spec.kubernetes_version = "1.35.3".into();
+    world.deployment.spec.kubernetes_version = "1.35.3".parse().unwrap();
     world.settle();
-    assert_eq!(world.machines[0].spec.kubernetes_version, "1.35.3");
-    world.deployment.spec.kubernetes_version = "1.35.4".into();
+    assert_eq!(world.machines[0].spec.kubernetes_version.to_string(), "1.35.3");
+    world.deployment.spec.kubernetes_version = "1.35.4".parse().unwrap();
     world.touch();
     world.settle();
-    assert_eq!(world.machines[0].spec.kubernetes_version, "1.35.4");
+    assert_eq!(world.machines[0].spec.kubernetes_version.to_string(), "1.35.4");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::message::cut;
 use crate::settings::{self, Difference};
 
 pub(super) fn statement(state: &ClusterState<'_>) -> Statement {
-    let wanted = &state.deployment.spec.kubernetes_version;
+    let wanted = state.deployment.spec.kubernetes_version;
     let stated = |status: Option<bool>, reason: Reason, message: String| {
         Statement::new(condition::UP_TO_DATE, status, reason, cut(message))
     };
@@ -21,7 +21,7 @@ pub(super) fn statement(state: &ClusterState<'_>) -> Statement {
     }
     let mut other = state.live.iter().filter_map(|member| {
         let seen = member.machine.status.as_ref()?.kubernetes_version.as_ref()?;
-        (seen != wanted).then(|| format!("{} has {seen}, {wanted} is wanted", member.title()))
+        (seen.parse() != Ok(wanted)).then(|| format!("{} has {seen}, {wanted} is wanted", member.title()))
     });
     if let Some(message) = other.next() {
         return stated(Some(false), Reason::OtherVersion, message);

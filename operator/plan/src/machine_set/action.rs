@@ -1,6 +1,6 @@
 //! What is done about a MachineSet.
 
-use crds::Machine;
+use crds::{KubernetesVersion, Machine};
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +25,6 @@ pub enum Action {
         /// The Machine.
         machine: Box<Machine>,
         /// The version.
-        version: String,
+        version: KubernetesVersion,
     },
 }

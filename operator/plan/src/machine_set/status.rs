@@ -1,5 +1,6 @@
 //! What a MachineSet shows: counts, and the sentence about what it lacks.
 
+use crds::KubernetesVersion;
 use crds::Machine;
 use crds::ObjectExt;
 use crds::Reason;
@@ -81,7 +82,7 @@ pub(super) fn set_status(
     };
     let standing = Standing::new(settled, live.iter().any(is_stalled));
     standing.report(&ready, &mut old_conditions, &mut statements);
-    let version = set.spec.template.kubernetes_version.as_deref();
+    let version = set.spec.template.kubernetes_version;
     let status = MachineSetStatus {
         observed_generation: set.metadata.generation,
         selector: Some(format!("{}={},{}={}", label::CLUSTER, set.spec.cluster_name, label::MACHINE_SET, set.name())),
@@ -168,11 +169,13 @@ fn waits_for_machines(live: &[&Machine], ready: i32, wanted: i32) -> String {
     format!("{ready} of {wanted} ready; {name}: {says}")
 }
 
-fn is_updated(machine: &Machine, version: Option<&str>) -> bool {
+fn is_updated(machine: &Machine, version: Option<KubernetesVersion>) -> bool {
     let seen = machine.status.as_ref().and_then(|status| status.kubernetes_version.as_deref());
     match machine.spec.role {
         Role::Etcd => is_ready(machine),
-        Role::ControlPlane | Role::Worker => seen.is_some() && seen == version,
+        Role::ControlPlane | Role::Worker => {
+            seen.zip(version).is_some_and(|(seen, version)| seen.parse() == Ok(version))
+        }
     }
 }
 

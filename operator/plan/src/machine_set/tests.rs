@@ -158,6 +158,7 @@ fn a_machine_that_is_not_provisioned_follows_its_template_and_others_wait_for_an
     check("{}", 1);
     check("{provisionedAt: '2026-01-01T00:00:00Z', kubernetesVersion: 1.35.4}", 0);
     check("{provisionedAt: '2026-01-01T00:00:00Z', kubernetesVersion: 1.35.5}", 1);
+    check("{provisionedAt: '2026-01-01T00:00:00Z', kubernetesVersion: 1.35.5-eks}", 0);
 }
 
 fn steps(set: &MachineSet, machines: &[Machine]) -> Vec<String> {

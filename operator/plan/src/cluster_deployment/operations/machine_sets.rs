@@ -90,7 +90,7 @@ fn put_back(state: &ClusterState<'_>) -> Option<Statement> {
 fn wanted(state: &ClusterState<'_>) -> Vec<Wanted> {
     let spec = &state.deployment.spec;
     // New machines of a running cluster get the version that it has.
-    let version = Some(state.version_installed().unwrap_or_else(|| spec.kubernetes_version.clone()));
+    let version = Some(state.version_installed().unwrap_or(spec.kubernetes_version));
     let held = |role| scale_down::held(state, role).map(|held| held.replicas);
     let mut sets = vec![Wanted {
         name: names::control_plane_set(&state.name),
@@ -100,7 +100,7 @@ fn wanted(state: &ClusterState<'_>) -> Vec<Wanted> {
         template: MachineTemplate {
             host_selector: spec.control_plane.host_selector.clone(),
             hosts: spec.control_plane.hosts.clone(),
-            kubernetes_version: version.clone(),
+            kubernetes_version: version,
             ..MachineTemplate::default()
         },
     }];
@@ -113,7 +113,7 @@ fn wanted(state: &ClusterState<'_>) -> Vec<Wanted> {
             template: MachineTemplate {
                 host_selector: spec.etcd.host_selector.clone(),
                 hosts: spec.etcd.hosts.clone(),
-                kubernetes_version: version.clone(),
+                kubernetes_version: version,
                 ..MachineTemplate::default()
             },
         });
@@ -129,7 +129,7 @@ fn wanted(state: &ClusterState<'_>) -> Vec<Wanted> {
             spread_by: workers.spread_by.clone(),
             labels: workers.labels.clone(),
             taints: workers.taints.clone(),
-            kubernetes_version: version.clone(),
+            kubernetes_version: version,
         },
     }));
     sets

@@ -1,5 +1,6 @@
 //! The install as the state shows it: its machines, when it succeeded, and where the API answers since.
 
+use crds::KubernetesVersion;
 use crds::PlaybookRun;
 use crds::cluster_deployment::EtcdTopology;
 use crds::networking::API_SERVER_PORT;
@@ -69,13 +70,18 @@ impl<'a> ClusterState<'a> {
         Some(founders)
     }
 
-    /// The version that a running cluster has, as its control planes show it. The wish says nothing of it: it may have
-    /// changed while the install went on with what it was given.
-    pub fn version_installed(&self) -> Option<String> {
+    /// The version that a running cluster has, as its control planes report it. `spec.kubernetesVersion` says nothing of
+    /// it: it may have changed while the install went on with what it was given.
+    pub fn version_reported(&self) -> Option<&'a str> {
         self.installed.as_ref()?;
-        let seen = |member: ClusterMachine<'a>| member.machine.status.as_ref()?.kubernetes_version.clone();
-        let recorded = || self.deployment.status.as_ref()?.kubernetes_version.clone();
+        let seen = |member: ClusterMachine<'a>| member.machine.status.as_ref()?.kubernetes_version.as_deref();
+        let recorded = || self.deployment.status.as_ref()?.kubernetes_version.as_deref();
         self.of_role(Role::ControlPlane).find_map(seen).or_else(recorded)
+    }
+
+    /// The version that a running cluster has; also `None` if its control planes report one in another form.
+    pub fn version_installed(&self) -> Option<KubernetesVersion> {
+        self.version_reported()?.parse().ok()
     }
 
     /// The machine that runs `kubeadm init`: the one chosen, or else the first by ordinal once all have their Hosts. In

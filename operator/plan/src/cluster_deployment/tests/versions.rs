@@ -9,11 +9,11 @@ use super::world::{Fate, World};
 
 fn started(world: &World) -> Option<String> {
     let status = world.deployment.status.as_ref()?;
-    status.started_kubernetes_version.clone()
+    status.started_kubernetes_version.map(|version| version.to_string())
 }
 
 fn want(world: &mut World, version: &str) {
-    world.deployment.spec.kubernetes_version = version.into();
+    world.deployment.spec.kubernetes_version = version.parse().unwrap();
     world.touch();
 }
 
@@ -65,6 +65,21 @@ fn a_version_that_has_begun_is_known_again_after_the_status_was_lost() {
     world.lose_status();
     world.settle();
     assert_eq!(started(&world).as_deref(), Some("1.35.4"));
+}
+
+#[test]
+fn a_version_that_is_reported_in_another_form_is_shown_and_has_not_begun() {
+    let mut world = World::new("controlPlane: {replicas: 1}", 1);
+    world.settle();
+    world.api_lost = true;
+    world.machines[0].status.as_mut().unwrap().kubernetes_version = Some("1.35.4-eks".into());
+    world.lose_status();
+    world.settle();
+    assert_eq!(started(&world), None, "the field could not hold it");
+    let status = world.deployment.status.clone().unwrap();
+    assert_eq!(status.kubernetes_version.as_deref(), Some("1.35.4-eks"));
+    let up_to_date = conditions::find(&status.conditions, condition::UP_TO_DATE).unwrap();
+    assert_eq!(up_to_date.reason, "OtherVersion");
 }
 
 #[test]

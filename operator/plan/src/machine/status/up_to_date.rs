@@ -16,13 +16,13 @@ pub(super) fn statement(
     done: bool,
     applied: Option<&AppliedSettings>,
 ) -> Statement {
-    let wanted = observed.machine.spec.kubernetes_version.as_str();
+    let wanted = observed.machine.spec.kubernetes_version;
     let stated = |status: Option<bool>, reason: Reason, message: String| {
         Statement::new(condition::UP_TO_DATE, status, reason, cut(message))
     };
     let well = match (observed.machine.spec.role, version) {
         (Role::Etcd, _) if done => "has no kubelet".to_owned(),
-        (Role::ControlPlane | Role::Etcd | Role::Worker, Some(version)) if version == wanted => {
+        (Role::ControlPlane | Role::Etcd | Role::Worker, Some(version)) if version.parse() == Ok(wanted) => {
             format!("has {wanted}")
         }
         (Role::ControlPlane | Role::Etcd | Role::Worker, Some(version)) => {
