@@ -13,6 +13,7 @@ pub mod cluster_deployment;
 pub mod components;
 pub mod departure;
 pub mod disruption;
+pub mod drain;
 pub mod etcd;
 pub mod hooks;
 pub mod host;

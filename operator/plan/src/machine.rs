@@ -5,7 +5,6 @@ mod hold;
 pub mod leaving;
 mod member;
 mod observed;
-mod pods;
 mod remediation;
 mod retry;
 mod status;
@@ -21,7 +20,6 @@ use crate::{Next, Plan, provisioning};
 pub use action::Action;
 use hold::{Hold, hold};
 pub use observed::Observed;
-pub use pods::{Drain, PodSeen, Refusal};
 use status::machine_status;
 
 /// Decides.

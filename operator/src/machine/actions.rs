@@ -3,8 +3,8 @@
 
 use crds::Machine;
 use crds::names::finalizer;
+use plan::drain::Refusal;
 use plan::machine::Action;
-use plan::machine::Refusal;
 use serde_json::json;
 
 use crate::context::Context;

@@ -10,7 +10,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::core::{Selector, SelectorExt};
 use kube::{Api, Client, ResourceExt};
-use plan::machine::{Drain, PodSeen, Refusal};
+use plan::drain::{Drain, PodSeen, Refusal};
 use serde_json::{Value, json};
 
 use crate::error::{Error, chain};

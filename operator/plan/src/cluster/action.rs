@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crds::Host;
 
-use crate::machine::PodSeen;
+use crate::drain::PodSeen;
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]

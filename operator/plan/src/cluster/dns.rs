@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Pod, TopologySpreadConstraint};
 
-use crate::machine::PodSeen;
+use crate::drain::PodSeen;
 
 /// What was seen of the cluster's DNS.
 #[derive(Clone, Debug, Default, PartialEq)]

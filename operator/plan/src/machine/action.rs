@@ -1,10 +1,11 @@
 //! What is done about a Machine.
 
-use super::pods::PodSeen;
 use crds::Host;
 use crds::host::Quarantine;
 use crds::inputs::HostIdentity;
 use crds::references::{ClaimRef, LocalRef};
+
+use crate::drain::PodSeen;
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]

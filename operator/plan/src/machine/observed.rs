@@ -4,9 +4,9 @@ use crds::step::Intent;
 use crds::{Cluster, ClusterDeployment, Host, Machine, PlaybookRun};
 use jiff::Timestamp;
 
-use super::pods::Drain;
 use crate::attempts;
 use crate::cluster::NodeSeen;
+use crate::drain::Drain;
 
 /// What was observed.
 pub struct Observed<'a> {

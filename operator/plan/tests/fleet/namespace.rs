@@ -10,7 +10,7 @@ use crds::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use plan::cluster::{Access, Contact, NodeSeen, Seen};
-use plan::machine::Drain;
+use plan::drain::Drain;
 use plan::{cluster, cluster_deployment, host, machine, machine_set};
 
 use super::executor::Fate;

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Taint;
 use super::super::dns::{DnsPod, DnsSeen};
 use super::super::{Action, Contact, NodeSeen, Observed, plan};
 use super::{NOON, at, cluster, node, seen};
-use crate::machine::PodSeen;
+use crate::drain::PodSeen;
 
 pub(super) fn deployment() -> ClusterDeployment {
     serde_yaml::from_str(

@@ -1,36 +1,20 @@
-//! The drain: Pods leave a node by the eviction API, which keeps what PodDisruptionBudgets ask for. It takes so long
-//! and no longer; who is in the way is named.
+//! The drain of the Node of a machine that leaves: whether there is anything to move, and what is said of it.
 
 use crds::Conditions;
 use crds::ObjectExt;
 use crds::Reason;
 use crds::conditions::Statement;
-use crds::machine::BlockedPod;
 use crds::names::condition;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::deletion::Leaving;
-use crate::Next;
 use crate::cluster::NodeSeen;
+use crate::drain::{self, DrainObserved, UnderWay};
 use crate::lifecycle::is_provisioned;
 use crate::machine::action::Action;
 use crate::machine::observed::Observed;
-use crate::machine::pods::{Drain, PodSeen, Refusal};
-use crate::message::count;
-use crate::moment::{after, clock};
 
-/// How often a node that is drained is looked at.
-const LOOK_SECONDS: u64 = 5;
-/// However long the API wants to be left alone.
-const LONGEST_SECONDS: u64 = 60;
-/// Pods that are evicted at once.
-const BATCH: usize = 40;
-/// Pods that are named in a message, and in the status.
-const NAMED: usize = 5;
-/// Budgets of a Pod, and characters of an answer, that the status takes.
-const MOST_BUDGETS: usize = 8;
-const MOST_MESSAGE: usize = 512;
 /// Reasons of `Drained=False` with which the removal goes on.
 const GIVEN_UP: [Reason; 2] = [Reason::TimedOut, Reason::PodsNotMoved];
 
@@ -54,140 +38,46 @@ pub(super) fn drain(observed: &Observed<'_>, host: &str) -> Progress {
     if let Some(statement) = over_at_once(observed, host) {
         return Progress::Over(Some(statement));
     }
-    let mut actions = Vec::new();
-    if node_of(observed, host).is_some_and(|node| !node.unschedulable) {
-        actions.push(Action::Cordon {
-            namespace: namespace(observed),
-            cluster: observed.machine.spec.cluster_name.clone(),
-            node: host.to_owned(),
-        });
-    }
-    let seconds = seconds(observed);
-    let until = after(since(observed).unwrap_or(observed.now), SignedDuration::from_secs(seconds));
-    let is_late = observed.now >= until;
-    match observed.drain {
-        None => draining(Reason::Draining, format!("drains Node {host}"), actions),
-        Some(Drain { pods: Err(why), .. }) if is_late => {
-            given_up(format!("after {seconds} s the Pods of Node {host} could still not be read: {why}"))
-        }
-        Some(Drain { pods: Err(why), .. }) => {
-            let message = format!("the Pods of Node {host} cannot be read: {why}; tried again");
-            draining(Reason::PodsUnknown, message, actions)
-        }
-        Some(Drain { pods: Ok(pods), .. }) if pods.is_empty() => {
-            let message = format!("no Pod is left on Node {host}");
-            let drained = Statement::new(condition::DRAINED, true, Reason::Drained, message);
-            Progress::Over(Some(drained))
-        }
-        Some(Drain { pods: Ok(pods), refusals }) if is_late => {
-            // Nobody is asked any more: what is in the way is what was in the way last.
-            let refusals = [refusals.as_slice(), &refused_before(observed)].concat();
-            given_up(format!("after {seconds} s {}", tell(pods, &refusals)))
-        }
-        Some(Drain { pods: Ok(pods), refusals }) => evict(observed, pods, refusals, actions, until),
+    let status = observed.machine.status.as_ref();
+    let progress = drain::drain(&DrainObserved {
+        now: observed.now,
+        node: host,
+        pods: observed.drain,
+        since: since(observed),
+        blocked: status.map(|status| status.blocked_pods.as_slice()).unwrap_or_default(),
+        timeout_seconds: seconds(observed),
+        then: "the removal goes on",
+    });
+    match progress {
+        drain::Progress::Over(statement) => Progress::Over(Some(statement)),
+        drain::Progress::UnderWay(under_way) => Progress::UnderWay(leaving(observed, host, under_way)),
     }
 }
 
-fn evict(
-    observed: &Observed<'_>,
-    pods: &[PodSeen],
-    refusals: &[Refusal],
-    mut actions: Vec<Action>,
-    until: Timestamp,
-) -> Progress {
-    let evicted = batch(pods, observed.now);
-    let look = look_seconds(&evicted, refusals);
-    if !evicted.is_empty() {
-        actions.push(Action::Evict {
-            namespace: namespace(observed),
-            cluster: observed.machine.spec.cluster_name.clone(),
-            pods: evicted,
-        });
+/// What is done at the Node, and said of the Machine.
+fn leaving(observed: &Observed<'_>, node: &str, under_way: UnderWay) -> Leaving {
+    let (machine, UnderWay { evict, next, reason, message, blocked }) = (observed.machine, under_way);
+    let (namespace, cluster) = (machine.namespace().to_owned(), machine.spec.cluster_name.clone());
+    let is_open = node_of(observed, node).is_some_and(|node| !node.unschedulable);
+    let cordon = is_open.then(|| Action::Cordon {
+        namespace: namespace.clone(),
+        cluster: cluster.clone(),
+        node: node.to_owned(),
+    });
+    let evict = (!evict.is_empty()).then_some(Action::Evict { namespace, cluster, pods: evict });
+    Leaving {
+        actions: cordon.into_iter().chain(evict).collect(),
+        next,
+        drained: Some(Statement::new(condition::DRAINED, false, reason, message.clone())),
+        blocked_pods: blocked,
+        ..Leaving::waits(Reason::Draining, message)
     }
-    let reason = match refusals.is_empty() {
-        true => Reason::Draining,
-        false => Reason::PodsBlocked,
-    };
-    let message = format!("{}; goes on without them at {}", tell(pods, refusals), clock(until));
-    Progress::UnderWay(Leaving {
-        next: Next::after_seconds(look),
-        blocked_pods: blocked(pods, refusals),
-        ..under_way(reason, message, actions)
-    })
-}
-
-/// The Pods that are asked to go now. Each look takes others: those that a budget holds keep nobody waiting.
-fn batch(pods: &[PodSeen], now: Timestamp) -> Vec<PodSeen> {
-    let stay: Vec<&PodSeen> = pods.iter().filter(|pod| !pod.goes).collect();
-    let look = usize::try_from(now.as_second()).unwrap_or_default() / (LOOK_SECONDS as usize);
-    let batches = stay.len().div_ceil(BATCH).max(1);
-    let from = look % batches * BATCH;
-    let most = stay.len().min(BATCH);
-    stay.into_iter().cycle().skip(from).take(most).cloned().collect()
-}
-
-/// When to look again: when all that were asked for have to wait, no sooner than the API wants to be asked.
-fn look_seconds(asked: &[PodSeen], refusals: &[Refusal]) -> u64 {
-    let wait = |pod: &PodSeen| {
-        let refusal = refusals.iter().find(|refusal| refusal.uid == pod.uid);
-        refusal.map_or(0, |refusal| u64::from(refusal.retry_after_seconds))
-    };
-    let longest = asked.iter().map(wait).min().unwrap_or_default();
-    longest.clamp(LOOK_SECONDS, LONGEST_SECONDS)
 }
 
 /// What is said of the Pods while the cluster's API does not answer; none once the drain is over.
 pub(super) fn unknown(observed: &Observed<'_>) -> Option<Statement> {
     let message = "not known: the API of the cluster does not answer";
     (!is_over(observed)).then(|| Statement::new(condition::DRAINED, None, Reason::ClusterUnreachable, message))
-}
-
-fn draining(reason: Reason, message: String, actions: Vec<Action>) -> Progress {
-    Progress::UnderWay(under_way(reason, message, actions))
-}
-
-fn under_way(reason: Reason, message: String, actions: Vec<Action>) -> Leaving {
-    Leaving {
-        actions,
-        next: Next::after_seconds(LOOK_SECONDS),
-        drained: Some(Statement::new(condition::DRAINED, false, reason, message.clone())),
-        ..Leaving::waits(Reason::Draining, message)
-    }
-}
-
-fn given_up(left: String) -> Progress {
-    let message = format!("{left}; the removal goes on");
-    Progress::Over(Some(Statement::new(condition::DRAINED, false, Reason::TimedOut, message)))
-}
-
-/// The first Pods whose eviction was refused.
-fn blocked(pods: &[PodSeen], refusals: &[Refusal]) -> Vec<BlockedPod> {
-    let blocked = pods.iter().filter_map(|pod| {
-        let refusal = refusals.iter().find(|refusal| refusal.uid == pod.uid)?;
-        Some(BlockedPod {
-            namespace: pod.namespace.clone(),
-            name: pod.name.clone(),
-            uid: pod.uid.clone(),
-            budgets: refusal.budgets.iter().take(MOST_BUDGETS).cloned().collect(),
-            message: refusal.budgets.is_empty().then(|| refusal.message.chars().take(MOST_MESSAGE).collect()),
-        })
-    });
-    let mut blocked: Vec<BlockedPod> = blocked.collect();
-    blocked.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
-    blocked.truncate(NAMED);
-    blocked
-}
-
-/// What was refused when evictions were asked for last.
-fn refused_before(observed: &Observed<'_>) -> Vec<Refusal> {
-    let blocked = observed.machine.status.iter().flat_map(|status| &status.blocked_pods);
-    let refusal = |pod: &BlockedPod| Refusal {
-        uid: pod.uid.clone(),
-        budgets: pod.budgets.clone(),
-        message: pod.message.clone().unwrap_or_default(),
-        retry_after_seconds: 0,
-    };
-    blocked.map(refusal).collect()
 }
 
 /// Whether the removal goes on: no Pod was left, or they are not waited for.
@@ -233,33 +123,4 @@ fn node_of<'a>(observed: &Observed<'a>, host: &str) -> Option<&'a NodeSeen> {
 fn seconds(observed: &Observed<'_>) -> i64 {
     let removal = observed.deployment.map(|deployment| &deployment.spec.machine_removal);
     removal.map_or(0, |removal| i64::from(removal.drain_timeout_seconds))
-}
-
-fn namespace(observed: &Observed<'_>) -> String {
-    observed.machine.namespace().to_owned()
-}
-
-/// `3 Pods are left: default/web-1 (PodDisruptionBudget web), default/web-2 and 1 more`; those in the way come first.
-fn tell(pods: &[PodSeen], refusals: &[Refusal]) -> String {
-    let refusal = |pod: &PodSeen| refusals.iter().find(|refusal| refusal.uid == pod.uid);
-    let mut sorted: Vec<&PodSeen> = pods.iter().collect();
-    sorted.sort_by_key(|pod| (refusal(pod).is_none(), pod.title()));
-    let named: Vec<String> = sorted
-        .iter()
-        .take(NAMED)
-        .map(|pod| match refusal(pod) {
-            Some(refusal) if !refusal.budgets.is_empty() => {
-                format!("{} (PodDisruptionBudget {})", pod.title(), refusal.budgets.join(", "))
-            }
-            Some(refusal) => format!("{} ({})", pod.title(), refusal.message),
-            None if pod.goes => format!("{} (terminating)", pod.title()),
-            None => pod.title(),
-        })
-        .collect();
-    let more = match pods.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let are = if pods.len() == 1 { "is" } else { "are" };
-    format!("{} {are} left: {}{more}", count(pods.len(), "Pod"), named.join(", "))
 }

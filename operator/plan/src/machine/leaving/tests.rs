@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use super::looks_at_pods;
 use crate::Plan;
 use crate::cluster::NodeSeen;
-use crate::machine::{Action, Drain, Observed, PodSeen, Refusal, plan};
+use crate::drain::{Drain, PodSeen, Refusal};
+use crate::machine::{Action, Observed, plan};
 
 /// One machine that leaves, and all that its planner may look at.
 struct Case {

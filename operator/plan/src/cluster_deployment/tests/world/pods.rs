@@ -5,7 +5,7 @@ use crds::ObjectExt;
 
 use super::World;
 use crate::cluster::{NetworkSeen, NodeSeen};
-use crate::machine::{Drain, PodSeen, Refusal};
+use crate::drain::{Drain, PodSeen, Refusal};
 
 impl World {
     pub(super) fn node(&self, name: &str) -> NodeSeen {
