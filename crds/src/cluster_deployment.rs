@@ -5,7 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::KubernetesVersion;
+use crate::names;
 use crate::networking::{Endpoint, Networking};
+use crate::object::ObjectExt;
 use crate::placement::{HostNames, HostSelector, WorkerSet};
 use crate::references::LocalRef;
 use crate::remediation_policy::Remediation;
@@ -311,6 +313,16 @@ impl ClusterDeploymentSpec {
     /// The ConfigMap of `addons.manifestsRef`.
     pub fn addon_manifests(&self) -> Option<&LocalRef> {
         self.addons.as_ref()?.manifests_ref.as_ref()
+    }
+}
+
+impl ClusterDeployment {
+    /// Names of the MachineSets that it makes.
+    pub fn set_names(&self) -> Vec<String> {
+        let (spec, cluster) = (&self.spec, self.name());
+        let etcd = (spec.etcd.topology == EtcdTopology::Dedicated).then(|| names::etcd_set(cluster));
+        let workers = spec.workers.iter().map(|workers| names::worker_set(cluster, &workers.name));
+        [names::control_plane_set(cluster)].into_iter().chain(etcd).chain(workers).collect()
     }
 }
 

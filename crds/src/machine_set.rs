@@ -38,6 +38,7 @@ use crate::step::Role;
     printcolumn(name = "Ready", type_ = "integer", json_path = ".status.readyReplicas"),
     printcolumn(name = "Status", type_ = "string", json_path = ".status.message"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    selectable = ".spec.clusterName",
     validation = Rule::new("self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 54")
         .message("metadata.name: a MachineSet's name is an RFC 1123 label that begins with a letter, of at most 54 characters: the names of its machines derive from it")
 )]

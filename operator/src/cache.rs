@@ -4,8 +4,11 @@
 mod decisive;
 mod follow;
 mod hold;
+mod index;
+mod keys;
 mod kind;
 mod register;
+mod shares;
 mod source;
 mod watched;
 
@@ -20,6 +23,7 @@ use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 
 pub(crate) use decisive::Decisive;
+pub use keys::{IndexKey, Indexed};
 pub use kind::Kind;
 pub use register::Register;
 pub use source::Source;
@@ -33,6 +37,7 @@ macro_rules! watched_kinds {
             $($(#[$doc])* pub $field: Watched<$kind>,)+
             /// What is watched and cannot be decoded.
             pub undecodable: Arc<Register>,
+            kept: shares::Kept,
             listed: OnceCell<()>,
         }
 
@@ -42,6 +47,7 @@ macro_rules! watched_kinds {
                 Self {
                     $($field: Watched::new(&undecodable),)+
                     undecodable,
+                    kept: shares::Kept::default(),
                     listed: OnceCell::new(),
                 }
             }

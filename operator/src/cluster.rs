@@ -15,6 +15,7 @@ use plan::cluster::{Action, Contact, Observed};
 use rand::Rng;
 use tokio::task::JoinSet;
 
+use crate::cache::IndexKey;
 use crate::context::Context;
 use crate::controller::{self, beside};
 use crate::error::Error;
@@ -89,9 +90,9 @@ impl Reconcile for Observation {
         let (cache, namespace, name) = (&ctx.cache, &key.namespace, &key.name);
         Ok(Some(Self {
             contact: contact::make(ctx, &cluster, &key).await?,
-            machines: cache.machines.list(namespace, |machine| machine.spec.cluster_name == *name),
+            machines: cache.machines.of_cluster(namespace, name),
             deployment: cache.cluster_deployments.get(namespace, name),
-            hosts: cache.hosts.list(namespace, is_quarantined),
+            hosts: cache.hosts.with(namespace, &IndexKey::Quarantined),
             now: Time(Timestamp::now()),
             chance: rand::rng().random(),
             cluster,

@@ -5,19 +5,18 @@ mod report;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crds::Reason;
-use crds::names::condition;
 use crds::playbook_run::RunPhase;
-use crds::{Conditions, Host, Machine, PlaybookRun};
+use crds::{Host, Machine, PlaybookRun};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
-use plan::claims::{self, is_one_machine};
-use plan::host::{Action, HostObserved, MOST_HOSTS, due_soon, have_one_machine_id, host, is_probe, under_way};
+use plan::claims;
+use plan::host::{Action, HostObserved, MOST_HOSTS, due_soon, host, is_probe, looks_at_pool, under_way};
 use plan::inputs::{FirstKey, InputsProblem, host_inputs};
 use serde_json::json;
 use tokio::task::JoinSet;
 
+use crate::cache::IndexKey;
 use crate::context::Context;
 use crate::controller;
 use crate::error::Error;
@@ -48,11 +47,12 @@ fn concerned(ctx: &Context, run: &PlaybookRun) -> Vec<ObjectRef<Host>> {
         return Vec::new();
     }
     let namespace = run.namespace().unwrap_or_default();
-    let worked_on = |host: &Host| run.spec.hosts.contains(&host.name_any());
-    let mut concerned = controller::references(&ctx.cache.hosts.list(&namespace, worked_on));
+    let worked_on: Vec<_> = run.spec.hosts.iter().filter_map(|host| ctx.cache.hosts.get(&namespace, host)).collect();
+    let mut concerned = controller::references(&worked_on);
     if probes && ended {
-        let spare = ctx.cache.hosts.list(&namespace, |host| host.spec.claim_ref.is_none() && !worked_on(host));
-        let probes = ctx.cache.runs.list(&namespace, is_probe);
+        let is_spare = |host: &Host| host.spec.claim_ref.is_none() && !run.spec.hosts.contains(&host.name_any());
+        let spare = ctx.cache.hosts.list(&namespace, is_spare);
+        let probes = ctx.cache.runs.with(&namespace, &IndexKey::Probe);
         let due = due_soon(&spare, &probes, now(), ctx.settings.probe_interval_seconds);
         concerned.extend(due.into_iter().take(WOKEN).map(ObjectRef::from_obj));
     }
@@ -62,15 +62,10 @@ fn concerned(ctx: &Context, run: &PlaybookRun) -> Vec<ObjectRef<Host>> {
 /// The Hosts for which it is news how another one is: those that are the same machine, or were taken for it.
 fn doubles(ctx: &Context, changed: &Host) -> Vec<ObjectRef<Host>> {
     let namespace = changed.namespace().unwrap_or_default();
-    let was_double = |host: &Host| {
-        let ready = host.condition(condition::READY);
-        ready.is_some_and(|ready| Reason::among(&ready.reason, &[Reason::SameAddress, Reason::SameHostKey]))
-    };
-    let concerned = |host: &Host| {
-        let same = was_double(host) || is_one_machine(host, changed) || have_one_machine_id(host, changed);
-        host.name_any() != changed.name_any() && same
-    };
-    controller::references(&ctx.cache.hosts.list(&namespace, concerned))
+    let mut others = ctx.cache.hosts.one_machine(changed);
+    others.extend(ctx.cache.hosts.with(&namespace, &IndexKey::Double));
+    others.retain(|host| host.name_any() != changed.name_any());
+    controller::references(&others)
 }
 
 /// The Hosts that a Machine held when it vanished.
@@ -80,8 +75,8 @@ fn left_behind(ctx: &Context, machine: &Machine) -> Vec<ObjectRef<Host>> {
     if there.is_some_and(|there| there.uid() == machine.uid()) {
         return Vec::new();
     }
-    let holds = |host: &Host| claims::holds(machine, host);
-    controller::references(&ctx.cache.hosts.list(&namespace, holds))
+    let uid = machine.uid().unwrap_or_default();
+    controller::references(&ctx.cache.hosts.with(&namespace, &IndexKey::Holder(uid)))
 }
 
 /// What is known of a Host.
@@ -101,12 +96,15 @@ impl Observation {
     async fn around(ctx: &Context, host: Arc<Host>, holder_is_gone: bool) -> Result<Self, Error> {
         let (namespace, name, now) = (host.namespace().unwrap_or_default(), host.name_any(), now());
         let (cache, interval_seconds) = (&ctx.cache, ctx.settings.probe_interval_seconds);
-        let hosts = cache.hosts.list(&namespace, |_| true);
+        let probes = cache.runs.with(&namespace, &IndexKey::Probe);
+        let hosts = match looks_at_pool(&host, &probes, now, interval_seconds) {
+            true => cache.hosts.list(&namespace, |_| true),
+            false => cache.hosts.one_machine(&host),
+        };
         let runs = match host.spec.claim_ref {
-            Some(_) => cache.runs.list(&namespace, |run| run.spec.hosts.contains(&name)),
+            Some(_) => cache.runs.with(&namespace, &IndexKey::Host(name)),
             None => Vec::new(),
         };
-        let probes = cache.runs.list(&namespace, is_probe);
         let due = due_soon(&hosts, &probes, now, interval_seconds);
         let problems = match due.iter().any(|due| due.uid() == host.uid()) {
             // Nobody makes another one now: only why this Host could not be in it is shown.

@@ -74,6 +74,11 @@ pub async fn machines(ctx: &Context, namespace: &str, cluster: &str) -> Result<V
     list_for_cluster(ctx, namespace, cluster, &of_cluster(cluster)).await
 }
 
+/// The MachineSets of a cluster.
+pub async fn machine_sets(ctx: &Context, namespace: &str, cluster: &str) -> Result<Vec<Arc<crds::MachineSet>>, Error> {
+    list_for_cluster(ctx, namespace, cluster, &of_cluster(cluster)).await
+}
+
 /// The PlaybookRuns of a cluster.
 pub async fn runs(ctx: &Context, namespace: &str, cluster: &str) -> Result<Vec<Arc<crds::PlaybookRun>>, Error> {
     list_for_cluster(ctx, namespace, cluster, &of_cluster(cluster)).await

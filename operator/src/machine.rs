@@ -11,7 +11,7 @@ use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
-use plan::claims::{self, holds};
+use plan::claims::Shares;
 use plan::cluster::NodeSeen;
 use plan::cluster_deployment::former::is_former;
 use plan::drain::Drain;
@@ -20,13 +20,13 @@ use plan::machine::leaving::looks_at_pods;
 use plan::machine::{Action, Observed};
 use tokio::task::JoinSet;
 
-use crate::cache::{Decisive, refs};
+use crate::cache::{Decisive, IndexKey, refs};
 use crate::context::Context;
 use crate::controller;
 use crate::error::Error;
 use crate::live;
 use crate::reconcile::{PlanOf, Reconcile, now};
-use crate::remote::{Key, drain};
+use crate::remote::{self, drain};
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
@@ -35,45 +35,41 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     let decisive = Decisive::default();
     let nodes = ctx.remote.changes().flat_map(move |change| {
         let key = &change.cluster;
-        let about = |machine: &Machine| {
-            machine.spec.cluster_name == key.name
-                && match (&change.node, &machine.spec.host_ref) {
-                    (Some(node), Some(host)) => *node == host.name,
-                    (Some(_), None) => false,
-                    (None, _) => true,
-                }
-        };
-        stream::iter(references(&of_node, &key.namespace, about))
+        let is_on =
+            |machine: &Machine, node: &String| machine.spec.host_ref.as_ref().is_some_and(|on| on.name == *node);
+        let mut machines = of_node.cache.machines.of_cluster(&key.namespace, &key.name);
+        machines.retain(|machine| change.node.as_ref().is_none_or(|node| is_on(machine, node)));
+        stream::iter(controller::references(&machines))
     });
     let controller = controller::new(ctx, &cache.machines)
-        .watches_shared_stream(cache.hosts.changes(), move |host: Arc<Host>| {
-            let name = host.name_any();
-            let holder = host.spec.claim_ref.as_ref().map(|claim| claim.uid.clone());
-            references(&of_host, &host.namespace().unwrap_or_default(), |machine| {
-                claims::is_looking(machine)
-                    || (holder.is_some() && machine.uid() == holder)
-                    || machine.spec.host_ref.as_ref().is_some_and(|host| host.name == name)
-            })
-        })
+        .watches_shared_stream(cache.hosts.changes(), move |host: Arc<Host>| concerned(&of_host, &host))
         .watches_shared_stream(cache.runs.changes(), move |run: Arc<PlaybookRun>| {
-            references(&of_run, &run.namespace().unwrap_or_default(), |machine| {
-                run.spec.cluster_name.as_deref() == Some(&machine.spec.cluster_name)
-                    && machine.spec.host_ref.as_ref().is_some_and(|host| run.spec.hosts.contains(&host.name))
-            })
+            let Some(cluster) = &run.spec.cluster_name else { return Vec::new() };
+            let mut machines = of_run.cache.machines.of_cluster(&run.namespace().unwrap_or_default(), cluster);
+            machines.retain(|machine| {
+                machine.spec.host_ref.as_ref().is_some_and(|host| run.spec.hosts.contains(&host.name))
+            });
+            controller::references(&machines)
         })
         .watches_shared_stream(cache.cluster_deployments.changes(), move |deployment: Arc<ClusterDeployment>| {
-            let name = deployment.name_any();
-            let is_news = decisive.is_news(&of_deployment.cache.cluster_deployments, &deployment);
-            references(&of_deployment, &deployment.namespace().unwrap_or_default(), |machine| {
-                is_news && machine.spec.cluster_name == name
-            })
+            if !decisive.is_news(&of_deployment.cache.cluster_deployments, &deployment) {
+                return Vec::new();
+            }
+            let namespace = deployment.namespace().unwrap_or_default();
+            controller::references(&of_deployment.cache.machines.of_cluster(&namespace, &deployment.name_any()))
         })
         .reconcile_on(nodes);
     tasks.spawn(controller::run::<Observation>(ctx.clone(), controller));
 }
 
-fn references(ctx: &Context, namespace: &str, wanted: impl Fn(&Machine) -> bool) -> Vec<ObjectRef<Machine>> {
-    controller::references(&ctx.cache.machines.list(namespace, wanted))
+/// The Machines for which it is news how a Host is: who holds it or names it, and all who look for one.
+fn concerned(ctx: &Context, host: &Host) -> Vec<ObjectRef<Machine>> {
+    let (namespace, machines) = (host.namespace().unwrap_or_default(), &ctx.cache.machines);
+    let mut concerned = machines.with(&namespace, &IndexKey::WaitsForHost);
+    concerned.extend(machines.with(&namespace, &IndexKey::Host(host.name_any())));
+    let holder = host.spec.claim_ref.as_ref();
+    concerned.extend(holder.and_then(|claim| machines.get(&namespace, &claim.name)));
+    controller::references(&concerned)
 }
 
 /// What is known of a Machine.
@@ -83,6 +79,8 @@ pub(crate) struct Observation {
     deployment: Option<Arc<ClusterDeployment>>,
     machines: Vec<Arc<Machine>>,
     hosts: Vec<Arc<Host>>,
+    /// Where it looks for a Host.
+    shares: Option<Arc<Shares>>,
     runs: Vec<Arc<PlaybookRun>>,
     nodes: Option<Vec<NodeSeen>>,
     cluster: Option<Arc<Cluster>>,
@@ -102,6 +100,7 @@ impl Observation {
             deployment: self.deployment.as_deref(),
             machines: &refs(&self.machines),
             hosts: &refs(&self.hosts),
+            share: self.shares.as_ref().and_then(|shares| shares.share(&self.machine)),
             runs: &refs(&self.runs),
             nodes: self.nodes.as_deref(),
             cluster: self.cluster.as_deref(),
@@ -120,20 +119,16 @@ impl Reconcile for Observation {
         if awaits_first_look(ctx, &machine) {
             return Ok(None);
         }
-        let sets = cache.machine_sets.list(&namespace, |set| set.spec.cluster_name == *cluster);
+        let sets = cache.machine_sets.of_cluster(&namespace, cluster);
         let deployment = cache.cluster_deployments.get(&namespace, cluster);
-        // Only who looks for a Host chooses among all of them, and in turn with all others.
-        let held = cache.hosts.list(&namespace, |host| holds(&machine, host));
-        let named = machine.spec.host_ref.as_ref();
-        let has_host = held.iter().any(|host| named.is_none_or(|named| named.name == host.name_any()));
-        let concerns = |other: &Machine| !has_host || other.spec.cluster_name == *cluster;
-        let of_cluster = |run: &PlaybookRun| run.spec.cluster_name.as_ref() == Some(cluster);
+        let (hosts, shares) = hosts::look(ctx, &machine);
         let mut observed = Self {
             now: now(),
             deployment: deployment.filter(|deployment| !is_former(&machine, deployment, &refs(&sets))),
-            machines: cache.machines.list(&namespace, concerns),
-            hosts: if has_host { held } else { cache.hosts.list(&namespace, |_| true) },
-            runs: cache.runs.list(&namespace, of_cluster),
+            machines: cache.machines.of_cluster(&namespace, cluster),
+            hosts,
+            shares,
+            runs: cache.runs.of_cluster(&namespace, cluster),
             nodes: nodes(ctx, &namespace, &machine),
             cluster: cache.clusters.get(&namespace, cluster),
             drain: None,
@@ -221,7 +216,7 @@ fn awaits_first_look(ctx: &Context, machine: &Machine) -> bool {
     let (namespace, cluster) = (machine.namespace().unwrap_or_default(), &machine.spec.cluster_name);
     let settled = is_provisioned(machine) && machine.metadata.deletion_timestamp.is_none();
     let is_there = || ctx.cache.clusters.get(&namespace, cluster).is_some();
-    settled && !ctx.remote.was_looked_at(&Key::new(&namespace, cluster)) && is_there()
+    settled && !ctx.remote.was_looked_at(&remote::Key::new(&namespace, cluster)) && is_there()
 }
 
 fn hold_of_claim(ctx: &Context, action: &Action) -> Option<String> {

@@ -14,7 +14,7 @@ use plan::transitions::transitions;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::cache::{Decisive, refs};
+use crate::cache::{Decisive, IndexKey, refs};
 use crate::context::Context;
 use crate::controller::{self, beside};
 use crate::error::Error;
@@ -37,23 +37,17 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     let controller = controller::new(ctx, &cache.machine_sets)
         .watches_shared_stream(cache.machines.changes(), of_machine)
         .watches_shared_stream(cache.hosts.changes(), move |host: Arc<Host>| {
-            let lacks_hosts = |set: &MachineSet| {
-                let hosts = set.condition(condition::HOSTS_AVAILABLE);
-                hosts.is_some_and(|hosts| hosts.status == "False")
-            };
-            references(&of_host, &host.namespace().unwrap_or_default(), lacks_hosts)
+            let namespace = host.namespace().unwrap_or_default();
+            controller::references(&of_host.cache.machine_sets.with(&namespace, &IndexKey::WaitsForHost))
         })
         .watches_shared_stream(cache.cluster_deployments.changes(), move |deployment: Arc<ClusterDeployment>| {
-            let name = deployment.name_any();
+            if !decisive.is_news(&of_deployment.cache.cluster_deployments, &deployment) {
+                return Vec::new();
+            }
             let namespace = deployment.namespace().unwrap_or_default();
-            let is_news = decisive.is_news(&of_deployment.cache.cluster_deployments, &deployment);
-            references(&of_deployment, &namespace, |set| is_news && set.spec.cluster_name == name)
+            controller::references(&of_deployment.cache.machine_sets.of_cluster(&namespace, &deployment.name_any()))
         });
     tasks.spawn(controller::run::<Observation>(ctx.clone(), controller));
-}
-
-fn references(ctx: &Context, namespace: &str, wanted: impl Fn(&MachineSet) -> bool) -> Vec<ObjectRef<MachineSet>> {
-    controller::references(&ctx.cache.machine_sets.list(namespace, wanted))
 }
 
 /// What is known of a MachineSet.
@@ -79,14 +73,12 @@ impl Reconcile for Observation {
     async fn observe(ctx: &Context, set: Arc<MachineSet>) -> Result<Option<Self>, Error> {
         let namespace = set.namespace().unwrap_or_default();
         let (cache, cluster) = (&ctx.cache, &set.spec.cluster_name);
-        let runs = |run: &PlaybookRun| run.spec.cluster_name.as_ref() == Some(cluster);
-        let machines = |machine: &Machine| machine.spec.cluster_name == *cluster;
         Ok(Some(Self {
             now: now(),
             deployment: cache.cluster_deployments.get(&namespace, cluster),
             hosts: cache.hosts.list(&namespace, |_| true),
-            runs: cache.runs.list(&namespace, runs),
-            machines: cache.machines.list(&namespace, machines),
+            runs: cache.runs.of_cluster(&namespace, cluster),
+            machines: cache.machines.of_cluster(&namespace, cluster),
             set,
         }))
     }

@@ -27,15 +27,14 @@ pub(crate) use observe::Observation;
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
-    let runs = ctx.cache.runs.store().clone();
+    let of_deployment = ctx.clone();
     let controller = controller::new(ctx, &ctx.cache.runs)
         .watches_shared_stream(ctx.cache.jobs.changes(), |job| run_of(&*job))
         .watches_shared_stream(ctx.cache.pods.changes(), |pod| run_of(&*pod))
         .watches_shared_stream(ctx.cache.cluster_deployments.changes(), move |deployment| {
-            let (namespace, name) = (deployment.namespace(), deployment.name_any());
-            let concerned = runs.state_filter(|run| {
-                run.namespace() == namespace && run.spec.cluster_name.as_ref() == Some(&name) && !is_over(run)
-            });
+            let (runs, namespace) = (&of_deployment.cache.runs, deployment.namespace().unwrap_or_default());
+            let mut concerned = runs.of_cluster(&namespace, &deployment.name_any());
+            concerned.retain(|run| !is_over(run));
             controller::references(&concerned)
         });
     tasks.spawn(controller::run::<Observation>(ctx.clone(), controller));

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::hint::black_box;
 
-use crds::{ClusterDeployment, Host, Machine, MachineSet};
+use crds::{ClusterDeployment, Host, Machine, MachineSet, ObjectExt};
 use jiff::Timestamp;
+use plan::claims::{Share, Shares};
 use plan::host::HostObserved;
 use plan::{claims, cluster_deployment, host, machine, machine_set};
 
@@ -23,24 +24,24 @@ const BY_RACK: &str = ", spreadBy: [rack]";
 const CLAIMING: Shape = Shape { phase: Phase::Claiming, cluster_size: Some(10), request: "" };
 const RUNNING: Shape = Shape { phase: Phase::Running, ..CLAIMING };
 
-/// The last in the queue chooses after all others: one call places the whole fleet.
+/// One call places the whole fleet.
 pub const CASES: &[Case] = &[
-    Case { name: "claims::choose, clusters of 10", build: |size| choose(CLAIMING, size) },
+    Case { name: "claims::Shares, clusters of 10", build: |size| shares(CLAIMING, size) },
     Case {
-        name: "claims::choose, clusters of 10, spread by rack",
-        build: |size| choose(Shape { request: BY_RACK, ..CLAIMING }, size),
+        name: "claims::Shares, clusters of 10, spread by rack",
+        build: |size| shares(Shape { request: BY_RACK, ..CLAIMING }, size),
     },
     Case {
-        name: "claims::choose, clusters of 10, spread by zone and rack",
-        build: |size| choose(Shape { request: ", spreadBy: [zone, rack]", ..CLAIMING }, size),
+        name: "claims::Shares, clusters of 10, spread by zone and rack",
+        build: |size| shares(Shape { request: ", spreadBy: [zone, rack]", ..CLAIMING }, size),
     },
     Case {
-        name: "claims::choose, clusters of 10, a selector each",
-        build: |size| choose(Shape { request: ", hostSelector: {matchLabels: {pool: CLUSTER}}", ..CLAIMING }, size),
+        name: "claims::Shares, clusters of 10, a selector each",
+        build: |size| shares(Shape { request: ", hostSelector: {matchLabels: {pool: CLUSTER}}", ..CLAIMING }, size),
     },
     Case {
-        name: "claims::choose, one cluster, spread by rack",
-        build: |size| choose(Shape { request: BY_RACK, cluster_size: None, ..CLAIMING }, size),
+        name: "claims::Shares, one cluster, spread by rack",
+        build: |size| shares(Shape { request: BY_RACK, cluster_size: None, ..CLAIMING }, size),
     },
     Case {
         name: "machine::plan, clusters of 10, claiming by rack",
@@ -96,13 +97,12 @@ fn deployment<'a>(fleet: &'a Fleet, name: &str) -> Option<&'a ClusterDeployment>
     deployments.find(|deployment| deployment.metadata.name.as_deref() == Some(name))
 }
 
-fn choose(shape: Shape, size: usize) -> Result<Call, Box<dyn Error>> {
+fn shares(shape: Shape, size: usize) -> Result<Call, Box<dyn Error>> {
     let fleet = fleet(shape, size)?;
     let machines: Vec<&Machine> = fleet.machines.iter().collect();
     let hosts: Vec<&Host> = fleet.hosts.iter().collect();
-    let machine = last(&fleet.machines)?;
     Ok(Box::new(move || {
-        black_box(claims::choose(machine, &machines, &hosts));
+        black_box(claims::Shares::new(&machines, &hosts));
     }))
 }
 
@@ -110,9 +110,14 @@ fn machine(shape: Shape, size: usize) -> Result<Call, Box<dyn Error>> {
     let (fleet, now) = (fleet(shape, size)?, now()?);
     let machine = last(&fleet.machines)?;
     let cluster = machine.spec.cluster_name.as_str();
-    let machines: Vec<&Machine> = fleet.machines.iter().collect();
-    let hosts: Vec<&Host> = fleet.hosts.iter().collect();
-    let (_, runs) = fleet.of_cluster(cluster);
+    let all: Vec<&Machine> = fleet.machines.iter().collect();
+    let pool: Vec<&Host> = fleet.hosts.iter().collect();
+    // Leaked like the fleet: a case lives as long as the bench.
+    let shares: &Shares = Box::leak(Box::new(Shares::new(&all, &pool)));
+    let share = shares.share(machine);
+    let taken = |host: &&&Host| share == Some(Share::Host(host.name())) || claims::holds(machine, host);
+    let hosts: Vec<&Host> = pool.iter().filter(taken).copied().collect();
+    let (machines, runs) = fleet.of_cluster(cluster);
     let deployment = deployment(fleet, cluster);
     Ok(Box::new(move || {
         black_box(machine::plan(&machine::Observed {
@@ -121,6 +126,7 @@ fn machine(shape: Shape, size: usize) -> Result<Call, Box<dyn Error>> {
             deployment,
             machines: &machines,
             hosts: &hosts,
+            share,
             runs: &runs,
             nodes: None,
             cluster: None,

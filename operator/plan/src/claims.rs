@@ -2,22 +2,22 @@
 //! who looks at the same pool.
 
 mod allocation;
-mod choice;
 mod host_request;
 mod identities;
 pub mod identity;
 mod pool;
+mod shares;
 
 use std::collections::HashMap;
 
 use crds::ObjectExt;
 use crds::{Host, Machine};
 
-pub use choice::choose;
 pub use host_request::HostRequest;
 pub(crate) use identities::without_comment;
-pub use identities::{Double, Identities, is_one_machine};
+pub use identities::{Double, Identities, identity_keys, is_one_machine};
 pub use pool::{Offer, Pool, offer, why_not};
+pub use shares::{Share, Shares};
 
 /// Whether this Machine holds the Host.
 pub fn holds(machine: &Machine, host: &Host) -> bool {

@@ -14,9 +14,9 @@ use crds::HostStatus;
 use crate::{Next, Plan};
 
 pub use action::Action;
-pub use clones::have_one_machine_id;
 pub use observed::HostObserved;
-pub use probes::{MOST_HOSTS, due_soon, is_probe, under_way};
+pub use probes::{MOST_HOSTS, due_soon, is_probe, looks_at_pool, under_way};
+pub use view::is_double;
 
 /// Decides.
 pub fn host(observed: &HostObserved<'_>) -> Plan<Action, HostStatus> {

@@ -10,10 +10,11 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher;
 use kube::runtime::watcher::Event;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use plan::undecodable::Undecodable;
 use std::sync::Arc;
 
+use super::index::Index;
 use super::kind::Kind;
 use super::register::Register;
 use crate::decoding::Decoded;
@@ -27,6 +28,7 @@ pub(super) type Subscribers<K> = Arc<Mutex<Vec<UnboundedSender<Arc<K>>>>>;
 pub(super) struct Follower<K: Kind> {
     pub writer: Writer<K>,
     pub store: Store<K>,
+    pub index: Arc<RwLock<Index<K>>>,
     pub subscribers: Subscribers<K>,
     pub undecodable: Arc<Register>,
     /// Namespace and name of what could not be decoded since the list began.
@@ -76,15 +78,21 @@ impl<K: Kind> Follower<K> {
             Event::InitDone => {
                 let before = self.store.state();
                 self.writer.apply_watcher_event(&Event::InitDone);
+                self.index.write().replace(self.store.state());
                 self.undecodable.keep(&K::kind(&()), &self.listed);
                 // What vanished while nobody watched would otherwise never be told.
                 let gone = before.into_iter().filter(|old| self.store.get(&ObjectRef::from_obj(&**old)).is_none());
                 self.store.state().into_iter().chain(gone).collect()
             }
             Event::Apply(Decoded::Object(object)) => {
-                self.writer.apply_watcher_event(&Event::Apply(object.clone()));
-                self.forget(&object);
-                vec![Arc::new(object)]
+                let place = ObjectRef::from_obj(&object);
+                self.writer.apply_watcher_event(&Event::Apply(object));
+                let changed = self.store.get(&place);
+                if let Some(object) = &changed {
+                    self.index.write().put(object.clone());
+                    self.forget(object);
+                }
+                changed.into_iter().collect()
             }
             Event::Apply(Decoded::Undecodable { metadata, why }) => {
                 let place = reference::<K>(&why);
@@ -93,6 +101,7 @@ impl<K: Kind> Follower<K> {
             }
             Event::Delete(Decoded::Object(object)) => {
                 self.writer.apply_watcher_event(&Event::Delete(object.clone()));
+                self.index.write().remove(&object);
                 self.forget(&object);
                 vec![Arc::new(object)]
             }
@@ -120,6 +129,7 @@ impl<K: Kind> Follower<K> {
         let old = self.store.get(place);
         if let Some(old) = &old {
             self.writer.apply_watcher_event(&Event::Delete((**old).clone()));
+            self.index.write().remove(old);
         }
         old.into_iter().collect()
     }
@@ -202,6 +212,7 @@ mod tests {
         Follower {
             writer: hosts.writer.lock().take().unwrap(),
             store: hosts.store.clone(),
+            index: hosts.index.clone(),
             subscribers: hosts.subscribers.clone(),
             undecodable: hosts.undecodable.clone(),
             listed: Vec::new(),

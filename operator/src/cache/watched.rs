@@ -10,11 +10,13 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher::Config;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use plan::undecodable::Undecodable;
 use tokio::task::JoinSet;
 
 use super::follow::{Follower, Subscribers, report};
+use super::index::Index;
+use super::keys::IndexKey;
 use super::kind::Kind;
 use super::register::Register;
 use super::source::Source;
@@ -23,6 +25,7 @@ use crate::decoding::Decoded;
 /// One kind that is watched.
 pub struct Watched<K: Kind> {
     pub(super) store: Store<K>,
+    pub(super) index: Arc<RwLock<Index<K>>>,
     pub(super) writer: Mutex<Option<Writer<K>>>,
     pub(super) subscribers: Subscribers<K>,
     pub(super) undecodable: Arc<Register>,
@@ -33,6 +36,7 @@ impl<K: Kind> Watched<K> {
         let writer = Writer::new(());
         Self {
             store: writer.as_reader(),
+            index: Arc::default(),
             writer: Mutex::new(Some(writer)),
             subscribers: Subscribers::default(),
             undecodable: undecodable.clone(),
@@ -49,20 +53,31 @@ impl<K: Kind> Watched<K> {
         self.store.get(&ObjectRef::new(name).within(namespace))
     }
 
-    /// The objects of a namespace for which `wanted` holds, in the order of their names.
+    /// The objects of a namespace for which `wanted` holds, in the order of their names. It goes over all of them: where
+    /// there is a key, [`Watched::with`] does not.
     pub fn list(&self, namespace: &str, wanted: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
-        let in_namespace = |object: &K| object.meta().namespace.as_deref() == Some(namespace);
-        let mut objects = self.store.state_filter(|object| in_namespace(object) && wanted(object));
-        objects.sort_by(|one, other| one.meta().name.cmp(&other.meta().name));
-        objects
+        let index = self.index.read();
+        index.all(namespace).filter(|object| wanted(object)).cloned().collect()
+    }
+
+    /// Another one after each change.
+    pub fn version(&self) -> u64 {
+        self.index.read().version()
+    }
+
+    /// The objects of a namespace that have a key, in the order of their names.
+    pub fn with(&self, namespace: &str, key: &IndexKey) -> Vec<Arc<K>> {
+        self.index.read().with(namespace, key).cloned().collect()
+    }
+
+    /// Those of a cluster, where the kind is looked up by that.
+    pub fn of_cluster(&self, namespace: &str, cluster: &str) -> Vec<Arc<K>> {
+        self.with(namespace, &IndexKey::Cluster(cluster.to_owned()))
     }
 
     /// All of every namespace that is watched, in the order of their namespaces and names.
     pub fn everywhere(&self) -> Vec<Arc<K>> {
-        let mut objects = self.store.state();
-        let place = |object: &Arc<K>| (object.meta().namespace.clone(), object.meta().name.clone());
-        objects.sort_by_cached_key(place);
-        objects
+        self.index.read().everywhere().cloned().collect()
     }
 
     /// Every object that is made, changed or gone from now on, and all that are there when the watch (re)starts.
@@ -83,6 +98,7 @@ impl<K: Kind> Watched<K> {
             writer.apply_watcher_event(&watcher::Event::InitApply(object));
         }
         writer.apply_watcher_event(&watcher::Event::InitDone);
+        self.index.write().replace(self.store.state());
     }
 
     pub(super) fn follow(&self, source: &Source, config: Config, tasks: &mut JoinSet<()>) {
@@ -97,6 +113,7 @@ impl<K: Kind> Watched<K> {
         let follower = Follower {
             writer,
             store: self.store.clone(),
+            index: self.index.clone(),
             subscribers: self.subscribers.clone(),
             undecodable: self.undecodable.clone(),
             listed: Vec::new(),

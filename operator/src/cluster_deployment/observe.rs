@@ -11,7 +11,6 @@ use crds::{
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::ListParams;
 use kube::{Api, Resource, ResourceExt};
 use plan::Plan;
 use plan::cluster::NodeSeen;
@@ -66,7 +65,7 @@ impl Observation {
             library: library(ctx, &deployment).await?,
             manifests: manifests(ctx, &deployment).await?,
             forgotten_nodes: forgotten_nodes(ctx, &deployment),
-            belongings: cached_belongings(ctx, &namespace, &name),
+            belongings: cached_belongings(ctx, &deployment),
             deployment,
         };
         observed.find_holders(ctx).await?;
@@ -75,8 +74,7 @@ impl Observation {
 
     /// What belongs to the cluster, from the API.
     pub(super) async fn live(self, ctx: &Context) -> Result<Self, Error> {
-        let (namespace, name) = (self.deployment.namespace().unwrap_or_default(), self.deployment.name_any());
-        Ok(Self { now: now(), belongings: live_belongings(ctx, &namespace, &name).await?, ..self })
+        Ok(Self { now: now(), belongings: live_belongings(ctx, &self.deployment).await?, ..self })
     }
 
     pub(super) fn decide(&self) -> Plan<Action, ClusterDeploymentStatus> {
@@ -115,25 +113,35 @@ impl Observation {
     }
 }
 
-fn cached_belongings(ctx: &Context, namespace: &str, name: &str) -> Belongings {
-    let cache = &ctx.cache;
-    let machines = |machine: &Machine| machine.spec.cluster_name == name;
-    let runs = |run: &PlaybookRun| run.spec.cluster_name.as_deref() == Some(name);
+fn cached_belongings(ctx: &Context, deployment: &ClusterDeployment) -> Belongings {
+    let (cache, namespace, name) = (&ctx.cache, deployment.namespace().unwrap_or_default(), deployment.name_any());
+    let mut sets = cache.machine_sets.of_cluster(&namespace, &name);
+    sets.extend(namesakes(ctx, deployment));
     Belongings {
-        sets: cache.machine_sets.list(namespace, |_| true),
-        machines: cache.machines.list(namespace, machines),
-        hosts: cache.hosts.list(namespace, |_| true),
-        runs: cache.runs.list(namespace, runs),
+        sets,
+        machines: cache.machines.of_cluster(&namespace, &name),
+        hosts: cache.hosts.list(&namespace, |_| true),
+        runs: cache.runs.of_cluster(&namespace, &name),
     }
 }
 
-pub(super) async fn live_belongings(ctx: &Context, namespace: &str, name: &str) -> Result<Belongings, Error> {
-    let machines = live::machines(ctx, namespace, name).await?;
+/// MachineSets of other clusters that have a name that this one needs, as the cache shows them.
+fn namesakes(ctx: &Context, deployment: &ClusterDeployment) -> Vec<Arc<MachineSet>> {
+    let namespace = deployment.namespace().unwrap_or_default();
+    let named = deployment.set_names().into_iter().filter_map(|name| ctx.cache.machine_sets.get(&namespace, &name));
+    named.filter(|set| set.spec.cluster_name != deployment.name_any()).collect()
+}
+
+pub(super) async fn live_belongings(ctx: &Context, deployment: &ClusterDeployment) -> Result<Belongings, Error> {
+    let (namespace, name) = (deployment.namespace().unwrap_or_default(), deployment.name_any());
+    let machines = live::machines(ctx, &namespace, &name).await?;
+    let mut sets = live::machine_sets(ctx, &namespace, &name).await?;
+    sets.extend(namesakes(ctx, deployment));
     Ok(Belongings {
-        sets: live::list_for_cluster(ctx, namespace, name, &ListParams::default()).await?,
-        hosts: live_hosts(ctx, namespace, name, &machines).await?,
+        sets,
+        hosts: live_hosts(ctx, &namespace, &name, &machines).await?,
         machines,
-        runs: live::runs(ctx, namespace, name).await?,
+        runs: live::runs(ctx, &namespace, &name).await?,
     })
 }
 

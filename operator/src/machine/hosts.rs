@@ -1,17 +1,38 @@
-//! The Hosts that a Machine's plan depends on, read from the API: those that it holds, and those that it is about to
-//! claim or to let go. Of all others the cache is enough, since a Host is only written as it was read.
+//! The Hosts that a Machine's plan depends on: those that it holds, names, or may take, and those that may be the same
+//! machine. Before it claims one or lets it go they are read from the API.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crds::{Host, Machine, ObjectExt};
 use kube::api::ListParams;
-use plan::claims::{holds, is_one_machine};
+use plan::claims::{self, Share, Shares, holds, is_one_machine};
 use plan::machine::Action;
 
+use crate::cache::IndexKey;
 use crate::context::Context;
 use crate::error::Error;
 use crate::live;
+
+/// As the cache shows them, with the pool shared out where the Machine looks for a Host.
+pub(super) fn look(ctx: &Context, machine: &Machine) -> (Vec<Arc<Host>>, Option<Arc<Shares>>) {
+    let (cache, namespace) = (&ctx.cache, machine.namespace());
+    let held = cache.hosts.with(namespace, &IndexKey::Holder(machine.uid().to_owned()));
+    let named = machine.spec.host_ref.as_ref().map(|host| host.name.as_str());
+    if held.iter().any(|host| named.is_none_or(|named| named == host.name())) {
+        return (held, None);
+    }
+    let shares = claims::is_looking(machine).then(|| cache.shares(namespace));
+    let share = match shares.as_ref().and_then(|shares| shares.share(machine)) {
+        Some(Share::Host(name)) => Some(name),
+        Some(Share::Nothing(_)) | None => None,
+    };
+    let wanted = named.or(share).and_then(|name| cache.hosts.get(namespace, name));
+    let doubles = wanted.iter().flat_map(|host| cache.hosts.one_machine(host));
+    let hosts: BTreeMap<String, Arc<Host>> =
+        held.into_iter().chain(doubles).map(|host| (host.name().to_owned(), host)).collect();
+    (hosts.into_values().collect(), shares)
+}
 
 /// Puts those Hosts among the cached ones as they are.
 pub(super) async fn read_again(

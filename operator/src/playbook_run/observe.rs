@@ -15,6 +15,7 @@ use plan::playbook_run::{Grant, InputsSeen, LogSeen, RunObserved, Stage, Trouble
 
 use super::ownership::{name_taken, owned_by};
 use super::{inputs, log};
+use crate::cache::IndexKey;
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
 use crate::live;
@@ -41,8 +42,7 @@ impl Observation {
     /// Run, Job and Pods, as the cache shows them.
     pub(super) fn cached(ctx: &Context, run: Arc<PlaybookRun>) -> Self {
         let (namespace, name) = (run.namespace().unwrap_or_default(), run.name_any());
-        let of_run = |pod: &Pod| pod.labels().get(label::RUN) == Some(&name);
-        let pods = ctx.cache.pods.list(&namespace, of_run);
+        let pods = ctx.cache.pods.with(&namespace, &IndexKey::Run(name.clone()));
         let mut observed = Self {
             job: ctx.cache.jobs.get(&namespace, &name).map(|job| (*job).clone()),
             pods: pods.iter().map(|pod| (**pod).clone()).collect(),

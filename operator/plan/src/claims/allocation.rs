@@ -10,7 +10,8 @@ use crds::{Host, Machine};
 
 use super::host_request::HostRequest;
 use super::set_of;
-use candidates::{Candidates, FreeHosts, RequestKey, label};
+pub(super) use candidates::RequestKey;
+use candidates::{Candidates, FreeHosts, label};
 use queue::Queue;
 
 /// Which Hosts are left, and where the Machines of each set are.

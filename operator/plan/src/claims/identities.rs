@@ -20,6 +20,16 @@ enum Identity<'a> {
     Key(&'a str),
 }
 
+impl Identity<'_> {
+    fn key(&self) -> String {
+        match self {
+            Self::Door(bastion, address, port) => format!("door {} {address} {port}", bastion.unwrap_or_default()),
+            Self::Inside(bastion, address) => format!("inside {} {address}", bastion.unwrap_or_default()),
+            Self::Key(key) => format!("key {key}"),
+        }
+    }
+}
+
 /// Which Host comes first for each identity: one that is claimed, then the oldest, then by name.
 #[derive(Debug, Default)]
 pub struct Identities<'a> {
@@ -78,6 +88,15 @@ impl<'a> Identities<'a> {
         let (key, of) = doubles.min()?;
         Some(Double { of, address: !key })
     }
+}
+
+/// What only one machine has, as text: the identities of a Host, and its machine-id, which clones of an image share.
+/// Hosts that have none of them in common have nothing to do with each other.
+pub fn identity_keys(host: &Host) -> Vec<String> {
+    let facts = host.status.as_ref().and_then(|status| status.facts.as_ref());
+    let machine_id = facts.map(|facts| facts.machine_id.as_str()).filter(|id| !id.is_empty());
+    let machine_id = machine_id.map(|id| format!("machine-id {id}"));
+    identities(host).map(|identity| identity.key()).chain(machine_id).collect()
 }
 
 /// Whether two Hosts are one machine.

@@ -1,8 +1,8 @@
 mod reference;
 
-use crds::{Host, Machine};
+use crds::{Host, Machine, ObjectExt};
 
-use super::{HostRequest, choose, offer, why_not};
+use super::{HostRequest, Share, Shares, offer, why_not};
 
 fn host(name: &str, more: &str, status: &str) -> Host {
     let yaml = format!(
@@ -31,7 +31,11 @@ fn machine(name: &str, role: &str, more: &str) -> Machine {
 
 fn chosen<'a>(machine: &Machine, machines: &[&Machine], hosts: &'a [Host]) -> Option<&'a str> {
     let hosts: Vec<&Host> = hosts.iter().collect();
-    choose(machine, machines, &hosts).and_then(|host| host.metadata.name.as_deref())
+    let shares = Shares::new(machines, &hosts);
+    match shares.share(machine) {
+        Some(Share::Host(name)) => hosts.iter().map(|host| host.name()).find(|host| *host == name),
+        Some(Share::Nothing(_)) | None => None,
+    }
 }
 
 #[test]
@@ -160,7 +164,7 @@ fn one_machine_under_two_names_is_claimed_once_row_43() {
 mod arbitrary {
     use std::collections::BTreeMap;
 
-    use super::{Host, Machine, choose, free, held, host, machine};
+    use super::{Host, Machine, chosen, free, held, host, machine};
     use crds::references::ClaimRef;
     use proptest::collection::vec;
     use proptest::prelude::{Strategy, any, prop_oneof, proptest};
@@ -215,14 +219,14 @@ mod arbitrary {
                 if looks_now {
                     stale = hosts.clone();
                 }
-                let seen: Vec<&Host> = stale.iter().collect();
                 let all: Vec<&Machine> = machines.iter().collect();
                 let uid = machine.metadata.uid.clone().unwrap();
                 let mine = |host: &&Host| host.spec.claim_ref.as_ref().is_some_and(|claim| claim.uid == uid);
                 if hosts.iter().any(|host| mine(&host)) || !super::super::is_looking(&machine) {
                     continue;
                 }
-                let Some(choice) = choose(&machine, &all, &seen).cloned() else { continue };
+                let Some(choice) = chosen(&machine, &all, &stale) else { continue };
+                let choice = stale.iter().find(|host| host.metadata.name.as_deref() == Some(choice)).unwrap().clone();
                 assert_eq!(super::why_not(&choice), None);
                 let live = hosts.iter_mut().find(|host| host.metadata.name == choice.metadata.name).unwrap();
                 // The API server refuses a write of what has been written since.
@@ -244,10 +248,9 @@ mod arbitrary {
                 }
             }
             assert!(owners.values().all(|hosts| hosts.len() == 1), "{owners:?}");
-            let seen: Vec<&Host> = hosts.iter().collect();
             let all: Vec<&Machine> = machines.iter().collect();
             for machine in all.iter().filter(|machine| machine.spec.host_ref.is_none()) {
-                assert_eq!(choose(machine, &all, &seen).map(|host| &host.metadata.name), None, "{machine:?}");
+                assert_eq!(chosen(machine, &all, &hosts), None, "{machine:?}");
             }
         }
     }

@@ -39,12 +39,6 @@ pub(super) fn state(observed: &HostObserved<'_>, status: &mut HostStatus) {
     status.conditions = conditions::state(&status.conditions, &[statement], generation, &Time(observed.now));
 }
 
-/// Whether two Hosts say the same machine-id.
-pub fn have_one_machine_id(one: &Host, other: &Host) -> bool {
-    let id = machine_id(one.status.as_ref());
-    id.is_some() && id == machine_id(other.status.as_ref())
-}
-
 fn machine_id(status: Option<&HostStatus>) -> Option<&str> {
     let id = status?.facts.as_ref()?.machine_id.as_str();
     (!id.is_empty()).then_some(id)

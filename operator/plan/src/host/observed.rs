@@ -17,7 +17,8 @@ pub struct HostObserved<'a> {
     pub now: Timestamp,
     /// Between two probes of a Host that is well.
     pub interval_seconds: u64,
-    /// All Hosts of the namespace.
+    /// Hosts of the namespace: all of them where [`super::looks_at_pool`], else those that have something in common with
+    /// this one that only one machine has ([`crate::claims::identity_keys`]).
     pub hosts: &'a [Arc<Host>],
     /// The operator's probes of the namespace.
     pub probes: &'a [Arc<PlaybookRun>],

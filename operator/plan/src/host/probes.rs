@@ -14,7 +14,7 @@ use jiff::Timestamp;
 
 use super::action::Action;
 use super::observed::HostObserved;
-use super::result::{ProbedHost, is_folded, probed_host, probed_hosts};
+use super::result::{ProbedHost, is_folded, newest, probed_host, probed_hosts};
 use super::{identity, quarantine};
 use crate::Next;
 use crate::attempts::{ended_at, is_over};
@@ -71,6 +71,13 @@ pub fn due_soon<'h>(
     due.retain(|(_, host)| newest.get(host.uid()).is_none_or(|(at, run)| is_folded(host, *at, run)));
     due.sort_by_key(|(due, host)| (*due, host.name().to_owned()));
     due.into_iter().map(|(_, host)| host).collect()
+}
+
+/// Whether more Hosts of the namespace concern this one than those that may be the same machine: it is due for a probe,
+/// which it makes for others, too, or a probe found something of it that its status does not have, a host key perhaps.
+pub fn looks_at_pool(host: &Arc<Host>, probes: &[Arc<PlaybookRun>], now: Timestamp, interval_seconds: u64) -> bool {
+    let is_due = !due_soon(std::slice::from_ref(host), probes, now, interval_seconds).is_empty();
+    is_due || newest(host, probes).is_some()
 }
 
 /// The newest probe of each Host that has ended: when, and its name; by the Hosts' UIDs.

@@ -48,15 +48,14 @@ pub(super) fn probed_host(host: &Host) -> ProbedHost {
 }
 
 /// The newest probe of this Host that has ended and has not been folded yet.
-fn newest<'a>(observed: &HostObserved<'a>) -> Option<(&'a PlaybookRun, ProbedHost)> {
-    let name = observed.host.name();
-    let uid = observed.host.uid();
+pub(super) fn newest<'a>(host: &Host, probes: &'a [Arc<PlaybookRun>]) -> Option<(&'a PlaybookRun, ProbedHost)> {
+    let (name, uid) = (host.name(), host.uid());
     let looked = |run: &&Arc<PlaybookRun>| is_over(run) && run.spec.hosts.iter().any(|host| host == name);
-    let ended = observed.probes.iter().filter(looked).filter_map(|run| {
+    let ended = probes.iter().filter(looked).filter_map(|run| {
         let probed_host = probed_hosts(run).remove(name).filter(|probed_host| probed_host.uid == uid)?;
         Some(((ended_at(run)?, run.name()), &**run, probed_host))
     });
-    let newest = ended.filter(|((at, run), _, _)| !is_folded(observed.host, *at, run));
+    let newest = ended.filter(|((at, run), _, _)| !is_folded(host, *at, run));
     newest.max_by_key(|(place, _, _)| *place).map(|(_, run, probed_host)| (run, probed_host))
 }
 
@@ -70,12 +69,12 @@ pub(super) fn is_folded(host: &Host, at: Timestamp, run: &str) -> bool {
 
 /// True when there is something to fold.
 pub(super) fn is_new(observed: &HostObserved<'_>) -> bool {
-    newest(observed).is_some()
+    newest(observed.host, observed.probes).is_some()
 }
 
 /// Puts what the newest probe found into the status.
 pub(super) fn fold(observed: &HostObserved<'_>, status: &mut HostStatus) {
-    let Some((run, probed_host)) = newest(observed) else {
+    let Some((run, probed_host)) = newest(observed.host, observed.probes) else {
         return;
     };
     let run_status = run.status.clone().unwrap_or_default();

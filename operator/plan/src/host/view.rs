@@ -6,7 +6,7 @@ use crds::conditions::{self, Statement};
 use crds::host::HostPhase;
 use crds::names::condition;
 use crds::playbook_run::RunPhase;
-use crds::{HostStatus, PlaybookRun};
+use crds::{Conditions, Host, HostStatus, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
@@ -125,6 +125,12 @@ fn cleanliness(observed: &HostObserved<'_>, status: &HostStatus) -> View {
         _ => format!("not known to be clean: {}", clean.message),
     };
     View::not_ready(HostPhase::Quarantined, clean.reason.as_str(), message)
+}
+
+/// Whether it was found last that another Host is the same machine, and comes first.
+pub fn is_double(host: &Host) -> bool {
+    let ready = host.condition(condition::READY);
+    ready.is_some_and(|ready| Reason::among(&ready.reason, &[Reason::SameAddress, Reason::SameHostKey]))
 }
 
 /// Another Host that comes first on the same machine: two clusters must not get one machine.

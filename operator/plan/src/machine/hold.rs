@@ -5,8 +5,11 @@ use crds::{Host, Machine, ObjectExt, Reason};
 
 use super::observed::Observed;
 use crate::Next;
-use crate::claims::{self, HostRequest};
+use crate::claims::{self, Offer, Share};
 use crate::lifecycle::{is_installed, is_provisioned};
+
+/// Looks again after this where the pool was shared out by what is not so any more.
+const AGAIN_SECONDS: u64 = 5;
 
 /// Where the Machine stands with its Host.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,16 +96,25 @@ pub(super) fn take_any<'a>(observed: &Observed<'a>) -> Hold<'a> {
         let message = "waits for a Host: control planes choose first, and their Machines are not made yet".to_owned();
         return Hold::Nothing { reason: Reason::NoHost, message, next: Next::after_seconds(1) };
     }
-    if let Some(host) = claims::choose(observed.machine, observed.machines, observed.hosts) {
-        return Hold::Take(host);
-    }
-    let offer = claims::offer(&HostRequest::from_machine(observed.machine), observed.hosts);
-    let mut message = match offer.free {
+    let (message, next) = match observed.share {
+        Some(Share::Host(name)) => match observed.hosts.iter().copied().find(|host| host.name() == name) {
+            Some(host) if claims::Pool::new(observed.hosts).why_not(host).is_none() => return Hold::Take(host),
+            // Another one is chosen once the change is seen that took it away.
+            _ => (format!("waits for a Host: {name} is not free any more"), Next::after_seconds(AGAIN_SECONDS)),
+        },
+        Some(Share::Nothing(offer)) => (left_without(offer), Next::OnChange),
+        None => ("waits for a Host".to_owned(), Next::after_seconds(AGAIN_SECONDS)),
+    };
+    Hold::Nothing { reason: Reason::NoHost, message, next }
+}
+
+fn left_without(offer: &Offer) -> String {
+    let message = match offer.free {
         0 => "waits for a Host: no free one matches".to_owned(),
         free => format!("waits for a Host: {free} free match, and others are before it"),
     };
-    if let Some(unfit) = offer.why_unfit() {
-        message.push_str(&format!("; {unfit}"));
+    match offer.why_unfit() {
+        Some(unfit) => format!("{message}; {unfit}"),
+        None => message,
     }
-    Hold::Nothing { reason: Reason::NoHost, message, next: Next::OnChange }
 }

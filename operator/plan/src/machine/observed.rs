@@ -5,6 +5,7 @@ use crds::{Cluster, ClusterDeployment, Host, Machine, PlaybookRun};
 use jiff::Timestamp;
 
 use crate::attempts;
+use crate::claims::Share;
 use crate::cluster::NodeSeen;
 use crate::drain::Drain;
 
@@ -16,10 +17,12 @@ pub struct Observed<'a> {
     pub machine: &'a Machine,
     /// The cluster that it is of.
     pub deployment: Option<&'a ClusterDeployment>,
-    /// Machines of the namespace: whoever looks for a Host chooses in turn.
+    /// Machines of the cluster.
     pub machines: &'a [&'a Machine],
-    /// Hosts of the namespace.
+    /// The Hosts that it holds, names or may take, and those that may be the same machine as one of them.
     pub hosts: &'a [&'a Host],
+    /// What it may take of the pool; `None`: it has a Host, or the pool was shared out without it.
+    pub share: Option<Share<'a>>,
     /// Runs of the cluster.
     pub runs: &'a [&'a PlaybookRun],
     /// Nodes of the cluster (its own is enough); `None`: its API has not answered, so nothing is known.

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 
 use super::{Action, Observed, plan};
 use crate::Plan;
+use crate::claims::Shares;
 use crate::cluster::NodeSeen;
 
 fn machine(more: &str, status: &str) -> Machine {
@@ -51,6 +52,7 @@ fn planned(
         deployment: Some(&deployment()),
         machines: &[machine],
         hosts: &hosts,
+        share: Shares::new(&[machine], &hosts).share(machine),
         runs: &runs,
         nodes,
         cluster: None,
@@ -91,6 +93,7 @@ fn a_worker_of_a_new_cluster_chooses_after_the_control_plane_even_where_that_is_
             deployment: Some(&new),
             machines,
             hosts,
+            share: Shares::new(machines, hosts).share(&worker),
             runs: &[],
             nodes: None,
             cluster: None,

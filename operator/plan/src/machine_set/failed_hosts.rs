@@ -16,7 +16,7 @@ use super::action::Action;
 use super::members::is_live;
 use super::observed::Observed;
 use crate::attempts::{self, RetryDecision};
-use crate::claims::{self, HostRequest, Pool};
+use crate::claims::{self, HostRequest};
 use crate::message::{count, cut};
 use crate::{Next, provisioning};
 
@@ -55,9 +55,7 @@ pub(super) fn replace_failed_hosts(observed: &Observed<'_>, own: &[&Machine]) ->
         return failed_hosts;
     };
     let holders = claims::holders(observed.hosts);
-    let mut aside = put_aside(observed, own, &holders);
-    let pool = Pool::new(observed.hosts);
-    let mut spare = spare(observed, own, &pool);
+    let (mut aside, mut spare) = (put_aside(observed, own, &holders), None);
     for machine in own.iter().copied().filter(|machine| is_live(machine)) {
         if is_marked(machine) {
             // It was put aside, and the operator was cut off.
@@ -76,7 +74,9 @@ pub(super) fn replace_failed_hosts(observed: &Observed<'_>, own: &[&Machine]) ->
         };
         let name = machine.name();
         let host = host.name();
-        if aside >= MOST || spare == 0 {
+        // The pool is looked through once a join has failed.
+        let left = *spare.get_or_insert_with(|| free_for_set(observed, own));
+        if aside >= MOST || left == 0 {
             let why = if aside >= MOST {
                 format!(
                     "{} are quarantined for this set already, so it is not the machines: find out why, release them, then retry",
@@ -89,7 +89,7 @@ pub(super) fn replace_failed_hosts(observed: &Observed<'_>, own: &[&Machine]) ->
             failed_hosts.message.get_or_insert(message);
             continue;
         }
-        (aside, spare) = (aside + 1, spare - 1);
+        (aside, spare) = (aside + 1, Some(left - 1));
         let quarantine = json!({ "reason": QuarantineReason::JoinFailed, "message": cut(failure) });
         failed_hosts.actions.push(Action::QuarantineHost {
             machine: Box::new(machine.clone()),
@@ -118,7 +118,7 @@ fn put_aside(observed: &Observed<'_>, own: &[&Machine], holders: &HashMap<&str, 
 }
 
 /// Hosts that are free for the set, and that none of its Machines is about to take.
-fn spare(observed: &Observed<'_>, own: &[&Machine], pool: &Pool<'_, '_>) -> usize {
+fn free_for_set(observed: &Observed<'_>, own: &[&Machine]) -> usize {
     let template = &observed.set.spec.template;
     let host_request = HostRequest {
         selector: template.host_selector.as_ref(),
@@ -129,7 +129,7 @@ fn spare(observed: &Observed<'_>, own: &[&Machine], pool: &Pool<'_, '_>) -> usiz
     let live = own.iter().filter(|machine| is_live(machine)).count();
     let wanted = usize::try_from(observed.set.spec.replicas).unwrap_or_default();
     let lacking = wanted.saturating_sub(live);
-    pool.offer(&host_request).free.saturating_sub(looking + lacking)
+    claims::offer(&host_request, observed.hosts).free.saturating_sub(looking + lacking)
 }
 
 fn is_marked(machine: &Machine) -> bool {

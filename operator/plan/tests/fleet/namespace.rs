@@ -9,6 +9,7 @@ use crds::names::{annotation, label};
 use crds::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use plan::claims::Shares;
 use plan::cluster::{Access, Contact, NodeSeen, Seen};
 use plan::drain::Drain;
 use plan::{cluster, cluster_deployment, host, machine, machine_set};
@@ -422,7 +423,6 @@ impl Namespace {
 
     fn writes(&self) -> Vec<Write> {
         let mut writes = Vec::new();
-        let all: Vec<&Machine> = self.machines.iter().collect();
         let hosts: Vec<&Host> = self.hosts.iter().collect();
         let sets: Vec<&MachineSet> = self.sets.iter().collect();
         let deployments: Vec<&ClusterDeployment> = self.deployments.iter().collect();
@@ -468,6 +468,8 @@ impl Namespace {
                 writes.push(Write::SetStatus(name, Box::new(plan.status)));
             }
         }
+        let all: Vec<&Machine> = self.machines.iter().collect();
+        let shares = Shares::new(&all, &hosts);
         for machine in &self.machines {
             let cluster = &machine.spec.cluster_name;
             let runs = runs_of(&self.runs, cluster);
@@ -477,8 +479,9 @@ impl Namespace {
                 now: self.now,
                 machine,
                 deployment: self.deployment_of(cluster),
-                machines: &all,
+                machines: &of_cluster(&self.machines, cluster),
                 hosts: &hosts,
+                share: shares.share(machine),
                 runs: &runs,
                 nodes: nodes.as_deref(),
                 cluster: self.cluster(cluster),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crds::ClusterDeployment;
 use serde_json::{Value, json};
 
 use super::{DEPLOYMENT, Observation, names_of, others_go_on, reconcile, stands, world};
@@ -142,8 +143,10 @@ async fn a_list_from_the_api_fails_where_an_object_in_it_matters_and_cannot_be_d
     // The cache does not know yet.
     let key = names_of(&api, "machines").pop().unwrap();
     api.edit(&key, |machine| machine["status"]["provisionedAt"] = json!(BAD));
-    let live = live_belongings(&ctx, "fleet", "a").await;
+    let mut deployment: ClusterDeployment = serde_json::from_value(api.get(DEPLOYMENT).unwrap()).unwrap();
+    let live = live_belongings(&ctx, &deployment).await;
     let error = crate::error::chain(&live.err().unwrap());
     assert!(error.contains("cannot be decoded: status.provisionedAt"), "{error}");
-    assert!(live_belongings(&ctx, "fleet", "b").await.is_ok());
+    deployment.metadata.name = Some("b".into());
+    assert!(live_belongings(&ctx, &deployment).await.is_ok());
 }

@@ -14,7 +14,7 @@ pub(super) fn label<'h>(host: &'h Host, key: &str) -> Option<&'h str> {
 
 /// What tells requests from each other.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct RequestKey<'m> {
+pub(in crate::claims) struct RequestKey<'m> {
     labels: Option<&'m BTreeMap<String, LabelValue>>,
     expressions: Vec<(&'m str, u8, &'m [LabelValue])>,
     least: (Option<i32>, Option<i64>),

@@ -7,9 +7,9 @@ use proptest::collection::vec;
 use proptest::prelude::{Strategy, prop_assert_eq, prop_oneof, proptest};
 use proptest::strategy::Just;
 
-use crate::claims::choice::{Contenders, choose};
 use crate::claims::host_request::HostRequest;
-use crate::claims::set_of;
+use crate::claims::shares::Claimants;
+use crate::claims::{Pool, Share, Shares, set_of};
 
 /// Hosts of a pool.
 const MOST: usize = 24;
@@ -96,10 +96,6 @@ fn a_machine() -> impl Strategy<Value = Machine> {
     })
 }
 
-fn name(host: Option<&Host>) -> Option<&str> {
-    host.map(ObjectExt::name)
-}
-
 proptest! {
     #[test]
     fn every_machine_of_any_pool_chooses_as_by_the_simple_rule(
@@ -112,28 +108,32 @@ proptest! {
         }
         let hosts: Vec<&Host> = hosts.iter().collect();
         let all: Vec<&Machine> = machines.iter().collect();
+        let (shares, simple) = (Shares::new(&all, &hosts), simple_shares(&all, &hosts));
         for machine in &all {
-            prop_assert_eq!(name(choose(machine, &all, &hosts)), name(simple_choice(machine, &all, &hosts)));
-            // What was read of it since: the cache still shows it with a Host.
-            let mut read = (*machine).clone();
-            read.spec.host_ref = None;
-            prop_assert_eq!(name(choose(&read, &all, &hosts)), name(simple_choice(&read, &all, &hosts)));
+            let expected = simple.get(machine.uid()).copied();
+            let got = shares.share(machine).map(|share| match share {
+                Share::Host(host) => Some(host),
+                Share::Nothing(_) => None,
+            });
+            prop_assert_eq!(got, expected);
         }
     }
 }
 
-/// The choice by the rule as it is written, for a few machines: each that is before this one takes the best Host, by
-/// looking at all of them.
-fn simple_choice<'a>(machine: &Machine, machines: &[&Machine], hosts: &[&'a Host]) -> Option<&'a Host> {
-    let Contenders { held, mut free, earlier } = Contenders::find(machine, machines, hosts);
+/// The choices by the rule as it is written: each in turn takes the best Host, by looking at all of them.
+fn simple_shares<'a>(machines: &[&'a Machine], hosts: &[&'a Host]) -> BTreeMap<&'a str, Option<&'a str>> {
+    let Claimants { held, mut free, queue } = Claimants::find(machines, hosts, &Pool::new(hosts));
     let mut taken: Vec<(&Machine, &Host)> = Vec::new();
-    for other in earlier {
-        if let Some(host) = best(other, machines, hosts, &held, &taken, &free) {
+    let mut shares = BTreeMap::new();
+    for machine in queue {
+        let host = best(machine, machines, hosts, &held, &taken, &free);
+        if let Some(host) = host {
             free.retain(|candidate| candidate.name() != host.name());
-            taken.push((other, host));
+            taken.push((machine, host));
         }
+        shares.insert(machine.uid(), host.map(ObjectExt::name));
     }
-    best(machine, machines, hosts, &held, &taken, &free)
+    shares
 }
 
 /// The best free Host for a Machine: where fewest of its set are, by each key in turn; then by the order of names

@@ -1,6 +1,5 @@
 //! The MachineSets of the state, and how many machines they want.
 
-use crds::cluster_deployment::EtcdTopology;
 use crds::step::Role;
 use crds::{MachineSet, names};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -24,17 +23,11 @@ impl<'a> ClusterState<'a> {
 
     /// MachineSets that have a name that this cluster needs, and are not its.
     pub fn foreign_sets(&self) -> impl Iterator<Item = &'a MachineSet> + '_ {
-        self.set_names().into_iter().filter_map(|name| self.set(&name)).filter(|set| !self.owns(&set.metadata))
-    }
-
-    fn set_names(&self) -> Vec<String> {
-        let spec = &self.deployment.spec;
-        let mut set_names = vec![names::control_plane_set(&self.name)];
-        if spec.etcd.topology == EtcdTopology::Dedicated {
-            set_names.push(names::etcd_set(&self.name));
-        }
-        set_names.extend(spec.workers.iter().map(|set| names::worker_set(&self.name, &set.name)));
-        set_names
+        self.deployment
+            .set_names()
+            .into_iter()
+            .filter_map(|name| self.set(&name))
+            .filter(|set| !self.owns(&set.metadata))
     }
 
     /// Workers wanted, over all sets.

@@ -82,6 +82,7 @@ impl Case {
             deployment: Some(&self.deployment),
             machines: &[&self.machine],
             hosts: &[&self.host],
+            share: None,
             runs: &runs,
             nodes: self.nodes.as_deref(),
             cluster: self.cluster.as_ref(),

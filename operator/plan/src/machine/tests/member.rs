@@ -41,6 +41,7 @@ fn status(machine: &Machine, topology: &str, runs: &[PlaybookRun]) -> MachineSta
         deployment: Some(&deployment),
         machines: &[machine],
         hosts: &[&host],
+        share: None,
         runs: &runs,
         nodes: None,
         cluster: None,

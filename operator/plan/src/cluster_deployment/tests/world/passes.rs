@@ -5,6 +5,7 @@ use crds::ObjectExt;
 use crds::{Cluster, Host, Machine, MachineSet, PlaybookRun};
 
 use super::{World, Write};
+use crate::claims::Shares;
 use crate::cluster::NodeSeen;
 use crate::{cluster_deployment, machine, machine_set};
 
@@ -120,6 +121,7 @@ impl World {
         let machines: Vec<&Machine> = cache.machines.iter().collect();
         let sets: Vec<&MachineSet> = cache.sets.iter().collect();
         let former = cluster_deployment::former::is_former(machine, &cache.deployment, &sets);
+        let shares = Shares::new(&machines, &cache.hosts.iter().collect::<Vec<_>>());
         let decide = |machine: &Machine, hosts: &World, runs: &World| {
             plan(&Observed {
                 now: self.now,
@@ -127,6 +129,7 @@ impl World {
                 deployment: (!cache.gone && !former).then_some(&cache.deployment),
                 machines: &machines,
                 hosts: &hosts.hosts.iter().collect::<Vec<_>>(),
+                share: shares.share(machine),
                 runs: &runs.runs.iter().collect::<Vec<_>>(),
                 nodes: nodes.as_deref(),
                 cluster: cache.cluster.as_ref(),

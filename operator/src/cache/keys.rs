@@ -1,0 +1,103 @@
+//! What objects are looked up by, apart from their names: so that what belongs together is found without going over
+//! the whole namespace.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crds::names::{condition, label};
+use crds::{Cluster, ClusterDeployment, Conditions, Host, Machine, MachineSet, PlaybookRun, RemediationPolicy};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use plan::claims::{identity_keys, is_looking};
+use plan::host::{is_double, is_probe};
+
+use super::Watched;
+
+/// What several objects of a kind may have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum IndexKey {
+    /// It is of the cluster of this name.
+    Cluster(String),
+    /// It is on the Host of this name, or works there.
+    Host(String),
+    /// The Machine of this UID holds it.
+    Holder(String),
+    /// It is of the run of this name.
+    Run(String),
+    /// Only one machine has this: an address, a host key, a machine-id.
+    OneMachine(String),
+    /// It is the same machine as another one, as was found last.
+    Double,
+    /// It is in quarantine.
+    Quarantined,
+    /// It waits for a Host.
+    WaitsForHost,
+    /// It is a probe that the operator made.
+    Probe,
+}
+
+/// A kind whose objects are looked up by keys.
+pub trait Indexed {
+    /// The keys of an object. Each is an entry in the index: few, and none that every object has.
+    fn keys(&self) -> Vec<IndexKey> {
+        Vec::new()
+    }
+}
+
+impl Indexed for Cluster {}
+impl Indexed for ClusterDeployment {}
+impl Indexed for RemediationPolicy {}
+impl Indexed for Job {}
+
+impl Indexed for Pod {
+    fn keys(&self) -> Vec<IndexKey> {
+        self.labels().get(label::RUN).cloned().map(IndexKey::Run).into_iter().collect()
+    }
+}
+
+impl Indexed for Machine {
+    fn keys(&self) -> Vec<IndexKey> {
+        let cluster = IndexKey::Cluster(self.spec.cluster_name.clone());
+        let host = self.spec.host_ref.as_ref().map(|host| IndexKey::Host(host.name.clone()));
+        [cluster].into_iter().chain(host).chain(is_looking(self).then_some(IndexKey::WaitsForHost)).collect()
+    }
+}
+
+impl Indexed for MachineSet {
+    fn keys(&self) -> Vec<IndexKey> {
+        let cluster = IndexKey::Cluster(self.spec.cluster_name.clone());
+        let lacks = self.condition(condition::HOSTS_AVAILABLE).is_some_and(|hosts| hosts.status == "False");
+        [cluster].into_iter().chain(lacks.then_some(IndexKey::WaitsForHost)).collect()
+    }
+}
+
+impl Indexed for PlaybookRun {
+    fn keys(&self) -> Vec<IndexKey> {
+        let cluster = self.spec.cluster_name.clone().map(IndexKey::Cluster);
+        let hosts = self.spec.hosts.iter().cloned().map(IndexKey::Host);
+        cluster.into_iter().chain(hosts).chain(is_probe(self).then_some(IndexKey::Probe)).collect()
+    }
+}
+
+impl Watched<Host> {
+    /// The Hosts that have an address, a host key or a machine-id of this one, itself among them, in the order of their
+    /// names.
+    pub fn one_machine(&self, host: &Host) -> Vec<Arc<Host>> {
+        let namespace = host.namespace().unwrap_or_default();
+        let keys = identity_keys(host).into_iter().map(IndexKey::OneMachine);
+        let found = keys.flat_map(|key| self.with(&namespace, &key));
+        let named: BTreeMap<String, Arc<Host>> = found.map(|host| (host.name_any(), host)).collect();
+        named.into_values().collect()
+    }
+}
+
+impl Indexed for Host {
+    fn keys(&self) -> Vec<IndexKey> {
+        let holder = self.spec.claim_ref.as_ref().map(|claim| IndexKey::Holder(claim.uid.clone()));
+        let quarantined = self.spec.quarantine.is_some().then_some(IndexKey::Quarantined);
+        let double = is_double(self).then_some(IndexKey::Double);
+        let own = identity_keys(self).into_iter().map(IndexKey::OneMachine);
+        own.chain(holder).chain(quarantined).chain(double).collect()
+    }
+}
