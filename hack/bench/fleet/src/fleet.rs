@@ -81,9 +81,9 @@ impl Fleet {
         self.create(hosts).await
     }
 
-    /// All clusters.
-    pub async fn create_clusters(&self) -> Result<()> {
-        let clusters = (0..self.targets.len()).map(|cluster| self.cluster(cluster));
+    /// Clusters.
+    pub async fn create_clusters(&self, numbers: Range<usize>) -> Result<()> {
+        let clusters = numbers.map(|cluster| self.cluster(cluster));
         self.create(clusters.collect::<Result<Vec<_>>>()?).await
     }
 

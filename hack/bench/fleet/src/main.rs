@@ -32,6 +32,9 @@ struct Arguments {
     /// Machines of each, one of them a control plane.
     #[arg(long, default_value_t = 10)]
     machines: usize,
+    /// Clusters that are created at the same moment, each batch once the one before is Ready.
+    #[arg(long, default_value_t = 50)]
+    batch: usize,
     /// Clusters that get one more worker at the same moment.
     #[arg(long, default_value_t = 50)]
     joins: usize,
@@ -62,24 +65,7 @@ async fn measure_fleet(arguments: &Arguments) -> Result<()> {
 
     let machines = arguments.clusters * arguments.machines;
     println!("{} clusters of {} machines each: {machines} machines", arguments.clusters, arguments.machines);
-    let begun = Instant::now();
-    fleet.create_hosts(0..machines).await?;
-    let created = begun.elapsed();
-    fleet.await_hosts(machines).await?;
-    println!(
-        "Hosts: created in {:.0} s, all probed after {:.0} s",
-        created.as_secs_f64(),
-        begun.elapsed().as_secs_f64()
-    );
-
-    let (begun, before) = (Instant::now(), Sample::take(&operator).await?);
-    fleet.create_clusters().await?;
-    fleet.await_clusters(arguments.clusters).await?;
-    println!(
-        "built: all Ready after {:.0} s; {}",
-        begun.elapsed().as_secs_f64(),
-        Sample::take(&operator).await?.since(&before)
-    );
+    build(arguments, &fleet, &operator).await?;
     println!("  Jobs: {}", executor.jobs());
 
     let before = settled(&operator).await?;
@@ -96,6 +82,33 @@ async fn measure_fleet(arguments: &Arguments) -> Result<()> {
         Sample::take(&operator).await?.since(&before)
     );
     restart(&server, operator, &executor).await
+}
+
+/// Builds the clusters, batch by batch, each with Hosts of its own.
+async fn build(arguments: &Arguments, fleet: &Fleet, operator: &Operator) -> Result<()> {
+    let (begun, before) = (Instant::now(), Sample::take(operator).await?);
+    let mut built = 0;
+    while built < arguments.clusters {
+        let batch = built..arguments.clusters.min(built + arguments.batch.max(1));
+        let (batch_begun, batch_before) = (Instant::now(), Sample::take(operator).await?);
+        let hosts = batch.start * arguments.machines..batch.end * arguments.machines;
+        fleet.create_hosts(hosts.clone()).await?;
+        fleet.await_hosts(hosts.len()).await?;
+        let probed = batch_begun.elapsed();
+        fleet.create_clusters(batch.clone()).await?;
+        fleet.await_clusters(batch.end).await?;
+        println!(
+            "clusters {} to {}: Hosts probed after {:.0} s, all Ready after {:.0} s; {}",
+            batch.start + 1,
+            batch.end,
+            probed.as_secs_f64(),
+            batch_begun.elapsed().as_secs_f64(),
+            Sample::take(operator).await?.since(&batch_before)
+        );
+        built = batch.end;
+    }
+    println!("built after {:.0} s; {}", begun.elapsed().as_secs_f64(), Sample::take(operator).await?.since(&before));
+    Ok(())
 }
 
 async fn lead(server: &ApiServer, user: &'static str) -> Result<Operator> {
