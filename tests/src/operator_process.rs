@@ -1,7 +1,7 @@
 //! An operator of a test's own: a process beside the test, on an API server of its own.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -26,9 +26,14 @@ pub struct Operator {
 impl Operator {
     /// In a namespace, as an administrator would start it by hand.
     pub fn start(server: &ApiServer, user: &'static str, namespace: &str) -> Result<Self> {
+        Self::start_program(&program()?, server, user, namespace)
+    }
+
+    /// The same with another build of it.
+    pub fn start_program(program: &Path, server: &ApiServer, user: &'static str, namespace: &str) -> Result<Self> {
         let kubeconfig = server.kubeconfig(user)?;
         let (log, port) = (kubeconfig.with_extension("operator.log"), free_port()?);
-        let child = Command::new(program()?)
+        let child = Command::new(program)
             .args(["run", "--namespace", namespace, "--identity", user])
             .arg(format!("--listen=127.0.0.1:{port}"))
             .env("KUBECONFIG", &kubeconfig)

@@ -78,11 +78,12 @@ impl Observation {
         stage(&self.run, self.job.as_ref(), &self.pods)
     }
 
-    /// Whether the cache is not enough: a Job is to be made, or something is not there.
+    /// Whether the cache is not enough: a Job is to be made, something is not there, or the executor has ended, and what
+    /// it reported last may not have come yet.
     pub(super) fn is_incomplete(&self) -> bool {
         match self.stage() {
             Stage::Preparing => true,
-            Stage::Working => self.job.is_none() || self.pods.is_empty(),
+            Stage::Working => self.job.is_none() || self.pods.is_empty() || self.pods.iter().any(has_ended),
             Stage::Releasing | Stage::Over => false,
         }
     }
@@ -96,19 +97,20 @@ impl Observation {
         }
     }
 
-    /// Reads run, Job and Pods from the API; false when the run is gone.
+    /// Reads Job, Pods and run from the API, the run last: a Pod that has ended has reported before. False when the run
+    /// is gone.
     pub(super) async fn read_again(&mut self, ctx: &Context) -> Result<bool, Error> {
         let (namespace, name) = (self.run.namespace().unwrap_or_default(), self.run.name_any());
-        let run = live::get::<PlaybookRun>(ctx, &namespace, &name).await?;
-        let Some(run) = run.filter(|run| run.uid() == self.run.uid()) else {
-            return Ok(false);
-        };
-        self.run = Arc::new(run);
         self.job = live::get(ctx, &namespace, &name).await?;
         let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), &namespace);
         let params = ListParams::default().labels(&format!("{}={name}", label::RUN));
         let listed = pods.list(&params).await;
         self.pods = listed.doing(|| format!("list the Pods of Job {name}"))?.items;
+        let run = live::get::<PlaybookRun>(ctx, &namespace, &name).await?;
+        let Some(run) = run.filter(|run| run.uid() == self.run.uid()) else {
+            return Ok(false);
+        };
+        self.run = Arc::new(run);
         let is_foreign = |job: &Job| !owned_by(job, self.run.uid().as_deref());
         if self.job.as_ref().is_some_and(is_foreign) {
             self.inputs = InputsSeen::Problem(name_taken("Job", &name));

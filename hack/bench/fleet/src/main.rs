@@ -8,6 +8,7 @@ mod fleet;
 mod measure;
 mod targets;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -38,6 +39,9 @@ struct Arguments {
     /// Clusters that get one more worker at the same moment.
     #[arg(long, default_value_t = 50)]
     joins: usize,
+    /// The operator, as it is released.
+    #[arg(long)]
+    operator: PathBuf,
     /// How long the fleet is watched at rest, in seconds.
     #[arg(long, default_value_t = 120)]
     rest_seconds: u64,
@@ -61,7 +65,7 @@ async fn measure_fleet(arguments: &Arguments) -> Result<()> {
     let fleet = Fleet::new(&server, targets.clone(), arguments.machines);
     fleet.prepare().await?;
     let executor = Executor::start(server.client(), targets);
-    let operator = lead(&server, "operator-a").await?;
+    let operator = lead(arguments, &server, "operator-a").await?;
 
     let machines = arguments.clusters * arguments.machines;
     println!("{} clusters of {} machines each: {machines} machines", arguments.clusters, arguments.machines);
@@ -81,7 +85,7 @@ async fn measure_fleet(arguments: &Arguments) -> Result<()> {
         percentile(&latencies, 100),
         Sample::take(&operator).await?.since(&before)
     );
-    restart(&server, operator, &executor).await
+    restart(arguments, &server, operator, &executor).await
 }
 
 /// Builds the clusters, batch by batch, each with Hosts of its own.
@@ -107,12 +111,14 @@ async fn build(arguments: &Arguments, fleet: &Fleet, operator: &Operator) -> Res
         );
         built = batch.end;
     }
-    println!("built after {:.0} s; {}", begun.elapsed().as_secs_f64(), Sample::take(operator).await?.since(&before));
+    let after = Sample::take(operator).await?;
+    println!("built after {:.0} s; {}", begun.elapsed().as_secs_f64(), after.since(&before));
+    println!("  written: {}", after.written());
     Ok(())
 }
 
-async fn lead(server: &ApiServer, user: &'static str) -> Result<Operator> {
-    let operator = Operator::start(server, user, fleet::NAMESPACE)?;
+async fn lead(arguments: &Arguments, server: &ApiServer, user: &'static str) -> Result<Operator> {
+    let operator = Operator::start_program(&arguments.operator, server, user, fleet::NAMESPACE)?;
     operator.answers("/readyz", "ok: leads").await?;
     Ok(operator)
 }
@@ -156,12 +162,12 @@ async fn join(arguments: &Arguments, fleet: &Fleet, executor: &Executor) -> Resu
 }
 
 /// The operator ends, and another one takes the fleet over.
-async fn restart(server: &ApiServer, mut operator: Operator, executor: &Executor) -> Result<()> {
+async fn restart(arguments: &Arguments, server: &ApiServer, mut operator: Operator, executor: &Executor) -> Result<()> {
     settled(&operator).await?;
     operator.signal(Signal::SIGTERM)?;
     operator.ended(Duration::from_secs(60)).await?;
     let (jobs, begun) = (executor.jobs(), Instant::now());
-    let operator = lead(server, "operator-b").await?;
+    let operator = lead(arguments, server, "operator-b").await?;
     let leads = begun.elapsed();
     // Empty twice in a row: between two objects it may be for a moment.
     let mut empty = 0;

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use crds::PlaybookRun;
 use crds::playbook_run::RunPhase;
 use serde_json::{Value, json};
 
 use super::{JOB, POD, RUN, cluster_goes_on, held, state, turn, until_rest, world};
 use crate::context::Context;
 use crate::fake_api::FakeApi;
+use crate::playbook_run::Observation;
+use crate::reconcile::reconcile;
 
 /// A run whose Pod works.
 async fn at_work() -> (FakeApi, Arc<Context>) {
@@ -51,6 +54,24 @@ async fn ends(happens: impl FnOnce(&FakeApi), expected: (&str, &str), said: &str
 fn dies(api: &FakeApi, code: i32, reason: &str) {
     let end = json!({ "terminated": { "exitCode": code, "reason": reason } });
     state(api, "Failed", end);
+}
+
+/// The watches of runs and of Pods may be behind each other.
+#[tokio::test]
+async fn what_an_executor_reported_last_counts_though_its_end_is_seen_first() {
+    let (api, ctx) = at_work().await;
+    let seen: PlaybookRun = api.list("playbookruns").pop().unwrap();
+    let job = api.get(JOB).unwrap();
+    let arguments = job["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
+    let digest = arguments.iter().find(|text| text.as_str().unwrap().starts_with("sha256:")).unwrap();
+    api.edit(RUN, |run| {
+        let outcome = json!({ "phase": "Succeeded", "reason": "Complete", "message": "1 host done", "digest": digest });
+        run["status"]["outcome"] = outcome;
+    });
+    dies(&api, 0, "Completed");
+    ctx.cache.pods.fill(api.list("pods"));
+    let _ = reconcile::<Observation>(ctx.clone(), Arc::new(seen)).await;
+    assert_eq!(super::phase(&api), Some(RunPhase::Succeeded), "{:?}", told(&api));
 }
 
 #[tokio::test]
