@@ -34,5 +34,9 @@ pub mod remediation_policy;
 pub mod settings;
 #[cfg(test)]
 pub mod settles;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 pub mod transitions;
 pub mod undecodable;

@@ -21,7 +21,6 @@ mod rows;
 mod settings;
 mod turmoil;
 mod versions;
-mod world;
 
 use crds::cluster_deployment::{DeletionPolicy, LockMode};
 use crds::conditions;
@@ -29,7 +28,7 @@ use crds::names::{annotation, condition};
 use crds::step::{Intent, Role};
 use proptest::prelude::*;
 
-use world::{Fate, World};
+use crate::testing::{Fate, World};
 
 fn ready(world: &World) -> (String, String, String) {
     let status = world.deployment.status.clone().unwrap_or_default();
@@ -62,7 +61,7 @@ fn what_the_pool_lacks_is_said_in_one_sentence() {
     let (status, reason, message) = ready(&world);
     assert_eq!((status.as_str(), reason.as_str()), ("False", "WaitingForHosts"));
     assert_eq!(message, "waits for Hosts: workers general needs 1, 0 free match");
-    assert_eq!(world.deployment.status.unwrap().workers.unwrap().summary, "2/3");
+    assert_eq!(world.deployment.status.clone().unwrap().workers.unwrap().summary, "2/3");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 
 use super::ready;
-use super::world::World;
+use crate::testing::World;
 
 fn dedicated(replicas: i32) -> String {
     format!(

@@ -5,7 +5,7 @@ use crds::conditions;
 use crds::names::{annotation, condition};
 use crds::step::{Intent, Role};
 
-use super::world::{Fate, World};
+use crate::testing::{Fate, World};
 
 fn deleting(world: &World) -> (String, String) {
     let status = world.deployment.status.clone().unwrap_or_default();

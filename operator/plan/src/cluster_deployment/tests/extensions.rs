@@ -8,9 +8,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::json;
 
 use super::ready;
-use super::world::{Fate, World};
 use crate::attempts::next_retry;
 use crate::hooks::Library;
+use crate::testing::{Fate, World};
 
 fn playbooks(names: &[&str]) -> Option<Library> {
     let play = "- {hosts: all, tasks: []}".to_owned();
@@ -122,7 +122,7 @@ fn ready_waits_for_the_conditions_of_other_controllers_and_leaves_them_as_they_a
     set(&mut world, "True");
     world.settle();
     assert_eq!(ready(&world).0, "True");
-    let conditions = world.deployment.status.unwrap().conditions;
+    let conditions = world.deployment.status.clone().unwrap().conditions;
     let theirs = conditions::find(&conditions, "example.com/DNSRecordReady").unwrap();
     assert_eq!((theirs.status.as_str(), theirs.reason.as_str()), ("True", "Told"));
     assert!(conditions::find(&conditions, condition::READY).is_some());

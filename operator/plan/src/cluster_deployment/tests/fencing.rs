@@ -3,12 +3,12 @@
 use crds::ObjectExt;
 use crds::cluster_deployment::{DeletionPolicy, FenceReturned};
 use crds::inputs::FENCE_CLAIM_EPOCH;
-use crds::names::annotation;
 use crds::playbook_run::Fence;
 use crds::step::{Intent, Step as RunStep};
 use crds::{Host, PlaybookRun};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::world::World;
+use crate::testing::World;
 
 const SPEC: &str = "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}]";
 
@@ -22,10 +22,9 @@ fn given_up() -> World {
         .iter()
         .position(|machine| machine.spec.host_ref.as_ref().is_some_and(|host| host.name == "h2"))
         .unwrap();
-    let machine = &mut world.machines[index];
-    let generation = machine.generation().to_string();
-    machine.metadata.annotations.get_or_insert_default().insert(annotation::FORCE_REMOVE.into(), generation);
     world.delete_machine(index);
+    let name = world.machines[index].name().to_owned();
+    world.force_remove(&name);
     world.settle();
     world.silent.clear();
     world
@@ -42,7 +41,9 @@ fn answers(world: &mut World, epoch: i64) {
     status.fence = Some(Fence { epoch, token: 1 });
     let reachable =
         "{type: Reachable, status: 'True', reason: Answers, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}";
-    status.conditions.push(serde_yaml::from_str(reachable).unwrap());
+    let mut reachable: Condition = serde_yaml::from_str(reachable).unwrap();
+    reachable.observed_generation = host.metadata.generation;
+    status.conditions.push(reachable);
 }
 
 fn fences(world: &World) -> Vec<&PlaybookRun> {

@@ -5,7 +5,7 @@ use crds::step::Role;
 use crds::{Machine, conditions};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::world::World;
+use crate::testing::World;
 
 const SPEC: &str = "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}]";
 

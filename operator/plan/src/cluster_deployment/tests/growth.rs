@@ -7,7 +7,7 @@ use crds::{PlaybookRun, conditions};
 use proptest::prelude::*;
 
 use super::ready;
-use super::world::{Fate, World};
+use crate::testing::{Fate, World};
 
 const ENDPOINT: &str = "endpoint: {host: 10.0.0.100}";
 

@@ -3,7 +3,7 @@
 use crds::step::Intent;
 
 use super::ready;
-use super::world::{Fate, World};
+use crate::testing::{Fate, World};
 
 #[test]
 fn the_oldest_ended_runs_go_and_never_the_install() {

@@ -7,7 +7,7 @@ use crds::playbook_run::RunPhase;
 use crds::step::{Intent, Role};
 
 use super::ready;
-use super::world::{Fate, World};
+use crate::testing::{Fate, World};
 
 fn resumed(world: &World) -> Vec<bool> {
     world.runs.iter().map(|run| run.spec.resume).collect()
@@ -115,7 +115,7 @@ fn the_message_says_how_many_workers_of_how_many_could_not_join() {
     let said = failed.unwrap().status.clone().unwrap().message.unwrap();
     assert!(said.contains("gave up after 3 attempts"), "{said}");
     assert!(said.contains("kubectl -n fleet annotate --overwrite machines.clusterwright.dev"), "{said}");
-    assert_eq!(world.deployment.status.unwrap().workers.unwrap().summary, "2/4");
+    assert_eq!(world.deployment.status.clone().unwrap().workers.unwrap().summary, "2/4");
 }
 
 #[test]
@@ -134,8 +134,8 @@ fn a_removal_whose_time_was_over_waits_for_a_person_and_a_deletion_does_not() {
     assert_eq!((resets(&world), world.machines.len()), (1, 3));
     let leaving = world.machines.iter_mut().find(|machine| machine.is_deleting()).unwrap();
     let said = leaving.status.clone().unwrap().message.unwrap();
-    assert!(said.contains("clusterwright.dev/retry=1"), "{said}");
-    leaving.metadata.annotations.get_or_insert_default().insert(annotation::RETRY.into(), "1".into());
+    assert!(said.contains("clusterwright.dev/retry=2"), "{said}");
+    leaving.metadata.annotations.get_or_insert_default().insert(annotation::RETRY.into(), "2".into());
     world.settle();
     assert_eq!((resets(&world), world.machines.len()), (2, 2));
 
@@ -229,6 +229,6 @@ fn a_second_cluster_on_the_same_pod_network_is_refused_and_named() {
     world.others[0].spec.networking.pod_cidr = "10.245.0.0/16".into();
     world.settle();
     assert_eq!(ready(&world).0, "True");
-    let conditions = world.deployment.status.unwrap().conditions;
+    let conditions = world.deployment.status.clone().unwrap().conditions;
     assert!(conditions::is_true(&conditions, "Ready"));
 }

@@ -5,7 +5,7 @@ use crds::names::{annotation, condition};
 use crds::step::Intent;
 
 use super::ready;
-use super::world::World;
+use crate::testing::World;
 
 const SPEC: &str = "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 2}]";
 const ONE_MORE: &str = "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 3}]";
@@ -43,7 +43,7 @@ fn a_lost_lock_is_read_back_from_guards_when_the_runs_are_gone_too() {
     let probe = &world.runs[0];
     assert_eq!(probe.spec.hosts, ["h1", "h2", "h3"]);
     assert!(crate::attempts::targets(probe).is_empty(), "it touches no machine");
-    let status = world.deployment.status.unwrap();
+    let status = world.deployment.status.clone().unwrap();
     assert_eq!(conditions::find(&status.conditions, condition::LOCK_AVAILABLE), None);
 }
 

@@ -4,7 +4,7 @@ use crds::conditions;
 use crds::names::condition;
 
 use super::ready;
-use super::world::{Fate, World};
+use crate::testing::{Fate, World};
 
 fn paused(world: &mut World, paused: bool) {
     world.deployment.spec.paused = paused;
@@ -46,7 +46,7 @@ fn a_pause_lets_the_step_end_and_its_end_lets_the_install_go_on_from_there() {
     assert_eq!(ready(&world).0, "True");
     let resumed: Vec<bool> = world.runs.iter().map(|run| run.spec.resume).collect();
     assert!(!resumed[0] && resumed[1..].iter().all(|resumed| *resumed), "{resumed:?}");
-    assert_eq!(world.deployment.status.unwrap().pending_generation, None);
+    assert_eq!(world.deployment.status.clone().unwrap().pending_generation, None);
 }
 
 #[test]

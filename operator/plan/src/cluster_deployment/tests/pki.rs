@@ -1,7 +1,7 @@
 //! A cluster's authorities are made once, before any machine trusts them.
 
 use super::ready;
-use super::world::World;
+use crate::testing::World;
 
 const SPEC: &str = "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}]";
 

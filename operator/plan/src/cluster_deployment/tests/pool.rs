@@ -11,7 +11,7 @@ use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, prop_oneof, 
 use proptest::strategy::Just;
 
 use super::ready;
-use super::world::{Fate, World};
+use crate::testing::{Fate, World};
 
 fn spec(workers: i32) -> String {
     format!("controlPlane: {{replicas: 1}}, workers: [{{name: general, replicas: {workers}}}]")
@@ -288,7 +288,8 @@ proptest! {
                 Happens::NodeBack => {
                     let provisioned = |machine: &&Machine| machine.status.as_ref().is_some_and(|status| status.provisioned_at.is_some());
                     let hosts = world.machines.iter().filter(provisioned).filter_map(|machine| machine.spec.host_ref.clone());
-                    world.nodes.extend(hosts.map(|host| host.name));
+                    let hosts: Vec<String> = hosts.map(|host| host.name).collect();
+                    world.nodes.extend(hosts);
                 }
                 Happens::Delete(number) => if let Some(index) = nth(&world, number) {
                     world.delete_machine(index);

@@ -8,7 +8,7 @@ use crds::step::Intent;
 use crds::{ClusterStatus, PlaybookRun, Reason};
 
 use super::ready;
-use super::world::World;
+use crate::testing::World;
 
 const SPEC: &str = "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 2}]";
 

@@ -10,7 +10,7 @@ use crds::names::{annotation, condition};
 use crds::step::Intent;
 
 use super::ready;
-use super::world::World;
+use crate::testing::World;
 
 const SPEC: &str = "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}]";
 
@@ -140,7 +140,7 @@ fn a_word_on_one_machine_begins_no_rebuild() {
         world.run_for(20);
         assert_eq!(uids(&world), before, "{strategy:?}");
         assert_eq!(ready(&world).0, "True");
-        let status = world.deployment.status.unwrap();
+        let status = world.deployment.status.clone().unwrap();
         assert!(conditions::find(&status.conditions, condition::REBUILDING).is_none());
     }
 }

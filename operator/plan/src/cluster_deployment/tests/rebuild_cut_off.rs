@@ -7,7 +7,7 @@ use crds::cluster_deployment::RecoveryStrategy;
 use crds::step::Intent;
 
 use super::ready;
-use super::world::{Kind, Mishap, World};
+use crate::testing::{Kind, Mishap, World};
 
 const ONE: &str = "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}]";
 const THREE: &str =

@@ -12,8 +12,8 @@ use crds::{Machine, PlaybookRun};
 use proptest::prelude::*;
 
 use super::ready;
-use super::world::World;
 use crate::attempts;
+use crate::testing::World;
 
 /// A turn of this world takes 700 seconds: an action has two of them to make the node Ready.
 const POLICY: &str =

@@ -17,7 +17,7 @@ use crds::step::{Intent, Role};
 use crds::{Machine, PlaybookRun};
 
 use super::ready;
-use super::world::World;
+use crate::testing::World;
 
 /// One control plane, and so many workers that are repaired: the kubelet is restarted, then they are replaced.
 fn spec(workers: usize) -> String {

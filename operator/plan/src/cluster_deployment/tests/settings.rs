@@ -6,7 +6,7 @@ use crds::names::condition;
 use crds::step::{Intent, Step};
 
 use super::ready;
-use super::world::World;
+use crate::testing::World;
 
 const SPEC: &str = "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}], executor: {historyLimit: 1}";
 

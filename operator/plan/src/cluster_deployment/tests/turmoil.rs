@@ -7,7 +7,7 @@ use crds::references::ClaimRef;
 use proptest::prelude::*;
 
 use super::fates;
-use super::world::{Kind, World};
+use crate::testing::{Kind, World};
 
 /// One thing that happens.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use crds::names::condition;
 use crds::step::Intent;
 
 use super::ready;
-use super::world::{Fate, World};
+use crate::testing::{Fate, World};
 
 fn started(world: &World) -> Option<String> {
     let status = world.deployment.status.as_ref()?;

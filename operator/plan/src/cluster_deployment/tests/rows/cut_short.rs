@@ -6,8 +6,8 @@ use crds::names::annotation;
 use crds::step::Intent;
 
 use super::super::ready;
-use super::super::world::Fate;
 use super::{DEEDS, Deed, ends, holder, last, leaving, runs, worker_hosts};
+use crate::testing::Fate;
 
 #[test]
 fn whatever_ended_an_executor_its_work_is_taken_up_again_with_a_higher_token_rows_13_14_and_15() {
@@ -39,10 +39,10 @@ fn a_job_that_a_person_deletes_is_made_again_and_only_a_reset_waits_for_a_word_r
     assert_eq!(runs(&world, deed).len(), 1);
     let (reason, message) = leaving(&world);
     assert_eq!(reason, "WaitingForReset");
-    assert!(message.contains("was stopped (JobDeleted)") && message.contains("clusterwright.dev/retry=1"), "{message}");
+    assert!(message.contains("was stopped (JobDeleted)") && message.contains("clusterwright.dev/retry=2"), "{message}");
     let machine = world.machines.iter_mut().find(|machine| machine.is_deleting());
     let annotations = machine.unwrap().metadata.annotations.get_or_insert_default();
-    annotations.insert(annotation::RETRY.into(), "1".into());
+    annotations.insert(annotation::RETRY.into(), "2".into());
     assert_eq!(deed.settle(&mut world).len(), 2);
 }
 

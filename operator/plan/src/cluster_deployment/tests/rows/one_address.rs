@@ -1,7 +1,7 @@
 //! Two clusters, one address.
 
 use super::super::ready;
-use super::super::world::World;
+use crate::testing::World;
 
 fn held(host: &str, id: u8) -> String {
     format!(
@@ -15,7 +15,7 @@ fn a_second_cluster_with_the_same_address_or_router_id_is_refused_and_told_whose
     let check = |first: &str, reason: &str, said: &[&str]| {
         let mut world = World::new(&held("10.0.0.200", 7), 2);
         world.deployment.metadata.creation_timestamp = Some(world.time());
-        let mut other = World::new(first, 0).deployment;
+        let mut other = World::new(first, 0).deployment.clone();
         other.metadata.name = Some("first".into());
         other.metadata.namespace = Some("elsewhere".into());
         other.metadata.uid = Some("first-uid".into());

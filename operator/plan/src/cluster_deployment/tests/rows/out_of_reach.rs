@@ -7,8 +7,8 @@ use crds::host::QuarantineReason;
 use crds::step::Intent;
 
 use super::super::ready;
-use super::super::world::World;
 use super::{Deed, heal, holder, leaving, reachable, runs, spec, standing, worker_hosts, workers, works};
+use crate::testing::World;
 
 /// Both leave in one run; the one that answers does not wait for the other.
 #[test]

@@ -1,6 +1,7 @@
 //! What befalls an operator in the middle of its work, at one write of all.
 
-use super::{World, Write};
+use super::api::Write;
+use super::world::World;
 
 /// Turns without a write after which nothing more comes.
 const REST: usize = 6;
@@ -59,14 +60,14 @@ impl World {
             before(self);
             self.environment();
             let begun = self.written;
-            let passes = match &cache {
-                Some((cache, _)) => self.passes(cache),
-                None => self.passes(self),
+            let reconciles = match &cache {
+                Some((cache, _)) => self.reconciles(cache),
+                None => self.reconciles(self),
             };
             let was = matches!(mishap, Mishap::Stale(_)).then(|| self.clone());
             let mut killed = false;
-            for pass in passes {
-                for write in pass {
+            for writes in reconciles {
+                for write in writes {
                     if killed || !self.write(&write, number, mishap) {
                         break;
                     }
@@ -85,7 +86,7 @@ impl World {
         panic!("it has not come to rest after {turns} turns, {mishap:?} at write {number}");
     }
 
-    /// Writes; false: the rest of the pass is left out.
+    /// Writes; false: the rest of the reconcile is left out.
     fn write(&mut self, write: &Write, number: usize, mishap: Mishap) -> bool {
         let now = self.written;
         self.written += 1;
@@ -110,12 +111,28 @@ impl World {
     /// The status of all objects of a kind is gone.
     pub fn lose(&mut self, kind: Kind) {
         match kind {
-            Kind::ClusterDeployment => self.deployment.status = None,
+            Kind::ClusterDeployment => self.clusters.iter_mut().for_each(|cluster| cluster.deployment.status = None),
             Kind::MachineSet => self.sets.iter_mut().for_each(|set| set.status = None),
             Kind::Machine => self.machines.iter_mut().for_each(|machine| machine.status = None),
             Kind::Host => self.hosts.iter_mut().for_each(|host| host.status = None),
             Kind::PlaybookRun => self.runs.iter_mut().for_each(|run| run.status = None),
-            Kind::Cluster => self.cluster.iter_mut().for_each(|cluster| cluster.status = None),
+            Kind::Cluster => {
+                let objects = self.clusters.iter_mut().filter_map(|cluster| cluster.cluster.as_mut());
+                objects.for_each(|object| object.status = None);
+            }
+        }
+    }
+
+    /// The status of the ClusterDeployment is gone, as from a backup without it.
+    pub fn lose_status(&mut self) {
+        self.deployment.status = None;
+    }
+
+    /// What was written of repairs is gone, as from a backup without it.
+    pub fn lose_repairs(&mut self) {
+        if let Some(status) = &mut self.deployment.status {
+            status.repairs.clear();
+            status.repair_approval = None;
         }
     }
 }

@@ -1,19 +1,21 @@
 //! The Pods of the cluster's nodes, and the budgets that hold them.
 
 use crds::Machine;
-use crds::ObjectExt;
 
-use super::World;
+use super::cluster::SimulatedCluster;
+use super::world::World;
 use crate::cluster::{NetworkSeen, NodeSeen};
 use crate::drain::{Drain, PodSeen, Refusal};
 
 impl World {
-    pub(super) fn node(&self, name: &str) -> NodeSeen {
+    pub(super) fn node(&self, cluster: &SimulatedCluster, name: &str) -> NodeSeen {
         NodeSeen {
             name: name.to_owned(),
-            ready: (!self.silent_nodes.contains(name)).then_some(true),
+            uid: name.to_owned(),
+            addresses: vec![name.replace('h', "10.0.0.")],
+            ready: (!self.silent_nodes.contains(name)).then_some(!self.sick_nodes.contains(name)),
             kubelet_version: "1.35.4".into(),
-            unschedulable: self.cordoned.contains(name),
+            unschedulable: cluster.cordoned.contains(name),
             network: self.cut_off_nodes.contains(name).then(|| NetworkSeen::CutOff {
                 reason: crds::Reason::PodNetworkUnreachable,
                 message: "0 of 2 nodes' Pod networks answer".into(),
@@ -47,13 +49,14 @@ impl World {
         Drain { pods: Ok(pods), refusals }
     }
 
-    /// In this world a Pod's namespace names its node.
-    pub(super) fn evict(&mut self, pods: &[PodSeen]) {
-        let goes_on = !self.deployment.is_deleting();
-        assert!(goes_on, "nothing is drained in a cluster's own deletion");
+    /// A Pod's namespace names its node.
+    pub(super) fn evict(&mut self, name: &str, pods: &[PodSeen]) {
+        let cluster = self.find_cluster(name).unwrap();
+        let cordoned = cluster.cordoned.clone();
+        assert!(cluster.stays(), "nothing is drained in a cluster's own deletion");
         for pod in pods {
             let node = &pod.namespace;
-            assert!(self.cordoned.contains(node), "{node} takes new Pods");
+            assert!(cordoned.contains(node), "{node} takes new Pods");
             self.evictions.push(node.clone());
             if !self.held_pods.contains(node)
                 && let Some(left) = self.pods.get_mut(node)

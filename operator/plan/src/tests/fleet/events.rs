@@ -1,13 +1,12 @@
-//! What happens: machines, networks, runs and people.
+//! What happens to a fleet, by machines, networks, runs and people.
 
-use crds::Machine;
-use crds::ObjectExt;
-use crds::names::annotation;
+use std::rc::Rc;
+
 use crds::step::Role;
+use crds::{Host, Machine, ObjectExt};
 use proptest::prelude::*;
 
-use super::executor::Fate;
-use super::namespace::{Namespace, of_cluster};
+use crate::testing::{Fate, World};
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
@@ -47,74 +46,68 @@ pub enum Event {
 }
 
 impl Event {
-    pub fn happens(&self, namespace: &mut Namespace) {
-        let cluster = namespace.looked_at.clone();
-        namespace.last.push(format!("{} {self:?}", namespace.now));
+    pub fn happens(&self, world: &mut World) {
+        let cluster = world.name().to_owned();
+        world.log(Rc::new(self.clone()));
         match self {
-            Self::Time(looks) => namespace.run_for(*looks),
-            Self::Dies(index) => {
-                let machine = metal(namespace, *index);
-                machine.alive = false;
-            }
-            Self::Returns(index) => metal(namespace, *index).boot(),
-            Self::Sickens(index) => metal(namespace, *index).sick = true,
-            Self::Breaks(index) => metal(namespace, *index).broken = true,
-            Self::Cut => namespace.town(&cluster).cut = true,
-            Self::Healed => namespace.town(&cluster).cut = false,
-            Self::Workers(count) => namespace.workers(&cluster, *count),
+            Self::Time(looks) => world.run_for(*looks),
+            Self::Dies(index) => world.kill(&host(world, *index)),
+            Self::Returns(index) => world.boot(&host(world, *index)),
+            Self::Sickens(index) => drop(world.sick_nodes.insert(host(world, *index))),
+            Self::Breaks(index) => world.always_fails.push(host(world, *index)),
+            Self::Cut => world.cut = true,
+            Self::Healed => world.cut = false,
+            Self::Workers(count) => world.scale_workers(&cluster, *count),
             Self::Planes(count) => {
-                namespace.host_request(&cluster, |spec| spec.control_plane.replicas = *count);
-                namespace.tell(&cluster, annotation::APPROVE);
+                world.change_spec(&cluster, |spec| spec.control_plane.replicas = *count);
+                world.approve_next(&cluster);
             }
             Self::Delete(index) => {
-                if let Some(machine) = nth(namespace, *index) {
-                    namespace.delete_machine(&machine);
+                if let Some(machine) = nth(world, *index) {
+                    world.mark_deleted(&machine);
                 }
             }
             Self::Forget(index) => {
                 // Who forgets the last control plane has no cluster any more.
-                let machine = nth(namespace, *index).filter(|machine| may_be_forgotten(namespace, machine));
+                let machine = nth(world, *index).filter(|machine| may_be_forgotten(world, machine));
                 if let Some(machine) = machine {
-                    namespace.delete_machine(&machine);
-                    namespace.force_remove(&machine.metadata.name.unwrap_or_default());
+                    world.mark_deleted(&machine);
+                    world.force_remove(&machine.metadata.name.unwrap_or_default());
                 }
             }
             Self::SetUpAnew(index) => {
-                let count = namespace.hosts.len();
-                let host = namespace.hosts[index % count].clone();
-                let is_quarantined = host.spec.quarantine.is_some() && host.spec.claim_ref.is_none();
-                if is_quarantined {
-                    let machine = metal(namespace, *index);
-                    machine.wipe();
-                    machine.boot();
-                    machine.boots = false;
+                let host = host(world, *index);
+                let is_kept = |there: &&Host| there.name() == host && there.spec.claim_ref.is_none();
+                let kept = world.hosts.iter().find(is_kept);
+                if kept.is_some_and(|host| host.spec.quarantine.is_some()) {
+                    world.wipe(&host);
+                    world.revive(&host);
                 }
             }
-            Self::Pause(paused) => namespace.host_request(&cluster, |spec| spec.paused = *paused),
-            Self::Approve => namespace.tell(&cluster, annotation::APPROVE),
+            Self::Pause(paused) => world.change_spec(&cluster, |spec| spec.paused = *paused),
+            Self::Approve => world.approve_next(&cluster),
             Self::Unschedulable(index) => {
-                let count = namespace.hosts.len();
-                namespace.hosts[index % count].spec.unschedulable = true;
+                let count = world.hosts.len();
+                world.hosts[index % count].spec.unschedulable = true;
             }
-            Self::Fate(fate) => namespace.fates.push(*fate),
+            Self::Fate(fate) => world.fates.push(*fate),
         }
-        namespace.check();
+        world.check();
     }
 }
 
-fn metal(namespace: &mut Namespace, index: usize) -> &mut super::metal::Metal {
-    let name = format!("h{}", index % namespace.hosts.len() + 1);
-    namespace.metal.get_mut(&name).unwrap()
+fn host(world: &World, index: usize) -> String {
+    format!("h{}", index % world.hosts.len() + 1)
 }
 
-fn nth(namespace: &Namespace, index: usize) -> Option<Machine> {
-    let machines = of_cluster(&namespace.machines, &namespace.looked_at);
+fn nth(world: &World, index: usize) -> Option<Machine> {
+    let machines = world.machines_of(world.name());
     machines.get(index % machines.len().max(1)).map(|machine| (*machine).clone())
 }
 
 /// A worker, or a control plane beside which another one stays.
-fn may_be_forgotten(namespace: &Namespace, machine: &Machine) -> bool {
-    let machines = of_cluster(&namespace.machines, &machine.spec.cluster_name);
+fn may_be_forgotten(world: &World, machine: &Machine) -> bool {
+    let machines = world.machines_of(&machine.spec.cluster_name);
     let stays = |other: &&Machine| {
         let status = other.status.as_ref();
         other.spec.role == Role::ControlPlane
@@ -127,7 +120,7 @@ fn may_be_forgotten(namespace: &Namespace, machine: &Machine) -> bool {
 
 fn fate() -> impl Strategy<Value = Fate> {
     prop_oneof![
-        (0usize..8).prop_map(Fate::Fails),
+        (0usize..8).prop_map(Fate::FailsAfter),
         (0usize..8).prop_map(Fate::Lost),
         Just(Fate::NotStarted),
         Just(Fate::Well),

@@ -1,0 +1,27 @@
+//! One simulated world for the planners' tests: a namespace with any number of clusters, what the API server, executors,
+//! machines and people do there, and promises that are checked after every write.
+
+mod api;
+mod cluster;
+mod etcd;
+mod executor;
+mod fate;
+mod machines;
+mod mishap;
+mod objects;
+mod observers;
+mod outcome;
+mod people;
+mod pods;
+mod profile;
+mod promises;
+mod reconcile;
+mod report;
+mod results;
+mod steps;
+mod turns;
+mod world;
+
+pub use fate::Fate;
+pub use mishap::{Kind, Mishap};
+pub use world::World;

@@ -1,0 +1,107 @@
+//! What the controller of ClusterDeployments writes.
+
+use crds::names::{annotation, finalizer, label};
+use crds::{Cluster, Machine, MachineSet, ObjectExt, PlaybookRun};
+
+use super::super::world::World;
+use super::annotate;
+use crate::cluster_deployment::Action;
+
+impl World {
+    pub(super) fn apply_to_deployment(&mut self, name: &str, action: Action) {
+        match action {
+            Action::AddFinalizer => {
+                let finalizers = vec![finalizer::CLUSTER_DEPLOYMENT.into()];
+                self.cluster_mut(name).deployment.metadata.finalizers = Some(finalizers);
+            }
+            Action::MarkFenced(host) => self.change_host(&host, |live| {
+                let fence = live.spec.quarantine.as_mut().and_then(|there| there.fence.as_mut());
+                fence.unwrap().fenced = true;
+            }),
+            Action::MakePki => self.cluster_mut(name).pki = true,
+            Action::MakeKubeconfig { .. } => {
+                let cluster = self.cluster_mut(name);
+                assert!(cluster.pki, "a kubeconfig needs keys");
+                cluster.kubeconfig = true;
+            }
+            Action::ApplyCluster(object) => self.apply_cluster(name, *object),
+            Action::DeleteCluster(object) => {
+                let there = &mut self.cluster_mut(name).cluster;
+                there.take_if(|there| there.metadata.uid == object.metadata.uid);
+            }
+            Action::ApplyMachineSet { name, object } => {
+                self.apply_machine_set(&name, serde_json::from_value(object).unwrap());
+            }
+            Action::DeleteMachineSet(set) => self.delete_machine_set(&set),
+            Action::DeleteMachine(machine) => {
+                self.check_replacement(name, &machine);
+                self.mark_deleted(&machine);
+            }
+            Action::ForceRemoveMachine(machine) => self.force_remove(machine.name()),
+            Action::ForgetMachine { machine, since } => {
+                self.force_remove(machine.name());
+                if let Some(machine) = self.machine_with(machine.uid()) {
+                    annotate(&mut machine.metadata, annotation::LOST_SINCE, since.to_string());
+                }
+            }
+            Action::CreateRun(run) => {
+                crds::playbook_run::check_steps(run.spec.intent, &run.spec.steps).unwrap();
+                self.check_change(&run);
+                if self.runs.iter().all(|other| other.metadata.name != run.metadata.name) {
+                    self.check_new_run(name, &run);
+                }
+                self.create_run(*run);
+            }
+            Action::CancelRun(run) => self.change_run(&run, |run| run.spec.cancel = true),
+            Action::HoldRun { run, paused } => self.change_run(&run, |run| run.spec.paused = paused),
+            Action::DeleteRun(run) => self.delete_run(&run),
+            Action::RemoveFinalizer => {
+                let cluster = self.cluster_mut(name);
+                (cluster.gone, cluster.cluster) = (true, None);
+                // The garbage collector.
+                self.sets.retain(|set| set.spec.cluster_name != name);
+            }
+        }
+    }
+
+    fn change_run(&mut self, changed: &PlaybookRun, change: impl FnOnce(&mut PlaybookRun)) {
+        let found = self.runs.iter_mut().find(|run| run.metadata.uid == changed.metadata.uid);
+        found.map(change);
+    }
+
+    fn apply_cluster(&mut self, name: &str, mut object: Cluster) {
+        match &mut self.cluster_mut(name).cluster {
+            Some(there) => there.spec = object.spec,
+            None => {
+                self.stamp(&mut object.metadata);
+                self.cluster_mut(name).cluster = Some(object);
+            }
+        }
+    }
+
+    fn apply_machine_set(&mut self, name: &str, mut set: MachineSet) {
+        match self.set_named(name) {
+            Some(there) => {
+                let generation = there.metadata.generation.map(|number| number + 1);
+                (set.metadata.uid, set.metadata.generation) = (there.metadata.uid.take(), generation);
+                set.metadata.creation_timestamp = there.metadata.creation_timestamp.take();
+                set.status = there.status.take();
+                *there = set;
+            }
+            None => {
+                self.stamp(&mut set.metadata);
+                self.sets.push(set);
+            }
+        }
+    }
+
+    fn delete_machine_set(&mut self, set: &MachineSet) {
+        self.sets.retain(|other| other.metadata.uid != set.metadata.uid);
+        let is_owned = |machine: &&Machine| {
+            let labels = machine.metadata.labels.as_ref();
+            labels.and_then(|labels| labels.get(label::MACHINE_SET)) == set.metadata.name.as_ref()
+        };
+        let orphans: Vec<Machine> = self.machines.iter().filter(is_owned).cloned().collect();
+        orphans.iter().for_each(|machine| self.mark_deleted(machine));
+    }
+}

@@ -1,0 +1,40 @@
+//! What the controller of MachineSets writes.
+
+use crds::ObjectExt;
+use crds::names::annotation;
+
+use super::super::world::World;
+use super::annotate;
+use crate::machine_set::Action;
+
+impl World {
+    pub(super) fn apply_to_set(&mut self, action: Action) {
+        match action {
+            Action::CreateMachine(mut machine) => {
+                if self.machine(machine.name()).is_none() {
+                    self.stamp(&mut machine.metadata);
+                    self.machines.push(*machine);
+                }
+            }
+            Action::Adopt(machine) => {
+                if let Some(there) = self.machine(machine.name()) {
+                    there.metadata = machine.metadata;
+                }
+            }
+            Action::QuarantineHost { machine, quarantine, .. } => {
+                if let Some(machine) = self.machine(machine.name()) {
+                    annotate(&mut machine.metadata, annotation::QUARANTINE, quarantine);
+                }
+            }
+            Action::DeleteMachine(machine) => {
+                self.check_removal(&machine);
+                self.mark_deleted(&machine);
+            }
+            Action::SetVersion { machine, version } => {
+                if let Some(machine) = self.machine(machine.name()) {
+                    machine.spec.kubernetes_version = version;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The machines: they lose their power, get it back, register their Nodes, and are cleaned.
+
+use super::world::World;
+
+impl World {
+    /// The machine loses its power: it answers to nobody, and its node falls silent.
+    pub fn kill(&mut self, host: &str) {
+        self.silent.insert(host.into());
+        self.silent_nodes.insert(host.into());
+    }
+
+    /// It is back as it was.
+    pub fn revive(&mut self, host: &str) {
+        self.silent.remove(host);
+        self.silent_nodes.remove(host);
+    }
+
+    /// It has power again, and everything on it starts.
+    pub fn boot(&mut self, host: &str) {
+        if self.is_dead(host) {
+            self.booting.insert(host.into());
+        }
+        self.revive(host);
+    }
+
+    pub(super) fn is_dead(&self, host: &str) -> bool {
+        self.silent.contains(host) && self.silent_nodes.contains(host)
+    }
+
+    /// Nothing of a cluster is left on it.
+    pub fn wipe(&mut self, host: &str) {
+        for of_clusters in
+            [&mut self.dirty, &mut self.etcd_data, &mut self.begun_on, &mut self.booting, &mut self.returned]
+        {
+            of_clusters.remove(host);
+        }
+        self.kubelets.remove(host);
+    }
+
+    /// Machines that have got their power back register their Nodes again, whoever has forgotten them.
+    pub fn register_nodes(&mut self) {
+        for host in self.booting.clone() {
+            let Some(cluster) = self.kubelets.get(&host).filter(|_| !self.is_dead(&host)).cloned() else {
+                continue;
+            };
+            if self.find_cluster(&cluster).is_some_and(|cluster| self.serves(cluster)) {
+                self.booting.remove(&host);
+                if self.cluster_mut(&cluster).nodes.insert(host.clone()) {
+                    self.returned.insert(host);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Promises that all planners keep together.
+
+mod fleet;
