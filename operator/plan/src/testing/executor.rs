@@ -63,7 +63,7 @@ impl World {
     /// A run begins: every guard takes its fence, or refuses it.
     fn begin(&mut self, index: usize, token: i64) {
         let run = self.runs[index].clone();
-        self.check_hosts(&run);
+        self.check_fence(&run);
         if !is_fence(&run) && run.spec.hosts.iter().any(|host| self.role_of(host).is_none()) {
             return self.end(index, RunPhase::Failed, Reason::HostNotInCluster, 0);
         }

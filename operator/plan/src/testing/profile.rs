@@ -18,8 +18,6 @@ pub(super) struct Profile {
     pub recovery_looks_first: bool,
     /// Whether no platform makes Machines: such a one may name any Host, also one that another Machine has.
     pub only_sets_make_machines: bool,
-    /// Whether turns are so short that no Machine is removed by force before a run that is for it begins.
-    pub runs_find_machines: bool,
     /// `maxUnhealthy` of the clusters' specs, in percent, where the limits of remediation are checked.
     pub max_unhealthy: Option<usize>,
 }
@@ -52,7 +50,6 @@ impl Profile {
         fates: FatePer::Host,
         recovery_looks_first: false,
         only_sets_make_machines: false,
-        runs_find_machines: false,
         max_unhealthy: None,
     };
 
@@ -65,7 +62,6 @@ impl Profile {
         fates: FatePer::Run,
         recovery_looks_first: true,
         only_sets_make_machines: true,
-        runs_find_machines: true,
         max_unhealthy: Some(40),
     };
 }
