@@ -18,6 +18,7 @@ use crate::metrics::Metrics;
 use crate::remote::Registry;
 use crate::settings::Settings;
 use crate::stop::Stop;
+use crate::tries::Tries;
 
 /// What every reconcile may use: one for the whole program.
 pub struct Context {
@@ -31,6 +32,8 @@ pub struct Context {
     pub cache: Cache,
     /// The clusters that can be reached.
     pub remote: Registry,
+    /// Logs of Pods that could not be read.
+    pub(crate) log_tries: Tries,
     /// Where Events go.
     pub events: Arc<Events>,
     /// Open while this operator leads.
@@ -97,6 +100,7 @@ impl Context {
             metrics,
             cache: Cache::new(),
             remote: Registry::new(gate.clone()),
+            log_tries: Tries::default(),
             events,
             gate,
             standing,

@@ -10,7 +10,6 @@
 //! ```
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -29,6 +28,7 @@ use crate::cache::{Kind, Watched};
 use crate::context::Context;
 use crate::error::{Error, chain};
 use crate::reconcile::{Reconcile, Reconciled, reconcile};
+use crate::tries::Tries;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 const FIRST_BACKOFF: Duration = Duration::from_millis(500);
@@ -57,7 +57,7 @@ pub fn references<K: Kind>(objects: &[Arc<K>]) -> Vec<ObjectRef<K>> {
 pub async fn run<R: Reconcile>(ctx: Arc<Context>, controller: Controller<R::Object>) {
     // An absence in a store that has not been filled yet would be taken for the truth.
     tokio::select! { () = ctx.cache.ready() => {}, () = ctx.stopped() => return }
-    let runner = Arc::new(Runner { ctx, failures: Mutex::default(), under_way: Mutex::default() });
+    let runner = Arc::new(Runner { ctx, failures: Tries::default(), under_way: Mutex::default() });
     let reconcile = |object: Arc<R::Object>, runner: Arc<Runner>| async move {
         Ok::<_, Infallible>(runner.one(object, &reconcile::<R>).await)
     };
@@ -68,8 +68,8 @@ pub async fn run<R: Reconcile>(ctx: Arc<Context>, controller: Controller<R::Obje
 
 struct Runner {
     ctx: Arc<Context>,
-    /// Failures in a row, by UID.
-    failures: Mutex<HashMap<String, u32>>,
+    /// Failures in a row.
+    failures: Tries,
     under_way: Mutex<usize>,
 }
 
@@ -96,7 +96,7 @@ impl Runner {
         let milliseconds = took.as_millis() as u64;
         let (outcome, action) = match result {
             Ok(reconciled) => {
-                self.failures.lock().remove(&uid);
+                self.failures.end(&uid);
                 let waits_for = reconciled.waits_for.as_deref().unwrap_or("-");
                 let outcome = if reconciled.waits_for.is_some() { "waiting" } else { "settled" };
                 tracing::info!(%kind, %namespace, %name, outcome, milliseconds, actions = reconciled.actions, waits_for);
@@ -112,7 +112,7 @@ impl Runner {
                 ("conflict", Action::requeue(Duration::from_millis(rand::rng().random_range(50..250))))
             }
             Err(error) => {
-                let failures = self.failed(&uid);
+                let failures = self.failures.count(&uid);
                 let delay = backoff(failures, rand::rng().random());
                 let (error, again_in) = (chain(&error), delay.as_secs_f32());
                 tracing::warn!(%kind, %namespace, %name, outcome = "failed", milliseconds, failures, again_in, %error);
@@ -124,17 +124,10 @@ impl Runner {
         action
     }
 
-    fn failed(&self, uid: &str) -> u32 {
-        let mut failures = self.failures.lock();
-        let count = failures.entry(uid.to_owned()).or_default();
-        *count = count.saturating_add(1);
-        *count
-    }
-
     fn count(&self, kind: &str, change: isize) {
         let mut under_way = self.under_way.lock();
         *under_way = under_way.saturating_add_signed(change);
-        self.ctx.metrics.queue(kind, *under_way, self.failures.lock().len());
+        self.ctx.metrics.queue(kind, *under_way, self.failures.len());
     }
 }
 
@@ -181,12 +174,12 @@ mod tests {
         };
         let ctx = FakeApi::default().context();
         let runner = Runner { ctx: ctx.clone(), failures: Default::default(), under_way: Default::default() };
-        for failures in 1..=3 {
+        for _ in 0..3 {
             runner.one(host("bad"), &panics).await;
             runner.one(host("good"), &panics).await;
-            assert_eq!(runner.failures.lock().get("bad"), Some(&failures));
-            assert_eq!(runner.failures.lock().get("good"), None);
+            assert_eq!(runner.failures.len(), 1, "the good one has none");
         }
+        assert_eq!(runner.failures.count("bad"), 4);
         assert_eq!(*runner.under_way.lock(), 0);
         let text = ctx.metrics.text(&crate::metrics::Objects::default()).unwrap();
         let failed = "clusterwright_reconciles_total{kind=\"Host\",outcome=\"failed\"} 3";

@@ -33,6 +33,7 @@ pub mod remote;
 pub mod settings;
 pub mod stop;
 pub mod telemetry;
+mod tries;
 
 // One line for each controller and each part of them, in alphabetical order.
 

@@ -5,48 +5,59 @@ use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use futures::AsyncReadExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::LogParams;
 use kube::{Api, ResourceExt};
 use plan::job::CONTAINER;
 use plan::playbook_run::LogSeen;
+use tokio::time::timeout;
 
 use crate::context::Context;
 use crate::error::{Error, ResultExt, chain};
 
 /// A node keeps about 10 MiB of a container's log.
 const MOST_BYTES: i64 = 24 << 20;
-/// How long a node may take to answer: less than a pass.
-const PATIENCE: Duration = Duration::from_secs(20);
-const TRIES: usize = 3;
-const PAUSE: Duration = Duration::from_secs(1);
+/// How long a node may take until it begins to answer, and until all is there: others wait for the place of this pass.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+const ENDS_WITHIN: Duration = Duration::from_secs(20);
+/// How often a log is asked for.
+const MOST_TRIES: u32 = 3;
 /// What a ConfigMap of ours holds.
 const PART_BYTES: usize = 900 << 10;
 
 /// The log in parts that are one gzip stream together. A log that cannot be read any more (its node is gone) holds
 /// nothing up for long: what came of the run counts.
 pub(super) async fn read(ctx: &Context, pod: &Pod) -> LogSeen {
-    let mut lost = String::new();
-    for _ in 0..TRIES {
-        match tokio::time::timeout(PATIENCE, try_read(ctx, pod)).await {
-            Ok(Ok(parts)) => return LogSeen::Parts(parts),
-            Ok(Err(error)) => lost = chain(&error),
-            Err(_) => {
-                lost = format!("the node did not answer within {} s", PATIENCE.as_secs());
-                break;
-            }
+    let uid = pod.uid().unwrap_or_default();
+    let error = match try_read(ctx, pod).await {
+        Ok(parts) => {
+            ctx.log_tries.end(&uid);
+            return LogSeen::Parts(parts);
         }
-        tokio::time::sleep(PAUSE).await;
+        Err(error) => error,
+    };
+    let why = chain(&error);
+    // A Pod or a node that is gone does not come back.
+    if !error.is_not_found() && ctx.log_tries.count(&uid) < MOST_TRIES {
+        return LogSeen::NotYet(why);
     }
-    tracing::warn!(pod = %pod.name_any(), error = %lost, "the log is lost");
-    LogSeen::Lost(lost)
+    ctx.log_tries.end(&uid);
+    tracing::warn!(pod = %pod.name_any(), error = %why, "the log is lost");
+    LogSeen::Lost(why)
 }
 
 async fn try_read(ctx: &Context, pod: &Pod) -> Result<Vec<Vec<u8>>, Error> {
     let name = pod.name_any();
+    let action = || format!("read the log of Pod {name}");
+    let late = |_| Error::Failed { action: action(), source: "the node does not answer in time".into() };
     let api: Api<Pod> = Api::namespaced(ctx.client.clone(), &pod.namespace().unwrap_or_default());
     let params = LogParams { container: Some(CONTAINER.into()), limit_bytes: Some(MOST_BYTES), ..LogParams::default() };
-    let text = api.logs(&name, &params).await.doing(|| format!("read the log of Pod {name}"))?;
+    let answer = timeout(ANSWERS_WITHIN, api.log_stream(&name, &params)).await.map_err(late)?.doing(action)?;
+    let mut text = String::new();
+    let mut answer = std::pin::pin!(answer);
+    let read = timeout(ENDS_WITHIN, answer.read_to_string(&mut text)).await.map_err(late)?;
+    read.doing(action)?;
     let parts = tokio::task::spawn_blocking(move || parts(&text)).await;
     parts.map_err(std::io::Error::other).and_then(|parts| parts).doing(|| format!("compress the log of Pod {name}"))
 }

@@ -32,7 +32,7 @@ pub(super) fn kept(observed: &RunObserved<'_>) -> Statement {
             let message = format!("kept in {}", crate::message::count(kept, "ConfigMap"));
             return Statement::new(condition::LOG_KEPT, true, Reason::Kept, message);
         }
-        LogSeen::Lost(why) => why.as_str(),
+        LogSeen::NotYet(why) | LogSeen::Lost(why) => why.as_str(),
         LogSeen::NotLookedAt => "the executor did not start, or its node is gone",
     };
     Statement::new(condition::LOG_KEPT, false, Reason::NoLog, cut(message))

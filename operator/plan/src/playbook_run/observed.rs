@@ -93,6 +93,8 @@ pub enum LogSeen {
     NotLookedAt,
     /// Compressed and cut into parts; empty when nothing was written.
     Parts(Vec<Vec<u8>>),
-    /// It could not be read, and why.
+    /// It could not be read now, and why; it is tried again.
+    NotYet(String),
+    /// It cannot be read, and why.
     Lost(String),
 }

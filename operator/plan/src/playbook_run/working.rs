@@ -11,7 +11,7 @@ use super::action::Action;
 use super::conclusion::conclude;
 use super::ending::end_of;
 use super::log;
-use super::observed::RunObserved;
+use super::observed::{LogSeen, RunObserved};
 use super::pod::{Why, has_begun, has_ended, image_of, running_since, waits_for};
 use super::preparing::frozen;
 use super::progress::{argument, pending, progress};
@@ -20,10 +20,18 @@ use crate::{Next, Plan};
 
 /// A Pod that waited longer than this before it began has its Job's deadline moved.
 const WAITED_LONG_SECONDS: i64 = 60;
+/// A log that could not be read is read again after this.
+const LOG_SECONDS: u64 = 2;
 
 pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Action, PlaybookRunStatus> {
-    let mut plan = match conclude(observed) {
-        Some(conclusion) => {
+    let mut plan = match (conclude(observed), observed.log) {
+        (Some(_), LogSeen::NotYet(why)) => Plan {
+            actions: stop(observed),
+            status: observed.status(),
+            next: Next::after_seconds(LOG_SECONDS),
+            waits_for: Some(format!("the log of its Pod, which is read again: {why}")),
+        },
+        (Some(conclusion), _) => {
             let parts = log::parts(observed);
             let mut status =
                 over(observed, conclusion.phase, conclusion.retriable, conclusion.reason, &conclusion.message);
@@ -35,7 +43,7 @@ pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Action, PlaybookRunStatus
             }
             Plan { actions, status, next: Next::after_seconds(1), waits_for: None }
         }
-        None => going_on(observed),
+        (None, _) => going_on(observed),
     };
     assigned(observed, &mut plan.status);
     plan

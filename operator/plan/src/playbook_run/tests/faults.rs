@@ -365,6 +365,16 @@ fn a_log_that_is_lost_is_told() {
 }
 
 #[test]
+fn a_log_that_cannot_be_read_now_is_read_again_before_the_outcome_is_recorded() {
+    let (run, job) = (started(""), job("failed: 1"));
+    let log = LogSeen::NotYet("connection refused".into());
+    let plan = playbook_run(&RunObserved { log: &log, ..observed(&run, Some(&job), &[ended(20, "")]) });
+    assert_eq!(plan.status.phase, run.status.as_ref().and_then(|status| status.phase));
+    assert_eq!((plan.next, plan.actions), (crate::Next::after_seconds(2), Vec::new()));
+    assert!(plan.waits_for.unwrap().contains("connection refused"));
+}
+
+#[test]
 fn a_word_about_other_inputs_than_the_jobs_is_not_believed() {
     // Whoever can write the status can write there what was frozen; the Job's arguments nobody can edit.
     let mut run = started(", outcome: {phase: Succeeded, reason: Complete, message: m, digest: 'sha256:forged'}");
