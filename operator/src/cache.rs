@@ -5,8 +5,10 @@ mod decisive;
 mod follow;
 mod hold;
 mod index;
+mod kept;
 mod keys;
 mod kind;
+mod one_machine;
 mod register;
 mod shares;
 mod source;
@@ -19,10 +21,12 @@ use crds::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun, R
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::watcher::Config;
+use plan::claims::Shares;
 use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 
 pub(crate) use decisive::Decisive;
+use kept::Kept;
 pub use keys::{IndexKey, Indexed};
 pub use kind::Kind;
 pub use register::Register;
@@ -37,7 +41,7 @@ macro_rules! watched_kinds {
             $($(#[$doc])* pub $field: Watched<$kind>,)+
             /// What is watched and cannot be decoded.
             pub undecodable: Arc<Register>,
-            kept: shares::Kept,
+            kept: Kept<Shares>,
             listed: OnceCell<()>,
         }
 
@@ -47,7 +51,7 @@ macro_rules! watched_kinds {
                 Self {
                     $($field: Watched::new(&undecodable),)+
                     undecodable,
-                    kept: shares::Kept::default(),
+                    kept: Kept::default(),
                     listed: OnceCell::new(),
                 }
             }

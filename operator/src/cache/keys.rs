@@ -1,9 +1,6 @@
 //! What objects are looked up by, apart from their names: so that what belongs together is found without going over
 //! the whole namespace.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use crds::names::{condition, label};
 use crds::{Cluster, ClusterDeployment, Conditions, Host, Machine, MachineSet, PlaybookRun, RemediationPolicy};
 use k8s_openapi::api::batch::v1::Job;
@@ -11,8 +8,6 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use plan::claims::{identity_keys, is_looking};
 use plan::host::{is_double, is_probe};
-
-use super::Watched;
 
 /// What several objects of a kind may have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -77,18 +72,6 @@ impl Indexed for PlaybookRun {
         let cluster = self.spec.cluster_name.clone().map(IndexKey::Cluster);
         let hosts = self.spec.hosts.iter().cloned().map(IndexKey::Host);
         cluster.into_iter().chain(hosts).chain(is_probe(self).then_some(IndexKey::Probe)).collect()
-    }
-}
-
-impl Watched<Host> {
-    /// The Hosts that have an address, a host key or a machine-id of this one, itself among them, in the order of their
-    /// names.
-    pub fn one_machine(&self, host: &Host) -> Vec<Arc<Host>> {
-        let namespace = host.namespace().unwrap_or_default();
-        let keys = identity_keys(host).into_iter().map(IndexKey::OneMachine);
-        let found = keys.flat_map(|key| self.with(&namespace, &key));
-        let named: BTreeMap<String, Arc<Host>> = found.map(|host| (host.name_any(), host)).collect();
-        named.into_values().collect()
     }
 }
 

@@ -1,37 +1,21 @@
 //! The pools shared out, kept until a Host or a Machine changes: whoever looks for a Host meanwhile is answered by the
 //! same.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use plan::claims::Shares;
 
 use super::{Cache, refs};
 
-/// Which Hosts and Machines a pool was shared out by.
-type Versions = (u64, u64);
-
-/// By namespace.
-#[derive(Default)]
-pub(super) struct Kept(Mutex<HashMap<String, (Versions, Arc<Shares>)>>);
-
 impl Cache {
     /// What each Machine of a namespace that looks for a Host may take, by what was last seen.
     pub fn shares(&self, namespace: &str) -> Arc<Shares> {
-        // Whoever comes meanwhile waits, and is answered by the same.
-        let mut kept = self.kept.0.lock();
         // Read before the objects: what changes in between is looked at once more.
         let versions = (self.hosts.version(), self.machines.version());
-        if let Some((of, shares)) = kept.get(namespace)
-            && *of == versions
-        {
-            return shares.clone();
-        }
-        let (machines, hosts) = (self.machines.list(namespace, |_| true), self.hosts.list(namespace, |_| true));
-        let shares = Arc::new(Shares::new(&refs(&machines), &refs(&hosts)));
-        kept.insert(namespace.to_owned(), (versions, shares.clone()));
-        shares
+        self.kept.get(namespace, versions, || {
+            let (machines, hosts) = (self.machines.list(namespace, |_| true), self.hosts.list(namespace, |_| true));
+            Shares::new(&refs(&machines), &refs(&hosts))
+        })
     }
 }
 
