@@ -15,6 +15,7 @@ use crate::error::{Error, ResultExt};
 use crate::events::Events;
 use crate::leader::{Clock, Election, Gate, Standing};
 use crate::metrics::Metrics;
+use crate::pace::Pace;
 use crate::remote::Registry;
 use crate::settings::Settings;
 use crate::stop::Stop;
@@ -32,6 +33,8 @@ pub struct Context {
     pub cache: Cache,
     /// The clusters that can be reached.
     pub remote: Registry,
+    /// When messages may be written.
+    pub(crate) pace: Pace,
     /// Logs of Pods that could not be read.
     pub(crate) log_tries: Tries,
     /// Where Events go.
@@ -96,6 +99,7 @@ impl Context {
         let events = Arc::new(Events::new(client.clone()));
         let context = Self {
             client,
+            pace: Pace::new(Duration::from_secs(settings.message_interval_seconds)),
             settings,
             metrics,
             cache: Cache::new(),

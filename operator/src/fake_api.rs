@@ -68,7 +68,9 @@ impl FakeApi {
     /// The same for controllers that run: until the sender is gone.
     pub(crate) fn running(&self) -> (Arc<Context>, tokio::sync::watch::Sender<bool>) {
         let command = Settings::augment_args(clap::Command::new("operator"));
-        let settings = Settings::from_arg_matches(&command.get_matches_from(["operator"])).unwrap();
+        let settings =
+            Settings::from_arg_matches(&command.get_matches_from(["operator", "--message-interval-seconds=0"]))
+                .unwrap();
         Context::new(self.client(), settings, Metrics::new())
     }
 

@@ -25,6 +25,7 @@ pub mod live;
 pub mod machine;
 pub mod machine_set;
 pub mod metrics;
+mod pace;
 pub mod pki;
 pub mod playbook_run;
 pub mod reconcile;

@@ -5,8 +5,10 @@
 //! that every controller goes through.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use jiff::Timestamp;
+use kube::Resource;
 use kube::core::object::HasStatus;
 use plan::{Next, Plan};
 
@@ -106,19 +108,45 @@ pub(crate) async fn reconcile<R: Reconcile>(ctx: Arc<Context>, object: Arc<R::Ob
     let Some((mut observed, plan)) = decide::<R>(&ctx, object).await? else {
         return Ok(Reconciled::settled());
     };
-    let mut written = R::STATUS_FIRST && observed.write_status(&ctx, &plan.status).await?;
+    let mut shown = Shown::default();
+    if R::STATUS_FIRST {
+        shown = show(&ctx, &observed, &plan.status).await?;
+    }
     for action in &plan.actions {
         observed.execute(&ctx, action).await?;
     }
     let plan = observed.conclude(plan);
     let released = R::is_released(&plan);
     if !R::STATUS_FIRST && !released {
-        written = observed.write_status(&ctx, &plan.status).await?;
+        shown = show(&ctx, &observed, &plan.status).await?;
     }
-    if written || released {
+    if shown.written || released {
         observed.report(&ctx, &plan).await;
     }
-    Ok(Reconciled { next: plan.next, actions: plan.actions.len() + usize::from(written), waits_for: plan.waits_for })
+    let actions = plan.actions.len() + usize::from(shown.written);
+    Ok(Reconciled { next: plan.next.or_sooner(shown.next), actions, waits_for: plan.waits_for })
+}
+
+/// What became of a status.
+#[derive(Default)]
+struct Shown {
+    written: bool,
+    /// When it is written that waits for its turn.
+    next: Next,
+}
+
+/// Writes the status, unless its messages alone have changed and were written a moment ago.
+async fn show<R: Reconcile>(ctx: &Context, observed: &R, status: &StatusOf<R>) -> Result<Shown, Error> {
+    let object = observed.object();
+    let uid = object.meta().uid.as_deref().unwrap_or_default();
+    if let Some(wait) = ctx.pace.wait(uid, object.status(), status, Instant::now()) {
+        return Ok(Shown { written: false, next: Next::After(wait) });
+    }
+    let written = observed.write_status(ctx, status).await?;
+    if written {
+        ctx.pace.written(uid, Instant::now());
+    }
+    Ok(Shown { written, next: Next::OnChange })
 }
 
 /// What was observed, and what is to be done by it; `None`: nothing.

@@ -34,6 +34,9 @@ pub struct Settings {
     /// Seconds between two probes of a spare Host.
     #[arg(long, env = "CLUSTERWRIGHT_PROBE_INTERVAL_SECONDS", default_value_t = 600)]
     pub probe_interval_seconds: u64,
+    /// Seconds between two writes of a status of which only messages have changed; 0: each is written at once.
+    #[arg(long, env = "CLUSTERWRIGHT_MESSAGE_INTERVAL_SECONDS", default_value_t = 2)]
+    pub message_interval_seconds: u64,
     /// Namespace of the Lease. Default: the Pod's; outside of a Pod that of --namespace; else clusterwright-system.
     #[arg(long, env = "CLUSTERWRIGHT_LEASE_NAMESPACE")]
     pub lease_namespace: Option<String>,
