@@ -54,20 +54,21 @@ async fn try_read(ctx: &Context, pod: &Pod) -> Result<Vec<Vec<u8>>, Error> {
     let api: Api<Pod> = Api::namespaced(ctx.client.clone(), &pod.namespace().unwrap_or_default());
     let params = LogParams { container: Some(CONTAINER.into()), limit_bytes: Some(MOST_BYTES), ..LogParams::default() };
     let answer = timeout(ANSWERS_WITHIN, api.log_stream(&name, &params)).await.map_err(late)?.doing(action)?;
-    let mut text = String::new();
+    // Bytes: what a machine prints, and what is cut in the middle, need not be text.
+    let mut log = Vec::new();
     let mut answer = std::pin::pin!(answer);
-    let read = timeout(ENDS_WITHIN, answer.read_to_string(&mut text)).await.map_err(late)?;
+    let read = timeout(ENDS_WITHIN, answer.read_to_end(&mut log)).await.map_err(late)?;
     read.doing(action)?;
-    let parts = tokio::task::spawn_blocking(move || parts(&text)).await;
+    let parts = tokio::task::spawn_blocking(move || parts(&log)).await;
     parts.map_err(std::io::Error::other).and_then(|parts| parts).doing(|| format!("compress the log of Pod {name}"))
 }
 
-fn parts(text: &str) -> std::io::Result<Vec<Vec<u8>>> {
-    if text.is_empty() {
+fn parts(log: &[u8]) -> std::io::Result<Vec<Vec<u8>>> {
+    if log.is_empty() {
         return Ok(Vec::new());
     }
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(text.as_bytes())?;
+    encoder.write_all(log)?;
     Ok(encoder.finish()?.chunks(PART_BYTES).map(<[u8]>::to_vec).collect())
 }
 
@@ -86,12 +87,12 @@ mod tests {
                 char::from(b' ' + u8::try_from((seed >> 33) % 94).unwrap())
             })
             .collect();
-        let parts = parts(&text).unwrap();
+        let parts = parts(text.as_bytes()).unwrap();
         assert!(parts.len() > 1 && parts.iter().all(|part| part.len() <= PART_BYTES));
         let whole = parts.concat();
         let mut read = String::new();
         flate2::read::GzDecoder::new(whole.as_slice()).read_to_string(&mut read).unwrap();
         assert!(read == text);
-        assert!(super::parts("").unwrap().is_empty());
+        assert!(super::parts(b"").unwrap().is_empty());
     }
 }
