@@ -16,7 +16,7 @@ pub struct Observed<'a> {
     pub now: Timestamp,
     /// The ClusterDeployment, read from the API and not from a cache: its lock is decided here.
     pub deployment: &'a ClusterDeployment,
-    /// MachineSets of the namespace.
+    /// MachineSets of the cluster, and those of other clusters that have a name that this one needs.
     pub sets: &'a [&'a MachineSet],
     /// Machines of the cluster.
     pub machines: &'a [&'a Machine],
