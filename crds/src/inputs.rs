@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::backup::BackupInputs;
 use crate::host::HostKeyPolicy;
 use crate::step::{Intent, Step};
 
@@ -44,6 +45,9 @@ pub struct RunInputs {
     /// The playbooks of the steps `custom-<name>`, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub playbooks: BTreeMap<String, PlaybookInputs>,
+    /// The backup that is asked for; only in a run of the intent `Backup`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup: Option<BackupInputs>,
 }
 
 /// A playbook of the user's.

@@ -4,11 +4,14 @@
 // Printer columns repeat `type_` and the like; the lint takes each for one attribute.
 #![allow(clippy::duplicated_attributes)]
 
+pub mod backup;
+pub mod backup_storage;
 pub mod cluster;
 pub mod cluster_deployment;
 pub mod commands;
 pub mod component;
 pub mod conditions;
+pub mod etcd_backup;
 pub mod host;
 pub mod inputs;
 mod kinds;
@@ -27,9 +30,11 @@ pub mod references;
 pub mod remediation_policy;
 pub mod step;
 
+pub use backup_storage::{BackupStorage, BackupStorageSpec, BackupStorageStatus};
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
 pub use cluster_deployment::{ClusterDeployment, ClusterDeploymentSpec, ClusterDeploymentStatus};
 pub use component::Component;
+pub use etcd_backup::{EtcdBackup, EtcdBackupSpec, EtcdBackupStatus};
 pub use host::{Host, HostSpec, HostStatus};
 pub use kubernetes_version::{InvalidKubernetesVersion, KubernetesVersion};
 pub use machine::{Machine, MachineSpec, MachineStatus};

@@ -54,13 +54,15 @@ pub enum Step {
     ProbeHost,
     /// Looks at the members of a dedicated etcd: each machine says how its own is, and which others answer it.
     ProbeEtcd,
+    /// One member of etcd is read, and a backup made of it in a storage.
+    BackupEtcd,
     /// A playbook of the user's: `custom-<name>`.
     Custom(CustomStep),
 }
 
 impl Step {
     /// All steps of ours, in the order in which they make sense.
-    pub const ALL: [Step; 20] = [
+    pub const ALL: [Step; 21] = [
         Step::BootstrapOs,
         Step::Preflight,
         Step::Prepare,
@@ -81,6 +83,7 @@ impl Step {
         Step::Fence,
         Step::ProbeHost,
         Step::ProbeEtcd,
+        Step::BackupEtcd,
     ];
 
     /// The step's name, which is its playbook's file name without `.yml`.
@@ -106,6 +109,7 @@ impl Step {
             Step::Fence => "fence",
             Step::ProbeHost => "probe-host",
             Step::ProbeEtcd => "probe-etcd",
+            Step::BackupEtcd => "backup-etcd",
             Step::Custom(custom) => &custom.0,
         }
     }
@@ -217,8 +221,7 @@ pub enum Intent {
     /// Certificates are renewed. It does nothing yet, and is not admitted.
     #[schemars(skip)]
     Renew,
-    /// An etcd snapshot is taken. It does nothing yet, and is not admitted.
-    #[schemars(skip)]
+    /// A backup of etcd is taken.
     Backup,
     /// etcd is restored. It does nothing yet, and is not admitted.
     #[schemars(skip)]

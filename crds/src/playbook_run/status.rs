@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::KubernetesVersion;
 use crate::component::Component;
+use crate::etcd_backup::BackupContent;
 use crate::inputs::PreflightFinding;
 use crate::references::LocalRef;
 use crate::step::Step;
@@ -97,6 +98,9 @@ pub struct Progress {
     /// Tasks of this step, as far as known; 0: not known.
     #[serde(default)]
     pub total: i32,
+    /// Bytes of a backup that have been stored; absent in other runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<i64>,
 }
 
 /// Where one step is.
@@ -237,8 +241,8 @@ pub struct HostResult {
     pub host_key: Option<String>,
 }
 
-/// Where a run is and what came out. `progress`, `steps`, `hosts`, `components` and `outcome` are the
-/// executor's; all else is the operator's.
+/// Where a run is and what came out. `progress`, `steps`, `hosts`, `components`, `backup` and
+/// `outcome` are the executor's; all else is the operator's.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlaybookRunStatus {
@@ -295,6 +299,9 @@ pub struct PlaybookRunStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub components: Vec<Component>,
+    /// The backup that it made; it is there only once it is whole in its storage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup: Option<BackupContent>,
     /// The executor's last word; its presence says that `steps` and `hosts` are whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<RunOutcome>,

@@ -1,7 +1,7 @@
 //! What a step and an intent may do: one table, read by the schema, the planners and the executor alike.
 
 use super::{CustomStep, Intent, Step};
-use Intent::{Custom, Install, Join, Prepare, Probe, Remove, Repair, Reset};
+use Intent::{Backup, Custom, Install, Join, Prepare, Probe, Remove, Repair, Reset};
 
 /// What a step does, and in which runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub enum Effect {
     Provisions,
     /// They take machines out of a cluster, also while it is being deleted.
     Removes,
+    /// They read what the cluster holds, with its keys, and store it elsewhere.
+    Copies,
     /// They change nothing.
     Looks,
 }
@@ -37,6 +39,8 @@ pub enum LockUse {
     /// Beside others where all their Hosts are workers', and alone elsewhere. While the cluster is installed, its
     /// workers are no part of it yet: what brings them to it stands beside the install, too.
     SharedOnWorkers,
+    /// Beside others that do the same, and those on workers.
+    Shared,
     /// Alone.
     Exclusive,
 }
@@ -102,6 +106,10 @@ impl Step {
                 StepSpec { intents: &[Repair, Custom], always_played: true, ..CHANGES }
             }
             Step::ProbeHost | Step::ProbeEtcd => LOOKS,
+            // It reads with the cluster's keys, and nothing may change the members meanwhile: it needs the lock.
+            Step::BackupEtcd => {
+                StepSpec { intents: &[Backup], each_for_itself: true, always_played: true, ..CHANGES }
+            }
             Step::Custom(_) => StepSpec { intents: &[Install, Join, Remove, Reset, Custom], ..CHANGES },
         }
     }
@@ -152,7 +160,15 @@ impl Intent {
                 IntentSpec { slug: "upgrade", doing: "upgrading", done: "upgraded", brings_version: true, ..ALONE }
             }
             Intent::Renew => IntentSpec { slug: "renew", doing: "renewing certificates of", things: HOSTS, ..ALONE },
-            Intent::Backup => IntentSpec { slug: "backup", doing: "backing up", things: HOSTS, ..ALONE },
+            Intent::Backup => IntentSpec {
+                slug: "backup",
+                doing: "backing up etcd of",
+                done: "read",
+                things: HOSTS,
+                effect: Effect::Copies,
+                lock: LockUse::Shared,
+                ..ALONE
+            },
             Intent::Restore => IntentSpec { slug: "restore", doing: "restoring", things: HOSTS, ..ALONE },
             Intent::Prepare => IntentSpec { slug: "prepare", doing: "preparing", done: "prepared", ..BESIDE },
             Intent::Join => IntentSpec { slug: "join", doing: "joining", done: "joined", ..BESIDE },

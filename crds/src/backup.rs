@@ -1,0 +1,10 @@
+//! Backups of etcd as they lie in a storage, and what a run is told to take one. The layout is documented in
+//! `docs/backup.md`: a backup can be read with `etcdutl`, `age` and `tar` alone.
+
+mod inputs;
+mod manifest;
+
+pub use inputs::{BackupInputs, MOUNT_PATH, S3Inputs, STORAGE_SECRETS, StorageInputs};
+pub use manifest::{
+    BUNDLE_FILE, BackupManifest, FORMAT, InvalidManifest, MANIFEST_FILE, ObjectManifest, SNAPSHOT_FILE,
+};

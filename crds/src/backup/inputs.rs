@@ -1,0 +1,69 @@
+//! What a run is told of the storage and of the backup that it takes. Secrets are files beside it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::backup_storage::ServerSideEncryption;
+
+/// Where a Pod finds the volume of a storage.
+pub const MOUNT_PATH: &str = "/backups";
+
+/// Keys of the Secret with the credentials of an S3 storage. In a run's Secret they are files with the prefix
+/// `storage.`; the last one may be missing.
+pub const STORAGE_SECRETS: [&str; 3] = ["accessKeyID", "secretAccessKey", "sessionToken"];
+
+/// A storage of backups.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum StorageInputs {
+    /// An S3 bucket.
+    S3(S3Inputs),
+    /// A directory of a volume that is mounted: its absolute path.
+    Directory(String),
+}
+
+/// An S3 bucket.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct S3Inputs {
+    /// Its URL, `http` or `https`.
+    pub endpoint: String,
+    /// The bucket's name.
+    pub bucket: String,
+    /// Keys begin with it; no slash at its ends. Empty: none.
+    #[serde(default)]
+    pub prefix: String,
+    /// The region that requests are signed for.
+    pub region: String,
+    /// The bucket stands in the path of requests, not in the name of the host.
+    pub path_style: bool,
+    /// PEM of the authorities that its certificate may come from. None: those of the image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authorities: Option<String>,
+    /// How the server encrypts objects. None: as the bucket says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_side_encryption: Option<ServerSideEncryption>,
+}
+
+/// What is asked of a run that takes a backup.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BackupInputs {
+    /// Where it is kept.
+    pub storage: StorageInputs,
+    /// Its directory in the storage, below the prefix: no other attempt has the same.
+    pub location: String,
+    /// The age recipients that it is encrypted for, `age1...`.
+    pub recipients: Vec<String>,
+    /// The most that is read from a member in a second, in bytes. None: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_second: Option<u64>,
+    /// Name of the EtcdBackup.
+    pub backup: String,
+    /// Name of the cluster.
+    pub cluster: String,
+    /// UID of its ClusterDeployment.
+    pub cluster_uid: String,
+    /// The version of Kubernetes that the cluster runs, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubernetes_version: Option<crate::KubernetesVersion>,
+}
