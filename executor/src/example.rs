@@ -37,6 +37,7 @@ pub fn model() -> RunInputs {
             ("artifacts_url".to_owned(), json!("http://172.30.0.1:8080")),
         ]),
         playbooks: BTreeMap::new(),
+        backup: None,
     }
 }
 

@@ -179,8 +179,7 @@ impl Fold {
         self.progress = Progress {
             step: self.steps.first().map_or("", |step| step.name.name()).to_owned(),
             task: clean(task, TASK_LIMIT),
-            done: 0,
-            total: 0,
+            ..Progress::default()
         };
     }
 
@@ -227,7 +226,7 @@ impl Fold {
                 status.phase = StepPhase::Running;
                 status.started_at = at;
             }
-            self.progress = Progress { step: step.to_owned(), task: String::new(), done: 0, total: tasks };
+            self.progress = Progress { step: step.to_owned(), total: tasks, ..Progress::default() };
         } else if self.progress.total > 0 {
             self.progress.total = self.progress.total.saturating_add(tasks);
         }

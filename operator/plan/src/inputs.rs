@@ -90,7 +90,7 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
     // What only looks may meet a machine for the first time; what changes it may not.
     let first_key = match run.spec.intent.spec().effect {
         Effect::Looks => FirstKey::Believed,
-        Effect::Provisions | Effect::Removes => FirstKey::Refused,
+        Effect::Provisions | Effect::Removes | Effect::Copies => FirstKey::Refused,
     };
     let mut hosts = BTreeMap::new();
     for name in &run.spec.hosts {
@@ -121,6 +121,7 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
         hosts,
         vars,
         playbooks: hooks::playbooks(&run.spec, observed.library)?,
+        backup: None,
     })
 }
 

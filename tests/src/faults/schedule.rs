@@ -88,6 +88,7 @@ fn typical_length(step: Step) -> Duration {
         | Step::Reset
         | Step::ProbeHost
         | Step::ProbeEtcd
+        | Step::BackupEtcd
         | Step::Custom(_) => 500,
     };
     Duration::from_millis(milliseconds)

@@ -85,6 +85,7 @@ impl World {
                 | Step::Fence
                 | Step::ProbeHost
                 | Step::ProbeEtcd
+                | Step::BackupEtcd
                 | Step::Custom(_) => {}
             }
         }
