@@ -2,9 +2,11 @@
 //! `docs/backup.md`: a backup can be read with `etcdutl`, `age` and `tar` alone.
 
 mod inputs;
+mod look;
 mod manifest;
 
 pub use inputs::{BackupInputs, MOUNT_PATH, S3Inputs, STORAGE_SECRETS, StorageInputs};
+pub use look::StorageLook;
 pub use manifest::{
     BUNDLE_FILE, BackupManifest, FORMAT, InvalidManifest, MANIFEST_FILE, ObjectManifest, SNAPSHOT_FILE,
 };

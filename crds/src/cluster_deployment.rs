@@ -11,6 +11,7 @@ use crate::object::ObjectExt;
 use crate::placement::{HostNames, HostSelector, WorkerSet};
 use crate::references::LocalRef;
 use crate::remediation_policy::Remediation;
+use crate::step::Role;
 
 mod executor;
 mod hooks;
@@ -210,6 +211,17 @@ pub enum EtcdTopology {
     Dedicated,
     /// Elsewhere. Not implemented yet: refused by the controller with a condition.
     External,
+}
+
+impl EtcdTopology {
+    /// The role whose machines carry the members; none: no machine of the cluster does.
+    pub fn role(self) -> Option<Role> {
+        match self {
+            EtcdTopology::Stacked => Some(Role::ControlPlane),
+            EtcdTopology::Dedicated => Some(Role::Etcd),
+            EtcdTopology::External => None,
+        }
+    }
 }
 
 /// etcd wanted.

@@ -11,7 +11,9 @@ macro_rules! for_every_kind {
             $crate::Machine,
             $crate::Cluster,
             $crate::PlaybookRun,
-            $crate::RemediationPolicy
+            $crate::RemediationPolicy,
+            $crate::BackupStorage,
+            $crate::EtcdBackup
         }
     };
 }

@@ -19,6 +19,8 @@ pub mod label {
     pub const RUN: &str = "clusterwright.dev/run";
     /// The PlaybookRun whose log an object keeps.
     pub const LOG: &str = "clusterwright.dev/log";
+    /// The BackupStorage that a Job looks at.
+    pub const STORAGE: &str = "clusterwright.dev/storage";
     /// The intent of a run, in lower case.
     pub const INTENT: &str = "clusterwright.dev/intent";
 }

@@ -48,11 +48,13 @@ pub use steps::{StepNotAllowed, check_steps};
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.intent == 'Probe' || has(self.clusterName)")
     .message("clusterName is required for every intent but Probe"))]
-#[x_kube(validation = Rule::new("self.intent == oldSelf.intent && self.steps == oldSelf.steps && self.hosts == oldSelf.hosts && has(self.vars) == has(oldSelf.vars) && (!has(self.vars) || self.vars == oldSelf.vars) && has(self.playbooksRef) == has(oldSelf.playbooksRef) && (!has(self.playbooksRef) || self.playbooksRef == oldSelf.playbooksRef) && has(self.playbookVars) == has(oldSelf.playbookVars) && (!has(self.playbookVars) || self.playbookVars == oldSelf.playbookVars) && self.timeoutSeconds == oldSelf.timeoutSeconds && self.resume == oldSelf.resume && has(self.clusterName) == has(oldSelf.clusterName) && (!has(self.clusterName) || self.clusterName == oldSelf.clusterName)")
+#[x_kube(validation = Rule::new("self.intent == oldSelf.intent && self.steps == oldSelf.steps && self.hosts == oldSelf.hosts && has(self.vars) == has(oldSelf.vars) && (!has(self.vars) || self.vars == oldSelf.vars) && has(self.playbooksRef) == has(oldSelf.playbooksRef) && (!has(self.playbooksRef) || self.playbooksRef == oldSelf.playbooksRef) && has(self.playbookVars) == has(oldSelf.playbookVars) && (!has(self.playbookVars) || self.playbookVars == oldSelf.playbookVars) && has(self.backupRef) == has(oldSelf.backupRef) && (!has(self.backupRef) || self.backupRef == oldSelf.backupRef) && self.timeoutSeconds == oldSelf.timeoutSeconds && self.resume == oldSelf.resume && has(self.clusterName) == has(oldSelf.clusterName) && (!has(self.clusterName) || self.clusterName == oldSelf.clusterName)")
     .message("Forbidden: a PlaybookRun is immutable but for cancel and paused; make a new one"))]
 #[x_kube(validation = steps::rule())]
 #[x_kube(validation = Rule::new("has(self.playbooksRef) || !self.steps.exists(s, s.startsWith('custom-'))")
     .message("playbooksRef is required with a step custom-<name>: name the ConfigMap that holds <name>.yml"))]
+#[x_kube(validation = Rule::new("(self.intent == 'Backup') == has(self.backupRef)")
+    .message("backupRef is required with the intent Backup, and goes with no other: make an EtcdBackup, which makes the run"))]
 #[x_kube(validation = Rule::new("!oldSelf.cancel || self.cancel").message("Forbidden: a canceled run cannot be taken up again; make a new one"))]
 pub struct PlaybookRunSpec {
     /// The ClusterDeployment whose machines these are; absent only for `Probe`.
@@ -87,6 +89,9 @@ pub struct PlaybookRunSpec {
     #[serde(default, deserialize_with = "vars::deserialize", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "playbook_vars_schema")]
     pub playbook_vars: BTreeMap<String, serde_json::Value>,
+    /// The EtcdBackup that a run of the intent `Backup` makes; the operator writes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup_ref: Option<LocalRef>,
     /// Deadline of one attempt in seconds, 180 to 86400. Default 3600. The executor stops 120 s earlier.
     #[serde(default = "default_timeout")]
     #[schemars(range(min = 180, max = 86400))]
@@ -102,6 +107,26 @@ pub struct PlaybookRunSpec {
     /// True: stop. Default false.
     #[serde(default)]
     pub cancel: bool,
+}
+
+impl PlaybookRunSpec {
+    /// These steps on these Hosts, of no cluster yet, with the default of everything else.
+    pub fn new(intent: Intent, steps: Vec<Step>, hosts: Vec<String>) -> Self {
+        Self {
+            cluster_name: None,
+            intent,
+            steps,
+            hosts,
+            vars: BTreeMap::new(),
+            playbooks_ref: None,
+            playbook_vars: BTreeMap::new(),
+            backup_ref: None,
+            timeout_seconds: default_timeout(),
+            resume: false,
+            paused: false,
+            cancel: false,
+        }
+    }
 }
 
 fn default_timeout() -> i32 {

@@ -50,6 +50,9 @@ pub struct S3Inputs {
 pub struct BackupInputs {
     /// Where it is kept.
     pub storage: StorageInputs,
+    /// The PersistentVolumeClaim that is mounted at [`MOUNT_PATH`]. None: the storage is no volume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume_claim: Option<String>,
     /// Its directory in the storage, below the prefix: no other attempt has the same.
     pub location: String,
     /// The age recipients that it is encrypted for, `age1...`.

@@ -7,9 +7,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use schemars::{JsonSchema, Schema, schema_for};
 use serde_json::Value;
 
+use crate::backup_storage::ServerSideAlgorithm;
 use crate::cluster_deployment::{
     ContainerRuntimeName, DeletionPolicy, EtcdTopology, FenceReturned, LockMode, RecoveryStrategy, TolerationOperator,
 };
+use crate::etcd_backup::BackupPhase;
 use crate::host::{HostKeyPolicy, HostPhase, QuarantineReason};
 use crate::inputs::Severity;
 use crate::machine::MachinePhase;
@@ -26,6 +28,7 @@ pub(super) type Meanings = Vec<(String, String)>;
 /// The enums of the API.
 pub(super) fn all() -> Vec<Meanings> {
     vec![
+        meanings::<BackupPhase>(),
         meanings::<ContainerRuntimeName>(),
         meanings::<DeletionOrder>(),
         meanings::<DeletionPolicy>(),
@@ -45,6 +48,7 @@ pub(super) fn all() -> Vec<Meanings> {
         meanings::<RemediationAction>(),
         meanings::<Role>(),
         meanings::<RunPhase>(),
+        meanings::<ServerSideAlgorithm>(),
         meanings::<Severity>(),
         meanings::<StepPhase>(),
         meanings::<TaintEffect>(),

@@ -87,12 +87,27 @@ reasons! {
     Available Normal [READY]
         "The Host may be claimed."
         "";
+    BackedUp Normal [COMPLETE]
+        "The backup is in its storage, whole, and was read back."
+        "";
+    BackingUp Progressing [COMPLETE]
+        "The backup is being taken."
+        "";
+    BackupCorrupt Warning []
+        "What was read back from the storage is not what was stored there."
+        "Look at the storage; the backup is tried again.";
+    BackupExists Warning []
+        "Another backup has the same place in the storage."
+        "Make a new EtcdBackup.";
     BastionChainTooLong Warning [COMPLETE FAILED READY]
         "More bastions in a row than are allowed, or a ring of them."
         "Correct `spec.ssh.bastionRef` of the Hosts.";
     BootstrapTokenRefused Warning []
         "The cluster's API refuses the token that a machine joins with."
         "See the message.";
+    BucketNotFound Warning [REACHABLE]
+        "The S3 server has no bucket of that name."
+        "Make the bucket, or correct `spec.s3.bucket`.";
     BudgetExhausted Warning [READY REMEDIATION]
         "As many machines as `maxConcurrent` allows are under repair."
         "Nothing: it goes on when one of them is done.";
@@ -129,7 +144,7 @@ reasons! {
     ClusterDNSUnreachable Warning [HEALTHY NETWORK_READY]
         "Pods of the machine do not reach the cluster's DNS."
         "Look at CoreDNS, kube-proxy and the network plugin on that machine.";
-    ClusterDeleting Progressing [HOST_CLAIMED READY SCALING_UP]
+    ClusterDeleting Progressing [COMPLETE HOST_CLAIMED READY SCALING_UP]
         "The cluster is being deleted."
         "";
     ClusterHealthy Normal [READY]
@@ -168,7 +183,7 @@ reasons! {
     ComponentsWork Normal [CONTROL_PLANE_HEALTHY]
         "Every component of the control plane works."
         "";
-    ConfigMapNotFound Warning [READY]
+    ConfigMapNotFound Warning [COMPLETE REACHABLE READY]
         "A ConfigMap that the spec names is not there."
         "Make it, or correct the reference.";
     ConnectionRefused Warning [CONTROL_PLANE_HEALTHY NODES_HEALTHY REACHABLE READY]
@@ -231,6 +246,9 @@ reasons! {
     EtcdEndpointsDiffer Warning []
         "An API server still speaks to members of etcd that are not wanted."
         "Run the step `etcd-endpoints` again.";
+    EtcdExternal Warning [COMPLETE FAILED]
+        "The cluster's etcd is external: it is not backed up here yet."
+        "Back it up with the tools of whoever runs it.";
     EtcdForeignData Warning []
         "The machine holds data of another etcd."
         "Look what it is, then reset the machine.";
@@ -255,6 +273,15 @@ reasons! {
     EtcdMemberUnhealthy Warning [HEALTHY READY]
         "The machine's member of etcd does not work, and another one does."
         "Look at `systemctl status etcd` on it, or let a RemediationPolicy repair it.";
+    EtcdMemberUnsuitable Warning []
+        "The member of etcd is a learner, or has an alarm CORRUPT."
+        "Look at etcd; replace a member that is corrupt.";
+    EtcdNoMember Warning []
+        "No member of etcd can be backed up now."
+        "The message says why of each; look at etcd.";
+    EtcdNoQuorum Warning []
+        "The member of etcd has no majority behind it: what it holds may be old."
+        "Bring members back; a backup is taken from a majority only.";
     EtcdNotRecovered Warning []
         "etcd does not go on with one member."
         "Look at etcd's log on the machine; restore a backup if its data is damaged.";
@@ -267,6 +294,9 @@ reasons! {
     EtcdUnhealthy Warning [ETCD_READY READY REMEDIATION]
         "A member of etcd does not work."
         "Look at the machine that the message names.";
+    EtcdUnreachable Warning []
+        "The member of etcd does not answer on its machine."
+        "Look at etcd there: `systemctl status etcd`.";
     Evicted Warning [COMPLETE FAILED]
         "The executor's Pod was evicted."
         "Nothing: it is tried again. Give it a priority class if that happens often.";
@@ -375,7 +405,7 @@ reasons! {
     InternalError Warning []
         "A module of the collection failed in an unforeseen way."
         "Read the run's log; it is tried again.";
-    InvalidCA Warning [COMPLETE FAILED]
+    InvalidCA Warning [COMPLETE FAILED REACHABLE]
         "The ConfigMap of `spec.artifacts.caRef` holds no certificate."
         "Put one or more PEM certificates under `ca.crt`.";
     InvalidSSHKey Warning [COMPLETE FAILED READY]
@@ -600,7 +630,7 @@ reasons! {
     NotImplemented Warning [READY]
         "A field is accepted and has no effect yet."
         "Set it back to what the message says.";
-    NotInstalled Progressing [ADDONS_READY CONTROL_PLANE_READY ETCD_READY NETWORK_READY UP_TO_DATE WORKERS_READY]
+    NotInstalled Progressing [ADDONS_READY COMPLETE CONTROL_PLANE_READY ETCD_READY NETWORK_READY UP_TO_DATE WORKERS_READY]
         "The cluster is not installed yet."
         "";
     NotLocked Warning []
@@ -708,7 +738,7 @@ reasons! {
     PodNetworkUnreachable Warning [HEALTHY NETWORK_READY]
         "Pods of the machine do not reach those of other machines."
         "Look at the network plugin on that machine, and at what the network lets through.";
-    PodNotStarted Warning [COMPLETE]
+    PodNotStarted Warning [COMPLETE REACHABLE]
         "The executor's Pod does not start."
         "See the message.";
     PodRefused Warning [COMPLETE]
@@ -765,6 +795,9 @@ reasons! {
     Rebuilding Progressing [READY REBUILDING]
         "The cluster is installed anew on other machines."
         "";
+    RecipientInvalid Warning []
+        "A recipient is no public key of age."
+        "Correct `spec.encryption.recipients` in a new EtcdBackup: `age-keygen` prints them.";
     Recovered Normal [REMEDIATION]
         "The machine is well again."
         "";
@@ -867,6 +900,12 @@ reasons! {
     SmokeTestFailed Warning []
         "A Pod on the machine does not start, or does not reach a Service or the DNS."
         "See the message; look at the network plugin, kube-proxy and CoreDNS on the machine.";
+    SnapshotCorrupt Warning []
+        "The digest at the end of etcd's snapshot is not that of what was read."
+        "Look at the member's disk and its log; the backup is tried again.";
+    SnapshotInterrupted Warning []
+        "The stream of the snapshot ended or stood still before its end."
+        "The message says where; it is tried again.";
     SpareHostsReserved Warning [READY REMEDIATION]
         "A repair would take one of the last spare Hosts, which `keepSpareHosts` keeps."
         "Add Hosts, or lower `keepSpareHosts`.";
@@ -888,6 +927,33 @@ reasons! {
     Stopping Progressing [COMPLETE]
         "The run is being stopped."
         "";
+    StorageAccessDenied Warning [REACHABLE]
+        "The storage refuses the credentials, or what they are used for."
+        "Correct the Secret, or the rights: list, read, write and delete below the prefix.";
+    StorageAnswers Normal [REACHABLE]
+        "An object could be written, read, listed and deleted."
+        "";
+    StorageCertificateInvalid Warning [REACHABLE]
+        "The certificate of the S3 server is not believed."
+        "Give its authority in `spec.s3.caRef`, or have it renewed.";
+    StorageClockSkewed Warning [REACHABLE]
+        "The clocks of the S3 server and of the executor's node are too far apart."
+        "Correct the clock that is wrong.";
+    StorageFailed Warning [REACHABLE]
+        "The storage answered with an error."
+        "The message has its answer.";
+    StorageFull Warning [REACHABLE]
+        "The storage has no room left, or its quota is used up."
+        "Delete old backups, or give it more.";
+    StorageNotFound Warning [COMPLETE]
+        "There is no BackupStorage of that name in the namespace."
+        "Make it; the backup begins then.";
+    StorageNotProbed Progressing [COMPLETE REACHABLE]
+        "Nobody has looked at the storage yet."
+        "";
+    StorageUnreachable Warning [COMPLETE REACHABLE]
+        "The storage does not answer."
+        "Look at the endpoint, the network, and name resolution.";
     SwapStaysOn Warning []
         "Swap cannot be turned off."
         "Turn it off by hand.";

@@ -1,6 +1,7 @@
 //! The model of a run: hosts, groups and variables, built from what was observed, in values and never as text.
 
 pub mod artifacts;
+mod backup;
 mod credential;
 pub mod endpoint;
 mod fence;
@@ -11,6 +12,7 @@ mod observed;
 mod private_key;
 mod problem;
 mod resets;
+mod storage;
 mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,10 +25,12 @@ use crds::step::{Effect, Step};
 use crds::{Host, Machine, PlaybookRun};
 
 use crate::hooks;
+pub use backup::BackupSeen;
 pub use credential::{Credentials, classify};
 pub use host::{FirstKey, address_in_cluster, host_inputs};
 pub use observed::{ClusterSeen, InputsObserved};
 pub use problem::InputsProblem;
+pub use storage::{StorageSeen, storage};
 pub use variables::of_etcd;
 
 /// A ConfigMap holds 1 MiB, its own fields included.
@@ -121,7 +125,7 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
         hosts,
         vars,
         playbooks: hooks::playbooks(&run.spec, observed.library)?,
-        backup: None,
+        backup: backup::inputs(run, observed.backup, observed.cluster)?,
     })
 }
 
@@ -138,11 +142,17 @@ pub struct SecretsNeeded {
     pub join_hosts: BTreeSet<String>,
     /// The login of the artifact source.
     pub artifacts_login: bool,
+    /// What a backup is made with: a client's certificate of etcd, the keys of the storage, and what is stored beside
+    /// the snapshot.
+    pub backup: bool,
 }
 
 /// No run gets a key that its steps have no use for.
 pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
     use crds::inputs::Group;
+    if model.backup.is_some() {
+        return SecretsNeeded { backup: true, ..SecretsNeeded::default() };
+    }
     if model.cluster_name.is_none() || model.intent.spec().effect != Effect::Provisions {
         return SecretsNeeded::default();
     }
@@ -164,6 +174,7 @@ pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
             .filter(|(step, _)| has(*step))
             .flat_map(|(_, group)| hosts_in(group))
             .collect(),
+        backup: false,
         artifacts_login: model.steps.iter().any(|step| step.spec().downloads) && artifacts::has_login(&model.vars),
     }
 }

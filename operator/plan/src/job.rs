@@ -1,12 +1,14 @@
 //! The Job of a run: one Pod, one attempt, held until its outcome is recorded, and nothing that Pod Security's
 //! `restricted` refuses.
 
+pub(crate) mod restricted;
 mod scheduling;
-mod volumes;
+pub(crate) mod volumes;
 
 use std::collections::BTreeMap;
 
 use crds::ObjectExt;
+use crds::backup::MOUNT_PATH;
 use crds::cluster_deployment::ExecutorPod;
 use crds::inputs::RUN_UID_VARIABLE;
 use crds::names::{finalizer, label};
@@ -14,12 +16,10 @@ use crds::playbook_run::FrozenInputs;
 use crds::references::controller_ref;
 use crds::{Intent, PlaybookRun};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
-use k8s_openapi::api::core::v1::{
-    Capabilities, Container, EnvVar, PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements,
-    SeccompProfile, SecurityContext, VolumeMount,
-};
+use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec, PodTemplateSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use restricted::mount;
 use volumes::volumes;
 
 /// Name of the executor's container.
@@ -28,8 +28,6 @@ pub const CONTAINER: &str = "executor";
 pub const REPORT_SECONDS: i32 = 120;
 /// From a request to end to SIGKILL.
 pub const GRACE_SECONDS: i64 = 120;
-/// The image's user.
-const USER: i64 = 65532;
 /// Where clients look for the way to the API, and for their token.
 const API_ACCESS: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
@@ -48,6 +46,8 @@ pub struct JobWanted<'a> {
     pub inputs: &'a FrozenInputs,
     /// What its Pod is given beside.
     pub pod: Option<&'a ExecutorPod>,
+    /// The PersistentVolumeClaim of the storage that it writes to.
+    pub volume_claim: Option<&'a str>,
 }
 
 /// Labels of everything that belongs to a run.
@@ -107,42 +107,29 @@ pub fn job(wanted: &JobWanted<'_>) -> Job {
 
 fn pod(wanted: &JobWanted<'_>) -> PodSpec {
     PodSpec {
-        restart_policy: Some("Never".into()),
         // A ServiceAccount of its own, named as the run.
         service_account_name: wanted.run.metadata.name.clone(),
-        automount_service_account_token: Some(false),
-        enable_service_links: Some(false),
         termination_grace_period_seconds: Some(GRACE_SECONDS),
-        security_context: Some(PodSecurityContext {
-            run_as_non_root: Some(true),
-            run_as_user: Some(USER),
-            run_as_group: Some(USER),
-            fs_group: Some(USER),
-            seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".into(), localhost_profile: None }),
-            ..PodSecurityContext::default()
-        }),
         tolerations: Some(scheduling::tolerations(wanted.pod)),
         image_pull_secrets: scheduling::pull_secrets(wanted.pod),
         node_selector: scheduling::node_selector(wanted.pod),
         priority_class_name: wanted.pod.and_then(|pod| pod.priority_class_name.clone()),
         containers: vec![container(wanted)],
-        volumes: Some(volumes(wanted.inputs)),
-        ..PodSpec::default()
+        volumes: Some(volumes(wanted.inputs, wanted.volume_claim)),
+        ..restricted::pod()
     }
 }
 
 fn container(wanted: &JobWanted<'_>) -> Container {
-    let mount = |name: &str, path: &str, read_only: bool| VolumeMount {
-        name: name.into(),
-        mount_path: path.into(),
-        read_only: Some(read_only),
-        ..VolumeMount::default()
-    };
     let variable = |name: &str, value: &str| EnvVar { name: name.into(), value: Some(value.into()), value_from: None };
+    let storage = wanted.volume_claim.map(|_| mount("backups", MOUNT_PATH, false));
+    let mounts = [
+        mount("work", "/work", false),
+        mount("model", "/inputs/model", true),
+        mount("secrets", "/inputs/secrets", true),
+        mount("api-access", API_ACCESS, true),
+    ];
     Container {
-        name: CONTAINER.into(),
-        image: Some(wanted.image.to_owned()),
-        image_pull_policy: Some("IfNotPresent".into()),
         args: Some(arguments(wanted)),
         env: Some(vec![
             variable("HOME", "/work"),
@@ -150,21 +137,9 @@ fn container(wanted: &JobWanted<'_>) -> Container {
             variable(RUN_UID_VARIABLE, wanted.run.uid()),
         ]),
         working_dir: Some("/work".into()),
-        volume_mounts: Some(vec![
-            mount("work", "/work", false),
-            mount("model", "/inputs/model", true),
-            mount("secrets", "/inputs/secrets", true),
-            mount("api-access", API_ACCESS, true),
-        ]),
+        volume_mounts: Some(mounts.into_iter().chain(storage).collect()),
         resources: Some(resources(wanted.run)),
-        security_context: Some(SecurityContext {
-            allow_privilege_escalation: Some(false),
-            read_only_root_filesystem: Some(true),
-            capabilities: Some(Capabilities { add: None, drop: Some(vec!["ALL".into()]) }),
-            ..SecurityContext::default()
-        }),
-        termination_message_policy: Some("File".into()),
-        ..Container::default()
+        ..restricted::container(wanted.image)
     }
 }
 
@@ -211,7 +186,8 @@ mod tests {
         )
         .unwrap();
         let inputs = FrozenInputs { digest: "sha256:00".into(), config_map: "r".into(), secret: "r".into() };
-        let wanted = JobWanted { run: &run, image: "x", token: 7, attempt: 1, inputs: &inputs, pod: None };
+        let wanted =
+            JobWanted { run: &run, image: "x", token: 7, attempt: 1, inputs: &inputs, pod: None, volume_claim: None };
         let job = serde_json::to_value(job(&wanted)).unwrap();
         let check = |pointer: &str, expected: serde_json::Value| {
             assert_eq!(job.pointer(pointer), Some(&expected), "{pointer}");

@@ -7,6 +7,7 @@ pub use next::{Next, Plan};
 // One line for each planner, in alphabetical order.
 pub mod approval;
 pub mod attempts;
+pub mod backup_storage;
 pub mod claims;
 pub mod cluster;
 pub mod cluster_deployment;
@@ -15,6 +16,7 @@ pub mod departure;
 pub mod disruption;
 pub mod drain;
 pub mod etcd;
+pub mod etcd_backup;
 pub mod hooks;
 pub mod host;
 pub mod inputs;

@@ -176,7 +176,7 @@ async fn artifacts_seen(
     let mut seen = ArtifactsSeen::default();
     if let Some(LocalRef { name }) = &source.ca_ref {
         let map = live::get::<ConfigMap>(ctx, namespace, name).await?;
-        match artifacts::ca_of(name, map.as_ref()) {
+        match artifacts::ca_of("spec.artifacts.caRef", name, map.as_ref()) {
             Ok(ca) => seen.ca = Some(ca),
             Err(problem) => return Ok(Err(problem)),
         }

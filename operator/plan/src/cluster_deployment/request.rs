@@ -160,16 +160,8 @@ pub(super) fn of_cluster(
 ) -> PlaybookRun {
     let spec = PlaybookRunSpec {
         cluster_name: Some(state.name.clone()),
-        intent,
-        steps,
-        hosts,
-        vars: BTreeMap::new(),
-        playbooks_ref: None,
-        playbook_vars: BTreeMap::new(),
         timeout_seconds: TIMEOUT_SECONDS,
-        resume: false,
-        paused: false,
-        cancel: false,
+        ..PlaybookRunSpec::new(intent, steps, hosts)
     };
     let mut run = PlaybookRun::new(name, spec);
     run.metadata.namespace = state.deployment.metadata.namespace.clone();

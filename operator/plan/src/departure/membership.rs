@@ -1,6 +1,5 @@
 //! The control planes and etcd machines of one cluster: which of them is a member of etcd, and which is out.
 
-use crds::cluster_deployment::EtcdTopology;
 use crds::step::{Role, Step};
 use crds::{ClusterDeployment, Machine, PlaybookRun};
 
@@ -32,11 +31,7 @@ impl<'a> EtcdMembership<'a> {
 
     /// The role whose machines carry etcd's members.
     pub fn etcd_role(&self) -> Option<Role> {
-        match self.deployment.spec.etcd.topology {
-            EtcdTopology::Stacked => Some(Role::ControlPlane),
-            EtcdTopology::Dedicated => Some(Role::Etcd),
-            EtcdTopology::External => None,
-        }
+        self.deployment.spec.etcd.topology.role()
     }
 
     pub fn is_of_etcd(&self, machine: &Machine) -> bool {

@@ -192,17 +192,12 @@ fn probe(observed: &HostObserved<'_>, batch: &[&Host]) -> PlaybookRun {
     let mut run = PlaybookRun::new(
         &name,
         PlaybookRunSpec {
-            cluster_name: None,
-            intent: Intent::Probe,
-            steps: vec![Step::ProbeHost],
-            hosts: batch.iter().map(|host| host.name().to_owned()).collect(),
-            vars: BTreeMap::new(),
-            playbooks_ref: None,
-            playbook_vars: BTreeMap::new(),
             timeout_seconds: TIMEOUT_SECONDS,
-            resume: false,
-            paused: false,
-            cancel: false,
+            ..PlaybookRunSpec::new(
+                Intent::Probe,
+                vec![Step::ProbeHost],
+                batch.iter().map(|host| host.name().to_owned()).collect(),
+            )
         },
     );
     run.metadata.namespace = Some(namespace);

@@ -55,12 +55,11 @@ pub(super) fn has_login(vars: &BTreeMap<String, Value>) -> bool {
     login.is_some_and(|login| !login.is_empty())
 }
 
-/// The certificates in the ConfigMap of this name; `None`: it is not there.
-pub fn ca_of(name: &str, map: Option<&ConfigMap>) -> Result<String, InputsProblem> {
+/// The certificates in the ConfigMap of this name, which this field refers to; `None`: it is not there.
+pub fn ca_of(field: &str, name: &str, map: Option<&ConfigMap>) -> Result<String, InputsProblem> {
     let Some(map) = map else {
-        let message = format!(
-            "ConfigMap {name} of spec.artifacts.caRef is not there: make it, with the certificate in key {CA_KEY}"
-        );
+        let message =
+            format!("ConfigMap {name} of {field} is not there: make it, with the certificate in key {CA_KEY}");
         return Err(InputsProblem::waits(Reason::ConfigMapNotFound, message));
     };
     let pem = map.data.as_ref().and_then(|data| data.get(CA_KEY));
@@ -68,9 +67,7 @@ pub fn ca_of(name: &str, map: Option<&ConfigMap>) -> Result<String, InputsProble
         Some(pem) => Ok(pem.clone()),
         None => Err(InputsProblem::waits(
             Reason::InvalidCA,
-            format!(
-                "ConfigMap {name} of spec.artifacts.caRef has no certificate in key {CA_KEY}: give one or more in PEM"
-            ),
+            format!("ConfigMap {name} of {field} has no certificate in key {CA_KEY}: give one or more in PEM"),
         )),
     }
 }
@@ -145,8 +142,8 @@ mod tests {
             ..ConfigMap::default()
         };
         let pem = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
-        assert_eq!(ca_of("ca", Some(&map(pem))).as_deref(), Ok(pem));
-        assert_eq!(ca_of("ca", Some(&map("text"))).unwrap_err().reason, "InvalidCA");
-        assert_eq!(ca_of("ca", None).unwrap_err().reason, "ConfigMapNotFound");
+        assert_eq!(ca_of("spec.artifacts.caRef", "ca", Some(&map(pem))).as_deref(), Ok(pem));
+        assert_eq!(ca_of("spec.artifacts.caRef", "ca", Some(&map("text"))).unwrap_err().reason, "InvalidCA");
+        assert_eq!(ca_of("spec.artifacts.caRef", "ca", None).unwrap_err().reason, "ConfigMapNotFound");
     }
 }

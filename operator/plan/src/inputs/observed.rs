@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
 
 use super::artifacts;
+use super::backup::BackupSeen;
 use super::credential::Credentials;
 use crate::hooks::Library;
 
@@ -21,6 +22,8 @@ pub struct InputsObserved<'a> {
     pub credentials: &'a Credentials,
     /// The ConfigMap of the run's `playbooksRef`; none: it names none.
     pub library: Option<&'a Library>,
+    /// What its `backupRef` leads to; none: nothing is there, or it has none.
+    pub backup: Option<&'a BackupSeen>,
 }
 
 /// A cluster, as far as its runs must know it.

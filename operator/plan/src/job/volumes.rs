@@ -4,18 +4,18 @@ use crds::inputs::MODEL_FILE;
 use crds::playbook_run::FrozenInputs;
 use k8s_openapi::api::core::v1::{
     ConfigMapProjection, ConfigMapVolumeSource, DownwardAPIProjection, DownwardAPIVolumeFile, EmptyDirVolumeSource,
-    KeyToPath, ObjectFieldSelector, ProjectedVolumeSource, SecretVolumeSource, ServiceAccountTokenProjection, Volume,
-    VolumeProjection,
+    KeyToPath, ObjectFieldSelector, PersistentVolumeClaimVolumeSource, ProjectedVolumeSource, SecretVolumeSource,
+    ServiceAccountTokenProjection, Volume, VolumeProjection,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 /// Life of a token; the kubelet has it renewed. One that Kubernetes mounts by itself lives for a year.
 const TOKEN_SECONDS: i64 = 1800;
 
-/// The model, the secrets, the way to the API, and a place in memory.
-pub(super) fn volumes(inputs: &FrozenInputs) -> Vec<Volume> {
+/// The model, the secrets, the way to the API, a place in memory, and the volume of a storage.
+pub(super) fn volumes(inputs: &FrozenInputs, claim: Option<&str>) -> Vec<Volume> {
     let volume = |name: &str| Volume { name: name.into(), ..Volume::default() };
-    vec![
+    let mut volumes = vec![
         Volume {
             empty_dir: Some(EmptyDirVolumeSource {
                 medium: Some("Memory".into()),
@@ -40,7 +40,18 @@ pub(super) fn volumes(inputs: &FrozenInputs) -> Vec<Volume> {
             ..volume("secrets")
         },
         Volume { projected: Some(api_access()), ..volume("api-access") },
-    ]
+    ];
+    volumes.extend(claim.map(claimed));
+    volumes
+}
+
+/// The volume of a storage.
+pub(crate) fn claimed(claim: &str) -> Volume {
+    Volume {
+        name: "backups".into(),
+        persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource { claim_name: claim.into(), read_only: None }),
+        ..Volume::default()
+    }
 }
 
 /// What Kubernetes mounts by itself, but for the life of the token.

@@ -107,7 +107,15 @@ fn start(
             needs: secrets_needed(model),
         },
         Action::Permit(Box::new(permission(run))),
-        Action::Start(Box::new(job(&JobWanted { run, image, token, attempt, inputs: &inputs, pod: observed.pod }))),
+        Action::Start(Box::new(job(&JobWanted {
+            run,
+            image,
+            token,
+            attempt,
+            inputs: &inputs,
+            pod: observed.pod,
+            volume_claim: model.backup.as_ref().and_then(|backup| backup.volume_claim.as_deref()),
+        }))),
     ];
     let mut status =
         under_way(observed, RunPhase::Pending, Reason::Starting, "its Job is being made", "its Job is being made");

@@ -48,18 +48,10 @@ impl World {
     }
 
     pub fn custom_run(&mut self, name: &str, hosts: &[&str]) {
+        let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
         let spec = PlaybookRunSpec {
             cluster_name: Some(self.name().to_owned()),
-            intent: Intent::Custom,
-            steps: vec![Step::Prepare],
-            hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
-            vars: Default::default(),
-            playbooks_ref: None,
-            playbook_vars: Default::default(),
-            timeout_seconds: 3600,
-            resume: false,
-            paused: false,
-            cancel: false,
+            ..PlaybookRunSpec::new(Intent::Custom, vec![Step::Prepare], hosts)
         };
         let mut run = PlaybookRun::new(name, spec);
         self.stamp(&mut run.metadata);

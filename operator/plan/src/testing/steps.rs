@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use crds::cluster_deployment::EtcdTopology;
 use crds::step::{Intent, Role, Step};
 use crds::{ObjectExt, PlaybookRun};
 
@@ -137,11 +136,7 @@ impl World {
     /// Hosts of a run whose machines are members of etcd.
     fn hosts_of_etcd(&self, name: &str, run: &PlaybookRun) -> BTreeSet<String> {
         let topology = self.find_cluster(name).map(|cluster| cluster.deployment.spec.etcd.topology);
-        let role = match topology.unwrap_or_default() {
-            EtcdTopology::Stacked => Some(Role::ControlPlane),
-            EtcdTopology::Dedicated => Some(Role::Etcd),
-            EtcdTopology::External => None,
-        };
+        let role = topology.unwrap_or_default().role();
         let is_one = |host: &&String| role.is_some() && self.role_of(host) == role;
         run.spec.hosts.iter().filter(is_one).cloned().collect()
     }

@@ -1,0 +1,103 @@
+//! The status of a backup.
+
+use bytesize::ByteSize;
+use crds::conditions::{self, Statement};
+use crds::etcd_backup::BackupPhase;
+use crds::kstatus::Standing;
+use crds::names::condition;
+use crds::references::LocalRef;
+use crds::{EtcdBackupStatus, ObjectExt, PlaybookRun, Reason};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::{Observed, State};
+use crate::message::cut;
+
+/// The status in this state.
+pub(super) fn of(observed: &Observed<'_>, state: &State<'_>) -> EtcdBackupStatus {
+    let old = observed.backup.status.clone().unwrap_or_default();
+    let told = Told::new(state);
+    let message = cut(told.message);
+    let (is_taken, is_over) = (told.phase == BackupPhase::Succeeded, told.phase == BackupPhase::Failed);
+    let mut conditions = old.conditions;
+    let complete = Statement::new(condition::COMPLETE, is_taken, told.reason.clone(), message.clone());
+    let mut statements = match is_over {
+        true => vec![Statement::new(condition::FAILED, true, told.reason, message.clone()), complete],
+        false => vec![complete],
+    };
+    if let Some(why) = statements.first().cloned() {
+        Standing::new(is_taken, is_over).report(&why, &mut conditions, &mut statements);
+    }
+    let generation = observed.backup.metadata.generation;
+    EtcdBackupStatus {
+        observed_generation: generation,
+        phase: Some(told.phase),
+        message: Some(message),
+        run_ref: told.run.map(|run| LocalRef::new(run.name())).or(old.run_ref),
+        progress: told.run.and_then(bytes).filter(|_| told.phase == BackupPhase::Running),
+        backup: match state {
+            State::Taken(_, content) => Some((*content).clone()),
+            State::Waits(..) | State::Begins(_) | State::Runs(_) | State::Retries(..) | State::GivenUp(..) => None,
+        },
+        conditions: conditions::state(&conditions, &statements, generation, &Time(observed.now)),
+    }
+}
+
+/// What is said of a state.
+struct Told<'a> {
+    phase: BackupPhase,
+    reason: String,
+    message: String,
+    run: Option<&'a PlaybookRun>,
+}
+
+impl<'a> Told<'a> {
+    fn new(state: &'a State<'a>) -> Self {
+        let told =
+            |phase, reason: &dyn ToString, message, run| Self { phase, reason: reason.to_string(), message, run };
+        match state {
+            State::Waits(reason, message) => told(BackupPhase::Pending, reason, message.clone(), None),
+            State::Begins(run) => {
+                let message = format!("run {} begins", run.name());
+                told(BackupPhase::Pending, &Reason::BackingUp, message, Some(run))
+            }
+            State::Runs(run) => told(BackupPhase::Running, &Reason::BackingUp, doing(run), Some(run)),
+            State::Retries(run, at) => {
+                let message = format!("run {} failed: {}; tried again at {at}", run.name(), said(run));
+                told(BackupPhase::Pending, &Reason::BackingUp, message, Some(run))
+            }
+            State::Taken(run, content) => {
+                let message = format!(
+                    "{} of {} at revision {}, from {}: {}",
+                    size(content.size),
+                    crate::message::count(usize::try_from(content.keys).unwrap_or_default(), "key"),
+                    content.revision,
+                    content.member,
+                    content.location
+                );
+                told(BackupPhase::Succeeded, &Reason::BackedUp, message, Some(run))
+            }
+            State::GivenUp(reason, message) => told(BackupPhase::Failed, reason, message.clone(), None),
+        }
+    }
+}
+
+fn said(run: &PlaybookRun) -> &str {
+    run.status.as_ref().and_then(|status| status.message.as_deref()).unwrap_or("it told nothing")
+}
+
+/// What a run does at this moment.
+fn doing(run: &PlaybookRun) -> String {
+    match bytes(run) {
+        Some(bytes) => format!("run {}: {} stored", run.name(), size(bytes)),
+        None => format!("run {}: {}", run.name(), said(run)),
+    }
+}
+
+fn bytes(run: &PlaybookRun) -> Option<i64> {
+    run.status.as_ref()?.progress.as_ref()?.bytes
+}
+
+/// `812 KiB`, `3.1 MiB`.
+fn size(bytes: i64) -> String {
+    ByteSize::b(u64::try_from(bytes).unwrap_or_default()).display().iec().to_string()
+}
