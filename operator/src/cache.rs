@@ -17,7 +17,9 @@ mod watched;
 use std::sync::Arc;
 
 use crds::names::label;
-use crds::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun, RemediationPolicy};
+use crds::{
+    BackupStorage, Cluster, ClusterDeployment, EtcdBackup, Host, Machine, MachineSet, PlaybookRun, RemediationPolicy,
+};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::watcher::Config;
@@ -84,6 +86,10 @@ watched_kinds! {
     runs: PlaybookRun;
     /// RemediationPolicies.
     policies: RemediationPolicy;
+    /// BackupStorages.
+    backup_storages: BackupStorage;
+    /// EtcdBackups.
+    etcd_backups: EtcdBackup;
     /// Jobs of runs.
     jobs: Job, label::RUN;
     /// Pods of runs.

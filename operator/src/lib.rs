@@ -4,6 +4,7 @@
 //! what was observed, `live` reads what the cache is not believed for, `execute` has the writes. Of several operators
 //! one leads (`leader`), and only that one's controllers run.
 
+pub mod backup_storage;
 pub mod bootstrap_token;
 pub mod cache;
 pub mod client;
@@ -13,6 +14,7 @@ pub mod context;
 pub mod controller;
 pub mod decoding;
 pub mod error;
+pub mod etcd_backup;
 pub mod events;
 pub mod execute;
 #[cfg(test)]
@@ -131,8 +133,10 @@ async fn lead(
 
 fn spawn_controllers(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     // One line for each controller, in alphabetical order.
+    backup_storage::spawn(ctx, tasks);
     cluster::spawn(ctx, tasks);
     cluster_deployment::spawn(ctx, tasks);
+    etcd_backup::spawn(ctx, tasks);
     host::spawn(ctx, tasks);
     machine::spawn(ctx, tasks);
     machine_set::spawn(ctx, tasks);

@@ -2,6 +2,7 @@
 
 mod access;
 mod actions;
+mod backup;
 pub(crate) mod inputs;
 mod log;
 mod observe;

@@ -65,6 +65,8 @@ impl Undecodable {
             "Host" => self.host_concerns(namespace, cluster, machines),
             // They are their run's alone.
             "Job" | "Pod" => false,
+            // They read a cluster, and change nothing of it.
+            "BackupStorage" | "EtcdBackup" => false,
             _ => true,
         }
     }

@@ -2,11 +2,15 @@
 //! the whole namespace.
 
 use crds::names::{condition, label};
-use crds::{Cluster, ClusterDeployment, Conditions, Host, Machine, MachineSet, PlaybookRun, RemediationPolicy};
+use crds::{
+    BackupStorage, Cluster, ClusterDeployment, Conditions, EtcdBackup, Host, Machine, MachineSet, PlaybookRun,
+    RemediationPolicy,
+};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use plan::claims::{identity_keys, is_looking};
+use plan::etcd_backup::is_over;
 use plan::host::{is_double, is_probe};
 
 /// What several objects of a kind may have in common.
@@ -28,6 +32,8 @@ pub enum IndexKey {
     Quarantined,
     /// It waits for a Host.
     WaitsForHost,
+    /// It goes to the BackupStorage of this name.
+    Storage(String),
     /// It is a probe that the operator made.
     Probe,
 }
@@ -43,6 +49,7 @@ pub trait Indexed {
 impl Indexed for Cluster {}
 impl Indexed for ClusterDeployment {}
 impl Indexed for RemediationPolicy {}
+impl Indexed for BackupStorage {}
 impl Indexed for Job {}
 
 impl Indexed for Pod {
@@ -56,6 +63,15 @@ impl Indexed for Machine {
         let cluster = IndexKey::Cluster(self.spec.cluster_name.clone());
         let host = self.spec.host_ref.as_ref().map(|host| IndexKey::Host(host.name.clone()));
         [cluster].into_iter().chain(host).chain(is_looking(self).then_some(IndexKey::WaitsForHost)).collect()
+    }
+}
+
+impl Indexed for EtcdBackup {
+    fn keys(&self) -> Vec<IndexKey> {
+        if is_over(self) {
+            return Vec::new();
+        }
+        vec![IndexKey::Cluster(self.spec.cluster_name.clone()), IndexKey::Storage(self.spec.storage_ref.name.clone())]
     }
 }
 

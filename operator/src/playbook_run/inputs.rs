@@ -19,6 +19,7 @@ use plan::inputs::{
 use plan::playbook_run::InputsSeen;
 use plan::undecodable::Undecodable;
 
+use super::backup;
 use super::ownership::{named_as, taken};
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
@@ -75,12 +76,14 @@ async fn gather(
     let credentials =
         credentials(ctx, &namespace, hosts.values().filter(|host| needed.contains(host.name_any().as_str()))).await?;
     let library = library(ctx, &namespace, run.spec.playbooks_ref.as_ref()).await?;
+    let backup = backup::seen(ctx, run).await?;
     let observed = InputsObserved {
         run,
         cluster: cluster.as_ref(),
         hosts: &hosts,
         credentials: &credentials,
         library: library.as_ref(),
+        backup: backup.as_ref(),
     };
     let model = match build(&observed) {
         Ok(model) => model,

@@ -12,6 +12,7 @@ use kube::{Api, ResourceExt};
 use plan::inputs::{SecretsNeeded, artifacts};
 use plan::job::metadata;
 
+use super::backup;
 use super::ownership::named_as;
 use crate::bootstrap_token::{self, BootstrapToken};
 use crate::context::Context;
@@ -39,6 +40,9 @@ pub(super) async fn freeze(
         && let Some(deployment) = live::get::<ClusterDeployment>(ctx, &namespace, cluster).await?
     {
         data.extend(keys(ctx, run.spec.intent, &deployment, needs).await?);
+        if needs.backup {
+            data.extend(backup::files(ctx, run, &deployment).await?);
+        }
     }
     let secret = Secret {
         metadata: metadata(run, &name),

@@ -73,12 +73,16 @@ impl<'a> Workers<'a> {
         Self { hosts: hosts.collect(), is_installed }
     }
 
-    /// How a run would hold the cluster: Shared when all its Hosts are workers' and its work stays on them, Separate
+    /// How a run would hold the cluster: Shared when it changes no member, or all its Hosts are workers', Separate
     /// when its Hosts are no part of the cluster.
     fn mode(&self, run: &PlaybookRun) -> LockMode {
         let IntentSpec { lock, effect, .. } = run.spec.intent.spec();
         let on_workers = run.spec.hosts.iter().all(|host| self.hosts.contains(host.as_str()));
-        let is_shared = lock == LockUse::SharedOnWorkers && on_workers;
+        let is_shared = match lock {
+            LockUse::Shared => true,
+            LockUse::SharedOnWorkers => on_workers,
+            LockUse::Exclusive | LockUse::None => false,
+        };
         if fencing::is_fence(run) || is_shared && !self.is_installed && effect == Effect::Provisions {
             LockMode::Separate
         } else if is_shared {

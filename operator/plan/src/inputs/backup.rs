@@ -32,6 +32,15 @@ pub(super) fn inputs(
         return Err(InputsProblem::refused(Reason::StorageNotFound, message));
     };
     let spec = &seen.backup.spec;
+    if spec.cluster_name != cluster.deployment.name() {
+        let message = format!(
+            "EtcdBackup {} is of cluster {}, and this run of {}: make a new run",
+            reference.name,
+            spec.cluster_name,
+            cluster.deployment.name()
+        );
+        return Err(InputsProblem::refused(Reason::InputsRefused, message));
+    }
     let Some(of_backup) = &seen.storage else {
         let message = format!("BackupStorage {} is not there: make it", spec.storage_ref.name);
         return Err(InputsProblem::waits(Reason::StorageNotFound, message));

@@ -1,0 +1,115 @@
+//! What a run that takes a backup is given: what its `backupRef` leads to, a client's certificate of etcd, the keys of
+//! the storage, and the files that are stored beside the snapshot.
+
+use crds::backup::STORAGE_SECRETS;
+use crds::names::pki_secret;
+use crds::{BackupStorage, ClusterDeployment, EtcdBackup, MachineSet, PlaybookRun};
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use kube::{Resource, ResourceExt};
+use plan::inputs::BackupSeen;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::backup_storage::look_up;
+use crate::context::Context;
+use crate::error::{Error, ResultExt};
+use crate::live;
+use crate::pki::authority::Leaf;
+use crate::pki::material::Data;
+use crate::pki::{self, find};
+
+/// Files with this prefix are stored beside the snapshot.
+const BUNDLE: &str = "bundle.";
+
+/// What the run's `backupRef` leads to; none: it has none, or there is no such EtcdBackup.
+pub(super) async fn seen(ctx: &Context, run: &PlaybookRun) -> Result<Option<BackupSeen>, Error> {
+    let namespace = run.namespace().unwrap_or_default();
+    let Some(reference) = &run.spec.backup_ref else {
+        return Ok(None);
+    };
+    let Some(backup) = live::get::<EtcdBackup>(ctx, &namespace, &reference.name).await? else {
+        return Ok(None);
+    };
+    let storage = live::get::<BackupStorage>(ctx, &namespace, &backup.spec.storage_ref.name).await?;
+    let seen = match &storage {
+        Some(storage) => look_up(ctx, storage).await?,
+        None => Default::default(),
+    };
+    Ok(Some(BackupSeen { backup, storage, seen }))
+}
+
+/// The files of the run's Secret.
+pub(super) async fn files(ctx: &Context, run: &PlaybookRun, deployment: &ClusterDeployment) -> Result<Data, Error> {
+    let mut files = of_etcd(ctx, deployment).await?;
+    files.extend(bundle(ctx, deployment).await?);
+    let credentials = seen(ctx, run).await?.and_then(|seen| seen.seen.credentials);
+    let values = credentials.and_then(|secret| secret.data).unwrap_or_default();
+    let wanted = values.into_iter().filter(|(key, _)| STORAGE_SECRETS.contains(&key.as_str()));
+    files.extend(wanted.map(|(key, value)| (format!("storage.{key}"), value)));
+    Ok(files)
+}
+
+/// A certificate of its own, which no machine has, and etcd's authority.
+async fn of_etcd(ctx: &Context, deployment: &ClusterDeployment) -> Result<Data, Error> {
+    let pki = pki::get(ctx, deployment).await?;
+    let leaf = Leaf { common_name: "clusterwright-backup".into(), ..Leaf::default() };
+    let client = pki.etcd.issue(&leaf, Timestamp::now());
+    let client = client.doing(|| format!("make a certificate for the backup of cluster {}", deployment.name_any()))?;
+    let mut files = pki.etcd_files();
+    files.insert("etcd.backup-client.crt".into(), ByteString(client.certificate.into()));
+    files.insert("etcd.backup-client.key".into(), ByteString(client.key.into()));
+    Ok(files)
+}
+
+/// What a cluster needs beside its data to live elsewhere: its authorities and keys, and what was wanted of it.
+async fn bundle(ctx: &Context, deployment: &ClusterDeployment) -> Result<Data, Error> {
+    let namespace = deployment.namespace().unwrap_or_default();
+    let name = deployment.name_any();
+    let keys = find(ctx, deployment, &pki_secret(&name)).await?.unwrap_or_default();
+    // Without an owner: that is how it is taken over by the ClusterDeployment that it is restored for.
+    let keys = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": { "name": pki_secret(&name) }, "data": keys.data
+    });
+    let sets = live::machine_sets(ctx, &namespace, &name).await?;
+    let sets: Vec<_> = sets.iter().map(|set| plain::<MachineSet>(set)).collect();
+    let objects = [
+        ("pki.json", serde_json::to_vec_pretty(&keys)),
+        ("clusterdeployment.json", serde_json::to_vec_pretty(&plain(deployment))),
+        ("machinesets.json", serde_json::to_vec_pretty(&json!({ "apiVersion": "v1", "kind": "List", "items": sets }))),
+    ];
+    let mut files = Data::new();
+    for (file, text) in objects {
+        let text = text.doing(|| format!("write {file} of the backup of cluster {name}"))?;
+        files.insert(format!("{BUNDLE}{file}"), ByteString(text));
+    }
+    Ok(files)
+}
+
+/// An object without what only its API server has a use for.
+fn plain<K: Resource<DynamicType = ()> + Clone + Serialize>(object: &K) -> serde_json::Value {
+    let mut object = object.clone();
+    let meta = object.meta_mut();
+    (meta.managed_fields, meta.resource_version) = (None, None);
+    json!(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use crds::MachineSet;
+
+    use super::plain;
+
+    #[test]
+    fn what_is_kept_of_an_object_can_be_applied_elsewhere() {
+        let set = serde_json::json!({
+            "apiVersion": "clusterwright.dev/v1alpha1", "kind": "MachineSet",
+            "metadata": { "name": "s", "uid": "u", "resourceVersion": "7", "managedFields": [{ "manager": "x" }] },
+            "spec": { "clusterName": "paris", "role": "worker", "replicas": 2, "kubernetesVersion": "1.35.4" }
+        });
+        let set: MachineSet = serde_json::from_value(set).unwrap();
+        let kept = plain(&set);
+        assert_eq!(kept["metadata"], serde_json::json!({ "name": "s", "uid": "u" }));
+        assert_eq!((kept["kind"].as_str(), kept["spec"]["replicas"].as_i64()), (Some("MachineSet"), Some(2)));
+    }
+}
