@@ -2,12 +2,14 @@
 
 pub mod api_server;
 pub mod audit;
+pub mod backups;
 pub mod bundle;
 pub mod chaos;
 pub mod client;
 pub mod eventually;
 pub mod faults;
 pub mod lifecycle;
+pub mod object_storage;
 pub mod objects;
 pub mod operator;
 pub mod operator_process;
@@ -15,4 +17,5 @@ pub mod pod_network;
 pub mod report;
 pub mod rights;
 pub mod scenario;
+pub mod volume;
 pub mod workload;

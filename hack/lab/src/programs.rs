@@ -105,6 +105,17 @@ pub const COMPONENTS: &[Component] = &[
         variables: &[("github.com/coredns/coredns/coremain.GitCommit", "unknown")],
     },
     kubernetes("1.35.4", "kubernetes-1.35"),
+    // An S3 server, for backups. It is in no bundle: users have their own.
+    Component {
+        name: "versitygw",
+        version: "1.8.0",
+        folder: "versitygw-1.8",
+        module: "github.com/versity/versitygw",
+        programs: &[("versitygw", "github.com/versity/versitygw/cmd/versitygw")],
+        cgo: false,
+        tags: "",
+        variables: &[("main.Version", "v{v}")],
+    },
 ];
 
 const fn kubernetes(version: &'static str, folder: &'static str) -> Component {

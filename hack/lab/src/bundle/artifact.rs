@@ -120,7 +120,7 @@ fn of_component(component: &Component, programs: &Programs) -> Vec<Planned> {
             }
             vec![archive("tgz", tree)]
         }
-        // CoreDNS comes as an image only.
+        // CoreDNS comes as an image only, and an S3 server is no part of a cluster.
         _ => Vec::new(),
     }
 }
