@@ -25,9 +25,11 @@ const ACCOUNT: &str = "clusterwright-operator";
 const ERRANDS: &str = "rights";
 
 /// Rights that no request asks for, or only a rare fault needs: verb, resource, and why it is granted nevertheless.
-const EXCEPTIONS: [(&str, &str, &str); 4] = [
+const EXCEPTIONS: [(&str, &str, &str); 6] = [
     ("delete", "clusters", REBUILD),
+    ("update", "backupstorages/finalizers", OWNERS),
     ("update", "clusterdeployments/finalizers", OWNERS),
+    ("update", "etcdbackups/finalizers", OWNERS),
     ("update", "machinesets/finalizers", OWNERS),
     ("update", "playbookruns/finalizers", OWNERS),
 ];
@@ -105,6 +107,18 @@ async fn errands(client: &Client) -> Result<()> {
         json!({
             "apiVersion": "clusterwright.dev/v1alpha1", "kind": "RemediationPolicy",
             "metadata": {"name": "errand", "namespace": ERRANDS}, "spec": {"clusterName": "errand"},
+        }),
+        json!({
+            "apiVersion": "clusterwright.dev/v1alpha1", "kind": "BackupStorage",
+            "metadata": {"name": "errand", "namespace": ERRANDS}, "spec": {"volume": {"claimName": "errand"}},
+        }),
+        json!({
+            "apiVersion": "clusterwright.dev/v1alpha1", "kind": "EtcdBackup",
+            "metadata": {"name": "errand", "namespace": ERRANDS},
+            "spec": {
+                "clusterName": "errand", "storageRef": {"name": "errand"},
+                "encryption": {"recipients": ["age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"]},
+            },
         }),
         run("first"),
         run("second"),

@@ -1,0 +1,82 @@
+//! BackupStorages and EtcdBackups.
+
+use anyhow::Result;
+use e2e::api_server::ApiServer;
+use serde_json::{Value, json};
+
+use super::{Admitted, check, check_changes, object, refused, refused_at, run, with};
+
+const RECIPIENT: &str = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
+
+fn bucket() -> Value {
+    let s3 = json!({ "endpoint": "https://s3.example:9000", "bucket": "etcd", "credentialsRef": { "name": "login" } });
+    object("BackupStorage", "bucket", json!({ "s3": s3 }))
+}
+
+fn volume() -> Value {
+    object("BackupStorage", "nfs", json!({ "volume": { "claimName": "backups" } }))
+}
+
+fn backup() -> Value {
+    let spec = json!({
+        "clusterName": "demo", "storageRef": { "name": "bucket" }, "encryption": { "recipients": [RECIPIENT] }
+    });
+    object("EtcdBackup", "nightly", spec)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn a_storage_is_one_place_that_requests_can_be_made_to() -> Result<()> {
+    let s3 = |field: &str| format!("spec.s3.{field}");
+    let outside = || json!(["/etc", "../x", "a/../b", "a//b", "a/", ".", "a b", "", "x\ny"]);
+    check(&ApiServer::shared().await?, [
+        (0, "both", bucket(), "spec.volume", json!([{ "claimName": "x" }]), refused_at("spec", "exactly one of s3 and volume")),
+        (0, "neither", volume(), "spec.volume", json!([null]), refused_at("spec", "exactly one of s3 and volume")),
+        (26, "no URL of a server", bucket(), &s3("endpoint"),
+            json!(["s3.example", "file:///etc", "https://user:word@s3.example", "https://s3.example/bucket", "https://a b", "ftp://x.example"]),
+            refused("")),
+        (0, "a server", bucket(), &s3("endpoint"), json!(["http://172.30.0.1:7070", "https://[fd00::1]:9000"]), Admitted),
+        (0, "no bucket", bucket(), &s3("bucket"), json!(["", "ab", "Etcd", "a/b", "-x-", "a".repeat(64)]), refused("")),
+        (22, "out of its prefix", bucket(), &s3("prefix"), outside(), refused("")),
+        (0, "a prefix", bucket(), &s3("prefix"), json!(["etcd", "clusters/paris_1"]), Admitted),
+        (22, "no name", bucket(), &s3("credentialsRef.name"), json!(["../x", "", "X"]), refused("")),
+        (0, "a key of another's", bucket(), &s3("serverSideEncryption"),
+            json!([{ "algorithm": "AES256", "kmsKeyID": "x" }, { "algorithm": "ROT13" }]), refused("")),
+        (0, "a key", bucket(), &s3("serverSideEncryption"), json!([{ "algorithm": "AES256" }, { "algorithm": "KMS", "kmsKeyID": "x" }]), Admitted),
+        (22, "out of its volume", volume(), "spec.volume.path", outside(), refused("")),
+        (3, "too long for a Job's", volume(), "metadata.name", json!(["a".repeat(41), "a.b"]), refused("at most 40")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn a_backup_is_encrypted_and_stays_as_it_was_asked_for() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let recipients = "spec.encryption.recipients";
+    check(&server, [
+        (2, "not encrypted", backup(), "spec.encryption", json!([null]), refused("Required value")),
+        (2, "for nobody", backup(), recipients, json!([[], null]), refused("")),
+        (0, "for no recipient", backup(), recipients,
+            json!([["age1short"], ["AGE-SECRET-KEY-1QQQQ"], [RECIPIENT.to_uppercase()], [RECIPIENT, RECIPIENT]]), refused("")),
+        (0, "too slow or too fast", backup(), "spec.bytesPerSecond", json!([0, 65535, -1, 10_737_418_241_i64]), refused("")),
+        (0, "too short or too long", backup(), "spec.timeoutSeconds", json!([299, 86401]), refused("")),
+        (2, "nowhere", backup(), "spec.storageRef", json!([null]), refused("Required value")),
+        (3, "too long for a run's", backup(), "metadata.name", json!(["a".repeat(51), "a.b"]), refused("at most 50")),
+    ]).await?;
+    check_changes(&server, with(backup(), "metadata.name", json!("kept")), [
+        (15, "cluster", json!({ "clusterName": "other" }), refused_at("spec", "Forbidden")),
+        (15, "recipients", json!({ "encryption": { "recipients": [RECIPIENT.replace("ql3z", "qqqq")] } }), refused_at("spec", "Forbidden")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn a_run_takes_a_backup_for_an_etcd_backup_only() -> Result<()> {
+    let takes = with(with(run("r"), "spec.intent", json!("Backup")), "spec.steps", json!(["backup-etcd"]));
+    check(&ApiServer::shared().await?, [
+        (0, "for none", takes.clone(), "spec.backupRef", json!([null]), refused_at("spec", "backupRef is required")),
+        (0, "for one", takes, "spec.backupRef", json!([{ "name": "nightly" }]), Admitted),
+        (0, "another run", run("r"), "spec.backupRef", json!([{ "name": "nightly" }]), refused_at("spec", "backupRef is required")),
+        (0, "another run", run("r"), "spec.steps", json!([["backup-etcd"]]), refused_at("spec", "backup-etcd")),
+    ]).await
+}
