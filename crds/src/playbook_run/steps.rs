@@ -155,9 +155,9 @@ mod tests {
         let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
         let admitted = &schema["properties"]["spec"]["properties"]["intent"]["enum"];
         assert_eq!(admitted, &json!(Intent::available().collect::<Vec<_>>()));
-        for intent in [Intent::Upgrade, Intent::Renew, Intent::Backup, Intent::Restore] {
+        for intent in [Intent::Upgrade, Intent::Renew, Intent::Restore] {
             let message = format!(
-                "intent: {intent:?} does nothing yet; allowed are: Install, Prepare, Join, Remove, Reset, Repair, Probe, Custom"
+                "intent: {intent:?} does nothing yet; allowed are: Install, Prepare, Join, Remove, Reset, Repair, Backup, Probe, Custom"
             );
             let said = said(intent, &[Step::Prepare]);
             assert!(said.contains(&message), "{said}");
