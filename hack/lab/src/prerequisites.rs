@@ -14,8 +14,10 @@ const PACKAGES: &[&str] = &[
     "debootstrap",
     "gcc",
     "libc6-dev",
+    "libprotobuf-dev",
     "libseccomp-dev",
     "pkg-config",
+    "protobuf-compiler",
     "python3-venv",
     "xz-utils",
     // running the metadata cluster on this machine
