@@ -2,9 +2,13 @@
 //! `docs/backup.md`: a backup can be read with `etcdutl`, `age` and `tar` alone.
 
 mod inputs;
+mod look;
 mod manifest;
 
-pub use inputs::{BackupInputs, MOUNT_PATH, S3Inputs, STORAGE_SECRETS, StorageInputs};
+pub use inputs::{
+    BUNDLE_PREFIX, BackupInputs, ETCD_SECRETS, MOUNT_PATH, S3Inputs, STORAGE_PREFIX, STORAGE_SECRETS, StorageInputs,
+};
+pub use look::{NewestBackup, StorageLook};
 pub use manifest::{
     BUNDLE_FILE, BackupManifest, FORMAT, InvalidManifest, MANIFEST_FILE, ObjectManifest, SNAPSHOT_FILE,
 };

@@ -87,12 +87,24 @@ reasons! {
     Available Normal [READY]
         "The Host may be claimed."
         "";
+    BackupCorrupt Warning []
+        "A backup, or an object of one, is not what was written."
+        "Check the storage, and use another backup; the message names what differs.";
+    BackupExists Warning []
+        "Another backup is where this one would go. It was not touched."
+        "Nothing: each attempt has a place of its own; make a new EtcdBackup if it goes on.";
+    BackupFailed Warning []
+        "A backup was not taken, for a reason that has no name of its own."
+        "The message says why; see the run's log (`status.logRefs`).";
     BastionChainTooLong Warning [COMPLETE FAILED READY]
         "More bastions in a row than are allowed, or a ring of them."
         "Correct `spec.ssh.bastionRef` of the Hosts.";
     BootstrapTokenRefused Warning []
         "The cluster's API refuses the token that a machine joins with."
         "See the message.";
+    BucketNotFound Warning []
+        "The bucket of a storage is not there."
+        "Create it, or correct `BackupStorage.spec.s3.bucket`.";
     BudgetExhausted Warning [READY REMEDIATION]
         "As many machines as `maxConcurrent` allows are under repair."
         "Nothing: it goes on when one of them is done.";
@@ -255,6 +267,15 @@ reasons! {
     EtcdMemberUnhealthy Warning [HEALTHY READY]
         "The machine's member of etcd does not work, and another one does."
         "Look at `systemctl status etcd` on it, or let a RemediationPolicy repair it.";
+    EtcdMemberUnsuitable Warning []
+        "The member of etcd that was chosen can no longer be backed up from."
+        "Nothing: the next attempt chooses again; the message says what is wrong with it.";
+    EtcdNoMember Warning []
+        "No member of etcd can be backed up from: each is away, a learner, corrupt, or without a majority."
+        "Repair etcd; the message says what each member lacks.";
+    EtcdNoQuorum Warning []
+        "The member of etcd has no contact to a majority."
+        "Bring the other members back.";
     EtcdNotRecovered Warning []
         "etcd does not go on with one member."
         "Look at etcd's log on the machine; restore a backup if its data is damaged.";
@@ -267,6 +288,9 @@ reasons! {
     EtcdUnhealthy Warning [ETCD_READY READY REMEDIATION]
         "A member of etcd does not work."
         "Look at the machine that the message names.";
+    EtcdUnreachable Warning []
+        "The member of etcd does not answer on its machine."
+        "Look at etcd on the machine that the message names (`journalctl -u etcd`).";
     Evicted Warning [COMPLETE FAILED]
         "The executor's Pod was evicted."
         "Nothing: it is tried again. Give it a priority class if that happens often.";
@@ -765,6 +789,9 @@ reasons! {
     Rebuilding Progressing [READY REBUILDING]
         "The cluster is installed anew on other machines."
         "";
+    RecipientInvalid Warning []
+        "A recipient of a backup is no age recipient."
+        "Give a public key as `age-keygen` prints it, `age1...`.";
     Recovered Normal [REMEDIATION]
         "The machine is well again."
         "";
@@ -867,6 +894,12 @@ reasons! {
     SmokeTestFailed Warning []
         "A Pod on the machine does not start, or does not reach a Service or the DNS."
         "See the message; look at the network plugin, kube-proxy and CoreDNS on the machine.";
+    SnapshotCorrupt Warning []
+        "The snapshot did not arrive as the member sent it. Nothing of it was kept."
+        "Nothing: it is taken again; if it goes on, check the machine's disk and memory.";
+    SnapshotInterrupted Warning []
+        "The snapshot ended before it was whole. Nothing of it was kept."
+        "Nothing: it is taken again; the message says what broke.";
     SpareHostsReserved Warning [READY REMEDIATION]
         "A repair would take one of the last spare Hosts, which `keepSpareHosts` keeps."
         "Add Hosts, or lower `keepSpareHosts`.";
@@ -888,6 +921,24 @@ reasons! {
     Stopping Progressing [COMPLETE]
         "The run is being stopped."
         "";
+    StorageAccessDenied Warning []
+        "A storage of backups does not accept the credentials, or they lack a right."
+        "Correct the Secret, or its rights to list, read, write and delete below the prefix.";
+    StorageCertificateInvalid Warning []
+        "The certificate of a storage is not trusted."
+        "Give the authority that signed it in the BackupStorage's `caRef`.";
+    StorageClockSkewed Warning []
+        "The clocks of the executor's node and of a storage differ too much."
+        "Synchronize the clocks of the metadata cluster's nodes and of the storage.";
+    StorageFailed Warning []
+        "A storage of backups did not do what it was asked."
+        "The message says what was tried and what came back.";
+    StorageFull Warning []
+        "A storage of backups has no room left."
+        "Remove old backups, or give it more room or a higher quota.";
+    StorageUnreachable Warning []
+        "A storage of backups does not answer."
+        "Check that it is up, and that Pods of the metadata cluster reach it.";
     SwapStaysOn Warning []
         "Swap cannot be turned off."
         "Turn it off by hand.";

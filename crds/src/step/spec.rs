@@ -107,9 +107,7 @@ impl Step {
             }
             Step::ProbeHost | Step::ProbeEtcd => LOOKS,
             // It reads with the cluster's keys, and nothing may change the members meanwhile: it needs the lock.
-            Step::BackupEtcd => {
-                StepSpec { intents: &[Backup], each_for_itself: true, always_played: true, ..CHANGES }
-            }
+            Step::BackupEtcd => StepSpec { intents: &[Backup], each_for_itself: true, always_played: true, ..CHANGES },
             Step::Custom(_) => StepSpec { intents: &[Install, Join, Remove, Reset, Custom], ..CHANGES },
         }
     }
