@@ -94,6 +94,8 @@ pub enum StorageFailure {
     CertificateInvalid,
     /// The clocks differ by more than it accepts.
     ClockSkewed,
+    /// It does not accept such a request: something about it is set wrongly.
+    Rejected,
     /// It failed in another way.
     Failed,
 }
@@ -147,7 +149,7 @@ impl StorageFailure {
             Self::BucketNotFound => "BucketNotFound",
             Self::CertificateInvalid => "StorageCertificateInvalid",
             Self::ClockSkewed => "StorageClockSkewed",
-            Self::Failed => "StorageFailed",
+            Self::Rejected | Self::Failed => "StorageFailed",
         }
     }
 
@@ -162,6 +164,7 @@ impl StorageFailure {
             Self::BucketNotFound => "; create the bucket, or correct its name",
             Self::CertificateInvalid => "; give the authority that signed its certificate in caRef",
             Self::ClockSkewed => "; synchronize the clocks of the metadata cluster's nodes and of the storage",
+            Self::Rejected => "; check what the BackupStorage says: endpoint, region, pathStyle, prefix or path",
             Self::Failed => "",
         }
     }

@@ -12,20 +12,24 @@ use crate::location::Location;
 use crate::store::Store;
 
 /// How long a backup that failed waits for what it left to be removed.
-const CLEAN: Duration = Duration::from_secs(20);
+const CLEAN: Duration = Duration::from_secs(10);
 
 /// Removes the backup at a location: the manifest first, so that it is no backup any more whatever happens then, and
-/// all objects below it. One that is not there is removed already. Of a directory also what no listing shows: files of
-/// writes that were cut off.
+/// the other objects in it. One that is not there is removed already. Of a directory also what no listing shows: files
+/// of writes that were cut off. A location with other directories in it is that of no backup, and is refused.
 pub async fn remove(store: &Store, location: &str) -> Result<(), BackupError> {
     let parsed = Location::parse(location)
-        .map_err(|problem| store.failed(format!("delete {location:?}"), StorageFailure::Failed, problem))?;
+        .map_err(|problem| store.failed(format!("delete {location:?}"), StorageFailure::Rejected, problem))?;
     remove_all(store, &parsed).await
 }
 
 async fn remove_all(store: &Store, location: &Location) -> Result<(), BackupError> {
-    store.delete(&location.object(MANIFEST_FILE)).await?;
     let objects: Vec<_> = store.list(Some(location.path())).await?.try_collect().await?;
+    if let Some(deeper) = objects.iter().find(|object| Location::of(&object.location).as_ref() != Some(location)) {
+        let problem = format!("it is that of no backup: it has {} below it", deeper.location);
+        return Err(store.failed(format!("delete {location}"), StorageFailure::Rejected, problem));
+    }
+    store.delete(&location.object(MANIFEST_FILE)).await?;
     for object in objects {
         store.delete(&object.location).await?;
     }
@@ -50,7 +54,7 @@ impl Unfinished {
         self.location = None;
     }
 
-    /// Removes it, for 20 s at most. That this failed is reported in the log.
+    /// Removes it, for 10 s at most. That this failed is reported in the log.
     pub async fn clean(mut self) {
         if let Some(location) = self.location.take() {
             clean(&self.store, &location).await;

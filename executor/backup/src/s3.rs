@@ -78,7 +78,7 @@ fn encryption_options(inputs: &S3Inputs) -> Vec<(&'static str, String)> {
 }
 
 fn unusable(error: object_store::Error) -> Unusable {
-    (StorageFailure::Failed, chain(&error))
+    (StorageFailure::Rejected, chain(&error))
 }
 
 fn client_options(inputs: &S3Inputs) -> Result<ClientOptions, Unusable> {

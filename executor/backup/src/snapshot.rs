@@ -64,15 +64,17 @@ async fn pump(
     let failed = |error: std::io::Error| {
         sink.store.failed(format!("encrypt {}", sink.path), StorageFailure::Failed, error.to_string())
     };
-    let mut reported = Instant::now();
+    let (mut reported, mut read) = (Instant::now(), 0);
     while let Some(message) = messages.try_next().await? {
         plain.update(&message);
         let encrypted = encryption.push(&message).map_err(failed)?;
         cipher.update(&encrypted);
         upload.write(&encrypted).await?;
+        read += message.len() as u64;
         if reported.elapsed() >= REPORT {
             reported = Instant::now();
-            progress(upload.stored());
+            // What is stored is encrypted, and a little larger.
+            progress(upload.stored().min(read));
         }
         pace.spend(message.len()).await;
     }
@@ -93,5 +95,95 @@ pub fn object(name: &str, plain: Sum, stored: Sum) -> ObjectManifest {
         sha256: stored.sha256,
         plain_size: plain.size,
         plain_sha256: plain.sha256,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::credentials::Credentials;
+    use crate::error::EtcdFailure;
+    use crate::upload::part_size;
+    use crds::backup::StorageInputs;
+    use sha2::{Digest, Sha256};
+    use tempfile::TempDir;
+
+    const MESSAGE: usize = 32 * 1024;
+    const ALONE: &str = "CLUSTERWRIGHT_TEST_ALONE";
+
+    async fn store(place: &TempDir) -> Store {
+        let directory = StorageInputs::Directory(place.path().display().to_string());
+        Store::open(&directory, &Credentials::default()).await.unwrap()
+    }
+
+    fn recipients() -> Recipients {
+        Recipients::parse(&[age::x25519::Identity::generate().to_public().to_string()]).unwrap()
+    }
+
+    fn corrupt(answer: String) -> BackupError {
+        let (member, url) = (String::new(), String::new());
+        BackupError::Etcd { failure: EtcdFailure::Corrupt, action: "read the snapshot", member, url, answer }
+    }
+
+    /// So many messages, and what etcd sends after them.
+    fn snapshot(messages: usize) -> impl Iterator<Item = Bytes> {
+        let mut hash = Some(Sha256::new());
+        (0..=messages).filter_map(move |index| {
+            if index == messages {
+                return hash.take().map(|hash| Bytes::copy_from_slice(&hash.finalize()));
+            }
+            let message = Bytes::from(vec![index.to_le_bytes()[0]; MESSAGE]);
+            hash.as_mut()?.update(&message);
+            Some(message)
+        })
+    }
+
+    /// The most memory that the process had at once, in bytes.
+    fn peak() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+    }
+
+    /// What is measured is the process's: it runs again, with this test alone.
+    #[test]
+    fn a_large_snapshot_takes_the_memory_of_three_parts() {
+        if std::env::var_os(ALONE).is_some() {
+            return tokio::runtime::Runtime::new().unwrap().block_on(store_a_large_snapshot());
+        }
+        let name = "snapshot::tests::a_large_snapshot_takes_the_memory_of_three_parts";
+        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+        let output = again.args([name, "--exact", "--nocapture"]).env(ALONE, "1").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.contains("of memory for"), "{said}");
+    }
+
+    async fn store_a_large_snapshot() {
+        let place = tempfile::tempdir().unwrap();
+        let (store, recipients, path) = (store(&place).await, recipients(), Path::from("a/snapshot"));
+        let sink = Sink { store: &store, path: &path, recipients: &recipients, part_size: part_size(0) };
+        let (before, messages) = (peak(), 8192);
+        let stream = futures::stream::iter(snapshot(messages).map(Ok));
+        let (plain, stored) = store_snapshot(stream, &sink, Pace::new(None), |_| (), corrupt).await.unwrap();
+        assert_eq!(plain.size, (messages * MESSAGE + 32) as u64);
+        assert_eq!(store.size(&path).await.unwrap(), Some(stored.size));
+        let grown = peak() - before;
+        println!("{} MiB of memory for {} MiB", grown >> 20, plain.size >> 20);
+        assert!(grown < 64 << 20, "{} MiB", grown >> 20);
+    }
+
+    #[tokio::test]
+    async fn a_snapshot_with_one_changed_byte_is_refused_and_not_kept() {
+        let place = tempfile::tempdir().unwrap();
+        let (store, recipients, path) = (store(&place).await, recipients(), Path::from("a/snapshot"));
+        let sink = Sink { store: &store, path: &path, recipients: &recipients, part_size: 1 << 20 };
+        let mut messages: Vec<_> = snapshot(100).collect();
+        let mut changed = messages[50].to_vec();
+        changed[1000] ^= 1;
+        messages[50] = Bytes::from(changed);
+        let stream = futures::stream::iter(messages.into_iter().map(Ok));
+        let refused = store_snapshot(stream, &sink, Pace::new(None), |_| (), corrupt).await.unwrap_err();
+        assert_eq!((refused.reason(), refused.retriable()), ("SnapshotCorrupt", true));
+        assert_eq!(std::fs::read_dir(place.path().join("a")).unwrap().count(), 0);
     }
 }

@@ -46,6 +46,8 @@ pub fn classify(error: &Error) -> (StorageFailure, String) {
     };
     let failure = match find::<HttpError>(error).map(HttpError::kind) {
         _ if is_certificate(error) => StorageFailure::CertificateInvalid,
+        // A redirection to nowhere: the bucket is in another region.
+        _ if text.contains("Received redirect without LOCATION") => StorageFailure::Rejected,
         Some(HttpErrorKind::Connect | HttpErrorKind::Request | HttpErrorKind::Timeout | HttpErrorKind::Interrupted) => {
             StorageFailure::Unreachable
         }
@@ -79,6 +81,7 @@ fn is_certificate(error: &Error) -> bool {
 fn of_a_file(kind: ErrorKind) -> StorageFailure {
     match kind {
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => StorageFailure::AccessDenied,
+        ErrorKind::NotADirectory | ErrorKind::InvalidInput | ErrorKind::InvalidFilename => StorageFailure::Rejected,
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => StorageFailure::Full,
         ErrorKind::StaleNetworkFileHandle
         | ErrorKind::TimedOut
@@ -122,6 +125,7 @@ impl<'a> Answer<'a> {
             401 | 403 => StorageFailure::AccessDenied,
             413 | 507 => StorageFailure::Full,
             408 | 429 | 502..=504 => StorageFailure::Unreachable,
+            300..=499 => StorageFailure::Rejected,
             _ => StorageFailure::Failed,
         })
     }
@@ -168,6 +172,7 @@ mod tests {
             ("503 Service Unavailable", "SlowDown", StorageFailure::Unreachable),
             ("507 Insufficient Storage", "Unknown", StorageFailure::Full),
             ("401 Unauthorized", "", StorageFailure::AccessDenied),
+            ("400 Bad Request", "AuthorizationHeaderMalformed", StorageFailure::Rejected),
             ("500 Internal Server Error", "InternalError", StorageFailure::Failed),
         ] {
             let body = format!("Server returned non-2xx status code: {status}: <Code>{code}</Code>");

@@ -2,6 +2,7 @@
 
 mod listing;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +27,7 @@ const LONG: Duration = Duration::from_secs(330);
 const MAX_SMALL: u64 = 1 << 20;
 
 /// A storage of backups. Clones share their connections.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Store {
     objects: Arc<dyn ObjectStore>,
     /// Tries once.
@@ -65,7 +66,7 @@ impl Store {
             return Ok(Self { objects: Arc::new(objects), once: Arc::new(once), directory: None, name });
         }
         let prefix = Location::parse(&inputs.prefix)
-            .map_err(|problem| failed((StorageFailure::Failed, format!("its prefix is wrong: {problem}"))))?;
+            .map_err(|problem| failed((StorageFailure::Rejected, format!("its prefix is wrong: {problem}"))))?;
         let prefix = prefix.path().clone();
         let objects = Arc::new(PrefixStore::new(objects, prefix.clone()));
         let once = Arc::new(PrefixStore::new(once, prefix));
@@ -189,6 +190,13 @@ impl Store {
         tokio::time::timeout(time, access).await.map_err(|_| {
             self.failed(action, StorageFailure::Unreachable, format!("no answer within {} s", time.as_secs()))
         })
+    }
+}
+
+/// Nothing but its name: the clients know the credentials.
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Store({})", self.name)
     }
 }
 

@@ -58,7 +58,7 @@ where
     let recipients = Recipients::parse(&task.inputs.recipients)?;
     let location = Location::parse(&task.inputs.location).map_err(|problem| {
         let action = format!("use location {:?}", task.inputs.location);
-        task.store.failed(action, StorageFailure::Failed, problem)
+        task.store.failed(action, StorageFailure::Rejected, problem)
     })?;
     manifest::refuse_existing(task.store, &location).await?;
     let mut member = Member::connect(task.member, task.url, task.tls, connect).await?;

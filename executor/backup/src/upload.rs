@@ -3,9 +3,8 @@
 
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
 use object_store::path::Path;
-use object_store::{MultipartUpload, PutPayload, Result as StoreResult};
+use object_store::{MultipartUpload, PutPayloadMut, Result as StoreResult};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
@@ -17,10 +16,12 @@ use crate::text::chain;
 const PART: u64 = 16 << 20;
 /// Half of what S3 takes for one object: the size that is expected may be exceeded.
 const MAX_PARTS: u64 = 5000;
+/// Memory of a part is asked for in pieces of this size, so that what one part had fits the next.
+const BLOCK: usize = 1 << 20;
 /// Parts that travel at the same time.
 const IN_FLIGHT: usize = 2;
 /// How long giving up may take.
-const ABORT: Duration = Duration::from_secs(15);
+const ABORT: Duration = Duration::from_secs(10);
 
 /// An upload. Dropped before it was finished, it is aborted.
 pub struct Upload {
@@ -29,7 +30,7 @@ pub struct Upload {
     /// None once it is finished or aborted.
     multipart: Option<Box<dyn MultipartUpload>>,
     part_size: usize,
-    filling: BytesMut,
+    filling: PutPayloadMut,
     travelling: JoinSet<StoreResult<u64>>,
     stored: u64,
 }
@@ -48,7 +49,7 @@ impl Upload {
             action: format!("write {path}"),
             multipart: Some(multipart),
             part_size,
-            filling: BytesMut::new(),
+            filling: empty(),
             travelling: JoinSet::new(),
             stored: 0,
         })
@@ -57,13 +58,11 @@ impl Upload {
     /// The next bytes; waits while the storage is slower than they come.
     pub async fn write(&mut self, mut bytes: &[u8]) -> Result<(), BackupError> {
         while !bytes.is_empty() {
-            if self.filling.capacity() == 0 {
-                self.filling = BytesMut::with_capacity(self.part_size);
-            }
-            let (fits, rest) = bytes.split_at(bytes.len().min(self.part_size - self.filling.len()));
+            let room = self.part_size - self.filling.content_length();
+            let (fits, rest) = bytes.split_at(bytes.len().min(room));
             self.filling.extend_from_slice(fits);
             bytes = rest;
-            if self.filling.len() == self.part_size {
+            if self.filling.content_length() == self.part_size {
                 self.send().await?;
             }
         }
@@ -107,10 +106,10 @@ impl Upload {
                 self.count(part)?;
             }
         }
-        let bytes: Bytes = std::mem::take(&mut self.filling).freeze();
-        let size = bytes.len() as u64;
+        let part = std::mem::replace(&mut self.filling, empty()).freeze();
+        let size = part.content_length() as u64;
         if let Some(multipart) = &mut self.multipart {
-            let part = multipart.put_part(PutPayload::from(bytes));
+            let part = multipart.put_part(part);
             self.travelling.spawn(async move { part.await.map(|()| size) });
         }
         Ok(())
@@ -134,6 +133,10 @@ impl Upload {
             Err(error) => Err(self.store.failed(self.action.as_str(), StorageFailure::Failed, error.to_string())),
         }
     }
+}
+
+fn empty() -> PutPayloadMut {
+    PutPayloadMut::new().with_block_size(BLOCK)
 }
 
 impl Drop for Upload {

@@ -50,7 +50,7 @@ async fn an_answer_is_told_with_its_reason_and_what_to_do_and_without_credential
         (403, "QuotaExceeded", "StorageFull", false),
         (400, "EntityTooLarge", "StorageFull", false),
         (404, "NoSuchBucket", "BucketNotFound", false),
-        (400, "AuthorizationHeaderMalformed", "StorageFailed", true),
+        (400, "AuthorizationHeaderMalformed", "StorageFailed", false),
     ] {
         let store = server(StatusCode::from_u16(status).unwrap(), code).await;
         for error in [

@@ -69,7 +69,7 @@ impl Fixture {
             let inner = TcpStream::connect(("127.0.0.1", port)).await?;
             Ok(Breaking { inner, left: limit })
         };
-        take(&task, connect, |stored| self.progress.lock().unwrap().push(stored)).await
+        sendable(take(&task, connect, |stored| self.progress.lock().unwrap().push(stored))).await
     }
 
     /// Files in the storage, of whatever name.
@@ -99,6 +99,11 @@ impl Fixture {
         age::Decryptor::new(&cipher[..]).unwrap().decrypt(identities).unwrap().read_to_end(&mut plain).unwrap();
         plain
     }
+}
+
+/// A backup may be taken in a task of its own.
+fn sendable<T: Send>(future: T) -> T {
+    future
 }
 
 /// A connection that is reset after so many bytes were read.

@@ -70,6 +70,8 @@ async fn a_backup_is_found_verified_kept_from_others_and_removed() {
     assert_eq!((found.backups, found.newest), (1, None));
 
     std::fs::write(fixture.file("snapshot.db.age#7"), "cut off").unwrap();
+    let above = remove(store, "paris").await.unwrap_err();
+    assert!(above.reason() == "StorageFailed" && above.to_string().contains(location), "{above}");
     remove(store, location).await.unwrap();
     remove(store, location).await.unwrap();
     assert_eq!(fixture.files(), Vec::<PathBuf>::new());
