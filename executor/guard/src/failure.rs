@@ -26,8 +26,8 @@ pub enum Failure {
     /// The guard cannot keep its promise.
     #[error("{MARKER}failed: {0}")]
     State(String),
-    /// The port of the machine does not answer, or no longer.
-    #[error("{MARKER}failed: {0}")]
+    /// The port of the machine does not answer, or no longer. No word of the guard about itself: without its mark.
+    #[error("guard: {0}")]
     Connect(String),
     /// Called wrongly.
     #[error("{MARKER}failed: {0}")]

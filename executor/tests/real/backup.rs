@@ -221,7 +221,9 @@ fn an_etcd_that_is_away_is_named_and_nothing_is_stored() {
     let ran = run(&machine, &gone, 1);
     let failure = &ran.host("m1")["failure"];
     let message = failure["message"].as_str().unwrap_or_default();
-    assert!(message.contains("failed to connect to 127.0.0.1:"), "{}", ran.text);
+    assert!(message.contains("guard: failed to connect to 127.0.0.1:"), "{message}\n{}", ran.text);
+    assert_eq!(failure["reason"], "EtcdUnreachable", "{message}");
+    assert_eq!(ran.result["outcome"]["retriable"], true);
     assert_eq!(stored(&machine), [""; 0]);
 }
 

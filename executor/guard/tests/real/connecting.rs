@@ -74,11 +74,7 @@ fn a_port_that_is_closed_and_another_machines_are_refused_in_words() {
     drop(listener);
     let output = exchanged(&mut place.shell(1, 1, &connects(&place, closed)), b"");
     assert_eq!((output.status.code(), out(&output).as_str()), (Some(69), ""));
-    assert!(
-        err(&output).starts_with("clusterwright-guard: failed: failed to connect to 127.0.0.1:"),
-        "{}",
-        err(&output)
-    );
+    assert!(err(&output).starts_with("guard: failed to connect to 127.0.0.1:"), "{}", err(&output));
     let output = exchanged(&mut place.shell(1, 1, &connects(&place, "192.0.2.1:2379".parse().unwrap())), b"");
     assert_eq!(output.status.code(), Some(64), "{}", err(&output));
 }
