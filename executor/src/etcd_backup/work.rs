@@ -100,7 +100,7 @@ fn content(manifest: &BackupManifest, location: &str) -> BackupContent {
         sha256: manifest.snapshot.plain_sha256.clone(),
         member: manifest.member.clone(),
         etcd_version: manifest.etcd_version.clone(),
-        kubernetes_version: manifest.kubernetes_version.clone(),
+        kubernetes_version: manifest.kubernetes_version,
         started_at: manifest.started_at.clone(),
         completed_at: manifest.completed_at.clone(),
     }
