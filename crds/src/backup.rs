@@ -5,7 +5,9 @@ mod inputs;
 mod look;
 mod manifest;
 
-pub use inputs::{BackupInputs, MOUNT_PATH, S3Inputs, STORAGE_SECRETS, StorageInputs};
+pub use inputs::{
+    BUNDLE_PREFIX, BackupInputs, ETCD_SECRETS, MOUNT_PATH, S3Inputs, STORAGE_PREFIX, STORAGE_SECRETS, StorageInputs,
+};
 pub use look::StorageLook;
 pub use manifest::{
     BUNDLE_FILE, BackupManifest, FORMAT, InvalidManifest, MANIFEST_FILE, ObjectManifest, SNAPSHOT_FILE,

@@ -20,6 +20,9 @@ pub enum Command {
     /// credentials; 20 a step failed; 21 hosts unreachable; 30 canceled (143 after SIGTERM); 31 deadline; 40
     /// internal.
     Run(Box<Run>),
+    /// Look whether a storage of backups can be used, and what is in it. Exit code 0 whatever was found: it is in the
+    /// termination message, as JSON; 10 for arguments that cannot be read.
+    Storage(Box<Storage>),
     /// Print inputs to start from: save them as DIR/model/inputs.json, and put the key into DIR/secrets/.
     Inputs,
 }
@@ -39,6 +42,9 @@ pub struct Run {
     /// Where the guard is on the machines. For tests, whose machine is the developer's.
     #[arg(long, value_name = "DIR", default_value = guard::DIRECTORY, hide = true)]
     pub guard_directory: String,
+    /// Where the member of etcd serves clients on each machine. For tests, whose machine is the developer's.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:2379", hide = true)]
+    pub etcd_address: String,
     /// Report to the status of this PlaybookRun. Without it no API is used, and progress goes to the
     /// terminal.
     #[arg(long, value_name = "NAMESPACE/NAME")]
@@ -68,4 +74,19 @@ pub struct Run {
     /// Without --run: show Ansible's own output, too.
     #[arg(long, short)]
     pub verbose: bool,
+}
+
+/// Arguments of `storage`.
+#[derive(Debug, Args)]
+pub struct Storage {
+    /// The storage, as runs are told of it: {"s3": {...}} or {"directory": "/backups"}.
+    #[arg(long, value_name = "JSON")]
+    pub storage: String,
+    /// Directory with accessKeyID, secretAccessKey and sessionToken, each with or without the prefix `storage.`; a
+    /// directory needs none.
+    #[arg(long, value_name = "DIR")]
+    pub secrets: Option<PathBuf>,
+    /// Where what was found is written.
+    #[arg(long, value_name = "FILE", default_value = "/dev/termination-log")]
+    pub termination_message: PathBuf,
 }

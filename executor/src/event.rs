@@ -1,8 +1,9 @@
-//! The lines of the callback plugin, as values. A line that is no event, or of a newer kind, is passed over: the stream
+//! The lines of the callback plugin, and of the program that makes a backup, as values. A line that is no event, or of a newer kind, is passed over: the stream
 //! is read to its end whatever is in it.
 
 use std::collections::BTreeMap;
 
+use crds::etcd_backup::BackupContent;
 use serde_json::Value;
 
 use crate::redact::Redactor;
@@ -76,6 +77,13 @@ pub enum What {
         /// The step: the file's name without `.yml`.
         step: String,
     },
+    /// So many bytes of a backup are stored.
+    BackupProgress {
+        /// Bytes of the snapshot.
+        bytes: i64,
+    },
+    /// A backup is whole in its storage.
+    Backup(Box<BackupContent>),
     /// Everything ended.
     Stats(BTreeMap<String, HostStats>),
 }
@@ -104,6 +112,8 @@ impl Event {
             "task" => What::Task { name: text(&value, "name").to_owned() },
             "result" => What::Result(Box::new(result(&value)?)),
             "gate" => What::Gate { step: text(&value, "file").trim_end_matches(".yml").to_owned() },
+            "backup_progress" => What::BackupProgress { bytes: integer(&value, "bytes") },
+            "backup" => What::Backup(serde_json::from_value(value.get("content")?.clone()).ok()?),
             "stats" => What::Stats(stats(&value)),
             _ => return None,
         };
@@ -122,7 +132,12 @@ impl Event {
                     redact_value(finding, redactor);
                 }
             }
-            What::Playbook { .. } | What::Play | What::Gate { .. } | What::Stats(_) => {}
+            What::Playbook { .. }
+            | What::Play
+            | What::Gate { .. }
+            | What::BackupProgress { .. }
+            | What::Backup(_)
+            | What::Stats(_) => {}
         }
     }
 }

@@ -2,6 +2,7 @@
 //! Pure: time comes with the events, and nothing that stands in one can make it panic or grow beyond what the
 //! schema allows.
 
+mod backup;
 mod budget;
 mod components;
 mod ending;
@@ -12,6 +13,7 @@ mod text;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::Component;
+use crds::etcd_backup::BackupContent;
 use crds::inputs::{Group, RunInputs};
 use crds::playbook_run::{Fence, HostResult, Progress, RunOutcome, StepPhase, StepStatus};
 use crds::step::Step;
@@ -42,6 +44,9 @@ pub struct Snapshot {
     /// The components that the machines found in the artifact bundle.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<Component>,
+    /// The backup that the run made, once it is whole in its storage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backup: Option<BackupContent>,
     /// The outcome, once the run has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<RunOutcome>,
@@ -70,6 +75,10 @@ pub struct Fold {
     unproven: BTreeSet<Step>,
     hosts: BTreeMap<String, Host>,
     components: Vec<Component>,
+    /// Where the backup goes that is wanted, if one is.
+    backup_location: Option<String>,
+    /// The backup that was made.
+    backup: Option<BackupContent>,
     /// Index of the step that runs, and whether its probe does.
     current: Option<(usize, bool)>,
     progress: Progress,
@@ -101,6 +110,8 @@ impl Fold {
             unproven: model.steps.iter().filter(unproven).copied().collect(),
             hosts: hosts.collect(),
             components: Vec::new(),
+            backup_location: model.backup.as_ref().map(|backup| backup.location.clone()),
+            backup: None,
             current: None,
             progress: Progress::default(),
             ended: false,
@@ -134,6 +145,14 @@ impl Fold {
             What::Result(result) => self.result(result),
             // The step before the one that waits is over.
             What::Gate { .. } => self.close_step(at.clone()),
+            What::BackupProgress { bytes } if self.backup_location.is_some() => {
+                self.progress.bytes = Some((*bytes).max(0));
+            }
+            What::Backup(content) if self.backup_location.as_ref() == Some(&content.location) => {
+                self.backup = Some(backup::cleaned(content));
+            }
+            // Another run's.
+            What::BackupProgress { .. } | What::Backup(_) => {}
             What::Stats(stats) => {
                 for (name, counts) in stats {
                     if let Some(host) = self.hosts.get_mut(name) {
@@ -211,6 +230,7 @@ impl Fold {
             steps: self.steps.clone(),
             hosts: budget::fit(hosts),
             components: self.components.clone(),
+            backup: self.backup.clone(),
             outcome: self.outcome.clone(),
         }
     }
@@ -254,14 +274,16 @@ impl Fold {
         }
     }
 
-    /// The step that runs has ended: well, if its probe was played, where it has one, and a host is still in.
+    /// The step that runs has ended: well, if its probe was played, where it has one, and a host is still in; and if the
+    /// backup that it makes is there.
     fn close_step(&mut self, at: Option<Time>) {
         let Some((index, probed)) = self.current.take() else {
             return;
         };
         let step = self.steps.get(index).map(|step| step.name);
         let proven = probed || step.is_some_and(|step| self.unproven.contains(&step));
-        let well = proven && self.hosts.values().any(|host| host.result.failure.is_none());
+        let made = self.backup.is_some() || self.backup_location.is_none() || step != Some(Step::BackupEtcd);
+        let well = proven && made && self.hosts.values().any(|host| host.result.failure.is_none());
         let critical = self.hosts.values().any(|host| host.critical && host.result.failure.is_some());
         if let Some(status) = self.steps.get_mut(index) {
             status.phase = if well && !critical { StepPhase::Succeeded } else { StepPhase::Failed };

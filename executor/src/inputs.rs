@@ -1,6 +1,7 @@
 //! The frozen inputs of a run: read once, compared with their digest, parsed, and checked. What has passed is
 //! an [`Inputs`]; nothing behind it looks at names, addresses or limits again.
 
+mod backup;
 mod checked;
 mod error;
 
@@ -42,6 +43,7 @@ pub fn read(directory: &Path, announced_digest: Option<&str>) -> Result<Inputs, 
     let path = directory.join("secrets");
     let secrets = Secrets::read(&path).map_err(|source| InputsError::Read { path: path.clone(), source })?;
     checked::check(&model, &secrets)?;
+    backup::check(&model, &secrets)?;
     Ok(Inputs { model, digest, secrets })
 }
 

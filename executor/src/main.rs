@@ -1,11 +1,12 @@
-//! The executor's process: PID 1 of a run's Job, or a command in a shell. By the name of a link it is Ansible's ssh.
+//! The executor's process: PID 1 of a run's Job, or a command in a shell. By the name of a link it is Ansible's ssh, or
+//! makes a backup.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use executor::capped_ssh;
 use executor::cli::{Cli, Command};
+use executor::{capped_ssh, etcd_backup};
 use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
@@ -13,6 +14,9 @@ fn main() -> ExitCode {
     let name = arguments.next().map(PathBuf::from).unwrap_or_default();
     if name.file_name() == Some(capped_ssh::NAME.as_ref()) {
         return capped_ssh::run(arguments).into();
+    }
+    if name.file_name() == Some(etcd_backup::NAME.as_ref()) {
+        return etcd_backup::run(&name, arguments).into();
     }
     execute()
 }
@@ -24,6 +28,10 @@ async fn execute() -> ExitCode {
             // At a terminal, progress says the rest.
             log(if run.run.is_some() { "info" } else { "warn" });
             executor::run::run(&run).await.into()
+        }
+        Command::Storage(arguments) => {
+            log("warn");
+            executor::storage::look(&arguments).await.into()
         }
         Command::Inputs => {
             println!("{}", executor::example::text());

@@ -73,7 +73,7 @@ impl EventSink for ResumeScan<'_> {
                 }
             }
             What::Stats(_) => self.ended = true,
-            What::Play | What::Task { .. } | What::Gate { .. } => {}
+            What::Play | What::Task { .. } | What::Gate { .. } | What::BackupProgress { .. } | What::Backup(_) => {}
         }
     }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crds::playbook_run::RunOutcome;
+use crds::step::Step;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tracing::{error, info, warn};
@@ -24,9 +25,10 @@ use crate::children;
 use crate::cli::Run;
 use crate::core_dumps;
 use crate::custom::{self, Custom};
+use crate::etcd_backup;
 use crate::fold::{Fold, Snapshot};
 use crate::guard::machines::{Machines, fence};
-use crate::guard::{RUN_VARIABLE, run_directory};
+use crate::guard::{self, RUN_VARIABLE, run_directory};
 use crate::inputs::{self, Inputs, InputsError};
 use crate::inventory::Inventory;
 use crate::inventory_check;
@@ -128,6 +130,7 @@ async fn played(
     let custom = Custom::write(&workdir, &inputs.model).map_err(system("write the custom playbooks"))?;
     let playbooks = playbooks::order(&directory, &custom, &inputs.model.steps)?;
     let ssh = plan_ssh(args, inputs, &guarding, &workdir);
+    prepare_backup(args, &workdir, inputs, &guarding, &ssh).map_err(system("write what the backup is made by"))?;
     let inventory = furnish(&workdir, inputs, &ssh).map_err(system("write the run's files"))?;
 
     let ansible = Ansible {
@@ -166,6 +169,9 @@ async fn played(
         playbooks: &playbooks,
     };
     let ended = work.run(fold, signals).await;
+    if !etcd_backup::gone(workdir.path()).await {
+        warn!("the program that makes the backup did not end: parts of it may be left in the storage");
+    }
     // A master that does not end in time is killed with the process namespace.
     let _ = timeout(MASTERS, runner.end_masters()).await;
     let (ending, stop) = ended.map_err(system("run ansible-playbook"))?;
@@ -211,6 +217,29 @@ fn furnish(workdir: &Workdir, inputs: &Inputs, ssh: &Ssh) -> io::Result<Furnishe
     // A directory of its own, and another for the playbooks: Ansible looks for group_vars beside both.
     let file = workdir.write("inventory/hosts.yml", meant.text().as_bytes())?;
     Ok(Furnished { meant, file })
+}
+
+/// Puts the program that makes the backup where its playbook finds it, and beside it what it is told. Nothing where no
+/// backup is wanted.
+fn prepare_backup(args: &Run, workdir: &Workdir, inputs: &Inputs, guarding: &Guarding, ssh: &Ssh) -> io::Result<()> {
+    let Some(backup) = &inputs.model.backup else {
+        return Ok(());
+    };
+    let connect = ssh.routes.iter().map(|(host, route)| {
+        let shells = run_directory(&args.guard_directory, fence(&inputs.model, host, args.token));
+        let shell = format!("{shells}/{}", Step::BackupEtcd);
+        let remote = guard::call::connect(&args.guard_directory, &shell, &args.etcd_address);
+        let remote = guarding.guards().then_some(remote.as_str());
+        (host.clone(), etcd_backup::connecting(route, remote, &args.etcd_address))
+    });
+    let settings = etcd_backup::Settings {
+        inputs: backup.clone(),
+        secrets: std::path::absolute(&args.inputs)?.join("secrets"),
+        url: format!("https://{}", args.etcd_address),
+        connect: connect.collect(),
+    };
+    workdir.write(etcd_backup::FILE, &serde_json::to_vec(&settings)?)?;
+    symlink(std::env::current_exe()?, workdir.path().join(etcd_backup::NAME))
 }
 
 /// Directories that may be in memory: the Pod's emptyDir first.

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::{fmt, fs, io};
 
+use crds::backup::{BUNDLE_PREFIX, STORAGE_PREFIX};
+
 /// No file of ours is larger; a bundle of CAs may come near.
 const FILE_LIMIT: u64 = 1 << 20;
 
-/// Credentials: for the executor alone, not for the roles.
-const CREDENTIALS: [&str; 3] = ["ssh-privatekey.", "password.", "become-password."];
+/// Credentials, and what a backup takes along: for the executor alone, not for the roles.
+const CREDENTIALS: [&str; 5] = ["ssh-privatekey.", "password.", "become-password.", STORAGE_PREFIX, BUNDLE_PREFIX];
 
 /// The files of the Secret by name.
 #[derive(Clone, Default)]
@@ -100,13 +102,21 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let data = directory.path().join("..2026");
         std::fs::create_dir(&data).unwrap();
-        for name in ["pki.ca.crt", "ssh-privatekey.fleet", "password.x", "become-password.x"] {
+        let names = [
+            "pki.ca.crt",
+            "ssh-privatekey.fleet",
+            "password.x",
+            "become-password.x",
+            "storage.secretAccessKey",
+            "bundle.pki.ca.key",
+        ];
+        for name in names {
             std::fs::write(data.join(name), name).unwrap();
             symlink(data.join(name), directory.path().join(name)).unwrap();
         }
         symlink("..2026", directory.path().join("..data")).unwrap();
         let secrets = Secrets::read(directory.path()).unwrap();
-        assert_eq!(secrets.iter().count(), 4);
+        assert_eq!(secrets.iter().count(), names.len());
         assert_eq!(secrets.of_roles().map(|(name, _)| name).collect::<Vec<_>>(), ["pki.ca.crt"]);
         assert_eq!(secrets.get("password.x"), Some(b"password.x".as_slice()));
     }

@@ -195,6 +195,16 @@ mod scripts {
     }
 
     #[test]
+    fn a_backup_is_read_from_the_follower_that_applied_most_and_from_the_leader_where_no_other_answers() {
+        play("backup_member.py");
+    }
+
+    #[test]
+    fn each_machine_reports_whether_its_member_can_be_backed_up_from() {
+        play("etcd_backup_candidate.py");
+    }
+
+    #[test]
     fn etcd_goes_on_from_one_survivor_only_when_its_majority_is_lost() {
         play("etcd_recovery.py");
     }

@@ -3,6 +3,9 @@
 //! `~/.cache/clusterwright/venv`.
 
 #[cfg(test)]
+#[path = "real/backup.rs"]
+mod backup;
+#[cfg(test)]
 #[path = "real/bench.rs"]
 mod bench;
 #[cfg(test)]

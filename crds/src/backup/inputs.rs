@@ -11,6 +11,13 @@ pub const MOUNT_PATH: &str = "/backups";
 /// `storage.`; the last one may be missing.
 pub const STORAGE_SECRETS: [&str; 3] = ["accessKeyID", "secretAccessKey", "sessionToken"];
 
+/// What the files of [`STORAGE_SECRETS`] begin with in a run's Secret.
+pub const STORAGE_PREFIX: &str = "storage.";
+/// What those files of a run's Secret begin with that a backup takes along: each is in its bundle, without the prefix.
+pub const BUNDLE_PREFIX: &str = "bundle.";
+/// Files of a run's Secret by which etcd is read: its authority, and a client's certificate and key.
+pub const ETCD_SECRETS: [&str; 3] = ["pki.etcd-ca.crt", "etcd.backup-client.crt", "etcd.backup-client.key"];
+
 /// A storage of backups.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

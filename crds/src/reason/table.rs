@@ -94,11 +94,14 @@ reasons! {
         "The backup is being taken."
         "";
     BackupCorrupt Warning []
-        "What was read back from the storage is not what was stored there."
-        "Look at the storage; the backup is tried again.";
+        "A backup, or an object of one, is not what was written."
+        "Check the storage, and use another backup; the message names what differs.";
     BackupExists Warning []
-        "Another backup has the same place in the storage."
-        "Make a new EtcdBackup.";
+        "Another backup is where this one would go. It was not touched."
+        "Nothing: each attempt has a place of its own; make a new EtcdBackup if it goes on.";
+    BackupFailed Warning []
+        "A backup was not taken, for a reason that has no name of its own."
+        "The message says why; see the run's log (`status.logRefs`).";
     BastionChainTooLong Warning [COMPLETE FAILED READY]
         "More bastions in a row than are allowed, or a ring of them."
         "Correct `spec.ssh.bastionRef` of the Hosts.";
@@ -106,8 +109,8 @@ reasons! {
         "The cluster's API refuses the token that a machine joins with."
         "See the message.";
     BucketNotFound Warning [REACHABLE]
-        "The S3 server has no bucket of that name."
-        "Make the bucket, or correct `spec.s3.bucket`.";
+        "The bucket of a storage is not there."
+        "Create it, or correct `BackupStorage.spec.s3.bucket`.";
     BudgetExhausted Warning [READY REMEDIATION]
         "As many machines as `maxConcurrent` allows are under repair."
         "Nothing: it goes on when one of them is done.";
@@ -274,14 +277,14 @@ reasons! {
         "The machine's member of etcd does not work, and another one does."
         "Look at `systemctl status etcd` on it, or let a RemediationPolicy repair it.";
     EtcdMemberUnsuitable Warning []
-        "The member of etcd is a learner, or has an alarm CORRUPT."
-        "Look at etcd; replace a member that is corrupt.";
+        "The member of etcd that was chosen can no longer be backed up from."
+        "Nothing: the next attempt chooses again; the message says what is wrong with it.";
     EtcdNoMember Warning []
-        "No member of etcd can be backed up now."
-        "The message says why of each; look at etcd.";
+        "No member of etcd can be backed up from: each is away, a learner, corrupt, or without a majority."
+        "Repair etcd; the message says what each member lacks.";
     EtcdNoQuorum Warning []
-        "The member of etcd has no majority behind it: what it holds may be old."
-        "Bring members back; a backup is taken from a majority only.";
+        "The member of etcd has no contact to a majority."
+        "Bring the other members back.";
     EtcdNotRecovered Warning []
         "etcd does not go on with one member."
         "Look at etcd's log on the machine; restore a backup if its data is damaged.";
@@ -296,7 +299,7 @@ reasons! {
         "Look at the machine that the message names.";
     EtcdUnreachable Warning []
         "The member of etcd does not answer on its machine."
-        "Look at etcd there: `systemctl status etcd`.";
+        "Look at etcd on the machine that the message names (`journalctl -u etcd`).";
     Evicted Warning [COMPLETE FAILED]
         "The executor's Pod was evicted."
         "Nothing: it is tried again. Give it a priority class if that happens often.";
@@ -796,8 +799,8 @@ reasons! {
         "The cluster is installed anew on other machines."
         "";
     RecipientInvalid Warning []
-        "A recipient is no public key of age."
-        "Correct `spec.encryption.recipients` in a new EtcdBackup: `age-keygen` prints them.";
+        "A recipient of a backup is no age recipient."
+        "Give a public key as `age-keygen` prints it, `age1...`.";
     Recovered Normal [REMEDIATION]
         "The machine is well again."
         "";
@@ -901,11 +904,11 @@ reasons! {
         "A Pod on the machine does not start, or does not reach a Service or the DNS."
         "See the message; look at the network plugin, kube-proxy and CoreDNS on the machine.";
     SnapshotCorrupt Warning []
-        "The digest at the end of etcd's snapshot is not that of what was read."
-        "Look at the member's disk and its log; the backup is tried again.";
+        "The snapshot did not arrive as the member sent it. Nothing of it was kept."
+        "Nothing: it is taken again; if it goes on, check the machine's disk and memory.";
     SnapshotInterrupted Warning []
-        "The stream of the snapshot ended or stood still before its end."
-        "The message says where; it is tried again.";
+        "The snapshot ended before it was whole. Nothing of it was kept."
+        "Nothing: it is taken again; the message says what broke.";
     SpareHostsReserved Warning [READY REMEDIATION]
         "A repair would take one of the last spare Hosts, which `keepSpareHosts` keeps."
         "Add Hosts, or lower `keepSpareHosts`.";
@@ -928,23 +931,23 @@ reasons! {
         "The run is being stopped."
         "";
     StorageAccessDenied Warning [REACHABLE]
-        "The storage refuses the credentials, or what they are used for."
-        "Correct the Secret, or the rights: list, read, write and delete below the prefix.";
+        "A storage of backups does not accept the credentials, or they lack a right."
+        "Correct the Secret, or its rights to list, read, write and delete below the prefix.";
     StorageAnswers Normal [REACHABLE]
         "An object could be written, read, listed and deleted."
         "";
     StorageCertificateInvalid Warning [REACHABLE]
-        "The certificate of the S3 server is not believed."
-        "Give its authority in `spec.s3.caRef`, or have it renewed.";
+        "The certificate of a storage is not trusted."
+        "Give the authority that signed it in the BackupStorage's `caRef`.";
     StorageClockSkewed Warning [REACHABLE]
-        "The clocks of the S3 server and of the executor's node are too far apart."
-        "Correct the clock that is wrong.";
+        "The clocks of the executor's node and of a storage differ too much."
+        "Synchronize the clocks of the metadata cluster's nodes and of the storage.";
     StorageFailed Warning [REACHABLE]
-        "The storage answered with an error."
-        "The message has its answer.";
+        "A storage of backups did not do what it was asked."
+        "The message says what was tried and what came back.";
     StorageFull Warning [REACHABLE]
-        "The storage has no room left, or its quota is used up."
-        "Delete old backups, or give it more.";
+        "A storage of backups has no room left."
+        "Remove old backups, or give it more room or a higher quota.";
     StorageNotFound Warning [COMPLETE]
         "There is no BackupStorage of that name in the namespace."
         "Make it; the backup begins then.";
@@ -952,8 +955,8 @@ reasons! {
         "Nobody has looked at the storage yet."
         "";
     StorageUnreachable Warning [COMPLETE REACHABLE]
-        "The storage does not answer."
-        "Look at the endpoint, the network, and name resolution.";
+        "A storage of backups does not answer."
+        "Check that it is up, and that Pods of the metadata cluster reach it.";
     SwapStaysOn Warning []
         "Swap cannot be turned off."
         "Turn it off by hand.";

@@ -1,7 +1,8 @@
-//! The command line of `begin`, `end`, `read` and `watch`.
+//! The command line of `begin`, `end`, `read`, `watch` and `connect`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use crate::failure::Failure;
 
 const USAGE: &str = "guard begin --epoch E --token T --cluster C --host H --run NAMESPACE/NAME --attempt N \
     --steps A,B,C [--uid UID] [--expect-epoch E] [--wait-seconds 45] [--kill-after-seconds 10] | guard end --epoch E --token T \
-    [--uid UID] [--wait-seconds 20] [--kill-after-seconds 10] | guard read | guard watch [--wanted FILE]";
+    [--uid UID] [--wait-seconds 20] [--kill-after-seconds 10] | guard read | guard watch [--wanted FILE] | \
+    guard connect ADDRESS:PORT";
 
 /// The verb of the command line, with its options.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub enum Verb {
     End(End),
     Read,
     Watch(Watch),
+    /// To a port of this machine.
+    Connect(SocketAddr),
 }
 
 /// A run that wants the machine.
@@ -57,6 +61,13 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Verb, Failure> {
         argument.into_string().map_err(|argument| wrong(&format!("{} is no text", argument.display())))
     });
     let verb = arguments.next().unwrap_or_else(|| Ok(String::new()))?;
+    if verb == "connect" {
+        let address = arguments.next().unwrap_or_else(|| Ok(String::new()))?;
+        return match arguments.next() {
+            Some(_) => Err(wrong("connect takes one address")),
+            None => loopback(&address).map(Verb::Connect),
+        };
+    }
     let mut options = Options(BTreeMap::new());
     while let Some(name) = arguments.next() {
         let name = name?;
@@ -100,6 +111,14 @@ fn begin(options: &mut Options) -> Result<Begin, Failure> {
         expected_epoch: options.optional("--expect-epoch")?,
         grace_period: options.grace_period(45)?,
     })
+}
+
+/// An address of the machine itself: the guard is no way into the network behind it.
+fn loopback(address: &str) -> Result<SocketAddr, Failure> {
+    let parsed: Option<SocketAddr> = address.parse().ok();
+    parsed
+        .filter(|address| address.ip().is_loopback() && address.port() > 0)
+        .ok_or_else(|| wrong(&format!("{address:?} is no loopback address with a port, such as 127.0.0.1:2379")))
 }
 
 /// A step's name becomes the name of a link.
@@ -210,6 +229,24 @@ mod tests {
         };
         assert_eq!(wanted("watch"), PathBuf::from("/etc/clusterwright/network.json"));
         assert_eq!(wanted("watch --wanted /tmp/w.json"), PathBuf::from("/tmp/w.json"));
+    }
+
+    #[test]
+    fn a_connection_goes_to_the_machine_itself_only() {
+        for (line, expected) in [("connect 127.0.0.1:2379", "127.0.0.1:2379"), ("connect [::1]:80", "[::1]:80")] {
+            assert_eq!(parsed(line).unwrap(), Verb::Connect(expected.parse().unwrap()));
+        }
+        for line in [
+            "connect",
+            "connect 10.0.0.1:2379",
+            "connect 0.0.0.0:2379",
+            "connect localhost:2379",
+            "connect 127.0.0.1",
+            "connect 127.0.0.1:0",
+            "connect 127.0.0.1:2379 127.0.0.1:2380",
+        ] {
+            assert_eq!(parsed(line).expect_err(line).exit_code(), 64);
+        }
     }
 
     #[test]

@@ -8,6 +8,8 @@ use thiserror::Error;
 
 /// Wrong arguments, as sysexits.h has it.
 const USAGE: u8 = 64;
+/// What is needed does not answer, as sysexits.h has it.
+const UNAVAILABLE: u8 = 69;
 
 /// Why nothing was run. Its text is the guard's word on standard error.
 #[derive(Debug, Error)]
@@ -24,6 +26,9 @@ pub enum Failure {
     /// The guard cannot keep its promise.
     #[error("{MARKER}failed: {0}")]
     State(String),
+    /// The port of the machine does not answer, or no longer. No word of the guard about itself: without its mark.
+    #[error("guard: {0}")]
+    Connect(String),
     /// Called wrongly.
     #[error("{MARKER}failed: {0}")]
     Usage(String),
@@ -35,6 +40,7 @@ impl Failure {
             Self::Refused(_) | Self::Differs(_) => REFUSED,
             Self::Busy(_) => BUSY,
             Self::State(_) => STATE_FAILED,
+            Self::Connect(_) => UNAVAILABLE,
             Self::Usage(_) => USAGE,
         }
     }

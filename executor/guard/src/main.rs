@@ -1,10 +1,11 @@
 //! The guard on a machine. Called by the name of a step's link it is a shell; by its own name it begins and ends runs,
-//! and keeps the Pod network.
+//! keeps the Pod network, and connects to a port of the machine.
 
 mod arguments;
 mod begin;
 mod clock;
 mod command_lock;
+mod connect;
 mod drain;
 mod end;
 mod failure;
@@ -51,6 +52,7 @@ fn work(name: &Path, arguments: Vec<OsString>) -> Result<u8, Failure> {
             .highest()?
             .map_or_else(|| Ok("{}".to_owned()), |highest| serde_json::to_string(&highest).map_err(Failure::json))?,
         Verb::Watch(asked) => return watch::watch(&directory, &asked),
+        Verb::Connect(address) => return connect::connect(address),
     };
     // The work is done, whether or not anybody waits for the answer.
     let _ = writeln!(std::io::stdout(), "{answer}");

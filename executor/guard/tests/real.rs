@@ -8,6 +8,9 @@ mod becoming;
 #[path = "real/beside.rs"]
 mod beside;
 #[cfg(test)]
+#[path = "real/connecting.rs"]
+mod connecting;
+#[cfg(test)]
 #[path = "real/ending.rs"]
 mod ending;
 #[cfg(test)]

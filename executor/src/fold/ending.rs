@@ -6,7 +6,7 @@ use crds::step::Step;
 
 use super::host::Host;
 use super::text::MESSAGE_LIMIT;
-use super::{Ending, Fold, sentence};
+use super::{Ending, Fold, backup, sentence};
 use crate::sanitize::clean;
 
 /// Bits of Ansible's exit code that say: hosts failed (2), hosts were unreachable (4).
@@ -63,8 +63,15 @@ impl Fold {
                 Reason::DeadlineExceeded.into(),
                 format!("stopped by its deadline, {}{}", self.position(), sentence::quiet(&hosts)),
             ),
-            (_, Some(failure)) => (failure.reason.clone(), sentence::failed(self.purpose, &hosts)),
-            (_, None) => (Reason::Complete.into(), sentence::succeeded(self.purpose, &hosts)),
+            (_, Some(failure)) => {
+                let failed = sentence::failed(self.purpose, &hosts);
+                let made = self.backup.as_ref().map(|content| format!("{}; ", backup::sentence(content)));
+                (failure.reason.clone(), made.unwrap_or_default() + &failed)
+            }
+            (_, None) => {
+                let made = self.backup.as_ref().map(backup::sentence);
+                (Reason::Complete.into(), made.unwrap_or_else(|| sentence::succeeded(self.purpose, &hosts)))
+            }
         };
         let retriable = match phase {
             RunPhase::Succeeded => false,

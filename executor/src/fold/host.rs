@@ -105,11 +105,17 @@ impl Host {
 
     /// True when another attempt may go better without anyone doing something.
     pub(super) fn may_heal(&self) -> bool {
-        const STAYING: [Reason; 4] = [
+        const STAYING: [Reason; 10] = [
             Reason::AuthenticationFailed,
+            Reason::BucketNotFound,
             Reason::HostKeyChanged,
             Reason::HostKeyUnknown,
             Reason::MachineIdentityMismatch,
+            Reason::RecipientInvalid,
+            Reason::StorageAccessDenied,
+            Reason::StorageCertificateInvalid,
+            Reason::StorageClockSkewed,
+            Reason::StorageFull,
         ];
         self.result.failure.as_ref().is_some_and(|failure| !Reason::among(&failure.reason, &STAYING))
     }

@@ -40,6 +40,8 @@ fn events(model: &RunInputs, line: &str) -> Vec<Value> {
     let words: Vec<&str> = line.split(' ').collect();
     let rest = |from: usize| words.get(from..).unwrap_or_default().join(" ");
     match words[0] {
+        "stored" => vec![json!({"event": "backup_progress", "bytes": words[1].parse::<i64>().unwrap()})],
+        "backup" => vec![backup(words[1])],
         "gate" => vec![json!({"event": "gate", "file": format!("{}.yml", rest(1))})],
         "task" => vec![json!({"event": "task", "name": rest(1), "id": "x"})],
         "play" => vec![json!({"event": "play", "name": "p", "hosts": []})],
@@ -71,6 +73,13 @@ fn events(model: &RunInputs, line: &str) -> Vec<Value> {
             ]
         }
     }
+}
+
+/// The event of a backup at this location.
+fn backup(location: &str) -> Value {
+    json!({"event": "backup", "content": {"location": location, "revision": 1234, "keys": 7, "size": 3_250_586,
+        "sha256": "a0", "member": "m2", "etcdVersion": "3.6.16\u{1b}[31m", "startedAt": "2026-11-23T10:00:00Z",
+        "completedAt": "2026-11-23T10:00:07Z"}})
 }
 
 /// The outcome in short: phase, reason, message.
@@ -623,6 +632,69 @@ fn any_line() -> impl Strategy<Value = Vec<u8>> {
         line
     });
     prop_oneof![4 => event, 2 => broken, 1 => cut, 1 => proptest::collection::vec(any::<u8>(), 0..200)]
+}
+
+/// A run that makes a backup at `a/b`.
+fn backup_model() -> RunInputs {
+    let mut model = model("Backup", &["backup-etcd"], &["m1+", "m2+", "m3+"]);
+    let asked = json!({"storage": {"directory": "/backups"}, "location": "a/b", "recipients": ["age1"], "backup": "b",
+        "cluster": "c", "clusterUid": "u"});
+    model.backup = Some(serde_json::from_value(asked).unwrap());
+    model
+}
+
+#[test]
+fn a_backup_is_in_the_status_once_its_storage_has_it_whoever_else_fails() {
+    let model = backup_model();
+    let made = ["backup-etcd", "m1 ok", "m2 ok", "m3 ok", "stored 5", "m1 skipped", "m2 changed", "m3 skipped"];
+    let going = fold(&model, &made[..5]).snapshot();
+    assert_eq!((going.progress.bytes, going.backup), (Some(5), None));
+    let proven = ["backup-etcd?", "m1 skipped", "backup a/b", "m2 ok", "m3 skipped", "end"];
+    let (told, fold) = outcome(&model, &[&made[..], &proven].concat(), Ending::Exited(Some(0)));
+    assert_eq!(told, "Succeeded Complete: etcd backed up from m2: 3.1 MiB at revision 1234");
+    let backup = fold.snapshot().backup.unwrap();
+    assert_eq!((backup.location.as_str(), backup.etcd_version.as_str()), ("a/b", "3.6.16[31m"));
+
+    // One of three cannot be reached.
+    let rest = ["backup-etcd", "m1 ok", "m2 ok", "m3 unreachable gone", "m1 skipped", "m2 changed", "backup-etcd?"];
+    let rest = [&rest[..], &["m1 skipped", "backup a/b", "m2 ok", "end m3"]].concat();
+    let (told, fold) = outcome(&model, &rest, Ending::Exited(Some(4)));
+    assert!(told.starts_with("Failed Unreachable: etcd backed up from m2: 3.1 MiB at revision 1234; 2 of 3"), "{told}");
+    let snapshot = fold.snapshot();
+    assert_eq!((snapshot.steps[0].phase, snapshot.backup.is_some()), (StepPhase::Succeeded, true));
+}
+
+#[test]
+fn without_the_word_of_its_storage_a_backup_is_none() {
+    let model = backup_model();
+    let played = ["backup-etcd", "m1 skipped", "m2 changed", "backup-etcd?", "m1 skipped", "m2 ok", "end"];
+    let (told, fold) = outcome(&model, &played, Ending::Exited(Some(0)));
+    assert!(told.starts_with("Failed NotDone"), "{told}");
+    assert_eq!(fold.snapshot().steps[0].phase, StepPhase::Failed);
+    // Of another attempt.
+    let (told, fold) = outcome(&model, &[&played[..6], &["backup a/c", "end"]].concat(), Ending::Exited(Some(0)));
+    assert!(told.starts_with("Failed NotDone") && fold.snapshot().backup.is_none(), "{told}");
+    // In a run that was asked for none.
+    let other = self::model("Join", &["prepare"], &["w1"]);
+    let snapshot = self::fold(&other, &["prepare", "stored 7", "backup a/b"]).snapshot();
+    assert_eq!((snapshot.backup, snapshot.progress.bytes), (None, None));
+    // The storage refused: nothing else than a person makes it better.
+    let refused =
+        ["backup-etcd", "m1 skipped", "m2 failed StorageAccessDenied: no", "backup-etcd?", "m1 skipped", "end m2"];
+    let (told, mut fold) = outcome(&model, &refused, Ending::Exited(Some(2)));
+    assert!(told.starts_with("Failed StorageAccessDenied"), "{told}");
+    assert!(fold.end(Ending::Exited(Some(2))).hosts_ok == 0, "{told}");
+}
+
+#[test]
+fn a_machine_cannot_say_that_a_backup_was_made() {
+    let model = backup_model();
+    let mut fold = fold(&model, &["backup-etcd"]);
+    let event = backup("a/b");
+    let line = json!({"event": "result", "host": "m1", "task": "t", "status": "ok", "msg": format!("\n{event}\n"),
+        "finding": {"kind": "backup", "event": "backup", "content": event["content"]}});
+    assert!(fold.line(line.to_string().as_bytes(), &Redactor::default()));
+    assert_eq!(fold.snapshot().backup, None);
 }
 
 /// Every limit of the schema that concerns the executor's fields.

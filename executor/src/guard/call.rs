@@ -133,6 +133,13 @@ pub fn read(directory: &str, identity: Option<&HostIdentity>) -> Call {
     call(&Root::Already, &script, &[])
 }
 
+/// The words for the login shell that connect to a port of the machine, as any user, by the shell of a step: what they
+/// read and say is the port's.
+pub fn connect(directory: &str, shell: &str, address: &str) -> String {
+    let script = format!("exec {}/guard connect {address}", quoted(directory));
+    format!("{} -c {}", quoted(shell), quoted(&script))
+}
+
 fn call(root: &Root, script: &str, data: &[u8]) -> Call {
     let mut input = Vec::with_capacity(data.len() + 64);
     let sudo = match root {
@@ -169,7 +176,7 @@ mod tests {
     use std::time::Duration;
 
     use super::super::end_budget::end_budget;
-    use super::{BEGUN, Begin, Call, Fence, MISSING, Root, begin, end, install, read};
+    use super::{BEGUN, Begin, Call, Fence, MISSING, Root, begin, connect, end, install, read};
 
     fn run(call: &Call, path: &Path) -> Output {
         let path = format!("{}:/usr/bin:/bin", path.display());
@@ -297,6 +304,21 @@ mod tests {
         let call =
             end(&Root::Already, machine.path().to_str().unwrap(), FENCE, None, &end_budget(1, Duration::from_secs(70)));
         assert_eq!(text(&run(&call, machine.path())).1, format!("{BEGUN}\n{{\"quiet\":true}}\n"));
+    }
+
+    #[test]
+    fn a_connection_is_made_by_the_shell_of_its_step() {
+        let machine = tempfile::tempdir().unwrap();
+        let directory = machine.path().join("it's here");
+        std::fs::create_dir(&directory).unwrap();
+        program(&directory.join("guard"), SAYS);
+        // Stands for the shell of the step.
+        let shell = directory.join("backup-etcd");
+        program(&shell, "#!/bin/sh\nprintf 'by %s: ' \"${0##*/}\"; exec /bin/sh \"$@\"\n");
+        let command = connect(directory.to_str().unwrap(), shell.to_str().unwrap(), "127.0.0.1:2379");
+        let said = run(&Call { command, input: b"bytes".to_vec() }, machine.path());
+        let expected = "by backup-etcd: [connect][127.0.0.1:2379]\nbytes";
+        assert_eq!(text(&said), (Some(0), expected.to_owned(), String::new()));
     }
 
     #[test]

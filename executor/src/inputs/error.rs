@@ -63,6 +63,12 @@ pub enum InputsError {
         /// The file's name.
         key: String,
     },
+    /// A secret of the backup is not there.
+    #[error("backup: the secret {key} is missing or empty")]
+    BackupSecretMissing {
+        /// The file's name.
+        key: String,
+    },
 }
 
 impl InputsError {
@@ -74,7 +80,7 @@ impl InputsError {
             InputsError::Parse(_) | InputsError::OtherRun { .. } | InputsError::Invalid { .. } => Reason::InputsInvalid,
             InputsError::StepNotAllowed(_) => Reason::StepNotAllowed,
             InputsError::ReservedVariable { .. } => Reason::ReservedVariable,
-            InputsError::SecretMissing { .. } => Reason::SecretMissing,
+            InputsError::SecretMissing { .. } | InputsError::BackupSecretMissing { .. } => Reason::SecretMissing,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a run that takes a backup is given: what its `backupRef` leads to, a client's certificate of etcd, the keys of
 //! the storage, and the files that are stored beside the snapshot.
 
-use crds::backup::STORAGE_SECRETS;
+use crds::backup::{BUNDLE_PREFIX, ETCD_SECRETS, STORAGE_PREFIX, STORAGE_SECRETS};
 use crds::names::pki_secret;
 use crds::{BackupStorage, ClusterDeployment, EtcdBackup, MachineSet, PlaybookRun};
 use jiff::Timestamp;
@@ -18,9 +18,6 @@ use crate::live;
 use crate::pki::authority::Leaf;
 use crate::pki::material::Data;
 use crate::pki::{self, find};
-
-/// Files with this prefix are stored beside the snapshot.
-const BUNDLE: &str = "bundle.";
 
 /// What the run's `backupRef` leads to; none: it has none, or there is no such EtcdBackup.
 pub(super) async fn seen(ctx: &Context, run: &PlaybookRun) -> Result<Option<BackupSeen>, Error> {
@@ -46,7 +43,7 @@ pub(super) async fn files(ctx: &Context, run: &PlaybookRun, deployment: &Cluster
     let credentials = seen(ctx, run).await?.and_then(|seen| seen.seen.credentials);
     let values = credentials.and_then(|secret| secret.data).unwrap_or_default();
     let wanted = values.into_iter().filter(|(key, _)| STORAGE_SECRETS.contains(&key.as_str()));
-    files.extend(wanted.map(|(key, value)| (format!("storage.{key}"), value)));
+    files.extend(wanted.map(|(key, value)| (format!("{STORAGE_PREFIX}{key}"), value)));
     Ok(files)
 }
 
@@ -56,10 +53,9 @@ async fn of_etcd(ctx: &Context, deployment: &ClusterDeployment) -> Result<Data, 
     let leaf = Leaf { common_name: "clusterwright-backup".into(), ..Leaf::default() };
     let client = pki.etcd.issue(&leaf, Timestamp::now());
     let client = client.doing(|| format!("make a certificate for the backup of cluster {}", deployment.name_any()))?;
-    let mut files = pki.etcd_files();
-    files.insert("etcd.backup-client.crt".into(), ByteString(client.certificate.into()));
-    files.insert("etcd.backup-client.key".into(), ByteString(client.key.into()));
-    Ok(files)
+    let contents = [pki.etcd.certificate().to_owned(), client.certificate, client.key];
+    let files = ETCD_SECRETS.into_iter().zip(contents);
+    Ok(files.map(|(name, content)| (name.to_owned(), ByteString(content.into()))).collect())
 }
 
 /// What a cluster needs beside its data to live elsewhere: its authorities and keys, and what was wanted of it.
@@ -81,7 +77,7 @@ async fn bundle(ctx: &Context, deployment: &ClusterDeployment) -> Result<Data, E
     let mut files = Data::new();
     for (file, text) in objects {
         let text = text.doing(|| format!("write {file} of the backup of cluster {name}"))?;
-        files.insert(format!("{BUNDLE}{file}"), ByteString(text));
+        files.insert(format!("{BUNDLE_PREFIX}{file}"), ByteString(text));
     }
     Ok(files)
 }

@@ -19,6 +19,10 @@ LOCAL = "https://127.0.0.1:2379"
 # How a member is. A member is well only while a majority agrees with it.
 WELL, LEADERLESS, SILENT, UNCLEAR = "well", "without a leader", "silent", "unclear"
 PATIENCE_SECONDS = 30
+# The alarm of a member whose data differs from the others', as etcd numbers it.
+CORRUPT = 2
+# A key that nobody has.
+NO_KEY = "clusterwright.dev/read"
 
 
 class Etcd:
@@ -134,7 +138,19 @@ class Etcd:
 
     def leader(self) -> int:
         """ID of the leader."""
-        return self.etcdctl("endpoint", "status")[0]["Status"]["leader"]
+        return self.status()["leader"]
+
+    def read(self) -> None:
+        """A linearizable read: it fails without a majority, and what it waits for is applied by this member."""
+        self.etcdctl("get", NO_KEY, "--consistency=l", "--keys-only")
+
+    def status(self) -> dict:
+        """What the first of the members says of itself."""
+        return self.etcdctl("endpoint", "status")[0]["Status"]
+
+    def alarms(self) -> list:
+        """Every alarm there is, as memberID and alarm."""
+        return self.etcdctl("alarm", "list").get("alarms") or []
 
     def change(self, *arguments: str) -> None:
         """A change of members, which etcd refuses until all have been connected for some seconds, and for the rest of the

@@ -37,6 +37,7 @@ impl Fixture {
         let store = Store::open(&storage, &Credentials::default()).await.unwrap();
         let inputs = BackupInputs {
             storage,
+            volume_claim: None,
             location: "paris/7f1c/20260301T120000Z-k3x9".to_owned(),
             recipients: vec![identity.to_public().to_string()],
             bytes_per_second: None,

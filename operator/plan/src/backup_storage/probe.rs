@@ -1,6 +1,6 @@
 //! The Job that looks at a storage.
 
-use crds::backup::{MOUNT_PATH, STORAGE_SECRETS, StorageInputs};
+use crds::backup::{MOUNT_PATH, STORAGE_PREFIX, STORAGE_SECRETS, StorageInputs};
 use crds::names::label;
 use crds::references::controller_ref;
 use crds::{BackupStorage, ObjectExt};
@@ -87,7 +87,7 @@ fn container(inputs: &StorageInputs, image: &str, has_volume: bool, has_secret: 
 fn credentials(name: &str, seen: &StorageSeen) -> Volume {
     let data = seen.credentials.as_ref().and_then(|secret| secret.data.as_ref());
     let there = STORAGE_SECRETS.into_iter().filter(|key| data.is_some_and(|data| data.contains_key(*key)));
-    let items = there.map(|key| KeyToPath { key: key.into(), path: format!("storage.{key}"), mode: None });
+    let items = there.map(|key| KeyToPath { key: key.into(), path: format!("{STORAGE_PREFIX}{key}"), mode: None });
     Volume {
         name: "secrets".into(),
         secret: Some(SecretVolumeSource {

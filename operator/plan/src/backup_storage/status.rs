@@ -62,12 +62,17 @@ pub(super) fn after(observed: &Observed<'_>, look: &Look) -> BackupStorageStatus
 
 fn kept(old: BackupStorageStatus, found: &StorageLook) -> BackupStorageStatus {
     BackupStorageStatus {
-        backups: found.backups,
-        size: found.size,
-        free: found.free,
+        backups: found.backups.map(stored),
+        size: found.size.map(stored),
+        free: found.free.map(stored),
         newest: found.newest.clone(),
         ..old
     }
+}
+
+/// As a status has numbers.
+fn stored(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 fn stated(observed: &Observed<'_>, mut status: BackupStorageStatus, reachable: Statement) -> BackupStorageStatus {
@@ -81,7 +86,7 @@ fn stated(observed: &Observed<'_>, mut status: BackupStorageStatus, reachable: S
 
 /// `3 backups, 12.1 MiB; 40.2 GiB free`.
 fn summary(found: &StorageLook) -> String {
-    let bytes = |bytes: i64| ByteSize::b(u64::try_from(bytes).unwrap_or_default()).display().iec().to_string();
+    let bytes = |bytes: u64| ByteSize::b(bytes).display().iec().to_string();
     let backups = usize::try_from(found.backups.unwrap_or_default()).unwrap_or_default();
     let size = found.size.filter(|_| backups > 0).map(|size| format!(", {}", bytes(size))).unwrap_or_default();
     let free = found.free.map(|free| format!("; {} free", bytes(free))).unwrap_or_default();

@@ -1,0 +1,45 @@
+//! The result of a backup, as its last line tells it.
+
+use std::io::{self, Write};
+
+use backup::BackupError;
+use crds::Reason;
+use serde::Serialize;
+
+const FAILED: u8 = 20;
+
+/// The result.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Answer {
+    /// CamelCase; none: it is well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// One sentence.
+    pub message: String,
+}
+
+impl Answer {
+    /// All is well.
+    pub(super) fn done(message: String) -> Self {
+        Self { reason: None, message }
+    }
+
+    /// A failure that has no name of its own.
+    pub(super) fn failed(problem: &str) -> Self {
+        Self { reason: Some(Reason::BackupFailed.into()), message: problem.to_owned() }
+    }
+
+    /// Prints it, and returns the exit code.
+    pub(super) fn say(&self) -> u8 {
+        let text = serde_json::to_string(self).unwrap_or_default();
+        // Nobody may be there to read it any more.
+        let _ = writeln!(io::stdout(), "{text}");
+        if self.reason.is_some() { FAILED } else { 0 }
+    }
+}
+
+impl From<BackupError> for Answer {
+    fn from(error: BackupError) -> Self {
+        Self { reason: Some(error.reason().to_owned()), message: error.to_string() }
+    }
+}

@@ -1,0 +1,80 @@
+//! What the program that makes a backup is told by the executor: a file in the run's private directory. Secrets stay
+//! where they are mounted.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use crds::backup::BackupInputs;
+use serde::{Deserialize, Serialize};
+
+use crate::ssh::Route;
+
+/// Name of the file.
+pub const FILE: &str = "backup.json";
+
+/// What it is told.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Settings {
+    /// The backup.
+    pub inputs: BackupInputs,
+    /// The directory with the run's secrets.
+    pub secrets: PathBuf,
+    /// URL of each member on its own machine.
+    pub url: String,
+    /// By host: the words of the command whose standard input and output are its member's client port.
+    pub connect: BTreeMap<String, Vec<String>>,
+}
+
+impl Settings {
+    /// Reads the file of a directory.
+    pub fn read(directory: &Path) -> io::Result<Self> {
+        Ok(serde_json::from_slice(&fs::read(directory.join(FILE))?)?)
+    }
+}
+
+/// The words of a command that connects to an address of a host, over the connection that Ansible has to it, or over one
+/// of its own that ends with it. `remote` is what is run there; without it sshd connects, if it allows that.
+pub fn connecting(route: &Route, remote: Option<&str>, address: &str) -> Vec<String> {
+    let password = route.password.as_ref().map(|file| vec!["sshpass".into(), "-f".into(), file.display().to_string()]);
+    let mut words: Vec<String> = password.unwrap_or_default();
+    words.extend(["ssh", "-F"].map(str::to_owned));
+    words.push(route.config.display().to_string());
+    let control = format!("ControlPath={}", route.control.display());
+    // Not a master: it would hold this command's streams.
+    for option in [
+        &control,
+        "ControlMaster=no",
+        "ServerAliveInterval=10",
+        "ServerAliveCountMax=3",
+        "PreferredAuthentications=publickey,password",
+    ] {
+        words.extend(["-o".to_owned(), option.to_owned()]);
+    }
+    match remote {
+        Some(command) => words.extend(["-T", "host", command].map(str::to_owned)),
+        None => words.extend(["-W", address, "host"].map(str::to_owned)),
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::connecting;
+    use crate::guard::call::Root;
+    use crate::ssh::Route;
+
+    #[test]
+    fn a_member_is_reached_as_ansible_reaches_its_machine() {
+        let mut route =
+            Route { config: "/p/ssh/config/m1".into(), control: "/p/c/0".into(), password: None, root: Root::Already };
+        let words = connecting(&route, Some("'/g/shell' -c 'x'"), "127.0.0.1:2379").join(" ");
+        assert!(words.starts_with("ssh -F /p/ssh/config/m1 -o ControlPath=/p/c/0 -o ControlMaster=no "), "{words}");
+        assert!(words.ends_with(" -T host '/g/shell' -c 'x'"), "{words}");
+        route.password = Some("/p/ssh/passwords/x".into());
+        let words = connecting(&route, None, "127.0.0.1:2379").join(" ");
+        assert!(words.starts_with("sshpass -f /p/ssh/passwords/x ssh -F "), "{words}");
+        assert!(words.ends_with(" -W 127.0.0.1:2379 host"), "{words}");
+    }
+}
