@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use age::x25519::Identity;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use crds::backup::{BUNDLE_FILE, BackupManifest, MANIFEST_FILE, SNAPSHOT_FILE};
 use crds::etcd_backup::{BackupContent, BackupPhase};
 use crds::{BackupStorage, Conditions, EtcdBackup};
@@ -48,11 +48,11 @@ pub async fn take(scenario: &Scenario, cluster: &str, storage: &str, identity: &
     let api = scenario.api::<EtcdBackup>();
     eventually(&format!("EtcdBackup {name}"), Duration::from_secs(180), async || {
         let status = api.get(&name).await?.status.unwrap_or_default();
-        match (status.phase, status.backup) {
-            (Some(BackupPhase::Succeeded), Some(content)) => Ok(Look::Done(content)),
-            (Some(BackupPhase::Failed), _) => bail!("EtcdBackup {name} failed: {:?}", status.message),
-            (phase, _) => Ok(Look::Waiting(format!("{phase:?}: {:?}", status.message))),
-        }
+        ensure!(status.phase != Some(BackupPhase::Failed), "EtcdBackup {name} failed: {:?}", status.message);
+        Ok(match status.backup {
+            Some(content) => Look::Done(content),
+            None => Look::Waiting(format!("{:?}: {:?}", status.phase, status.message)),
+        })
     })
     .await
 }

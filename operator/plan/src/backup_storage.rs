@@ -1,17 +1,18 @@
 //! BackupStorage: has it looked at by a Job, now and then and after each change, and shows what that found.
 
 mod look;
+mod observed;
 mod probe;
 mod status;
 
 use crds::{BackupStorage, BackupStorageStatus, ObjectExt};
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Pod;
 
-use crate::inputs::{StorageSeen, storage};
+use crate::inputs::storage;
 use crate::{Next, Plan};
 use look::Look;
+pub use observed::Observed;
 
 /// From one look to the next.
 const INTERVAL_SECONDS: i64 = 600;
@@ -19,22 +20,6 @@ const INTERVAL_SECONDS: i64 = 600;
 const INTERVAL_WHILE_UNREACHABLE_SECONDS: i64 = 60;
 /// Secrets, ConfigMaps and the Jobs that look are not watched.
 const LOOK_SECONDS: u64 = 2;
-
-/// What was observed.
-pub struct Observed<'a> {
-    /// The time.
-    pub now: Timestamp,
-    /// The storage.
-    pub storage: &'a BackupStorage,
-    /// What its references lead to.
-    pub seen: &'a StorageSeen,
-    /// Image of the executor.
-    pub image: &'a str,
-    /// Jobs that look at it, or did.
-    pub jobs: &'a [Job],
-    /// Their Pods.
-    pub pods: &'a [Pod],
-}
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]

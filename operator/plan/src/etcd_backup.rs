@@ -1,58 +1,26 @@
 //! EtcdBackup: asks for the run that takes the backup, again if that fails, and shows what came out.
 
 mod attempt;
+mod observed;
 mod run;
+mod state;
 mod status;
 
 use crds::cluster_deployment::EtcdTopology;
-use crds::etcd_backup::BackupContent;
 use crds::names::condition;
-use crds::{
-    BackupStorage, ClusterDeployment, Conditions, EtcdBackup, EtcdBackupStatus, Machine, ObjectExt, PlaybookRun, Reason,
-};
-use jiff::Timestamp;
+use crds::{Conditions, EtcdBackup, EtcdBackupStatus, ObjectExt, PlaybookRun, Reason};
 
 use crate::lifecycle::is_installed;
 use crate::{Next, Plan};
 use attempt::Attempt;
-
-/// What was observed.
-pub struct Observed<'a> {
-    /// The time.
-    pub now: Timestamp,
-    /// The backup.
-    pub backup: &'a EtcdBackup,
-    /// Its storage, if it is there.
-    pub storage: Option<&'a BackupStorage>,
-    /// Its cluster, if it is there.
-    pub deployment: Option<&'a ClusterDeployment>,
-    /// Machines of the cluster.
-    pub machines: &'a [&'a Machine],
-    /// Runs of the cluster.
-    pub runs: &'a [&'a PlaybookRun],
-}
+pub use observed::Observed;
+use state::State;
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Create this run, unless it is there already.
     Begin(Box<PlaybookRun>),
-}
-
-/// How the backup stands.
-enum State<'a> {
-    /// It cannot begin yet.
-    Waits(Reason, String),
-    /// The next attempt begins now.
-    Begins(Box<PlaybookRun>),
-    /// A run is at it.
-    Runs(&'a PlaybookRun),
-    /// The next attempt begins then.
-    Retries(&'a PlaybookRun, Timestamp),
-    /// It is there.
-    Taken(&'a PlaybookRun, &'a BackupContent),
-    /// Nothing more is tried.
-    GivenUp(String, String),
 }
 
 /// Whether nothing more comes of it.

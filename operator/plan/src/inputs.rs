@@ -25,10 +25,9 @@ use crds::step::{Effect, Step};
 use crds::{Host, Machine, PlaybookRun};
 
 use crate::hooks;
-pub use backup::BackupSeen;
 pub use credential::{Credentials, classify};
 pub use host::{FirstKey, address_in_cluster, host_inputs};
-pub use observed::{ClusterSeen, InputsObserved};
+pub use observed::{BackupSeen, ClusterSeen, InputsObserved};
 pub use problem::InputsProblem;
 pub use storage::{StorageSeen, storage};
 pub use variables::of_etcd;

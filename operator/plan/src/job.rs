@@ -19,11 +19,10 @@ use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec, PodTemplateSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+pub use restricted::CONTAINER;
 use restricted::mount;
 use volumes::volumes;
 
-/// Name of the executor's container.
-pub const CONTAINER: &str = "executor";
 /// What the executor has for its last report, between its own deadline and the Job's.
 pub const REPORT_SECONDS: i32 = 120;
 /// From a request to end to SIGKILL.

@@ -8,8 +8,8 @@ use crds::names::condition;
 use crds::{BackupStorageStatus, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::Observed;
 use super::look::Look;
+use super::observed::Observed;
 use crate::message::{count, cut};
 
 /// Whether it could be used when it was last asked.

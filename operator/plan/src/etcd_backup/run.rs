@@ -8,7 +8,7 @@ use crds::references::{LocalRef, controller_ref};
 use crds::step::{Intent, Step};
 use crds::{ClusterDeployment, Machine, ObjectExt, PlaybookRun};
 
-use super::Observed;
+use super::observed::Observed;
 use crate::lifecycle::is_provisioned;
 use crate::{attempts, naming};
 

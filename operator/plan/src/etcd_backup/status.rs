@@ -9,7 +9,8 @@ use crds::references::LocalRef;
 use crds::{EtcdBackupStatus, ObjectExt, PlaybookRun, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{Observed, State};
+use super::observed::Observed;
+use super::state::State;
 use crate::message::cut;
 
 /// The status in this state.

@@ -1,22 +1,11 @@
 //! The backup that a run is asked for.
 
 use crds::backup::BackupInputs;
-use crds::{BackupStorage, EtcdBackup, ObjectExt, PlaybookRun, Reason};
+use crds::{ObjectExt, PlaybookRun, Reason};
 
-use super::observed::ClusterSeen;
+use super::observed::{BackupSeen, ClusterSeen};
 use super::problem::InputsProblem;
-use super::storage::{StorageSeen, storage};
-
-/// What a run's `backupRef` leads to.
-#[derive(Clone, Debug)]
-pub struct BackupSeen {
-    /// The EtcdBackup.
-    pub backup: EtcdBackup,
-    /// Its BackupStorage, if it is there.
-    pub storage: Option<BackupStorage>,
-    /// What the references of that lead to.
-    pub seen: StorageSeen,
-}
+use super::storage::storage;
 
 /// What the run is asked for; none for a run that takes no backup.
 pub(super) fn inputs(

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
+use crds::{BackupStorage, ClusterDeployment, EtcdBackup, Host, Machine, PlaybookRun};
 
 use super::artifacts;
-use super::backup::BackupSeen;
 use super::credential::Credentials;
+use super::storage::StorageSeen;
 use crate::hooks::Library;
 
 /// What a model is built from.
@@ -41,4 +41,15 @@ pub struct ClusterSeen<'a> {
     pub addon_manifests: BTreeMap<String, String>,
     /// Data of the ConfigMap of `networking.plugin.manifestsRef`.
     pub network_manifests: BTreeMap<String, String>,
+}
+
+/// What a run's `backupRef` leads to.
+#[derive(Clone, Debug)]
+pub struct BackupSeen {
+    /// The EtcdBackup.
+    pub backup: EtcdBackup,
+    /// Its BackupStorage, if it is there.
+    pub storage: Option<BackupStorage>,
+    /// What the references of that lead to.
+    pub seen: StorageSeen,
 }

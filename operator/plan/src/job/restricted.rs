@@ -4,7 +4,8 @@ use k8s_openapi::api::core::v1::{
     Capabilities, Container, PodSecurityContext, PodSpec, SeccompProfile, SecurityContext, VolumeMount,
 };
 
-use super::CONTAINER;
+/// Name of the executor's container.
+pub const CONTAINER: &str = "executor";
 
 /// The image's user.
 const USER: i64 = 65532;
