@@ -50,9 +50,6 @@ mod tests {
         assert_eq!(credentials.access_key_id.as_deref(), Some("storage.accessKeyID"));
         assert_eq!((credentials.secret_access_key.is_some(), credentials.session_token), (true, None));
         let tls = tls(&secrets);
-        assert_eq!(
-            (tls.ca.as_slice(), tls.key.as_slice()),
-            (&b"pki.etcd-ca.crt"[..], &b"etcd.backup-client.key"[..])
-        );
+        assert_eq!((tls.ca.as_slice(), tls.key.as_slice()), (&b"pki.etcd-ca.crt"[..], &b"etcd.backup-client.key"[..]));
     }
 }
