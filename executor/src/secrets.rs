@@ -10,7 +10,8 @@ use crds::backup::{BUNDLE_PREFIX, STORAGE_PREFIX};
 const FILE_LIMIT: u64 = 1 << 20;
 
 /// Credentials, and what a backup takes along: for the executor alone, not for the roles.
-const CREDENTIALS: [&str; 5] = ["ssh-privatekey.", "password.", "become-password.", STORAGE_PREFIX, BUNDLE_PREFIX];
+const CREDENTIALS: [&str; 6] =
+    ["ssh-privatekey.", "password.", "become-password.", "etcd.backup-client.", STORAGE_PREFIX, BUNDLE_PREFIX];
 
 /// The files of the Secret by name.
 #[derive(Clone, Default)]
@@ -107,6 +108,7 @@ mod tests {
             "ssh-privatekey.fleet",
             "password.x",
             "become-password.x",
+            "etcd.backup-client.key",
             "storage.secretAccessKey",
             "bundle.pki.ca.key",
         ];

@@ -119,11 +119,9 @@ fn prepared(hosts: &[&str], change: impl Fn(&mut Value)) -> (Machine, Etcd) {
     let etcd = Etcd::start(&machine.bench.path().join("etcd"));
     machine.bench.playbook("backup-etcd", TAKE);
     machine.bench.playbook("probe/backup-etcd", VERIFY);
-    for (name, file) in [
-        ("pki.etcd-ca.crt", "ca.crt"),
-        ("etcd.healthcheck-client.crt", "all.crt"),
-        ("etcd.healthcheck-client.key", "all.key"),
-    ] {
+    for (name, file) in
+        [("pki.etcd-ca.crt", "ca.crt"), ("etcd.backup-client.crt", "all.crt"), ("etcd.backup-client.key", "all.key")]
+    {
         machine.bench.secret(name, &fs::read_to_string(etcd.place.join(file)).unwrap());
     }
     machine.bench.secret("bundle.cluster.yaml", "kind: ClusterDeployment\n");
