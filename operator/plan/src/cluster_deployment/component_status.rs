@@ -140,6 +140,10 @@ pub(super) fn workers(state: &ClusterState<'_>, round: &Round) -> ComponentStatu
     let wanted = state.workers_wanted();
     let ready = counts(state, Role::Worker, wanted).ready_replicas;
     let summary = format!("{ready} of {wanted} ready");
+    // Also beside an install: they join while its last step is played.
+    if let Some(report) = round.report(Area::Machines(Role::Worker)) {
+        return report.into();
+    }
     if state.installed.is_none() {
         return match wanted {
             0 => ComponentStatus { reason: Reason::NoneWanted.into(), ..ComponentStatus::ready("no worker is wanted") },
@@ -149,9 +153,6 @@ pub(super) fn workers(state: &ClusterState<'_>, round: &Round) -> ComponentStatu
                 false,
             ),
         };
-    }
-    if let Some(report) = round.report(Area::Machines(Role::Worker)) {
-        return report.into();
     }
     if let Some(waits) = waits_for_hosts(state, |role| role == Role::Worker) {
         return ComponentStatus::not_ready(Reason::WaitingForHosts, waits, false);

@@ -5,7 +5,7 @@ use crds::conditions::{self, Statement};
 use crds::names::condition;
 use crds::playbook_run::{RunPhase, StepPhase, StepStatus};
 use crds::step::Intent;
-use crds::{ClusterStatus, PlaybookRun, Reason};
+use crds::{ClusterStatus, Conditions, PlaybookRun, Reason};
 
 use super::ready;
 use crate::testing::World;
@@ -49,8 +49,8 @@ fn one_that_cannot_be_prepared_is_reported_by_its_join() {
     assert_eq!(reason, "JoinFailed", "{message}");
 }
 
-/// Whether workers join while so many steps of the install are still to be done, and the API is reachable or not.
-fn joins(left: usize, is_reachable: bool) -> bool {
+/// A cluster with so many steps of its install still to be done, whose API is reachable or not.
+fn proving(left: usize, is_reachable: bool) -> World {
     let mut world = installing();
     let over = Some(crds::PlaybookRunStatus { phase: Some(RunPhase::Succeeded), ..Default::default() });
     with_intent(&mut world, Intent::Prepare).for_each(|run| run.status.clone_from(&over));
@@ -64,10 +64,34 @@ fn joins(left: usize, is_reachable: bool) -> bool {
     let conditions = conditions::state(&[], &[reachable], None, &world.time());
     world.cluster.as_mut().unwrap().status = Some(ClusterStatus { conditions, ..ClusterStatus::default() });
     world.write_statuses();
+    world
+}
+
+/// Whether workers join then.
+fn joins(left: usize, is_reachable: bool) -> bool {
+    let mut world = proving(left, is_reachable);
     let joins = with_intent(&mut world, Intent::Join).count() > 0;
     world.settle();
     assert_eq!(ready(&world).0, "True");
     joins
+}
+
+#[test]
+fn a_join_that_fails_beside_the_install_is_reported_though_the_install_goes_on() {
+    let mut world = proving(1, true);
+    let (lost, at) = (Some("the Pod is gone".to_owned()), Some(world.time()));
+    for join in with_intent(&mut world, Intent::Join) {
+        let status = join.status.get_or_insert_default();
+        (status.phase, status.message, status.finished_at) = (Some(RunPhase::Unknown), lost.clone(), at.clone());
+    }
+    world.write_statuses();
+    let (_, reason, _) = ready(&world);
+    assert_eq!(reason, "Installing");
+    let workers = world.deployment.condition(condition::WORKERS_READY).unwrap();
+    assert_eq!(workers.reason, "JoinFailed", "{}", workers.message);
+    for words in ["h2", "the Pod is gone", "attempt 2"] {
+        assert!(workers.message.contains(words), "{}", workers.message);
+    }
 }
 
 #[test]
