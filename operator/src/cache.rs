@@ -63,6 +63,12 @@ macro_rules! watched_kinds {
                 $(self.$field.follow(source, Config::default()$(.labels($label))?, tasks);)+
             }
 
+            /// Nothing of any kind was seen.
+            #[cfg(test)]
+            pub(crate) fn fill_with_nothing(&self) {
+                $(self.$field.fill(Vec::new());)+
+            }
+
             async fn list_all(&self) {
                 // A store whose writer is gone never becomes ready: the program is stopping then.
                 $(let _ = self.$field.store().wait_until_ready().await;)+

@@ -187,15 +187,10 @@ async fn a_change_of_a_node_is_in_its_machines_status_within_five_seconds() {
     let (ctx, _stop) = api.running();
     let mut tasks = tokio::task::JoinSet::new();
     crate::machine::spawn(&ctx, &mut tasks);
-    ctx.cache.clusters.fill(Vec::new());
+    ctx.cache.fill_with_nothing();
     ctx.cache.cluster_deployments.fill(api.list("clusterdeployments"));
     ctx.cache.hosts.fill(api.list("hosts"));
     ctx.cache.machines.fill(api.list("machines"));
-    ctx.cache.machine_sets.fill(Vec::new());
-    ctx.cache.runs.fill(Vec::new());
-    ctx.cache.policies.fill(Vec::new());
-    ctx.cache.jobs.fill(Vec::new());
-    ctx.cache.pods.fill(Vec::new());
     ctx.remote.put(&key(), server.client());
     look(&ctx.remote, &server.client()).await;
     let says = |type_: &str, status: &str, reason: &str| {
