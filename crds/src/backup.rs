@@ -1,4 +1,4 @@
-//! Backups of etcd as they lie in a storage, and what a run is told to take one. The layout is documented in
+//! Backups of etcd as they lie in a storage, and what a run gets to take one. The layout is documented in
 //! `docs/backup.md`: a backup can be read with `etcdutl`, `age` and `tar` alone.
 
 mod inputs;

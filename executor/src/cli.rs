@@ -79,7 +79,7 @@ pub struct Run {
 /// Arguments of `storage`.
 #[derive(Debug, Args)]
 pub struct Storage {
-    /// The storage, as runs are told of it: {"s3": {...}} or {"directory": "/backups"}.
+    /// The storage, as the inputs of a run have it: {"s3": {...}} or {"directory": "/backups"}.
     #[arg(long, value_name = "JSON")]
     pub storage: String,
     /// Directory with accessKeyID, secretAccessKey and sessionToken, each with or without the prefix `storage.`; a

@@ -219,7 +219,7 @@ fn furnish(workdir: &Workdir, inputs: &Inputs, ssh: &Ssh) -> io::Result<Furnishe
     Ok(Furnished { meant, file })
 }
 
-/// Puts the program that makes the backup where its playbook finds it, and beside it what it is told. Nothing where no
+/// Puts the program that makes the backup where its playbook finds it, and beside it its settings. Nothing where no
 /// backup is wanted.
 fn prepare_backup(args: &Run, workdir: &Workdir, inputs: &Inputs, guarding: &Guarding, ssh: &Ssh) -> io::Result<()> {
     let Some(backup) = &inputs.model.backup else {

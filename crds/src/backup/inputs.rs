@@ -1,4 +1,4 @@
-//! What a run is told of the storage and of the backup that it takes. Secrets are files beside it.
+//! What a run knows of the storage and of the backup that it takes. Secrets are files beside it.
 
 use serde::{Deserialize, Serialize};
 

@@ -18,7 +18,7 @@ const WHOLE: usize = 4096;
 /// How long the executor may be too busy to read.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The FIFO, if there is one: without it nobody is told.
+/// The FIFO, if there is one: without it nothing is reported.
 #[derive(Clone, Debug)]
 pub(super) struct Events(Option<PathBuf>);
 

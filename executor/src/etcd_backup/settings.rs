@@ -1,4 +1,4 @@
-//! What the program that makes a backup is told by the executor: a file in the run's private directory. Secrets stay
+//! What the executor gives the program that makes a backup: a file in the run's private directory. Secrets stay
 //! where they are mounted.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use crate::ssh::Route;
 /// Name of the file.
 pub const FILE: &str = "backup.json";
 
-/// What it is told.
+/// What it gets.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Settings {

@@ -1,4 +1,4 @@
-//! Checks what a run is told of the backup that it takes: it is there where a step makes one, with the secrets that it
+//! Checks what a run gets of the backup that it takes: it is there where a step makes one, with the secrets that it
 //! needs.
 
 use crds::backup::{ETCD_SECRETS, STORAGE_PREFIX, STORAGE_SECRETS, StorageInputs};

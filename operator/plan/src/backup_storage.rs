@@ -6,10 +6,11 @@ mod probe;
 mod status;
 
 use crds::{BackupStorage, BackupStorageStatus, ObjectExt};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::Job;
 
 use crate::inputs::storage;
+use crate::moment::after;
 use crate::{Next, Plan};
 use look::Look;
 pub use observed::Observed;
@@ -32,7 +33,9 @@ pub enum Action {
 
 /// Whether it is time to look, or somebody is at it: only then are its references, Jobs and Pods worth reading.
 pub fn is_due(storage: &BackupStorage, now: Timestamp) -> bool {
-    wait(storage, now) <= 0
+    let status = storage.status.as_ref();
+    let of_this_spec = status.filter(|status| status.observed_generation == storage.metadata.generation);
+    of_this_spec.is_none_or(|status| wait(status, now) <= 0)
 }
 
 /// Decides.
@@ -47,7 +50,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, BackupStorageStatus> {
     let mut actions: Vec<Action> = old.into_iter().map(|job| Action::Forget(Box::new(job.clone()))).collect();
     let begun = ours.first().copied();
     let look = match (begun, storage(of_backups, observed.seen)) {
-        (Some(job), _) => look::of(job, observed.pods),
+        (Some(job), _) => look::look(job, observed.pods),
         (None, Err(problem)) => Look::Unusable(problem.reason.into(), problem.message),
         (None, Ok(inputs)) => {
             actions.push(Action::Look(Box::new(probe::job(of_backups, observed.seen, &inputs, observed.image))));
@@ -65,25 +68,15 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, BackupStorageStatus> {
     Plan { actions, status, next, waits_for }
 }
 
-/// Seconds until the next look.
-fn wait(storage: &BackupStorage, now: Timestamp) -> i64 {
-    let Some(status) =
-        storage.status.as_ref().filter(|status| status.observed_generation == storage.metadata.generation)
-    else {
-        return 0;
-    };
-    after(status).map_or(0, |due| due.as_second() - now.as_second())
-}
-
-fn after(status: &BackupStorageStatus) -> Option<Timestamp> {
+/// Seconds until the next look; 0: nobody has looked yet.
+fn wait(status: &BackupStorageStatus, now: Timestamp) -> i64 {
     let interval = if status::is_reachable(status) { INTERVAL_SECONDS } else { INTERVAL_WHILE_UNREACHABLE_SECONDS };
-    let probed = status.probed_at.as_ref()?.0;
-    probed.checked_add(jiff::SignedDuration::from_secs(interval)).ok()
+    let due = status.probed_at.as_ref().map(|probed| after(probed.0, SignedDuration::from_secs(interval)));
+    due.map_or(0, |due| due.as_second() - now.as_second())
 }
 
 fn next(status: &BackupStorageStatus, now: Timestamp) -> Next {
-    let seconds = after(status).map_or(0, |due| due.as_second() - now.as_second());
-    Next::after_seconds(u64::try_from(seconds).unwrap_or_default().max(1))
+    Next::after_seconds(u64::try_from(wait(status, now)).unwrap_or_default().max(1))
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, EtcdBackupStatus> {
         return settled(observed.backup.status.clone().unwrap_or_default());
     }
     let state = state(observed);
-    let status = status::of(observed, &state);
+    let status = status::status(observed, &state);
     let waits_for = status.message.clone();
     match state {
         State::Taken(..) | State::GivenUp(..) => settled(status),

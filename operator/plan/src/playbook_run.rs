@@ -8,7 +8,7 @@ mod lock;
 mod log;
 mod observed;
 mod permission;
-mod pod;
+pub(crate) mod pod;
 mod preparing;
 mod progress;
 mod releasing;

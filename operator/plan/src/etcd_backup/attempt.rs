@@ -5,7 +5,8 @@ use crds::playbook_run::RunPhase;
 use crds::{ObjectExt, PlaybookRun, Reason};
 use jiff::Timestamp;
 
-use crate::attempts::{backoff, ended_at};
+use crate::attempts::{backoff, ended_at, is_over};
+use crate::moment::after;
 
 /// Attempts at one backup.
 const MOST: usize = 3;
@@ -28,14 +29,15 @@ pub(super) enum Attempt<'a> {
 /// What came of the last of these runs, oldest first. A backup that is there counts however its run ended: a member that
 /// was not needed may have failed in it.
 pub(super) fn last<'a>(tried: &[&'a PlaybookRun]) -> Attempt<'a> {
-    let made = tried.iter().find_map(|run| Some((*run, run.status.as_ref()?.backup.as_ref()?, is_over(run)?)));
-    if let Some((run, content, ())) = made {
+    let mut over = tried.iter().copied().filter(|run| is_over(run));
+    let made = over.find_map(|run| Some((run, run.status.as_ref()?.backup.as_ref()?)));
+    if let Some((run, content)) = made {
         return Attempt::Succeeded(run, content);
     }
     let Some(run) = tried.last().copied() else {
         return Attempt::None;
     };
-    let Some(status) = run.status.as_ref().filter(|_| is_over(run).is_some()) else {
+    let Some(status) = run.status.as_ref().filter(|_| is_over(run)) else {
         return Attempt::UnderWay(run);
     };
     let said = status.message.clone().unwrap_or_else(|| format!("run {} ended without a backup", run.name()));
@@ -52,17 +54,17 @@ pub(super) fn last<'a>(tried: &[&'a PlaybookRun]) -> Attempt<'a> {
         | None => true,
     };
     match ended_at(run) {
-        Some(ended) if may_help && tried.len() < MOST => {
-            let at = ended.saturating_add(backoff(tried.len())).unwrap_or(Timestamp::MAX);
-            Attempt::Failed(run, at)
-        }
+        Some(ended) if may_help && tried.len() < MOST => Attempt::Failed(run, after(ended, backoff(tried.len()))),
         _ => {
             let reason = status.outcome.as_ref().map_or_else(|| Reason::RunFailed.into(), |told| told.reason.clone());
-            Attempt::GivenUp(reason, format!("attempt {} of {MOST}, run {}: {said}", tried.len(), run.name()))
+            Attempt::GivenUp(
+                reason,
+                format!(
+                    "attempt {} of {MOST}, run {}: {said}; to try again, make a new EtcdBackup",
+                    tried.len(),
+                    run.name()
+                ),
+            )
         }
     }
-}
-
-fn is_over(run: &PlaybookRun) -> Option<()> {
-    crate::attempts::is_over(run).then_some(())
 }

@@ -5,6 +5,7 @@ use crds::conditions::{self, Statement};
 use crds::etcd_backup::BackupPhase;
 use crds::kstatus::Standing;
 use crds::names::condition;
+use crds::playbook_run::{RunPhase, end};
 use crds::references::LocalRef;
 use crds::{EtcdBackupStatus, ObjectExt, PlaybookRun, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -12,18 +13,22 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::observed::Observed;
 use super::state::State;
 use crate::message::cut;
+use crate::moment::clock;
 
 /// The status in this state.
-pub(super) fn of(observed: &Observed<'_>, state: &State<'_>) -> EtcdBackupStatus {
+pub(super) fn status(observed: &Observed<'_>, state: &State<'_>) -> EtcdBackupStatus {
     let old = observed.backup.status.clone().unwrap_or_default();
     let told = Told::new(state);
     let message = cut(told.message);
     let (is_taken, is_over) = (told.phase == BackupPhase::Succeeded, told.phase == BackupPhase::Failed);
     let mut conditions = old.conditions;
-    let complete = Statement::new(condition::COMPLETE, is_taken, told.reason.clone(), message.clone());
-    let mut statements = match is_over {
-        true => vec![Statement::new(condition::FAILED, true, told.reason, message.clone()), complete],
-        false => vec![complete],
+    // As a run's that ended so.
+    let mut statements = match told.phase {
+        BackupPhase::Succeeded => end(RunPhase::Succeeded, &told.reason, &message),
+        BackupPhase::Failed => end(RunPhase::Failed, &told.reason, &message),
+        BackupPhase::Pending | BackupPhase::Running => {
+            vec![Statement::new(condition::COMPLETE, false, told.reason, message.clone())]
+        }
     };
     if let Some(why) = statements.first().cloned() {
         Standing::new(is_taken, is_over).report(&why, &mut conditions, &mut statements);
@@ -63,7 +68,7 @@ impl<'a> Told<'a> {
             }
             State::Runs(run) => told(BackupPhase::Running, &Reason::BackingUp, doing(run), Some(run)),
             State::Retries(run, at) => {
-                let message = format!("run {} failed: {}; tried again at {at}", run.name(), said(run));
+                let message = format!("run {} failed: {}; tried again at {}", run.name(), said(run), clock(*at));
                 told(BackupPhase::Pending, &Reason::BackingUp, message, Some(run))
             }
             State::Taken(run, content) => {

@@ -1,4 +1,4 @@
-//! A storage of backups, as a Pod is told of it: where it is, and with which keys of which Secret.
+//! A storage of backups, as a Pod gets it: where it is, and with which keys of which Secret.
 
 use crds::backup::{MOUNT_PATH, S3Inputs, STORAGE_SECRETS, StorageInputs};
 use crds::backup_storage::S3;

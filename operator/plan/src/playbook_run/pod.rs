@@ -6,13 +6,13 @@ use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod,
 
 /// Why something does not run, or runs no more: a reason in CamelCase and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Why {
+pub(crate) struct Why {
     pub reason: Reason,
     pub message: String,
 }
 
 impl Why {
-    pub(super) fn new(reason: Reason, message: impl Into<String>) -> Self {
+    pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self { reason, message: message.into() }
     }
 }
@@ -23,7 +23,7 @@ fn container(pod: &Pod) -> Option<&ContainerStatus> {
 }
 
 /// How the executor's process ended, if it did.
-pub(super) fn terminated(pod: &Pod) -> Option<&ContainerStateTerminated> {
+pub(crate) fn terminated(pod: &Pod) -> Option<&ContainerStateTerminated> {
     container(pod)?.state.as_ref()?.terminated.as_ref()
 }
 
@@ -34,7 +34,7 @@ pub fn has_ended(pod: &Pod) -> bool {
 }
 
 /// True once the executor's process was there.
-pub(super) fn has_begun(pod: &Pod) -> bool {
+pub(crate) fn has_begun(pod: &Pod) -> bool {
     let state = container(pod).and_then(|container| container.state.as_ref());
     state.is_some_and(|state| state.running.is_some() || state.terminated.is_some())
 }
@@ -61,7 +61,7 @@ fn condition<'a>(pod: &'a Pod, type_: &str, state: &str) -> Option<&'a PodCondit
 }
 
 /// Why a Pod does not run yet.
-pub(super) fn waits_for(pod: &Pod) -> Why {
+pub(crate) fn waits_for(pod: &Pod) -> Why {
     if let Some(condition) = condition(pod, "PodScheduled", "False") {
         let message = condition.message.as_deref().unwrap_or("no node takes it");
         return Why::new(Reason::Unschedulable, format!("waits for a node: {message}"));
