@@ -35,10 +35,10 @@ struct Joins<'a> {
 }
 
 pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
-    if !state.accepts_workers() {
-        return Proposal::default();
-    }
     let mut joins = look(state);
+    if !state.accepts_workers() {
+        return tried_before(state, &joins);
+    }
     let mut proposal = Proposal::default();
     let first = joins.due.get(&Attempt::FIRST);
     if first.is_some_and(|first| gathers(state, first)) {
@@ -63,6 +63,14 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     }
     proposal.report = report(state, &joins).report;
     proposal
+}
+
+/// What there is to tell while no worker may join: between two attempts of the install beside which some were tried.
+fn tried_before(state: &ClusterState<'_>, joins: &Joins<'_>) -> Proposal {
+    match (joins.later.as_slice(), joins.halted.as_slice()) {
+        ([], []) => Proposal::default(),
+        _ => report(state, joins),
+    }
 }
 
 fn look<'a>(state: &ClusterState<'a>) -> Joins<'a> {

@@ -6,6 +6,7 @@ use crds::names::condition;
 use crds::playbook_run::{RunPhase, StepPhase, StepStatus};
 use crds::step::Intent;
 use crds::{ClusterStatus, Conditions, PlaybookRun, Reason};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::ready;
 use crate::testing::World;
@@ -79,14 +80,33 @@ fn joins(left: usize, is_reachable: bool) -> bool {
 #[test]
 fn a_join_that_fails_beside_the_install_is_reported_though_the_install_goes_on() {
     let mut world = proving(1, true);
-    let (lost, at) = (Some("the Pod is gone".to_owned()), Some(world.time()));
-    for join in with_intent(&mut world, Intent::Join) {
-        let status = join.status.get_or_insert_default();
-        (status.phase, status.message, status.finished_at) = (Some(RunPhase::Unknown), lost.clone(), at.clone());
-    }
+    let at = world.time();
+    with_intent(&mut world, Intent::Join).for_each(|join| lose(join, &at));
     world.write_statuses();
     let (_, reason, _) = ready(&world);
     assert_eq!(reason, "Installing");
+    let workers = world.deployment.condition(condition::WORKERS_READY).unwrap();
+    assert_eq!(workers.reason, "JoinFailed", "{}", workers.message);
+    for words in ["h2", "the Pod is gone", "attempt 2"] {
+        assert!(workers.message.contains(words), "{}", workers.message);
+    }
+}
+
+/// The run was lost in this moment.
+fn lose(run: &mut PlaybookRun, at: &Time) {
+    let status = run.status.get_or_insert_default();
+    (status.phase, status.finished_at) = (Some(RunPhase::Unknown), Some(at.clone()));
+    status.message = Some("the Pod is gone".to_owned());
+}
+
+#[test]
+fn a_join_that_failed_is_reported_also_between_two_attempts_of_the_install() {
+    let mut world = proving(1, true);
+    let at = world.time();
+    for intent in [Intent::Join, Intent::Install] {
+        with_intent(&mut world, intent).for_each(|run| lose(run, &at));
+    }
+    world.write_statuses();
     let workers = world.deployment.condition(condition::WORKERS_READY).unwrap();
     assert_eq!(workers.reason, "JoinFailed", "{}", workers.message);
     for words in ["h2", "the Pod is gone", "attempt 2"] {
