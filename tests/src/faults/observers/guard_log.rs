@@ -138,9 +138,10 @@ impl GuardLog {
 }
 
 impl Mark {
-    /// A resumed run probes steps to come.
+    /// A resumed run probes steps to come, and workers prepare while the install goes on: a step of a join says nothing
+    /// of one of the install.
     fn is_past(&self, place: Place) -> bool {
-        !self.probe && self.place.rank() > place.rank()
+        !self.probe && self.place.intent == place.intent && self.place.rank() > place.rank()
     }
 }
 
@@ -265,6 +266,19 @@ mod tests {
         assert!(guard_log.entered("c-install-a-1", etcd).is_none());
         assert!(!guard_log.another_is_past("c-install-a-1", etcd, at(1)));
         assert!(guard_log.another_is_past("c-install-a-0", etcd, at(1)));
+    }
+
+    #[test]
+    fn a_worker_that_prepares_beside_the_install_takes_none_of_its_steps_further() {
+        let guard_log = guard_log(&[
+            line("begin", "c-install-a-0", "post-install", "01"),
+            line("begin", "c-join-b-0", "preflight", "05"),
+        ]);
+        let post_install = Place { intent: Intent::Install, step: Step::PostInstall };
+        assert!(!guard_log.is_past(post_install, at(1), at(9)));
+        assert!(!guard_log.another_is_past("c-install-a-0", post_install, at(1)));
+        let bootstrap = Place { intent: Intent::Join, step: Step::BootstrapOs };
+        assert!(guard_log.is_past(bootstrap, at(1), at(9)));
     }
 
     #[test]

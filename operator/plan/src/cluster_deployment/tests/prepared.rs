@@ -85,11 +85,7 @@ fn a_join_that_fails_beside_the_install_is_reported_though_the_install_goes_on()
     world.write_statuses();
     let (_, reason, _) = ready(&world);
     assert_eq!(reason, "Installing");
-    let workers = world.deployment.condition(condition::WORKERS_READY).unwrap();
-    assert_eq!(workers.reason, "JoinFailed", "{}", workers.message);
-    for words in ["h2", "the Pod is gone", "attempt 2"] {
-        assert!(workers.message.contains(words), "{}", workers.message);
-    }
+    tells_of_the_lost_join(&world);
 }
 
 /// The run was lost in this moment.
@@ -97,6 +93,14 @@ fn lose(run: &mut PlaybookRun, at: &Time) {
     let status = run.status.get_or_insert_default();
     (status.phase, status.finished_at) = (Some(RunPhase::Unknown), Some(at.clone()));
     status.message = Some("the Pod is gone".to_owned());
+}
+
+fn tells_of_the_lost_join(world: &World) {
+    let workers = world.deployment.condition(condition::WORKERS_READY).unwrap();
+    assert_eq!(workers.reason, "JoinFailed", "{}", workers.message);
+    for words in ["h2", "the Pod is gone", "attempt 2"] {
+        assert!(workers.message.contains(words), "{}", workers.message);
+    }
 }
 
 #[test]
@@ -107,11 +111,7 @@ fn a_join_that_failed_is_reported_also_between_two_attempts_of_the_install() {
         with_intent(&mut world, intent).for_each(|run| lose(run, &at));
     }
     world.write_statuses();
-    let workers = world.deployment.condition(condition::WORKERS_READY).unwrap();
-    assert_eq!(workers.reason, "JoinFailed", "{}", workers.message);
-    for words in ["h2", "the Pod is gone", "attempt 2"] {
-        assert!(workers.message.contains(words), "{}", workers.message);
-    }
+    tells_of_the_lost_join(&world);
 }
 
 #[test]
