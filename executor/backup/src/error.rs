@@ -77,6 +77,31 @@ pub enum BackupError {
         /// What is wrong with it.
         problem: String,
     },
+    /// An identity that nothing can be decrypted with.
+    #[error("the age identity cannot be used: {problem}; give the file that age-keygen wrote")]
+    Identity {
+        /// What is wrong with it; nothing of what was given.
+        problem: String,
+    },
+    /// The backup is whole, and for others.
+    #[error(
+        "the backup at {location} in {storage} cannot be decrypted with the identity that was given, whose public key is \
+         {public_keys}: give the identity of one of the recipients that it was taken for"
+    )]
+    OtherRecipients {
+        /// The bucket and its endpoint, or the directory.
+        storage: String,
+        /// The backup's directory in the storage.
+        location: String,
+        /// Public keys of what was given, at most three.
+        public_keys: String,
+    },
+    /// Whoever the snapshot was passed on to did not take it.
+    #[error("failed to pass the snapshot on: {problem}")]
+    Receiver {
+        /// What came back.
+        problem: String,
+    },
 }
 
 /// Kinds of failures of a storage.
@@ -124,6 +149,9 @@ impl BackupError {
             Self::Corrupt { .. } | Self::ReadBack { .. } | Self::Bundle { .. } => "BackupCorrupt",
             Self::Etcd { failure, .. } => failure.reason(),
             Self::Recipient { .. } => "RecipientInvalid",
+            Self::Identity { .. } => "IdentityInvalid",
+            Self::OtherRecipients { .. } => "IdentityDoesNotMatch",
+            Self::Receiver { .. } => "SnapshotInterrupted",
         }
     }
 
@@ -133,8 +161,13 @@ impl BackupError {
         match self {
             Self::Storage { failure, .. } => matches!(failure, StorageFailure::Unreachable | StorageFailure::Failed),
             Self::Etcd { failure, .. } => *failure != EtcdFailure::Unsuitable,
-            Self::ReadBack { .. } => true,
-            Self::Exists { .. } | Self::Corrupt { .. } | Self::Bundle { .. } | Self::Recipient { .. } => false,
+            Self::ReadBack { .. } | Self::Receiver { .. } => true,
+            Self::Exists { .. }
+            | Self::Corrupt { .. }
+            | Self::Bundle { .. }
+            | Self::Recipient { .. }
+            | Self::Identity { .. }
+            | Self::OtherRecipients { .. } => false,
         }
     }
 }

@@ -1,17 +1,13 @@
 //! Reads an object back as it is stored, and compares it with what was written.
 
 use crds::backup::ObjectManifest;
-use futures::{StreamExt, TryStreamExt};
+use futures::TryStreamExt;
 use object_store::path::Path;
 
 use crate::digest::Summing;
 use crate::error::BackupError;
+use crate::ranges::ranges;
 use crate::store::Store;
-
-/// Each request reads so much: one that is cut off is repeated alone.
-const RANGE: u64 = 8 << 20;
-/// Requests at the same time.
-const AHEAD: usize = 2;
 
 /// Reads all of an object; an error unless size and SHA-256 are those that were written.
 pub async fn read_back(store: &Store, path: &Path, written: &ObjectManifest) -> Result<(), BackupError> {
@@ -24,9 +20,7 @@ pub async fn read_back(store: &Store, path: &Path, written: &ObjectManifest) -> 
         Some(size) => return differs(format!("it has {size} bytes, and {} were written", written.size)),
         None => return differs("it is not there".to_owned()),
     }
-    let starts = (0..written.size.div_ceil(RANGE)).map(|index| index * RANGE);
-    let ranges = starts.map(|start| store.range(path, start..(start + RANGE).min(written.size)));
-    let mut ranges = futures::stream::iter(ranges).buffered(AHEAD);
+    let mut ranges = std::pin::pin!(ranges(store, path, written.size));
     let mut summing = Summing::default();
     while let Some(bytes) = ranges.try_next().await? {
         summing.update(&bytes);

@@ -21,7 +21,7 @@ use crate::{directory, s3};
 
 /// Everything but bulk data, with its repetitions.
 const SHORT: Duration = Duration::from_secs(60);
-/// A range of an object that is read back; a request of its own may take 300 s.
+/// A range of an object; a request of its own may take 300 s.
 const LONG: Duration = Duration::from_secs(330);
 /// The most that is read of an object at once.
 const MAX_SMALL: u64 = 1 << 20;
@@ -118,7 +118,7 @@ impl Store {
 
     /// A range of an object, which has to be there.
     pub(crate) async fn range(&self, path: &Path, range: std::ops::Range<u64>) -> Result<Bytes, BackupError> {
-        let action = format!("read back {path}");
+        let action = format!("read {path}");
         let read = self.limited(LONG, &action, self.objects.get_range(path, range)).await?;
         read.map_err(|error| self.explained(&action, &error))
     }

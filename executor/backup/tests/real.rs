@@ -2,6 +2,9 @@
 //! `lab build programs` puts them there.
 
 #[cfg(test)]
+#[path = "real/fetching.rs"]
+mod fetching;
+#[cfg(test)]
 #[path = "real/fixture.rs"]
 mod fixture;
 #[cfg(test)]
