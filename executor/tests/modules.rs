@@ -208,4 +208,29 @@ mod scripts {
     fn etcd_goes_on_from_one_survivor_only_when_its_majority_is_lost() {
         play("etcd_recovery.py");
     }
+
+    #[test]
+    fn a_backup_is_restored_above_all_revisions_seen_where_there_is_room_and_the_same_everywhere() {
+        play("staging_plan.py");
+    }
+
+    #[test]
+    fn etcd_goes_on_from_a_backup_on_all_members_and_back_and_takes_up_what_was_cut_short() {
+        play("etcd_restore.py");
+    }
+
+    #[test]
+    fn the_steps_of_a_restore_end_for_all_machines_with_the_first_that_fails() {
+        play("restore_plays.py");
+    }
+
+    #[test]
+    fn a_control_plane_is_held_until_nothing_of_it_runs_and_released_until_it_is_healthy() {
+        play("control_plane_hold.py");
+    }
+
+    #[test]
+    fn a_restored_cluster_loses_tokens_requests_and_nodes_of_the_past_and_nothing_else() {
+        play("restore_cleanup.py");
+    }
 }

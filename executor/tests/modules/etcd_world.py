@@ -15,7 +15,13 @@ import time
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import command, etcd, membership, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
-from ansible_collections.clusterwright.cluster.plugins.modules import etcd_member, etcd_recover, etcd_remove_member
+from ansible_collections.clusterwright.cluster.plugins.modules import (
+    etcd_member,
+    etcd_recover,
+    etcd_remove_member,
+    etcd_restore,
+    etcd_restore_info,
+)
 
 PLACE = sys.argv[1]
 PROGRAMS = os.environ["ETCD_PROGRAMS"]
@@ -71,6 +77,8 @@ class Machine:
             self.kill()
         if self.process and self.process.poll() is None:
             return False
+        if check:
+            return True
         environment = {"PATH": PROGRAMS}
         with open(f"{self.home}/initial.env", encoding="utf-8") as source:
             environment.update(line.strip().split("=", 1) for line in source if "=" in line)
@@ -88,7 +96,7 @@ class Machine:
         return True
 
     def systemctl(self, verb, *_rest, **_more):
-        if verb in ("stop", "restart"):
+        if verb in ("stop", "restart", "disable"):
             self.kill()
         if verb in ("start", "restart"):
             self.ensure("")
@@ -117,12 +125,12 @@ class Machine:
         """Runs the module's work here; a failure is its reason."""
         # Each machine has its own /etc and systemd; the modules know them by these names.
         membership.ETCD = f"{self.home}/etc/etcd.json"
-        for place in (etcd_member, etcd_recover):
+        for place in (etcd_member, etcd_recover, etcd_restore):
             place.units = self
         etcd_member.INITIAL = f"{self.home}/initial.env"
         etcd_recover.DROP_IN = f"{self.home}/force.conf"
         etcd_recover.attempt = lambda *_arguments, **_more: None
-        for place in (etcd, etcd_member, etcd_recover, etcd_remove_member):
+        for place in (etcd, etcd_member, etcd_recover, etcd_remove_member, etcd_restore, etcd_restore_info):
             place.LOCAL = self.client
         call = type("Call", (), {"params": params, "check_mode": check})
         try:

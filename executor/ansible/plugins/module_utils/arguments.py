@@ -75,6 +75,18 @@ GROUPS = {
             "required": True,
         },
     },
+    "restore": {
+        "id": {
+            "description": "The restore's ID, 8 characters of a-z and 0-9, which names its directories.",
+            "type": "str",
+            "required": True,
+        },
+        "data_directory": {
+            "description": "Data of this machine's member of etcd.",
+            "type": "path",
+            "default": "/var/lib/etcd",
+        },
+    },
     "smoke_test": {
         "image": {
             "description": "Name of an image with busybox, without tag.",

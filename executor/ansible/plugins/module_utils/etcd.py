@@ -148,6 +148,15 @@ class Etcd:
         """What the first of the members says of itself."""
         return self.etcdctl("endpoint", "status")[0]["Status"]
 
+    def statuses(self) -> dict:
+        """What each endpoint says of itself; an endpoint that does not answer is a failure."""
+        return {entry["Endpoint"]: entry["Status"] for entry in self.etcdctl("endpoint", "status")}
+
+    def hashes(self, revision: int) -> dict:
+        """(hash of all keys up to the revision, the revision up to which it was compacted) by endpoint."""
+        said = self.etcdctl("endpoint", "hashkv", f"--rev={revision}", timeout=120)
+        return {entry["Endpoint"]: (entry["HashKV"]["hash"], entry["HashKV"].get("compact_revision")) for entry in said}
+
     def alarms(self) -> list:
         """Every alarm there is, as memberID and alarm."""
         return self.etcdctl("alarm", "list").get("alarms") or []

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -42,9 +43,9 @@ def fields(data: bytes) -> dict:
     return found
 
 
-def logs(directory: str) -> list:
-    """The files of the write-ahead log. Without one, etcd begins anew."""
-    folder = os.path.join(directory, "member", "wal")
+def logs(member: str) -> list:
+    """The files of the write-ahead log below `member`. Without one, etcd begins anew."""
+    folder = os.path.join(member, "wal")
     try:
         return sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".wal"))
     except OSError:
@@ -53,7 +54,12 @@ def logs(directory: str) -> list:
 
 def identity(directory: str) -> tuple | None:
     """(ID of the cluster, ID of the member) of the data; None when there is none, (0, 0) when it cannot be read."""
-    files = logs(directory)
+    return identity_of(os.path.join(directory, "member"))
+
+
+def identity_of(member: str) -> tuple | None:
+    """Like identity, of data that was moved: its own directory, which etcd calls `member`."""
+    files = logs(member)
     if not files:
         return None
     try:
@@ -69,6 +75,26 @@ def identity(directory: str) -> tuple | None:
     except (OSError, ValueError, IndexError, struct.error):
         pass
     return 0, 0
+
+
+def database(member: str) -> str:
+    """The file of the database below `member`."""
+    return os.path.join(member, "snap", "db")
+
+
+def in_use(member: str) -> bool:
+    """Whether a process has the database open: etcd locks it for as long as it runs."""
+    try:
+        descriptor = os.open(database(member), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def first_bytes(data: bytes) -> int:

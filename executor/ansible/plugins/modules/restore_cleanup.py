@@ -1,0 +1,121 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# SPDX-License-Identifier: Apache-2.0
+"""Removes from a restored cluster what was of the past when it was backed up, before anything acts on it."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: restore_cleanup
+short_description: Deletes bootstrap tokens, certificate signing requests, and the Nodes of machines that are not the cluster's any more
+description:
+  - Through this machine's own API server, with the administrator's kubeconfig.
+options:
+  nodes:
+    description: Names of all Nodes that belong to machines of the cluster; the others are deleted.
+    type: list
+    elements: str
+    required: true
+  timeout_seconds:
+    description: Until the API server lets the administrator in.
+    type: int
+    default: 120
+extends_documentation_fragment:
+  - clusterwright.cluster.arguments.apiserver
+author:
+  - Clusterwright developers
+"""
+
+from ansible_collections.clusterwright.cluster.plugins.module_utils import api
+from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, Refused, wait
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+
+NODES = "/api/v1/nodes"
+SECRETS = "/api/v1/namespaces/kube-system/secrets"
+TOKENS = "fieldSelector=type%3Dbootstrap.kubernetes.io%2Ftoken"
+REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+PAGE = 250
+
+
+def local(params: dict) -> Api:
+    """Behind the endpoint may be another machine's API server."""
+    client = Api(api.ADMIN)
+    host = f"[{params['address']}]" if ":" in params["address"] else params["address"]
+    client.server = f"https://{host}:{params['port']}"
+    return client
+
+
+def wait_until_admitted(client: Api, timeout: float) -> None:
+    """An API server that has just started knows nobody's rights for some seconds."""
+    said = ""
+
+    def admitted() -> bool:
+        nonlocal said
+        try:
+            for path in (NODES, SECRETS, REQUESTS):
+                client.request("GET", f"{path}?limit=1")
+        except (OSError, Refused) as problem:
+            said = str(problem)
+            return False
+        return True
+
+    wait(admitted, timeout, "ApiserverNotReady", lambda: f"the API server does not answer the administrator: {said}", pause=1)
+
+
+def listed(client: Api, path: str, query: str = "") -> list:
+    """All objects there, as name and UID."""
+    found: list = []
+    more = ""
+    while True:
+        answer = client.request("GET", f"{path}?limit={PAGE}&{query}{more}", timeout=60)
+        found += [(item["metadata"]["name"], item["metadata"]["uid"]) for item in answer.get("items") or []]
+        token = (answer.get("metadata") or {}).get("continue")
+        if not token:
+            return found
+        more = f"&continue={token}"
+
+
+def delete(client: Api, path: str, name: str, uid: str) -> bool:
+    """Deletes exactly this object. False when it is gone, or is another one by now."""
+    body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+    try:
+        client.request("DELETE", f"{path}/{name}", body)
+    except Refused as refused:
+        if refused.status in (404, 409):
+            return False
+        raise StepFailure("RestoreCleanupRefused", f"failed to delete {path}/{name}: {refused}") from refused
+    return True
+
+
+def due(client: Api, nodes: list) -> list:
+    """What is to be deleted, as (what it is, path, name, UID)."""
+    kept = {name.lower() for name in nodes}
+    found = [("bootstrap token", SECRETS, *entry) for entry in listed(client, SECRETS, TOKENS)]
+    found += [("certificate signing request", REQUESTS, *entry) for entry in listed(client, REQUESTS)]
+    return found + [("Node", NODES, *entry) for entry in listed(client, NODES) if entry[0].lower() not in kept]
+
+
+def told(entries: list) -> str:
+    """Nodes each by name, the rest by its number."""
+    parts = []
+    for what in ("bootstrap token", "certificate signing request"):
+        count = sum(entry[0] == what for entry in entries)
+        parts += [f"{count} {what}{'s' if count > 1 else ''}"] if count else []
+    return ", ".join(parts + [f"Node {entry[2]}" for entry in entries if entry[0] == "Node"])
+
+
+def work(call) -> dict:
+    params = call.params
+    if not params["nodes"]:
+        raise StepFailure("InvalidVariables", "etcd_restore.nodes is empty: every Node would be deleted")
+    client = local(params)
+    wait_until_admitted(client, params["timeout_seconds"])
+    try:
+        entries = due(client, params["nodes"])
+        if not call.check_mode:
+            entries = [entry for entry in entries if delete(client, *entry[1:])]
+    except OSError as error:
+        raise StepFailure("ApiserverNotReady", f"the API server stopped to answer: {error}") from error
+    except Refused as refused:
+        raise StepFailure("RestoreCleanupRefused", f"failed to list what is to be deleted: {refused}") from refused
+    return {"changed": bool(entries), "msg": f"deleted {told(entries)}" if entries else "nothing to delete"}
