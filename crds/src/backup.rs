@@ -6,7 +6,8 @@ mod look;
 mod manifest;
 
 pub use inputs::{
-    BUNDLE_PREFIX, BackupInputs, ETCD_SECRETS, MOUNT_PATH, S3Inputs, STORAGE_PREFIX, STORAGE_SECRETS, StorageInputs,
+    BUNDLE_PREFIX, BackupInputs, ETCD_SECRETS, IDENTITY_SECRET, MOUNT_PATH, PKI_SECRET, S3Inputs, STORAGE_PREFIX,
+    STORAGE_SECRETS, StagingInputs, StorageInputs,
 };
 pub use look::StorageLook;
 pub use manifest::{

@@ -10,6 +10,8 @@ use crate::names::GROUP;
 pub enum Target {
     /// A ClusterDeployment.
     ClusterDeployment,
+    /// An EtcdRestore.
+    EtcdRestore,
     /// A Host.
     Host,
     /// A Machine.
@@ -18,12 +20,13 @@ pub enum Target {
 
 impl Target {
     /// All targets.
-    pub const ALL: [Target; 3] = [Target::ClusterDeployment, Target::Host, Target::Machine];
+    pub const ALL: [Target; 4] = [Target::ClusterDeployment, Target::EtcdRestore, Target::Host, Target::Machine];
 
     /// `<plural>.<group>`.
     pub fn resource(self) -> String {
         let plural = match self {
             Target::ClusterDeployment => "clusterdeployments",
+            Target::EtcdRestore => "etcdrestores",
             Target::Host => "hosts",
             Target::Machine => "machines",
         };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::backup::BackupInputs;
+use crate::backup::{BackupInputs, StagingInputs};
 use crate::host::HostKeyPolicy;
 use crate::step::{Intent, Step};
 
@@ -48,6 +48,9 @@ pub struct RunInputs {
     /// The backup that is asked for; only in a run of the intent `Backup`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<BackupInputs>,
+    /// The backup that is brought to the machines; only in a run of the intent `Stage`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staging: Option<StagingInputs>,
 }
 
 /// A playbook of the user's.

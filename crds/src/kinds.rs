@@ -13,7 +13,8 @@ macro_rules! for_every_kind {
             $crate::PlaybookRun,
             $crate::RemediationPolicy,
             $crate::BackupStorage,
-            $crate::EtcdBackup
+            $crate::EtcdBackup,
+            $crate::EtcdRestore
         }
     };
 }

@@ -31,6 +31,13 @@ pub struct KubernetesVersion {
 )]
 pub struct InvalidKubernetesVersion(String);
 
+impl KubernetesVersion {
+    /// The number after `1.`.
+    pub fn minor(self) -> u8 {
+        self.minor
+    }
+}
+
 impl FromStr for KubernetesVersion {
     type Err = InvalidKubernetesVersion;
 

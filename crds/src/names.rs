@@ -53,7 +53,7 @@ pub mod annotation {
     pub const SKIP_REMEDIATION: &str = "clusterwright.dev/skip-remediation";
     /// On a Host: ends its quarantine after a probe; its value is the generation it is meant for.
     pub const RELEASE: &str = "clusterwright.dev/release";
-    /// On a ClusterDeployment or PlaybookRun: go on with what its message says needs approval: `<what>.<digest>`,
+    /// On the object whose message asks for it: go on with what needs approval: `<what>.<digest>`,
     /// several separated by commas. Each is for one thing; the message has the whole command.
     pub const APPROVE: &str = "clusterwright.dev/approve";
     /// On a ClusterDeployment: delete it in spite of `deletionProtection`; its value is the generation it is meant for.
@@ -86,6 +86,8 @@ pub mod finalizer {
     pub const HOST: &str = "clusterwright.dev/claimed";
     /// On Jobs and their Pods: the outcome is recorded first.
     pub const OUTCOME_RECORDED: &str = "clusterwright.dev/outcome-recorded";
+    /// On EtcdRestores that have begun: what they have on the machines is removed first.
+    pub const RESTORE: &str = "clusterwright.dev/restore-ended";
     /// On PlaybookRuns: the Job ends first.
     pub const RUN: &str = "clusterwright.dev/run-ended";
 }

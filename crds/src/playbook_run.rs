@@ -48,13 +48,15 @@ pub use steps::{StepNotAllowed, check_steps};
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.intent == 'Probe' || has(self.clusterName)")
     .message("clusterName is required for every intent but Probe"))]
-#[x_kube(validation = Rule::new("self.intent == oldSelf.intent && self.steps == oldSelf.steps && self.hosts == oldSelf.hosts && has(self.vars) == has(oldSelf.vars) && (!has(self.vars) || self.vars == oldSelf.vars) && has(self.playbooksRef) == has(oldSelf.playbooksRef) && (!has(self.playbooksRef) || self.playbooksRef == oldSelf.playbooksRef) && has(self.playbookVars) == has(oldSelf.playbookVars) && (!has(self.playbookVars) || self.playbookVars == oldSelf.playbookVars) && has(self.backupRef) == has(oldSelf.backupRef) && (!has(self.backupRef) || self.backupRef == oldSelf.backupRef) && self.timeoutSeconds == oldSelf.timeoutSeconds && self.resume == oldSelf.resume && has(self.clusterName) == has(oldSelf.clusterName) && (!has(self.clusterName) || self.clusterName == oldSelf.clusterName)")
+#[x_kube(validation = Rule::new("self.intent == oldSelf.intent && self.steps == oldSelf.steps && self.hosts == oldSelf.hosts && has(self.vars) == has(oldSelf.vars) && (!has(self.vars) || self.vars == oldSelf.vars) && has(self.playbooksRef) == has(oldSelf.playbooksRef) && (!has(self.playbooksRef) || self.playbooksRef == oldSelf.playbooksRef) && has(self.playbookVars) == has(oldSelf.playbookVars) && (!has(self.playbookVars) || self.playbookVars == oldSelf.playbookVars) && has(self.backupRef) == has(oldSelf.backupRef) && (!has(self.backupRef) || self.backupRef == oldSelf.backupRef) && has(self.restoreRef) == has(oldSelf.restoreRef) && (!has(self.restoreRef) || self.restoreRef == oldSelf.restoreRef) && self.timeoutSeconds == oldSelf.timeoutSeconds && self.resume == oldSelf.resume && has(self.clusterName) == has(oldSelf.clusterName) && (!has(self.clusterName) || self.clusterName == oldSelf.clusterName)")
     .message("Forbidden: a PlaybookRun is immutable but for cancel and paused; make a new one"))]
 #[x_kube(validation = steps::rule())]
 #[x_kube(validation = Rule::new("has(self.playbooksRef) || !self.steps.exists(s, s.startsWith('custom-'))")
     .message("playbooksRef is required with a step custom-<name>: name the ConfigMap that holds <name>.yml"))]
 #[x_kube(validation = Rule::new("(self.intent == 'Backup') == has(self.backupRef)")
     .message("backupRef is required with the intent Backup, and goes with no other: make an EtcdBackup, which makes the run"))]
+#[x_kube(validation = Rule::new("(self.intent in ['Stage', 'Restore']) == has(self.restoreRef)")
+    .message("restoreRef is required with the intents Stage and Restore, and goes with no other: make an EtcdRestore, which makes the run"))]
 #[x_kube(validation = Rule::new("!oldSelf.cancel || self.cancel").message("Forbidden: a canceled run cannot be taken up again; make a new one"))]
 pub struct PlaybookRunSpec {
     /// The ClusterDeployment whose machines these are; absent only for `Probe`.
@@ -92,6 +94,9 @@ pub struct PlaybookRunSpec {
     /// The EtcdBackup that a run of the intent `Backup` makes; the operator writes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup_ref: Option<LocalRef>,
+    /// The EtcdRestore that a run of the intents `Stage` and `Restore` is part of; the operator writes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore_ref: Option<LocalRef>,
     /// Deadline of one attempt in seconds, 180 to 86400. Default 3600. The executor stops 120 s earlier.
     #[serde(default = "default_timeout")]
     #[schemars(range(min = 180, max = 86400))]
@@ -121,6 +126,7 @@ impl PlaybookRunSpec {
             playbooks_ref: None,
             playbook_vars: BTreeMap::new(),
             backup_ref: None,
+            restore_ref: None,
             timeout_seconds: default_timeout(),
             resume: false,
             paused: false,

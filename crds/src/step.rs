@@ -56,13 +56,25 @@ pub enum Step {
     ProbeEtcd,
     /// One member of etcd is read, and a backup made of it in a storage.
     BackupEtcd,
+    /// A backup is checked, and brought to the machines with members, as data beside theirs.
+    StageBackup,
+    /// API server, controller-manager and scheduler are stopped on all control planes.
+    HoldControlPlane,
+    /// etcd is stopped, and goes on with the data that was staged.
+    RestoreEtcd,
+    /// etcd is stopped, and goes on with the data that it had before it was restored.
+    UndoRestore,
+    /// What the step hold-control-plane stopped is started, over data that was restored.
+    ReleaseControlPlane,
+    /// What a restore left on the machines is removed.
+    RemoveOldData,
     /// A playbook of the user's: `custom-<name>`.
     Custom(CustomStep),
 }
 
 impl Step {
     /// All steps of ours, in the order in which they make sense.
-    pub const ALL: [Step; 21] = [
+    pub const ALL: [Step; 27] = [
         Step::BootstrapOs,
         Step::Preflight,
         Step::Prepare,
@@ -84,6 +96,12 @@ impl Step {
         Step::ProbeHost,
         Step::ProbeEtcd,
         Step::BackupEtcd,
+        Step::StageBackup,
+        Step::HoldControlPlane,
+        Step::RestoreEtcd,
+        Step::UndoRestore,
+        Step::ReleaseControlPlane,
+        Step::RemoveOldData,
     ];
 
     /// The step's name, which is its playbook's file name without `.yml`.
@@ -110,6 +128,12 @@ impl Step {
             Step::ProbeHost => "probe-host",
             Step::ProbeEtcd => "probe-etcd",
             Step::BackupEtcd => "backup-etcd",
+            Step::StageBackup => "stage-backup",
+            Step::HoldControlPlane => "hold-control-plane",
+            Step::RestoreEtcd => "restore-etcd",
+            Step::UndoRestore => "undo-restore",
+            Step::ReleaseControlPlane => "release-control-plane",
+            Step::RemoveOldData => "remove-old-data",
             Step::Custom(custom) => &custom.0,
         }
     }
@@ -223,8 +247,9 @@ pub enum Intent {
     Renew,
     /// A backup of etcd is taken.
     Backup,
-    /// etcd is restored. It does nothing yet, and is not admitted.
-    #[schemars(skip)]
+    /// A backup is checked and laid ready on the machines; what they serve stays as it is.
+    Stage,
+    /// etcd is set back to a backup that lies ready, or to what it had before.
     Restore,
     /// Spare Hosts are looked at, or machines of a cluster whose API does not tell how they are.
     Probe,

@@ -45,6 +45,9 @@ pub struct Run {
     /// Where the member of etcd serves clients on each machine. For tests, whose machine is the developer's.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:2379", hide = true)]
     pub etcd_address: String,
+    /// Where etcd keeps its data on each machine. For tests, whose machine is the developer's.
+    #[arg(long, value_name = "DIR", default_value = crate::etcd_backup::DATA_DIRECTORY, hide = true)]
+    pub etcd_data_directory: String,
     /// Report to the status of this PlaybookRun. Without it no API is used, and progress goes to the
     /// terminal.
     #[arg(long, value_name = "NAMESPACE/NAME")]

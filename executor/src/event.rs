@@ -1,9 +1,10 @@
-//! The lines of the callback plugin, and of the program that makes a backup, as values. A line that is no event, or of a newer kind, is passed over: the stream
-//! is read to its end whatever is in it.
+//! The lines of the callback plugin, and of the program that makes or stages a backup, as values. A line that is no event,
+//! or of a newer kind, is passed over: the stream is read to its end whatever is in it.
 
 use std::collections::BTreeMap;
 
 use crds::etcd_backup::BackupContent;
+use crds::etcd_restore::StagedBackup;
 use serde_json::Value;
 
 use crate::redact::Redactor;
@@ -84,6 +85,15 @@ pub enum What {
     },
     /// A backup is whole in its storage.
     Backup(Box<BackupContent>),
+    /// So many bytes of a backup were brought to a host.
+    StagingProgress {
+        /// The host.
+        host: String,
+        /// Bytes of the snapshot.
+        bytes: i64,
+    },
+    /// A backup lies ready on the machines.
+    Staged(Box<StagedBackup>),
     /// Everything ended.
     Stats(BTreeMap<String, HostStats>),
 }
@@ -114,6 +124,10 @@ impl Event {
             "gate" => What::Gate { step: text(&value, "file").trim_end_matches(".yml").to_owned() },
             "backup_progress" => What::BackupProgress { bytes: integer(&value, "bytes") },
             "backup" => What::Backup(serde_json::from_value(value.get("content")?.clone()).ok()?),
+            "staging_progress" => {
+                What::StagingProgress { host: text(&value, "host").to_owned(), bytes: integer(&value, "bytes") }
+            }
+            "staged" => What::Staged(serde_json::from_value(value.get("staged")?.clone()).ok()?),
             "stats" => What::Stats(stats(&value)),
             _ => return None,
         };
@@ -137,6 +151,8 @@ impl Event {
             | What::Gate { .. }
             | What::BackupProgress { .. }
             | What::Backup(_)
+            | What::StagingProgress { .. }
+            | What::Staged(_)
             | What::Stats(_) => {}
         }
     }

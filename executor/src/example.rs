@@ -38,6 +38,7 @@ pub fn model() -> RunInputs {
         ]),
         playbooks: BTreeMap::new(),
         backup: None,
+        staging: None,
     }
 }
 

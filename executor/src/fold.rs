@@ -8,12 +8,14 @@ mod components;
 mod ending;
 mod host;
 mod sentence;
+mod staged;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::Component;
 use crds::etcd_backup::BackupContent;
+use crds::etcd_restore::StagedBackup;
 use crds::inputs::{Group, RunInputs};
 use crds::playbook_run::{Fence, HostResult, Progress, RunOutcome, StepPhase, StepStatus};
 use crds::step::Step;
@@ -29,6 +31,7 @@ use crate::sanitize::clean;
 use crate::unreachable::Unreachable;
 use host::Host;
 use sentence::Purpose;
+use staged::Staging;
 use text::{TASK_LIMIT, task_name};
 
 /// The executor's part of the run's status.
@@ -47,6 +50,9 @@ pub struct Snapshot {
     /// The backup that the run made, once it is whole in its storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backup: Option<BackupContent>,
+    /// The backup that the run brought to the machines, once it is whole on all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub staged: Option<StagedBackup>,
     /// The outcome, once the run has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<RunOutcome>,
@@ -79,6 +85,8 @@ pub struct Fold {
     backup_location: Option<String>,
     /// The backup that was made.
     backup: Option<BackupContent>,
+    /// The backup that is to be staged, if one is.
+    staging: Option<Staging>,
     /// Index of the step that runs, and whether its probe does.
     current: Option<(usize, bool)>,
     progress: Progress,
@@ -112,6 +120,7 @@ impl Fold {
             components: Vec::new(),
             backup_location: model.backup.as_ref().map(|backup| backup.location.clone()),
             backup: None,
+            staging: model.staging.as_ref().map(|staging| Staging::new(&staging.location)),
             current: None,
             progress: Progress::default(),
             ended: false,
@@ -151,6 +160,17 @@ impl Fold {
             What::Backup(content) if self.backup_location.as_ref() == Some(&content.location) => {
                 self.backup = Some(backup::cleaned(content));
             }
+            What::StagingProgress { host, bytes } if self.hosts.contains_key(host) => {
+                if let Some(staging) = &mut self.staging {
+                    self.progress.bytes = Some(staging.sent(host, *bytes));
+                }
+            }
+            What::Staged(staged) => {
+                if let Some(staging) = &mut self.staging {
+                    staging.take(staged);
+                }
+            }
+            What::StagingProgress { .. } => {}
             // Another run's.
             What::BackupProgress { .. } | What::Backup(_) => {}
             What::Stats(stats) => {
@@ -180,8 +200,18 @@ impl Fold {
         }
     }
 
+    /// Whether it was reported that the backup lies ready; true where none is to be staged.
+    pub fn is_staged(&self) -> bool {
+        self.staging.as_ref().is_none_or(|staging| staging.staged().is_some())
+    }
+
     /// Passes over the first steps, which are done already.
     pub fn begin_at(&mut self, step: usize) {
+        // What an earlier run staged counts only where it is not staged again.
+        let again = self.steps.iter().skip(step).any(|status| status.name == Step::StageBackup);
+        if let Some(staging) = self.staging.as_mut().filter(|_| again) {
+            staging.forget();
+        }
         for status in self.steps.iter_mut().take(step) {
             status.phase = StepPhase::Succeeded;
         }
@@ -231,6 +261,7 @@ impl Fold {
             hosts: budget::fit(hosts),
             components: self.components.clone(),
             backup: self.backup.clone(),
+            staged: self.staging.as_ref().and_then(Staging::staged).cloned(),
             outcome: self.outcome.clone(),
         }
     }
@@ -275,7 +306,7 @@ impl Fold {
     }
 
     /// The step that runs has ended: well, if its probe was played, where it has one, and a host is still in; and if the
-    /// backup that it makes is there.
+    /// backup that it makes or stages is there.
     fn close_step(&mut self, at: Option<Time>) {
         let Some((index, probed)) = self.current.take() else {
             return;
@@ -283,7 +314,8 @@ impl Fold {
         let step = self.steps.get(index).map(|step| step.name);
         let proven = probed || step.is_some_and(|step| self.unproven.contains(&step));
         let made = self.backup.is_some() || self.backup_location.is_none() || step != Some(Step::BackupEtcd);
-        let well = proven && made && self.hosts.values().any(|host| host.result.failure.is_none());
+        let staged = self.is_staged() || step != Some(Step::StageBackup);
+        let well = proven && made && staged && self.hosts.values().any(|host| host.result.failure.is_none());
         let critical = self.hosts.values().any(|host| host.critical && host.result.failure.is_some());
         if let Some(status) = self.steps.get_mut(index) {
             status.phase = if well && !critical { StepPhase::Succeeded } else { StepPhase::Failed };

@@ -4,6 +4,7 @@
 mod backup;
 mod checked;
 mod error;
+mod staging;
 
 use std::path::Path;
 use std::{fs, io};
@@ -44,6 +45,7 @@ pub fn read(directory: &Path, announced_digest: Option<&str>) -> Result<Inputs, 
     let secrets = Secrets::read(&path).map_err(|source| InputsError::Read { path: path.clone(), source })?;
     checked::check(&model, &secrets)?;
     backup::check(&model, &secrets)?;
+    staging::check(&model, &secrets)?;
     Ok(Inputs { model, digest, secrets })
 }
 

@@ -1,9 +1,11 @@
 //! Redacts secrets in text before it leaves: Ansible's output and the messages of its events. The second net: roles
 //! mark secrets with `no_log`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crds::backup::BUNDLE_PREFIX;
+use crds::backup::{BUNDLE_PREFIX, IDENTITY_SECRET, PKI_SECRET};
+use k8s_openapi::ByteString;
+use serde_json::Value;
 
 use crate::secrets::{Secrets, without_newline};
 
@@ -36,11 +38,11 @@ impl Redactor {
             if name.starts_with("password.") || name.starts_with("become-password.") {
                 redactor.add(without_newline(content));
             }
-            for line in content.split(|byte| *byte == b'\n') {
-                let line = line.trim_ascii();
-                if !line.starts_with(b"-----") {
-                    redactor.add(line);
-                }
+            match name {
+                PKI_SECRET => redactor.add_data(content),
+                // The comments beside an identity have its public key, which messages name.
+                IDENTITY_SECRET => redactor.add_lines(content, |line| !line.starts_with(b"#")),
+                _ => redactor.add_lines(content, |_| true),
             }
         }
         for patterns in redactor.patterns.values_mut() {
@@ -48,6 +50,31 @@ impl Redactor {
             patterns.dedup();
         }
         redactor
+    }
+
+    /// The lines of a file, but for the frames of PEM.
+    fn add_lines(&mut self, content: &[u8], is_secret: impl Fn(&[u8]) -> bool) {
+        for line in content.split(|byte| *byte == b'\n') {
+            let line = line.trim_ascii();
+            if !line.starts_with(b"-----") && is_secret(line) {
+                self.add(line);
+            }
+        }
+    }
+
+    /// The values of a Secret's data, as they are and in base64; its names are for messages.
+    fn add_data(&mut self, content: &[u8]) {
+        let encoded: BTreeMap<String, Value> = serde_json::from_slice(content).unwrap_or_default();
+        let decoded: BTreeMap<String, ByteString> = serde_json::from_slice(content).unwrap_or_default();
+        if decoded.is_empty() {
+            return self.add_lines(content, |_| true);
+        }
+        for text in encoded.values().filter_map(Value::as_str) {
+            self.add(text.as_bytes());
+        }
+        for ByteString(value) in decoded.values() {
+            self.add_lines(value, |_| true);
+        }
     }
 
     fn add(&mut self, secret: &[u8]) {
@@ -179,6 +206,21 @@ mod tests {
         check("pass\"ß\\w😀", "[secret]");
         check(r#"{"msg":"pass\"ß\\w😀"}"#, r#"{"msg":"[secret]"}"#);
         check(r#"{"msg":"pass\"\u00df\\w\ud83d\ude00"}"#, r#"{"msg":"[secret]"}"#);
+    }
+
+    #[test]
+    fn an_identity_and_the_keys_of_a_cluster_are_taken_out_and_their_names_stay() {
+        let identity = "# created: 2026-11-24T08:00:00Z\r\n# public key: age1ql3z7hjy54pw3hyww5ayyfg7zqg\r\nAGE-SECRET-KEY-1ABC\r\n\
+            AGE-SECRET-KEY-1DEF\n";
+        let pki = r#"{"service-account.key":"LS0tLS1CRUdJTi0tLS0tCk1JSUJWUUlCQURBTg=="}"#;
+        let redactor = redactor(&[("restore.identity", identity), ("restore.pki.json", pki)]);
+        let check = |text: &str, expected: &str| {
+            assert_eq!(String::from_utf8(redactor.redact(text.as_bytes())).unwrap(), expected);
+        };
+        check("AGE-SECRET-KEY-1ABC, AGE-SECRET-KEY-1DEF", "[secret], [secret]");
+        check("for age1ql3z7hjy54pw3hyww5ayyfg7zqg", "for age1ql3z7hjy54pw3hyww5ayyfg7zqg");
+        check("service-account.key: LS0tLS1CRUdJTi0tLS0tCk1JSUJWUUlCQURBTg==", "service-account.key: [secret]");
+        check("MIIBVQIBADAN", "[secret]");
     }
 
     #[test]

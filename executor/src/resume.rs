@@ -46,11 +46,14 @@ impl<'a> ResumeScan<'a> {
 
     /// How many steps are done on every host.
     pub fn done(&self) -> usize {
-        match self.open {
+        let done = match self.open {
             Some(open) => open,
             None if self.ended => self.steps.len(),
             None => 0,
-        }
+        };
+        // Without the report of what lies ready, it does not count.
+        let staging = self.steps.iter().position(|step| *step == Step::StageBackup);
+        staging.filter(|_| !self.fold.is_staged()).map_or(done, |staging| done.min(staging))
     }
 
     fn not_done(&mut self) {
@@ -73,7 +76,14 @@ impl EventSink for ResumeScan<'_> {
                 }
             }
             What::Stats(_) => self.ended = true,
-            What::Play | What::Task { .. } | What::Gate { .. } | What::BackupProgress { .. } | What::Backup(_) => {}
+            // Its probe reports it, and the step is not played again.
+            What::Staged(_) => self.fold.apply(event),
+            What::Play
+            | What::Task { .. }
+            | What::Gate { .. }
+            | What::BackupProgress { .. }
+            | What::Backup(_)
+            | What::StagingProgress { .. } => {}
         }
     }
 
@@ -134,6 +144,32 @@ mod tests {
         check([&["w1 ok"], &["w1 ok"], &["w1 ok", "w2 failed"]], 2);
         check([&["w1 unreachable", "w2 ok"], &["w2 ok"], &["w2 ok"]], 0);
         check([&["w1 ok"], &["w1 ok"], &["w1 ok"]], 3);
+    }
+
+    #[test]
+    fn a_backup_lies_ready_only_if_its_probe_reports_it() {
+        let mut model = crate::example::model();
+        model.steps = vec![Step::StageBackup];
+        let asked = json!({"storage": {"directory": "/b"}, "location": "a/b", "id": "k3x9a0b1", "restore": "r",
+            "cluster": "c"});
+        model.staging = Some(serde_json::from_value(asked).unwrap());
+        let staged = json!({"event": "staged", "staged": {"backup": "b", "location": "a/b", "takenAt":
+            "2026-11-23T10:00:00Z", "revision": 1, "keys": 1, "size": 1, "sha256": "a0", "etcdVersion": "3.6.16",
+            "bump": 1, "clusterID": "c0ffee"}});
+        for (reports, expected) in [(true, 1), (false, 0)] {
+            let mut fold = Fold::new(&model, "");
+            let mut scan = ResumeScan::new(&model, &mut fold);
+            let events = [
+                Some(json!({"event": "playbook", "file": "stage-backup.yml", "dir": "probe"})),
+                reports.then(|| staged.clone()),
+                Some(json!({"event": "result", "host": "w1", "task": "t", "status": "ok"})),
+                Some(json!({"event": "stats", "hosts": {}})),
+            ];
+            for event in events.into_iter().flatten() {
+                scan.receive(&Event::parse(event.to_string().as_bytes()).unwrap());
+            }
+            assert_eq!(scan.done(), expected);
+        }
     }
 
     #[test]

@@ -27,6 +27,7 @@ use crate::core_dumps;
 use crate::custom::{self, Custom};
 use crate::etcd_backup;
 use crate::fold::{Fold, Snapshot};
+use crate::guard::call::Root;
 use crate::guard::machines::{Machines, fence};
 use crate::guard::{self, RUN_VARIABLE, run_directory};
 use crate::inputs::{self, Inputs, InputsError};
@@ -131,6 +132,7 @@ async fn played(
     let playbooks = playbooks::order(&directory, &custom, &inputs.model.steps)?;
     let ssh = plan_ssh(args, inputs, &guarding, &workdir);
     prepare_backup(args, &workdir, inputs, &guarding, &ssh).map_err(system("write what the backup is made by"))?;
+    prepare_staging(args, &workdir, inputs, &guarding, &ssh).map_err(system("write what the backup is staged by"))?;
     let inventory = furnish(&workdir, inputs, &ssh).map_err(system("write the run's files"))?;
 
     let ansible = Ansible {
@@ -170,7 +172,7 @@ async fn played(
     };
     let ended = work.run(fold, signals).await;
     if !etcd_backup::gone(workdir.path()).await {
-        warn!("the program that makes the backup did not end: parts of it may be left in the storage");
+        warn!("the program that makes or stages the backup did not end: parts of it may be left where it goes");
     }
     // A master that does not end in time is killed with the process namespace.
     let _ = timeout(MASTERS, runner.end_masters()).await;
@@ -239,6 +241,31 @@ fn prepare_backup(args: &Run, workdir: &Workdir, inputs: &Inputs, guarding: &Gua
         connect: connect.collect(),
     };
     workdir.write(etcd_backup::FILE, &serde_json::to_vec(&settings)?)?;
+    symlink(std::env::current_exe()?, workdir.path().join(etcd_backup::NAME))
+}
+
+/// Puts the program that stages a backup where its playbook finds it, and beside it its settings. Nothing where none is to
+/// be staged.
+fn prepare_staging(args: &Run, workdir: &Workdir, inputs: &Inputs, guarding: &Guarding, ssh: &Ssh) -> io::Result<()> {
+    let Some(staging) = &inputs.model.staging else {
+        return Ok(());
+    };
+    let file = etcd_backup::snapshot_file(&args.etcd_data_directory, &staging.id);
+    let send = ssh.routes.iter().map(|(host, route)| {
+        let shells = run_directory(&args.guard_directory, fence(&inputs.model, host, args.token));
+        let guarded = format!("{shells}/{}", Step::StageBackup);
+        let shell = if guarding.guards() { guarded.as_str() } else { "/bin/sh" };
+        let words = etcd_backup::over_ssh(route, &guard::call::receive(&route.root, shell, &file));
+        let credential = inputs.model.hosts.get(host).map(|host| format!("become-password.{}", host.credential));
+        let sudo_password = credential.filter(|_| matches!(route.root, Root::Sudo(Some(_))));
+        (host.clone(), etcd_backup::Sending { words, sudo_password })
+    });
+    let settings = etcd_backup::StagingSettings {
+        inputs: staging.clone(),
+        secrets: std::path::absolute(&args.inputs)?.join("secrets"),
+        send: send.collect(),
+    };
+    workdir.write(etcd_backup::STAGING_FILE, &serde_json::to_vec(&settings)?)?;
     symlink(std::env::current_exe()?, workdir.path().join(etcd_backup::NAME))
 }
 

@@ -4,14 +4,22 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::{fmt, fs, io};
 
-use crds::backup::{BUNDLE_PREFIX, STORAGE_PREFIX};
+use crds::backup::{BUNDLE_PREFIX, IDENTITY_SECRET, PKI_SECRET, STORAGE_PREFIX};
 
 /// No file of ours is larger; a bundle of CAs may come near.
 const FILE_LIMIT: u64 = 1 << 20;
 
-/// Credentials, and what a backup takes along: for the executor alone, not for the roles.
-const CREDENTIALS: [&str; 6] =
-    ["ssh-privatekey.", "password.", "become-password.", "etcd.backup-client.", STORAGE_PREFIX, BUNDLE_PREFIX];
+/// Credentials, what a backup takes along, and what one is decrypted with: for the executor alone, not for the roles.
+const CREDENTIALS: [&str; 8] = [
+    "ssh-privatekey.",
+    "password.",
+    "become-password.",
+    "etcd.backup-client.",
+    STORAGE_PREFIX,
+    BUNDLE_PREFIX,
+    IDENTITY_SECRET,
+    PKI_SECRET,
+];
 
 /// The files of the Secret by name.
 #[derive(Clone, Default)]
@@ -111,6 +119,8 @@ mod tests {
             "etcd.backup-client.key",
             "storage.secretAccessKey",
             "bundle.pki.ca.key",
+            "restore.identity",
+            "restore.pki.json",
         ];
         for name in names {
             std::fs::write(data.join(name), name).unwrap();

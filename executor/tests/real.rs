@@ -21,6 +21,9 @@ mod kills;
 #[path = "real/machine.rs"]
 mod machine;
 #[cfg(test)]
+#[path = "real/staging.rs"]
+mod staging;
+#[cfg(test)]
 #[path = "real/wire.rs"]
 mod wire;
 

@@ -18,7 +18,8 @@ use std::sync::Arc;
 
 use crds::names::label;
 use crds::{
-    BackupStorage, Cluster, ClusterDeployment, EtcdBackup, Host, Machine, MachineSet, PlaybookRun, RemediationPolicy,
+    BackupStorage, Cluster, ClusterDeployment, EtcdBackup, EtcdRestore, Host, Machine, MachineSet, PlaybookRun,
+    RemediationPolicy,
 };
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -96,6 +97,8 @@ watched_kinds! {
     backup_storages: BackupStorage;
     /// EtcdBackups.
     etcd_backups: EtcdBackup;
+    /// EtcdRestores.
+    etcd_restores: EtcdRestore;
     /// Jobs of runs.
     jobs: Job, label::RUN;
     /// Pods of runs.

@@ -8,7 +8,8 @@ mod report;
 use std::sync::Arc;
 
 use crds::{
-    Cluster, ClusterDeployment, ClusterDeploymentStatus, Host, Machine, MachineSet, PlaybookRun, RemediationPolicy,
+    Cluster, ClusterDeployment, ClusterDeploymentStatus, EtcdRestore, Host, Machine, MachineSet, PlaybookRun,
+    RemediationPolicy,
 };
 use kube::ResourceExt;
 use plan::cluster_deployment::Action;
@@ -46,6 +47,9 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
         .watches_shared_stream(cache.hosts.changes(), of_host)
         .watches_shared_stream(cache.runs.changes(), |run: Arc<PlaybookRun>| {
             Some(beside(&*run, run.spec.cluster_name.as_ref()?))
+        })
+        .watches_shared_stream(cache.etcd_restores.changes(), |restore: Arc<EtcdRestore>| {
+            Some(beside(&*restore, &restore.spec.cluster_name))
         })
         .watches_shared_stream(cache.policies.changes(), move |policy: Arc<RemediationPolicy>| {
             let namespace = policy.namespace().unwrap_or_default();

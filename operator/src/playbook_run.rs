@@ -8,6 +8,7 @@ mod log;
 mod observe;
 mod ownership;
 mod report;
+mod restore;
 mod secrets;
 
 use std::sync::Arc;

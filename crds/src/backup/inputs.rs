@@ -18,6 +18,12 @@ pub const BUNDLE_PREFIX: &str = "bundle.";
 /// Files of a run's Secret by which etcd is read: its authority, and a client's certificate and key.
 pub const ETCD_SECRETS: [&str; 3] = ["pki.etcd-ca.crt", "etcd.backup-client.crt", "etcd.backup-client.key"];
 
+/// File of a run's Secret with the age identity that decrypts the backup that is staged.
+pub const IDENTITY_SECRET: &str = "restore.identity";
+/// File of a run's Secret with the data of the Secret `<cluster>-pki` as it is today, as JSON: names to base64, as in a
+/// Secret's `data`. A backup with other keys is not restored in place.
+pub const PKI_SECRET: &str = "restore.pki.json";
+
 /// A storage of backups.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -74,6 +80,29 @@ pub struct BackupInputs {
     /// UID of its ClusterDeployment.
     pub cluster_uid: String,
     /// The version of Kubernetes that the cluster runs, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubernetes_version: Option<crate::KubernetesVersion>,
+}
+
+/// What is asked of a run that brings a backup to the machines.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StagingInputs {
+    /// Where the backup is kept.
+    pub storage: StorageInputs,
+    /// The PersistentVolumeClaim that is mounted at [`MOUNT_PATH`]. None: the storage is no volume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume_claim: Option<String>,
+    /// The backup's directory in the storage, below the prefix.
+    pub location: String,
+    /// Names the directories of this restore on the machines: 8 characters, `[a-z0-9]`. The variable
+    /// `etcd_restore.id` has the same.
+    pub id: String,
+    /// Name of the EtcdRestore.
+    pub restore: String,
+    /// Name of the cluster: the backup must be of a cluster of this name, and have its keys ([`PKI_SECRET`]).
+    pub cluster: String,
+    /// The version of Kubernetes that the cluster runs, if it is known: the backup must be of the same minor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes_version: Option<crate::KubernetesVersion>,
 }

@@ -12,6 +12,7 @@ use crate::cluster_deployment::{
     ContainerRuntimeName, DeletionPolicy, EtcdTopology, FenceReturned, LockMode, RecoveryStrategy, TolerationOperator,
 };
 use crate::etcd_backup::BackupPhase;
+use crate::etcd_restore::RestorePhase;
 use crate::host::{HostKeyPolicy, HostPhase, QuarantineReason};
 use crate::inputs::Severity;
 use crate::machine::MachinePhase;
@@ -46,6 +47,7 @@ pub(super) fn all() -> Vec<Meanings> {
         meanings::<QuarantineReason>(),
         meanings::<RecoveryStrategy>(),
         meanings::<RemediationAction>(),
+        meanings::<RestorePhase>(),
         meanings::<Role>(),
         meanings::<RunPhase>(),
         meanings::<ServerSideAlgorithm>(),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::KubernetesVersion;
 use crate::component::Component;
 use crate::etcd_backup::BackupContent;
+use crate::etcd_restore::StagedBackup;
 use crate::inputs::PreflightFinding;
 use crate::references::LocalRef;
 use crate::step::Step;
@@ -98,7 +99,7 @@ pub struct Progress {
     /// Tasks of this step, as far as known; 0: not known.
     #[serde(default)]
     pub total: i32,
-    /// Bytes of a backup that have been stored; absent in other runs.
+    /// Bytes of a backup that have been stored, or brought to the machines; absent in other runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<i64>,
 }
@@ -241,8 +242,8 @@ pub struct HostResult {
     pub host_key: Option<String>,
 }
 
-/// Where a run is and what came out. `progress`, `steps`, `hosts`, `components`, `backup` and
-/// `outcome` are the executor's; all else is the operator's.
+/// Where a run is and what came out. `progress`, `steps`, `hosts`, `components`, `backup`,
+/// `staged` and `outcome` are the executor's; all else is the operator's.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlaybookRunStatus {
@@ -302,6 +303,9 @@ pub struct PlaybookRunStatus {
     /// The backup that it made; it is there only once it is whole in its storage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<BackupContent>,
+    /// The backup that it brought to the machines; it is there only once it is whole on all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staged: Option<StagedBackup>,
     /// The executor's last word; its presence says that `steps` and `hosts` are whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<RunOutcome>,

@@ -128,7 +128,8 @@ mod tests {
 
     #[test]
     fn nobody_resets_a_machine_or_takes_etcd_apart_by_a_run_of_their_own() {
-        for step in [Step::Reset, Step::RecoverEtcd, Step::RemoveEtcdMember] {
+        for step in [Step::Reset, Step::RecoverEtcd, Step::RemoveEtcdMember, Step::RestoreEtcd, Step::HoldControlPlane]
+        {
             let message = format!("step {step} is not allowed in a run of intent Custom");
             let refused = check_steps(Intent::Custom, &[step]).unwrap_err().to_string();
             assert!(refused.contains(&message), "{refused}");
@@ -155,9 +156,9 @@ mod tests {
         let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
         let admitted = &schema["properties"]["spec"]["properties"]["intent"]["enum"];
         assert_eq!(admitted, &json!(Intent::available().collect::<Vec<_>>()));
-        for intent in [Intent::Upgrade, Intent::Renew, Intent::Restore] {
+        for intent in [Intent::Upgrade, Intent::Renew] {
             let message = format!(
-                "intent: {intent:?} does nothing yet; allowed are: Install, Prepare, Join, Remove, Reset, Repair, Backup, Probe, Custom"
+                "intent: {intent:?} does nothing yet; allowed are: Install, Prepare, Join, Remove, Reset, Repair, Backup, Stage, Restore, Probe, Custom"
             );
             let said = said(intent, &[Step::Prepare]);
             assert!(said.contains(&message), "{said}");

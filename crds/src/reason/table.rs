@@ -102,6 +102,18 @@ reasons! {
     BackupFailed Warning []
         "A backup was not taken, for a reason that has no name of its own."
         "The message says why; see the run's log (`status.logRefs`).";
+    BackupNotComplete Progressing [COMPLETE]
+        "The EtcdBackup that is to be restored is still being taken."
+        "";
+    BackupNotFound Warning [COMPLETE FAILED]
+        "There is no such EtcdBackup in the namespace, or it has failed."
+        "Name another one, or give the place in the storage in `source.stored`, in a new EtcdRestore.";
+    BackupNotStaged Warning []
+        "A backup does not lie ready on a machine, or not the same on all."
+        "Play the step `stage-backup` again; the message says what differs.";
+    BackupOfOtherCluster Warning [COMPLETE FAILED]
+        "The backup is of another cluster: it has another name, or other keys."
+        "Name a backup of this cluster in a new EtcdRestore; `manifest.json` in the storage says whose it is.";
     BastionChainTooLong Warning [COMPLETE FAILED READY]
         "More bastions in a row than are allowed, or a ring of them."
         "Correct `spec.ssh.bastionRef` of the Hosts.";
@@ -198,6 +210,12 @@ reasons! {
     ContactLost Warning [COMPLETE FAILED PROVISIONED READY REMEDIATION]
         "Nobody knows whether the executor still works: its node or its Pod is out of sight."
         "Nothing: the next attempt finds out from the machines themselves.";
+    ControlPlaneNotHeld Warning []
+        "Something of the control plane still runs on a machine, where it is to be held."
+        "Look at the kubelet of the machine that the message names, or end what it names by hand.";
+    ControlPlaneNotReleased Warning []
+        "The control plane that was held is not healthy again on a machine."
+        "Look at the kubelet of the machine that the message names.";
     CoolingDown Progressing [READY REMEDIATION]
         "Many machines were sick at once: nothing is done for `cooldownSeconds`."
         "";
@@ -225,6 +243,9 @@ reasons! {
     DigestMismatch Warning [COMPLETE FAILED]
         "A file of the bundle has another checksum than its index says."
         "Make the bundle anew, or look at what stands between.";
+    DiskFull Warning []
+        "A machine has too little room on its disk for what is to be put there."
+        "Make room, or give it a larger disk; the message says how much is needed.";
     Drained Normal [DRAINED]
         "No Pod that has to move is left on the Node."
         "";
@@ -243,9 +264,15 @@ reasons! {
     EpochDiffers Warning []
         "The machine was claimed for something else since: the run is of an earlier claim."
         "Nothing: a new run is made for the new claim. By hand, make a new run.";
+    EtcdDataDiffers Warning []
+        "The members of etcd hold different data."
+        "Undo the restore, or restore again from one backup.";
     EtcdDataMissing Warning []
         "The machine holds no data of etcd to go on from."
         "Choose another member.";
+    EtcdDowngrade Warning []
+        "A backup is of a newer minor version of etcd than the machines run."
+        "Install that version of etcd first, or use an older backup.";
     EtcdEndpointsDiffer Warning []
         "An API server still speaks to members of etcd that are not wanted."
         "Run the step `etcd-endpoints` again.";
@@ -288,9 +315,18 @@ reasons! {
     EtcdNotRecovered Warning []
         "etcd does not go on with one member."
         "Look at etcd's log on the machine; restore a backup if its data is damaged.";
+    EtcdNotRestored Warning []
+        "etcd does not work with the data that it should have after a restore, or after one was undone."
+        "Nothing: it is tried again; see etcd's log on the machine.";
+    EtcdNotStopped Warning []
+        "etcd does not stop on a machine, or another process has its data open."
+        "Look at `systemctl status etcd` on it, or end the process by hand.";
     EtcdRecoveryFailed Warning [CONTROL_PLANE_READY ETCD_READY READY]
         "etcd could not go on with one member."
         "See the message; restore a backup if its data is damaged.";
+    EtcdRestoreUnclear Warning []
+        "Data that is neither that from before a restore nor the restored one is in etcd's directory."
+        "Look what it is, and move it away; the message names the directories.";
     EtcdSplit Warning []
         "Members of etcd are of different clusters."
         "Wipe the one that does not belong; the message names them.";
@@ -363,6 +399,12 @@ reasons! {
     HostTaken Warning [HOST_CLAIMED READY]
         "Another Machine has the Host that this one names."
         "Delete one of the two.";
+    IdentityDoesNotMatch Warning [COMPLETE FAILED]
+        "The backup cannot be decrypted with the identity that was given: it was encrypted for others."
+        "Give the identity of one of the recipients that it was taken for, in a new EtcdRestore.";
+    IdentityInvalid Warning [COMPLETE FAILED]
+        "What was given to decrypt a backup is no age identity."
+        "Put the file that `age-keygen` wrote into the Secret, key `identity`; the message says what is wrong with it.";
     Idle Normal [PROGRESSING]
         "No run is under way, and none is due."
         "";
@@ -456,6 +498,9 @@ reasons! {
     KubeletNotHealthy Warning []
         "The kubelet is not healthy."
         "See its journal in the message.";
+    KubernetesVersionDiffers Warning [COMPLETE FAILED]
+        "The cluster ran another minor version of Kubernetes when the backup was taken."
+        "Name a backup of the version that it runs, in a new EtcdRestore.";
     LeaderElection Normal []
         "An operator has won the lease."
         "";
@@ -510,6 +555,9 @@ reasons! {
     MachinesSilent Warning [LOCK_AVAILABLE]
         "The cluster's last token is lost, and machines that may know it do not answer."
         "Bring them back, or open the lock with the command in the message.";
+    ManifestMissing Warning []
+        "The manifest of a component of the control plane is nowhere on its machine."
+        "Put it back; the message names both places where it may be.";
     ManifestNotRendered Warning [COMPLETE FAILED]
         "A manifest has a template that cannot be rendered."
         "Correct the place that the message names.";
@@ -528,6 +576,9 @@ reasons! {
     MaxUnavailable Warning [READY REMEDIATION]
         "A repair would take more machines out of service than `maxUnavailable` allows."
         "Wait, or raise it.";
+    MembersChanged Warning [COMPLETE FAILED]
+        "etcd has other members than those that the backup was laid ready on."
+        "Make a new EtcdRestore.";
     MountFailed Warning [COMPLETE]
         "A volume of the executor's Pod cannot be mounted."
         "See the message.";
@@ -687,6 +738,15 @@ reasons! {
     ObjectUndecodable Warning [ON_HOLD]
         "An object that the cluster is decided by cannot be decoded: nothing is done until it can."
         "Correct the object and field that the message names.";
+    OldDataMissing Warning []
+        "The data of etcd from before a restore is not there, or nothing tells whose data is."
+        "Restore another backup; the message says what is missing.";
+    OldDataNeeded Warning []
+        "What a restore left is still needed, and was not removed."
+        "End or undo the restore first; the message says what needs it.";
+    OldDataRemains Warning []
+        "Something that a restore left is still on a machine."
+        "Look what is mounted there or works on it; the message names it.";
     OneAtATime Warning [READY REMEDIATION]
         "One control plane or etcd machine changes at a time."
         "Wait.";
@@ -834,8 +894,23 @@ reasons! {
     ResetFailed Warning [DELETING]
         "A machine of a deleted cluster could not be cleaned."
         "See the message; it is tried again, or the machine is let go by the command there.";
-    RestartingServices Progressing [REMEDIATION]
-        "The machine's services are restarted."
+    RestartingServices Progressing [COMPLETE REMEDIATION]
+        "Services of a machine, or of all machines of a cluster, are restarted."
+        "";
+    RestoreCleanupRefused Warning []
+        "The restored cluster's API refuses to delete what is of the past."
+        "See the message; a webhook may be in the way.";
+    RestoreInterrupted Warning [COMPLETE]
+        "The run that restores ended before the control plane was released: the cluster has no API."
+        "The message names the cause and two commands: to go on, and to go back where that is possible.";
+    RestoreUndone Warning [COMPLETE FAILED]
+        "The cluster has the data again that it had before the restore."
+        "See why the restore was interrupted; make a new EtcdRestore.";
+    Restored Normal [COMPLETE]
+        "The cluster has the backup's data."
+        "";
+    Restoring Progressing [COMPLETE CONTROL_PLANE_READY ETCD_READY READY]
+        "etcd is being set back to a backup; the cluster has no API meanwhile."
         "";
     ResultLost Warning [COMPLETE FAILED]
         "The executor ended well, and its result is lost."
@@ -915,6 +990,12 @@ reasons! {
     SpecPaused Progressing [PAUSED]
         "The cluster is paused: nothing more starts."
         "Set `spec.paused: false` to go on.";
+    Staging Progressing [COMPLETE]
+        "The backup is checked and brought to the machines, beside the data that is there."
+        "";
+    StagingFailed Warning []
+        "A backup was not brought to a machine, or no data could be made of it."
+        "The message says why; see the run's log (`status.logRefs`).";
     Starting Progressing [COMPLETE]
         "The run's Job is being made."
         "";
@@ -993,6 +1074,9 @@ reasons! {
     Unauthorized Warning [REACHABLE READY]
         "The API refuses the kubeconfig's credentials (401)."
         "Renew the kubeconfig.";
+    UndoingRestore Progressing [COMPLETE]
+        "The data that was there before a restore comes back."
+        "";
     Unknown Warning []
         "What became of the run is not known."
         "Nothing: the next attempt finds out from the machines.";
@@ -1023,6 +1107,9 @@ reasons! {
     Waiting Progressing [PROGRESSING READY REMEDIATION]
         "It goes on by itself later."
         "";
+    WaitingForApproval Warning [COMPLETE]
+        "All is ready, and nothing is done before a person approves it."
+        "Read what will be lost; the message has the command.";
     WaitingForHooks Progressing [DELETING]
         "Hooks are played before the machine is drained."
         "";
@@ -1056,6 +1143,9 @@ reasons! {
     WaitingForReset Progressing [DELETING]
         "The machine is to be cleaned."
         "";
+    WaitingForRestore Progressing [COMPLETE]
+        "Another EtcdRestore of the cluster is under way."
+        "Wait for it, or delete it before it is approved.";
     WaitingForRun Progressing [PROVISIONED READY]
         "The machine waits for its run."
         "";

@@ -1,7 +1,7 @@
 //! What a step and an intent may do: one table, read by the schema, the planners and the executor alike.
 
 use super::{CustomStep, Intent, Step};
-use Intent::{Backup, Custom, Install, Join, Prepare, Probe, Remove, Repair, Reset};
+use Intent::{Backup, Custom, Install, Join, Prepare, Probe, Remove, Repair, Reset, Restore, Stage};
 
 /// What a step does, and in which runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum Effect {
     Provisions,
     /// They take machines out of a cluster, also while it is being deleted.
     Removes,
-    /// They read what the cluster holds, with its keys, and store it elsewhere.
+    /// They copy what the cluster holds, with its keys, to a storage or back beside it.
     Copies,
     /// They change nothing.
     Looks,
@@ -84,7 +84,7 @@ impl Step {
             Step::Preflight => {
                 StepSpec { intents: &[Install, Prepare, Join, Custom], read_only: true, downloads: true, ..CHANGES }
             }
-            Step::Network => StepSpec { intents: &[Install, Join, Custom], ..CHANGES },
+            Step::Network => StepSpec { intents: &[Install, Join, Restore, Custom], ..CHANGES },
             Step::Etcd | Step::ControlPlane => {
                 StepSpec { intents: &[Install, Join, Custom], downloads: true, ..CHANGES }
             }
@@ -92,7 +92,7 @@ impl Step {
             Step::Addons => StepSpec { intents: &[Install, Custom], ..CHANGES },
             Step::LoadBalancer => StepSpec { intents: &[Install, Join, Repair, Custom], ..CHANGES },
             Step::PostInstall => {
-                StepSpec { intents: &[Install, Join, Custom], downloads: true, always_played: true, ..CHANGES }
+                StepSpec { intents: &[Install, Join, Restore, Custom], downloads: true, always_played: true, ..CHANGES }
             }
             // These destroy data, or a member's vote: only a planner knows when that is right.
             Step::RemoveEtcdMember => StepSpec { intents: &[Remove], ..CHANGES },
@@ -102,12 +102,19 @@ impl Step {
             }
             Step::Fence => StepSpec { intents: &[Remove], each_for_itself: true, ..CHANGES },
             Step::EtcdEndpoints => StepSpec { intents: &[Repair, Custom], ..CHANGES },
-            Step::RestartServices | Step::Reboot => {
-                StepSpec { intents: &[Repair, Custom], always_played: true, ..CHANGES }
-            }
+            Step::RestartServices => StepSpec { intents: &[Repair, Restore, Custom], always_played: true, ..CHANGES },
+            Step::Reboot => StepSpec { intents: &[Repair, Custom], always_played: true, ..CHANGES },
             Step::ProbeHost | Step::ProbeEtcd => LOOKS,
             // It reads with the cluster's keys, and nothing may change the members meanwhile: it needs the lock.
             Step::BackupEtcd => StepSpec { intents: &[Backup], each_for_itself: true, always_played: true, ..CHANGES },
+            // All machines with a member, or none: what one of them has beside its data is of no use.
+            Step::StageBackup => StepSpec { intents: &[Stage], ..CHANGES },
+            // These replace data: only a planner knows when that is right.
+            Step::HoldControlPlane
+            | Step::RestoreEtcd
+            | Step::UndoRestore
+            | Step::ReleaseControlPlane
+            | Step::RemoveOldData => StepSpec { intents: &[Restore], ..CHANGES },
             Step::Custom(_) => StepSpec { intents: &[Install, Join, Remove, Reset, Custom], ..CHANGES },
         }
     }
@@ -120,7 +127,7 @@ impl Step {
 
 impl Intent {
     /// All intents.
-    pub const ALL: [Intent; 12] = [
+    pub const ALL: [Intent; 13] = [
         Intent::Install,
         Intent::Prepare,
         Intent::Join,
@@ -130,6 +137,7 @@ impl Intent {
         Intent::Upgrade,
         Intent::Renew,
         Intent::Backup,
+        Intent::Stage,
         Intent::Restore,
         Intent::Probe,
         Intent::Custom,
@@ -167,7 +175,18 @@ impl Intent {
                 lock: LockUse::Shared,
                 ..ALONE
             },
-            Intent::Restore => IntentSpec { slug: "restore", doing: "restoring", things: HOSTS, ..ALONE },
+            Intent::Stage => IntentSpec {
+                slug: "stage",
+                doing: "staging a backup on",
+                done: "ready",
+                things: HOSTS,
+                effect: Effect::Copies,
+                lock: LockUse::Shared,
+                ..ALONE
+            },
+            Intent::Restore => {
+                IntentSpec { slug: "restore", doing: "restoring etcd of", done: "restored", things: HOSTS, ..ALONE }
+            }
             Intent::Prepare => IntentSpec { slug: "prepare", doing: "preparing", done: "prepared", ..BESIDE },
             Intent::Join => IntentSpec { slug: "join", doing: "joining", done: "joined", ..BESIDE },
             Intent::Repair => IntentSpec { slug: "repair", doing: "repairing", done: "repaired", ..BESIDE },

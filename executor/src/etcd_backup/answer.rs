@@ -6,27 +6,37 @@ use backup::BackupError;
 use crds::Reason;
 use serde::Serialize;
 
+use super::inspect::FoundBackup;
+
 const FAILED: u8 = 20;
 
 /// The result.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Answer {
     /// CamelCase; none: it is well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// One sentence.
     pub message: String,
+    /// The backup that was looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backup: Option<Box<FoundBackup>>,
 }
 
 impl Answer {
     /// All is well.
     pub(super) fn done(message: String) -> Self {
-        Self { reason: None, message }
+        Self { reason: None, message, backup: None }
+    }
+
+    /// A failure of this reason.
+    pub(super) fn refused(reason: Reason, message: String) -> Self {
+        Self { reason: Some(reason.into()), message, backup: None }
     }
 
     /// A failure that has no name of its own.
     pub(super) fn failed(problem: &str) -> Self {
-        Self { reason: Some(Reason::BackupFailed.into()), message: problem.to_owned() }
+        Self::refused(Reason::BackupFailed, problem.to_owned())
     }
 
     /// Prints it, and returns the exit code.
@@ -40,6 +50,6 @@ impl Answer {
 
 impl From<BackupError> for Answer {
     fn from(error: BackupError) -> Self {
-        Self { reason: Some(error.reason().to_owned()), message: error.to_string() }
+        Self { reason: Some(error.reason().to_owned()), message: error.to_string(), backup: None }
     }
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{env, thread};
 
 use crds::etcd_backup::BackupContent;
+use crds::etcd_restore::StagedBackup;
 use serde_json::{Value, json};
 
 /// The variable that names the FIFO.
@@ -37,6 +38,17 @@ impl Events {
     /// The backup is whole.
     pub(super) fn backup(&self, content: &BackupContent) -> io::Result<()> {
         self.write(json!({"event": "backup", "content": content}), PATIENCE)
+    }
+
+    /// So many bytes of a snapshot were brought to a host. Nobody waits for it to be read.
+    pub(super) fn staging_progress(&self, host: &str, bytes: u64) {
+        // The next one says more.
+        let _ = self.write(json!({"event": "staging_progress", "host": host, "bytes": bytes}), Duration::ZERO);
+    }
+
+    /// The backup is whole on the machines.
+    pub(super) fn staged(&self, staged: &StagedBackup) -> io::Result<()> {
+        self.write(json!({"event": "staged", "staged": staged}), PATIENCE)
     }
 
     fn write(&self, mut event: Value, patience: Duration) -> io::Result<()> {
@@ -91,13 +103,24 @@ mod tests {
         let mut fifo = OpenOptions::new().read(true).write(true).open(&path).unwrap();
         events.progress(5);
         events.backup(&content).unwrap();
+        let staged = json!({"backup": "b", "location": "a/b", "takenAt": "2026-11-23T10:00:00Z", "revision": 1, "keys": 2,
+            "size": 3, "sha256": "a0", "etcdVersion": "3.6.16", "bump": 1_000_000_000, "clusterID": "c0ffee"});
+        let staged: crds::etcd_restore::StagedBackup = serde_json::from_value(staged).unwrap();
+        events.staging_progress("m1", 7);
+        events.staged(&staged).unwrap();
         let mut text = vec![0; 8192];
         let length = fifo.read(&mut text).unwrap();
         let lines: Vec<What> = text[..length]
             .split_inclusive(|byte| *byte == b'\n')
             .map(|line| Event::parse(line).unwrap().what)
             .collect();
-        assert_eq!(lines, [What::BackupProgress { bytes: 5 }, What::Backup(Box::new(content.clone()))]);
+        let expected = [
+            What::BackupProgress { bytes: 5 },
+            What::Backup(Box::new(content.clone())),
+            What::StagingProgress { host: "m1".to_owned(), bytes: 7 },
+            What::Staged(Box::new(staged)),
+        ];
+        assert_eq!(lines, expected);
 
         // A pipe that is full is waited for where it matters.
         for _ in 0..100_000 {

@@ -6,16 +6,11 @@ use std::pin::Pin;
 use std::process::Stdio;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
-use crate::sanitize::clean;
-
-/// As much as is kept of what the command complains.
-const COMPLAINT: u64 = 16 << 10;
-/// As much as a message has of it, in characters.
-const SHOWN: usize = 300;
+use super::program_output::last_line;
 
 /// The connection; it ends with its command, and its command with it.
 #[derive(Debug)]
@@ -36,22 +31,12 @@ impl MemberStream {
         let mut child = command.kill_on_drop(true).spawn()?;
         match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
             (Some(stdin), Some(stdout), Some(stderr)) => {
-                let complaint = Some(tokio::spawn(complaint(stderr)));
+                let complaint = Some(tokio::spawn(last_line(stderr)));
                 Ok(Self { _command: child, stdin, stdout, complaint })
             }
             _ => Err(io::ErrorKind::BrokenPipe.into()),
         }
     }
-}
-
-/// The last line of what is said there.
-async fn complaint(stderr: ChildStderr) -> String {
-    let mut said = Vec::new();
-    // What was read is shown, whatever ended it.
-    let _ = stderr.take(COMPLAINT).read_to_end(&mut said).await;
-    let said = String::from_utf8_lossy(&said);
-    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
-    clean(last.unwrap_or_default(), SHOWN)
 }
 
 impl AsyncRead for MemberStream {

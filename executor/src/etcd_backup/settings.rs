@@ -34,9 +34,27 @@ impl Settings {
     }
 }
 
+/// The words of a command that runs `remote` on a host, over the connection that Ansible has to it, or over one of its own
+/// that ends with it.
+pub fn over_ssh(route: &Route, remote: &str) -> Vec<String> {
+    let mut words = ssh(route);
+    words.extend(["-T", "host", remote].map(str::to_owned));
+    words
+}
+
 /// The words of a command that connects to an address of a host, over the connection that Ansible has to it, or over one
 /// of its own that ends with it. `remote` is what is run there; without it sshd connects, if it allows that.
 pub fn connecting(route: &Route, remote: Option<&str>, address: &str) -> Vec<String> {
+    let Some(remote) = remote else {
+        let mut words = ssh(route);
+        words.extend(["-W", address, "host"].map(str::to_owned));
+        return words;
+    };
+    over_ssh(route, remote)
+}
+
+/// Up to the host.
+fn ssh(route: &Route) -> Vec<String> {
     let password = route.password.as_ref().map(|file| vec!["sshpass".into(), "-f".into(), file.display().to_string()]);
     let mut words: Vec<String> = password.unwrap_or_default();
     words.extend(["ssh", "-F"].map(str::to_owned));
@@ -51,10 +69,6 @@ pub fn connecting(route: &Route, remote: Option<&str>, address: &str) -> Vec<Str
         "PreferredAuthentications=publickey,password",
     ] {
         words.extend(["-o".to_owned(), option.to_owned()]);
-    }
-    match remote {
-        Some(command) => words.extend(["-T", "host", command].map(str::to_owned)),
-        None => words.extend(["-W", address, "host"].map(str::to_owned)),
     }
     words
 }

@@ -79,10 +79,7 @@ fn reported(settings: &Settings, manifest: &BackupManifest) -> Answer {
     let (inputs, location) = (&settings.inputs, &settings.inputs.location);
     if (&manifest.backup, &manifest.cluster_uid) != (&inputs.backup, &inputs.cluster_uid) {
         let other = format!("{} of cluster {}", manifest.backup, manifest.cluster);
-        return Answer {
-            reason: Some(Reason::BackupExists.into()),
-            message: format!("at {location} is another backup, {other}"),
-        };
+        return Answer::refused(Reason::BackupExists, format!("at {location} is another backup, {other}"));
     }
     match Events::of_this_run().backup(&content(manifest, location)) {
         Ok(()) => Answer::done(format!("the backup at {location} is whole")),

@@ -21,7 +21,7 @@ pub(super) fn sentence(content: &BackupContent) -> String {
 }
 
 /// A size as people read it, in units of 1024.
-fn size(bytes: i64) -> String {
+pub(super) fn size(bytes: i64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024 {
         return format!("{bytes} B");

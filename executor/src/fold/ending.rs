@@ -5,6 +5,7 @@ use crds::playbook_run::{HostFailure, RunOutcome, RunPhase, StepPhase};
 use crds::step::Step;
 
 use super::host::Host;
+use super::staged::{self, Staging};
 use super::text::MESSAGE_LIMIT;
 use super::{Ending, Fold, backup, sentence};
 use crate::sanitize::clean;
@@ -69,7 +70,9 @@ impl Fold {
                 (failure.reason.clone(), made.unwrap_or_default() + &failed)
             }
             (_, None) => {
-                let made = self.backup.as_ref().map(backup::sentence);
+                let staged = self.staging.as_ref().and_then(Staging::staged);
+                let staged = staged.map(|staged| staged::sentence(staged, hosts.len()));
+                let made = self.backup.as_ref().map(backup::sentence).or(staged);
                 (Reason::Complete.into(), made.unwrap_or_else(|| sentence::succeeded(self.purpose, &hosts)))
             }
         };

@@ -105,11 +105,19 @@ impl Host {
 
     /// True when another attempt may go better without anyone doing something.
     pub(super) fn may_heal(&self) -> bool {
-        const STAYING: [Reason; 10] = [
+        const STAYING: [Reason; 18] = [
             Reason::AuthenticationFailed,
+            Reason::BackupCorrupt,
+            Reason::BackupNotFound,
+            Reason::BackupOfOtherCluster,
             Reason::BucketNotFound,
+            Reason::DiskFull,
+            Reason::EtcdDowngrade,
             Reason::HostKeyChanged,
             Reason::HostKeyUnknown,
+            Reason::IdentityDoesNotMatch,
+            Reason::IdentityInvalid,
+            Reason::KubernetesVersionDiffers,
             Reason::MachineIdentityMismatch,
             Reason::RecipientInvalid,
             Reason::StorageAccessDenied,

@@ -42,6 +42,10 @@ fn events(model: &RunInputs, line: &str) -> Vec<Value> {
     match words[0] {
         "stored" => vec![json!({"event": "backup_progress", "bytes": words[1].parse::<i64>().unwrap()})],
         "backup" => vec![backup(words[1])],
+        "sent" => {
+            vec![json!({"event": "staging_progress", "host": words[1], "bytes": words[2].parse::<i64>().unwrap()})]
+        }
+        "staged" => vec![staged(words[1])],
         "gate" => vec![json!({"event": "gate", "file": format!("{}.yml", rest(1))})],
         "task" => vec![json!({"event": "task", "name": rest(1), "id": "x"})],
         "play" => vec![json!({"event": "play", "name": "p", "hosts": []})],
@@ -80,6 +84,13 @@ fn backup(location: &str) -> Value {
     json!({"event": "backup", "content": {"location": location, "revision": 1234, "keys": 7, "size": 3_250_586,
         "sha256": "a0", "member": "m2", "etcdVersion": "3.6.16\u{1b}[31m", "startedAt": "2026-11-23T10:00:00Z",
         "completedAt": "2026-11-23T10:00:07Z"}})
+}
+
+/// The event of a backup at this location that lies ready.
+fn staged(location: &str) -> Value {
+    json!({"event": "staged", "staged": {"backup": "nightly", "location": location, "takenAt": "2026-11-23T10:00:00Z",
+        "revision": 1234, "keys": 7, "size": 3_250_586, "sha256": "a0", "etcdVersion": "3.6.16\u{1b}[31m",
+        "currentRevision": 2000, "bump": 1_000_000_000, "clusterID": "c0ffee"}})
 }
 
 /// The outcome in short: phase, reason, message.
@@ -759,4 +770,64 @@ proptest! {
         let serialized = serde_json::to_vec(&snapshot).unwrap();
         prop_assert!(serialized.len() < 1 << 20);
     }
+}
+
+/// A run that stages the backup at `a/b`.
+fn staging_model() -> RunInputs {
+    let mut model = model("Stage", &["stage-backup"], &["m1+", "m2+", "m3+"]);
+    let asked = json!({"storage": {"directory": "/backups"}, "location": "a/b", "id": "k3x9a0b1", "restore": "r",
+        "cluster": "c"});
+    model.staging = Some(serde_json::from_value(asked).unwrap());
+    model
+}
+
+#[test]
+fn a_staged_backup_is_in_the_status_once_it_lies_ready_on_all_machines() {
+    let model = staging_model();
+    let played =
+        ["stage-backup", "sent m1 5", "sent m2 7", "sent m1 6", "sent other 9", "m1 ok", "m2 changed", "m3 ok"];
+    let going = fold(&model, &played).snapshot();
+    assert_eq!((going.progress.bytes, going.staged), (Some(13), None));
+    let proven = ["stage-backup?", "staged a/b", "m1 ok", "m2 ok", "m3 ok", "end"];
+    let (told, fold) = outcome(&model, &[&played[..], &proven].concat(), DONE);
+    assert_eq!(told, "Succeeded Complete: backup a/b staged on 3 hosts: 3.1 MiB at revision 1234");
+    let staged = fold.snapshot().staged.unwrap();
+    assert_eq!((staged.etcd_version.as_str(), staged.bump), ("3.6.16[31m", 1_000_000_000));
+    assert_eq!((staged.current_revision, staged.cluster_id.as_str()), (Some(2000), "c0ffee"));
+}
+
+#[test]
+fn without_its_report_a_backup_is_not_staged() {
+    let model = staging_model();
+    let played = ["stage-backup", "m1 ok", "m2 ok", "m3 ok", "stage-backup?", "m1 ok", "m2 ok", "m3 ok"];
+    for report in [&["end"][..], &["staged a/c", "end"]] {
+        let (told, fold) = outcome(&model, &[&played[..], report].concat(), DONE);
+        assert!(told.starts_with("Failed NotDone") && fold.snapshot().staged.is_none(), "{told}");
+    }
+    // A run that stages nothing has none, whatever is reported.
+    let other = self::model("Install", &["prepare"], &["m1+"]);
+    let snapshot = self::fold(&other, &["prepare", "sent m1 7", "staged a/b"]).snapshot();
+    assert_eq!((snapshot.staged, snapshot.progress.bytes), (None, None));
+}
+
+#[test]
+fn a_machine_cannot_say_that_a_backup_was_staged() {
+    let model = staging_model();
+    let mut fold = fold(&model, &["stage-backup"]);
+    let event = staged("a/b");
+    let forged = json!({"event": "result", "host": "m1", "task": "t", "status": "ok", "msg": event.to_string(),
+        "finding": {"kind": "staged", "event": "staged", "staged": event["staged"]}});
+    fold.line(forged.to_string().as_bytes(), &Redactor::default());
+    assert_eq!(fold.snapshot().staged, None);
+}
+
+#[test]
+fn what_was_staged_before_counts_only_where_it_is_not_staged_again() {
+    let model = staging_model();
+    let mut skipped = fold(&model, &["staged a/b"]);
+    skipped.begin_at(1);
+    assert!(skipped.is_staged());
+    let mut again = fold(&model, &["staged a/b"]);
+    again.begin_at(0);
+    assert!(!again.is_staged());
 }

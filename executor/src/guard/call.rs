@@ -14,6 +14,8 @@ use super::identity;
 
 /// Ends what is for sudo on the standard input; on the standard output it says that the script runs.
 pub const BEGUN: &str = "clusterwright-begun";
+/// A file that was sent is on the machine's disk.
+pub const RECEIVED: &str = "clusterwright-received";
 /// The machine has no guard, or another.
 pub const MISSING: &str = "clusterwright-guard-missing";
 
@@ -140,20 +142,36 @@ pub fn connect(directory: &str, shell: &str, address: &str) -> String {
     format!("{} -c {}", quoted(shell), quoted(&script))
 }
 
+/// The words for the login shell that write what they read into a file, as root, by the shell of a step. Before it they
+/// read [`head`]. [`RECEIVED`] is said once what was read to its end is on the disk; a part stays where it is not. The
+/// directory is there, and the file is made anew: nobody else may read it.
+pub fn receive(root: &Root, shell: &str, file: &str) -> String {
+    let script = format!(
+        "umask 077; f={}; rm -f \"$f\" && set -C && cat >\"$f\" && sync \"$f\" && echo {RECEIVED}",
+        quoted(file)
+    );
+    call(root, &format!("exec {} -c {}", quoted(shell), quoted(&script)), &[]).command
+}
+
+/// What a call reads before its data: a password for sudo, if there is one, and the line that ends it.
+pub fn head(password: Option<&[u8]>) -> Vec<u8> {
+    let mut head = password.map(<[u8]>::to_vec).unwrap_or_default();
+    if password.is_some() {
+        head.push(b'\n');
+    }
+    head.extend_from_slice(BEGUN.as_bytes());
+    head.push(b'\n');
+    head
+}
+
 fn call(root: &Root, script: &str, data: &[u8]) -> Call {
-    let mut input = Vec::with_capacity(data.len() + 64);
-    let sudo = match root {
-        Root::Already => "",
-        Root::Sudo(None) => "sudo -n ",
-        Root::Sudo(Some(password)) => {
-            input.extend_from_slice(password);
-            input.push(b'\n');
-            // An empty prompt is no text for the log.
-            "sudo -S -p \"\" "
-        }
+    let (sudo, password) = match root {
+        Root::Already => ("", None),
+        Root::Sudo(None) => ("sudo -n ", None),
+        // An empty prompt is no text for the log.
+        Root::Sudo(Some(password)) => ("sudo -S -p \"\" ", Some(password.as_slice())),
     };
-    input.extend_from_slice(BEGUN.as_bytes());
-    input.push(b'\n');
+    let mut input = head(password);
     input.extend_from_slice(data);
     let whole = format!("while IFS= read -r l && [ \"$l\" != {BEGUN} ]; do :; done; l=; echo {BEGUN}; {script}");
     Call { command: format!("{sudo}/bin/sh -c {}", quoted(&whole)), input }
@@ -176,7 +194,9 @@ mod tests {
     use std::time::Duration;
 
     use super::super::end_budget::end_budget;
-    use super::{BEGUN, Begin, Call, Fence, MISSING, Root, begin, connect, end, install, read};
+    use super::{
+        BEGUN, Begin, Call, Fence, MISSING, RECEIVED, Root, begin, connect, end, head, install, read, receive,
+    };
 
     fn run(call: &Call, path: &Path) -> Output {
         let path = format!("{}:/usr/bin:/bin", path.display());
@@ -319,6 +339,37 @@ mod tests {
         let said = run(&Call { command, input: b"bytes".to_vec() }, machine.path());
         let expected = "by backup-etcd: [connect][127.0.0.1:2379]\nbytes";
         assert_eq!(text(&said), (Some(0), expected.to_owned(), String::new()));
+    }
+
+    #[test]
+    fn a_file_is_received_as_root_by_the_shell_of_its_step_and_is_its_owners_alone() {
+        let machine = tempfile::tempdir().unwrap();
+        let place = machine.path().join("it's here");
+        std::fs::create_dir(&place).unwrap();
+        let shell = place.join("stage-backup");
+        program(&shell, "#!/bin/sh\necho by \"${0##*/}\" >&2; exec /bin/sh \"$@\"\n");
+        program(
+            &machine.path().join("sudo"),
+            "#!/bin/sh\nread -r p; [ \"$p\" = pw ] || exit 1; shift 3; exec \"$@\"\n",
+        );
+        let file = place.join("snapshot.db.part");
+        let data = [&b"clusterwright-begun\nbinary\0\xff\n"[..], &[7; 100_000]].concat();
+        for (root, password) in [(Root::Already, None), (Root::Sudo(Some(b"pw".to_vec())), Some(&b"pw"[..]))] {
+            // Longer, and with other rights: nothing of it stays.
+            std::fs::write(&file, vec![1; 200_000]).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+            let command = receive(&root, shell.to_str().unwrap(), file.to_str().unwrap());
+            assert!(!command.contains("pw"), "{command}");
+            let said = run(&Call { command, input: [head(password), data.clone()].concat() }, machine.path());
+            let expected = format!("{BEGUN}\n{RECEIVED}\n");
+            assert_eq!(text(&said), (Some(0), expected, "by stage-backup\n".to_owned()));
+            assert!(std::fs::read(&file).unwrap() == data);
+            assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        let nowhere = place.join("none/snapshot.db.part");
+        let command = receive(&Root::Already, shell.to_str().unwrap(), nowhere.to_str().unwrap());
+        let (code, said, _) = text(&run(&Call { command, input: head(None) }, machine.path()));
+        assert!(code != Some(0) && !said.contains(RECEIVED), "{said}");
     }
 
     #[test]

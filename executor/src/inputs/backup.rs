@@ -17,16 +17,25 @@ pub(super) fn check(model: &RunInputs, secrets: &Secrets) -> Result<(), InputsEr
         (Some(backup), true) => backup,
     };
     let mut needed: Vec<String> = ETCD_SECRETS.map(str::to_owned).into();
-    match &backup.storage {
+    needed.extend(of_storage(&backup.storage));
+    all_there("backup", &needed, secrets)
+}
+
+/// The secrets that a storage is opened with.
+pub(super) fn of_storage(storage: &StorageInputs) -> impl Iterator<Item = String> {
+    let needed = match storage {
         // The session token may be missing.
-        StorageInputs::S3(_) => {
-            needed.extend(STORAGE_SECRETS.iter().take(2).map(|name| format!("{STORAGE_PREFIX}{name}")));
-        }
-        StorageInputs::Directory(_) => {}
-    }
+        StorageInputs::S3(_) => 2,
+        StorageInputs::Directory(_) => 0,
+    };
+    STORAGE_SECRETS.iter().take(needed).map(|name| format!("{STORAGE_PREFIX}{name}"))
+}
+
+/// An error that names the first of these secrets that is missing or empty.
+pub(super) fn all_there(at: &'static str, needed: &[String], secrets: &Secrets) -> Result<(), InputsError> {
     let is_there = |key: &&String| !secrets.get(key).map(without_newline).unwrap_or_default().is_empty();
     match needed.iter().find(|key| !is_there(key)) {
-        Some(key) => Err(InputsError::BackupSecretMissing { key: key.clone() }),
+        Some(key) => Err(InputsError::BackupSecretMissing { at, key: key.clone() }),
         None => Ok(()),
     }
 }

@@ -64,8 +64,10 @@ pub enum InputsError {
         key: String,
     },
     /// A secret of the backup is not there.
-    #[error("backup: the secret {key} is missing or empty")]
+    #[error("{at}: the secret {key} is missing or empty")]
     BackupSecretMissing {
+        /// The field that needs it.
+        at: &'static str,
         /// The file's name.
         key: String,
     },

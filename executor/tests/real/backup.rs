@@ -48,7 +48,7 @@ const RECIPIENT: &str = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9a
 const SIZE: usize = 6 << 20;
 
 /// An etcd of one member with data in it.
-struct Etcd {
+pub struct Etcd {
     process: Child,
     place: PathBuf,
     address: String,
@@ -114,7 +114,7 @@ fn program(name: &str) -> Command {
 }
 
 /// A machine with an etcd, and the inputs of a run that backs it up; `m3` cannot be reached.
-fn prepared(hosts: &[&str], change: impl Fn(&mut Value)) -> (Machine, Etcd) {
+pub fn prepared(hosts: &[&str], change: impl Fn(&mut Value)) -> (Machine, Etcd) {
     let mut machine = Machine::new();
     let etcd = Etcd::start(&machine.bench.path().join("etcd"));
     machine.bench.playbook("backup-etcd", TAKE);
@@ -152,7 +152,7 @@ fn command(machine: &Machine, etcd: &Etcd, token: i64) -> Command {
     command
 }
 
-fn run(machine: &Machine, etcd: &Etcd, token: i64) -> crate::bench::Ran {
+pub fn run(machine: &Machine, etcd: &Etcd, token: i64) -> crate::bench::Ran {
     let output = command(machine, etcd, token).output().unwrap();
     machine.bench.ran(output.status.code(), text(&output))
 }

@@ -172,6 +172,7 @@ fn cluster_deployment(shape: Shape, size: usize) -> Result<Call, Box<dyn Error>>
             library: None,
             deployments: &deployments,
             policies: &[],
+            restores: &[],
             cluster: None,
             forgotten_nodes: None,
             manifests: &fleet.manifests,

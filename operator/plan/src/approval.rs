@@ -21,16 +21,22 @@ pub enum What {
     QuorumLoss,
     /// Repairs although too many machines are unhealthy at once.
     Repair,
+    /// Setting etcd back to a backup.
+    Restore,
+    /// Taking that back.
+    Undo,
 }
 
 impl What {
-    const ALL: [What; 3] = [What::Shrink, What::QuorumLoss, What::Repair];
+    const ALL: [What; 5] = [What::Shrink, What::QuorumLoss, What::Repair, What::Restore, What::Undo];
 
     fn name(self) -> &'static str {
         match self {
             What::Shrink => "shrink",
             What::QuorumLoss => "quorum-loss",
             What::Repair => "repair",
+            What::Restore => "restore",
+            What::Undo => "undo",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Attempts: what our runs remember of themselves, what came out for one machine, and whether to try again.
 
+mod made;
 mod outcome;
 mod retry;
 mod retry_decision;
@@ -14,6 +15,7 @@ use crds::step::Intent;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+pub use made::{Attempt, last, owned_by, said};
 pub use outcome::{Failure, Outcome, outcome, why_halted};
 pub use retry::{asked_retry, names_generation, next_retry, next_value};
 pub use retry_decision::{Policy, RetryDecision, backoff, retry_decision};

@@ -1,6 +1,5 @@
 //! EtcdBackup: asks for the run that takes the backup, again if that fails, and shows what came out.
 
-mod attempt;
 mod observed;
 mod run;
 mod state;
@@ -10,9 +9,9 @@ use crds::cluster_deployment::EtcdTopology;
 use crds::names::condition;
 use crds::{Conditions, EtcdBackup, EtcdBackupStatus, ObjectExt, PlaybookRun, Reason};
 
+use crate::attempts::{self, Attempt};
 use crate::lifecycle::is_installed;
 use crate::{Next, Plan};
-use attempt::Attempt;
 pub use observed::Observed;
 use state::State;
 
@@ -54,10 +53,12 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, EtcdBackupStatus> {
 
 fn state<'a>(observed: &Observed<'a>) -> State<'a> {
     let tried = run::attempts(observed);
-    match attempt::last(&tried) {
+    match attempts::last(&tried, |run| run.status.as_ref()?.backup.as_ref()) {
         Attempt::UnderWay(run) => State::Runs(run),
-        Attempt::Succeeded(run, content) => State::Taken(run, content),
-        Attempt::GivenUp(reason, message) => State::GivenUp(reason, message),
+        Attempt::Made(run, content) => State::Taken(run, content),
+        Attempt::GivenUp(reason, message) => {
+            State::GivenUp(reason, format!("{message}; to try again, make a new EtcdBackup"))
+        }
         Attempt::Failed(run, at) if at > observed.now => State::Retries(run, at),
         Attempt::None | Attempt::Failed(..) => begin(observed, tried.len()),
     }

@@ -12,6 +12,7 @@ mod observed;
 mod private_key;
 mod problem;
 mod resets;
+mod restore;
 mod storage;
 mod variables;
 
@@ -27,7 +28,7 @@ use crds::{Host, Machine, PlaybookRun};
 use crate::hooks;
 pub use credential::{Credentials, classify};
 pub use host::{FirstKey, address_in_cluster, host_inputs};
-pub use observed::{BackupSeen, ClusterSeen, InputsObserved};
+pub use observed::{BackupSeen, ClusterSeen, InputsObserved, RestoreSeen};
 pub use problem::InputsProblem;
 pub use storage::{StorageSeen, storage};
 pub use variables::of_etcd;
@@ -125,6 +126,7 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
         vars,
         playbooks: hooks::playbooks(&run.spec, observed.library)?,
         backup: backup::inputs(run, observed.backup, observed.cluster)?,
+        staging: restore::staging(run, observed.restore, observed.cluster)?,
     })
 }
 
@@ -141,6 +143,8 @@ pub struct SecretsNeeded {
     pub join_hosts: BTreeSet<String>,
     /// The login of the artifact source.
     pub artifacts_login: bool,
+    /// What a backup is fetched and decrypted with, and the cluster's keys, which it must have.
+    pub staging: bool,
     /// What a backup is made with: a client's certificate of etcd, the keys of the storage, and what is stored beside
     /// the snapshot.
     pub backup: bool,
@@ -151,6 +155,9 @@ pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
     use crds::inputs::Group;
     if model.backup.is_some() {
         return SecretsNeeded { backup: true, ..SecretsNeeded::default() };
+    }
+    if model.staging.is_some() {
+        return SecretsNeeded { staging: true, ..SecretsNeeded::default() };
     }
     if model.cluster_name.is_none() || model.intent.spec().effect != Effect::Provisions {
         return SecretsNeeded::default();
@@ -174,6 +181,7 @@ pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
             .flat_map(|(_, group)| hosts_in(group))
             .collect(),
         backup: false,
+        staging: false,
         artifacts_login: model.steps.iter().any(|step| step.spec().downloads) && artifacts::has_login(&model.vars),
     }
 }

@@ -17,6 +17,7 @@ pub mod disruption;
 pub mod drain;
 pub mod etcd;
 pub mod etcd_backup;
+pub mod etcd_restore;
 pub mod hooks;
 pub mod host;
 pub mod inputs;
@@ -29,6 +30,7 @@ pub mod machine_set;
 pub mod message;
 pub mod moment;
 pub mod naming;
+pub(crate) mod owned_run;
 pub mod playbook_run;
 pub mod provisioning;
 pub mod remediation;
@@ -36,6 +38,7 @@ pub mod remediation_policy;
 pub mod settings;
 #[cfg(test)]
 pub mod settles;
+pub mod size;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

@@ -67,6 +67,8 @@ impl Undecodable {
             "Job" | "Pod" => false,
             // They read a cluster, and change nothing of it.
             "BackupStorage" | "EtcdBackup" => false,
+            // While one is under way, nothing else is.
+            "EtcdRestore" => is_or_unreadable(&spec["clusterName"], cluster),
             _ => true,
         }
     }

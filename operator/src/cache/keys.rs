@@ -3,8 +3,8 @@
 
 use crds::names::{condition, label};
 use crds::{
-    BackupStorage, Cluster, ClusterDeployment, Conditions, EtcdBackup, Host, Machine, MachineSet, PlaybookRun,
-    RemediationPolicy,
+    BackupStorage, Cluster, ClusterDeployment, Conditions, EtcdBackup, EtcdRestore, Host, Machine, MachineSet,
+    PlaybookRun, RemediationPolicy,
 };
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -72,6 +72,12 @@ impl Indexed for EtcdBackup {
             return Vec::new();
         }
         vec![IndexKey::Cluster(self.spec.cluster_name.clone()), IndexKey::Storage(self.spec.storage_ref.name.clone())]
+    }
+}
+
+impl Indexed for EtcdRestore {
+    fn keys(&self) -> Vec<IndexKey> {
+        vec![IndexKey::Cluster(self.spec.cluster_name.clone())]
     }
 }
 

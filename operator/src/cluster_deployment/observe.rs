@@ -7,7 +7,8 @@ use std::sync::Arc;
 use crds::names;
 use crds::references::LocalRef;
 use crds::{
-    Cluster, ClusterDeployment, ClusterDeploymentStatus, Host, Machine, MachineSet, PlaybookRun, RemediationPolicy,
+    Cluster, ClusterDeployment, ClusterDeploymentStatus, EtcdRestore, Host, Machine, MachineSet, PlaybookRun,
+    RemediationPolicy,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
@@ -32,6 +33,7 @@ pub(crate) struct Observation {
     belongings: Belongings,
     deployments: Vec<Arc<ClusterDeployment>>,
     policies: Vec<Arc<RemediationPolicy>>,
+    restores: Vec<Arc<EtcdRestore>>,
     library: Option<Library>,
     cluster: Option<Arc<Cluster>>,
     forgotten_nodes: Option<Vec<NodeSeen>>,
@@ -62,6 +64,7 @@ impl Observation {
             kubeconfig: is_there(ctx, &namespace, &names::kubeconfig_secret(&name)).await?,
             deployments: ctx.cache.cluster_deployments.everywhere(),
             policies: ctx.cache.policies.list(&namespace, |_| true),
+            restores: ctx.cache.etcd_restores.of_cluster(&namespace, &name),
             library: library(ctx, &deployment).await?,
             manifests: manifests(ctx, &deployment).await?,
             forgotten_nodes: forgotten_nodes(ctx, &deployment),
@@ -87,6 +90,7 @@ impl Observation {
             runs: &refs(&self.belongings.runs),
             deployments: &refs(&self.deployments),
             policies: &refs(&self.policies),
+            restores: &refs(&self.restores),
             library: self.library.as_ref(),
             cluster: self.cluster.as_deref(),
             forgotten_nodes: self.forgotten_nodes.as_deref(),

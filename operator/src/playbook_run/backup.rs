@@ -6,6 +6,7 @@ use crds::names::pki_secret;
 use crds::{BackupStorage, ClusterDeployment, EtcdBackup, MachineSet, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
 use kube::{Resource, ResourceExt};
 use plan::inputs::BackupSeen;
 use serde::Serialize;
@@ -41,10 +42,15 @@ pub(super) async fn files(ctx: &Context, run: &PlaybookRun, deployment: &Cluster
     let mut files = of_etcd(ctx, deployment).await?;
     files.extend(bundle(ctx, deployment).await?);
     let credentials = seen(ctx, run).await?.and_then(|seen| seen.seen.credentials);
+    files.extend(of_storage(credentials));
+    Ok(files)
+}
+
+/// The keys of a storage, by the Secret that has them.
+pub(super) fn of_storage(credentials: Option<Secret>) -> impl Iterator<Item = (String, ByteString)> {
     let values = credentials.and_then(|secret| secret.data).unwrap_or_default();
     let wanted = values.into_iter().filter(|(key, _)| STORAGE_SECRETS.contains(&key.as_str()));
-    files.extend(wanted.map(|(key, value)| (format!("{STORAGE_PREFIX}{key}"), value)));
-    Ok(files)
+    wanted.map(|(key, value)| (format!("{STORAGE_PREFIX}{key}"), value))
 }
 
 /// A certificate of its own, which no machine has, and etcd's authority.

@@ -19,8 +19,8 @@ use plan::inputs::{
 use plan::playbook_run::InputsSeen;
 use plan::undecodable::Undecodable;
 
-use super::backup;
 use super::ownership::{named_as, taken};
+use super::{backup, restore};
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
 use crate::{live, pki};
@@ -77,6 +77,7 @@ async fn gather(
         credentials(ctx, &namespace, hosts.values().filter(|host| needed.contains(host.name_any().as_str()))).await?;
     let library = library(ctx, &namespace, run.spec.playbooks_ref.as_ref()).await?;
     let backup = backup::seen(ctx, run).await?;
+    let restore = restore::seen(ctx, run).await?;
     let observed = InputsObserved {
         run,
         cluster: cluster.as_ref(),
@@ -84,6 +85,7 @@ async fn gather(
         credentials: &credentials,
         library: library.as_ref(),
         backup: backup.as_ref(),
+        restore: restore.as_ref(),
     };
     let model = match build(&observed) {
         Ok(model) => model,

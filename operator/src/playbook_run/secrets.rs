@@ -12,8 +12,8 @@ use kube::{Api, ResourceExt};
 use plan::inputs::{SecretsNeeded, artifacts};
 use plan::job::metadata;
 
-use super::backup;
 use super::ownership::named_as;
+use super::{backup, restore};
 use crate::bootstrap_token::{self, BootstrapToken};
 use crate::context::Context;
 use crate::error::{Error, ResultExt, chain};
@@ -40,6 +40,9 @@ pub(super) async fn freeze(
         && let Some(deployment) = live::get::<ClusterDeployment>(ctx, &namespace, cluster).await?
     {
         data.extend(keys(ctx, run.spec.intent, &deployment, needs).await?);
+        if needs.staging {
+            data.extend(restore::files(ctx, run, &deployment).await?);
+        }
         if needs.backup {
             data.extend(backup::files(ctx, run, &deployment).await?);
         }

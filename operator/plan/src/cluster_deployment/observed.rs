@@ -1,6 +1,6 @@
 //! What the planner of ClusterDeployments looks at.
 
-use crds::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun, RemediationPolicy};
+use crds::{Cluster, ClusterDeployment, EtcdRestore, Host, Machine, MachineSet, PlaybookRun, RemediationPolicy};
 use jiff::Timestamp;
 
 use crate::cluster::NodeSeen;
@@ -35,6 +35,8 @@ pub struct Observed<'a> {
     /// The Nodes of the machines in `status.forgotten`, as far as there are any; `None`: the cluster's API is not
     /// reached.
     pub forgotten_nodes: Option<&'a [NodeSeen]>,
+    /// Restores of the cluster's etcd.
+    pub restores: &'a [&'a EtcdRestore],
     /// What the ConfigMaps with manifests hold.
     pub manifests: &'a Manifests,
     /// Whether the Secret with the cluster's authorities is there.

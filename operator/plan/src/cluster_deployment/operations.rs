@@ -4,6 +4,7 @@
 
 mod access;
 mod fence_returned;
+mod hold_for_restore;
 pub(super) mod hold_runs;
 mod install;
 mod join_control_plane;
@@ -53,6 +54,7 @@ impl Operation {
 const OPERATIONS: &[Operation] = &[
     Operation::new(Lane::Lock, Needs::Nothing, reopen_lock::propose).keeping(reopen_lock::keeps),
     Operation::new(Lane::Fencing, Needs::Lock, fence_returned::propose),
+    Operation::new(Lane::Recovery, Needs::Nothing, hold_for_restore::propose).keeping(hold_for_restore::keeps),
     Operation::new(Lane::Recovery, Needs::Nothing, rebuild::propose).keeping(rebuild::keeps),
     Operation::new(Lane::Install, Needs::Spec, access::propose),
     Operation::new(Lane::Install, Needs::Spec, install::propose),

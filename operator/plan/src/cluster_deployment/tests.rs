@@ -17,6 +17,7 @@ mod prepared;
 mod rebuild;
 mod rebuild_cut_off;
 mod repair;
+mod restores;
 mod rows;
 mod settings;
 mod turmoil;

@@ -1,6 +1,5 @@
 //! The status of a backup.
 
-use bytesize::ByteSize;
 use crds::conditions::{self, Statement};
 use crds::etcd_backup::BackupPhase;
 use crds::kstatus::Standing;
@@ -12,8 +11,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::observed::Observed;
 use super::state::State;
+use crate::attempts::said;
 use crate::message::cut;
 use crate::moment::clock;
+use crate::size::size;
 
 /// The status in this state.
 pub(super) fn status(observed: &Observed<'_>, state: &State<'_>) -> EtcdBackupStatus {
@@ -87,10 +88,6 @@ impl<'a> Told<'a> {
     }
 }
 
-fn said(run: &PlaybookRun) -> &str {
-    run.status.as_ref().and_then(|status| status.message.as_deref()).unwrap_or("it told nothing")
-}
-
 /// What a run does at this moment.
 fn doing(run: &PlaybookRun) -> String {
     match bytes(run) {
@@ -101,9 +98,4 @@ fn doing(run: &PlaybookRun) -> String {
 
 fn bytes(run: &PlaybookRun) -> Option<i64> {
     run.status.as_ref()?.progress.as_ref()?.bytes
-}
-
-/// `812 KiB`, `3.1 MiB`.
-fn size(bytes: i64) -> String {
-    ByteSize::b(u64::try_from(bytes).unwrap_or_default()).display().iec().to_string()
 }

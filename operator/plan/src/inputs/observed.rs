@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crds::{BackupStorage, ClusterDeployment, EtcdBackup, Host, Machine, PlaybookRun};
+use crds::{BackupStorage, ClusterDeployment, EtcdBackup, EtcdRestore, Host, Machine, PlaybookRun};
+use k8s_openapi::api::core::v1::Secret;
 
 use super::artifacts;
 use super::credential::Credentials;
@@ -24,6 +25,8 @@ pub struct InputsObserved<'a> {
     pub library: Option<&'a Library>,
     /// What its `backupRef` leads to; none: nothing is there, or it has none.
     pub backup: Option<&'a BackupSeen>,
+    /// What its `restoreRef` leads to; none: nothing is there, or it has none.
+    pub restore: Option<&'a RestoreSeen>,
 }
 
 /// A cluster, as far as its runs must know it.
@@ -52,4 +55,19 @@ pub struct BackupSeen {
     pub storage: Option<BackupStorage>,
     /// What the references of that lead to.
     pub seen: StorageSeen,
+}
+
+/// What a run's `restoreRef` leads to.
+#[derive(Clone, Debug)]
+pub struct RestoreSeen {
+    /// The EtcdRestore.
+    pub restore: EtcdRestore,
+    /// The EtcdBackup of its source, if it names one that is there.
+    pub backup: Option<EtcdBackup>,
+    /// The BackupStorage that the source is in, if it is there.
+    pub storage: Option<BackupStorage>,
+    /// What the references of that lead to.
+    pub seen: StorageSeen,
+    /// The Secret of `identityRef`, if it is there.
+    pub identity: Option<Secret>,
 }

@@ -79,7 +79,15 @@ fn build_with(
     };
     let credentials = [("fleet".to_owned(), Ok(CredentialKind::SshKey))].into();
     let cluster = run.spec.cluster_name.is_some().then_some(&cluster);
-    build(&InputsObserved { run, cluster, hosts: &hosts, credentials: &credentials, library: None, backup: None })
+    build(&InputsObserved {
+        run,
+        cluster,
+        hosts: &hosts,
+        credentials: &credentials,
+        library: None,
+        backup: None,
+        restore: None,
+    })
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn start(
             attempt,
             inputs: &inputs,
             pod: observed.pod,
-            volume_claim: model.backup.as_ref().and_then(|backup| backup.volume_claim.as_deref()),
+            volume_claim: volume_claim(model),
         }))),
     ];
     let mut status =
@@ -124,6 +124,12 @@ fn start(
     status.inputs = Some(inputs);
     status.settings = settings;
     Plan { actions, status, next: Next::after_seconds(5), waits_for: Some("its Job".into()) }
+}
+
+/// The volume of the storage that a run writes a backup to, or reads one from.
+fn volume_claim(model: &RunInputs) -> Option<&str> {
+    let written = model.backup.as_ref().and_then(|backup| backup.volume_claim.as_deref());
+    written.or(model.staging.as_ref().and_then(|staging| staging.volume_claim.as_deref()))
 }
 
 /// `sha256:<hex>` of a model's text.

@@ -54,6 +54,7 @@ impl World {
         let here = self.clusters.iter().filter(|cluster| !cluster.gone).map(|cluster| &cluster.deployment);
         let deployments: Vec<&ClusterDeployment> = here.chain(&self.others).collect();
         let policies: Vec<_> = self.policies.iter().collect();
+        let restores: Vec<_> = self.restores.iter().collect();
         let decide = |seen: &Observed<'_>| {
             plan(&Input {
                 now: self.now,
@@ -63,6 +64,7 @@ impl World {
                 hosts: &seen.hosts,
                 runs: &seen.runs,
                 policies: &policies,
+                restores: &restores,
                 deployments: &deployments,
                 library: self.library.as_ref(),
                 cluster: seen.cluster,

@@ -85,6 +85,12 @@ impl World {
                 | Step::ProbeHost
                 | Step::ProbeEtcd
                 | Step::BackupEtcd
+                | Step::StageBackup
+                | Step::HoldControlPlane
+                | Step::RestoreEtcd
+                | Step::UndoRestore
+                | Step::ReleaseControlPlane
+                | Step::RemoveOldData
                 | Step::Custom(_) => {}
             }
         }

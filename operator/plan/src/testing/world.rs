@@ -6,7 +6,9 @@ use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
 use crds::step::{Intent, Role};
-use crds::{ClusterDeployment, Host, Machine, MachineSet, PlaybookRun, PlaybookRunStatus, RemediationPolicy};
+use crds::{
+    ClusterDeployment, EtcdRestore, Host, Machine, MachineSet, PlaybookRun, PlaybookRunStatus, RemediationPolicy,
+};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
@@ -38,6 +40,7 @@ pub struct World {
     pub hosts: Vec<Host>,
     pub runs: Vec<PlaybookRun>,
     pub policies: Vec<RemediationPolicy>,
+    pub restores: Vec<EtcdRestore>,
     /// ClusterDeployments of other namespaces.
     pub others: Vec<ClusterDeployment>,
     /// The ConfigMap of custom playbooks.
@@ -122,6 +125,7 @@ impl World {
             hosts: (1..=hosts).map(|number| host(number, profile.observers)).collect(),
             runs: Vec::new(),
             policies: Vec::new(),
+            restores: Vec::new(),
             others: Vec::new(),
             library: None,
             manifests: Manifests { addons: Some("none".into()), network: Some("none".into()) },

@@ -1,38 +1,47 @@
-//! The attempts at a backup: what came of the last one, and whether there is another.
+//! The attempts of an object that has a run make one thing: what came of the last one, and whether there is another.
 
-use crds::etcd_backup::BackupContent;
 use crds::playbook_run::RunPhase;
 use crds::{ObjectExt, PlaybookRun, Reason};
 use jiff::Timestamp;
 
-use crate::attempts::{backoff, ended_at, is_over};
+use super::{attempt_of, backoff, ended_at, is_over};
 use crate::moment::after;
 
-/// Attempts at one backup.
+/// Attempts at one thing.
 const MOST: usize = 3;
 
 /// What came of the last attempt.
 #[derive(Debug, PartialEq)]
-pub(super) enum Attempt<'a> {
+pub enum Attempt<'a, T> {
     /// There was none.
     None,
     /// It goes on.
     UnderWay(&'a PlaybookRun),
-    /// The backup is there.
-    Succeeded(&'a PlaybookRun, &'a BackupContent),
+    /// It made what it was for.
+    Made(&'a PlaybookRun, T),
     /// It failed, and there is another one from that moment on.
     Failed(&'a PlaybookRun, Timestamp),
     /// It failed, and there is no other: reason and message.
     GivenUp(String, String),
 }
 
-/// What came of the last of these runs, oldest first. A backup that is there counts however its run ended: a member that
-/// was not needed may have failed in it.
-pub(super) fn last<'a>(tried: &[&'a PlaybookRun]) -> Attempt<'a> {
+/// The runs that an object owns and that are of one sort, oldest first.
+pub fn owned_by<'a>(
+    runs: &[&'a PlaybookRun],
+    uid: &str,
+    is_one: impl Fn(&PlaybookRun) -> bool,
+) -> Vec<&'a PlaybookRun> {
+    let mut ours: Vec<_> = runs.iter().copied().filter(|run| run.is_owned_by(uid) && is_one(run)).collect();
+    ours.sort_by_key(|run| attempt_of(run));
+    ours
+}
+
+/// What came of the last of these runs, oldest first. What is `made` counts however its run ended: a machine that was
+/// not needed may have failed in it.
+pub fn last<'a, T>(tried: &[&'a PlaybookRun], made: impl Fn(&'a PlaybookRun) -> Option<T>) -> Attempt<'a, T> {
     let mut over = tried.iter().copied().filter(|run| is_over(run));
-    let made = over.find_map(|run| Some((run, run.status.as_ref()?.backup.as_ref()?)));
-    if let Some((run, content)) = made {
-        return Attempt::Succeeded(run, content);
+    if let Some((run, made)) = over.find_map(|run| Some((run, made(run)?))) {
+        return Attempt::Made(run, made);
     }
     let Some(run) = tried.last().copied() else {
         return Attempt::None;
@@ -40,7 +49,6 @@ pub(super) fn last<'a>(tried: &[&'a PlaybookRun]) -> Attempt<'a> {
     let Some(status) = run.status.as_ref().filter(|_| is_over(run)) else {
         return Attempt::UnderWay(run);
     };
-    let said = status.message.clone().unwrap_or_else(|| format!("run {} ended without a backup", run.name()));
     let may_help = match status.phase {
         Some(RunPhase::Canceled) => false,
         Some(RunPhase::Failed) => status.retriable == Some(true),
@@ -57,14 +65,14 @@ pub(super) fn last<'a>(tried: &[&'a PlaybookRun]) -> Attempt<'a> {
         Some(ended) if may_help && tried.len() < MOST => Attempt::Failed(run, after(ended, backoff(tried.len()))),
         _ => {
             let reason = status.outcome.as_ref().map_or_else(|| Reason::RunFailed.into(), |told| told.reason.clone());
-            Attempt::GivenUp(
-                reason,
-                format!(
-                    "attempt {} of {MOST}, run {}: {said}; to try again, make a new EtcdBackup",
-                    tried.len(),
-                    run.name()
-                ),
-            )
+            let message = format!("attempt {} of {MOST}, run {}: {}", tried.len(), run.name(), said(run));
+            Attempt::GivenUp(reason, message)
         }
     }
+}
+
+/// What a run says of itself.
+pub fn said(run: &PlaybookRun) -> &str {
+    let message = run.status.as_ref().and_then(|status| status.message.as_deref());
+    message.unwrap_or("it ended without a word")
 }

@@ -1,0 +1,104 @@
+//! Looks at the backup that a run brings to the machines: whether it is whole as far as that is known without the
+//! snapshot, of this cluster, and of a version that goes with it.
+
+use backup::{BackupError, Identities, Source, Store, unpack};
+use crds::backup::{BackupManifest, IDENTITY_SECRET, PKI_SECRET, StagingInputs};
+use crds::{KubernetesVersion, Reason};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde::Serialize;
+
+use super::answer::Answer;
+use super::cluster_keys::differences;
+use super::secrets::credentials;
+use crate::secrets::Secrets;
+
+/// The file of a bundle with the cluster's keys.
+const KEYS_FILE: &str = "pki.json";
+
+/// A backup that was found, as an action of Ansible reads it.
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct FoundBackup {
+    pub location: String,
+    pub backup: String,
+    pub revision: i64,
+    pub keys: i64,
+    /// Of the snapshot, decrypted.
+    pub size: i64,
+    pub sha256: String,
+    pub etcd_version: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kubernetes_version: Option<KubernetesVersion>,
+    pub taken_at: Time,
+}
+
+/// Opens the storage with the run's credentials, and reads its identity.
+pub(super) async fn opened(inputs: &StagingInputs, secrets: &Secrets) -> Result<(Store, Identities), BackupError> {
+    let identities = Identities::parse(secrets.get(IDENTITY_SECRET).unwrap_or_default())?;
+    let store = Store::open(&inputs.storage, &credentials(secrets)).await?;
+    Ok((store, identities))
+}
+
+/// The backup, if it may be restored. The snapshot is not downloaded; its size is asked for.
+pub(super) async fn inspect(inputs: &StagingInputs, secrets: &Secrets) -> Result<FoundBackup, Answer> {
+    let (store, identities) = opened(inputs, secrets).await?;
+    let source = Source::open(&store, &inputs.location, &identities).await?;
+    fits(source.manifest(), inputs)?;
+    let bundle = unpack(&source).await?;
+    let Some(stored) = bundle.get(KEYS_FILE) else {
+        return Err(source.corrupt(format!("its bundle has no {KEYS_FILE}")).into());
+    };
+    match differences(stored, secrets.get(PKI_SECRET).unwrap_or_default()) {
+        Ok(None) => Ok(found(source.manifest(), &inputs.location)),
+        Ok(Some(found)) => Err(Answer::refused(
+            Reason::BackupOfOtherCluster,
+            format!(
+                "the backup at {} has other keys than cluster {} has in the Secret {}: {found}; restore a backup that was \
+                 taken with these keys",
+                inputs.location,
+                inputs.cluster,
+                crds::names::pki_secret(&inputs.cluster)
+            ),
+        )),
+        Err(problem) => Err(Answer::refused(
+            Reason::BackupCorrupt,
+            format!("the keys in the backup at {} cannot be compared: {problem}", inputs.location),
+        )),
+    }
+}
+
+/// Whether the backup is of the cluster, and of its minor version of Kubernetes where both are known.
+fn fits(manifest: &BackupManifest, inputs: &StagingInputs) -> Result<(), Answer> {
+    if manifest.cluster != inputs.cluster {
+        let message = format!(
+            "the backup at {} is of cluster {}, and cluster {} is to be restored: name a backup of it",
+            inputs.location, manifest.cluster, inputs.cluster
+        );
+        return Err(Answer::refused(Reason::BackupOfOtherCluster, message));
+    }
+    match (manifest.kubernetes_version, inputs.kubernetes_version) {
+        (Some(then), Some(now)) if then.minor() != now.minor() => Err(Answer::refused(
+            Reason::KubernetesVersionDiffers,
+            format!(
+                "cluster {} ran Kubernetes {then} when the backup at {} was taken, and runs {now}: name a backup of the same \
+                 minor version",
+                inputs.cluster, inputs.location
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn found(manifest: &BackupManifest, location: &str) -> FoundBackup {
+    FoundBackup {
+        location: location.to_owned(),
+        backup: manifest.backup.clone(),
+        revision: manifest.revision,
+        keys: manifest.keys,
+        size: i64::try_from(manifest.snapshot.plain_size).unwrap_or(i64::MAX),
+        sha256: manifest.snapshot.plain_sha256.clone(),
+        etcd_version: manifest.etcd_version.clone(),
+        kubernetes_version: manifest.kubernetes_version,
+        taken_at: manifest.started_at.clone(),
+    }
+}

@@ -1,0 +1,82 @@
+//! Promises beside a restore of etcd: while the control plane may be stopped for it, nothing is done that is decided by
+//! an API that does not answer.
+
+use crds::EtcdRestore;
+use crds::names::condition;
+use crds::{ObjectExt, conditions};
+use serde_json::json;
+
+use super::ready;
+use crate::testing::World;
+
+fn restore(phase: &str) -> EtcdRestore {
+    serde_json::from_value(json!({
+        "apiVersion": "clusterwright.dev/v1alpha1", "kind": "EtcdRestore",
+        "metadata": { "name": "back", "namespace": "fleet", "uid": "uid-back" },
+        "spec": {
+            "clusterName": "a", "source": { "backupRef": { "name": "b" } }, "identityRef": { "name": "i" }
+        },
+        "status": { "phase": phase, "message": "run a-restore-x-0: restore-etcd" }
+    }))
+    .unwrap()
+}
+
+/// A cluster that stands, and of which more is wanted: another worker, and one machine less.
+fn changed(phase: &str) -> (World, usize) {
+    let mut world = World::new("controlPlane: {replicas: 3}, workers: [{name: general, replicas: 1}]", 6);
+    world.settle();
+    assert_eq!(ready(&world).0, "True", "{:?}", ready(&world));
+    let before = world.runs.len();
+    world.restores = vec![restore(phase)];
+    world.deployment.spec.workers[0].replicas = Some(2);
+    world.settle();
+    (world, before)
+}
+
+#[test]
+fn nothing_begins_while_a_restore_holds_the_cluster_and_the_cluster_says_why() {
+    for (phase, reason) in
+        [("Restoring", "Restoring"), ("Interrupted", "RestoreInterrupted"), ("Undoing", "UndoingRestore")]
+    {
+        let (world, before) = changed(phase);
+        assert_eq!(world.runs.len(), before, "{phase}");
+        let (status, told, message) = ready(&world);
+        assert_eq!((status.as_str(), told.as_str()), ("False", reason), "{message}");
+        assert!(message.contains("EtcdRestore back: run a-restore-x-0"), "{message}");
+        let status = world.deployment.status.clone().unwrap();
+        assert!(conditions::find(&status.conditions, condition::CONTROL_PLANE_READY).unwrap().reason == reason);
+    }
+}
+
+#[test]
+fn a_restore_that_only_waits_or_is_over_holds_nothing() {
+    for phase in ["Pending", "Staging", "AwaitingApproval", "Restarting", "Succeeded", "Undone", "Failed"] {
+        let (world, before) = changed(phase);
+        assert!(world.runs.len() > before, "{phase}");
+        assert_eq!(ready(&world).0, "True", "{phase}: {:?}", ready(&world));
+    }
+}
+
+#[test]
+fn the_runs_of_a_restore_that_is_not_over_are_no_history() {
+    let (mut world, _) = changed("Interrupted");
+    let owned: Vec<String> = (0..40)
+        .map(|number| {
+            let mut run = world.runs[0].clone();
+            run.metadata.name = Some(format!("a-restore-x-{number}"));
+            run.metadata.uid = Some(format!("uid-of-restore-{number}"));
+            run.metadata.owner_references =
+                crds::references::controller_ref(&world.restores[0]).map(|owner| vec![owner]);
+            run.spec.intent = crds::Intent::Restore;
+            let name = run.name().to_owned();
+            world.runs.push(run);
+            name
+        })
+        .collect();
+    world.settle();
+    let kept = |world: &World| owned.iter().filter(|name| world.runs.iter().any(|run| run.name() == *name)).count();
+    assert_eq!(kept(&world), 40);
+    world.restores = vec![restore("Succeeded")];
+    world.settle();
+    assert!(kept(&world) < 40);
+}

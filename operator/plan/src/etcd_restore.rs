@@ -1,0 +1,270 @@
+//! EtcdRestore: has a backup laid ready on the machines, asks a person, and has etcd set back to it; or back again.
+//!
+//! All is decided by the runs that it owns: what they did is known whatever became of its status.
+
+mod approvals;
+mod leftovers;
+mod observed;
+mod runs;
+mod source;
+mod state;
+mod status;
+
+use crds::cluster_deployment::EtcdTopology;
+use crds::etcd_restore::{RestorePhase, StagedBackup};
+use crds::names::finalizer;
+use crds::step::Role;
+use crds::{ClusterDeployment, EtcdRestore, EtcdRestoreStatus, Machine, ObjectExt, PlaybookRun, Reason};
+
+use crate::attempts::{self, Attempt};
+use crate::lifecycle::{is_installed, is_provisioned};
+use crate::{Next, Plan};
+use leftovers::Leftovers;
+pub use observed::Observed;
+use runs::Runs;
+pub use runs::id_of;
+pub use source::storage_of;
+use state::{Doing, State};
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Hold the object until what it has on the machines is removed.
+    AddFinalizer,
+    /// Create this run, unless it is there already.
+    Begin(Box<PlaybookRun>),
+    /// Let the object go.
+    RemoveFinalizer,
+}
+
+/// Whether nothing more comes of it, but that what it left is removed.
+pub fn is_over(restore: &EtcdRestore) -> bool {
+    phase(restore).and_then(RestorePhase::end).is_some()
+}
+
+/// Whether the cluster's control plane may be stopped for it: nothing else is done with its machines meanwhile.
+pub fn holds_the_cluster(restore: &EtcdRestore) -> bool {
+    phase(restore).is_some_and(RestorePhase::holds_the_cluster)
+}
+
+fn phase(restore: &EtcdRestore) -> Option<RestorePhase> {
+    restore.status.as_ref().and_then(|status| status.phase)
+}
+
+/// Decides.
+pub fn plan(observed: &Observed<'_>) -> Plan<Action, EtcdRestoreStatus> {
+    let runs = Runs::of(observed);
+    let mut plan = match is_over(observed.restore) {
+        true => Plan {
+            actions: Vec::new(),
+            status: observed.restore.status.clone().unwrap_or_default(),
+            next: Next::OnChange,
+            waits_for: None,
+        },
+        false => goes_on(observed, &runs),
+    };
+    let leftovers = leftovers::leftovers(observed, &runs, &plan.status);
+    match leftovers {
+        Leftovers::Stay(next) => plan.next = plan.next.or_sooner(next),
+        Leftovers::Go(run) => plan.actions.push(Action::Begin(run)),
+        Leftovers::Gone(at) => {
+            plan.status.old_data_removed_at = plan.status.old_data_removed_at.take().or(at);
+            if observed.restore.is_deleting() {
+                plan.actions = vec![Action::RemoveFinalizer];
+            }
+        }
+    }
+    plan
+}
+
+fn goes_on(observed: &Observed<'_>, runs: &Runs<'_>) -> Plan<Action, EtcdRestoreStatus> {
+    let state = state(observed, runs);
+    let status = status::status(observed, runs, &state);
+    let mut plan = Plan { actions: Vec::new(), waits_for: status.message.clone(), status, next: Next::OnChange };
+    match state {
+        State::Begins(run, _) => {
+            if !has_finalizer(observed.restore) {
+                plan.actions.push(Action::AddFinalizer);
+            }
+            plan.actions.push(Action::Begin(run));
+        }
+        State::Retries(_, at, _) => {
+            let seconds = u64::try_from(at.as_second() - observed.now.as_second()).unwrap_or_default();
+            plan.next = Next::after_seconds(seconds.max(1));
+        }
+        State::Restored(..) | State::Undone(_) | State::GivenUp(..) => plan.waits_for = None,
+        State::Waits(..) | State::Runs(..) | State::AwaitsApproval(_) | State::Interrupted(..) => {}
+    }
+    plan
+}
+
+fn has_finalizer(restore: &EtcdRestore) -> bool {
+    let finalizers = restore.metadata.finalizers.as_deref().unwrap_or_default();
+    finalizers.iter().any(|there| there == finalizer::RESTORE)
+}
+
+fn state<'a>(observed: &Observed<'a>, runs: &Runs<'a>) -> State<'a> {
+    let cluster = &observed.restore.spec.cluster_name;
+    let has_begun = !runs.restoring.is_empty();
+    let Some(deployment) = observed.deployment.filter(|there| !there.is_deleting()) else {
+        let gone = observed.deployment.map_or("is not there", |_| "is being deleted");
+        let message = format!("ClusterDeployment {cluster} {gone}");
+        return match observed.deployment {
+            None if !has_begun && !observed.restore.is_deleting() => State::Waits(Reason::ClusterNotFound, message),
+            _ => State::GivenUp(Reason::ClusterDeleting.into(), message),
+        };
+    };
+    if has_begun {
+        return after_approval(observed, runs, deployment);
+    }
+    if observed.restore.is_deleting() {
+        return State::GivenUp(Reason::Deleting.into(), "deleted before it was approved".into());
+    }
+    match attempts::last(&runs.staging, runs::staged_by) {
+        Attempt::UnderWay(run) => State::Runs(run, Doing::Staging),
+        Attempt::Made(run, staged) => ready(observed, deployment, run, staged),
+        Attempt::GivenUp(reason, message) => {
+            State::GivenUp(reason, format!("{message}; to try again, make a new EtcdRestore"))
+        }
+        Attempt::Failed(run, at) if at > observed.now => State::Retries(run, at, Doing::Staging),
+        Attempt::None | Attempt::Failed(..) => match blocker(observed, deployment) {
+            Some(blocked) => blocked,
+            None => State::Begins(Box::new(runs::stage(observed, deployment, runs.staging.len())), Doing::Staging),
+        },
+    }
+}
+
+/// Why nothing can be laid ready.
+fn blocker<'a>(observed: &Observed<'a>, deployment: &ClusterDeployment) -> Option<State<'a>> {
+    let cluster = deployment.name();
+    if deployment.spec.etcd.topology == EtcdTopology::External {
+        let message = format!("the etcd of cluster {cluster} is external: it is not restored here");
+        return Some(State::GivenUp(Reason::EtcdExternal.into(), message));
+    }
+    if !is_installed(deployment) {
+        return Some(State::Waits(Reason::NotInstalled, format!("cluster {cluster} is not installed yet")));
+    }
+    let others = observed.restores.iter().filter(|other| other.uid() != observed.restore.uid() && !is_over(other));
+    let before = |other: &&&EtcdRestore| {
+        (other.created_at(), other.name()) < (observed.restore.created_at(), observed.restore.name())
+    };
+    if let Some(other) = others.into_iter().find(before) {
+        let message = format!("EtcdRestore {} of cluster {cluster} is not over yet", other.name());
+        return Some(State::Waits(Reason::WaitingForRestore, message));
+    }
+    source::blocker(observed).or_else(|| unsettled(observed))
+}
+
+/// A control plane or member that comes or goes: an API server that no run holds would write beside the restored data.
+fn unsettled<'a>(observed: &Observed<'a>) -> Option<State<'a>> {
+    let matters = |machine: &&&Machine| machine.spec.role != Role::Worker;
+    let moves = |machine: &&&Machine| machine.is_deleting() || !is_provisioned(machine);
+    let found = observed.machines.iter().filter(matters).find(moves)?;
+    let what = if found.is_deleting() { "leaves" } else { "joins" };
+    let message = format!("Machine {} {what}: waits until control planes and etcd members are settled", found.name());
+    Some(State::Waits(Reason::WaitingForMachines, message))
+}
+
+/// All is ready: begins once it is approved.
+fn ready<'a>(
+    observed: &Observed<'a>,
+    deployment: &ClusterDeployment,
+    run: &'a PlaybookRun,
+    staged: &StagedBackup,
+) -> State<'a> {
+    let hosts = runs::members(observed, deployment);
+    if let Some(waits) = unsettled(observed) {
+        return waits;
+    }
+    if hosts != run.spec.hosts {
+        let message = format!(
+            "the backup lies ready on {}, and etcd has its members on {}: make a new EtcdRestore",
+            run.spec.hosts.join(", "),
+            hosts.join(", ")
+        );
+        return State::GivenUp(Reason::MembersChanged.into(), message);
+    }
+    let approval = approvals::of_restore(observed, deployment, staged, &hosts, 0);
+    match approvals::is_given(observed, &approval) {
+        true => State::Begins(Box::new(runs::restore(observed, deployment, staged, 0)), Doing::Restoring),
+        false => State::AwaitsApproval(approvals::ask_to_begin(observed, staged, &hosts, &approval)),
+    }
+}
+
+/// Once it has begun there are two ends: the data of the backup, or the data of before.
+fn after_approval<'a>(observed: &Observed<'a>, runs: &Runs<'a>, deployment: &ClusterDeployment) -> State<'a> {
+    if let Some(undo) = runs.undoing.last().copied() {
+        return undoing(observed, runs, deployment, undo);
+    }
+    if let Some(released) = runs.released() {
+        return restarting(observed, runs, deployment, released);
+    }
+    let Some(last) = runs.restoring.last().copied() else {
+        return State::Waits(Reason::WaitingForRun, "its run is not to be seen".into());
+    };
+    if !attempts::is_over(last) {
+        return State::Runs(last, Doing::Restoring);
+    }
+    let tried = runs.restoring.len();
+    let staged = runs.staging.iter().find_map(|run| runs::staged_by(run));
+    let on = staged.map(|staged| {
+        let hosts = runs::members(observed, deployment);
+        (approvals::of_restore(observed, deployment, staged, &hosts, tried), staged)
+    });
+    // An API server may have written since: what it wrote would be lost without a word.
+    let back = (!runs.has_begun_release()).then(|| approvals::of_undo(observed, deployment, 0));
+    if back.as_deref().is_some_and(|value| approvals::is_given(observed, value)) {
+        return State::Begins(Box::new(runs::undo(observed, deployment, 0)), Doing::Undoing);
+    }
+    match &on {
+        Some((value, staged)) if approvals::is_given(observed, value) => {
+            State::Begins(Box::new(runs::restore(observed, deployment, staged, tried)), Doing::Restoring)
+        }
+        _ => {
+            let on = on.as_ref().map(|(value, _)| value.as_str());
+            State::Interrupted(last, approvals::ask_what_now(observed, last, on, back.as_deref()))
+        }
+    }
+}
+
+/// The control plane stands on the restored data; what holds in memory what is no more is restarted.
+fn restarting<'a>(
+    observed: &Observed<'a>,
+    runs: &Runs<'a>,
+    deployment: &ClusterDeployment,
+    released: &'a PlaybookRun,
+) -> State<'a> {
+    match attempts::last(&runs.restarting, |run| runs::has_succeeded(run).then_some(())) {
+        Attempt::UnderWay(run) => State::Runs(run, Doing::Restarting),
+        Attempt::Made(run, ()) => State::Restored(run, None),
+        Attempt::GivenUp(_, message) => State::Restored(released, Some(message)),
+        Attempt::Failed(run, at) if at > observed.now => State::Retries(run, at, Doing::Restarting),
+        Attempt::None | Attempt::Failed(..) => {
+            let run = runs::restart(observed, deployment, runs.restarting.len());
+            State::Begins(Box::new(run), Doing::Restarting)
+        }
+    }
+}
+
+fn undoing<'a>(
+    observed: &Observed<'a>,
+    runs: &Runs<'a>,
+    deployment: &ClusterDeployment,
+    last: &'a PlaybookRun,
+) -> State<'a> {
+    if !attempts::is_over(last) {
+        return State::Runs(last, Doing::Undoing);
+    }
+    if runs::has_succeeded(last) {
+        return State::Undone(last);
+    }
+    let tried = runs.undoing.len();
+    let again = approvals::of_undo(observed, deployment, tried);
+    match approvals::is_given(observed, &again) {
+        true => State::Begins(Box::new(runs::undo(observed, deployment, tried)), Doing::Undoing),
+        false => State::Interrupted(last, approvals::ask_what_now(observed, last, None, Some(&again))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,24 @@
+//! What the planner of restores looks at.
+
+use crds::{BackupStorage, ClusterDeployment, EtcdBackup, EtcdRestore, Machine, PlaybookRun};
+use jiff::Timestamp;
+
+/// What was observed.
+pub struct Observed<'a> {
+    /// The time.
+    pub now: Timestamp,
+    /// The restore.
+    pub restore: &'a EtcdRestore,
+    /// The EtcdBackup of `source.backupRef`, if it is there.
+    pub backup: Option<&'a EtcdBackup>,
+    /// The BackupStorage that the source is in, if it is there.
+    pub storage: Option<&'a BackupStorage>,
+    /// Its cluster, if it is there.
+    pub deployment: Option<&'a ClusterDeployment>,
+    /// Machines of the cluster.
+    pub machines: &'a [&'a Machine],
+    /// Runs of the cluster.
+    pub runs: &'a [&'a PlaybookRun],
+    /// Restores of the cluster, this one among them.
+    pub restores: &'a [&'a EtcdRestore],
+}

@@ -1,0 +1,177 @@
+//! The runs of a restore: those there are, and the next one of each sort.
+
+use std::collections::BTreeMap;
+
+use crds::etcd_restore::StagedBackup;
+use crds::playbook_run::{PlaybookRunSpec, RunPhase, StepPhase};
+use crds::references::{LocalRef, controller_ref};
+use crds::step::{Intent, Role, Step};
+use crds::{ClusterDeployment, EtcdRestore, Machine, ObjectExt, PlaybookRun};
+use serde_json::{Value, json};
+
+use super::observed::Observed;
+use crate::attempts::owned_by;
+use crate::owned_run::{hosts_of, owned_run};
+
+/// The variable that its steps read.
+const VARIABLE: &str = "etcd_restore";
+/// Characters of the UID that name its directories on the machines.
+const ID: usize = 8;
+
+/// The runs of a restore by what they do, each oldest first.
+pub(super) struct Runs<'a> {
+    pub staging: Vec<&'a PlaybookRun>,
+    pub restoring: Vec<&'a PlaybookRun>,
+    pub restarting: Vec<&'a PlaybookRun>,
+    pub undoing: Vec<&'a PlaybookRun>,
+    pub removing: Vec<&'a PlaybookRun>,
+}
+
+impl<'a> Runs<'a> {
+    pub fn of(observed: &Observed<'a>) -> Self {
+        let with = |step: Step| {
+            let uid = observed.restore.uid();
+            owned_by(observed.runs, uid, |run| run.spec.steps.contains(&step))
+        };
+        Self {
+            staging: with(Step::StageBackup),
+            restoring: with(Step::RestoreEtcd),
+            restarting: with(Step::RestartServices),
+            undoing: with(Step::UndoRestore),
+            removing: with(Step::RemoveOldData),
+        }
+    }
+
+    /// The run after which the control plane stood on the data of the backup.
+    pub fn released(&self) -> Option<&'a PlaybookRun> {
+        let released = |run: &&PlaybookRun| phase_of(run, Step::ReleaseControlPlane) == Some(StepPhase::Succeeded);
+        self.restoring.iter().copied().find(released)
+    }
+
+    /// Whether an API server may have stood on that data.
+    pub fn has_begun_release(&self) -> bool {
+        let begun = |run: &&PlaybookRun| match phase_of(run, Step::ReleaseControlPlane) {
+            Some(StepPhase::Running | StepPhase::Succeeded | StepPhase::Failed) => true,
+            Some(StepPhase::Pending | StepPhase::Skipped) | None => false,
+        };
+        self.restoring.iter().any(|run| begun(&run))
+    }
+}
+
+fn phase_of(run: &PlaybookRun, step: Step) -> Option<StepPhase> {
+    let status = run.status.as_ref()?;
+    status.steps.iter().find(|told| told.name == step).map(|told| told.phase)
+}
+
+/// Whether a run ended with all of its steps done.
+pub(super) fn has_succeeded(run: &PlaybookRun) -> bool {
+    run.status.as_ref().and_then(|status| status.phase) == Some(RunPhase::Succeeded)
+}
+
+/// What lies ready, if a run has brought it.
+pub(super) fn staged_by(run: &PlaybookRun) -> Option<&StagedBackup> {
+    run.status.as_ref()?.staged.as_ref()
+}
+
+/// The Hosts of the members of etcd.
+pub(super) fn members(observed: &Observed<'_>, deployment: &ClusterDeployment) -> Vec<String> {
+    let role = deployment.spec.etcd.topology.role();
+    hosts_of(observed.machines, |machine| Some(machine.spec.role) == role)
+}
+
+/// Names the directories of a restore on the machines.
+pub fn id_of(restore: &EtcdRestore) -> String {
+    restore.uid().chars().filter(char::is_ascii_alphanumeric).take(ID).collect()
+}
+
+/// Brings the backup to the machines with members.
+pub(super) fn stage(observed: &Observed<'_>, deployment: &ClusterDeployment, tried: usize) -> PlaybookRun {
+    let (steps, hosts) = (vec![Step::StageBackup], members(observed, deployment));
+    next(
+        observed,
+        deployment,
+        "",
+        tried,
+        json!({ "id": id_of(observed.restore) }),
+        PlaybookRunSpec::new(Intent::Stage, steps, hosts),
+    )
+}
+
+/// Replaces the data of all members, with no API server beside it; a later attempt goes on where the one before ended.
+pub(super) fn restore(
+    observed: &Observed<'_>,
+    deployment: &ClusterDeployment,
+    staged: &StagedBackup,
+    tried: usize,
+) -> PlaybookRun {
+    let steps = vec![Step::HoldControlPlane, Step::RestoreEtcd, Step::ReleaseControlPlane];
+    let vars = json!({
+        "id": id_of(observed.restore), "sha256": staged.sha256, "cluster_id": staged.cluster_id, "nodes": nodes(observed),
+    });
+    let mut spec = PlaybookRunSpec::new(Intent::Restore, steps, of_etcd_and_api(observed));
+    spec.resume = tried > 0;
+    next(observed, deployment, "restore", tried, vars, spec)
+}
+
+/// Restarts what holds in memory what is no more, on all machines, and proves that the cluster works.
+pub(super) fn restart(observed: &Observed<'_>, deployment: &ClusterDeployment, tried: usize) -> PlaybookRun {
+    let steps = vec![Step::RestartServices, Step::Network, Step::PostInstall];
+    let hosts = hosts_of(observed.machines, |machine| machine.spec.role != Role::Etcd);
+    next(
+        observed,
+        deployment,
+        "restart",
+        tried,
+        json!({ "id": id_of(observed.restore) }),
+        PlaybookRunSpec::new(Intent::Restore, steps, hosts),
+    )
+}
+
+/// Puts the data of before back.
+pub(super) fn undo(observed: &Observed<'_>, deployment: &ClusterDeployment, tried: usize) -> PlaybookRun {
+    let steps = vec![Step::HoldControlPlane, Step::UndoRestore, Step::ReleaseControlPlane];
+    let mut spec = PlaybookRunSpec::new(Intent::Restore, steps, of_etcd_and_api(observed));
+    spec.resume = tried > 0;
+    next(observed, deployment, "undo", tried, json!({ "id": id_of(observed.restore) }), spec)
+}
+
+/// Removes what the restore left on the machines.
+pub(super) fn remove(observed: &Observed<'_>, deployment: &ClusterDeployment, tried: usize) -> PlaybookRun {
+    let spec = PlaybookRunSpec::new(Intent::Restore, vec![Step::RemoveOldData], of_etcd_and_api(observed));
+    next(observed, deployment, "remove", tried, json!({ "id": id_of(observed.restore) }), spec)
+}
+
+/// The next run for a purpose, after so many.
+fn next(
+    observed: &Observed<'_>,
+    deployment: &ClusterDeployment,
+    purpose: &str,
+    tried: usize,
+    vars: Value,
+    spec: PlaybookRunSpec,
+) -> PlaybookRun {
+    let restore = observed.restore;
+    let spec = PlaybookRunSpec {
+        restore_ref: Some(LocalRef::new(restore.name())),
+        timeout_seconds: restore.spec.timeout_seconds,
+        vars: BTreeMap::from([(VARIABLE.to_owned(), vars)]),
+        ..spec
+    };
+    owned_run((restore, controller_ref(restore)), deployment, purpose, tried, spec)
+}
+
+/// The control planes, and the machines of a dedicated etcd.
+fn of_etcd_and_api(observed: &Observed<'_>) -> Vec<String> {
+    hosts_of(observed.machines, |machine| machine.spec.role != Role::Worker)
+}
+
+/// Names of the Nodes that belong to a machine of the cluster, whatever becomes of it.
+fn nodes<'a>(observed: &Observed<'a>) -> Vec<&'a str> {
+    let node = |machine: &&'a Machine| {
+        let known = machine.status.as_ref().and_then(|status| status.node_name.as_deref());
+        known.or(machine.spec.host_ref.as_ref().map(|host| host.name.as_str()))
+    };
+    let mut names: Vec<&str> = observed.machines.iter().filter_map(|machine| node(machine)).collect();
+    names.sort_unstable();
+    names
+}

@@ -1,0 +1,141 @@
+//! The status of a restore.
+
+use crds::conditions::{self, Statement};
+use crds::etcd_restore::RestorePhase;
+use crds::kstatus::Standing;
+use crds::names::condition;
+use crds::playbook_run::{RunPhase, end};
+use crds::references::LocalRef;
+use crds::{EtcdRestoreStatus, ObjectExt, PlaybookRun, Reason};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::observed::Observed;
+use super::runs::{self, Runs};
+use super::state::{Doing, State};
+use crate::attempts::said;
+use crate::message::cut;
+use crate::moment::{clock, day_and_clock};
+
+/// The status in this state.
+pub(super) fn status(observed: &Observed<'_>, runs: &Runs<'_>, state: &State<'_>) -> EtcdRestoreStatus {
+    let old = observed.restore.status.clone().unwrap_or_default();
+    let told = Told::new(observed, runs, state);
+    let message = cut(told.message);
+    let mut conditions = old.conditions;
+    let ended = told.phase.end();
+    let mut statements = match ended {
+        Some(phase) => end(phase, &told.reason, &message),
+        None => vec![Statement::new(condition::COMPLETE, false, told.reason, message.clone())],
+    };
+    let waits_for_a_person = [RestorePhase::AwaitingApproval, RestorePhase::Interrupted].contains(&told.phase);
+    let failed = ended == Some(RunPhase::Failed);
+    if let Some(why) = statements.first().cloned() {
+        let standing = Standing::new(ended == Some(RunPhase::Succeeded), waits_for_a_person || failed);
+        standing.report(&why, &mut conditions, &mut statements);
+    }
+    let generation = observed.restore.metadata.generation;
+    let now = Time(observed.now);
+    let started = |run: &&PlaybookRun| run.status.as_ref()?.started_at.clone();
+    EtcdRestoreStatus {
+        observed_generation: generation,
+        phase: Some(told.phase),
+        message: Some(message),
+        run_ref: told.run.map(|run| LocalRef::new(run.name())).or(old.run_ref),
+        staged: runs.staging.iter().find_map(|run| runs::staged_by(run)).cloned().or(old.staged),
+        began_at: runs.restoring.first().and_then(started).or(old.began_at),
+        finished_at: old.finished_at.or(ended.map(|_| now.clone())),
+        old_data_removed_at: old.old_data_removed_at,
+        conditions: conditions::state(&conditions, &statements, generation, &now),
+    }
+}
+
+/// What is said of a state.
+struct Told<'a> {
+    phase: RestorePhase,
+    reason: String,
+    message: String,
+    run: Option<&'a PlaybookRun>,
+}
+
+impl<'a> Told<'a> {
+    fn new(observed: &Observed<'_>, runs: &Runs<'_>, state: &'a State<'a>) -> Self {
+        let told = |phase, reason: &dyn ToString, message: String, run| Self {
+            phase,
+            reason: reason.to_string(),
+            message,
+            run,
+        };
+        match state {
+            State::Waits(reason, message) => told(RestorePhase::Pending, reason, message.clone(), None),
+            State::Begins(run, doing) => {
+                told(doing.phase(), &doing.reason(), format!("run {} begins", run.name()), Some(run))
+            }
+            State::Runs(run, doing) => {
+                told(doing.phase(), &doing.reason(), format!("run {}: {}", run.name(), said(run)), Some(run))
+            }
+            State::Retries(run, at, doing) => {
+                let message = format!("run {} failed: {}; tried again at {}", run.name(), said(run), clock(*at));
+                told(doing.phase(), &doing.reason(), message, Some(run))
+            }
+            State::AwaitsApproval(message) => {
+                told(RestorePhase::AwaitingApproval, &Reason::WaitingForApproval, message.clone(), None)
+            }
+            State::Interrupted(run, message) => {
+                told(RestorePhase::Interrupted, &Reason::RestoreInterrupted, message.clone(), Some(run))
+            }
+            State::Restored(run, problem) => told(
+                RestorePhase::Succeeded,
+                &Reason::Restored,
+                restored(observed, runs, problem.as_deref()),
+                Some(run),
+            ),
+            State::Undone(run) => {
+                let message = "the cluster has the data again that it had before".to_owned();
+                told(RestorePhase::Undone, &Reason::RestoreUndone, message, Some(run))
+            }
+            State::GivenUp(reason, message) => told(RestorePhase::Failed, reason, message.clone(), None),
+        }
+    }
+}
+
+impl Doing {
+    fn phase(self) -> RestorePhase {
+        match self {
+            Self::Staging => RestorePhase::Staging,
+            Self::Restoring => RestorePhase::Restoring,
+            Self::Restarting => RestorePhase::Restarting,
+            Self::Undoing => RestorePhase::Undoing,
+        }
+    }
+
+    fn reason(self) -> Reason {
+        match self {
+            Self::Staging => Reason::Staging,
+            Self::Restoring => Reason::Restoring,
+            Self::Restarting => Reason::RestartingServices,
+            Self::Undoing => Reason::UndoingRestore,
+        }
+    }
+}
+
+/// What the cluster has now, and what is left to be done by a person.
+fn restored(observed: &Observed<'_>, runs: &Runs<'_>, problem: Option<&str>) -> String {
+    let staged = runs.staging.iter().find_map(|run| runs::staged_by(run));
+    let mut said = staged.map_or_else(
+        || "restored".to_owned(),
+        |staged| {
+            let at = day_and_clock(staged.taken_at.0);
+            format!("restored to backup {} of {at}, revision {}", staged.backup, staged.revision)
+        },
+    );
+    match problem {
+        Some(problem) => said.push_str(&format!(
+            "; not all machines were restarted over it (restart kubelet and containerd there): {problem}"
+        )),
+        None => {
+            let kept = observed.restore.spec.keep_old_data_seconds;
+            said.push_str(&format!("; the data of before stays on the machines for {kept} s"));
+        }
+    }
+    said
+}

@@ -1,0 +1,150 @@
+//! EtcdRestore: observes a restore, its backup and its cluster, and makes the runs that carry it out.
+
+use std::sync::Arc;
+
+use crds::names::{condition, finalizer};
+use crds::{BackupStorage, ClusterDeployment, Conditions, EtcdBackup, EtcdRestore, Machine, PlaybookRun};
+use jiff::Timestamp;
+use kube::ResourceExt;
+use kube::runtime::reflector::ObjectRef;
+use plan::etcd_restore::{Action, Observed, storage_of};
+use plan::transitions::transitions;
+use tokio::task::JoinSet;
+
+use crate::cache::{Decisive, IndexKey, refs};
+use crate::context::Context;
+use crate::controller::{self, beside};
+use crate::error::Error;
+use crate::reconcile::{PlanOf, Reconcile, now};
+use crate::{execute, live};
+
+/// Starts the controller.
+pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
+    let cache = &ctx.cache;
+    let of_run = |run: Arc<PlaybookRun>| {
+        let restore = run.spec.restore_ref.as_ref()?;
+        Some(beside::<EtcdRestore>(&*run, &restore.name))
+    };
+    let of_cluster = |ctx: &Arc<Context>, namespace: &str, name: &str| -> Vec<ObjectRef<EtcdRestore>> {
+        controller::references(&ctx.cache.etcd_restores.with(namespace, &IndexKey::Cluster(name.to_owned())))
+    };
+    // What it waits for is seldom there to be waited for: these are few, and so are restores.
+    let waiting = |ctx: &Arc<Context>, namespace: &str| -> Vec<ObjectRef<EtcdRestore>> {
+        controller::references(
+            &ctx.cache.etcd_restores.list(namespace, |restore| !plan::etcd_restore::is_over(restore)),
+        )
+    };
+    let (of_restore, of_storage, of_backup, of_machine, of_deployment, decisive) =
+        (ctx.clone(), ctx.clone(), ctx.clone(), ctx.clone(), ctx.clone(), Decisive::default());
+    let controller = controller::new(ctx, &cache.etcd_restores)
+        .watches_shared_stream(cache.runs.changes(), of_run)
+        .watches_shared_stream(cache.etcd_restores.changes(), move |restore: Arc<EtcdRestore>| {
+            of_cluster(&of_restore, &restore.namespace().unwrap_or_default(), &restore.spec.cluster_name)
+        })
+        .watches_shared_stream(cache.backup_storages.changes(), move |storage: Arc<BackupStorage>| {
+            waiting(&of_storage, &storage.namespace().unwrap_or_default())
+        })
+        .watches_shared_stream(cache.etcd_backups.changes(), move |backup: Arc<EtcdBackup>| {
+            of_cluster(&of_backup, &backup.namespace().unwrap_or_default(), &backup.spec.cluster_name)
+        })
+        .watches_shared_stream(cache.machines.changes(), move |machine: Arc<Machine>| {
+            of_cluster(&of_machine, &machine.namespace().unwrap_or_default(), &machine.spec.cluster_name)
+        })
+        .watches_shared_stream(cache.cluster_deployments.changes(), move |deployment: Arc<ClusterDeployment>| {
+            if !decisive.is_news(&of_deployment.cache.cluster_deployments, &deployment) {
+                return Vec::new();
+            }
+            of_cluster(&of_deployment, &deployment.namespace().unwrap_or_default(), &deployment.name_any())
+        });
+    tasks.spawn(controller::run::<Observation>(ctx.clone(), controller));
+}
+
+/// What is known of an EtcdRestore.
+pub(crate) struct Observation {
+    now: Timestamp,
+    restore: Arc<EtcdRestore>,
+    backup: Option<Arc<EtcdBackup>>,
+    storage: Option<Arc<BackupStorage>>,
+    deployment: Option<Arc<ClusterDeployment>>,
+    machines: Vec<Arc<Machine>>,
+    runs: Vec<Arc<PlaybookRun>>,
+    restores: Vec<Arc<EtcdRestore>>,
+}
+
+impl Reconcile for Observation {
+    type Object = EtcdRestore;
+    type Action = Action;
+
+    async fn observe(ctx: &Context, restore: Arc<EtcdRestore>) -> Result<Option<Self>, Error> {
+        let (cache, namespace) = (&ctx.cache, restore.namespace().unwrap_or_default());
+        let cluster = &restore.spec.cluster_name;
+        let reference = restore.spec.source.backup_ref.as_ref();
+        let backup = reference.and_then(|backup| cache.etcd_backups.get(&namespace, &backup.name));
+        let storage = storage_of(&restore, backup.as_deref());
+        Ok(Some(Self {
+            now: now(),
+            storage: storage.and_then(|storage| cache.backup_storages.get(&namespace, storage)),
+            deployment: cache.cluster_deployments.get(&namespace, cluster),
+            machines: cache.machines.of_cluster(&namespace, cluster),
+            runs: cache.runs.of_cluster(&namespace, cluster),
+            restores: cache.etcd_restores.of_cluster(&namespace, cluster),
+            backup,
+            restore,
+        }))
+    }
+
+    fn object(&self) -> &EtcdRestore {
+        &self.restore
+    }
+
+    fn plan(&self) -> PlanOf<Self> {
+        plan::etcd_restore::plan(&Observed {
+            now: self.now,
+            restore: &self.restore,
+            backup: self.backup.as_deref(),
+            storage: self.storage.as_deref(),
+            deployment: self.deployment.as_deref(),
+            machines: &refs(&self.machines),
+            runs: &refs(&self.runs),
+            restores: &refs(&self.restores),
+        })
+    }
+
+    /// A run that the cache does not show yet would be followed by another one, and what is approved is for what is
+    /// there now.
+    fn must_refresh(&self, plan: &PlanOf<Self>) -> bool {
+        !plan.actions.is_empty()
+    }
+
+    async fn refresh(self, ctx: &Context, _: &PlanOf<Self>) -> Result<Option<Self>, Error> {
+        let namespace = self.restore.namespace().unwrap_or_default();
+        let live = live::get::<EtcdRestore>(ctx, &namespace, &self.restore.name_any()).await?;
+        let Some(restore) = live.filter(|live| live.uid() == self.restore.uid()) else {
+            return Ok(None);
+        };
+        let cluster = &restore.spec.cluster_name;
+        let runs = live::runs(ctx, &namespace, cluster).await?;
+        let machines = live::machines(ctx, &namespace, cluster).await?;
+        let deployment = live::get::<ClusterDeployment>(ctx, &namespace, cluster).await?.map(Arc::new);
+        Ok(Some(Self { restore: Arc::new(restore), runs, machines, deployment, ..self }))
+    }
+
+    async fn execute(&mut self, ctx: &Context, action: &Action) -> Result<(), Error> {
+        match action {
+            Action::AddFinalizer => execute::add_finalizer(ctx, &*self.restore, finalizer::RESTORE).await,
+            Action::Begin(run) => execute::create_ours(ctx, &**run).await,
+            Action::RemoveFinalizer => execute::remove_finalizer(ctx, &*self.restore, finalizer::RESTORE).await,
+        }
+    }
+
+    fn is_released(plan: &PlanOf<Self>) -> bool {
+        plan.actions.contains(&Action::RemoveFinalizer)
+    }
+
+    async fn report(&self, ctx: &Context, plan: &PlanOf<Self>) {
+        let types = [condition::COMPLETE, condition::FAILED];
+        for transition in transitions(self.restore.conditions(), &plan.status.conditions, &types) {
+            ctx.events.transition(&*self.restore, &transition).await;
+        }
+    }
+}

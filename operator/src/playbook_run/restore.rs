@@ -1,0 +1,59 @@
+//! What a run that brings a backup to the machines is given: what its `restoreRef` leads to, the identity that decrypts
+//! the backup, the keys of the storage, and the cluster's own, which the backup must have, too.
+
+use crds::backup::{IDENTITY_SECRET, PKI_SECRET};
+use crds::etcd_restore::IDENTITY_KEY;
+use crds::names::pki_secret;
+use crds::{BackupStorage, ClusterDeployment, EtcdBackup, EtcdRestore, PlaybookRun};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt;
+use plan::etcd_restore::storage_of;
+use plan::inputs::RestoreSeen;
+
+use super::backup::of_storage;
+use crate::backup_storage::look_up;
+use crate::context::Context;
+use crate::error::{Error, ResultExt};
+use crate::live;
+use crate::pki::find;
+use crate::pki::material::Data;
+
+/// What the run's `restoreRef` leads to; none: it has none, or there is no such EtcdRestore.
+pub(super) async fn seen(ctx: &Context, run: &PlaybookRun) -> Result<Option<RestoreSeen>, Error> {
+    let namespace = run.namespace().unwrap_or_default();
+    let Some(reference) = &run.spec.restore_ref else {
+        return Ok(None);
+    };
+    let Some(restore) = live::get::<EtcdRestore>(ctx, &namespace, &reference.name).await? else {
+        return Ok(None);
+    };
+    let backup = match &restore.spec.source.backup_ref {
+        Some(backup) => live::get::<EtcdBackup>(ctx, &namespace, &backup.name).await?,
+        None => None,
+    };
+    let storage = match storage_of(&restore, backup.as_ref()) {
+        Some(name) => live::get::<BackupStorage>(ctx, &namespace, name).await?,
+        None => None,
+    };
+    let seen = match &storage {
+        Some(storage) => look_up(ctx, storage).await?,
+        None => Default::default(),
+    };
+    let identity = live::get::<Secret>(ctx, &namespace, &restore.spec.identity_ref.name).await?;
+    Ok(Some(RestoreSeen { restore, backup, storage, seen, identity }))
+}
+
+/// The files of the run's Secret.
+pub(super) async fn files(ctx: &Context, run: &PlaybookRun, deployment: &ClusterDeployment) -> Result<Data, Error> {
+    let name = deployment.name_any();
+    let keys = find(ctx, deployment, &pki_secret(&name)).await?.and_then(|secret| secret.data).unwrap_or_default();
+    let keys = serde_json::to_vec(&keys).doing(|| format!("write the keys of cluster {name}"))?;
+    let mut files = Data::from([(PKI_SECRET.to_owned(), ByteString(keys))]);
+    if let Some(seen) = seen(ctx, run).await? {
+        let identity = seen.identity.and_then(|secret| secret.data?.remove(IDENTITY_KEY));
+        files.extend(identity.map(|identity| (IDENTITY_SECRET.to_owned(), identity)));
+        files.extend(of_storage(seen.seen.credentials));
+    }
+    Ok(files)
+}
