@@ -15,6 +15,7 @@ pub mod operator;
 pub mod operator_process;
 pub mod pod_network;
 pub mod report;
+pub mod restores;
 pub mod rights;
 pub mod scenario;
 pub mod volume;

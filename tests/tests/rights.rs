@@ -25,11 +25,12 @@ const ACCOUNT: &str = "clusterwright-operator";
 const ERRANDS: &str = "rights";
 
 /// Rights that no request asks for, or only a rare fault needs: verb, resource, and why it is granted nevertheless.
-const EXCEPTIONS: [(&str, &str, &str); 6] = [
+const EXCEPTIONS: [(&str, &str, &str); 7] = [
     ("delete", "clusters", REBUILD),
     ("update", "backupstorages/finalizers", OWNERS),
     ("update", "clusterdeployments/finalizers", OWNERS),
     ("update", "etcdbackups/finalizers", OWNERS),
+    ("update", "etcdrestores/finalizers", OWNERS),
     ("update", "machinesets/finalizers", OWNERS),
     ("update", "playbookruns/finalizers", OWNERS),
 ];

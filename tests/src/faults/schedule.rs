@@ -89,6 +89,12 @@ fn typical_length(step: Step) -> Duration {
         | Step::ProbeHost
         | Step::ProbeEtcd
         | Step::BackupEtcd
+        | Step::StageBackup
+        | Step::HoldControlPlane
+        | Step::RestoreEtcd
+        | Step::UndoRestore
+        | Step::ReleaseControlPlane
+        | Step::RemoveOldData
         | Step::Custom(_) => 500,
     };
     Duration::from_millis(milliseconds)

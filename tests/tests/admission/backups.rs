@@ -1,10 +1,10 @@
-//! BackupStorages and EtcdBackups.
+//! BackupStorages, EtcdBackups and EtcdRestores.
 
 use anyhow::Result;
 use e2e::api_server::ApiServer;
 use serde_json::{Value, json};
 
-use super::{Admitted, check, check_changes, object, refused, refused_at, run, with};
+use super::{Admitted, check, check_changes, object, refused, refused_at, restore, run, with};
 
 const RECIPIENT: &str = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
 
@@ -78,5 +78,43 @@ async fn a_run_takes_a_backup_for_an_etcd_backup_only() -> Result<()> {
         (0, "for one", takes, "spec.backupRef", json!([{ "name": "nightly" }]), Admitted),
         (0, "another run", run("r"), "spec.backupRef", json!([{ "name": "nightly" }]), refused_at("spec", "backupRef is required")),
         (0, "another run", run("r"), "spec.steps", json!([["backup-etcd"]]), refused_at("spec", "backup-etcd")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn a_restore_is_of_one_backup_and_stays_as_it_is() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let stored = |location: &str| json!({ "stored": { "storageRef": { "name": "bucket" }, "location": location } });
+    let both = json!({ "backupRef": { "name": "nightly" }, "stored": { "storageRef": { "name": "bucket" }, "location": "a" } });
+    check(&server, [
+        (0, "a place in a storage", restore("r"), "spec.source", json!([stored("demo/4f0c/20261124T030000Z-9b1d")]), Admitted),
+        (0, "both or neither", restore("r"), "spec.source", json!([both, {}]), refused_at("spec.source", "exactly one of backupRef and stored")),
+        (22, "out of its prefix", restore("r"), "spec.source", json!([stored("../x"), stored("a/../b"), stored("/a"), stored("a//b"), stored("")]), refused("")),
+        (21, "without an identity", restore("r"), "spec.identityRef", json!([null]), refused("Required value")),
+        (30, "kept for too long", restore("r"), "spec.keepOldDataSeconds", json!([-1, 31_536_001]), refused("")),
+        (0, "too short or too long", restore("r"), "spec.timeoutSeconds", json!([599, 86401]), refused("")),
+        (3, "too long a name", restore("r"), "metadata.name", json!(["a".repeat(51), "a.b"]), refused("at most 50")),
+    ]).await?;
+    check_changes(&server, restore("kept"), [
+        (15, "cluster", json!({ "clusterName": "other" }), refused_at("spec", "Forbidden")),
+        (15, "source", json!({ "source": { "backupRef": { "name": "another" } } }), refused_at("spec", "Forbidden")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn a_run_replaces_data_for_an_etcd_restore_only() -> Result<()> {
+    let steps = |intent: &str, step: &str| with(with(run("r"), "spec.intent", json!(intent)), "spec.steps", json!([step]));
+    let server = ApiServer::shared().await?;
+    for (intent, step) in [("Stage", "stage-backup"), ("Restore", "restore-etcd")] {
+        check(&server, [
+            (0, "for none", steps(intent, step), "spec.restoreRef", json!([null]), refused_at("spec", "restoreRef is required")),
+            (0, "for one", steps(intent, step), "spec.restoreRef", json!([{ "name": "back" }]), Admitted),
+            (0, "another run", run("r"), "spec.steps", json!([[step]]), refused_at("spec", step)),
+        ]).await?;
+    }
+    check(&server, [
+        (0, "another run", run("r"), "spec.restoreRef", json!([{ "name": "back" }]), refused_at("spec", "restoreRef is required")),
     ]).await
 }

@@ -178,6 +178,13 @@ fn machine(name: &str) -> Value {
     object("Machine", name, spec)
 }
 
+fn restore(name: &str) -> Value {
+    let spec = json!({
+        "clusterName": "demo", "source": { "backupRef": { "name": "nightly" } }, "identityRef": { "name": "identity" }
+    });
+    object("EtcdRestore", name, spec)
+}
+
 fn run(name: &str) -> Value {
     let spec = json!({ "clusterName": "demo", "intent": "Custom", "steps": ["prepare"], "hosts": ["m1"] });
     object("PlaybookRun", name, spec)

@@ -1,27 +1,25 @@
-//! Where the control plane and etcd may stand: three stacked control planes, etcd on a machine of its own.
+//! Where the control plane and etcd may stand: three stacked control planes, etcd on a machine of its own. The first ones
+//! are backed up and restored, too.
+
+mod backup;
+mod restore;
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use age::x25519::Identity;
-use anyhow::{Result, ensure};
-use crds::Conditions;
-use e2e::backups::{self, Drill};
-use e2e::client::apply;
+use anyhow::ensure;
 use e2e::lifecycle::whole::{MEMBERS, healthy};
 use e2e::object_storage::ObjectStorage;
 use e2e::objects;
 use e2e::scenario::{Scenario, scenario};
-use e2e::volume::Volume;
 use e2e::workload;
 use k8s_openapi::api::apps::v1::DaemonSet;
-use kube::{Api, Client};
+use kube::Api;
 use lab::Lab;
 use serde_json::json;
 
 const INSTALL: Duration = Duration::from_secs(900);
-/// A Pod is started, and asks the storage.
-const STORAGE: Duration = Duration::from_secs(90);
 /// Other scenarios' clusters have the default network meanwhile.
 const POD_CIDR: &str = "10.246.0.0/16";
 
@@ -43,63 +41,13 @@ async fn three_control_planes_stand_behind_one_endpoint_with_stacked_etcd() {
         let members = scenario.ssh(&machines[0], MEMBERS).await?;
         ensure!(members.matches("started").count() == 3, "three etcd members are started: {members}");
         healthy(scenario, "stacked").await?;
-        a_backup_holds_what_was_written_before_it_and_is_read_without_us(scenario, &client).await
+        let bucket = ObjectStorage::start().await?;
+        let identity = Identity::generate();
+        restore::something_is_there_to_lose(&client).await?;
+        backup::holds_what_was_written_before_it_and_is_read_without_us(scenario, &client, &bucket, &identity).await?;
+        restore::brings_back_what_was_deleted(scenario, &client, &machines, &bucket, &identity).await
     })
     .await;
-}
-
-/// Into a bucket and into a volume, from one cluster.
-async fn a_backup_holds_what_was_written_before_it_and_is_read_without_us(
-    scenario: &Scenario,
-    client: &Client,
-) -> Result<()> {
-    let bucket = ObjectStorage::start().await?;
-    for object in bucket.objects("three", "bucket") {
-        scenario.apply(&object).await?;
-    }
-    let volume = Volume::make(scenario, "backups").await?;
-    let on_volume = json!({
-        "apiVersion": "clusterwright.dev/v1alpha1", "kind": "BackupStorage",
-        "metadata": {"namespace": "three", "name": "volume"}, "spec": {"volume": {"claimName": "backups", "path": "etcd"}},
-    });
-    scenario.apply(&on_volume).await?;
-    for name in ["bucket", "volume"] {
-        let storage = backups::storage_is(scenario, name, "True", STORAGE).await?;
-        scenario
-            .say(&format!("BackupStorage {name}: {}", storage.status.and_then(|it| it.message).unwrap_or_default()));
-    }
-    let witness = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}});
-    apply(client, &witness("before")).await?;
-    let identity = Identity::generate();
-    for (name, directory) in [("bucket", bucket.bucket().join("etcd")), ("volume", volume.path().join("etcd"))] {
-        let content = backups::take(scenario, "stacked", name, &identity).await?;
-        scenario.say(&format!("backed up into {name}: {} bytes at revision {}", content.size, content.revision));
-        apply(client, &witness(&format!("after-{name}"))).await?;
-        let scratch = tempfile::tempdir()?;
-        let snapshot = scratch.path().join("snapshot.db");
-        let manifest = backups::read(&directory, &content, &identity, &snapshot)?;
-        ensure!(manifest.cluster == "stacked" && manifest.keys > 100, "the manifest is {manifest:?}");
-        let drill = Drill::start(&snapshot, scratch.path())?;
-        ensure!(drill.has("/registry/configmaps/default/before").await?, "what was written before it is not there");
-        let after = format!("/registry/configmaps/default/after-{name}");
-        ensure!(!drill.has(&after).await?, "what was written after it is there");
-    }
-    volume.remove(scenario).await?;
-    wrong_credentials_are_told(scenario, &bucket).await
-}
-
-async fn wrong_credentials_are_told(scenario: &Scenario, bucket: &ObjectStorage) -> Result<()> {
-    let [mut secret, _, mut storage] = bucket.objects("three", "wrong");
-    secret["stringData"]["secretAccessKey"] = json!("another");
-    storage["spec"]["s3"]["caRef"] = json!({"name": "bucket"});
-    for object in [secret, storage] {
-        scenario.apply(&object).await?;
-    }
-    let storage = backups::storage_is(scenario, "wrong", "False", STORAGE).await?;
-    let reachable = storage.condition("Reachable").cloned().unwrap_or_else(|| unreachable!());
-    scenario.say(&format!("{}: {}", reachable.reason, reachable.message));
-    ensure!(reachable.reason == "StorageAccessDenied", "the reason is {}", reachable.reason);
-    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -109,7 +57,7 @@ async fn etcd_stands_on_a_machine_of_its_own_and_the_network_plugin_is_the_users
         let plugin = json!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"namespace": scenario.name, "name": "network-plugin"},
-            "data": {"network-plugin.yaml": include_str!("../manifests/network-plugin.yaml")},
+            "data": {"network-plugin.yaml": include_str!("../../manifests/network-plugin.yaml")},
         });
         scenario.apply(&plugin).await?;
         let mut cluster = objects::cluster("apart", "dedicated", POD_CIDR, &["apart-cp"], &["apart-w"]);
