@@ -32,6 +32,10 @@ faults: ## Hit installs with every fault in every step: make faults SEED=n (over
 lifecycle: ## Grow, shrink, break and repair real clusters: make lifecycle ARGS='--scenario grow' (under an hour)
 	@hack/lifecycle $(ARGS)
 
+.PHONY: backups
+backups: ## Back up and restore real clusters, interrupted, undone and at random moments (under two hours)
+	@hack/lifecycle --backups $(ARGS)
+
 MINUTES ?= 10
 .PHONY: chaos
 chaos: ## Hit and change a cluster at random for some minutes, then heal all: make chaos MINUTES=10 SEED=n

@@ -33,9 +33,14 @@ pub async fn storage_is(scenario: &Scenario, name: &str, status: &str, deadline:
     .await
 }
 
-/// Takes a backup of a cluster, and waits until it is there.
-pub async fn take(scenario: &Scenario, cluster: &str, storage: &str, identity: &Identity) -> Result<BackupContent> {
-    let name = format!("{cluster}-in-{storage}");
+/// Takes a backup of a cluster under this name, and waits until it is there.
+pub async fn take(
+    scenario: &Scenario,
+    name: &str,
+    cluster: &str,
+    storage: &str,
+    identity: &Identity,
+) -> Result<BackupContent> {
     let backup = json!({
         "apiVersion": "clusterwright.dev/v1alpha1", "kind": "EtcdBackup",
         "metadata": { "namespace": scenario.name, "name": name },
@@ -46,15 +51,15 @@ pub async fn take(scenario: &Scenario, cluster: &str, storage: &str, identity: &
     });
     scenario.apply(&backup).await?;
     let api = scenario.api::<EtcdBackup>();
-    eventually(&format!("EtcdBackup {name}"), Duration::from_secs(180), async || {
-        let status = api.get(&name).await?.status.unwrap_or_default();
-        ensure!(status.phase != Some(BackupPhase::Failed), "EtcdBackup {name} failed: {:?}", status.message);
-        Ok(match status.backup {
-            Some(content) => Look::Done(content),
-            None => Look::Waiting(format!("{:?}: {:?}", status.phase, status.message)),
+    let status = eventually(&format!("EtcdBackup {name}"), Duration::from_secs(180), async || {
+        let status = api.get(name).await?.status.unwrap_or_default();
+        Ok(match status.phase {
+            Some(BackupPhase::Succeeded | BackupPhase::Failed) => Look::Done(status),
+            _ => Look::Waiting(format!("{:?}: {:?}", status.phase, status.message)),
         })
     })
-    .await
+    .await?;
+    status.backup.with_context(|| format!("EtcdBackup {name} failed: {:?}", status.message))
 }
 
 /// Reads a backup from the directory of its storage: what it says of itself is so, and its bundle has the keys and the

@@ -18,5 +18,6 @@ pub mod report;
 pub mod restores;
 pub mod rights;
 pub mod scenario;
+pub mod variables;
 pub mod volume;
 pub mod workload;

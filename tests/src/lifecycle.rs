@@ -3,6 +3,7 @@
 pub mod campaign;
 pub mod guards;
 pub mod profile;
+pub mod records;
 pub mod scenario;
 pub mod stage;
 pub mod table;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -81,6 +81,19 @@ impl ObjectStorage {
     /// The directory of the bucket: objects are files there.
     pub fn bucket(&self) -> PathBuf {
         self.directory.path().join("data").join(BUCKET)
+    }
+
+    /// A curl that puts a file into the bucket, as one does by hand.
+    pub fn put(&self, file: &Path, key: &str) -> Command {
+        let mut curl = Command::new("curl");
+        curl.args(["--silent", "--show-error", "--fail", "--aws-sigv4", "aws:amz:us-east-1:s3"])
+            .args(["--user", &format!("{ACCESS_KEY}:{SECRET_KEY}")])
+            .arg("--cacert")
+            .arg(self.directory.path().join("server.crt"))
+            .arg("--upload-file")
+            .arg(file)
+            .arg(format!("{}/{BUCKET}/{key}", self.endpoint));
+        curl
     }
 
     /// The Secret, the ConfigMap and the BackupStorage of that name, for a namespace.

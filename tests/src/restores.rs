@@ -4,15 +4,23 @@ use std::time::Duration;
 
 use age::secrecy::ExposeSecret;
 use age::x25519::Identity;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use crds::etcd_restore::{EtcdRestoreStatus, RestorePhase};
 use crds::{Conditions, EtcdRestore};
 use kube::api::{Api, DeleteParams};
+use lab::machines::Machine;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
 
 use crate::eventually::{Look, eventually};
 use crate::scenario::Scenario;
+
+/// Before the command to restore, in a restore's message.
+pub const DO_IT: &str = "To do it";
+/// Before the command to go on after an interruption.
+pub const GO_ON: &str = "to go on";
+/// Before the command to go back.
+pub const GO_BACK: &str = "to go back to the data of before";
 
 /// Applies a restore of a cluster from a source, with an identity in a Secret of its name.
 pub async fn begin(scenario: &Scenario, name: &str, cluster: &str, source: Value, identity: &Identity) -> Result<()> {
@@ -31,7 +39,7 @@ pub async fn begin(scenario: &Scenario, name: &str, cluster: &str, source: Value
     Ok(())
 }
 
-/// Waits until a restore is in this phase; another one of its ends is an error.
+/// Waits until a restore is in this phase; another one of its ends, or that it waits for a person, is an error.
 pub async fn reaches(
     scenario: &Scenario,
     name: &str,
@@ -40,27 +48,30 @@ pub async fn reaches(
 ) -> Result<EtcdRestoreStatus> {
     let api = scenario.api::<EtcdRestore>();
     let mut last = String::new();
-    eventually(&format!("EtcdRestore {name} {phase:?}"), deadline, async || {
+    let status = eventually(&format!("EtcdRestore {name} {phase:?}"), deadline, async || {
         let status = api.get(name).await?.status.unwrap_or_default();
         let message = status.message.clone().unwrap_or_default();
         if message != last {
             scenario.say(&format!("EtcdRestore {name}: {:?}: {message}", status.phase));
             last.clone_from(&message);
         }
-        let ended =
-            status.phase.and_then(RestorePhase::end).is_some() || status.phase == Some(RestorePhase::Interrupted);
-        match status.phase {
-            Some(there) if there == phase => Ok(Look::Done(status)),
-            Some(there) if ended => bail!("EtcdRestore {name} is {there:?}: {message}"),
-            _ => Ok(Look::Waiting(message)),
-        }
+        let stays = |there: RestorePhase| there.end().is_some() || there == RestorePhase::Interrupted;
+        Ok(match status.phase {
+            Some(there) if there == phase || stays(there) => Look::Done(status),
+            _ => Look::Waiting(message),
+        })
     })
-    .await
+    .await?;
+    ensure!(status.phase == Some(phase), "EtcdRestore {name} is {:?}: {:?}", status.phase, status.message);
+    Ok(status)
 }
 
-/// Runs the command that a restore's message ends with.
-pub fn approve(scenario: &Scenario, message: &str) -> Result<()> {
-    let (_, command) = message.rsplit_once("kubectl ").context("the message has no command")?;
+/// Runs the command that stands behind these words in a restore's message.
+pub fn approve(scenario: &Scenario, message: &str, to: &str) -> Result<()> {
+    let (_, command) = message
+        .split_once(&format!("{to}: kubectl "))
+        .with_context(|| format!("the message has no command {to:?}: {message}"))?;
+    let (command, _) = command.split_once(';').unwrap_or((command, ""));
     let words: Vec<&str> = command.split(' ').collect();
     let said = block_in_place(|| scenario.lab().metadata().kubectl(&words))?;
     scenario.say(said.trim());
@@ -87,4 +98,21 @@ pub async fn delete(scenario: &Scenario, name: &str) -> Result<()> {
         })
     })
     .await
+}
+
+/// What restores leave beside etcd's data, a line each.
+const LEFT: &str = "ls -d /var/lib/etcd/restore-* /var/lib/etcd/member.* 2>/dev/null || true";
+
+/// Nothing of a restore is on these machines.
+pub async fn nothing_is_left(scenario: &Scenario, machines: &[Machine]) -> Result<()> {
+    for machine in machines {
+        let left = left(scenario, machine).await?;
+        ensure!(left.is_empty(), "left on {}: {left}", machine.name());
+    }
+    Ok(())
+}
+
+/// What restores have left on a machine.
+pub async fn left(scenario: &Scenario, machine: &Machine) -> Result<String> {
+    Ok(scenario.ssh(machine, LEFT).await?.trim().to_owned())
 }

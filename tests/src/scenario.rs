@@ -163,15 +163,18 @@ impl Scenario {
         Ok(object)
     }
 
-    /// A client of a cluster that was built here, from its kubeconfig Secret.
-    pub async fn cluster_client(&self, cluster: &str) -> Result<Client> {
+    /// The kubeconfig of a cluster that was built here, from its Secret.
+    pub async fn kubeconfig(&self, cluster: &str) -> Result<String> {
         let secret = self.api::<Secret>().get(&names::kubeconfig_secret(cluster)).await?;
-        let kubeconfig = secret
-            .data
-            .as_ref()
-            .and_then(|data| data.get(names::KUBECONFIG_KEY))
-            .ok_or_else(|| anyhow!("Secret {} has no key {}", secret.name_any(), names::KUBECONFIG_KEY))?;
-        client_of(&String::from_utf8(kubeconfig.0.clone())?).await
+        let name = secret.name_any();
+        let kubeconfig = secret.data.unwrap_or_default().remove(names::KUBECONFIG_KEY);
+        let kubeconfig = kubeconfig.ok_or_else(|| anyhow!("Secret {name} has no key {}", names::KUBECONFIG_KEY))?;
+        Ok(String::from_utf8(kubeconfig.0)?)
+    }
+
+    /// A client of a cluster that was built here.
+    pub async fn cluster_client(&self, cluster: &str) -> Result<Client> {
+        client_of(&self.kubeconfig(cluster).await?).await
     }
 
     /// Deletes a ClusterDeployment and waits until it is gone.

@@ -22,6 +22,9 @@ struct Arguments {
     /// Only those that are measured alone
     #[arg(long)]
     alone: bool,
+    /// Those of backups and restores instead of the others
+    #[arg(long, conflicts_with = "sample")]
+    backups: bool,
     /// Says what there is
     #[arg(long)]
     list: bool,
@@ -53,7 +56,8 @@ impl Arguments {
     fn named(&self) -> Result<Vec<LifecycleScenario>> {
         let all: &[LifecycleScenario] = if self.sample { &LifecycleScenario::SAMPLE } else { &LifecycleScenario::ALL };
         if self.scenarios.is_empty() {
-            return Ok(all.to_vec());
+            let asked = all.iter().copied().filter(|scenario| scenario.profile().is_of_backups() == self.backups);
+            return Ok(asked.collect());
         }
         let known = LifecycleScenario::ALL.map(LifecycleScenario::name).join(", ");
         self.scenarios

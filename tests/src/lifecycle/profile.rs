@@ -35,17 +35,23 @@ pub enum Profile {
     Dedicated,
     /// Three control planes that hold the endpoint themselves.
     Keepalived,
+    /// One control plane and one worker, which are backed up; a spare machine.
+    Restores,
+    /// One control plane and one worker, etcd on three machines of its own, which are backed up.
+    DedicatedRestores,
 }
 
 impl Profile {
     /// All of them.
-    pub const ALL: [Profile; 6] = [
+    pub const ALL: [Profile; 8] = [
         Profile::Workers,
         Profile::Race,
         Profile::Loss,
         Profile::ControlPlane,
         Profile::Dedicated,
         Profile::Keepalived,
+        Profile::Restores,
+        Profile::DedicatedRestores,
     ];
 
     fn namespace(self) -> &'static str {
@@ -56,6 +62,8 @@ impl Profile {
             Self::ControlPlane => "lifecycle-planes",
             Self::Dedicated => "lifecycle-etcd",
             Self::Keepalived => "lifecycle-keepalived",
+            Self::Restores => "lifecycle-restores",
+            Self::DedicatedRestores => "lifecycle-dedicated",
         }
     }
 
@@ -69,6 +77,8 @@ impl Profile {
             Self::ControlPlane => 119,
             Self::Dedicated => 121,
             Self::Keepalived => 120,
+            Self::Restores => 122,
+            Self::DedicatedRestores => 123,
         };
         format!("10.{second}.0.0/16")
     }
@@ -78,20 +88,25 @@ impl Profile {
         matches!(self, Self::ControlPlane | Self::Dedicated | Self::Keepalived)
     }
 
+    /// Whether it is about backups: these have a run of their own.
+    pub fn is_of_backups(self) -> bool {
+        matches!(self, Self::Restores | Self::DedicatedRestores)
+    }
+
     /// Makes the cluster. What is given beside it has to live as long.
     async fn set<'a>(self, scenario: &'a Scenario) -> Result<(Stage<'a>, Option<Endpoint>)> {
         let machines: &[&str] = match self {
             Self::Workers => &["a", "b", "c", "d", "e"],
-            Self::Race | Self::Keepalived => &["a", "b", "c"],
+            Self::Race | Self::Keepalived | Self::Restores => &["a", "b", "c"],
             Self::Loss => &["a", "b", "c", "d"],
-            Self::ControlPlane => &["a", "b", "c", "d", "e"],
+            Self::ControlPlane | Self::DedicatedRestores => &["a", "b", "c", "d", "e"],
             Self::Dedicated => &["a", "b", "c", "d", "e", "f", "g"],
         };
         let mut stage = Stage::set(scenario, machines, &self.pod_network()).await?;
         let mut balancer = None;
         let spec = &mut stage.wish["spec"];
         match self {
-            Self::Workers | Self::Loss => spec["workers"][0]["replicas"] = json!(1),
+            Self::Workers | Self::Loss | Self::Restores => spec["workers"][0]["replicas"] = json!(1),
             Self::Race => return Ok((stage, None)),
             Self::ControlPlane => {
                 balancer = Some(balance(&stage.machines)?);
@@ -102,6 +117,10 @@ impl Profile {
                 spec["controlPlane"]["endpoint"] = json!({"host": "172.30.0.1", "port": BALANCER});
                 spec["controlPlane"]["replicas"] = json!(3);
                 spec["etcd"] = json!({"topology": "Dedicated", "replicas": 1});
+            }
+            Self::DedicatedRestores => {
+                spec["workers"][0]["replicas"] = json!(1);
+                spec["etcd"] = json!({"topology": "Dedicated", "replicas": 3});
             }
             Self::Keepalived => {
                 spec["controlPlane"]["replicas"] = json!(3);

@@ -6,9 +6,12 @@ mod dedicated;
 mod ends;
 mod failover;
 mod hooks;
+mod large;
 mod leaving;
 mod losses;
+mod moments;
 mod race;
+mod restores;
 mod workers;
 
 pub use losses::remediate;
@@ -69,11 +72,23 @@ pub enum LifecycleScenario {
     ReplaceEtcd,
     /// The control plane that holds the endpoint's address is killed.
     Failover,
+    /// The executor is killed while a restore holds the control plane.
+    RestoreInterrupted,
+    /// The executor is killed after a restore has replaced the data, and the restore is undone.
+    RestoreUndone,
+    /// Machines came and went after the backup.
+    RestoreAcrossJoin,
+    /// Restores of random moments.
+    RestoreMoments,
+    /// A large database.
+    RestoreLarge,
+    /// A restore of dedicated etcd.
+    RestoreDedicated,
 }
 
 impl LifecycleScenario {
     /// All, in the order in which those of a profile are played.
-    pub const ALL: [LifecycleScenario; 16] = [
+    pub const ALL: [LifecycleScenario; 22] = [
         LifecycleScenario::Expand,
         LifecycleScenario::ShrinkWithBudget,
         LifecycleScenario::Reuse,
@@ -90,6 +105,12 @@ impl LifecycleScenario {
         LifecycleScenario::GrowEtcd,
         LifecycleScenario::ReplaceEtcd,
         LifecycleScenario::Failover,
+        LifecycleScenario::RestoreInterrupted,
+        LifecycleScenario::RestoreUndone,
+        LifecycleScenario::RestoreAcrossJoin,
+        LifecycleScenario::RestoreMoments,
+        LifecycleScenario::RestoreLarge,
+        LifecycleScenario::RestoreDedicated,
     ];
 
     /// Those that every run of all tests has.
@@ -119,6 +140,12 @@ impl LifecycleScenario {
             Self::GrowEtcd => "grow-etcd",
             Self::ReplaceEtcd => "replace-etcd",
             Self::Failover => "failover",
+            Self::RestoreInterrupted => "restore-interrupted",
+            Self::RestoreUndone => "restore-undone",
+            Self::RestoreAcrossJoin => "restore-across-join",
+            Self::RestoreMoments => "restore-moments",
+            Self::RestoreLarge => "restore-large",
+            Self::RestoreDedicated => "restore-dedicated",
         }
     }
 
@@ -158,6 +185,14 @@ impl LifecycleScenario {
             }
             Self::ReplaceEtcd => "another machine takes the place of a machine of dedicated etcd that was killed",
             Self::Failover => "with the holder of the endpoint killed, the API answers again within 10 s",
+            Self::RestoreInterrupted => "a restore whose executor is killed waits for an approval, and goes on",
+            Self::RestoreUndone => "a restore whose executor is killed goes back to the data of before by an approval",
+            Self::RestoreAcrossJoin => "after a restore exactly the machines of today are Nodes, all Ready",
+            Self::RestoreMoments => {
+                "all that was acknowledged before a backup is there after its restore, and nothing that came later"
+            }
+            Self::RestoreLarge => "a large database is backed up and restored; its figures are beside those by hand",
+            Self::RestoreDedicated => "dedicated etcd of three members is restored under a client that writes",
         }
     }
 
@@ -175,6 +210,12 @@ impl LifecycleScenario {
             Self::Grow | Self::ReplaceFirst | Self::FiveAndBack | Self::ShrinkControlPlane => Profile::ControlPlane,
             Self::GrowEtcd | Self::ReplaceEtcd => Profile::Dedicated,
             Self::Failover => Profile::Keepalived,
+            Self::RestoreInterrupted
+            | Self::RestoreUndone
+            | Self::RestoreAcrossJoin
+            | Self::RestoreMoments
+            | Self::RestoreLarge => Profile::Restores,
+            Self::RestoreDedicated => Profile::DedicatedRestores,
         }
     }
 
@@ -197,6 +238,12 @@ impl LifecycleScenario {
             Self::GrowEtcd => dedicated::grow(stage).await,
             Self::ReplaceEtcd => dedicated::replace(stage).await,
             Self::Failover => failover::failover(stage).await,
+            Self::RestoreInterrupted => restores::interrupted(stage).await,
+            Self::RestoreUndone => restores::undone(stage).await,
+            Self::RestoreAcrossJoin => restores::across_join(stage).await,
+            Self::RestoreMoments => moments::at_random(stage).await,
+            Self::RestoreLarge => large::backup_and_restore(stage).await,
+            Self::RestoreDedicated => restores::dedicated(stage).await,
         }
     }
 }

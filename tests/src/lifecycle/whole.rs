@@ -1,10 +1,10 @@
 //! What a whole control plane is.
 
 use anyhow::{Context, Result, ensure};
-use crds::names::{KUBECONFIG_KEY, condition, kubeconfig_secret};
+use crds::names::condition;
 use crds::step::Role;
 use crds::{Cluster, conditions};
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::Api;
 use lab::machines::Machine;
 
@@ -46,9 +46,7 @@ pub async fn etcd_members(stage: &Stage<'_>, role: Role, count: usize) -> Result
 /// So many control planes: an API server on each, with a certificate that holds there; the endpoint is in
 /// `cluster-info`.
 pub async fn api_servers(stage: &Stage<'_>, count: usize) -> Result<()> {
-    let secret = stage.scenario.api::<Secret>().get(&kubeconfig_secret(CLUSTER)).await?;
-    let kubeconfig = secret.data.unwrap_or_default().remove(KUBECONFIG_KEY);
-    let kubeconfig = String::from_utf8(kubeconfig.context("there is no kubeconfig")?.0)?;
+    let kubeconfig = stage.scenario.kubeconfig(CLUSTER).await?;
     let server = kubeconfig
         .lines()
         .find_map(|line| line.trim().strip_prefix("server: "))

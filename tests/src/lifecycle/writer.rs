@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use anyhow::Result;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
@@ -12,7 +12,6 @@ use tokio::task::JoinHandle;
 
 use crate::client::client_of;
 use crate::scenario::Scenario;
-use crds::names;
 
 /// Between two writes.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -40,19 +39,19 @@ impl Written {
 /// Writes until it is dropped.
 pub struct Writer {
     written: Arc<Mutex<Written>>,
+    /// How long each write took since this was last asked for.
+    latencies: Arc<Mutex<Vec<Duration>>>,
     task: JoinHandle<()>,
 }
 
 impl Writer {
     /// Writes to the cluster of this name through its endpoint, from now on.
     pub async fn to(scenario: &Scenario, cluster: &str) -> Result<Self> {
-        let secret = scenario.api::<Secret>().get(&names::kubeconfig_secret(cluster)).await?;
-        let kubeconfig =
-            secret.data.unwrap_or_default().remove(names::KUBECONFIG_KEY).context("there is no kubeconfig")?;
-        let kubeconfig = String::from_utf8(kubeconfig.0)?;
+        let kubeconfig = scenario.kubeconfig(cluster).await?;
         let written = Arc::new(Mutex::new(Written { count: 0, gap: Duration::ZERO, last: Instant::now() }));
-        let task = tokio::spawn(write(kubeconfig, written.clone()));
-        Ok(Self { written, task })
+        let latencies = Arc::new(Mutex::new(Vec::new()));
+        let task = tokio::spawn(write(kubeconfig, written.clone(), latencies.clone()));
+        Ok(Self { written, latencies, task })
     }
 
     /// What has been written so far, the wait that lasts yet among the gaps.
@@ -60,6 +59,13 @@ impl Writer {
         let mut written = *self.written.lock().unwrap_or_else(PoisonError::into_inner);
         written.gap = written.gap.max(written.last.elapsed());
         written
+    }
+
+    /// How long a write took at the 99th percentile, of those since this was last asked for; zero when there were none.
+    pub fn slowest_percent(&self) -> Duration {
+        let mut latencies = std::mem::take(&mut *self.latencies.lock().unwrap_or_else(PoisonError::into_inner));
+        latencies.sort_unstable();
+        latencies.get(latencies.len() * 99 / 100).copied().unwrap_or_default()
     }
 }
 
@@ -69,7 +75,7 @@ impl Drop for Writer {
     }
 }
 
-async fn write(kubeconfig: String, written: Arc<Mutex<Written>>) {
+async fn write(kubeconfig: String, written: Arc<Mutex<Written>>, latencies: Arc<Mutex<Vec<Duration>>>) {
     let mut client: Option<Client> = None;
     let mut number: u64 = 0;
     loop {
@@ -85,8 +91,10 @@ async fn write(kubeconfig: String, written: Arc<Mutex<Written>>) {
             let api: Api<ConfigMap> = Api::namespaced(with, "default");
             let params = PatchParams::apply("writer").force();
             let patch = Patch::Apply(&object);
+            let begun = Instant::now();
             match tokio::time::timeout(PATIENCE, api.patch("written", &params, &patch)).await {
                 Ok(Ok(_)) => {
+                    latencies.lock().unwrap_or_else(PoisonError::into_inner).push(begun.elapsed());
                     let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
                     written.count += 1;
                     written.gap = written.gap.max(written.last.elapsed());

@@ -40,7 +40,7 @@ pub async fn holds_what_was_written_before_it_and_is_read_without_us(
     let witness = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}});
     apply(client, &witness("before")).await?;
     for (name, directory) in [("bucket", bucket.bucket().join("etcd")), ("volume", volume.path().join("etcd"))] {
-        let content = backups::take(scenario, "stacked", name, identity).await?;
+        let content = backups::take(scenario, &format!("stacked-in-{name}"), "stacked", name, identity).await?;
         scenario.say(&format!("backed up into {name}: {} bytes at revision {}", content.size, content.revision));
         apply(client, &witness(&format!("after-{name}"))).await?;
         let scratch = tempfile::tempdir()?;

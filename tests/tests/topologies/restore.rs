@@ -26,8 +26,6 @@ use serde_json::{Value, json};
 
 const STAGED: Duration = Duration::from_secs(180);
 const RESTORED: Duration = Duration::from_secs(300);
-/// On its machines beside etcd's data, while it is kept.
-const LEFT: &str = "ls -d /var/lib/etcd/*restore-* /var/lib/etcd/member.before-* 2>/dev/null | wc -l";
 
 /// A namespace with a workload.
 pub async fn something_is_there_to_lose(client: &Client) -> Result<()> {
@@ -79,7 +77,7 @@ pub async fn brings_back_what_was_deleted(
     let writer = Writer::to(scenario, "stacked").await?;
     tokio::time::sleep(Duration::from_secs(2)).await;
     ensure!(namespaces.get_opt("shop").await?.is_none_or(|shop| shop.metadata.deletion_timestamp.is_some()));
-    restores::approve(scenario, staged.message.as_deref().unwrap_or_default())?;
+    restores::approve(scenario, staged.message.as_deref().unwrap_or_default(), restores::DO_IT)?;
     restores::reaches(scenario, "back", RestorePhase::Succeeded, RESTORED).await?;
     scenario.say(&format!("restored under a client: {}", writer.written().told()));
     drop(writer);
@@ -97,14 +95,9 @@ pub async fn brings_back_what_was_deleted(
     healthy(scenario, "stacked").await?;
     scenario.ready("stacked", Duration::from_secs(120)).await?;
 
-    let left = scenario.ssh(&machines[1], LEFT).await?;
-    ensure!(left.trim() != "0", "the data of before is kept");
+    ensure!(!restores::left(scenario, &machines[1]).await?.is_empty(), "the data of before is kept");
     restores::delete(scenario, "back").await?;
-    for machine in machines {
-        let left = scenario.ssh(machine, LEFT).await?;
-        ensure!(left.trim() == "0", "{} things are left on {}", left.trim(), machine.name());
-    }
-    Ok(())
+    restores::nothing_is_left(scenario, machines).await
 }
 
 /// By an identity of nobody, and by a copy in which one byte is another.
