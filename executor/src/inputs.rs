@@ -4,6 +4,8 @@
 mod backup;
 mod checked;
 mod error;
+#[cfg(test)]
+mod examples;
 mod staging;
 
 use std::path::Path;

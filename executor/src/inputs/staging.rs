@@ -36,8 +36,8 @@ mod tests {
     use crds::step::{Intent, Step};
     use serde_json::{Value, json};
 
+    use super::super::examples::{self, s3};
     use super::check;
-    use crate::secrets::Secrets;
 
     const SECRETS: [&str; 4] =
         ["restore.identity", "restore.pki.json", "storage.accessKeyID", "storage.secretAccessKey"];
@@ -50,15 +50,8 @@ mod tests {
         model
     }
 
-    fn s3() -> Value {
-        json!({"s3": {"endpoint": "https://s3", "bucket": "b", "region": "r", "pathStyle": true}})
-    }
-
-    /// The refusal with all secrets but one.
     fn refused(model: &RunInputs, without: &str) -> String {
-        let names = SECRETS.iter().filter(|name| **name != without);
-        let secrets: Secrets = names.map(|name| ((*name).to_owned(), b"x\n".to_vec())).collect();
-        check(model, &secrets).err().map_or(String::new(), |error| error.to_string())
+        examples::refused(check, model, &SECRETS, without)
     }
 
     #[test]
