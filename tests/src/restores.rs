@@ -66,16 +66,25 @@ pub async fn reaches(
     Ok(status)
 }
 
-/// Runs the command that stands behind these words in a restore's message.
-pub fn approve(scenario: &Scenario, message: &str, to: &str) -> Result<()> {
-    let (_, command) = message
+/// Runs the command that stands behind these words in a restore's message, and waits until it has been seen.
+pub async fn approve(scenario: &Scenario, name: &str, to: &str) -> Result<()> {
+    let api = scenario.api::<EtcdRestore>();
+    let message = async || Ok::<_, anyhow::Error>(api.get(name).await?.status.unwrap_or_default().message);
+    let asked = message().await?.unwrap_or_default();
+    let (_, command) = asked
         .split_once(&format!("{to}: kubectl "))
-        .with_context(|| format!("the message has no command {to:?}: {message}"))?;
+        .with_context(|| format!("the message has no command {to:?}: {asked}"))?;
     let (command, _) = command.split_once(';').unwrap_or((command, ""));
     let words: Vec<&str> = command.split(' ').collect();
     let said = block_in_place(|| scenario.lab().metadata().kubectl(&words))?;
     scenario.say(said.trim());
-    Ok(())
+    eventually(&format!("EtcdRestore {name} has seen the approval"), Duration::from_secs(30), async || {
+        Ok(match message().await? {
+            Some(now) if now != asked => Look::Done(()),
+            now => Look::Waiting(now.unwrap_or_default()),
+        })
+    })
+    .await
 }
 
 /// Waits until a restore was refused for this reason.

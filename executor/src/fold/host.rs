@@ -105,7 +105,7 @@ impl Host {
 
     /// True when another attempt may go better without anyone doing something.
     pub(super) fn may_heal(&self) -> bool {
-        const STAYING: [Reason; 18] = [
+        const STAYING: [Reason; 19] = [
             Reason::AuthenticationFailed,
             Reason::BackupCorrupt,
             Reason::BackupNotFound,
@@ -119,6 +119,8 @@ impl Host {
             Reason::IdentityInvalid,
             Reason::KubernetesVersionDiffers,
             Reason::MachineIdentityMismatch,
+            // It fares as the one that failed.
+            Reason::NotReached,
             Reason::RecipientInvalid,
             Reason::StorageAccessDenied,
             Reason::StorageCertificateInvalid,

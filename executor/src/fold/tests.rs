@@ -402,6 +402,20 @@ fn wrong_keys_and_credentials_are_not_worth_another_attempt() {
 }
 
 #[test]
+fn a_machine_that_was_not_reached_fares_as_the_one_that_failed() {
+    let model = model("Stage", &["stage-backup"], &["a", "b"]);
+    let check = |reason: &str, retriable: bool| {
+        let script =
+            ["stage-backup".to_owned(), "task t".to_owned(), format!("a failed {reason}: why"), "end a".to_owned()];
+        let script: Vec<&str> = script.iter().map(String::as_str).collect();
+        let (_, fold) = outcome(&model, &script, Ending::Exited(Some(2)));
+        assert_eq!(fold.snapshot().outcome.unwrap().retriable, retriable, "{reason}");
+    };
+    check("IdentityDoesNotMatch", false);
+    check("EtcdUnhealthy", true);
+}
+
+#[test]
 fn progress_counts_the_tasks_of_a_step() {
     let model = model("Custom", &["prepare", "etcd"], &["m1+"]);
     let check = |script: &[&str], expected: (&str, &str, i32, i32)| {

@@ -40,6 +40,7 @@ static_pod.FOLDER = f"{PLACE}/manifests"
 control_plane.HELD = f"{PLACE}/held"
 membership.LOAD_BALANCER = f"{PLACE}/balancer.json"
 control_plane_hold.PATIENCE_SECONDS = 3
+control_plane_hold.GRACE_SECONDS = 60
 PEM = f"{PLACE}/server.pem"
 
 
@@ -149,8 +150,12 @@ expect(reason, "ControlPlaneNotHeld", "what does not end")
 assert "process kube-scheduler (" in message and f"a listener on 172.30.0.100:6443" in message, message
 assert "process kube-apiserver" not in message, message
 membership.save(membership.LOAD_BALANCER, {"virtual_ip": "172.30.0.100", "interface": "lo"})
-kubelet.stuck = ""
-expect(play("held"), False, "held by the attempt before")
+control_plane_hold.GRACE_SECONDS = 1
+expect(play("held"), False, "held by the attempt before, once what does not end is killed")
+assert pod.poll() is None, "a Pod was ended"
+with kubelet.lock:
+    kubelet.stuck = ""
+    kubelet.pods.pop("kube-scheduler").wait()
 expect((names(static_pod.FOLDER), names(HELD)), ([], ALL), "where the manifests are")
 expect(sorted(kubelet.pods), [], "what runs")
 expect((os.stat(HELD).st_mode & 0o777, os.stat(f"{HELD}/kube-apiserver.yaml").st_mode & 0o777), (0o700, 0o600), "closed")

@@ -72,12 +72,12 @@ pub async fn brings_back_what_was_deleted(
 
     restores::begin(scenario, "back", "stacked", taken, identity).await?;
     let staged = restores::reaches(scenario, "back", RestorePhase::AwaitingApproval, STAGED).await?;
-    let of = staged.staged.clone().context("nothing is staged")?;
+    let of = staged.staged.context("nothing is staged")?;
     ensure!(of.current_revision > Some(of.revision), "what is lost is told: {of:?}");
     let writer = Writer::to(scenario, "stacked").await?;
     tokio::time::sleep(Duration::from_secs(2)).await;
     ensure!(namespaces.get_opt("shop").await?.is_none_or(|shop| shop.metadata.deletion_timestamp.is_some()));
-    restores::approve(scenario, staged.message.as_deref().unwrap_or_default(), restores::DO_IT)?;
+    restores::approve(scenario, "back", restores::DO_IT).await?;
     restores::reaches(scenario, "back", RestorePhase::Succeeded, RESTORED).await?;
     scenario.say(&format!("restored under a client: {}", writer.written().told()));
     drop(writer);

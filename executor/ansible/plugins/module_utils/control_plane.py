@@ -77,12 +77,23 @@ def is_on_host_network(pid: int) -> bool:
         return False
 
 
+def own_processes(components: list) -> dict:
+    """Pids of this machine's own components, by their names."""
+    found = {name: [pid for pid in pids if is_on_host_network(pid)] for name, pids in processes.find().items() if name in components}
+    return {name: pids for name, pids in sorted(found.items()) if pids}
+
+
+def kill(components: list) -> None:
+    """Ends their processes at once."""
+    for pids in own_processes(components).values():
+        for pid in pids:
+            processes.kill(pid)
+
+
 def running(components: list, port: int) -> list:
     """What still runs, as sentences' parts."""
-    found = []
-    for name, pids in sorted(processes.find().items()):
-        own = [pid for pid in pids if is_on_host_network(pid)] if name in components else []
-        found += [f"process {name} ({', '.join(map(str, own[:4]))})"] if own else []
+    own = own_processes(components)
+    found = [f"process {name} ({', '.join(map(str, pids[:4]))})" for name, pids in own.items()]
     if APISERVER in components:
         # haproxy may have the same port on the endpoint's address.
         endpoint = membership.read(membership.LOAD_BALANCER).get("virtual_ip")

@@ -9,7 +9,9 @@ DOCUMENTATION = r"""
 module: control_plane_hold
 short_description: Takes the manifests of the control plane's static Pods from the kubelet until they have ended, or gives them back
 description:
-  - Held, the manifests are in /etc/clusterwright/held/ID. The kubelet ends the Pods, and is started where it does not run.
+  - Held, the manifests are in /etc/clusterwright/held/ID. The kubelet ends the Pods, and is started where it does not run. What has
+    not ended after 5 s is killed, since an API server with open watches takes all of its grace period, and holds nothing that etcd
+    does not.
   - Released, the components are healthy in the end. The kubelet is restarted when they are slow, since it may wait for minutes
     before it starts one that kept failing.
   - An attempt that was cut short between two manifests is taken up.
@@ -48,6 +50,8 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.failure impo
 KUBELET = "kubelet.service"
 # After so long the kubelet is taken to wait by itself.
 PATIENCE_SECONDS = 30
+# Until requests under way are answered.
+GRACE_SECONDS = 5
 PAUSE_SECONDS = 0.5
 
 
@@ -62,10 +66,13 @@ def hold(params: dict, manifests: list) -> dict:
     for manifest in manifests:
         make_directory(os.path.dirname(manifest.held))
     moved = [manifest.component for manifest in manifests if manifest.hold()]
-    deadline = time.monotonic() + params["timeout_seconds"]
+    began = time.monotonic()
+    deadline = began + params["timeout_seconds"]
     while left := control_plane.running(params["components"], params["port"]):
-        # It alone ends them, and it may have been stopped.
+        # It may have been stopped, and started one of them again while it had its manifest.
         units.ensure(KUBELET, block=False)
+        if time.monotonic() > began + GRACE_SECONDS:
+            control_plane.kill(params["components"])
         if time.monotonic() > deadline:
             raise StepFailure(
                 "ControlPlaneNotHeld",

@@ -67,13 +67,13 @@ pub async fn backup_and_restore(stage: &mut Stage<'_>) -> Result<Seen> {
     let asked = Instant::now();
     let source = json!({"backupRef": {"name": NAME}});
     restores::begin(scenario, NAME, CLUSTER, source, &storage.identity).await?;
-    let staged = restores::reaches(scenario, NAME, RestorePhase::AwaitingApproval, RESTORED * 2).await?;
+    restores::reaches(scenario, NAME, RestorePhase::AwaitingApproval, RESTORED * 2).await?;
     let staging = asked.elapsed();
     drop(writer);
     let writer = Writer::to(scenario, CLUSTER).await?;
     tokio::time::sleep(Duration::from_secs(2)).await;
     let approved = Instant::now();
-    restores::approve(scenario, staged.message.as_deref().unwrap_or_default(), restores::DO_IT)?;
+    restores::approve(scenario, NAME, restores::DO_IT).await?;
     restores::reaches(scenario, NAME, RestorePhase::Succeeded, RESTORED * 2).await?;
     let (restored, away) = (approved.elapsed(), writer.written().gap);
     drop(writer);

@@ -47,7 +47,7 @@ pub async fn at_random(stage: &mut Stage<'_>) -> Result<Seen> {
         let staged = restores::reaches(stage.scenario, &restore, RestorePhase::AwaitingApproval, RESTORED).await?;
         let bump = staged.staged.context("nothing is staged")?.bump;
         let writer = Writer::to(stage.scenario, CLUSTER).await?;
-        restores::approve(stage.scenario, staged.message.as_deref().unwrap_or_default(), restores::DO_IT)?;
+        restores::approve(stage.scenario, &restore, restores::DO_IT).await?;
         restores::reaches(stage.scenario, &restore, RestorePhase::Succeeded, RESTORED).await?;
         away.push(writer.written().gap);
         drop(writer);

@@ -42,9 +42,9 @@ pub async fn interrupted(stage: &mut Stage<'_>) -> Result<Seen> {
     let machine = control_plane(stage).await?;
     restore.approve(stage).await?;
     restore.kill_executor(stage, &machine, IS_HELD).await?;
-    let stopped = restore.is_interrupted(stage).await?;
+    restore.is_interrupted(stage).await?;
     let began = Instant::now();
-    restores::approve(stage.scenario, &stopped, restores::GO_ON)?;
+    restores::approve(stage.scenario, restore.name, restores::GO_ON).await?;
     restores::reaches(stage.scenario, restore.name, RestorePhase::Succeeded, RESTORED).await?;
     let seen = Seen::since(began, "went on where it was, once approved, and nothing was repeated before");
     restore.has_the_data_of_the_backup(stage).await?;
@@ -58,9 +58,9 @@ pub async fn undone(stage: &mut Stage<'_>) -> Result<Seen> {
     let machine = control_plane(stage).await?;
     restore.approve(stage).await?;
     restore.kill_executor(stage, &machine, IS_SWAPPED).await?;
-    let stopped = restore.is_interrupted(stage).await?;
+    restore.is_interrupted(stage).await?;
     let began = Instant::now();
-    restores::approve(stage.scenario, &stopped, restores::GO_BACK)?;
+    restores::approve(stage.scenario, restore.name, restores::GO_BACK).await?;
     restores::reaches(stage.scenario, restore.name, RestorePhase::Undone, RESTORED).await?;
     let seen = Seen::since(began, "the data of before is back, once approved");
     restore.has(stage, &restore.after(), true).await?;
@@ -163,8 +163,8 @@ impl Restore {
         let source = json!({"backupRef": {"name": self.name}});
         restores::begin(stage.scenario, self.name, CLUSTER, source, &self.backups.identity).await?;
         let asks = RestorePhase::AwaitingApproval;
-        let status = restores::reaches(stage.scenario, self.name, asks, RESTORED).await?;
-        restores::approve(stage.scenario, status.message.as_deref().unwrap_or_default(), restores::DO_IT)
+        restores::reaches(stage.scenario, self.name, asks, RESTORED).await?;
+        restores::approve(stage.scenario, self.name, restores::DO_IT).await
     }
 
     /// Kills the executor of the run that replaces the data, once this command succeeds on a machine.
@@ -182,10 +182,10 @@ impl Restore {
         Ok(())
     }
 
-    /// It waits for a person, and does nothing by itself; its message.
-    async fn is_interrupted(&self, stage: &Stage<'_>) -> Result<String> {
+    /// It waits for a person, and does nothing by itself.
+    async fn is_interrupted(&self, stage: &Stage<'_>) -> Result<()> {
         let (scenario, stopped) = (stage.scenario, RestorePhase::Interrupted);
-        let status = restores::reaches(scenario, self.name, stopped, RESTORED).await?;
+        restores::reaches(scenario, self.name, stopped, RESTORED).await?;
         let runs = async || {
             Ok::<_, anyhow::Error>(scenario.api::<PlaybookRun>().list(&ListParams::default()).await?.items.len())
         };
@@ -194,7 +194,7 @@ impl Restore {
         let still: EtcdRestoreStatus = scenario.api::<EtcdRestore>().get(self.name).await?.status.unwrap_or_default();
         ensure!(still.phase == Some(stopped), "by itself it came to {:?}: {:?}", still.phase, still.message);
         ensure!(runs().await? == before, "a run was made by itself");
-        status.message.context("it says nothing")
+        Ok(())
     }
 
     async fn has_the_data_of_the_backup(&self, stage: &Stage<'_>) -> Result<()> {
