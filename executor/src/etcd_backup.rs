@@ -18,6 +18,7 @@ mod abandoned;
 mod answer;
 mod cluster_keys;
 mod events;
+mod found;
 mod inspect;
 mod machine_file;
 mod member_stream;

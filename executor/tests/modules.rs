@@ -55,6 +55,11 @@ mod scripts {
     }
 
     #[test]
+    fn pods_with_an_address_of_another_nodes_range_are_ended_and_no_others() {
+        play("pod_addresses.py");
+    }
+
+    #[test]
     fn a_service_or_pod_address_without_an_endpoint_is_rejected_on_the_node() {
         play("bridge_rejects.py");
     }
@@ -227,6 +232,11 @@ mod scripts {
     #[test]
     fn a_control_plane_is_held_until_nothing_of_it_runs_and_released_until_it_is_healthy() {
         play("control_plane_hold.py");
+    }
+
+    #[test]
+    fn after_a_restore_kube_proxy_and_coredns_are_started_anew_and_nothing_else() {
+        play("restart_watchers.py");
     }
 
     #[test]

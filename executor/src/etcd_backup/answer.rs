@@ -6,7 +6,7 @@ use backup::BackupError;
 use crds::Reason;
 use serde::Serialize;
 
-use super::inspect::FoundBackup;
+use super::found::FoundBackup;
 
 const FAILED: u8 = 20;
 

@@ -2,35 +2,17 @@
 //! snapshot, of this cluster, and of a version that goes with it.
 
 use backup::{BackupError, Identities, Source, Store, unpack};
+use crds::Reason;
 use crds::backup::{BackupManifest, IDENTITY_SECRET, PKI_SECRET, StagingInputs};
-use crds::{KubernetesVersion, Reason};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde::Serialize;
 
 use super::answer::Answer;
 use super::cluster_keys::differences;
+use super::found::FoundBackup;
 use super::secrets::credentials;
 use crate::secrets::Secrets;
 
 /// The file of a bundle with the cluster's keys.
 const KEYS_FILE: &str = "pki.json";
-
-/// A backup that was found, as an action of Ansible reads it.
-#[derive(Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct FoundBackup {
-    pub location: String,
-    pub backup: String,
-    pub revision: i64,
-    pub keys: i64,
-    /// Of the snapshot, decrypted.
-    pub size: i64,
-    pub sha256: String,
-    pub etcd_version: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kubernetes_version: Option<KubernetesVersion>,
-    pub taken_at: Time,
-}
 
 /// Opens the storage with the run's credentials, and reads its identity.
 pub(super) async fn opened(inputs: &StagingInputs, secrets: &Secrets) -> Result<(Store, Identities), BackupError> {
@@ -49,7 +31,7 @@ pub(super) async fn inspect(inputs: &StagingInputs, secrets: &Secrets) -> Result
         return Err(source.corrupt(format!("its bundle has no {KEYS_FILE}")).into());
     };
     match differences(stored, secrets.get(PKI_SECRET).unwrap_or_default()) {
-        Ok(None) => Ok(found(source.manifest(), &inputs.location)),
+        Ok(None) => Ok(FoundBackup::new(source.manifest(), &inputs.location)),
         Ok(Some(found)) => Err(Answer::refused(
             Reason::BackupOfOtherCluster,
             format!(
@@ -86,19 +68,5 @@ fn fits(manifest: &BackupManifest, inputs: &StagingInputs) -> Result<(), Answer>
             ),
         )),
         _ => Ok(()),
-    }
-}
-
-fn found(manifest: &BackupManifest, location: &str) -> FoundBackup {
-    FoundBackup {
-        location: location.to_owned(),
-        backup: manifest.backup.clone(),
-        revision: manifest.revision,
-        keys: manifest.keys,
-        size: i64::try_from(manifest.snapshot.plain_size).unwrap_or(i64::MAX),
-        sha256: manifest.snapshot.plain_sha256.clone(),
-        etcd_version: manifest.etcd_version.clone(),
-        kubernetes_version: manifest.kubernetes_version,
-        taken_at: manifest.started_at.clone(),
     }
 }

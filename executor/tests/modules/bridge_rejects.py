@@ -100,6 +100,11 @@ def play():
     sh("sh", text=program)
     assert sh("nft", "list", "table", "ip", "clusterwright") == once, "a second pass differs"
     assert drift() == [], drift()
+    # The address of a range that this node had before.
+    sh("ip", "address", "add", "10.220.7.1/24", "dev", "cni0")
+    assert drift() == ["one address alone on cni0"], drift()
+    sh("sh", text=program)
+    assert drift() == [], drift()
 
     for pid, wire, address in ((server, "pod0", POD), (client, "pod1", CLIENT)):
         connect(pid, wire, "eth0")

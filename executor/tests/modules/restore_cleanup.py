@@ -5,6 +5,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.failure impo
 from ansible_collections.clusterwright.cluster.plugins.modules import restore_cleanup
 
 SECRETS, REQUESTS, NODES = restore_cleanup.SECRETS, restore_cleanup.REQUESTS, restore_cleanup.NODES
+PODS = "/api/v1/namespaces/shop/pods"
 TOKEN = "bootstrap.kubernetes.io/token"
 restore_cleanup.PAGE = 2
 
@@ -17,6 +18,7 @@ class Server:
             SECRETS: {"bootstrap-token-abcdef": TOKEN, "bootstrap-token-ghijkl": TOKEN, "bootstrap-signer": "Opaque", "tls": "kubernetes.io/tls"},
             REQUESTS: dict.fromkeys(("csr-1", "csr-2", "csr-3", "csr-4", "csr-5"), ""),
             NODES: dict.fromkeys(("cp-1", "w-1", "w-2", "ghost", "other-ghost"), ""),
+            PODS: {"till-1": "w-1", "till-2": "ghost", "till-3": "ghost", "till-4": "ghost", "till-5": ""},
         }
         self.forbidden, self.refuse, self.replace = forbidden, refuse, replace
         self.server, self.servers, self.deleted = "https://endpoint:6443", set(), []
@@ -30,17 +32,23 @@ class Server:
             self.forbidden -= 1
             raise Refused(403, "nobody may do anything yet")
         if method == "DELETE":
+            assert body["gracePeriodSeconds"] == 0, body
             return self.delete(path, body["preconditions"]["uid"])
         assert method == "GET" and body is None
         place, _mark, query = path.partition("?")
         words = dict(pair.split("=", 1) for pair in query.split("&") if pair)
+        place, namespace = (PODS, {"namespace": "shop"}) if place == restore_cleanup.PODS else (place, {})
         names = list(self.objects[place])
-        if "fieldSelector" in words:
+        if namespace:
+            wanted = words["fieldSelector"].removeprefix("spec.nodeName%3D")
+            assert wanted in ("ghost", "other-ghost"), wanted
+            names = [name for name in names if self.objects[place][name] == wanted]
+        elif "fieldSelector" in words:
             assert words["fieldSelector"] == "type%3D" + TOKEN.replace("/", "%2F"), words
             names = [name for name in names if self.objects[place][name] == TOKEN]
         begin, limit = int(words.get("continue", 0)), int(words["limit"])
         more = {"continue": str(begin + limit)} if begin + limit < len(names) else {}
-        return {"metadata": more, "items": [{"metadata": {"name": name, "uid": f"uid of {name}"}} for name in names[begin:begin + limit]]}
+        return {"metadata": more, "items": [{"metadata": {"name": name, "uid": f"uid of {name}", **namespace}} for name in names[begin:begin + limit]]}
 
     def delete(self, path, uid):
         place, _slash, name = path.rpartition("/")
@@ -69,18 +77,18 @@ def expect(found, wanted):
     assert found == wanted, f"{found!r}, not {wanted!r}"
 
 
-GONE = "2 bootstrap tokens, 5 certificate signing requests, Node ghost, Node other-ghost"
+GONE = "2 bootstrap tokens, 5 certificate signing requests, 3 Pods, Node ghost, Node other-ghost"
 cluster = Server(forbidden=1)
 expect(cluster.work(check=True), (True, f"deleted {GONE}"))
 expect(cluster.deleted, [])
 expect(cluster.work(), (True, f"deleted {GONE}"))
 expect({place: sorted(objects) for place, objects in cluster.objects.items()},
-       {SECRETS: ["bootstrap-signer", "tls"], REQUESTS: [], NODES: ["cp-1", "w-1", "w-2"]})
+       {SECRETS: ["bootstrap-signer", "tls"], REQUESTS: [], NODES: ["cp-1", "w-1", "w-2"], PODS: ["till-1", "till-5"]})
 expect(cluster.work(), (False, "nothing to delete"))
 expect(cluster.servers, {"https://10.0.0.1:6443"})
 
 # An object that somebody deleted or made anew meanwhile is not of the past.
-expect(Server(replace="ghost").work()[1], "deleted 2 bootstrap tokens, 5 certificate signing requests, Node other-ghost")
+expect(Server(replace="ghost").work()[1], "deleted 2 bootstrap tokens, 5 certificate signing requests, 3 Pods, Node other-ghost")
 
 # What is refused ends it, and says what; what is not given deletes nothing.
 expect(Server(refuse="other-ghost").work(), ("RestoreCleanupRefused", "failed to delete /api/v1/nodes/other-ghost: HTTP 500: a webhook does not answer"))

@@ -12,6 +12,8 @@ description:
   - The bridge plugin gives Pods addresses of the node's own range. The whole Pod range is routed on-link over the machine's
     interface, and each machine answers ARP for its own Pods, so that a node that joins changes nothing on the others.
   - What is addressed to Services or Pods and leads to no endpoint is rejected on this node; it never leaves by the default route.
+  - A Node that was made anew may have another range: the bridge then has that one's address alone, and Pods here with an address of
+    the former range are ended, so that the kubelet makes them anew.
   - A systemd unit makes the route, ARP settings and packet rules again at each boot.
   - Another one, the guard's, puts back within seconds what is taken away while the machine runs. Not where no guard is.
 options:
@@ -41,7 +43,7 @@ import ipaddress
 import json
 import os
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import api, files, networkd, pod_network, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import api, files, networkd, pod_addresses, pod_network, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, run
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
@@ -133,6 +135,9 @@ set -eu
 sysctl -q -w net.ipv4.ip_forward=1 net.ipv4.conf.{settings}.proxy_arp=1 net.ipv4.neigh.{settings}.proxy_delay=0
 ip link show dev cni0 >/dev/null 2>&1 || ip link add cni0 type bridge
 ip address replace {gateway(own)} dev cni0
+ip -oneline -4 address show dev cni0 | while read -r _ _ _ other _; do
+  [ "$other" = {gateway(own)} ] || ip address delete "$other" dev cni0
+done
 ip link set cni0 up
 ip route replace {pods} dev {interface} scope link proto {ROUTE_PROTOCOL}
 nft -f - <<'END'
@@ -160,8 +165,11 @@ def drift(interface: str, pods: str, own: str, services: list) -> list:
     routes = attempt("ip", "-4", "route", "show", pods, "proto", ROUTE_PROTOCOL).out
     if f"dev {interface} " not in routes.replace("\n", " \n"):
         missing.append(f"route {pods} dev {interface}")
-    if f"inet {gateway(own)} " not in attempt("ip", "-oneline", "-4", "address", "show", "dev", "cni0").out:
+    addresses = attempt("ip", "-oneline", "-4", "address", "show", "dev", "cni0").out
+    if f"inet {gateway(own)} " not in addresses:
         missing.append(f"address {gateway(own)} dev cni0")
+    if addresses.count(" inet ") > 1:
+        missing.append("one address alone on cni0")
     table = attempt("nft", "list", "table", "ip", "clusterwright").out
     wanted = {"postrouting": [f"daddr != {pods} "]}
     wanted["forward"] = wanted["output"] = [f"daddr {destination} " for destination in (*services, pods)]
@@ -204,6 +212,10 @@ def work(call) -> dict:
     # Last: with this file the node becomes Ready.
     if files.write(CONFIGURATION, conflist(own), 0o644, check):
         changed.append(CONFIGURATION)
+    for address, pids in pod_addresses.strays(params["pod_cidr"], own).items():
+        changed.append(f"a Pod with address {address}")
+        if not check:
+            pod_addresses.end(pids)
     kept = {CONFIGURATION: conflist(own)}
     changed += pod_network.keep(pod_network.wanted(interface, params["pod_cidr"], own, SCRIPT, kept), check)
     said = f"differs from what is wanted: {', '.join(changed)}" if check and changed else ""

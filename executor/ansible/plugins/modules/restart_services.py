@@ -9,28 +9,37 @@ DOCUMENTATION = r"""
 module: restart_services
 short_description: Restarts containerd and the kubelet (on a machine with etcd alone, etcd), and waits until they answer
 description:
+  - On request the processes of kube-proxy and CoreDNS here are ended, too, and the kubelet starts them anew. After the API was away
+    they ask it again after up to a minute only.
   - In check mode it tells whether a restart came to its end here a short while ago.
 options:
   timeout_seconds:
     description: Until they answer.
     type: int
     default: 120
+  watchers:
+    description: Whether kube-proxy and CoreDNS are started anew.
+    type: bool
+    default: false
 author:
   - Clusterwright developers
 """
 
 import os
+import signal
 import time
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import files, healthz, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import files, healthz, processes, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import text
 
 SOCKET = "/run/containerd/containerd.sock"
 # On no disk: after a boot nothing was restarted.
 DONE = "/run/clusterwright/restarted"
 YOUNG_SECONDS = 900
 NODE = ("containerd.service", "kubelet.service")
+WATCHERS = ("kube-proxy", "coredns")
 
 
 def recently() -> bool:
@@ -55,6 +64,15 @@ def answers(unit: str, timeout: float) -> None:
         wait(well, timeout, "KubeletNotHealthy", lambda: f"the kubelet is not healthy: {said}{units.journal(unit)}")
 
 
+def end_watchers() -> list:
+    """Ends what watches the API in Pods of this machine; their names."""
+    pids = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if processes.in_pod(pid)]
+    found = {pid: name for pid in pids if (name := text(f"/proc/{pid}/comm").strip()) in WATCHERS}
+    for pid in found:
+        processes.kill(pid, signal.SIGTERM)
+    return sorted(set(found.values()))
+
+
 def work(call) -> dict:
     present = [unit for unit in NODE if units.exists(unit)] or [unit for unit in ("etcd.service",) if units.exists(unit)]
     if not present:
@@ -68,6 +86,7 @@ def work(call) -> dict:
         # One that hangs may not hear its stop: systemd kills it after the unit's patience.
         units.systemctl("restart", unit, what=f"restart {unit}", timeout=call.params["timeout_seconds"])
         answers(unit, call.params["timeout_seconds"])
+    ended = end_watchers() if call.params["watchers"] else []
     os.makedirs(os.path.dirname(DONE), mode=0o700, exist_ok=True)
     files.write(DONE, f"{time.time():.0f}\n")
-    return {"changed": True, "msg": f"restarted {', '.join(present)}"}
+    return {"changed": True, "msg": f"restarted {', '.join(present + ended)}"}

@@ -9,6 +9,8 @@ DOCUMENTATION = r"""
 module: restore_cleanup
 short_description: Deletes bootstrap tokens, certificate signing requests, and the Nodes of machines that are not the cluster's any more
 description:
+  - The Pods of these Nodes go with them, as the controller of Pods that have lost their Node would do it a minute later; until then
+    Services would lead to them.
   - Through this machine's own API server, with the administrator's kubeconfig.
 options:
   nodes:
@@ -31,10 +33,12 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.api import A
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 NODES = "/api/v1/nodes"
+PODS = "/api/v1/pods"
 SECRETS = "/api/v1/namespaces/kube-system/secrets"
 TOKENS = "fieldSelector=type%3Dbootstrap.kubernetes.io%2Ftoken"
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 PAGE = 250
+TOKEN, REQUEST, POD, NODE = "bootstrap token", "certificate signing request", "Pod", "Node"
 
 
 def local(params: dict) -> Api:
@@ -63,45 +67,54 @@ def wait_until_admitted(client: Api, timeout: float) -> None:
 
 
 def listed(client: Api, path: str, query: str = "") -> list:
-    """All objects there, as name and UID."""
+    """The metadata of all objects there."""
     found: list = []
     more = ""
     while True:
         answer = client.request("GET", f"{path}?limit={PAGE}&{query}{more}", timeout=60)
-        found += [(item["metadata"]["name"], item["metadata"]["uid"]) for item in answer.get("items") or []]
+        found += [item["metadata"] for item in answer.get("items") or []]
         token = (answer.get("metadata") or {}).get("continue")
         if not token:
             return found
         more = f"&continue={token}"
 
 
-def delete(client: Api, path: str, name: str, uid: str) -> bool:
-    """Deletes exactly this object. False when it is gone, or is another one by now."""
-    body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+def delete(client: Api, path: str, uid: str) -> bool:
+    """Deletes exactly this object, at once. False when it is gone, or is another one by now."""
+    body = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0, "preconditions": {"uid": uid}}
     try:
-        client.request("DELETE", f"{path}/{name}", body)
+        client.request("DELETE", path, body)
     except Refused as refused:
         if refused.status in (404, 409):
             return False
-        raise StepFailure("RestoreCleanupRefused", f"failed to delete {path}/{name}: {refused}") from refused
+        raise StepFailure("RestoreCleanupRefused", f"failed to delete {path}: {refused}") from refused
     return True
 
 
+def pods_of(client: Api, node: str) -> list:
+    """The Pods that are bound to a Node, as due() has them."""
+    found = listed(client, PODS, f"fieldSelector=spec.nodeName%3D{node}")
+    return [(POD, f"/api/v1/namespaces/{pod['namespace']}/pods/{pod['name']}", pod["uid"]) for pod in found]
+
+
 def due(client: Api, nodes: list) -> list:
-    """What is to be deleted, as (what it is, path, name, UID)."""
+    """What is to be deleted, as (what it is, path, UID): the Pods of a Node before it."""
     kept = {name.lower() for name in nodes}
-    found = [("bootstrap token", SECRETS, *entry) for entry in listed(client, SECRETS, TOKENS)]
-    found += [("certificate signing request", REQUESTS, *entry) for entry in listed(client, REQUESTS)]
-    return found + [("Node", NODES, *entry) for entry in listed(client, NODES) if entry[0].lower() not in kept]
+    found = [(TOKEN, f"{SECRETS}/{secret['name']}", secret["uid"]) for secret in listed(client, SECRETS, TOKENS)]
+    found += [(REQUEST, f"{REQUESTS}/{request['name']}", request["uid"]) for request in listed(client, REQUESTS)]
+    for node in listed(client, NODES):
+        if node["name"].lower() not in kept:
+            found += [*pods_of(client, node["name"]), (NODE, f"{NODES}/{node['name']}", node["uid"])]
+    return found
 
 
 def told(entries: list) -> str:
     """Nodes each by name, the rest by its number."""
     parts = []
-    for what in ("bootstrap token", "certificate signing request"):
+    for what in (TOKEN, REQUEST, POD):
         count = sum(entry[0] == what for entry in entries)
         parts += [f"{count} {what}{'s' if count > 1 else ''}"] if count else []
-    return ", ".join(parts + [f"Node {entry[2]}" for entry in entries if entry[0] == "Node"])
+    return ", ".join(parts + [f"Node {path.rpartition('/')[2]}" for what, path, _uid in entries if what == NODE])
 
 
 def work(call) -> dict:
