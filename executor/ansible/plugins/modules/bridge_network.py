@@ -12,7 +12,7 @@ description:
   - The bridge plugin gives Pods addresses of the node's own range. The whole Pod range is routed on-link over the machine's
     interface, and each machine answers ARP for its own Pods, so that a node that joins changes nothing on the others.
   - What is addressed to Services or Pods and leads to no endpoint is rejected on this node; it never leaves by the default route.
-  - A Node that was made anew may have another range: the bridge then has that one's address alone, and Pods here with an address of
+  - A Node that was made anew may have another range. The bridge then has that one's address alone, and Pods here with an address of
     the former range are ended, so that the kubelet makes them anew.
   - A systemd unit makes the route, ARP settings and packet rules again at each boot.
   - Another one, the guard's, puts back within seconds what is taken away while the machine runs. Not where no guard is.
