@@ -71,7 +71,7 @@ pub struct Etcd {
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub hosts: Option<HostNames>,
     /// With `External`: client URLs of the members, `https://HOST:PORT` with an IPv4 address or a DNS name, 1 to 9. All
-    /// are of one etcd. A later edit is rolled out by a run of the step `control-plane`.
+    /// are of one etcd. A later edit is rolled out by a run of the step `etcd-endpoints`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 9), inner(length(min = 11, max = 270)))]
     #[x_kube(
@@ -83,7 +83,7 @@ pub struct Etcd {
     /// With `External`: a Secret of type `kubernetes.io/tls` with one key more. `ca.crt`: the authorities that the
     /// members' certificates come from; `tls.crt` and `tls.key`: the client certificate of the API servers and its
     /// private key without a passphrase. All PEM. It may read and write below `prefix`. What changes in it is rolled
-    /// out by a run of the step `control-plane`.
+    /// out by a run of the step `etcd-endpoints`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalRef>,
     /// With `External`: below which keys the cluster's data is, as `--etcd-prefix` of kube-apiserver has it; so that

@@ -184,7 +184,7 @@ pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
         etcd_hosts,
         etcd_members: if no_member { Vec::new() } else { etcd_members(model) },
         etcd_client: is_external
-            && (has(Step::ControlPlane) || has(Step::Preflight))
+            && [Step::Preflight, Step::ControlPlane, Step::EtcdEndpoints].into_iter().any(has)
             && hosts_in(Group::KubeControlPlane).next().is_some(),
         join_hosts: [(Step::ControlPlane, Group::KubeControlPlane), (Step::Node, Group::KubeNode)]
             .into_iter()

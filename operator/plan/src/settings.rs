@@ -80,9 +80,9 @@ pub fn applied(machine: &Machine, host: &str, runs: &[&PlaybookRun]) -> Option<A
             Some(settings.registry_mirrors.clone())
         });
         bring(&mut applied.cert_sans, Step::ControlPlane, |settings| Some(settings.cert_sans.clone()));
-        bring(&mut applied.etcd_client, Step::ControlPlane, |settings| settings.etcd_client.clone());
         for step in [Step::ControlPlane, Step::EtcdEndpoints] {
             bring(&mut applied.etcd_endpoints, step, |settings| settings.etcd_endpoints.clone());
+            bring(&mut applied.etcd_client, step, |settings| settings.etcd_client.clone());
         }
         if how_done(run, host, Step::LoadBalancer) == Some(Done::Played) {
             applied.load_balancer_backends = run.spec.vars.get(BACKENDS).map(digest);

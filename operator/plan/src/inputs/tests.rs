@@ -427,7 +427,8 @@ fn only_control_planes_that_look_for_an_external_etcd_or_use_it_get_its_clients_
     check(spec, "Join", "control-plane", "c1", true);
     check(spec, "Custom", "preflight", "c1", true);
     check(spec, "Custom", "prepare", "c1", false);
-    check(spec, "Custom", "etcd-endpoints", "c1", false);
+    check(spec, "Custom", "etcd-endpoints", "c1", true);
+    check("", "Custom", "etcd-endpoints", "c1", false);
     check(spec, "Join", "preflight, node", "w1", false);
     check(spec, "Probe", "probe-host", "c1", false);
     check("", "Install", "preflight, control-plane", "c1", false);
