@@ -47,7 +47,7 @@ reasons! {
         "Give an IPv4 address in `Host.spec.address` or `spec.internalAddress`.";
     AllMachinesLost Warning [MACHINES_LOST READY REBUILDING]
         "Neither the API nor any machine of the cluster has answered for `spec.recovery.lostAfterSeconds`."
-        "Bring a machine back, or set `spec.recovery.strategy: Rebuild`, which loses the cluster's data.";
+        "Bring a machine back, or set `spec.recovery.strategy: Rebuild`, which loses the cluster's data unless its etcd is external.";
     AllReady Normal [CONTROL_PLANE_READY ETCD_READY MACHINES_READY READY WORKERS_READY]
         "All that is wanted is there, and Ready."
         "";

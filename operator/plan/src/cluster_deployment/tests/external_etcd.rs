@@ -1,6 +1,7 @@
 //! Clusters whose etcd is run by others.
 
 use crds::cluster::ComponentHealth;
+use crds::cluster_deployment::RecoveryStrategy;
 use crds::conditions;
 use crds::names::condition;
 use crds::step::{Intent, Role, Step};
@@ -101,6 +102,28 @@ fn a_control_plane_that_is_lost_is_replaced_without_a_step_on_etcd() {
     world.settle();
     assert_eq!(ready(&world).0, "True", "{:?}", ready(&world));
     assert!(world.machines.iter().all(|machine| machine.spec.host_ref.as_ref().unwrap().name != "h2"));
+    no_member_is_touched(&world);
+}
+
+#[test]
+fn a_cluster_all_of_whose_machines_are_lost_is_built_anew_on_the_same_etcd() {
+    let mut world = built(1, 2);
+    world.silent = ["h1".to_owned()].into();
+    world.silent_nodes = world.silent.clone();
+    world.api_lost = true;
+    let since = world.time();
+    world.cluster.as_mut().unwrap().status.get_or_insert_default().unreachable_since = Some(since);
+    world.run_for(20);
+    let (_, reason, message) = ready(&world);
+    assert_eq!(reason, "AllMachinesLost");
+    assert!(message.contains("installed anew, with what its external etcd holds, on spare Hosts"), "{message}");
+    world.deployment.spec.recovery.strategy = RecoveryStrategy::Rebuild;
+    world.touch();
+    world.run_for(60);
+    etcd_is_well(&mut world, true);
+    world.run_for(5);
+    assert_eq!(ready(&world).0, "True", "{:?}", ready(&world));
+    assert!(world.machines.iter().all(|machine| machine.spec.host_ref.as_ref().unwrap().name == "h2"));
     no_member_is_touched(&world);
 }
 
