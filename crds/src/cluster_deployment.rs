@@ -11,13 +11,14 @@ use crate::object::ObjectExt;
 use crate::placement::{HostNames, HostSelector, WorkerSet};
 use crate::references::LocalRef;
 use crate::remediation_policy::Remediation;
-use crate::step::Role;
 
+mod etcd;
 mod executor;
 mod hooks;
 mod leaving;
 mod status;
 
+pub use etcd::{ETCD_PREFIX, Etcd, EtcdTopology};
 pub use executor::{ExecutorPod, PodToleration, TolerationOperator};
 pub use hooks::{Hook, Hooks, ReadinessGate};
 pub use leaving::{FenceReturned, MachineRemoval, Recovery, RecoveryStrategy};
@@ -100,6 +101,9 @@ const HOOKS_RULE: &str = "!has(self.hooks) || (has(self.executor) && has(self.ex
 #[x_kube(validation = Rule::new("self.etcd.topology == oldSelf.etcd.topology")
     .message("Forbidden: etcd.topology is immutable; make a new cluster for another topology")
     .field_path(".etcd.topology"))]
+#[x_kube(validation = Rule::new("(has(self.etcd.prefix) ? self.etcd.prefix : '/registry') == (has(oldSelf.etcd.prefix) ? oldSelf.etcd.prefix : '/registry')")
+    .message("Forbidden: etcd.prefix is immutable: the cluster's data is below it; make a new cluster for another prefix")
+    .field_path(".etcd"))]
 #[x_kube(validation = Rule::new("self.containerRuntime.name == oldSelf.containerRuntime.name")
     .message("Forbidden: containerRuntime.name is immutable; make a new cluster for another container runtime")
     .field_path(".containerRuntime.name"))]
@@ -199,57 +203,6 @@ pub struct ControlPlane {
     )]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub cert_sans: Vec<String>,
-}
-
-/// Where etcd runs.
-#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
-pub enum EtcdTopology {
-    /// On the control planes.
-    #[default]
-    Stacked,
-    /// On machines of their own.
-    Dedicated,
-    /// Elsewhere. Not implemented yet: refused by the controller with a condition.
-    External,
-}
-
-impl EtcdTopology {
-    /// The role whose machines carry the members; none: no machine of the cluster does.
-    pub fn role(self) -> Option<Role> {
-        match self {
-            EtcdTopology::Stacked => Some(Role::ControlPlane),
-            EtcdTopology::Dedicated => Some(Role::Etcd),
-            EtcdTopology::External => None,
-        }
-    }
-}
-
-/// etcd wanted.
-#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, KubeSchema)]
-#[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("(self.topology == 'Dedicated') == has(self.replicas)")
-    .message("etcd.replicas goes with topology Dedicated, and only with it (1, 3, 5 or 7)"))]
-#[x_kube(validation = Rule::new("self.topology == 'Dedicated' || !(has(self.hosts) || has(self.hostSelector))")
-    .message("hosts and hostSelector of etcd go with topology Dedicated"))]
-#[x_kube(validation = Rule::new("!(has(self.hosts) && has(self.hostSelector))")
-    .message("hosts and hostSelector exclude each other: name the Hosts, or select them by labels"))]
-pub struct Etcd {
-    /// Default `Stacked`.
-    #[serde(default)]
-    pub topology: EtcdTopology,
-    /// With `Dedicated`: how many members, 1, 3, 5 or 7.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 7))]
-    #[x_kube(validation = Rule::new("self % 2 == 1").message("must be odd: 1, 3, 5 or 7, since etcd needs a majority"))]
-    pub replicas: Option<i32>,
-    /// Which Hosts may be taken, by labels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host_selector: Option<HostSelector>,
-    /// Which Hosts may be taken, by name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 16))]
-    #[x_kube(merge_strategy = ListMerge::Set)]
-    pub hosts: Option<HostNames>,
 }
 
 /// The kinds of container runtime.

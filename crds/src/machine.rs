@@ -163,6 +163,14 @@ pub struct AppliedSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub load_balancer_backends: Option<String>,
+    /// Of `etcd.endpoints`; on control planes whose etcd is external.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub etcd_endpoints: Option<String>,
+    /// Of the certificates in the Secret of `etcd.secretRef`; on control planes whose etcd is external.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub etcd_client: Option<String>,
 }
 
 /// What was observed of the machine in its cluster.

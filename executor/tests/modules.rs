@@ -60,6 +60,11 @@ mod scripts {
     }
 
     #[test]
+    fn an_external_etcd_is_reached_believed_well_and_nobody_elses_before_a_cluster_uses_it() {
+        play("external_etcd.py");
+    }
+
+    #[test]
     fn a_service_or_pod_address_without_an_endpoint_is_rejected_on_the_node() {
         play("bridge_rejects.py");
     }

@@ -3,6 +3,7 @@
 mod access;
 mod actions;
 mod backup;
+pub(crate) mod etcd_client;
 pub(crate) mod inputs;
 mod log;
 mod observe;

@@ -7,6 +7,7 @@ pub mod bundle;
 pub mod chaos;
 pub mod client;
 pub mod eventually;
+pub mod external_etcd;
 pub mod faults;
 pub mod lifecycle;
 pub mod object_storage;

@@ -77,6 +77,14 @@ pub struct FrozenSettings {
     /// Of the ConfigMap of `networking.plugin.manifestsRef`.
     #[schemars(length(max = 32))]
     pub network_manifests: String,
+    /// Of `etcd.endpoints`, in the order of the alphabet; where etcd is external.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub etcd_endpoints: Option<String>,
+    /// Of the certificates in the Secret of `etcd.secretRef`; where etcd is external.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub etcd_client: Option<String>,
     /// The Kubernetes version, as it is. Absent: not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes_version: Option<KubernetesVersion>,

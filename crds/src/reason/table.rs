@@ -47,7 +47,7 @@ reasons! {
         "Give an IPv4 address in `Host.spec.address` or `spec.internalAddress`.";
     AllMachinesLost Warning [MACHINES_LOST READY REBUILDING]
         "Neither the API nor any machine of the cluster has answered for `spec.recovery.lostAfterSeconds`."
-        "Bring a machine back, or set `spec.recovery.strategy: Rebuild`, which loses the cluster's data.";
+        "Bring a machine back, or set `spec.recovery.strategy: Rebuild`, which loses the cluster's data unless its etcd is external.";
     AllReady Normal [CONTROL_PLANE_READY ETCD_READY MACHINES_READY READY WORKERS_READY]
         "All that is wanted is there, and Ready."
         "";
@@ -282,6 +282,9 @@ reasons! {
     EtcdForeignData Warning []
         "The machine holds data of another etcd."
         "Look what it is, then reset the machine.";
+    EtcdInUse Warning [READY]
+        "Another ClusterDeployment has the same external etcd with the same prefix."
+        "Give the younger one another `spec.etcd.prefix`, or an etcd of its own.";
     EtcdLearnerInTheWay Warning []
         "Another member is still a learner."
         "Let it come to its end, or remove it.";
@@ -331,8 +334,8 @@ reasons! {
         "Members of etcd are of different clusters."
         "Wipe the one that does not belong; the message names them.";
     EtcdUnhealthy Warning [ETCD_READY READY REMEDIATION]
-        "A member of etcd does not work."
-        "Look at the machine that the message names.";
+        "etcd, or a member of it, does not work."
+        "Look at the machine that the message names; an external etcd is repaired by those who run it.";
     EtcdUnreachable Warning []
         "The member of etcd does not answer on its machine."
         "Look at etcd on the machine that the message names (`journalctl -u etcd`).";
@@ -453,6 +456,9 @@ reasons! {
     InvalidCA Warning [COMPLETE FAILED REACHABLE]
         "The ConfigMap of `spec.artifacts.caRef` holds no certificate."
         "Put one or more PEM certificates under `ca.crt`.";
+    InvalidEtcdClient Warning [COMPLETE FAILED READY]
+        "A certificate or the private key in the Secret of `spec.etcd.secretRef` cannot be used."
+        "Correct the Secret; the message names the key and says what was found.";
     InvalidSSHKey Warning [COMPLETE FAILED READY]
         "The Secret's `ssh-privatekey` is no private key that SSH reads."
         "Correct the Secret; the message says what was found.";

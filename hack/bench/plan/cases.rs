@@ -176,6 +176,7 @@ fn cluster_deployment(shape: Shape, size: usize) -> Result<Call, Box<dyn Error>>
             cluster: None,
             forgotten_nodes: None,
             manifests: &fleet.manifests,
+            etcd_client: None,
             pki: true,
             kubeconfig: true,
         }));

@@ -7,6 +7,7 @@ mod component_status;
 mod conditions;
 mod deletion;
 mod endpoint;
+mod external_etcd;
 pub mod fencing;
 pub mod former;
 mod gates;

@@ -4,6 +4,7 @@ pub mod artifacts;
 mod backup;
 mod credential;
 pub mod endpoint;
+mod etcd_client;
 mod fence;
 mod holders;
 mod host;
@@ -27,6 +28,7 @@ use crds::{Host, Machine, PlaybookRun};
 
 use crate::hooks;
 pub use credential::{Credentials, classify};
+pub use etcd_client::{etcd_client_digest, etcd_client_files};
 pub use host::{FirstKey, address_in_cluster, host_inputs};
 pub use observed::{BackupSeen, ClusterSeen, InputsObserved, RestoreSeen};
 pub use problem::InputsProblem;
@@ -130,6 +132,9 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
     })
 }
 
+/// The variable, and its value, that say that the cluster's etcd is external.
+const EXTERNAL: (&str, &str) = ("etcd_topology", "external");
+
 /// What a run's Secret must hold beside the credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SecretsNeeded {
@@ -139,6 +144,8 @@ pub struct SecretsNeeded {
     pub etcd_hosts: BTreeSet<String>,
     /// All members of the cluster's etcd: host and address.
     pub etcd_members: Vec<(String, String)>,
+    /// How the control planes speak to an external etcd.
+    pub etcd_client: bool,
     /// Hosts that join, each by a token of its own.
     pub join_hosts: BTreeSet<String>,
     /// The login of the artifact source.
@@ -168,6 +175,7 @@ pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
         hosts.map(|(name, _)| name.clone())
     };
     let control_plane = has(Step::ControlPlane) && hosts_in(Group::KubeControlPlane).next().is_some();
+    let is_external = model.vars.get(EXTERNAL.0).is_some_and(|topology| topology == EXTERNAL.1);
     let etcd = has(Step::Etcd) || has(Step::ControlPlane);
     let etcd_hosts: BTreeSet<String> = if etcd { hosts_in(Group::Etcd).collect() } else { BTreeSet::new() };
     let no_member = etcd_hosts.is_empty() && !control_plane;
@@ -175,6 +183,9 @@ pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
         control_plane,
         etcd_hosts,
         etcd_members: if no_member { Vec::new() } else { etcd_members(model) },
+        etcd_client: is_external
+            && [Step::Preflight, Step::ControlPlane, Step::EtcdEndpoints].into_iter().any(has)
+            && hosts_in(Group::KubeControlPlane).next().is_some(),
         join_hosts: [(Step::ControlPlane, Group::KubeControlPlane), (Step::Node, Group::KubeNode)]
             .into_iter()
             .filter(|(step, _)| has(*step))

@@ -5,10 +5,10 @@ mod differences;
 
 pub use differences::{Difference, differences};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crds::ObjectExt;
-use crds::cluster_deployment::AppliedManifests;
+use crds::cluster_deployment::{AppliedManifests, Etcd, EtcdTopology};
 use crds::machine::AppliedSettings;
 use crds::playbook_run::FrozenSettings;
 use crds::step::{Intent, Step};
@@ -40,6 +40,7 @@ pub fn frozen(
     deployment: &ClusterDeployment,
     addons: &BTreeMap<String, String>,
     network: &BTreeMap<String, String>,
+    etcd_client: Option<String>,
 ) -> FrozenSettings {
     let spec = &deployment.spec;
     FrozenSettings {
@@ -47,8 +48,16 @@ pub fn frozen(
         registry_mirrors: digest(&spec.container_runtime.registry_mirrors),
         addon_manifests: digest(addons),
         network_manifests: digest(network),
+        etcd_endpoints: etcd_endpoints(&spec.etcd),
+        etcd_client,
         kubernetes_version: Some(components::version(deployment)),
     }
+}
+
+/// A digest of the endpoints of an external etcd, whatever their order.
+pub(crate) fn etcd_endpoints(etcd: &Etcd) -> Option<String> {
+    let endpoints: BTreeSet<&String> = etcd.endpoints.iter().collect();
+    (etcd.topology == EtcdTopology::External).then(|| digest(&endpoints))
 }
 
 /// What runs have brought to the machine: what its status remembers, and what ended since. Runs may be pruned once this
@@ -61,24 +70,19 @@ pub fn applied(machine: &Machine, host: &str, runs: &[&PlaybookRun]) -> Option<A
         return recorded;
     }
     let mut applied = recorded.unwrap_or_default();
-    let mirrors: Setting = |settings| settings.registry_mirrors.clone();
-    let names: Setting = |settings| settings.cert_sans.clone();
-    let common = |step, setting| common(machine, host, runs, step, setting);
     for (token, run) in newer {
-        let settings = settings_of(run);
-        match how_done(run, host, Step::ContainerRuntime) {
-            Some(Done::Played) => applied.registry_mirrors = settings.map(mirrors),
-            Some(Done::PassedOver) if applied.registry_mirrors.is_none() => {
-                applied.registry_mirrors = common(Step::ContainerRuntime, mirrors);
-            }
+        let bring = |field: &mut Option<String>, step, setting: Setting| match how_done(run, host, step) {
+            Some(Done::Played) => *field = settings_of(run).and_then(setting),
+            Some(Done::PassedOver) if field.is_none() => *field = common(machine, host, runs, step, setting),
             Some(Done::PassedOver) | None => {}
-        }
-        match how_done(run, host, Step::ControlPlane) {
-            Some(Done::Played) => applied.cert_sans = settings.map(names),
-            Some(Done::PassedOver) if applied.cert_sans.is_none() => {
-                applied.cert_sans = common(Step::ControlPlane, names);
-            }
-            Some(Done::PassedOver) | None => {}
+        };
+        bring(&mut applied.registry_mirrors, Step::ContainerRuntime, |settings| {
+            Some(settings.registry_mirrors.clone())
+        });
+        bring(&mut applied.cert_sans, Step::ControlPlane, |settings| Some(settings.cert_sans.clone()));
+        for step in [Step::ControlPlane, Step::EtcdEndpoints] {
+            bring(&mut applied.etcd_endpoints, step, |settings| settings.etcd_endpoints.clone());
+            bring(&mut applied.etcd_client, step, |settings| settings.etcd_client.clone());
         }
         if how_done(run, host, Step::LoadBalancer) == Some(Done::Played) {
             applied.load_balancer_backends = run.spec.vars.get(BACKENDS).map(digest);
@@ -145,12 +149,12 @@ fn settings_of(run: &PlaybookRun) -> Option<&FrozenSettings> {
 /// have been lost before it could say so), it brought this one.
 fn common(machine: &Machine, host: &str, runs: &[&PlaybookRun], step: Step, setting: Setting) -> Option<String> {
     let with_step = |run: &&&PlaybookRun| run.spec.steps.contains(&step) && is_on(run, machine, host);
-    let mut seen = runs.iter().filter(with_step).map(|run| settings_of(run).map(setting));
+    let mut seen = runs.iter().filter(with_step).map(|run| settings_of(run).and_then(setting));
     let first = seen.next()??;
     seen.all(|other| other.as_ref() == Some(&first)).then_some(first)
 }
 
-type Setting = fn(&FrozenSettings) -> String;
+type Setting = fn(&FrozenSettings) -> Option<String>;
 
 /// The manifests that were applied to the cluster, by what its status remembers and what ended since. They are applied
 /// on one of the control planes, of which these are the Hosts.
@@ -224,6 +228,6 @@ fn applies_manifests(run: &PlaybookRun) -> bool {
 
 /// Whether a run may bring settings to its machines.
 fn applies_settings(run: &PlaybookRun) -> bool {
-    let steps = [Step::ContainerRuntime, Step::ControlPlane];
+    let steps = [Step::ContainerRuntime, Step::ControlPlane, Step::EtcdEndpoints];
     steps.iter().any(|step| run.spec.steps.contains(step))
 }

@@ -17,6 +17,7 @@ use plan::Plan;
 use plan::cluster::NodeSeen;
 use plan::cluster_deployment::{Action, Observed};
 use plan::hooks::Library;
+use plan::inputs::InputsProblem;
 use plan::settings::{self, Manifests};
 use plan::undecodable::Undecodable;
 
@@ -38,6 +39,7 @@ pub(crate) struct Observation {
     cluster: Option<Arc<Cluster>>,
     forgotten_nodes: Option<Vec<NodeSeen>>,
     manifests: Manifests,
+    etcd_client: Option<Result<String, InputsProblem>>,
     pki: bool,
     kubeconfig: bool,
 }
@@ -67,6 +69,7 @@ impl Observation {
             restores: ctx.cache.etcd_restores.of_cluster(&namespace, &name),
             library: library(ctx, &deployment).await?,
             manifests: manifests(ctx, &deployment).await?,
+            etcd_client: playbook_run::etcd_client::digest(ctx, &deployment).await?,
             forgotten_nodes: forgotten_nodes(ctx, &deployment),
             belongings: cached_belongings(ctx, &deployment),
             deployment,
@@ -95,6 +98,7 @@ impl Observation {
             cluster: self.cluster.as_deref(),
             forgotten_nodes: self.forgotten_nodes.as_deref(),
             manifests: &self.manifests,
+            etcd_client: self.etcd_client.as_ref(),
             pki: self.pki,
             kubeconfig: self.kubeconfig,
         })

@@ -100,6 +100,12 @@ impl Pki {
             .collect()
     }
 
+    /// What tells the cluster from others.
+    pub fn authority_files(&self) -> Data {
+        let certificate = ByteString(self.kubernetes.certificate().into());
+        [("pki.ca.crt".to_owned(), certificate)].into()
+    }
+
     /// What a run on etcd machines gets beside their own certificates.
     pub fn etcd_files(&self) -> Data {
         let certificate = ByteString(self.etcd.certificate().into());

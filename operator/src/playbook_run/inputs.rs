@@ -20,7 +20,7 @@ use plan::playbook_run::InputsSeen;
 use plan::undecodable::Undecodable;
 
 use super::ownership::{named_as, taken};
-use super::{backup, restore};
+use super::{backup, etcd_client, restore};
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
 use crate::{live, pki};
@@ -101,7 +101,8 @@ async fn gather(
     }
     let text = serde_json::to_string(&model).doing(|| "write the model".into())?;
     let settings = cluster.as_ref().map(|cluster| {
-        plan::settings::frozen(cluster.deployment, &cluster.addon_manifests, &cluster.network_manifests)
+        let (addons, network) = (&cluster.addon_manifests, &cluster.network_manifests);
+        plan::settings::frozen(cluster.deployment, addons, network, cluster.etcd_client.clone())
     });
     Ok(Ok(InputsSeen::Model { text, model: Box::new(model), settings }))
 }
@@ -160,8 +161,13 @@ async fn cluster_seen<'a>(
         Some(source) => artifacts_seen(ctx, &namespace, source).await?,
         None => Ok(ArtifactsSeen::default()),
     };
+    let etcd_client = match needs_cluster {
+        true => etcd_client::digest(ctx, deployment).await?.transpose(),
+        false => Ok(None),
+    };
     Ok(addons.and_then(|addon_manifests| {
         Ok(ClusterSeen {
+            etcd_client: etcd_client?,
             artifacts: artifacts?,
             deployment,
             machines,

@@ -13,14 +13,14 @@ use plan::inputs::{SecretsNeeded, artifacts};
 use plan::job::metadata;
 
 use super::ownership::named_as;
-use super::{backup, restore};
+use super::{backup, etcd_client, restore};
 use crate::bootstrap_token::{self, BootstrapToken};
 use crate::context::Context;
 use crate::error::{Error, ResultExt, chain};
 use crate::execute;
 use crate::live;
 use crate::pki::material::Data;
-use crate::pki::{self, etcd::Member};
+use crate::pki::{self, Pki, etcd::Member};
 
 /// Writes the run's Secret unless it is there already: a token is not made twice for one run.
 pub(super) async fn freeze(
@@ -92,20 +92,9 @@ async fn keys(
 ) -> Result<Data, Error> {
     let now = Timestamp::now();
     let mut data = Data::new();
-    if needs.control_plane || !needs.etcd_hosts.is_empty() {
+    if needs.control_plane || !needs.etcd_hosts.is_empty() || needs.etcd_client {
         let pki = pki::get(ctx, deployment).await?;
-        let member =
-            |(host, address): &(String, String)| Member { host: host.clone(), addresses: vec![address.clone()] };
-        let members: Vec<Member> = needs.etcd_members.iter().map(member).collect();
-        let certificates = pki::etcd::ensure(ctx, deployment, &pki, &members, now).await?;
-        if needs.control_plane {
-            data.extend(pki.control_plane_files());
-            data.extend(certificates.apiserver_files());
-        }
-        if !needs.etcd_hosts.is_empty() {
-            data.extend(pki.etcd_files());
-            data.extend(certificates.files_of(needs.etcd_hosts.iter().map(String::as_str)));
-        }
+        data.extend(of_cluster(ctx, deployment, &pki, needs, now).await?);
     }
     if needs.artifacts_login {
         data.extend(artifacts_login(ctx, deployment).await?);
@@ -118,6 +107,39 @@ async fn keys(
             token(ctx, deployment, host, now).await?
         };
         data.insert(format!("join.{host}.token"), ByteString(token.text().into_bytes()));
+    }
+    Ok(data)
+}
+
+/// The cluster's authorities, keys and certificates, as far as the run's machines have a use for them.
+async fn of_cluster(
+    ctx: &Context,
+    deployment: &ClusterDeployment,
+    pki: &Pki,
+    needs: &SecretsNeeded,
+    now: Timestamp,
+) -> Result<Data, Error> {
+    let mut data = Data::new();
+    if needs.control_plane {
+        data.extend(pki.control_plane_files());
+    }
+    if needs.etcd_client {
+        // What is in etcd already is told by the cluster's authority from what others have there.
+        data.extend(pki.authority_files());
+        // In the place of etcd's own authority, which such a cluster has no use for.
+        data.extend(etcd_client::files(ctx, deployment).await?);
+    } else {
+        let member =
+            |(host, address): &(String, String)| Member { host: host.clone(), addresses: vec![address.clone()] };
+        let members: Vec<Member> = needs.etcd_members.iter().map(member).collect();
+        let certificates = pki::etcd::ensure(ctx, deployment, pki, &members, now).await?;
+        if needs.control_plane {
+            data.extend(certificates.apiserver_files());
+        }
+        if !needs.etcd_hosts.is_empty() {
+            data.extend(pki.etcd_files());
+            data.extend(certificates.files_of(needs.etcd_hosts.iter().map(String::as_str)));
+        }
     }
     Ok(data)
 }

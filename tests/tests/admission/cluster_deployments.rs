@@ -116,6 +116,51 @@ async fn counts_of_members_are_odd_and_in_range_row_6() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 #[rustfmt::skip]
+async fn an_external_etcd_has_endpoints_and_a_secret_and_no_machines_row_6() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let url = "https://10.0.0.5:2379";
+    let external = |name: &str| {
+        let etcd = json!({ "topology": "External", "endpoints": [url], "secretRef": { "name": "etcd" } });
+        with(deployment(name), "spec.etcd", etcd)
+    };
+    let (endpoints, secret, prefix) = ("spec.etcd.endpoints", "spec.etcd.secretRef", "spec.etcd.prefix");
+    let only_external = |what: &'static str| refused_at("spec.etcd", what);
+    check(&server, [
+        (6, "as it is meant", external("demo"), endpoints,
+            json!([[url], ["https://etcd-1.example:2379", "https://etcd-2.example:65535"]]), Admitted),
+        (6, "no endpoints", external("demo"), endpoints, json!([null, []]), refused("")),
+        (6, "no URLs", external("demo"), endpoints,
+            json!([["10.0.0.5:2379"], ["http://10.0.0.5:2379"], ["https://10.0.0.5"], ["https://10.0.0.5:0"],
+                ["https://10.0.0.5:65536"], ["https://10.0.0.5:2379/"], ["https://u:p@10.0.0.5:2379"],
+                ["https://[fd00::5]:2379"], [format!("https://{}:2379", "a".repeat(300))]]), refused("")),
+        (6, "twice", external("demo"), endpoints, json!([[url, url]]), refused("Duplicate value")),
+        (6, "too many", external("demo"), endpoints,
+            json!([(1..=10).map(|n| format!("https://10.0.0.{n}:2379")).collect::<Vec<_>>()]), refused("at most 9")),
+        (6, "no secret", external("demo"), secret, json!([null]), only_external("goes with topology External")),
+        (6, "a prefix", external("demo"), prefix, json!(["/registry", "/fleet/prod-a"]), Admitted),
+        (6, "no prefix", external("demo"), prefix, json!(["registry", "/", "/a/", "//a", "/a b", "/../a"]), refused("")),
+        (6, "machines", external("demo"), "spec.etcd.replicas", json!([3]), only_external("goes with topology Dedicated")),
+        (6, "machines", external("demo"), "spec.etcd.hosts", json!([["m1"]]),
+            only_external("go with topology Dedicated")),
+        (6, "machines", external("demo"), "spec.etcd.hostSelector", json!([{ "matchLabels": { "a": "b" } }]),
+            only_external("go with topology Dedicated")),
+        (6, "stacked", demo(), endpoints, json!([[url]]), only_external("goes with topology External")),
+        (6, "stacked", demo(), secret, json!([{ "name": "etcd" }]), only_external("goes with topology External")),
+        (6, "stacked", demo(), prefix, json!(["/a"]), only_external("goes with topology External")),
+    ]).await?;
+    let etcd = |etcd: Value| json!({ "etcd": etcd });
+    check_changes(&server, external("outside"), [
+        (15, "another topology", etcd(json!({ "topology": "Stacked", "endpoints": null, "secretRef": null })),
+            refused_at("spec.etcd.topology", "Forbidden")),
+        (15, "another prefix", etcd(json!({ "prefix": "/b" })), refused_at("spec.etcd", "Forbidden: etcd.prefix")),
+        (15, "the prefix that it has", etcd(json!({ "prefix": "/registry" })), Admitted),
+        (15, "other members", etcd(json!({ "endpoints": [url, "https://10.0.0.6:2379"] })), Admitted),
+        (15, "another Secret", etcd(json!({ "secretRef": { "name": "next" } })), Admitted),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
 async fn nothing_is_named_twice_row_9() -> Result<()> {
     let (control_planes, workers) = ("spec.controlPlane.hosts", "spec.workers[0].hosts");
     let workers_too = with(demo(), workers, json!(["m3", "m2"]));

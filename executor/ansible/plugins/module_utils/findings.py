@@ -14,6 +14,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import lefto
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle_source import Source
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import find
+from ansible_collections.clusterwright.cluster.plugins.module_utils.external_etcd import external_etcd
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import error, warning
 from ansible_collections.clusterwright.cluster.plugins.module_utils.host_findings import drop_ins, firewall, sysctl, zram
@@ -167,7 +168,23 @@ def artifacts(params: dict) -> list:
     return found
 
 
-CHECKS = (distribution, hardware, kernel, clock, remains, container_runtime, drop_ins, sysctl, zram, firewall, networks, neighbours, endpoint, artifacts)
+CHECKS = (
+    distribution,
+    hardware,
+    kernel,
+    clock,
+    remains,
+    container_runtime,
+    drop_ins,
+    sysctl,
+    zram,
+    firewall,
+    networks,
+    neighbours,
+    endpoint,
+    external_etcd,
+    artifacts,
+)
 
 
 def all_findings(params: dict) -> list:

@@ -14,38 +14,38 @@ options:
     type: list
     elements: str
     required: true
+  authority:
+    description: A file with the authorities of etcd, which an API server reads when it starts. Empty - not looked at.
+    type: path
+    default: ""
   timeout_seconds:
     description: Until the components are healthy with them.
     type: int
     default: 300
 extends_documentation_fragment:
   - clusterwright.cluster.arguments.apiserver
+  - clusterwright.cluster.arguments.files
 author:
   - Clusterwright developers
 """
 
 import re
+import signal
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import api, files, healthz, kubeadm_config, processes, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import (
+    api,
+    apiserver_process,
+    files,
+    healthz,
+    kubeadm_config,
+    processes,
+    units,
+)
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 MANIFEST = "/etc/kubernetes/manifests/kube-apiserver.yaml"
 FLAG = re.compile(r"--etcd-servers=(\S+)")
-
-
-def running_with(endpoints: str) -> bool:
-    """Whether the API server that runs here was started with these endpoints."""
-    pids = processes.find().get("kube-apiserver", [])
-    wanted = f"--etcd-servers={endpoints}"
-    for pid in pids:
-        try:
-            with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as source:
-                if wanted in source.read().split("\0"):
-                    return True
-        except OSError:
-            continue
-    return False
 
 
 def set_manifest(endpoints: list, check: bool) -> tuple:
@@ -83,13 +83,20 @@ def work(call) -> dict:
     endpoints = params["endpoints"]
     if not endpoints:
         raise StepFailure("InvalidVariables", "etcd_client_endpoints is empty: an API server needs one at least")
+    # An API server whose client certificate has expired does not answer: it takes up the next one with its next connection.
+    written = files.write_all(params["files"], check) + files.write_all(params["secrets"], check, files.SECRET)
     flag, changed = set_manifest(endpoints, check)
+    reads = [params["authority"]] if params["authority"] else []
+    late = apiserver_process.outdated(reads)
     if not check:
+        for pid in late:
+            # The kubelet starts it again.
+            processes.kill(pid, signal.SIGTERM)
         said: dict = {}
 
         def well() -> bool:
-            if not running_with(flag):
-                said["kube-apiserver"] = "the kubelet has not started it with the new endpoints yet"
+            if not apiserver_process.runs_with(f"--etcd-servers={flag}") or apiserver_process.outdated(reads):
+                said["kube-apiserver"] = "the kubelet has not started it anew with what is wanted yet"
                 return False
             for name, target in (
                 ("kube-apiserver", healthz.apiserver(params["address"], params["port"])),
@@ -109,6 +116,8 @@ def work(call) -> dict:
             "ApiserverNotReady",
             lambda: "; ".join(f"{name}: {text}" for name, text in said.items()) + units.journal("kubelet.service"),
         )
+        apiserver_process.remember(reads)
+    changed = changed or bool(late or written)
     try:
         changed = set_configuration(endpoints, check) or changed
     except OSError as error:

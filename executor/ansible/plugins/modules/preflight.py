@@ -59,6 +59,13 @@ options:
     type: list
     elements: str
     default: []
+  etcd:
+    description:
+      - An external etcd, where this machine will have an API server. Empty - it will not, or etcd is not external.
+      - Its C(endpoints) and the C(prefix) of the cluster's data; in PEM its authorities C(ca), the client's C(certificate) and C(key), and the
+        cluster's own C(authority), by which its data is known; C(kube_version).
+    type: dict
+    default: {}
   artifacts:
     description: What the bundle must have, name and version.
     type: list

@@ -1,7 +1,6 @@
 //! How the control plane, etcd and the workers of a cluster are.
 
 use crds::Reason;
-use crds::cluster_deployment::EtcdTopology;
 use crds::conditions::Statement;
 use crds::names::condition;
 use crds::step::Role;
@@ -11,7 +10,7 @@ use super::proposal::{Area, Report, Round, Severity};
 use super::scale_down;
 use super::state::{ClusterMachine, ClusterState};
 use super::summary::counts;
-use crate::message::cut;
+use crate::message::{count, cut};
 
 /// How one component of the cluster is.
 pub(super) struct ComponentStatus {
@@ -122,9 +121,8 @@ pub(super) fn control_plane(state: &ClusterState<'_>, role: Role, round: &Round)
 
 /// The machines that carry etcd's members, and what etcd says itself.
 pub(super) fn etcd(state: &ClusterState<'_>, round: &Round) -> ComponentStatus {
-    let role = match state.deployment.spec.etcd.topology {
-        EtcdTopology::Dedicated => Role::Etcd,
-        EtcdTopology::Stacked | EtcdTopology::External => Role::ControlPlane,
+    let Some(role) = state.membership().etcd_role() else {
+        return external_etcd(state, round);
     };
     let is_lost = round.report(Area::Machines(role)).is_some_and(|report| report.severity == Severity::Lost);
     match state.etcd_problem() {
@@ -132,6 +130,29 @@ pub(super) fn etcd(state: &ClusterState<'_>, round: &Round) -> ComponentStatus {
             ComponentStatus::not_ready(Reason::EtcdUnhealthy, format!("etcd: {problem}"), true)
         }
         _ => control_plane(state, role, round),
+    }
+}
+
+/// An etcd that others run: no machine of the cluster tells of it, so it is as the API server sees it.
+fn external_etcd(state: &ClusterState<'_>, round: &Round) -> ComponentStatus {
+    if let Some(install) = round.report(Area::Install) {
+        return ComponentStatus::not_ready(Reason::NotInstalled, install.message.clone(), false);
+    }
+    let endpoints = count(state.deployment.spec.etcd.endpoints.len(), "endpoint");
+    let unknown = |message: String| {
+        let status = ComponentStatus::not_ready(Reason::ClusterUnreachable, message, false);
+        ComponentStatus { status: None, ..status }
+    };
+    match (state.component("etcd"), state.waits_for_api()) {
+        (Some((false, said)), _) => {
+            let message = format!("etcd is external ({endpoints}), and not well as the API server sees it: {said}");
+            ComponentStatus::not_ready(Reason::EtcdUnhealthy, message, true)
+        }
+        (_, Some(waits)) => unknown(format!("etcd is external, and seen through the API server alone: {waits}")),
+        (Some(_), None) => {
+            ComponentStatus::ready(format!("external, {endpoints}: the API server reaches it (/readyz)"))
+        }
+        (None, None) => unknown("etcd is external, and the API server has not been asked about it yet".to_owned()),
     }
 }
 

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 
 use crate::cluster::NodeSeen;
 use crate::hooks::Library;
+use crate::inputs::InputsProblem;
 use crate::settings::Manifests;
 
 /// What ends without being seen here is looked for again after this.
@@ -39,6 +40,8 @@ pub struct Observed<'a> {
     pub restores: &'a [&'a EtcdRestore],
     /// What the ConfigMaps with manifests hold.
     pub manifests: &'a Manifests,
+    /// Digest of the certificates in the Secret of `etcd.secretRef`, or what is wrong with it; none: etcd is not external.
+    pub etcd_client: Option<&'a Result<String, InputsProblem>>,
     /// Whether the Secret with the cluster's authorities is there.
     pub pki: bool,
     /// Whether the Secret with the administrator's kubeconfig is there.

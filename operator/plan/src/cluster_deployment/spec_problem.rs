@@ -3,13 +3,12 @@
 
 use std::net::Ipv4Addr;
 
-use crds::cluster_deployment::EtcdTopology;
 use crds::networking::NetworkPluginName;
 use crds::{ClusterDeployment, ObjectExt, Reason};
 
 use super::problem::Problem;
 use super::state::ClusterState;
-use super::{endpoint, pki};
+use super::{endpoint, external_etcd, pki};
 use crate::hooks;
 
 /// Prefix length of the network that each node takes.
@@ -23,6 +22,7 @@ pub(super) fn find(state: &ClusterState<'_>) -> Option<Problem> {
     not_there_yet(state.deployment)
         .or_else(|| names_taken(state))
         .or_else(|| pki_missing(state))
+        .or_else(|| external_etcd::problem(state))
         .or_else(|| changes_of_a_running_cluster(state))
         .or_else(|| pod_network_too_small(state))
         .or_else(|| pod_network_shared(state))
@@ -36,12 +36,6 @@ fn not_there_yet(deployment: &ClusterDeployment) -> Option<Problem> {
         return problem(
             Reason::ArtifactSourceMissing,
             "spec.artifacts.url is missing: give the URL of an artifact bundle (installing without one is not there yet)".into(),
-        );
-    }
-    if spec.etcd.topology == EtcdTopology::External {
-        return problem(
-            Reason::NotImplemented,
-            "spec.etcd.topology External is not there yet: make the cluster with Stacked or Dedicated".into(),
         );
     }
     None

@@ -99,8 +99,11 @@ impl<'a> ClusterState<'a> {
         found.copied()
     }
 
-    /// What a run must know of etcd, with these members.
+    /// What a run must know of etcd, with these members; nothing where none is ours, as its inputs have the rest.
     pub fn etcd_variables(&self, members: &[&Machine]) -> BTreeMap<String, Value> {
+        if self.membership().etcd_role().is_none() {
+            return BTreeMap::new();
+        }
         let seat = |machine: &&Machine| {
             let host = self.member(machine)?.host?;
             let name = host.metadata.name.clone()?;

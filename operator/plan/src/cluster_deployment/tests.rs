@@ -4,6 +4,7 @@
 mod clocks;
 mod deletion;
 mod extensions;
+mod external_etcd;
 mod fencing;
 mod former;
 mod growth;
@@ -124,7 +125,6 @@ fn what_is_not_there_yet_is_refused_with_its_field_and_no_machine_is_made() {
         assert!(message.starts_with(field), "{message}");
         assert!(world.sets.is_empty() && world.machines.is_empty() && world.runs.is_empty());
     };
-    check("controlPlane: {replicas: 1}, etcd: {topology: External}", "NotImplemented", "spec.etcd.topology");
     check(
         "controlPlane: {replicas: 1, endpoint: {host: 10.0.0.1, provider: Keepalived}}",
         "VIPInUse",

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use crds::Reason;
 use crds::conditions::Statement;
+use crds::machine::AppliedSettings;
 use crds::names::condition;
+use crds::step::Role;
 
 use super::state::{ClusterMachine, ClusterState};
 use crate::message::cut;
@@ -62,7 +64,8 @@ fn differences<'a>(state: &ClusterState<'a>) -> BTreeMap<Difference, Vec<&'a str
     for member in state.live.iter().filter(|member| member.is_provisioned()) {
         let status = member.machine.status.as_ref();
         let applied = status.and_then(|status| status.applied.as_ref());
-        for difference in settings::differences(state.deployment, member.machine, applied) {
+        let of_machine = settings::differences(state.deployment, member.machine, applied);
+        for difference in of_machine.into_iter().chain(of_etcd_client(state, member, applied)) {
             fields.entry(difference).or_default().push(member.name());
         }
     }
@@ -70,6 +73,24 @@ fn differences<'a>(state: &ClusterState<'a>) -> BTreeMap<Difference, Vec<&'a str
         fields.entry(difference).or_default();
     }
     fields
+}
+
+/// Whether a control plane speaks to an external etcd with the certificates that the Secret has by now. While the Secret
+/// cannot be read, that is a problem of its own.
+fn of_etcd_client(
+    state: &ClusterState<'_>,
+    member: &ClusterMachine<'_>,
+    applied: Option<&AppliedSettings>,
+) -> Option<Difference> {
+    const FIELD: &str = "content of etcd.secretRef";
+    let wanted = state.observed.etcd_client?.as_ref().ok()?;
+    if member.machine.spec.role != Role::ControlPlane {
+        return None;
+    }
+    match applied.and_then(|applied| applied.etcd_client.as_ref()) {
+        Some(applied) => (applied != wanted).then(|| Difference::Differs(FIELD.to_owned())),
+        None => Some(Difference::Unknown(FIELD.to_owned())),
+    }
 }
 
 fn of_manifests(state: &ClusterState<'_>) -> Vec<Difference> {
@@ -95,16 +116,17 @@ fn of_manifests(state: &ClusterState<'_>) -> Vec<Difference> {
 /// The manifests that were applied to the cluster.
 pub(super) fn applied(state: &ClusterState<'_>) -> Option<crds::cluster_deployment::AppliedManifests> {
     let members = state.live.iter().chain(&state.leaving);
-    let control_planes = members.filter(|member| member.machine.spec.role == crds::step::Role::ControlPlane);
+    let control_planes = members.filter(|member| member.machine.spec.role == Role::ControlPlane);
     let hosts: Vec<&str> = control_planes.filter_map(ClusterMachine::host_name).collect();
     settings::applied_manifests(state.deployment, &hosts, state.observed.runs)
 }
 
-/// Whether a ConfigMap is named whose content is compared: it is not followed.
-pub(super) fn follows_manifests(state: &ClusterState<'_>) -> bool {
+/// Whether a ConfigMap or Secret is named whose content is compared: it is not followed.
+pub(super) fn compares_content(state: &ClusterState<'_>) -> bool {
     let spec = &state.deployment.spec;
     let addons = spec.addon_manifests();
-    state.installed.is_some() && (addons.is_some() || spec.networking.plugin.manifests_ref.is_some())
+    let named = [addons, spec.networking.plugin.manifests_ref.as_ref(), spec.etcd.secret_ref.as_ref()];
+    state.installed.is_some() && named.iter().any(Option::is_some)
 }
 
 pub(super) const NOT_INSTALLED: &str = "the cluster is not installed yet";

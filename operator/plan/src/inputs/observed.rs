@@ -38,6 +38,8 @@ pub struct ClusterSeen<'a> {
     pub machines: Vec<Machine>,
     /// `sha256:<hex>` of the public key of the certificate authority, once there is one.
     pub ca_cert_hash: Option<String>,
+    /// Digest of the certificates in the Secret of `etcd.secretRef`; none: etcd is not external, or the run needs none.
+    pub etcd_client: Option<String>,
     /// What the references of `artifacts` lead to.
     pub artifacts: artifacts::ArtifactsSeen,
     /// Data of the ConfigMap of `addons.manifestsRef`.

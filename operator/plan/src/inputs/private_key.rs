@@ -102,8 +102,8 @@ fn string<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(string)
 }
 
-/// A sequence in DER, which says itself how long it is.
-fn der(bytes: &[u8]) -> Option<&'static str> {
+/// What is wrong with a sequence in DER, which says itself how long it is.
+pub(super) fn der(bytes: &[u8]) -> Option<&'static str> {
     let (length, body) = match bytes {
         [0x30, short @ 0..=0x7f, body @ ..] => (usize::from(*short), body),
         [0x30, 0x81, a, body @ ..] => (usize::from(*a), body),

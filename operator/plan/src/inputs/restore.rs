@@ -157,6 +157,7 @@ mod tests {
             deployment: &deployment,
             machines: Vec::new(),
             ca_cert_hash: None,
+            etcd_client: None,
             artifacts: ArtifactsSeen::default(),
             addon_manifests: Default::default(),
             network_manifests: Default::default(),

@@ -73,6 +73,7 @@ fn build_with(
         deployment,
         machines,
         ca_cert_hash: Some("sha256:00".into()),
+        etcd_client: None,
         artifacts: artifacts::ArtifactsSeen { ca: None, login: Some(artifacts::Login::Bearer) },
         addon_manifests: [("b".to_owned(), "B".to_owned()), ("a".to_owned(), "A".to_owned())].into(),
         network_manifests: BTreeMap::new(),
@@ -399,4 +400,36 @@ fn machines_get_the_version_whose_rollout_has_begun_and_not_one_that_may_be_take
     let new = deployment("", "");
     let model = build_in(&new, &run("Install", "control-plane", "c1", "")).unwrap();
     assert_eq!(model.vars["kube_version"], "1.35.4");
+}
+
+#[test]
+fn a_cluster_with_an_external_etcd_has_its_endpoints_and_no_member() {
+    let spec = "etcd: {topology: External, endpoints: ['https://e:2379'], secretRef: {name: s}, prefix: /a}";
+    let model = build_in(&deployment(spec, ""), &run("Install", "preflight, control-plane", "c1, c2", "")).unwrap();
+    let check = |name: &str, value: Value| assert_eq!(model.vars.get(name), Some(&value), "{name}");
+    check("etcd_topology", json!("external"));
+    check("etcd_members", json!([]));
+    check("etcd_client_endpoints", json!(["https://e:2379"]));
+    check("etcd_prefix", json!("/a"));
+    assert_eq!(model.hosts["c1"].groups, [Group::KubeControlPlane]);
+}
+
+#[test]
+fn only_control_planes_that_look_for_an_external_etcd_or_use_it_get_its_clients_key() {
+    let spec = "etcd: {topology: External, endpoints: ['https://e:2379'], secretRef: {name: s}}";
+    let check = |spec: &str, intent: &str, steps: &str, host: &str, expected: bool| {
+        let model = build_in(&deployment(spec, ""), &run(intent, steps, host, "")).unwrap();
+        let needed = secrets_needed(&model);
+        assert_eq!(needed.etcd_client, expected, "{spec} {steps} {host}");
+        assert!(needed.etcd_hosts.is_empty() || spec.is_empty());
+    };
+    check(spec, "Install", "preflight, control-plane", "c1", true);
+    check(spec, "Join", "control-plane", "c1", true);
+    check(spec, "Custom", "preflight", "c1", true);
+    check(spec, "Custom", "prepare", "c1", false);
+    check(spec, "Custom", "etcd-endpoints", "c1", true);
+    check("", "Custom", "etcd-endpoints", "c1", false);
+    check(spec, "Join", "preflight, node", "w1", false);
+    check(spec, "Probe", "probe-host", "c1", false);
+    check("", "Install", "preflight, control-plane", "c1", false);
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::ObjectExt;
 use crds::Reason;
-use crds::cluster_deployment::EtcdTopology;
+use crds::cluster_deployment::{Etcd, EtcdTopology};
 use crds::names::annotation;
 use crds::networking::{API_SERVER_PORT, NetworkPluginName};
 use crds::step::{Effect, Role};
@@ -37,7 +37,10 @@ pub(super) fn of_cluster(
     let index = spec.artifacts.as_ref();
     let index = index.and_then(|artifacts| artifacts.index_sha256.as_deref());
     vars.extend(artifacts::variables(index, &cluster.artifacts));
-    vars.extend(etcd_variables(&layout.etcd));
+    vars.extend(match spec.etcd.topology {
+        EtcdTopology::External => external_etcd(&spec.etcd),
+        EtcdTopology::Stacked | EtcdTopology::Dedicated => etcd_variables(&layout.etcd),
+    });
     let addresses: Vec<&str> = layout.control_planes.iter().map(|seat| seat.address).collect();
     vars.extend(of_endpoint(spec.control_plane.endpoint.as_ref(), &addresses, hosts));
     let facts = manifests::facts(cluster.deployment, &vars);
@@ -192,6 +195,15 @@ fn etcd_variables(seats: &[Seat<'_>]) -> BTreeMap<String, Value> {
     BTreeMap::from([
         ("etcd_members".to_owned(), seats.iter().map(member).collect()),
         ("etcd_client_endpoints".to_owned(), endpoints.collect()),
+    ])
+}
+
+/// What a run must know of an etcd that others run: it has no members of ours.
+fn external_etcd(etcd: &Etcd) -> BTreeMap<String, Value> {
+    BTreeMap::from([
+        ("etcd_members".to_owned(), json!([])),
+        ("etcd_client_endpoints".to_owned(), json!(etcd.endpoints)),
+        ("etcd_prefix".to_owned(), json!(etcd.prefix())),
     ])
 }
 

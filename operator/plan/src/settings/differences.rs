@@ -5,7 +5,7 @@ use crds::machine::AppliedSettings;
 use crds::step::Role;
 use crds::{ClusterDeployment, Machine, names};
 
-use super::digest;
+use super::{digest, etcd_endpoints};
 use crate::{claims, machine_set, naming};
 
 /// Where a machine is not as the spec wants it.
@@ -35,8 +35,9 @@ pub fn differences(
         digest(&spec.container_runtime.registry_mirrors),
     );
     let names = || compare("controlPlane.certSANs", applied.cert_sans.as_ref(), digest(&spec.control_plane.cert_sans));
+    let endpoints = || compare("etcd.endpoints", applied.etcd_endpoints.as_ref(), etcd_endpoints(&spec.etcd)?);
     match machine.spec.role {
-        Role::ControlPlane => mirrors.into_iter().chain(names()).collect(),
+        Role::ControlPlane => mirrors.into_iter().chain(names()).chain(endpoints()).collect(),
         Role::Worker => mirrors.into_iter().chain(of_template(deployment, machine)).collect(),
         Role::Etcd => mirrors.into_iter().collect(),
     }

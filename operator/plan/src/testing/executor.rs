@@ -83,10 +83,13 @@ impl World {
             }
             self.guards.insert(host.clone(), (fence, name.clone()));
         }
+        let etcd_client = self.etcd_client.clone().and_then(Result::ok);
+        let deployment = &self.cluster_mut(&cluster).deployment;
+        let frozen = settings::frozen(deployment, &BTreeMap::new(), &BTreeMap::new(), etcd_client);
         let settings = FrozenSettings {
             addon_manifests: self.manifests.addons.clone().unwrap_or_default(),
             network_manifests: self.manifests.network.clone().unwrap_or_default(),
-            ..settings::frozen(&self.cluster_mut(&cluster).deployment, &BTreeMap::new(), &BTreeMap::new())
+            ..frozen
         };
         self.runs[index].status = Some(PlaybookRunStatus {
             phase: Some(RunPhase::Running),

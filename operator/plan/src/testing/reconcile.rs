@@ -69,6 +69,7 @@ impl World {
                 library: self.library.as_ref(),
                 cluster: seen.cluster,
                 manifests: &self.manifests,
+                etcd_client: self.etcd_client.as_ref(),
                 forgotten_nodes: nodes.as_deref(),
                 pki: cluster.pki,
                 kubeconfig: cluster.kubeconfig,

@@ -17,6 +17,7 @@ use super::fate::Fate;
 use super::objects::{deployment, host};
 use super::profile::Profile;
 use crate::hooks::Library;
+use crate::inputs::InputsProblem;
 use crate::settings::Manifests;
 
 /// A namespace. What is of one cluster is read and written through it: it stands for the cluster that was named last.
@@ -47,6 +48,8 @@ pub struct World {
     pub library: Option<Library>,
     /// What the ConfigMaps with manifests hold.
     pub manifests: Manifests,
+    /// What the Secret of an external etcd's client holds.
+    pub etcd_client: Option<Result<String, InputsProblem>>,
 
     /// What becomes of runs, in the order in which they end; when they are used up, all is well.
     pub fates: Vec<Fate>,
@@ -129,6 +132,7 @@ impl World {
             others: Vec::new(),
             library: None,
             manifests: Manifests { addons: Some("none".into()), network: Some("none".into()) },
+            etcd_client: None,
             fates: Vec::new(),
             always_fails: Vec::new(),
             guards: BTreeMap::new(),

@@ -18,8 +18,9 @@ use crate::hooks;
 
 /// Where the control planes hold the endpoint, the first one begins to while it is made, and the others follow.
 fn steps(state: &ClusterState<'_>) -> Vec<Step> {
-    let mut steps =
-        vec![Step::BootstrapOs, Step::Preflight, Step::Prepare, Step::ContainerRuntime, Step::Etcd, Step::ControlPlane];
+    let mut steps = vec![Step::BootstrapOs, Step::Preflight, Step::Prepare, Step::ContainerRuntime];
+    steps.extend(state.membership().etcd_role().map(|_| Step::Etcd));
+    steps.push(Step::ControlPlane);
     steps.extend(endpoint::held(state).map(|_| Step::LoadBalancer));
     steps.extend([Step::Network, Step::Addons, Step::PostInstall]);
     steps

@@ -85,10 +85,14 @@ fn ask(
 
 fn lost(state: &ClusterState<'_>, proposal: Proposal, who: &str, may_work: bool) -> (Vec<Statement>, Proposal) {
     let statement = |type_, message: &str| Statement::new(type_, true, Reason::AllMachinesLost, message.to_owned());
+    let content = match state.membership().etcd_role() {
+        Some(_) => "empty",
+        None => "with what its external etcd holds",
+    };
     match state.deployment.spec.recovery.strategy {
         RecoveryStrategy::Rebuild if may_work => {
             // Written down first; what is removed is told by it.
-            let message = format!("all machines are lost: {who}; the cluster is built anew, empty, on others");
+            let message = format!("all machines are lost: {who}; the cluster is built anew, {content}, on others");
             let conditions =
                 vec![statement(condition::MACHINES_LOST, &message), statement(condition::REBUILDING, &message)];
             let proposal = Proposal {
@@ -101,7 +105,7 @@ fn lost(state: &ClusterState<'_>, proposal: Proposal, who: &str, may_work: bool)
         }
         RecoveryStrategy::Rebuild | RecoveryStrategy::None => {
             let message = format!(
-                "all machines are lost: {who}; bring one back, or set spec.recovery.strategy to Rebuild to have the cluster installed anew, empty, on spare Hosts, or delete it"
+                "all machines are lost: {who}; bring one back, or set spec.recovery.strategy to Rebuild to have the cluster installed anew, {content}, on spare Hosts, or delete it"
             );
             let conditions = vec![statement(condition::MACHINES_LOST, &message)];
             let proposal = Proposal { report: report(Reason::AllMachinesLost, message).report, ..proposal };

@@ -1,0 +1,101 @@
+//! etcd wanted: on the control planes, on machines of its own, or one that others run.
+
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::placement::{HostNames, HostSelector};
+use crate::references::LocalRef;
+use crate::step::Role;
+
+/// Below which a cluster's data is in etcd, where nothing else is said: kube-apiserver's own default.
+pub const ETCD_PREFIX: &str = "/registry";
+
+/// CEL: client URLs as etcd itself writes them.
+const ENDPOINTS_RULE: &str = "self.all(e, e.matches('^https://[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?:[1-9][0-9]{0,4}$') && int(e.substring(e.lastIndexOf(':') + 1)) <= 65535)";
+
+/// Where etcd runs.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
+pub enum EtcdTopology {
+    /// On the control planes.
+    #[default]
+    Stacked,
+    /// On machines of their own.
+    Dedicated,
+    /// Elsewhere, run by others: `endpoints` and `secretRef` say how it is reached. Its members and its data are never
+    /// managed.
+    External,
+}
+
+impl EtcdTopology {
+    /// The role whose machines carry the members; none: no machine of the cluster does.
+    pub fn role(self) -> Option<Role> {
+        match self {
+            EtcdTopology::Stacked => Some(Role::ControlPlane),
+            EtcdTopology::Dedicated => Some(Role::Etcd),
+            EtcdTopology::External => None,
+        }
+    }
+}
+
+/// etcd wanted.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("(self.topology == 'Dedicated') == has(self.replicas)")
+    .message("etcd.replicas goes with topology Dedicated, and only with it (1, 3, 5 or 7)"))]
+#[x_kube(validation = Rule::new("self.topology == 'Dedicated' || !(has(self.hosts) || has(self.hostSelector))")
+    .message("hosts and hostSelector of etcd go with topology Dedicated"))]
+#[x_kube(validation = Rule::new("!(has(self.hosts) && has(self.hostSelector))")
+    .message("hosts and hostSelector exclude each other: name the Hosts, or select them by labels"))]
+#[x_kube(validation = Rule::new("(self.topology == 'External') == has(self.endpoints)")
+    .message("etcd.endpoints goes with topology External, and only with it: give the client URLs of the members, e.g. https://10.0.0.5:2379"))]
+#[x_kube(validation = Rule::new("(self.topology == 'External') == has(self.secretRef)")
+    .message("etcd.secretRef goes with topology External, and only with it: name the Secret with ca.crt, tls.crt and tls.key"))]
+#[x_kube(validation = Rule::new("self.topology == 'External' || !has(self.prefix)")
+    .message("etcd.prefix goes with topology External"))]
+pub struct Etcd {
+    /// Default `Stacked`.
+    #[serde(default)]
+    pub topology: EtcdTopology,
+    /// With `Dedicated`: how many members, 1, 3, 5 or 7.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 7))]
+    #[x_kube(validation = Rule::new("self % 2 == 1").message("must be odd: 1, 3, 5 or 7, since etcd needs a majority"))]
+    pub replicas: Option<i32>,
+    /// Which Hosts may be taken, by labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_selector: Option<HostSelector>,
+    /// Which Hosts may be taken, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub hosts: Option<HostNames>,
+    /// With `External`: client URLs of the members, `https://HOST:PORT` with an IPv4 address or a DNS name, 1 to 9. All
+    /// are of one etcd. A later edit is rolled out by a run of the step `etcd-endpoints`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1, max = 9), inner(length(min = 11, max = 270)))]
+    #[x_kube(
+        merge_strategy = ListMerge::Set,
+        validation = Rule::new(ENDPOINTS_RULE)
+            .message("etcd.endpoints are URLs of the form https://HOST:PORT, with an IPv4 address or a DNS name and a port of 1 to 65535, e.g. https://10.0.0.5:2379")
+    )]
+    pub endpoints: Vec<String>,
+    /// With `External`: a Secret of type `kubernetes.io/tls` with one key more. `ca.crt`: the authorities that the
+    /// members' certificates come from; `tls.crt` and `tls.key`: the client certificate of the API servers and its
+    /// private key without a passphrase. All PEM. It may read and write below `prefix`. What changes in it is rolled
+    /// out by a run of the step `etcd-endpoints`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_ref: Option<LocalRef>,
+    /// With `External`: below which keys the cluster's data is, as `--etcd-prefix` of kube-apiserver has it; so that
+    /// clusters can share an etcd. Immutable. Default `/registry`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 2, max = 128), regex(pattern = r"^(/[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?)+$"))]
+    pub prefix: Option<String>,
+}
+
+impl Etcd {
+    /// Below which keys the cluster's data is.
+    pub fn prefix(&self) -> &str {
+        self.prefix.as_deref().unwrap_or(ETCD_PREFIX)
+    }
+}
