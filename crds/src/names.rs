@@ -21,6 +21,8 @@ pub mod label {
     pub const LOG: &str = "clusterwright.dev/log";
     /// The BackupStorage that a Job looks at.
     pub const STORAGE: &str = "clusterwright.dev/storage";
+    /// The EtcdBackupSchedule that an EtcdBackup was made by.
+    pub const SCHEDULE: &str = "clusterwright.dev/schedule";
     /// The intent of a run, in lower case.
     pub const INTENT: &str = "clusterwright.dev/intent";
 }
@@ -71,6 +73,11 @@ pub mod annotation {
     /// On runs of a controller: a digest of what the ClusterDeployment wanted of its machines; a pause does not change
     /// it.
     pub const WANTED: &str = "clusterwright.dev/wanted";
+    /// On EtcdBackups that a schedule made: the UID of the ClusterDeployment. One made anew under the same name has
+    /// backups of its own.
+    pub const CLUSTER_UID: &str = "clusterwright.dev/cluster-uid";
+    /// On EtcdBackups that a schedule made: when the backup was due, as a time (RFC 3339).
+    pub const SCHEDULED_AT: &str = "clusterwright.dev/scheduled-at";
     /// On the operator's probes: what each Host was when it was asked, as JSON
     /// `{"<host>": {"uid": "...", "generation": 1, "claimEpoch": 0}}`.
     pub const PROBED: &str = "clusterwright.dev/probed";

@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 use crds::names::label;
 use crds::{
-    BackupStorage, Cluster, ClusterDeployment, EtcdBackup, EtcdRestore, Host, Machine, MachineSet, PlaybookRun,
-    RemediationPolicy,
+    BackupStorage, Cluster, ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, Machine, MachineSet,
+    PlaybookRun, RemediationPolicy,
 };
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -97,6 +97,8 @@ watched_kinds! {
     backup_storages: BackupStorage;
     /// EtcdBackups.
     etcd_backups: EtcdBackup;
+    /// EtcdBackupSchedules.
+    etcd_backup_schedules: EtcdBackupSchedule;
     /// EtcdRestores.
     etcd_restores: EtcdRestore;
     /// Jobs of runs.

@@ -3,8 +3,8 @@
 
 use crds::names::{condition, label};
 use crds::{
-    BackupStorage, Cluster, ClusterDeployment, Conditions, EtcdBackup, EtcdRestore, Host, Machine, MachineSet,
-    PlaybookRun, RemediationPolicy,
+    BackupStorage, Cluster, ClusterDeployment, Conditions, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, Machine,
+    MachineSet, PlaybookRun, RemediationPolicy,
 };
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -34,6 +34,8 @@ pub enum IndexKey {
     WaitsForHost,
     /// It goes to the BackupStorage of this name.
     Storage(String),
+    /// The EtcdBackupSchedule of this name made it.
+    Schedule(String),
     /// It is a probe that the operator made.
     Probe,
 }
@@ -50,6 +52,7 @@ impl Indexed for Cluster {}
 impl Indexed for ClusterDeployment {}
 impl Indexed for RemediationPolicy {}
 impl Indexed for BackupStorage {}
+impl Indexed for EtcdBackupSchedule {}
 impl Indexed for Job {}
 
 impl Indexed for Pod {
@@ -68,10 +71,12 @@ impl Indexed for Machine {
 
 impl Indexed for EtcdBackup {
     fn keys(&self) -> Vec<IndexKey> {
-        if is_over(self) {
-            return Vec::new();
-        }
-        vec![IndexKey::Cluster(self.spec.cluster_name.clone()), IndexKey::Storage(self.spec.storage_ref.name.clone())]
+        let schedule = self.labels().get(label::SCHEDULE).cloned().map(IndexKey::Schedule);
+        let waits_for = || {
+            let storage = self.spec.storage_ref.name.clone();
+            [IndexKey::Cluster(self.spec.cluster_name.clone()), IndexKey::Storage(storage)]
+        };
+        schedule.into_iter().chain((!is_over(self)).then(waits_for).into_iter().flatten()).collect()
     }
 }
 

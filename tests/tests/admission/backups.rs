@@ -1,10 +1,10 @@
-//! BackupStorages, EtcdBackups and EtcdRestores.
+//! BackupStorages, EtcdBackups, EtcdBackupSchedules and EtcdRestores.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use e2e::api_server::ApiServer;
 use serde_json::{Value, json};
 
-use super::{Admitted, check, check_changes, object, refused, refused_at, restore, run, with};
+use super::{Admitted, admitted, check, check_changes, object, refused, refused_at, restore, run, with};
 
 const RECIPIENT: &str = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
 
@@ -66,6 +66,49 @@ async fn a_backup_is_encrypted_and_stays_as_it_was_asked_for() -> Result<()> {
     check_changes(&server, with(backup(), "metadata.name", json!("kept")), [
         (15, "cluster", json!({ "clusterName": "other" }), refused_at("spec", "Forbidden")),
         (15, "recipients", json!({ "encryption": { "recipients": [RECIPIENT.replace("ql3z", "qqqq")] } }), refused_at("spec", "Forbidden")),
+    ]).await
+}
+
+fn schedule() -> Value {
+    let template = json!({ "storageRef": { "name": "bucket" }, "encryption": { "recipients": [RECIPIENT] } });
+    let spec = json!({ "clusterName": "demo", "schedule": "0 3 * * *", "template": template });
+    object("EtcdBackupSchedule", "nightly", spec)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn a_schedule_is_for_one_cluster_or_for_those_with_some_labels_and_keeps_something() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let labelled = with(with(schedule(), "spec.clusterName", json!(null)), "spec.clusterSelector", json!({}));
+    let spec = admitted(&server, schedule()).await?["spec"].take();
+    for (path, value) in [
+        ("/timeZone", json!("Etc/UTC")),
+        ("/maxConcurrent", json!(4)),
+        ("/suspend", json!(false)),
+        ("/retention", json!({ "keepLast": 7, "keepDaily": 0, "keepWeekly": 0, "keepMonthly": 0 })),
+        ("/template/timeoutSeconds", json!(3600)),
+    ] {
+        ensure!(spec.pointer(path) == Some(&value), "{path}: {:?}", spec.pointer(path));
+    }
+    let exactly = "exactly one of clusterName and clusterSelector";
+    check(&server, [
+        (0, "every cluster", labelled.clone(), "spec.clusterSelector", json!([{}, { "matchLabels": { "stage": "prod" } }]), Admitted),
+        (0, "both", schedule(), "spec.clusterSelector", json!([{}]), refused_at("spec", exactly)),
+        (0, "neither", schedule(), "spec.clusterName", json!([null]), refused_at("spec", exactly)),
+        (0, "no schedule", schedule(), "spec.schedule",
+            json!([null, "", "@daily", "0 3 * *", "0 3 * * * *", "0 3 * * ?", "0 3 * * FRI#2", "0 3 * * *\n"]), refused("")),
+        (0, "a schedule", schedule(), "spec.schedule", json!(["*/15 * * * *", "0 3 1,15 * MON-FRI", "30  1 * JAN sun"]), Admitted),
+        (0, "no time zone", schedule(), "spec.timeZone", json!(["", "Europe/", "/etc/passwd", "../x", "a b", "{{ x }}"]), refused("")),
+        (0, "a time zone", schedule(), "spec.timeZone", json!(["Europe/Paris", "Etc/GMT+3", "America/Argentina/Ushuaia"]), Admitted),
+        (0, "nothing kept", schedule(), "spec.retention", json!([{}, { "keepLast": 0 }]), refused_at("spec.retention", "must be more than 0")),
+        (0, "something kept", schedule(), "spec.retention", json!([{ "keepDaily": 7, "keepMonthly": 12 }]), Admitted),
+        (0, "too many or too few", schedule(), "spec.retention.keepDaily", json!([-1, 501]), refused("")),
+        (0, "too many or too few", schedule(), "spec.maxConcurrent", json!([0, 101]), refused("")),
+        (0, "too soon", schedule(), "spec.startingDeadlineSeconds", json!([0, 9]), refused("")),
+        (0, "too long", schedule(), "spec.spreadSeconds", json!([-1, 86401]), refused("")),
+        (2, "not encrypted", schedule(), "spec.template.encryption", json!([null]), refused("Required value")),
+        (0, "another cluster", schedule(), "spec.template.clusterName", json!(["demo"]), refused("unknown field")),
+        (3, "too long for its backups'", schedule(), "metadata.name", json!(["a".repeat(31), "a.b"]), refused("at most 30")),
     ]).await
 }
 
