@@ -7,7 +7,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::etcd_backup::{BackupEncryption, BackupPhase};
+use crate::etcd_backup::{BackupDeletionPolicy, BackupEncryption, BackupPhase};
 use crate::placement::{LabelRequirement, LabelValue};
 use crate::references::LocalRef;
 
@@ -53,23 +53,25 @@ pub struct EtcdBackupScheduleSpec {
     /// Labels of the ClusterDeployments that are backed up. `{}`: every one of the namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_selector: Option<ClusterSelector>,
-    /// When, as in crontab: minute, hour, day of month, month, day of week. `0 3 * * *` is every day at 3:00, `0 */6 * * *`
-    /// every six hours, `30 1 * * SUN` every Sunday at 1:30. If neither day begins with `*`, either of them counts.
+    /// When, as in crontab: minute, hour, day of month, month, day of week. `0 3 * * *` is every day at 3:00, `0 */6 *
+    /// * *` every six hours, `30 1 * * SUN` every Sunday at 1:30. If neither day begins with `*`, either of them
+    /// counts.
     #[schemars(length(min = 9, max = 128), regex(pattern = r"^[0-9A-Za-z*,/-]+( +[0-9A-Za-z*,/-]+){4}$"))]
     pub schedule: String,
-    /// The time zone that `schedule` and the days of `retention` are read in: a name of the IANA database, `Europe/Paris`.
-    /// Default `Etc/UTC`. A time of day that a change of the clocks leaves out is due when the clocks have changed, and
-    /// one that comes twice is due the first time; an hour that begins with `*` is due whenever the clocks show it.
+    /// The time zone that `schedule` and the days of `retention` are read in: a name of the IANA database,
+    /// `Europe/Paris`. Default `Etc/UTC`. A time of day that a change of the clocks leaves out is due when the clocks
+    /// have changed, and one that comes twice is due the first time; an hour that begins with `*` is due whenever the
+    /// clocks show it.
     #[serde(default = "default_time_zone")]
     #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$"))]
     pub time_zone: String,
-    /// How late a backup may begin, in seconds, 10 to 31536000. After that it is left out until it is due again. Default:
-    /// however late. Of several that were missed, one is made up for.
+    /// How late a backup may begin, in seconds, 10 to 31536000. After that it is left out until it is due again.
+    /// Default: however late. Of several that were missed, one is made up for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 10, max = 31_536_000))]
     pub starting_deadline_seconds: Option<i32>,
-    /// How many clusters are backed up at once, 1 to 100. Default 4. Of one cluster, one backup of the schedule is taken
-    /// at a time: the next begins when the one before has ended.
+    /// How many clusters are backed up at once, 1 to 100. Default 4. Of one cluster, one backup of the schedule is
+    /// taken at a time: the next begins when the one before has ended.
     #[serde(default = "default_max_concurrent")]
     #[schemars(range(min = 1, max = 100))]
     pub max_concurrent: i32,
@@ -77,8 +79,8 @@ pub struct EtcdBackupScheduleSpec {
     /// what was missed meanwhile is made up for by one backup, within `startingDeadlineSeconds`.
     #[serde(default)]
     pub suspend: bool,
-    /// Clusters begin within so many seconds after they are due, each always at the same distance, 0 to 86400. Default 0
-    /// with `clusterName`, 900 with `clusterSelector`.
+    /// Clusters begin within so many seconds after they are due, each always at the same distance, 0 to 86400. Default
+    /// 0 with `clusterName`, 900 with `clusterSelector`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 86400))]
     pub spread_seconds: Option<i32>,
@@ -159,7 +161,7 @@ impl Default for Retention {
     }
 }
 
-/// The spec of an EtcdBackup, but for its cluster.
+/// The spec of an EtcdBackup, but for its cluster and its life, which `retention` is for.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EtcdBackupTemplate {
@@ -175,6 +177,10 @@ pub struct EtcdBackupTemplate {
     #[serde(default = "default_timeout")]
     #[schemars(range(min = 300, max = 86400))]
     pub timeout_seconds: i32,
+    /// What becomes of what an EtcdBackup has stored when it is kept no longer. Default `Delete`. With `Retain` the
+    /// storage only grows.
+    #[serde(default = "default_deletion_policy")]
+    pub deletion_policy: BackupDeletionPolicy,
 }
 
 fn default_time_zone() -> String {
@@ -187,6 +193,10 @@ fn default_max_concurrent() -> i32 {
 
 fn default_timeout() -> i32 {
     3600
+}
+
+fn default_deletion_policy() -> BackupDeletionPolicy {
+    BackupDeletionPolicy::Delete
 }
 
 /// What the schedule has done, and does next.
@@ -203,8 +213,8 @@ pub struct EtcdBackupScheduleStatus {
     /// How many clusters it is for.
     #[serde(default)]
     pub cluster_count: i32,
-    /// When a good backup was last completed; of several clusters: of the one where that is longest ago. Absent: one has
-    /// none.
+    /// When a good backup was last completed; of several clusters: of the one where that is longest ago. Absent: one
+    /// has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_successful_time: Option<Time>,
     /// When the next backup is due. Absent while `suspend` is true.
@@ -278,9 +288,8 @@ mod tests {
     use super::EtcdBackupScheduleSpec;
 
     fn spec(clusters: &str) -> EtcdBackupScheduleSpec {
-        let text = format!(
-            "{{{clusters}, schedule: 0 3 * * *, template: {{storageRef: {{name: s3}}, encryption: {{recipients: []}}}}}}"
-        );
+        let template = "{storageRef: {name: s3}, encryption: {recipients: []}}";
+        let text = format!("{{{clusters}, schedule: 0 3 * * *, template: {template}}}");
         serde_yaml::from_str(&text).unwrap()
     }
 
@@ -306,6 +315,7 @@ mod tests {
         assert_eq!((one.spread(), spec("clusterSelector: {}").spread()), (0, 900));
         assert_eq!((one.time_zone.as_str(), one.max_concurrent, one.suspend), ("Etc/UTC", 4, false));
         assert_eq!((one.retention.keep_last, one.template.timeout_seconds), (7, 3600));
+        assert_eq!(one.template.deletion_policy, super::BackupDeletionPolicy::Delete);
         let given: super::Retention = serde_yaml::from_str("{keepDaily: 7}").unwrap();
         assert_eq!((given.keep_last, given.keep_daily), (0, 7));
     }

@@ -21,6 +21,8 @@ pub mod label {
     pub const LOG: &str = "clusterwright.dev/log";
     /// The BackupStorage that a Job looks at.
     pub const STORAGE: &str = "clusterwright.dev/storage";
+    /// The EtcdBackup whose stored backup a Job removes.
+    pub const BACKUP: &str = "clusterwright.dev/backup";
     /// The EtcdBackupSchedule that an EtcdBackup was made by.
     pub const SCHEDULE: &str = "clusterwright.dev/schedule";
     /// The intent of a run, in lower case.
@@ -93,6 +95,8 @@ pub mod finalizer {
     pub const HOST: &str = "clusterwright.dev/claimed";
     /// On Jobs and their Pods: the outcome is recorded first.
     pub const OUTCOME_RECORDED: &str = "clusterwright.dev/outcome-recorded";
+    /// On EtcdBackups with `deletionPolicy: Delete` that have begun: what they have stored is removed first.
+    pub const BACKUP: &str = "clusterwright.dev/backup-removed";
     /// On EtcdRestores that have begun: what they have on the machines is removed first.
     pub const RESTORE: &str = "clusterwright.dev/restore-ended";
     /// On PlaybookRuns: the Job ends first.

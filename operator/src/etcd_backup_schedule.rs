@@ -46,7 +46,8 @@ pub(crate) struct Observation {
     schedule: Arc<EtcdBackupSchedule>,
     deployments: Vec<Arc<ClusterDeployment>>,
     backups: Vec<Arc<EtcdBackup>>,
-    restores: Vec<Arc<EtcdRestore>>,
+    /// None: one cannot be decoded.
+    restores: Option<Vec<Arc<EtcdRestore>>>,
 }
 
 impl Reconcile for Observation {
@@ -62,7 +63,7 @@ impl Reconcile for Observation {
             now: now(),
             deployments: cache.cluster_deployments.list(&namespace, |_| true),
             backups: cache.etcd_backups.with(&namespace, &IndexKey::Schedule(schedule.name_any())),
-            restores: cache.etcd_restores.list(&namespace, |_| true),
+            restores: (!cache.lacks::<EtcdRestore>(&namespace)).then(|| cache.etcd_restores.list(&namespace, |_| true)),
             schedule,
         }))
     }
@@ -72,12 +73,13 @@ impl Reconcile for Observation {
     }
 
     fn plan(&self) -> PlanOf<Self> {
+        let restores = self.restores.as_deref().map(refs);
         plan::etcd_backup_schedule::plan(&Observed {
             now: self.now,
             schedule: &self.schedule,
             deployments: &refs(&self.deployments),
             backups: &refs(&self.backups),
-            restores: &refs(&self.restores),
+            restores: restores.as_deref(),
         })
     }
 
@@ -97,10 +99,12 @@ impl Reconcile for Observation {
         if schedule.metadata.deletion_timestamp.is_some() {
             return Ok(None);
         }
-        // One that cannot be decoded may be the newest, or a restore that needs one: nothing is done then.
         let ours = ListParams::default().labels(&format!("{}={name}", label::SCHEDULE));
         let backups = live::list::<EtcdBackup>(ctx, &namespace, &ours, |_| true).await?;
-        let restores = live::list::<EtcdRestore>(ctx, &namespace, &ListParams::default(), |_| true).await?;
+        let restores = match &self.restores {
+            Some(_) => Some(live::list::<EtcdRestore>(ctx, &namespace, &ListParams::default(), |_| true).await?),
+            None => None,
+        };
         Ok(Some(Self { schedule: Arc::new(schedule), backups, restores, ..self }))
     }
 

@@ -102,6 +102,9 @@ reasons! {
     BackupFailed Warning []
         "A backup was not taken, for a reason that has no name of its own."
         "The message says why; see the run's log (`status.logRefs`).";
+    BackupInUse Progressing [DELETING]
+        "An EtcdRestore that has not ended is of the backup: it is removed from the storage afterwards."
+        "";
     BackupMissed Warning [READY]
         "A backup was not begun within `spec.startingDeadlineSeconds` after it was due, and was left out."
         "The next one is taken when it is due. If it goes on, raise `spec.maxConcurrent` or the deadline.";
@@ -111,6 +114,9 @@ reasons! {
     BackupNotFound Warning [COMPLETE FAILED]
         "There is no such EtcdBackup in the namespace, or it has failed."
         "Name another one, or give the place in the storage in `source.stored`, in a new EtcdRestore.";
+    BackupNotRemoved Warning [DELETING]
+        "What a deleted EtcdBackup has stored cannot be removed from the storage."
+        "Do what the message says about the storage; or let the EtcdBackup go with the command that it has.";
     BackupNotStaged Warning []
         "A backup does not lie ready on a machine, or not the same on all."
         "Play the step `stage-backup` again; the message says what differs.";
@@ -891,6 +897,9 @@ reasons! {
     RemediationPaused Warning [READY REMEDIATION]
         "The RemediationPolicy is paused."
         "Set its `spec.paused: false`.";
+    RemovingBackup Progressing [DELETING]
+        "What a deleted EtcdBackup has stored is being removed from the storage."
+        "";
     RemovingEtcdMember Progressing [CONTROL_PLANE_READY ETCD_READY READY]
         "A member is taken out of etcd."
         "";

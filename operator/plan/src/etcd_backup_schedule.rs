@@ -72,7 +72,8 @@ fn decide<'a>(observed: &Observed<'a>, cron: &Cron) -> Vec<Decided<'a>> {
             Turn::Due { .. } | Turn::Excluded(..) | Turn::UnderWay(_) | Turn::Missed(_) | Turn::Idle => None,
         };
         free -= usize::from(begins.is_some());
-        let removal = removal(&cluster, &spec.retention, cron.zone(), observed.restores);
+        let judged = observed.restores.map(|restores| removal(&cluster, &spec.retention, cron.zone(), restores));
+        let removal = judged.unwrap_or(Removal::None);
         Decided { cluster, begins, removal }
     };
     let mut decided: Vec<Decided<'_>> = clusters.into_iter().map(decide).collect();

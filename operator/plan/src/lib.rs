@@ -40,6 +40,7 @@ pub mod settings;
 #[cfg(test)]
 pub mod settles;
 pub mod size;
+pub(crate) mod storage_job;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

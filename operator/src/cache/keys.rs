@@ -72,11 +72,12 @@ impl Indexed for Machine {
 impl Indexed for EtcdBackup {
     fn keys(&self) -> Vec<IndexKey> {
         let schedule = self.labels().get(label::SCHEDULE).cloned().map(IndexKey::Schedule);
-        let waits_for = || {
-            let storage = self.spec.storage_ref.name.clone();
-            [IndexKey::Cluster(self.spec.cluster_name.clone()), IndexKey::Storage(storage)]
-        };
-        schedule.into_iter().chain((!is_over(self)).then(waits_for).into_iter().flatten()).collect()
+        let goes_on = !is_over(self);
+        let cluster = goes_on.then(|| IndexKey::Cluster(self.spec.cluster_name.clone()));
+        // What it has stored is removed from there.
+        let waits = goes_on || self.metadata.deletion_timestamp.is_some();
+        let storage = waits.then(|| IndexKey::Storage(self.spec.storage_ref.name.clone()));
+        [schedule, cluster, storage].into_iter().flatten().collect()
     }
 }
 

@@ -4,9 +4,9 @@ use anyhow::{Result, ensure};
 use e2e::api_server::ApiServer;
 use serde_json::{Value, json};
 
-use super::{Admitted, admitted, check, check_changes, object, refused, refused_at, restore, run, with};
-
-const RECIPIENT: &str = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
+use super::{
+    Admitted, RECIPIENT, admitted, backup, check, check_changes, object, refused, refused_at, restore, run, with,
+};
 
 fn bucket() -> Value {
     let s3 = json!({ "endpoint": "https://s3.example:9000", "bucket": "etcd", "credentialsRef": { "name": "login" } });
@@ -15,13 +15,6 @@ fn bucket() -> Value {
 
 fn volume() -> Value {
     object("BackupStorage", "nfs", json!({ "volume": { "claimName": "backups" } }))
-}
-
-fn backup() -> Value {
-    let spec = json!({
-        "clusterName": "demo", "storageRef": { "name": "bucket" }, "encryption": { "recipients": [RECIPIENT] }
-    });
-    object("EtcdBackup", "nightly", spec)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,17 +47,22 @@ async fn a_backup_is_encrypted_and_stays_as_it_was_asked_for() -> Result<()> {
     let server = ApiServer::shared().await?;
     let recipients = "spec.encryption.recipients";
     check(&server, [
-        (2, "not encrypted", backup(), "spec.encryption", json!([null]), refused("Required value")),
-        (2, "for nobody", backup(), recipients, json!([[], null]), refused("")),
-        (0, "for no recipient", backup(), recipients,
+        (2, "not encrypted", backup("nightly"), "spec.encryption", json!([null]), refused("Required value")),
+        (2, "for nobody", backup("nightly"), recipients, json!([[], null]), refused("")),
+        (0, "for no recipient", backup("nightly"), recipients,
             json!([["age1short"], ["AGE-SECRET-KEY-1QQQQ"], [RECIPIENT.to_uppercase()], [RECIPIENT, RECIPIENT]]), refused("")),
-        (0, "too slow or too fast", backup(), "spec.bytesPerSecond", json!([0, 65535, -1, 10_737_418_241_i64]), refused("")),
-        (0, "too short or too long", backup(), "spec.timeoutSeconds", json!([299, 86401]), refused("")),
-        (2, "nowhere", backup(), "spec.storageRef", json!([null]), refused("Required value")),
-        (3, "too long for a run's", backup(), "metadata.name", json!(["a".repeat(51), "a.b"]), refused("at most 50")),
+        (0, "too slow or too fast", backup("nightly"), "spec.bytesPerSecond", json!([0, 65535, -1, 10_737_418_241_i64]), refused("")),
+        (0, "too short or too long", backup("nightly"), "spec.timeoutSeconds", json!([299, 86401]), refused("")),
+        (0, "gone too late", backup("nightly"), "spec.ttlSeconds", json!([-1, 1_576_800_001]), refused("")),
+        (0, "another policy", backup("nightly"), "spec.deletionPolicy", json!(["Reset", ""]), refused("")),
+        (0, "a policy", backup("nightly"), "spec.deletionPolicy", json!(["Retain", "Delete"]), Admitted),
+        (2, "nowhere", backup("nightly"), "spec.storageRef", json!([null]), refused("Required value")),
+        (3, "too long for a run's", backup("nightly"), "metadata.name", json!(["a".repeat(51), "a.b"]), refused("at most 50")),
     ]).await?;
-    check_changes(&server, with(backup(), "metadata.name", json!("kept")), [
+    check_changes(&server, with(backup("nightly"), "metadata.name", json!("kept")), [
         (15, "cluster", json!({ "clusterName": "other" }), refused_at("spec", "Forbidden")),
+        (15, "its end", json!({ "deletionPolicy": "Delete" }), refused_at("spec", "Forbidden")),
+        (15, "its end", json!({ "ttlSeconds": 60 }), refused_at("spec", "Forbidden")),
         (15, "recipients", json!({ "encryption": { "recipients": [RECIPIENT.replace("ql3z", "qqqq")] } }), refused_at("spec", "Forbidden")),
     ]).await
 }
@@ -87,6 +85,7 @@ async fn a_schedule_is_for_one_cluster_or_for_those_with_some_labels_and_keeps_s
         ("/suspend", json!(false)),
         ("/retention", json!({ "keepLast": 7, "keepDaily": 0, "keepWeekly": 0, "keepMonthly": 0 })),
         ("/template/timeoutSeconds", json!(3600)),
+        ("/template/deletionPolicy", json!("Delete")),
     ] {
         ensure!(spec.pointer(path) == Some(&value), "{path}: {:?}", spec.pointer(path));
     }
@@ -107,6 +106,7 @@ async fn a_schedule_is_for_one_cluster_or_for_those_with_some_labels_and_keeps_s
         (0, "too soon", schedule(), "spec.startingDeadlineSeconds", json!([0, 9]), refused("")),
         (0, "too long", schedule(), "spec.spreadSeconds", json!([-1, 86401]), refused("")),
         (2, "not encrypted", schedule(), "spec.template.encryption", json!([null]), refused("Required value")),
+        (0, "a life of its own", schedule(), "spec.template.ttlSeconds", json!([60]), refused("unknown field")),
         (0, "another cluster", schedule(), "spec.template.clusterName", json!(["demo"]), refused("unknown field")),
         (3, "too long for its backups'", schedule(), "metadata.name", json!(["a".repeat(31), "a.b"]), refused("at most 30")),
     ]).await

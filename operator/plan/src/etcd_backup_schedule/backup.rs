@@ -32,8 +32,8 @@ pub(super) fn is_of(backup: &EtcdBackup, deployment: &ClusterDeployment) -> bool
     backup.annotation(annotation::CLUSTER_UID) == Some(deployment.uid())
 }
 
-/// The backup of a cluster that is due at a time: everyone who sees the same makes the same. No object owns it: it would
-/// be deleted with its owner, and what it holds is needed most when something was deleted by mistake.
+/// The backup of a cluster that is due at a time: everyone who sees the same makes the same. No object owns it: it
+/// would be deleted with its owner, and what it holds is needed most when something was deleted by mistake.
 pub(super) fn make(schedule: &EtcdBackupSchedule, deployment: &ClusterDeployment, due: Timestamp) -> EtcdBackup {
     let template = &schedule.spec.template;
     let spec = EtcdBackupSpec {
@@ -42,6 +42,8 @@ pub(super) fn make(schedule: &EtcdBackupSchedule, deployment: &ClusterDeployment
         encryption: template.encryption.clone(),
         bytes_per_second: template.bytes_per_second,
         timeout_seconds: template.timeout_seconds,
+        deletion_policy: template.deletion_policy,
+        ttl_seconds: None,
     };
     let hash = short_hash(&[schedule.uid(), deployment.uid(), &due.as_second().to_string()], 6);
     let name = format!("{}-{}-{hash}", schedule.name(), due.strftime("%Y%m%d%H%M"));

@@ -48,9 +48,8 @@ impl Cron {
         for (index, field) in fields.iter().enumerate() {
             if !is_field(index, field) {
                 let (name, range) = FIELDS[index];
-                return Err(refused(format!(
-                    "{field:?} is no {name}: {range}, *, a list (1,3), a range from less to more (1-3) or steps (*/2); {EXAMPLE}"
-                )));
+                let forms = "*, a list (1,3), a range from less to more (1-3) or steps (*/2)";
+                return Err(refused(format!("{field:?} is no {name}: {range}, {forms}; {EXAMPLE}")));
             }
         }
         let is_hourly = fields[1].starts_with('*');

@@ -13,6 +13,6 @@ pub struct Observed<'a> {
     pub deployments: &'a [&'a ClusterDeployment],
     /// EtcdBackups with the label of the schedule.
     pub backups: &'a [&'a EtcdBackup],
-    /// EtcdRestores of the namespace.
-    pub restores: &'a [&'a EtcdRestore],
+    /// EtcdRestores of the namespace. None: not all of them can be read, and no backup is deleted.
+    pub restores: Option<&'a [&'a EtcdRestore]>,
 }

@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 
 use super::backup::{content, phase};
 use super::cluster::Cluster;
-use crate::etcd_restore::is_over;
+use crate::etcd_backup::needed_by;
 use crate::size::size;
 
 /// Failed backups that are kept, to be looked at.
@@ -45,7 +45,7 @@ pub(super) fn removal<'a>(
     let kept = kept(&times, retention, zone);
     let oldest = good.iter().enumerate().rev().find(|(index, backup)| {
         let is_newest = *index == 0;
-        !is_newest && !kept.contains(index) && !is_named(backup, restores)
+        !is_newest && !kept.contains(index) && needed_by(backup, restores).is_none()
     });
     let Some((_, oldest)) = oldest else {
         return Removal::None;
@@ -69,19 +69,6 @@ fn shrank(good: &[&EtcdBackup]) -> Option<String> {
             size(then)
         )
     })
-}
-
-/// Whether a restore that has not ended needs it.
-fn is_named(backup: &EtcdBackup, restores: &[&EtcdRestore]) -> bool {
-    let names = |restore: &&&EtcdRestore| {
-        let source = &restore.spec.source;
-        let by_name = source.backup_ref.as_ref().is_some_and(|reference| reference.name == backup.name());
-        let by_place = source.stored.as_ref().zip(content(backup)).is_some_and(|(stored, content)| {
-            stored.storage_ref == backup.spec.storage_ref && stored.location == content.location
-        });
-        by_name || by_place
-    };
-    restores.iter().filter(|restore| !is_over(restore)).any(|restore| names(&restore))
 }
 
 /// The indices of the times, newest first, that the ladder keeps.
