@@ -123,6 +123,8 @@ pub mod condition {
     pub const WORKERS_READY: &str = "WorkersReady";
     /// The network plugin works; of a Machine: its Pods reach those of other machines, and the DNS.
     pub const NETWORK_READY: &str = "NetworkReady";
+    /// The last good backup is young enough; only there where a schedule is for the cluster. It is no part of `Ready`.
+    pub const BACKED_UP: &str = "BackedUp";
     /// Add-ons are rolled out.
     pub const ADDONS_READY: &str = "AddonsReady";
     /// Every machine has the version wanted.

@@ -1,6 +1,7 @@
 //! What is watched in the metadata cluster: one watch for each kind, whose store every controller reads and whose
 //! changes every controller may follow.
 
+mod backup_news;
 mod decisive;
 mod follow;
 mod hold;
@@ -28,6 +29,7 @@ use plan::claims::Shares;
 use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 
+pub(crate) use backup_news::BackupNews;
 pub(crate) use decisive::Decisive;
 use kept::Kept;
 pub use keys::{IndexKey, Indexed};

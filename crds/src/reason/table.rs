@@ -87,8 +87,8 @@ reasons! {
     Available Normal [READY]
         "The Host may be claimed."
         "";
-    BackedUp Normal [COMPLETE]
-        "The backup is in its storage, whole, and was read back."
+    BackedUp Normal [BACKED_UP COMPLETE]
+        "The backup is in its storage, whole, and was read back; of a cluster: its last one is young enough."
         "";
     BackingUp Progressing [COMPLETE]
         "The backup is being taken."
@@ -123,7 +123,7 @@ reasons! {
     BackupOfOtherCluster Warning [COMPLETE FAILED]
         "The backup is of another cluster: it has another name, or other keys."
         "Name a backup of this cluster in a new EtcdRestore; `manifest.json` in the storage says whose it is.";
-    BackupOverdue Warning [READY]
+    BackupOverdue Warning [BACKED_UP READY]
         "The newest good backup of a cluster is too old: a backup was due twice since then."
         "See what the message and the EtcdBackups of the schedule say; make an EtcdBackup by hand meanwhile.";
     BackupShrank Warning [READY]
@@ -615,7 +615,7 @@ reasons! {
     NetworkUnsupported Warning []
         "The built-in network knows IPv4 only."
         "Use another plugin, or IPv4.";
-    NoBackupYet Progressing [READY]
+    NoBackupYet Progressing [BACKED_UP READY]
         "No backup of a cluster has succeeded yet."
         "";
     NoClusters Normal [READY]

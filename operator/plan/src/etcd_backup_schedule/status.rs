@@ -132,6 +132,10 @@ fn problem(observed: &Observed<'_>, decided: &Decided<'_>, overdue: Option<Times
 /// What a cluster waits for that is as it should be.
 fn waits(observed: &Observed<'_>, decided: &Decided<'_>) -> Option<String> {
     match &decided.cluster.turn {
+        // How much is stored changes all the time: the EtcdBackup says so.
+        Turn::UnderWay(backup) if phase(backup) == BackupPhase::Running => {
+            Some(format!("EtcdBackup {} is being taken", backup.name()))
+        }
         Turn::UnderWay(backup) => {
             let said = backup.status.as_ref().and_then(|status| status.message.as_deref()).unwrap_or("it begins");
             Some(quote(format!("EtcdBackup {}: {said}", backup.name())))
