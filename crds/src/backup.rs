@@ -4,6 +4,7 @@
 mod inputs;
 mod look;
 mod manifest;
+mod removal;
 
 pub use inputs::{
     BUNDLE_PREFIX, BackupInputs, ETCD_SECRETS, IDENTITY_SECRET, MOUNT_PATH, PKI_SECRET, S3Inputs, STORAGE_PREFIX,
@@ -13,3 +14,4 @@ pub use look::StorageLook;
 pub use manifest::{
     BUNDLE_FILE, BackupManifest, FORMAT, InvalidManifest, MANIFEST_FILE, ObjectManifest, SNAPSHOT_FILE,
 };
+pub use removal::BackupRemoval;

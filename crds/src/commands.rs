@@ -10,6 +10,8 @@ use crate::names::GROUP;
 pub enum Target {
     /// A ClusterDeployment.
     ClusterDeployment,
+    /// An EtcdBackup.
+    EtcdBackup,
     /// An EtcdRestore.
     EtcdRestore,
     /// A Host.
@@ -20,12 +22,14 @@ pub enum Target {
 
 impl Target {
     /// All targets.
-    pub const ALL: [Target; 4] = [Target::ClusterDeployment, Target::EtcdRestore, Target::Host, Target::Machine];
+    pub const ALL: [Target; 5] =
+        [Target::ClusterDeployment, Target::EtcdBackup, Target::EtcdRestore, Target::Host, Target::Machine];
 
     /// `<plural>.<group>`.
     pub fn resource(self) -> String {
         let plural = match self {
             Target::ClusterDeployment => "clusterdeployments",
+            Target::EtcdBackup => "etcdbackups",
             Target::EtcdRestore => "etcdrestores",
             Target::Host => "hosts",
             Target::Machine => "machines",

@@ -51,6 +51,24 @@ pub struct EtcdBackupSpec {
     #[serde(default = "default_timeout")]
     #[schemars(range(min = 300, max = 86400))]
     pub timeout_seconds: i32,
+    /// What becomes of what it has stored when the EtcdBackup is deleted. Default `Retain`.
+    #[serde(default)]
+    pub deletion_policy: BackupDeletionPolicy,
+    /// How long the EtcdBackup stays after it has ended, well or not, in seconds, 0 to 1576800000; then it is deleted,
+    /// as `deletionPolicy` says, and later where an EtcdRestore that has not ended is of it. Default: it stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1_576_800_000))]
+    pub ttl_seconds: Option<i32>,
+}
+
+/// What becomes of a stored backup when its EtcdBackup is deleted.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
+pub enum BackupDeletionPolicy {
+    /// It stays in the storage.
+    #[default]
+    Retain,
+    /// It is removed from the storage; the EtcdBackup is there until it is.
+    Delete,
 }
 
 /// Whom a backup is encrypted for.
@@ -104,8 +122,11 @@ pub struct EtcdBackupStatus {
     /// What it holds, once it is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<BackupContent>,
+    /// When it was last tried in vain to remove it from the storage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removal_tried_at: Option<Time>,
     /// As a Job has them: `Complete` is True once the backup is there, `Failed` once it was given up. `Reconciling`
-    /// until it has ended, `Stalled` once it has without success.
+    /// until it has ended, `Stalled` once it has without success. `Deleting` while what it has stored is removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

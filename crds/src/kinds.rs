@@ -14,6 +14,7 @@ macro_rules! for_every_kind {
             $crate::RemediationPolicy,
             $crate::BackupStorage,
             $crate::EtcdBackup,
+            $crate::EtcdBackupSchedule,
             $crate::EtcdRestore
         }
     };

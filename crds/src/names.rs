@@ -21,6 +21,10 @@ pub mod label {
     pub const LOG: &str = "clusterwright.dev/log";
     /// The BackupStorage that a Job looks at.
     pub const STORAGE: &str = "clusterwright.dev/storage";
+    /// The EtcdBackup whose stored backup a Job removes.
+    pub const BACKUP: &str = "clusterwright.dev/backup";
+    /// The EtcdBackupSchedule that an EtcdBackup was made by.
+    pub const SCHEDULE: &str = "clusterwright.dev/schedule";
     /// The intent of a run, in lower case.
     pub const INTENT: &str = "clusterwright.dev/intent";
 }
@@ -71,6 +75,11 @@ pub mod annotation {
     /// On runs of a controller: a digest of what the ClusterDeployment wanted of its machines; a pause does not change
     /// it.
     pub const WANTED: &str = "clusterwright.dev/wanted";
+    /// On EtcdBackups that a schedule made: the UID of the ClusterDeployment. One made anew under the same name has
+    /// backups of its own.
+    pub const CLUSTER_UID: &str = "clusterwright.dev/cluster-uid";
+    /// On EtcdBackups that a schedule made: when the backup was due, as a time (RFC 3339).
+    pub const SCHEDULED_AT: &str = "clusterwright.dev/scheduled-at";
     /// On the operator's probes: what each Host was when it was asked, as JSON
     /// `{"<host>": {"uid": "...", "generation": 1, "claimEpoch": 0}}`.
     pub const PROBED: &str = "clusterwright.dev/probed";
@@ -86,6 +95,8 @@ pub mod finalizer {
     pub const HOST: &str = "clusterwright.dev/claimed";
     /// On Jobs and their Pods: the outcome is recorded first.
     pub const OUTCOME_RECORDED: &str = "clusterwright.dev/outcome-recorded";
+    /// On EtcdBackups with `deletionPolicy: Delete` that have begun: what they have stored is removed first.
+    pub const BACKUP: &str = "clusterwright.dev/backup-removed";
     /// On EtcdRestores that have begun: what they have on the machines is removed first.
     pub const RESTORE: &str = "clusterwright.dev/restore-ended";
     /// On PlaybookRuns: the Job ends first.
@@ -112,6 +123,8 @@ pub mod condition {
     pub const WORKERS_READY: &str = "WorkersReady";
     /// The network plugin works; of a Machine: its Pods reach those of other machines, and the DNS.
     pub const NETWORK_READY: &str = "NetworkReady";
+    /// The last good backup is young enough; only there where a schedule is for the cluster. It is no part of `Ready`.
+    pub const BACKED_UP: &str = "BackedUp";
     /// Add-ons are rolled out.
     pub const ADDONS_READY: &str = "AddonsReady";
     /// Every machine has the version wanted.

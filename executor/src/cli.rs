@@ -23,6 +23,10 @@ pub enum Command {
     /// Look whether a storage of backups can be used, and what is in it. Exit code 0 whatever was found: it is in the
     /// termination message, as JSON; 10 for arguments that cannot be read.
     Storage(Box<Storage>),
+    /// Remove the backup of an EtcdBackup from its storage: its manifest first, then what else is in its directory.
+    /// Exit code 0 whatever came of it: that is in the termination message, as JSON; 10 for arguments that cannot be
+    /// read.
+    RemoveBackup(Box<RemoveBackup>),
     /// Print inputs to start from: save them as DIR/model/inputs.json, and put the key into DIR/secrets/.
     Inputs,
 }
@@ -92,4 +96,18 @@ pub struct Storage {
     /// Where what was found is written.
     #[arg(long, value_name = "FILE", default_value = "/dev/termination-log")]
     pub termination_message: PathBuf,
+}
+
+/// Arguments of `remove-backup`.
+#[derive(Debug, Args)]
+pub struct RemoveBackup {
+    /// The storage, and where to say what came of it.
+    #[command(flatten)]
+    pub storage: Storage,
+    /// The backup's directory in the storage, below the prefix.
+    #[arg(long, value_name = "DIR")]
+    pub location: String,
+    /// Name of the EtcdBackup: a manifest of another one is left alone.
+    #[arg(long, value_name = "NAME")]
+    pub backup: String,
 }

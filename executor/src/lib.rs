@@ -2,6 +2,7 @@
 //! into progress, reports, and obeys cancel and deadline. From a shell it does the same without an API.
 
 pub mod ansible;
+pub mod backup_removal;
 pub mod bastions;
 pub mod capped_ssh;
 pub mod children;

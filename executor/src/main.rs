@@ -33,6 +33,10 @@ async fn execute() -> ExitCode {
             log("warn");
             executor::storage::look(&arguments).await.into()
         }
+        Command::RemoveBackup(arguments) => {
+            log("warn");
+            executor::backup_removal::remove(&arguments).await.into()
+        }
         Command::Inputs => {
             println!("{}", executor::example::text());
             ExitCode::SUCCESS

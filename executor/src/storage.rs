@@ -7,6 +7,7 @@ use backup::{BackupError, Credentials, Store};
 use crds::Reason;
 use crds::backup::{STORAGE_PREFIX, StorageInputs, StorageLook};
 use crds::backup_storage::NewestBackup;
+use serde::Serialize;
 use tracing::error;
 
 use crate::cli::Storage;
@@ -20,28 +21,37 @@ const INTERNAL: u8 = crate::outcome::INTERNAL;
 
 /// Looks, and writes what was found; returns the exit code.
 pub async fn look(args: &Storage) -> u8 {
-    let storage: StorageInputs = match serde_json::from_str(&args.storage) {
-        Ok(storage) => storage,
-        Err(error) => {
-            error!(%error, "--storage is no storage");
-            return INPUTS_REFUSED;
-        }
-    };
-    let credentials = match args.secrets.as_deref().map_or(Ok(Secrets::default()), Secrets::read) {
-        Ok(secrets) => credentials(&secrets),
-        Err(error) => {
-            error!(%error, "failed to read --secrets");
-            return INPUTS_REFUSED;
-        }
+    let Some((storage, credentials)) = read(args) else {
+        return INPUTS_REFUSED;
     };
     let look = found(&storage, &credentials).await.unwrap_or_else(|error| unusable(&error));
-    match write(&args.termination_message, &look) {
+    report(args, &look)
+}
+
+/// The storage and its credentials, by the arguments; none where they cannot be read, which is logged.
+pub(crate) fn read(args: &Storage) -> Option<(StorageInputs, Credentials)> {
+    let storage = serde_json::from_str(&args.storage);
+    let storage = storage.inspect_err(|error| error!(%error, "--storage is no storage")).ok()?;
+    let secrets = args.secrets.as_deref().map_or(Ok(Secrets::default()), Secrets::read);
+    let secrets = secrets.inspect_err(|error| error!(%error, "failed to read --secrets")).ok()?;
+    Some((storage, credentials(&secrets)))
+}
+
+/// Writes what came out; returns the exit code.
+pub(crate) fn report(args: &Storage, message: &impl Serialize) -> u8 {
+    match write(&args.termination_message, message) {
         Ok(()) => 0,
         Err(error) => {
-            error!(%error, file = %args.termination_message.display(), "failed to write what was found");
+            error!(%error, file = %args.termination_message.display(), "failed to write what came out");
             INTERNAL
         }
     }
+}
+
+/// The reason and the message of a failure.
+pub(crate) fn failure(error: &BackupError) -> (Reason, String) {
+    let reason = Reason::from_name(error.reason()).unwrap_or(Reason::StorageFailed);
+    (reason, cut(&error.to_string(), MESSAGE_LIMIT))
 }
 
 /// The credentials in a directory, whether it is a Secret of the user's or a run's.
@@ -68,17 +78,12 @@ async fn found(storage: &StorageInputs, credentials: &Credentials) -> Result<Sto
 }
 
 fn unusable(error: &BackupError) -> StorageLook {
-    let reason = Reason::from_name(error.reason()).unwrap_or(Reason::StorageFailed);
-    StorageLook {
-        reachable: false,
-        reason: Some(reason.into()),
-        message: Some(cut(&error.to_string(), MESSAGE_LIMIT)),
-        ..StorageLook::default()
-    }
+    let (reason, message) = failure(error);
+    StorageLook { reachable: false, reason: Some(reason.into()), message: Some(message), ..StorageLook::default() }
 }
 
-fn write(file: &Path, look: &StorageLook) -> std::io::Result<()> {
-    fs::write(file, serde_json::to_vec(look)?)
+fn write(file: &Path, message: &impl Serialize) -> std::io::Result<()> {
+    fs::write(file, serde_json::to_vec(message)?)
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::ResourceExt;
-use kube::api::{Api, ListParams};
 use plan::backup_storage::{Action, Observed, is_due};
 use plan::inputs::StorageSeen;
 use plan::transitions::transitions;
@@ -16,7 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::context::Context;
 use crate::controller;
-use crate::error::{Error, ResultExt};
+use crate::error::Error;
 use crate::reconcile::{PlanOf, Reconcile, now};
 use crate::{execute, live};
 
@@ -52,7 +51,9 @@ impl Reconcile for Observation {
         let (mut seen, mut jobs, mut pods) = (StorageSeen::default(), Vec::new(), Vec::new());
         if is_due(&storage, now) {
             seen = look_up(ctx, &storage).await?;
-            (jobs, pods) = (labelled(ctx, &storage).await?, labelled(ctx, &storage).await?);
+            let (namespace, name) = (storage.namespace().unwrap_or_default(), storage.name_any());
+            jobs = live::labelled(ctx, &namespace, label::STORAGE, &name).await?;
+            pods = live::labelled(ctx, &namespace, label::STORAGE, &name).await?;
         }
         Ok(Some(Self { now, image: ctx.settings.executor_image.clone(), seen, jobs, pods, storage }))
     }
@@ -98,12 +99,4 @@ pub(crate) async fn look_up(ctx: &Context, storage: &BackupStorage) -> Result<St
         None => None,
     };
     Ok(StorageSeen { credentials: live::get::<Secret>(ctx, &namespace, &s3.credentials_ref.name).await?, authorities })
-}
-
-/// The Jobs that look at a storage, or their Pods.
-async fn labelled<K: execute::Writable>(ctx: &Context, storage: &BackupStorage) -> Result<Vec<K>, Error> {
-    let api: Api<K> = Api::namespaced(ctx.client.clone(), &storage.namespace().unwrap_or_default());
-    let params = ListParams::default().labels(&format!("{}={}", label::STORAGE, storage.name_any()));
-    let listed = api.list(&params).await;
-    Ok(listed.doing(|| format!("list the {}s of BackupStorage {}", K::kind(&()), storage.name_any()))?.items)
 }

@@ -1,6 +1,7 @@
 //! What is watched in the metadata cluster: one watch for each kind, whose store every controller reads and whose
 //! changes every controller may follow.
 
+mod backup_news;
 mod decisive;
 mod follow;
 mod hold;
@@ -18,8 +19,8 @@ use std::sync::Arc;
 
 use crds::names::label;
 use crds::{
-    BackupStorage, Cluster, ClusterDeployment, EtcdBackup, EtcdRestore, Host, Machine, MachineSet, PlaybookRun,
-    RemediationPolicy,
+    BackupStorage, Cluster, ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, Machine, MachineSet,
+    PlaybookRun, RemediationPolicy,
 };
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -28,6 +29,7 @@ use plan::claims::Shares;
 use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 
+pub(crate) use backup_news::BackupNews;
 pub(crate) use decisive::Decisive;
 use kept::Kept;
 pub use keys::{IndexKey, Indexed};
@@ -97,6 +99,8 @@ watched_kinds! {
     backup_storages: BackupStorage;
     /// EtcdBackups.
     etcd_backups: EtcdBackup;
+    /// EtcdBackupSchedules.
+    etcd_backup_schedules: EtcdBackupSchedule;
     /// EtcdRestores.
     etcd_restores: EtcdRestore;
     /// Jobs of runs.

@@ -8,14 +8,15 @@ mod report;
 use std::sync::Arc;
 
 use crds::{
-    Cluster, ClusterDeployment, ClusterDeploymentStatus, EtcdRestore, Host, Machine, MachineSet, PlaybookRun,
-    RemediationPolicy,
+    Cluster, ClusterDeployment, ClusterDeploymentStatus, EtcdBackupSchedule, EtcdRestore, Host, Machine, MachineSet,
+    PlaybookRun, RemediationPolicy,
 };
 use kube::ResourceExt;
 use plan::cluster_deployment::Action;
 use plan::undecodable::status_on_hold;
 use tokio::task::JoinSet;
 
+use crate::cache::BackupNews;
 use crate::context::Context;
 use crate::controller::{self, beside};
 use crate::error::Error;
@@ -26,7 +27,7 @@ pub(crate) use observe::Observation;
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     let cache = &ctx.cache;
-    let (holder, of_policy) = (ctx.clone(), ctx.clone());
+    let (holder, of_policy, of_schedule, backup_news) = (ctx.clone(), ctx.clone(), ctx.clone(), BackupNews::default());
     let of_host = move |host: Arc<Host>| {
         let Some(claim) = host.spec.claim_ref.as_ref() else {
             // One that was given up may be back.
@@ -50,6 +51,9 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
         })
         .watches_shared_stream(cache.etcd_restores.changes(), |restore: Arc<EtcdRestore>| {
             Some(beside(&*restore, &restore.spec.cluster_name))
+        })
+        .watches_shared_stream(cache.etcd_backup_schedules.changes(), move |schedule: Arc<EtcdBackupSchedule>| {
+            backup_news.clusters(&of_schedule.cache.etcd_backup_schedules, &schedule)
         })
         .watches_shared_stream(cache.policies.changes(), move |policy: Arc<RemediationPolicy>| {
             let namespace = policy.namespace().unwrap_or_default();

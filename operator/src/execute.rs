@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use crds::PlaybookRun;
 use crds::names::FIELD_MANAGER;
 use k8s_openapi::NamespaceResourceScope;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
@@ -132,6 +133,17 @@ pub async fn patch_if_unchanged<K: Writable>(ctx: &Context, object: &K, mut patc
     patch["metadata"]["resourceVersion"] = json!(object.resource_version());
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
     api_of(ctx, object).patch(&object.name_any(), &params, &Patch::Merge(patch)).await.doing(|| named("patch", object))
+}
+
+/// Asks something of this very run; one that is gone does it already.
+pub async fn ask_run(ctx: &Context, run: &PlaybookRun, verb: &str, spec: Value) -> Result<(), Error> {
+    let patch = json!({ "metadata": { "uid": run.uid() }, "spec": spec });
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+    let patched = api_of(ctx, run).patch(&run.name_any(), &params, &Patch::Merge(patch)).await;
+    match patched.map(drop).doing(|| named(verb, run)) {
+        Err(error) if error.is_not_found() => Ok(()),
+        result => result,
+    }
 }
 
 /// Puts a finalizer on the object; nothing is written when it is there.

@@ -51,6 +51,7 @@ async fn metrics(State(ctx): State<Arc<Context>>) -> impl IntoResponse {
         hosts: ctx.cache.hosts.store().state(),
         deployments: ctx.cache.cluster_deployments.store().state(),
         clusters: ctx.cache.clusters.store().state(),
+        backups: ctx.cache.etcd_backups.store().state(),
     };
     match ctx.metrics.text(&objects) {
         Ok(text) => {

@@ -15,6 +15,7 @@ pub mod controller;
 pub mod decoding;
 pub mod error;
 pub mod etcd_backup;
+pub mod etcd_backup_schedule;
 pub mod etcd_restore;
 pub mod events;
 pub mod execute;
@@ -138,6 +139,7 @@ fn spawn_controllers(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     cluster::spawn(ctx, tasks);
     cluster_deployment::spawn(ctx, tasks);
     etcd_backup::spawn(ctx, tasks);
+    etcd_backup_schedule::spawn(ctx, tasks);
     etcd_restore::spawn(ctx, tasks);
     host::spawn(ctx, tasks);
     machine::spawn(ctx, tasks);

@@ -28,6 +28,13 @@ pub async fn get<K: Writable>(ctx: &Context, namespace: &str, name: &str) -> Res
     found.doing(|| format!("read {} {name}", K::kind(&())))
 }
 
+/// The objects of a kind in a namespace whose label has this value.
+pub async fn labelled<K: Writable>(ctx: &Context, namespace: &str, key: &str, value: &str) -> Result<Vec<K>, Error> {
+    let api: Api<K> = Api::namespaced(ctx.client.clone(), namespace);
+    let listed = api.list(&ListParams::default().labels(&format!("{key}={value}"))).await;
+    Ok(listed.doing(|| format!("list the {}s with the label {key}={value}", K::kind(&())))?.items)
+}
+
 /// The objects of a kind in a namespace, as far as something is decided by them.
 pub async fn list<K: Kind>(
     ctx: &Context,

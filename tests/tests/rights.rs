@@ -25,8 +25,12 @@ const ACCOUNT: &str = "clusterwright-operator";
 const ERRANDS: &str = "rights";
 
 /// Rights that no request asks for, or only a rare fault needs: verb, resource, and why it is granted nevertheless.
-const EXCEPTIONS: [(&str, &str, &str); 7] = [
+const EXCEPTIONS: [(&str, &str, &str); 11] = [
     ("delete", "clusters", REBUILD),
+    ("create", "etcdbackups", SCHEDULES),
+    ("delete", "etcdbackups", SCHEDULES),
+    ("patch", "etcdbackups", REMOVALS),
+    ("get", "etcdbackupschedules", SCHEDULES),
     ("update", "backupstorages/finalizers", OWNERS),
     ("update", "clusterdeployments/finalizers", OWNERS),
     ("update", "etcdbackups/finalizers", OWNERS),
@@ -36,6 +40,10 @@ const EXCEPTIONS: [(&str, &str, &str); 7] = [
 ];
 const REBUILD: &str = "asked for when a cluster all of whose machines are lost is built anew, which `make lifecycle` plays and this \
                        run does not";
+const SCHEDULES: &str = "asked for when a backup is due by a schedule, and when one is kept no longer: no cluster of the \
+                         lab is backed up by a schedule";
+const REMOVALS: &str = "asked for when an EtcdBackup with `deletionPolicy: Delete` begins, and when it is deleted: those of \
+                        the lab have `Retain`";
 const OWNERS: &str = "asked for by the admission plugin OwnerReferencesPermissionEnforcement, which is on in the lab: without \
                       it, making what these own is refused, and this test fails by that";
 
@@ -119,6 +127,17 @@ async fn errands(client: &Client) -> Result<()> {
             "spec": {
                 "clusterName": "errand", "storageRef": {"name": "errand"},
                 "encryption": {"recipients": ["age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"]},
+            },
+        }),
+        json!({
+            "apiVersion": "clusterwright.dev/v1alpha1", "kind": "EtcdBackupSchedule",
+            "metadata": {"name": "errand", "namespace": ERRANDS},
+            "spec": {
+                "clusterName": "errand", "schedule": "0 3 * * *",
+                "template": {
+                    "storageRef": {"name": "errand"},
+                    "encryption": {"recipients": ["age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"]},
+                },
             },
         }),
         run("first"),

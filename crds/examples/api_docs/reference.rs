@@ -51,6 +51,8 @@ const HANDS: &str = "
 | `clusterwright.dev/role` | Machines, MachineSets | `control-plane`, `etcd` or `worker` |
 | `clusterwright.dev/run` | Jobs, Pods, frozen inputs, logs, and what an executor may do | name of the PlaybookRun |
 | `clusterwright.dev/log` | ConfigMaps that keep a run's log, and nothing else of the run | name of the PlaybookRun |
+| `clusterwright.dev/backup` | Jobs that remove a stored backup, and their Pods | name of the EtcdBackup |
+| `clusterwright.dev/schedule` | EtcdBackups that a schedule made | name of the EtcdBackupSchedule |
 | `clusterwright.dev/intent` | PlaybookRuns and their Jobs | the intent in lower case |
 ";
 

@@ -230,7 +230,8 @@ pub struct ClusterDeploymentStatus {
     pub pending_generation: Option<i64>,
     /// `Ready`, `ControlPlaneReady`, `EtcdReady`, `WorkersReady`, `NetworkReady`, `AddonsReady`, `UpToDate`,
     /// `Progressing`, `Paused`, `Deleting`; `Reconciling` or `Stalled`, `LockAvailable`, `ReplicasReverted`,
-    /// `MachinesForgotten` and `RemovalsHeld` only while they say something; `Remediation` where a policy holds.
+    /// `MachinesForgotten` and `RemovalsHeld` only while they say something; `Remediation` where a policy holds,
+    /// and `BackedUp` where a schedule is for the cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 24), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

@@ -11,7 +11,7 @@ use crate::backup_storage::ServerSideAlgorithm;
 use crate::cluster_deployment::{
     ContainerRuntimeName, DeletionPolicy, EtcdTopology, FenceReturned, LockMode, RecoveryStrategy, TolerationOperator,
 };
-use crate::etcd_backup::BackupPhase;
+use crate::etcd_backup::{BackupDeletionPolicy, BackupPhase};
 use crate::etcd_restore::RestorePhase;
 use crate::host::{HostKeyPolicy, HostPhase, QuarantineReason};
 use crate::inputs::Severity;
@@ -29,6 +29,7 @@ pub(super) type Meanings = Vec<(String, String)>;
 /// The enums of the API.
 pub(super) fn all() -> Vec<Meanings> {
     vec![
+        meanings::<BackupDeletionPolicy>(),
         meanings::<BackupPhase>(),
         meanings::<ContainerRuntimeName>(),
         meanings::<DeletionOrder>(),

@@ -87,8 +87,8 @@ reasons! {
     Available Normal [READY]
         "The Host may be claimed."
         "";
-    BackedUp Normal [COMPLETE]
-        "The backup is in its storage, whole, and was read back."
+    BackedUp Normal [BACKED_UP COMPLETE]
+        "The backup is in its storage, whole, and was read back; of a cluster: its last one is young enough."
         "";
     BackingUp Progressing [COMPLETE]
         "The backup is being taken."
@@ -102,18 +102,33 @@ reasons! {
     BackupFailed Warning []
         "A backup was not taken, for a reason that has no name of its own."
         "The message says why; see the run's log (`status.logRefs`).";
+    BackupInUse Progressing [DELETING]
+        "An EtcdRestore that has not ended is of the backup: it is removed from the storage afterwards."
+        "";
+    BackupMissed Warning [READY]
+        "A backup was not begun within `spec.startingDeadlineSeconds` after it was due, and was left out."
+        "The next one is taken when it is due. If it goes on, raise `spec.maxConcurrent` or the deadline.";
     BackupNotComplete Progressing [COMPLETE]
         "The EtcdBackup that is to be restored is still being taken."
         "";
     BackupNotFound Warning [COMPLETE FAILED]
         "There is no such EtcdBackup in the namespace, or it has failed."
         "Name another one, or give the place in the storage in `source.stored`, in a new EtcdRestore.";
+    BackupNotRemoved Warning [DELETING]
+        "What a deleted EtcdBackup has stored cannot be removed from the storage."
+        "Do what the message says about the storage; or let the EtcdBackup go with the command that it has.";
     BackupNotStaged Warning []
         "A backup does not lie ready on a machine, or not the same on all."
         "Play the step `stage-backup` again; the message says what differs.";
     BackupOfOtherCluster Warning [COMPLETE FAILED]
         "The backup is of another cluster: it has another name, or other keys."
         "Name a backup of this cluster in a new EtcdRestore; `manifest.json` in the storage says whose it is.";
+    BackupOverdue Warning [BACKED_UP READY]
+        "The newest good backup of a cluster is too old: a backup was due twice since then."
+        "See what the message and the EtcdBackups of the schedule say; make an EtcdBackup by hand meanwhile.";
+    BackupShrank Warning [READY]
+        "The newest backup has less than half the size of the one before it: no older one is deleted."
+        "Look for data that is missing in the cluster. Deletion goes on once the next backup has no less again.";
     BastionChainTooLong Warning [COMPLETE FAILED READY]
         "More bastions in a row than are allowed, or a ring of them."
         "Correct `spec.ssh.bastionRef` of the Hosts.";
@@ -276,7 +291,7 @@ reasons! {
     EtcdEndpointsDiffer Warning []
         "An API server still speaks to members of etcd that are not wanted."
         "Run the step `etcd-endpoints` again.";
-    EtcdExternal Warning [COMPLETE FAILED]
+    EtcdExternal Warning [COMPLETE FAILED READY]
         "The cluster's etcd is external: it is not backed up here yet."
         "Back it up with the tools of whoever runs it.";
     EtcdForeignData Warning []
@@ -507,6 +522,9 @@ reasons! {
     KubernetesVersionDiffers Warning [COMPLETE FAILED]
         "The cluster ran another minor version of Kubernetes when the backup was taken."
         "Name a backup of the version that it runs, in a new EtcdRestore.";
+    LastBackupFailed Warning [READY]
+        "The last backup of a cluster was given up."
+        "See the EtcdBackup that the message names; another one is taken when it is due.";
     LeaderElection Normal []
         "An operator has won the lease."
         "";
@@ -603,6 +621,12 @@ reasons! {
     NetworkUnsupported Warning []
         "The built-in network knows IPv4 only."
         "Use another plugin, or IPv4.";
+    NoBackupYet Progressing [BACKED_UP READY]
+        "No backup of a cluster has succeeded yet."
+        "";
+    NoClusters Normal [READY]
+        "It selects no ClusterDeployment."
+        "";
     NoHost Progressing [HOST_CLAIMED READY]
         "No Host of the pool suits the Machine."
         "See the MachineSet's condition `HostsAvailable`.";
@@ -690,7 +714,7 @@ reasons! {
     NotImplemented Warning [READY]
         "A field is accepted and has no effect yet."
         "Set it back to what the message says.";
-    NotInstalled Progressing [ADDONS_READY COMPLETE CONTROL_PLANE_READY ETCD_READY NETWORK_READY UP_TO_DATE WORKERS_READY]
+    NotInstalled Progressing [ADDONS_READY COMPLETE CONTROL_PLANE_READY ETCD_READY NETWORK_READY READY UP_TO_DATE WORKERS_READY]
         "The cluster is not installed yet."
         "";
     NotLocked Warning []
@@ -879,6 +903,9 @@ reasons! {
     RemediationPaused Warning [READY REMEDIATION]
         "The RemediationPolicy is paused."
         "Set its `spec.paused: false`.";
+    RemovingBackup Progressing [DELETING]
+        "What a deleted EtcdBackup has stored is being removed from the storage."
+        "";
     RemovingEtcdMember Progressing [CONTROL_PLANE_READY ETCD_READY READY]
         "A member is taken out of etcd."
         "";
@@ -959,6 +986,12 @@ reasons! {
         "";
     ScalingUp Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
         "Machines are being added."
+        "";
+    ScheduleInvalid Warning [READY]
+        "`spec.schedule` cannot be read, or is never due."
+        "Correct the field that the message names.";
+    Scheduled Normal [READY]
+        "The clusters are backed up when it is due."
         "";
     SecretMissing Warning []
         "A Secret that the run needs is not among its inputs."
@@ -1044,6 +1077,9 @@ reasons! {
     StorageUnreachable Warning [COMPLETE REACHABLE]
         "A storage of backups does not answer."
         "Check that it is up, and that Pods of the metadata cluster reach it.";
+    Suspended Progressing [READY]
+        "`spec.suspend` is true: no backup begins, and none is deleted."
+        "Set `spec.suspend: false` to go on.";
     SwapStaysOn Warning []
         "Swap cannot be turned off."
         "Turn it off by hand.";
@@ -1059,6 +1095,9 @@ reasons! {
     TaskTimedOut Warning []
         "A task took longer than it may."
         "See the message; the step runs again.";
+    TimeZoneUnknown Warning [READY]
+        "There is no time zone of that name in the IANA database."
+        "Correct `spec.timeZone`, for example `Europe/Paris`.";
     TimedOut Warning [DRAINED]
         "Pods were left on the Node when `drainTimeoutSeconds` was over; the removal went on."
         "See the message for the Pods.";

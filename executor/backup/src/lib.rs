@@ -46,7 +46,7 @@ pub use fetch::fetch;
 pub use identities::Identities;
 pub use manifest::{read_manifest, verify};
 pub use probe::probe;
-pub use remove::remove;
+pub use remove::{remove, remove_backup};
 pub use source::Source;
 pub use store::Store;
 pub use take::{Task, take};

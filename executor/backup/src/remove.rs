@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crds::backup::MANIFEST_FILE;
+use crds::backup::{BackupManifest, MANIFEST_FILE};
 use futures::TryStreamExt;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
@@ -20,6 +20,21 @@ const CLEAN: Duration = Duration::from_secs(10);
 pub async fn remove(store: &Store, location: &str) -> Result<(), BackupError> {
     let parsed = Location::parse(location)
         .map_err(|problem| store.failed(format!("delete {location:?}"), StorageFailure::Rejected, problem))?;
+    remove_all(store, &parsed).await
+}
+
+/// The same for the backup of an EtcdBackup, by its name: where the manifest is that of another one, or none that this
+/// version reads, nothing is touched.
+pub async fn remove_backup(store: &Store, location: &str, backup: &str) -> Result<(), BackupError> {
+    let refused = |problem| store.failed(format!("delete {location:?}"), StorageFailure::Rejected, problem);
+    let parsed = Location::parse(location).map_err(refused)?;
+    if let Some(text) = store.get(&parsed.object(MANIFEST_FILE)).await? {
+        let manifest = BackupManifest::parse(&text).map_err(|error| refused(format!("{MANIFEST_FILE}: {error}")))?;
+        if manifest.backup != backup {
+            let problem = format!("it is the backup of EtcdBackup {}, and not of {backup}", manifest.backup);
+            return Err(refused(problem));
+        }
+    }
     remove_all(store, &parsed).await
 }
 

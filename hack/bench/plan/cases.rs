@@ -173,6 +173,7 @@ fn cluster_deployment(shape: Shape, size: usize) -> Result<Call, Box<dyn Error>>
             deployments: &deployments,
             policies: &[],
             restores: &[],
+            schedules: &[],
             cluster: None,
             forgotten_nodes: None,
             manifests: &fleet.manifests,

@@ -25,10 +25,12 @@ pub enum What {
     Restore,
     /// Taking that back.
     Undo,
+    /// Deleting an EtcdBackup without what it has stored.
+    Leave,
 }
 
 impl What {
-    const ALL: [What; 5] = [What::Shrink, What::QuorumLoss, What::Repair, What::Restore, What::Undo];
+    const ALL: [What; 6] = [What::Shrink, What::QuorumLoss, What::Repair, What::Restore, What::Undo, What::Leave];
 
     fn name(self) -> &'static str {
         match self {
@@ -37,6 +39,7 @@ impl What {
             What::Repair => "repair",
             What::Restore => "restore",
             What::Undo => "undo",
+            What::Leave => "leave",
         }
     }
 }

@@ -17,6 +17,7 @@ pub mod disruption;
 pub mod drain;
 pub mod etcd;
 pub mod etcd_backup;
+pub mod etcd_backup_schedule;
 pub mod etcd_restore;
 pub mod hooks;
 pub mod host;
@@ -39,6 +40,7 @@ pub mod settings;
 #[cfg(test)]
 pub mod settles;
 pub mod size;
+pub(crate) mod storage_job;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

@@ -66,7 +66,7 @@ impl Undecodable {
             // They are their run's alone.
             "Job" | "Pod" => false,
             // They read a cluster, and change nothing of it.
-            "BackupStorage" | "EtcdBackup" => false,
+            "BackupStorage" | "EtcdBackup" | "EtcdBackupSchedule" => false,
             // While one is under way, nothing else is.
             "EtcdRestore" => is_or_unreadable(&spec["clusterName"], cluster),
             _ => true,

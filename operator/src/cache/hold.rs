@@ -6,7 +6,7 @@ use crds::{ClusterDeployment, Host};
 use kube::ResourceExt;
 use plan::undecodable::Undecodable;
 
-use super::Cache;
+use super::{Cache, Kind};
 
 impl Cache {
     /// Whether this object would be missed in what is decided for the cluster.
@@ -42,6 +42,11 @@ impl Cache {
         let found = self.undecodable.find(|object| object.may_be_machine_of(host));
         let name = host.name_any();
         found.map(|object| format!("{}; Host {name} may be the same machine", object.hold_message()))
+    }
+
+    /// Whether an object of this kind in the namespace cannot be decoded.
+    pub(crate) fn lacks<K: Kind>(&self, namespace: &str) -> bool {
+        self.undecodable.find(|object| object.kind == K::kind(&()) && object.namespace == namespace).is_some()
     }
 
     /// Why nothing must be done for a run now: its Job or its Pod cannot be decoded.

@@ -3,8 +3,8 @@
 
 use crds::names::{condition, label};
 use crds::{
-    BackupStorage, Cluster, ClusterDeployment, Conditions, EtcdBackup, EtcdRestore, Host, Machine, MachineSet,
-    PlaybookRun, RemediationPolicy,
+    BackupStorage, Cluster, ClusterDeployment, Conditions, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, Machine,
+    MachineSet, PlaybookRun, RemediationPolicy,
 };
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -34,6 +34,8 @@ pub enum IndexKey {
     WaitsForHost,
     /// It goes to the BackupStorage of this name.
     Storage(String),
+    /// The EtcdBackupSchedule of this name made it.
+    Schedule(String),
     /// It is a probe that the operator made.
     Probe,
 }
@@ -50,6 +52,7 @@ impl Indexed for Cluster {}
 impl Indexed for ClusterDeployment {}
 impl Indexed for RemediationPolicy {}
 impl Indexed for BackupStorage {}
+impl Indexed for EtcdBackupSchedule {}
 impl Indexed for Job {}
 
 impl Indexed for Pod {
@@ -68,10 +71,13 @@ impl Indexed for Machine {
 
 impl Indexed for EtcdBackup {
     fn keys(&self) -> Vec<IndexKey> {
-        if is_over(self) {
-            return Vec::new();
-        }
-        vec![IndexKey::Cluster(self.spec.cluster_name.clone()), IndexKey::Storage(self.spec.storage_ref.name.clone())]
+        let schedule = self.labels().get(label::SCHEDULE).cloned().map(IndexKey::Schedule);
+        let goes_on = !is_over(self);
+        let cluster = goes_on.then(|| IndexKey::Cluster(self.spec.cluster_name.clone()));
+        // What it has stored is removed from there.
+        let waits = goes_on || self.metadata.deletion_timestamp.is_some();
+        let storage = waits.then(|| IndexKey::Storage(self.spec.storage_ref.name.clone()));
+        [schedule, cluster, storage].into_iter().flatten().collect()
     }
 }
 

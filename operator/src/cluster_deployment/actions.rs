@@ -29,9 +29,11 @@ pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, actio
         Action::ForceRemoveMachine(machine) => force_remove(ctx, machine, None).await,
         Action::ForgetMachine { machine, since } => force_remove(ctx, machine, Some(*since)).await,
         Action::CreateRun(run) => execute::create_ours(ctx, &**run).await,
-        Action::CancelRun(run) => ask(ctx, run, "cancel", json!({ "cancel": true })).await,
-        Action::HoldRun { run, paused: true } => ask(ctx, run, "pause", json!({ "paused": true })).await,
-        Action::HoldRun { run, paused: false } => ask(ctx, run, "let go on", json!({ "paused": false })).await,
+        Action::CancelRun(run) => execute::ask_run(ctx, run, "cancel", json!({ "cancel": true })).await,
+        Action::HoldRun { run, paused: true } => execute::ask_run(ctx, run, "pause", json!({ "paused": true })).await,
+        Action::HoldRun { run, paused: false } => {
+            execute::ask_run(ctx, run, "let go on", json!({ "paused": false })).await
+        }
         Action::MarkFenced(host) => {
             let patch = json!({ "spec": { "quarantine": { "fence": { "fenced": true } } } });
             execute::patch_if_unchanged(ctx, &**host, patch).await.map(drop)
@@ -56,15 +58,4 @@ async fn force_remove(ctx: &Context, machine: &Machine, lost: Option<Timestamp>)
     }
     let patch = json!({ "metadata": { "annotations": annotations } });
     execute::patch_if_unchanged(ctx, machine, patch).await.map(drop)
-}
-
-/// Asks something of this very run; one that is gone does it already.
-async fn ask(ctx: &Context, run: &PlaybookRun, verb: &str, spec: Value) -> Result<(), Error> {
-    let patch = json!({ "metadata": { "uid": run.uid() }, "spec": spec });
-    let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
-    let patched = execute::api_of(ctx, run).patch(&run.name_any(), &params, &Patch::Merge(patch)).await;
-    match patched.map(drop).doing(|| format!("{verb} PlaybookRun {}", run.name_any())) {
-        Err(error) if error.is_not_found() => Ok(()),
-        result => result,
-    }
 }

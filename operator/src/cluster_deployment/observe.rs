@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crds::names;
 use crds::references::LocalRef;
 use crds::{
-    Cluster, ClusterDeployment, ClusterDeploymentStatus, EtcdRestore, Host, Machine, MachineSet, PlaybookRun,
-    RemediationPolicy,
+    Cluster, ClusterDeployment, ClusterDeploymentStatus, EtcdBackupSchedule, EtcdRestore, Host, Machine, MachineSet,
+    PlaybookRun, RemediationPolicy,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
@@ -35,6 +35,7 @@ pub(crate) struct Observation {
     deployments: Vec<Arc<ClusterDeployment>>,
     policies: Vec<Arc<RemediationPolicy>>,
     restores: Vec<Arc<EtcdRestore>>,
+    schedules: Vec<Arc<EtcdBackupSchedule>>,
     library: Option<Library>,
     cluster: Option<Arc<Cluster>>,
     forgotten_nodes: Option<Vec<NodeSeen>>,
@@ -67,6 +68,7 @@ impl Observation {
             deployments: ctx.cache.cluster_deployments.everywhere(),
             policies: ctx.cache.policies.list(&namespace, |_| true),
             restores: ctx.cache.etcd_restores.of_cluster(&namespace, &name),
+            schedules: ctx.cache.etcd_backup_schedules.list(&namespace, |_| true),
             library: library(ctx, &deployment).await?,
             manifests: manifests(ctx, &deployment).await?,
             etcd_client: playbook_run::etcd_client::digest(ctx, &deployment).await?,
@@ -94,6 +96,7 @@ impl Observation {
             deployments: &refs(&self.deployments),
             policies: &refs(&self.policies),
             restores: &refs(&self.restores),
+            schedules: &refs(&self.schedules),
             library: self.library.as_ref(),
             cluster: self.cluster.as_deref(),
             forgotten_nodes: self.forgotten_nodes.as_deref(),

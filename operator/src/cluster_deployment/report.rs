@@ -24,6 +24,7 @@ pub(super) async fn conditions(ctx: &Context, deployment: &ClusterDeployment, co
             condition::MACHINES_FORGOTTEN,
             condition::FORMER_MACHINES,
             condition::REMOVALS_HELD,
+            condition::BACKED_UP,
         ],
     };
     let first_look = deployment.condition(condition::REMEDIATION).is_none();

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use crds::etcd_backup::BackupPhase;
 use crds::names::condition;
-use crds::{Cluster, ClusterDeployment, Host, Machine, conditions};
+use crds::{Cluster, ClusterDeployment, EtcdBackup, Host, Machine, ObjectExt, conditions};
 use jiff::Timestamp;
-use kube::ResourceExt;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -42,6 +42,8 @@ pub struct Objects {
     pub deployments: Vec<Arc<ClusterDeployment>>,
     /// Clusters.
     pub clusters: Vec<Arc<Cluster>>,
+    /// EtcdBackups.
+    pub backups: Vec<Arc<EtcdBackup>>,
 }
 
 /// The gauges; clones are the same.
@@ -51,6 +53,7 @@ pub(super) struct Gauges {
     hosts: Family<Phase, Gauge>,
     deployments: Family<Ready, Gauge>,
     certificate_days: Family<Named, Gauge<f64, AtomicU64>>,
+    last_backup: Family<Named, Gauge>,
 }
 
 impl Gauges {
@@ -66,6 +69,11 @@ impl Gauges {
             "certificate_days_left",
             "Days until a cluster's first certificate ends, negative since then",
             self.certificate_days.clone(),
+        );
+        registry.register(
+            "etcd_last_backup_timestamp_seconds",
+            "When a cluster's newest good backup of etcd was completed",
+            self.last_backup.clone(),
         );
     }
 
@@ -86,11 +94,38 @@ impl Gauges {
             let certificates = cluster.status.iter().flat_map(|status| &status.certificates);
             if let Some(first) = certificates.map(|certificate| certificate.expires_at.0).min() {
                 let days = (first.as_second() - now.as_second()) as f64 / SECONDS_A_DAY;
-                let named = Named { namespace: cluster.namespace().unwrap_or_default(), cluster: cluster.name_any() };
+                let named = Named { namespace: cluster.namespace().to_owned(), cluster: cluster.name().to_owned() };
                 self.certificate_days.get_or_create(&named).set(days);
             }
         }
+        self.set_last_backups(objects);
     }
+
+    /// Of the clusters that are there; a backup that is older than its cluster is one of a former cluster of its name.
+    fn set_last_backups(&self, objects: &Objects) {
+        let mut newest: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+        for backup in &objects.backups {
+            if let Some(completed) = completed(backup) {
+                let newest = newest.entry((backup.namespace(), &backup.spec.cluster_name)).or_insert(completed);
+                *newest = completed.max(*newest);
+            }
+        }
+        self.last_backup.clear();
+        for deployment in &objects.deployments {
+            let made = deployment.created_at().map_or(i64::MIN, |made| made.0.as_second());
+            let found = newest.get(&(deployment.namespace(), deployment.name()));
+            if let Some(completed) = found.filter(|completed| **completed >= made) {
+                let (namespace, cluster) = (deployment.namespace().to_owned(), deployment.name().to_owned());
+                self.last_backup.get_or_create(&Named { namespace, cluster }).set(*completed);
+            }
+        }
+    }
+}
+
+/// When a backup was completed, in seconds since 1970, if it is good.
+fn completed(backup: &EtcdBackup) -> Option<i64> {
+    let status = backup.status.as_ref().filter(|status| status.phase == Some(BackupPhase::Succeeded))?;
+    Some(status.backup.as_ref()?.completed_at.0.as_second())
 }
 
 /// A phase's name; an object that no controller has seen yet is pending.
@@ -144,11 +179,24 @@ mod tests {
             let status = format!("certificates: [{}]", certificates.collect::<Vec<_>>().join(", "));
             object("Cluster", "kubeconfigRef: {name: k}", &status)
         };
+        let backup = |cluster: &str, phase: &str, completed: &str| {
+            let spec = format!("clusterName: {cluster}, storageRef: {{name: s}}, encryption: {{recipients: []}}");
+            let content = format!(
+                "location: x, revision: 1, keys: 1, size: 1, sha256: x, member: m, etcdVersion: '3', startedAt: '{completed}', completedAt: '{completed}'"
+            );
+            object("EtcdBackup", &spec, &format!("phase: {phase}, backup: {{{content}}}"))
+        };
         let objects = Objects {
             machines: Vec::new(),
             hosts: vec![host("Available"), host("Claimed"), host("Available")],
             deployments: vec![deployment("True"), deployment("False")],
             clusters: vec![cluster(&["2026-03-01T00:00:00Z", "2026-01-03T12:00:00Z"]), cluster(&[])],
+            backups: vec![
+                backup("a", "Succeeded", "2026-01-01T00:00:00Z"),
+                backup("a", "Succeeded", "2026-01-02T00:00:00Z"),
+                backup("a", "Running", "2026-01-03T00:00:00Z"),
+                backup("gone", "Succeeded", "2026-01-03T00:00:00Z"),
+            ],
         };
         let (gauges, mut registry) = (Gauges::default(), Registry::default());
         gauges.register(&mut registry);
@@ -165,9 +213,12 @@ mod tests {
             "cluster_deployments{ready=\"True\"} 1",
             "cluster_deployments{ready=\"False\"} 1",
             "certificate_days_left{namespace=\"\",cluster=\"a\"} 2.5",
+            // 2 January 2026.
+            "etcd_last_backup_timestamp_seconds{namespace=\"\",cluster=\"a\"} 1767312000",
         ] {
             assert!(full.contains(line), "{line}:\n{full}");
         }
+        assert!(!full.contains("gone"), "{full}");
         let empty = text(&Objects::default());
         assert!(!empty.contains('{'), "{empty}");
     }

@@ -1,12 +1,12 @@
-//! BackupStorages, EtcdBackups and EtcdRestores.
+//! BackupStorages, EtcdBackups, EtcdBackupSchedules and EtcdRestores.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use e2e::api_server::ApiServer;
 use serde_json::{Value, json};
 
-use super::{Admitted, check, check_changes, object, refused, refused_at, restore, run, with};
-
-const RECIPIENT: &str = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
+use super::{
+    Admitted, RECIPIENT, admitted, backup, check, check_changes, object, refused, refused_at, restore, run, with,
+};
 
 fn bucket() -> Value {
     let s3 = json!({ "endpoint": "https://s3.example:9000", "bucket": "etcd", "credentialsRef": { "name": "login" } });
@@ -15,13 +15,6 @@ fn bucket() -> Value {
 
 fn volume() -> Value {
     object("BackupStorage", "nfs", json!({ "volume": { "claimName": "backups" } }))
-}
-
-fn backup() -> Value {
-    let spec = json!({
-        "clusterName": "demo", "storageRef": { "name": "bucket" }, "encryption": { "recipients": [RECIPIENT] }
-    });
-    object("EtcdBackup", "nightly", spec)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,18 +47,68 @@ async fn a_backup_is_encrypted_and_stays_as_it_was_asked_for() -> Result<()> {
     let server = ApiServer::shared().await?;
     let recipients = "spec.encryption.recipients";
     check(&server, [
-        (2, "not encrypted", backup(), "spec.encryption", json!([null]), refused("Required value")),
-        (2, "for nobody", backup(), recipients, json!([[], null]), refused("")),
-        (0, "for no recipient", backup(), recipients,
+        (2, "not encrypted", backup("nightly"), "spec.encryption", json!([null]), refused("Required value")),
+        (2, "for nobody", backup("nightly"), recipients, json!([[], null]), refused("")),
+        (0, "for no recipient", backup("nightly"), recipients,
             json!([["age1short"], ["AGE-SECRET-KEY-1QQQQ"], [RECIPIENT.to_uppercase()], [RECIPIENT, RECIPIENT]]), refused("")),
-        (0, "too slow or too fast", backup(), "spec.bytesPerSecond", json!([0, 65535, -1, 10_737_418_241_i64]), refused("")),
-        (0, "too short or too long", backup(), "spec.timeoutSeconds", json!([299, 86401]), refused("")),
-        (2, "nowhere", backup(), "spec.storageRef", json!([null]), refused("Required value")),
-        (3, "too long for a run's", backup(), "metadata.name", json!(["a".repeat(51), "a.b"]), refused("at most 50")),
+        (0, "too slow or too fast", backup("nightly"), "spec.bytesPerSecond", json!([0, 65535, -1, 10_737_418_241_i64]), refused("")),
+        (0, "too short or too long", backup("nightly"), "spec.timeoutSeconds", json!([299, 86401]), refused("")),
+        (0, "gone too late", backup("nightly"), "spec.ttlSeconds", json!([-1, 1_576_800_001]), refused("")),
+        (0, "another policy", backup("nightly"), "spec.deletionPolicy", json!(["Reset", ""]), refused("")),
+        (0, "a policy", backup("nightly"), "spec.deletionPolicy", json!(["Retain", "Delete"]), Admitted),
+        (2, "nowhere", backup("nightly"), "spec.storageRef", json!([null]), refused("Required value")),
+        (3, "too long for a run's", backup("nightly"), "metadata.name", json!(["a".repeat(51), "a.b"]), refused("at most 50")),
     ]).await?;
-    check_changes(&server, with(backup(), "metadata.name", json!("kept")), [
+    check_changes(&server, with(backup("nightly"), "metadata.name", json!("kept")), [
         (15, "cluster", json!({ "clusterName": "other" }), refused_at("spec", "Forbidden")),
+        (15, "its end", json!({ "deletionPolicy": "Delete" }), refused_at("spec", "Forbidden")),
+        (15, "its end", json!({ "ttlSeconds": 60 }), refused_at("spec", "Forbidden")),
         (15, "recipients", json!({ "encryption": { "recipients": [RECIPIENT.replace("ql3z", "qqqq")] } }), refused_at("spec", "Forbidden")),
+    ]).await
+}
+
+fn schedule() -> Value {
+    let template = json!({ "storageRef": { "name": "bucket" }, "encryption": { "recipients": [RECIPIENT] } });
+    let spec = json!({ "clusterName": "demo", "schedule": "0 3 * * *", "template": template });
+    object("EtcdBackupSchedule", "nightly", spec)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn a_schedule_is_for_one_cluster_or_for_those_with_some_labels_and_keeps_something() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let labelled = with(with(schedule(), "spec.clusterName", json!(null)), "spec.clusterSelector", json!({}));
+    let spec = admitted(&server, schedule()).await?["spec"].take();
+    for (path, value) in [
+        ("/timeZone", json!("Etc/UTC")),
+        ("/maxConcurrent", json!(4)),
+        ("/suspend", json!(false)),
+        ("/retention", json!({ "keepLast": 7, "keepDaily": 0, "keepWeekly": 0, "keepMonthly": 0 })),
+        ("/template/timeoutSeconds", json!(3600)),
+        ("/template/deletionPolicy", json!("Delete")),
+    ] {
+        ensure!(spec.pointer(path) == Some(&value), "{path}: {:?}", spec.pointer(path));
+    }
+    let exactly = "exactly one of clusterName and clusterSelector";
+    check(&server, [
+        (0, "every cluster", labelled.clone(), "spec.clusterSelector", json!([{}, { "matchLabels": { "stage": "prod" } }]), Admitted),
+        (0, "both", schedule(), "spec.clusterSelector", json!([{}]), refused_at("spec", exactly)),
+        (0, "neither", schedule(), "spec.clusterName", json!([null]), refused_at("spec", exactly)),
+        (0, "no schedule", schedule(), "spec.schedule",
+            json!([null, "", "@daily", "0 3 * *", "0 3 * * * *", "0 3 * * ?", "0 3 * * FRI#2", "0 3 * * *\n"]), refused("")),
+        (0, "a schedule", schedule(), "spec.schedule", json!(["*/15 * * * *", "0 3 1,15 * MON-FRI", "30  1 * JAN sun"]), Admitted),
+        (0, "no time zone", schedule(), "spec.timeZone", json!(["", "Europe/", "/etc/passwd", "../x", "a b", "{{ x }}"]), refused("")),
+        (0, "a time zone", schedule(), "spec.timeZone", json!(["Europe/Paris", "Etc/GMT+3", "America/Argentina/Ushuaia"]), Admitted),
+        (0, "nothing kept", schedule(), "spec.retention", json!([{}, { "keepLast": 0 }]), refused_at("spec.retention", "must be more than 0")),
+        (0, "something kept", schedule(), "spec.retention", json!([{ "keepDaily": 7, "keepMonthly": 12 }]), Admitted),
+        (0, "too many or too few", schedule(), "spec.retention.keepDaily", json!([-1, 501]), refused("")),
+        (0, "too many or too few", schedule(), "spec.maxConcurrent", json!([0, 101]), refused("")),
+        (0, "too soon", schedule(), "spec.startingDeadlineSeconds", json!([0, 9]), refused("")),
+        (0, "too long", schedule(), "spec.spreadSeconds", json!([-1, 86401]), refused("")),
+        (2, "not encrypted", schedule(), "spec.template.encryption", json!([null]), refused("Required value")),
+        (0, "a life of its own", schedule(), "spec.template.ttlSeconds", json!([60]), refused("unknown field")),
+        (0, "another cluster", schedule(), "spec.template.clusterName", json!(["demo"]), refused("unknown field")),
+        (3, "too long for its backups'", schedule(), "metadata.name", json!(["a".repeat(31), "a.b"]), refused("at most 30")),
     ]).await
 }
 

@@ -178,6 +178,13 @@ fn machine(name: &str) -> Value {
     object("Machine", name, spec)
 }
 
+fn backup(name: &str) -> Value {
+    let spec = json!({
+        "clusterName": "demo", "storageRef": { "name": "bucket" }, "encryption": { "recipients": [RECIPIENT] }
+    });
+    object("EtcdBackup", name, spec)
+}
+
 fn restore(name: &str) -> Value {
     let spec = json!({
         "clusterName": "demo", "source": { "backupRef": { "name": "nightly" } }, "identityRef": { "name": "identity" }
@@ -189,6 +196,9 @@ fn run(name: &str) -> Value {
     let spec = json!({ "clusterName": "demo", "intent": "Custom", "steps": ["prepare"], "hosts": ["m1"] });
     object("PlaybookRun", name, spec)
 }
+
+/// A public key that backups can be encrypted for.
+const RECIPIENT: &str = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
 
 /// So many different names of Hosts.
 fn many_hosts(count: usize) -> Value {

@@ -1,6 +1,9 @@
 //! What the planner of ClusterDeployments looks at.
 
-use crds::{Cluster, ClusterDeployment, EtcdRestore, Host, Machine, MachineSet, PlaybookRun, RemediationPolicy};
+use crds::{
+    Cluster, ClusterDeployment, EtcdBackupSchedule, EtcdRestore, Host, Machine, MachineSet, PlaybookRun,
+    RemediationPolicy,
+};
 use jiff::Timestamp;
 
 use crate::cluster::NodeSeen;
@@ -38,6 +41,8 @@ pub struct Observed<'a> {
     pub forgotten_nodes: Option<&'a [NodeSeen]>,
     /// Restores of the cluster's etcd.
     pub restores: &'a [&'a EtcdRestore],
+    /// EtcdBackupSchedules of the namespace.
+    pub schedules: &'a [&'a EtcdBackupSchedule],
     /// What the ConfigMaps with manifests hold.
     pub manifests: &'a Manifests,
     /// Digest of the certificates in the Secret of `etcd.secretRef`, or what is wrong with it; none: etcd is not external.

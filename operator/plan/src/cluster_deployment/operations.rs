@@ -21,6 +21,7 @@ mod remember_orphans;
 mod remove_etcd_member;
 mod reopen_lock;
 mod replace_members;
+mod report_backups;
 pub(super) mod reset;
 mod update_etcd_endpoints;
 mod update_load_balancers;
@@ -74,6 +75,7 @@ const OPERATIONS: &[Operation] = &[
     Operation::new(Lane::Leaving, Needs::Lock, reset::propose),
     Operation::new(Lane::Leaving, Needs::Lock, withdraw_runs::propose),
     Operation::new(Lane::Records, Needs::Nothing, remember_orphans::propose),
+    Operation::new(Lane::Records, Needs::Nothing, report_backups::propose),
     Operation::new(Lane::Records, Needs::Nothing, look_again::propose),
     Operation::new(Lane::Records, Needs::Nothing, hold_runs::propose),
 ];

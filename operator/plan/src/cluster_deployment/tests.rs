@@ -1,6 +1,7 @@
 //! Promises of the planners of ClusterDeployment, MachineSet and Machine, kept together in a small world: an API
 //! without a server, an executor whose outcomes are given, and probes that find machines clean when they are.
 
+mod backups;
 mod clocks;
 mod deletion;
 mod extensions;

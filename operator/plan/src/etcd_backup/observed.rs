@@ -1,7 +1,11 @@
 //! What the planner of backups looks at.
 
-use crds::{BackupStorage, ClusterDeployment, EtcdBackup, Machine, PlaybookRun};
+use crds::{BackupStorage, ClusterDeployment, EtcdBackup, EtcdRestore, Machine, PlaybookRun};
 use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::inputs::StorageSeen;
 
 /// What was observed.
 pub struct Observed<'a> {
@@ -17,4 +21,14 @@ pub struct Observed<'a> {
     pub machines: &'a [&'a Machine],
     /// Runs of the cluster.
     pub runs: &'a [&'a PlaybookRun],
+    /// Restores of the cluster. None: not all can be read, and nothing is removed.
+    pub restores: Option<&'a [&'a EtcdRestore]>,
+    /// What the references of the storage lead to; read when the backup is being removed.
+    pub seen: &'a StorageSeen,
+    /// Image of the executor.
+    pub image: &'a str,
+    /// Jobs that remove what it has stored; read then.
+    pub jobs: &'a [Job],
+    /// Their Pods.
+    pub pods: &'a [Pod],
 }

@@ -10,6 +10,7 @@ use crds::{EtcdBackupStatus, ObjectExt, PlaybookRun, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::observed::Observed;
+use super::removal::{Removal, ask};
 use super::state::State;
 use crate::attempts::said;
 use crate::message::cut;
@@ -45,7 +46,39 @@ pub(super) fn status(observed: &Observed<'_>, state: &State<'_>) -> EtcdBackupSt
             State::Taken(_, content) => Some((*content).clone()),
             State::Waits(..) | State::Begins(_) | State::Runs(_) | State::Retries(..) | State::GivenUp(..) => None,
         },
+        removal_tried_at: old.removal_tried_at,
         conditions: conditions::state(&conditions, &statements, generation, &Time(observed.now)),
+    }
+}
+
+/// The status of one that is being deleted.
+pub(super) fn leaving(observed: &Observed<'_>, removal: &Removal<'_>) -> EtcdBackupStatus {
+    let old = observed.backup.status.clone().unwrap_or_default();
+    let (reason, message) = match removal {
+        // What was said of the last attempt holds until the next.
+        Removal::Retries => return old,
+        Removal::Done => (Reason::RemovingBackup, "nothing of it is in the storage: it goes".to_owned()),
+        Removal::Stops(run) => (Reason::RemovingBackup, format!("run {} is stopped first", run.name())),
+        Removal::Waits(reason, message) => (*reason, message.clone()),
+        Removal::Begins(job) => (Reason::RemovingBackup, format!("Job {} begins", job.name())),
+        Removal::UnderWay(message) => (Reason::RemovingBackup, message.clone()),
+        Removal::Failed(why) | Removal::Stuck(why) => (Reason::BackupNotRemoved, ask(observed, why)),
+    };
+    let message = cut(message);
+    let deleting = Statement::new(condition::DELETING, true, reason, message.clone());
+    let (mut conditions, mut statements) = (old.conditions, vec![deleting.clone()]);
+    let is_stuck = matches!(removal, Removal::Stuck(_));
+    Standing::new(false, is_stuck).report(&deleting, &mut conditions, &mut statements);
+    let (generation, now) = (observed.backup.metadata.generation, Time(observed.now));
+    EtcdBackupStatus {
+        observed_generation: generation,
+        message: Some(message),
+        removal_tried_at: match removal {
+            Removal::Failed(_) => Some(now.clone()),
+            _ => old.removal_tried_at,
+        },
+        conditions: conditions::state(&conditions, &statements, generation, &now),
+        ..old
     }
 }
 

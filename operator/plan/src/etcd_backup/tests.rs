@@ -1,11 +1,14 @@
 use crds::etcd_backup::{BackupContent, BackupPhase};
 use crds::playbook_run::RunPhase;
 use crds::step::{Intent, Step};
-use crds::{BackupStorage, ClusterDeployment, Conditions, EtcdBackup, Machine, ObjectExt, PlaybookRun};
+use crds::{BackupStorage, ClusterDeployment, Conditions, EtcdBackup, EtcdRestore, Machine, ObjectExt, PlaybookRun};
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 use super::{Action, Observed, plan};
+use crate::inputs::StorageSeen;
 use crate::{Next, Plan};
 
 const NOW: &str = "2026-11-23T12:00:00Z";
@@ -29,6 +32,10 @@ struct World {
     deployment: Option<ClusterDeployment>,
     machines: Vec<Machine>,
     runs: Vec<PlaybookRun>,
+    restores: Option<Vec<EtcdRestore>>,
+    jobs: Vec<Job>,
+    pods: Vec<Pod>,
+    is_gone: bool,
 }
 
 impl World {
@@ -64,6 +71,10 @@ impl World {
                 machine("w", "worker", provisioned()),
             ],
             runs: Vec::new(),
+            restores: Some(Vec::new()),
+            jobs: Vec::new(),
+            pods: Vec::new(),
+            is_gone: false,
         }
     }
 
@@ -75,21 +86,86 @@ impl World {
             deployment: self.deployment.as_ref(),
             machines: &self.machines.iter().collect::<Vec<_>>(),
             runs: &self.runs.iter().collect::<Vec<_>>(),
+            restores: self.restores.as_ref().map(|restores| restores.iter().collect::<Vec<_>>()).as_deref(),
+            seen: &StorageSeen::default(),
+            image: "executor:1",
+            jobs: &self.jobs,
+            pods: &self.pods,
         })
     }
 
     /// Carries out the plan, and says the phase and the message.
     fn step(&mut self) -> (BackupPhase, String) {
         let plan = self.plan();
-        for Action::Begin(run) in plan.actions {
-            let mut run = *run;
-            run.metadata.uid = Some(format!("uid-{}", run.name()));
-            run.status = Some(Default::default());
-            assert!(!self.runs.iter().any(|there| there.name() == run.name()), "{} is made twice", run.name());
-            self.runs.push(run);
+        for action in plan.actions {
+            self.apply(action);
         }
         self.backup.status = Some(plan.status.clone());
         (plan.status.phase.unwrap(), plan.status.message.unwrap())
+    }
+
+    fn apply(&mut self, action: Action) {
+        match action {
+            Action::AddFinalizer => {
+                self.backup.metadata.finalizers = Some(vec!["clusterwright.dev/backup-removed".into()]);
+            }
+            Action::Begin(run) => {
+                let mut run = *run;
+                run.metadata.uid = Some(format!("uid-{}", run.name()));
+                run.status = Some(Default::default());
+                assert!(!self.runs.iter().any(|there| there.name() == run.name()), "{} is made twice", run.name());
+                self.runs.push(run);
+            }
+            Action::CancelRun(run) => {
+                let found = self.runs.iter_mut().find(|there| there.name() == run.name());
+                found.unwrap().spec.cancel = true;
+            }
+            Action::Remove(job) => {
+                let mut job = *job;
+                job.metadata.uid = Some(format!("uid-{}", job.name()));
+                assert!(self.jobs.is_empty(), "one at a time");
+                self.jobs.push(job);
+            }
+            Action::Forget(job) => self.jobs.retain(|there| there.name() != job.name()),
+            Action::RemoveFinalizer | Action::Expire => self.is_gone = true,
+        }
+    }
+
+    /// Taken, with this policy, and being deleted.
+    fn deleted(policy: &str) -> Self {
+        let mut world = Self::new();
+        world.backup.spec.deletion_policy = serde_json::from_value(json!(policy)).unwrap();
+        world.step();
+        world.end_run(RunPhase::Succeeded, false).status.as_mut().unwrap().backup = Some(content());
+        assert_eq!(world.step().0, BackupPhase::Succeeded);
+        world.delete();
+        world
+    }
+
+    fn delete(&mut self) {
+        self.backup.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(self.now));
+    }
+
+    /// The Pod of the Job ends so.
+    fn removal_ends(&mut self, message: &Value) {
+        let uid = self.jobs[0].metadata.uid.clone();
+        let ended = json!({ "exitCode": 0, "message": message.to_string() });
+        let pod = json!({
+            "metadata": {
+                "name": "p", "labels": { "clusterwright.dev/backup": "nightly" },
+                "ownerReferences": [{ "apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": uid }]
+            },
+            "status": { "containerStatuses": [{
+                "name": "executor", "image": "x", "imageID": "", "ready": false, "restartCount": 0,
+                "state": { "terminated": ended }
+            }]}
+        });
+        self.pods = vec![serde_json::from_value(pod).unwrap()];
+    }
+
+    fn deleting(&self) -> (String, String) {
+        let deleting = self.backup.condition("Deleting").unwrap();
+        (deleting.reason.clone(), deleting.message.clone())
     }
 
     fn end_run(&mut self, phase: RunPhase, retriable: bool) -> &mut PlaybookRun {
@@ -212,4 +288,141 @@ fn an_external_etcd_and_a_cluster_that_goes_are_not_waited_for() {
     world.deployment.as_mut().unwrap().spec.etcd.topology = crds::cluster_deployment::EtcdTopology::External;
     assert_eq!(world.step().0, BackupPhase::Failed);
     assert_eq!(world.backup.condition("Failed").unwrap().reason, "EtcdExternal");
+}
+
+#[test]
+fn a_backup_that_is_deleted_removes_what_it_has_stored_first_if_that_is_wished() {
+    let mut world = World::deleted("Delete");
+    assert_eq!(world.backup.metadata.finalizers.as_ref().unwrap().len(), 1);
+    world.step();
+    assert_eq!((world.jobs.len(), world.is_gone), (1, false));
+    let job = serde_json::to_value(&world.jobs[0]).unwrap();
+    let arguments = job.pointer("/spec/template/spec/containers/0/args").unwrap();
+    let words: Vec<&str> = arguments.as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+    assert_eq!(
+        (words[0], &words[5..]),
+        ("remove-backup", &["--location", "paris/uid-paris/x", "--backup", "nightly"][..])
+    );
+    assert!(job["metadata"]["name"].as_str().unwrap().len() <= 63);
+    assert_eq!(job["metadata"]["ownerReferences"][0]["kind"], "BackupStorage");
+    world.step();
+    assert_eq!((world.jobs.len(), world.deleting().0.as_str()), (1, "RemovingBackup"));
+    assert!(world.deleting().1.contains("removes paris/uid-paris/x"), "{}", world.deleting().1);
+    assert_eq!(world.backup.condition("Complete").unwrap().status, "True");
+    world.removal_ends(&json!({ "removed": true }));
+    world.step();
+    assert_eq!((world.jobs.len(), world.is_gone), (0, true));
+
+    let mut world = World::deleted("Retain");
+    assert_eq!(world.backup.metadata.finalizers, None);
+    world.step();
+    assert_eq!((world.jobs.len(), world.is_gone), (0, false), "nothing holds it");
+}
+
+#[test]
+fn a_removal_that_fails_is_tried_again_and_a_person_may_let_the_backup_go() {
+    let mut world = World::deleted("Delete");
+    world.step();
+    let first = world.jobs[0].name().to_owned();
+    world.removal_ends(&json!({ "removed": false, "reason": "StorageFailed", "message": "it is on fire" }));
+    world.step();
+    let (reason, message) = world.deleting();
+    assert_eq!((reason.as_str(), world.jobs.len()), ("BackupNotRemoved", 0));
+    assert!(message.contains("it is on fire; tried again at 12:02:00 UTC"), "{message}");
+    assert!(world.backup.condition("Reconciling").is_some());
+    let before = world.backup.status.clone();
+    world.now += SignedDuration::from_secs(119);
+    world.step();
+    assert_eq!((world.jobs.len(), &world.backup.status), (0, &before), "at rest nothing is written");
+    world.now += SignedDuration::from_secs(1);
+    world.step();
+    assert_eq!(world.jobs.len(), 1);
+    assert_ne!(world.jobs[0].name(), first);
+
+    let command = message.rsplit_once("kubectl").unwrap().1.to_owned();
+    assert!(command.contains("annotate --overwrite etcdbackups.clusterwright.dev nightly"), "{command}");
+    let value = command.rsplit_once('=').unwrap().1.to_owned();
+    world.backup.metadata.annotations = Some([("clusterwright.dev/approve".to_owned(), value)].into());
+    world.step();
+    assert_eq!((world.jobs.len(), world.is_gone), (0, true));
+}
+
+#[test]
+fn a_storage_that_is_gone_or_away_is_told_of_with_the_way_to_let_go() {
+    let check = |change: fn(&mut World), reason: &str, words: &str, is_stuck: bool| {
+        let mut world = World::deleted("Delete");
+        change(&mut world);
+        world.step();
+        let (found, message) = world.deleting();
+        assert_eq!((found.as_str(), world.jobs.len(), world.is_gone), (reason, 0, false), "{message}");
+        assert!(message.contains(words), "{message}");
+        assert_eq!(message.contains("clusterwright.dev/approve=leave."), is_stuck, "{message}");
+        assert_eq!(world.backup.condition("Stalled").is_some(), is_stuck);
+        assert!(message.len() < 600, "{message}");
+    };
+    check(|world| world.storage = None, "BackupNotRemoved", "BackupStorage s3 is not there", true);
+    check(|world| world.storage = Some(storage("False")), "BackupNotRemoved", "no such bucket", true);
+    check(|world| world.storage.as_mut().unwrap().status = None, "RemovingBackup", "is being probed", false);
+    let bucket = |world: &mut World| {
+        let s3 = json!({ "endpoint": "https://s3:9000", "bucket": "etcd", "credentialsRef": { "name": "login" } });
+        world.storage.as_mut().unwrap().spec = serde_json::from_value(json!({ "s3": s3 })).unwrap();
+    };
+    check(bucket, "BackupNotRemoved", "Secret login of spec.s3.credentialsRef is not there", true);
+    let restored = |world: &mut World| world.restores = Some(vec![restore("AwaitingApproval")]);
+    check(restored, "BackupInUse", "EtcdRestore back is of this backup", false);
+    check(|world| world.restores = None, "BackupInUse", "cannot be decoded", false);
+}
+
+fn restore(phase: &str) -> EtcdRestore {
+    let spec = json!({
+        "clusterName": "paris", "source": { "backupRef": { "name": "nightly" } }, "identityRef": { "name": "i" }
+    });
+    object("EtcdRestore", "back", spec, json!({ "phase": phase }))
+}
+
+#[test]
+fn a_backup_that_is_deleted_while_it_is_taken_is_stopped_and_what_it_stored_all_the_same_is_removed() {
+    let mut world = World::new();
+    world.backup.spec.deletion_policy = crds::etcd_backup::BackupDeletionPolicy::Delete;
+    world.step();
+    world.delete();
+    world.step();
+    assert!(world.runs[0].spec.cancel && !world.is_gone);
+    world.step();
+    assert_eq!((world.deleting().0.as_str(), world.runs.len()), ("RemovingBackup", 1));
+    let mut other = World { runs: world.runs.clone(), backup: world.backup.clone(), ..World::new() };
+    // It had stored all of it before it was stopped; nobody has written that down.
+    world.end_run(RunPhase::Canceled, false).status.as_mut().unwrap().backup = Some(content());
+    world.step();
+    assert_eq!((world.jobs.len(), world.is_gone), (1, false));
+    other.end_run(RunPhase::Canceled, false);
+    other.step();
+    assert_eq!((other.jobs.len(), other.is_gone), (0, true));
+}
+
+#[test]
+fn a_backup_goes_by_itself_once_its_time_is_over_and_no_restore_needs_it() {
+    let mut world = World::new();
+    world.backup.spec.ttl_seconds = Some(3600);
+    world.step();
+    world.end_run(RunPhase::Succeeded, false).status.as_mut().unwrap().backup = Some(content());
+    world.step();
+    world.now += SignedDuration::from_secs(3599);
+    world.step();
+    assert_eq!((world.is_gone, world.plan().next), (false, Next::after_seconds(1)));
+    world.now += SignedDuration::from_secs(1);
+    world.restores = Some(vec![restore("Staging")]);
+    world.step();
+    assert!(!world.is_gone);
+    world.restores = Some(vec![restore("Undone")]);
+    world.step();
+    assert!(world.is_gone);
+
+    let mut world = World::new();
+    world.step();
+    world.end_run(RunPhase::Failed, false);
+    world.step();
+    world.now += SignedDuration::from_hours(100_000);
+    world.step();
+    assert!(!world.is_gone && world.plan().next == Next::OnChange, "without a time it stays");
 }

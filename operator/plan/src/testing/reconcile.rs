@@ -55,6 +55,7 @@ impl World {
         let deployments: Vec<&ClusterDeployment> = here.chain(&self.others).collect();
         let policies: Vec<_> = self.policies.iter().collect();
         let restores: Vec<_> = self.restores.iter().collect();
+        let schedules: Vec<_> = self.schedules.iter().collect();
         let decide = |seen: &Observed<'_>| {
             plan(&Input {
                 now: self.now,
@@ -65,6 +66,7 @@ impl World {
                 runs: &seen.runs,
                 policies: &policies,
                 restores: &restores,
+                schedules: &schedules,
                 deployments: &deployments,
                 library: self.library.as_ref(),
                 cluster: seen.cluster,

@@ -7,7 +7,8 @@ use std::rc::Rc;
 
 use crds::step::{Intent, Role};
 use crds::{
-    ClusterDeployment, EtcdRestore, Host, Machine, MachineSet, PlaybookRun, PlaybookRunStatus, RemediationPolicy,
+    ClusterDeployment, EtcdBackupSchedule, EtcdRestore, Host, Machine, MachineSet, PlaybookRun, PlaybookRunStatus,
+    RemediationPolicy,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -42,6 +43,7 @@ pub struct World {
     pub runs: Vec<PlaybookRun>,
     pub policies: Vec<RemediationPolicy>,
     pub restores: Vec<EtcdRestore>,
+    pub schedules: Vec<EtcdBackupSchedule>,
     /// ClusterDeployments of other namespaces.
     pub others: Vec<ClusterDeployment>,
     /// The ConfigMap of custom playbooks.
@@ -129,6 +131,7 @@ impl World {
             runs: Vec::new(),
             policies: Vec::new(),
             restores: Vec::new(),
+            schedules: Vec::new(),
             others: Vec::new(),
             library: None,
             manifests: Manifests { addons: Some("none".into()), network: Some("none".into()) },

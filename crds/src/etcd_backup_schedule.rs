@@ -1,0 +1,322 @@
+//! EtcdBackupSchedule: clusters are backed up again and again, and old backups are deleted.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::etcd_backup::{BackupDeletionPolicy, BackupEncryption, BackupPhase};
+use crate::placement::{LabelRequirement, LabelValue};
+use crate::references::LocalRef;
+
+/// CEL: one cluster, or those with some labels.
+const CLUSTERS_RULE: &str = "has(self.clusterName) != has(self.clusterSelector)";
+const CLUSTERS_MESSAGE: &str =
+    "exactly one of clusterName and clusterSelector is required; clusterSelector: {} selects every cluster";
+/// CEL: something is kept.
+const RETENTION_RULE: &str = "self.keepLast > 0 || self.keepDaily > 0 || self.keepWeekly > 0 || self.keepMonthly > 0";
+const RETENTION_MESSAGE: &str =
+    "one of keepLast, keepDaily, keepWeekly and keepMonthly must be more than 0; leave retention out for keepLast: 7";
+
+/// When which clusters are backed up, and which backups are kept.
+#[derive(CustomResource, Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
+#[kube(
+    group = "clusterwright.dev",
+    version = "v1alpha1",
+    kind = "EtcdBackupSchedule",
+    plural = "etcdbackupschedules",
+    shortname = "ebs",
+    category = "clusterwright",
+    namespaced,
+    status = "EtcdBackupScheduleStatus",
+    derive = "PartialEq",
+    doc = "When clusters are backed up, and which of their backups are kept. It makes EtcdBackups, which stay when it is deleted.",
+    printcolumn(name = "Schedule", type_ = "string", json_path = ".spec.schedule"),
+    printcolumn(name = "Suspend", type_ = "boolean", json_path = ".spec.suspend"),
+    printcolumn(name = "Clusters", type_ = "integer", json_path = ".status.clusterCount"),
+    printcolumn(name = "Last-Good", type_ = "date", json_path = ".status.lastSuccessfulTime"),
+    printcolumn(name = "Next", type_ = "string", json_path = ".status.nextScheduleTime"),
+    printcolumn(name = "Status", type_ = "string", json_path = ".status.message"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    validation = Rule::new("self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 30")
+        .message("metadata.name: an RFC 1123 label of at most 30 characters: its EtcdBackups are named after it")
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new(CLUSTERS_RULE).message(CLUSTERS_MESSAGE))]
+pub struct EtcdBackupScheduleSpec {
+    /// The ClusterDeployment that is backed up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 32), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
+    pub cluster_name: Option<String>,
+    /// Labels of the ClusterDeployments that are backed up. `{}`: every one of the namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_selector: Option<ClusterSelector>,
+    /// When, as in crontab: minute, hour, day of month, month, day of week. `0 3 * * *` is every day at 3:00, `0 */6 *
+    /// * *` every six hours, `30 1 * * SUN` every Sunday at 1:30. If neither day begins with `*`, either of them
+    /// counts.
+    #[schemars(length(min = 9, max = 128), regex(pattern = r"^[0-9A-Za-z*,/-]+( +[0-9A-Za-z*,/-]+){4}$"))]
+    pub schedule: String,
+    /// The time zone that `schedule` and the days of `retention` are read in: a name of the IANA database,
+    /// `Europe/Paris`. Default `Etc/UTC`. A time of day that a change of the clocks leaves out is due when the clocks
+    /// have changed, and one that comes twice is due the first time; an hour that begins with `*` is due whenever the
+    /// clocks show it.
+    #[serde(default = "default_time_zone")]
+    #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$"))]
+    pub time_zone: String,
+    /// How late a backup may begin, in seconds, 10 to 31536000. After that it is left out until it is due again.
+    /// Default: however late. Of several that were missed, one is made up for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 10, max = 31_536_000))]
+    pub starting_deadline_seconds: Option<i32>,
+    /// How many clusters are backed up at once, 1 to 100. Default 4. Of one cluster, one backup of the schedule is
+    /// taken at a time: the next begins when the one before has ended.
+    #[serde(default = "default_max_concurrent")]
+    #[schemars(range(min = 1, max = 100))]
+    pub max_concurrent: i32,
+    /// True: no backup begins, and none is deleted. Those that have begun go on. Default false. Once it is false again,
+    /// what was missed meanwhile is made up for by one backup, within `startingDeadlineSeconds`.
+    #[serde(default)]
+    pub suspend: bool,
+    /// Clusters begin within so many seconds after they are due, each always at the same distance, 0 to 86400. Default
+    /// 0 with `clusterName`, 900 with `clusterSelector`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 86400))]
+    pub spread_seconds: Option<i32>,
+    /// Which backups of each cluster are kept. Default `keepLast: 7`.
+    #[serde(default)]
+    pub retention: Retention,
+    /// What the EtcdBackups are made from.
+    pub template: EtcdBackupTemplate,
+}
+
+impl EtcdBackupScheduleSpec {
+    /// Seconds over which its clusters are spread.
+    pub fn spread(&self) -> i32 {
+        let unsaid = if self.cluster_name.is_some() { 0 } else { 900 };
+        self.spread_seconds.unwrap_or(unsaid)
+    }
+
+    /// Whether it is for the ClusterDeployment of this name, with these labels.
+    pub fn selects(&self, name: &str, labels: Option<&BTreeMap<String, String>>) -> bool {
+        match (&self.cluster_name, &self.cluster_selector) {
+            (Some(wanted), _) => wanted == name,
+            (None, Some(selector)) => selector.selects(labels),
+            (None, None) => false,
+        }
+    }
+}
+
+/// Selects ClusterDeployments by their labels.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterSelector {
+    /// Labels that a ClusterDeployment must carry, all of them; at most 32.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 32))]
+    pub match_labels: BTreeMap<String, LabelValue>,
+    /// Requirements of a ClusterDeployment's labels, all of them, beside `matchLabels`; at most 16.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub match_expressions: Vec<LabelRequirement>,
+}
+
+impl ClusterSelector {
+    /// Whether a ClusterDeployment with these labels is selected.
+    pub fn selects(&self, labels: Option<&BTreeMap<String, String>>) -> bool {
+        let has = |key: &String, value: &LabelValue| labels.and_then(|labels| labels.get(key)) == Some(&value.0);
+        self.match_labels.iter().all(|(key, value)| has(key, value))
+            && self.match_expressions.iter().all(|requirement| requirement.is_met(labels))
+    }
+}
+
+/// Which good backups of a cluster are kept: those that any of these keeps. The newest always is, and so is one that an
+/// EtcdRestore names which has not ended.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new(RETENTION_RULE).message(RETENTION_MESSAGE))]
+pub struct Retention {
+    /// So many, the newest, 0 to 500. Default 0.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 500))]
+    pub keep_last: i32,
+    /// The newest of each of the last so many days that have one, 0 to 500. Default 0.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 500))]
+    pub keep_daily: i32,
+    /// The newest of each of the last so many weeks, Monday to Sunday, that have one, 0 to 500. Default 0.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 500))]
+    pub keep_weekly: i32,
+    /// The newest of each of the last so many months that have one, 0 to 500. Default 0.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 500))]
+    pub keep_monthly: i32,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { keep_last: 7, keep_daily: 0, keep_weekly: 0, keep_monthly: 0 }
+    }
+}
+
+/// The spec of an EtcdBackup, but for its cluster and its life, which `retention` is for.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EtcdBackupTemplate {
+    /// The BackupStorage that they go to.
+    pub storage_ref: LocalRef,
+    /// Whom they are encrypted for.
+    pub encryption: BackupEncryption,
+    /// The most that is read from a member in a second, in bytes, 65536 to 10737418240. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 65536, max = 10_737_418_240_i64))]
+    pub bytes_per_second: Option<i64>,
+    /// Deadline of one attempt in seconds, 300 to 86400. Default 3600.
+    #[serde(default = "default_timeout")]
+    #[schemars(range(min = 300, max = 86400))]
+    pub timeout_seconds: i32,
+    /// What becomes of what an EtcdBackup has stored when it is kept no longer. Default `Delete`. With `Retain` the
+    /// storage only grows.
+    #[serde(default = "default_deletion_policy")]
+    pub deletion_policy: BackupDeletionPolicy,
+}
+
+fn default_time_zone() -> String {
+    "Etc/UTC".into()
+}
+
+fn default_max_concurrent() -> i32 {
+    4
+}
+
+fn default_timeout() -> i32 {
+    3600
+}
+
+fn default_deletion_policy() -> BackupDeletionPolicy {
+    BackupDeletionPolicy::Delete
+}
+
+/// What the schedule has done, and does next.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EtcdBackupScheduleStatus {
+    /// The `metadata.generation` that this status speaks of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// One sentence: when it is due next, what it is doing, or what is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub message: Option<String>,
+    /// How many clusters it is for.
+    #[serde(default)]
+    pub cluster_count: i32,
+    /// When a good backup was last completed; of several clusters: of the one where that is longest ago. Absent: one
+    /// has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_successful_time: Option<Time>,
+    /// When the next backup is due. Absent while `suspend` is true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_schedule_time: Option<Time>,
+    /// The clusters, by name; of more than 500 the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 500), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub clusters: Vec<ScheduledCluster>,
+    /// `Ready`: the schedule is valid, and the last backup of each of its clusters is good and not overdue.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}
+
+/// How it stands with the backups of one cluster.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ScheduledCluster {
+    /// Name of the ClusterDeployment.
+    #[schemars(length(max = 63))]
+    pub name: String,
+    /// When the backup was due that was begun last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_schedule_time: Option<Time>,
+    /// The backup that was begun last, as far as it is still there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_attempt: Option<LastAttempt>,
+    /// The newest good backup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_good: Option<LastGood>,
+    /// Good backups of the schedule that are kept.
+    #[serde(default)]
+    pub backups: i32,
+    /// When the next backup begins, its share of `spreadSeconds` included. Absent while `suspend` is true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_schedule_time: Option<Time>,
+    /// From when on the newest good backup is too old: a backup was due twice since it was completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overdue_at: Option<Time>,
+    /// What is wrong, or waited for. Absent: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 512))]
+    pub message: Option<String>,
+}
+
+/// The last backup that was begun.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LastAttempt {
+    /// Name of the EtcdBackup.
+    #[schemars(length(max = 63))]
+    pub name: String,
+    /// Where it is.
+    pub phase: BackupPhase,
+}
+
+/// The newest good backup.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LastGood {
+    /// Name of the EtcdBackup.
+    #[schemars(length(max = 63))]
+    pub name: String,
+    /// When it was stored and read back.
+    pub completed_at: Time,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::EtcdBackupScheduleSpec;
+
+    fn spec(clusters: &str) -> EtcdBackupScheduleSpec {
+        let template = "{storageRef: {name: s3}, encryption: {recipients: []}}";
+        let text = format!("{{{clusters}, schedule: 0 3 * * *, template: {template}}}");
+        serde_yaml::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn clusters_are_selected_by_name_or_by_labels_as_kubernetes_selects() {
+        let check = |clusters: &str, labels: &str, expected: bool| {
+            let labels: std::collections::BTreeMap<String, String> = serde_yaml::from_str(labels).unwrap();
+            assert_eq!(spec(clusters).selects("paris", Some(&labels)), expected, "{clusters} {labels:?}");
+        };
+        check("clusterName: paris", "{}", true);
+        check("clusterName: lyon", "{}", false);
+        check("clusterSelector: {}", "{}", true);
+        check("clusterSelector: {matchLabels: {stage: prod}}", "{stage: prod, x: y}", true);
+        check("clusterSelector: {matchLabels: {stage: prod}}", "{stage: test}", false);
+        check("clusterSelector: {matchExpressions: [{key: stage, operator: NotIn, values: [test]}]}", "{}", true);
+        check("clusterSelector: {matchExpressions: [{key: stage, operator: Exists}]}", "{}", false);
+        assert!(!spec("clusterSelector: {matchLabels: {stage: prod}}").selects("paris", None));
+    }
+
+    #[test]
+    fn what_is_left_out_has_its_default() {
+        let one = spec("clusterName: paris");
+        assert_eq!((one.spread(), spec("clusterSelector: {}").spread()), (0, 900));
+        assert_eq!((one.time_zone.as_str(), one.max_concurrent, one.suspend), ("Etc/UTC", 4, false));
+        assert_eq!((one.retention.keep_last, one.template.timeout_seconds), (7, 3600));
+        assert_eq!(one.template.deletion_policy, super::BackupDeletionPolicy::Delete);
+        let given: super::Retention = serde_yaml::from_str("{keepDaily: 7}").unwrap();
+        assert_eq!((given.keep_last, given.keep_daily), (0, 7));
+    }
+}

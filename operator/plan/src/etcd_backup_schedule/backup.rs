@@ -1,0 +1,61 @@
+//! The EtcdBackups of a schedule: what is read of one, and how one is made.
+
+use std::collections::BTreeMap;
+
+use crds::etcd_backup::{BackupContent, BackupPhase, EtcdBackupSpec};
+use crds::names::{annotation, label};
+use crds::{ClusterDeployment, EtcdBackup, EtcdBackupSchedule, ObjectExt};
+use jiff::Timestamp;
+
+use crate::naming::short_hash;
+
+/// Where it is; one that no controller has seen yet is pending.
+pub(super) fn phase(backup: &EtcdBackup) -> BackupPhase {
+    backup.status.as_ref().and_then(|status| status.phase).unwrap_or(BackupPhase::Pending)
+}
+
+/// What it holds, if it is good.
+pub(super) fn content(backup: &EtcdBackup) -> Option<&BackupContent> {
+    let status = backup.status.as_ref()?;
+    status.backup.as_ref().filter(|_| phase(backup) == BackupPhase::Succeeded)
+}
+
+/// When it was due; else when it was made.
+pub(super) fn scheduled_at(backup: &EtcdBackup) -> Timestamp {
+    let written = backup.annotation(annotation::SCHEDULED_AT).and_then(|text| text.parse().ok());
+    let made = || backup.created_at().map(|time| time.0);
+    written.or_else(made).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// Whether it is of this very cluster, and not of one that had its name.
+pub(super) fn is_of(backup: &EtcdBackup, deployment: &ClusterDeployment) -> bool {
+    backup.annotation(annotation::CLUSTER_UID) == Some(deployment.uid())
+}
+
+/// The backup of a cluster that is due at a time: everyone who sees the same makes the same. No object owns it: it
+/// would be deleted with its owner, and what it holds is needed most when something was deleted by mistake.
+pub(super) fn make(schedule: &EtcdBackupSchedule, deployment: &ClusterDeployment, due: Timestamp) -> EtcdBackup {
+    let template = &schedule.spec.template;
+    let spec = EtcdBackupSpec {
+        cluster_name: deployment.name().to_owned(),
+        storage_ref: template.storage_ref.clone(),
+        encryption: template.encryption.clone(),
+        bytes_per_second: template.bytes_per_second,
+        timeout_seconds: template.timeout_seconds,
+        deletion_policy: template.deletion_policy,
+        ttl_seconds: None,
+    };
+    let hash = short_hash(&[schedule.uid(), deployment.uid(), &due.as_second().to_string()], 6);
+    let name = format!("{}-{}-{hash}", schedule.name(), due.strftime("%Y%m%d%H%M"));
+    let mut backup = EtcdBackup::new(&name, spec);
+    backup.metadata.namespace = schedule.metadata.namespace.clone();
+    backup.metadata.labels = Some(BTreeMap::from([
+        (label::CLUSTER.into(), deployment.name().to_owned()),
+        (label::SCHEDULE.into(), schedule.name().to_owned()),
+    ]));
+    backup.metadata.annotations = Some(BTreeMap::from([
+        (annotation::CLUSTER_UID.into(), deployment.uid().to_owned()),
+        (annotation::SCHEDULED_AT.into(), due.to_string()),
+    ]));
+    backup
+}
