@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use crds::playbook_run::RunPhase;
-use crds::{ClusterDeployment, EtcdRestore, Host, Machine, PlaybookRun, conditions, names};
+use crds::{ClusterDeployment, EtcdBackup, EtcdRestore, Host, Machine, PlaybookRun, conditions, names};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
@@ -211,6 +211,7 @@ impl Scenario {
             self.strip::<Machine>().await?;
             self.strip::<Host>().await?;
             self.strip::<PlaybookRun>().await?;
+            self.strip::<EtcdBackup>().await?;
             self.strip::<EtcdRestore>().await?;
             self.strip::<k8s_openapi::api::batch::v1::Job>().await?;
             self.strip::<k8s_openapi::api::core::v1::Pod>().await?;

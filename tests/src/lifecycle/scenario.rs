@@ -12,6 +12,7 @@ mod losses;
 mod moments;
 mod race;
 mod restores;
+mod schedule;
 mod workers;
 
 pub use losses::remediate;
@@ -72,6 +73,8 @@ pub enum LifecycleScenario {
     ReplaceEtcd,
     /// The control plane that holds the endpoint's address is killed.
     Failover,
+    /// Backups on a schedule, of which two are kept.
+    BackupSchedule,
     /// The executor is killed while a restore holds the control plane.
     RestoreInterrupted,
     /// The executor is killed after a restore has replaced the data, and the restore is undone.
@@ -88,7 +91,7 @@ pub enum LifecycleScenario {
 
 impl LifecycleScenario {
     /// All, in the order in which those of a profile are played.
-    pub const ALL: [LifecycleScenario; 22] = [
+    pub const ALL: [LifecycleScenario; 23] = [
         LifecycleScenario::Expand,
         LifecycleScenario::ShrinkWithBudget,
         LifecycleScenario::Reuse,
@@ -105,6 +108,7 @@ impl LifecycleScenario {
         LifecycleScenario::GrowEtcd,
         LifecycleScenario::ReplaceEtcd,
         LifecycleScenario::Failover,
+        LifecycleScenario::BackupSchedule,
         LifecycleScenario::RestoreInterrupted,
         LifecycleScenario::RestoreUndone,
         LifecycleScenario::RestoreAcrossJoin,
@@ -140,6 +144,7 @@ impl LifecycleScenario {
             Self::GrowEtcd => "grow-etcd",
             Self::ReplaceEtcd => "replace-etcd",
             Self::Failover => "failover",
+            Self::BackupSchedule => "backup-schedule",
             Self::RestoreInterrupted => "restore-interrupted",
             Self::RestoreUndone => "restore-undone",
             Self::RestoreAcrossJoin => "restore-across-join",
@@ -185,6 +190,7 @@ impl LifecycleScenario {
             }
             Self::ReplaceEtcd => "another machine takes the place of a machine of dedicated etcd that was killed",
             Self::Failover => "with the holder of the endpoint killed, the API answers again within 10 s",
+            Self::BackupSchedule => "a cluster is backed up each minute, and the oldest backup goes from the bucket",
             Self::RestoreInterrupted => "a restore whose executor is killed waits for an approval, and goes on",
             Self::RestoreUndone => "a restore whose executor is killed goes back to the data of before by an approval",
             Self::RestoreAcrossJoin => "after a restore exactly the machines of today are Nodes, all Ready",
@@ -210,7 +216,8 @@ impl LifecycleScenario {
             Self::Grow | Self::ReplaceFirst | Self::FiveAndBack | Self::ShrinkControlPlane => Profile::ControlPlane,
             Self::GrowEtcd | Self::ReplaceEtcd => Profile::Dedicated,
             Self::Failover => Profile::Keepalived,
-            Self::RestoreInterrupted
+            Self::BackupSchedule
+            | Self::RestoreInterrupted
             | Self::RestoreUndone
             | Self::RestoreAcrossJoin
             | Self::RestoreMoments
@@ -238,6 +245,7 @@ impl LifecycleScenario {
             Self::GrowEtcd => dedicated::grow(stage).await,
             Self::ReplaceEtcd => dedicated::replace(stage).await,
             Self::Failover => failover::failover(stage).await,
+            Self::BackupSchedule => schedule::keeps_two(stage).await,
             Self::RestoreInterrupted => restores::interrupted(stage).await,
             Self::RestoreUndone => restores::undone(stage).await,
             Self::RestoreAcrossJoin => restores::across_join(stage).await,
