@@ -53,9 +53,9 @@ pub struct EtcdBackupScheduleSpec {
     /// Labels of the ClusterDeployments that are backed up. `{}`: every one of the namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_selector: Option<ClusterSelector>,
-    /// When, as in crontab: minute, hour, day of month, month, day of week. `0 3 * * *` is every day at 3:00, `0 */6 *
-    /// * *` every six hours, `30 1 * * SUN` every Sunday at 1:30. If neither day begins with `*`, either of them
-    /// counts.
+    /// When, as in crontab: minute, hour, day of month, month, day of week.
+    /// `0 3 * * *` is every day at 3:00, `0 */6 * * *` every six hours, `30 1 * * SUN` every Sunday at 1:30.
+    /// If neither of the two days begins with `*`, either of them counts.
     #[schemars(length(min = 9, max = 128), regex(pattern = r"^[0-9A-Za-z*,/-]+( +[0-9A-Za-z*,/-]+){4}$"))]
     pub schedule: String,
     /// The time zone that `schedule` and the days of `retention` are read in: a name of the IANA database,

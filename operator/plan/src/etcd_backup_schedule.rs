@@ -5,8 +5,10 @@ mod cluster;
 mod cron;
 mod decided;
 mod observed;
+mod problem;
 mod retention;
 mod status;
+mod verdict;
 
 use crds::{ClusterDeployment, EtcdBackup, EtcdBackupScheduleStatus, ObjectExt};
 use jiff::Timestamp;
@@ -60,7 +62,12 @@ fn decide<'a>(observed: &Observed<'a>, cron: &Cron) -> Vec<Decided<'a>> {
         !deployment.is_deleting() && spec.selects(deployment.name(), deployment.metadata.labels.as_ref())
     };
     let selected = observed.deployments.iter().copied().filter(selected);
-    let mut clusters: Vec<Cluster<'_>> = selected.map(|one| Cluster::new(observed, one, cron)).collect();
+    let mut backups = backup::by_cluster(observed.backups);
+    let cluster = |one: &'a ClusterDeployment| {
+        let ours = backups.remove(one.uid()).unwrap_or_default();
+        Cluster::new(observed, one, ours, cron)
+    };
+    let mut clusters: Vec<Cluster<'_>> = selected.map(cluster).collect();
     let under_way = clusters.iter().filter(|cluster| matches!(cluster.turn, Turn::UnderWay(_))).count();
     let most = usize::try_from(spec.max_concurrent).unwrap_or_default();
     let mut free = if spec.suspend { 0 } else { most.saturating_sub(under_way) };

@@ -1,7 +1,7 @@
 //! The actions of a plan, carried out one by one.
 
 use crds::names::{self, FIELD_MANAGER, finalizer};
-use crds::{ClusterDeployment, Machine, MachineSet, PlaybookRun};
+use crds::{ClusterDeployment, Machine, MachineSet};
 use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};

@@ -27,9 +27,15 @@ pub(super) fn scheduled_at(backup: &EtcdBackup) -> Timestamp {
     written.or_else(made).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-/// Whether it is of this very cluster, and not of one that had its name.
-pub(super) fn is_of(backup: &EtcdBackup, deployment: &ClusterDeployment) -> bool {
-    backup.annotation(annotation::CLUSTER_UID) == Some(deployment.uid())
+/// Those that stay, by the UID of their cluster: one that has the name of another is not that one.
+pub(super) fn by_cluster<'a>(backups: &[&'a EtcdBackup]) -> BTreeMap<&'a str, Vec<&'a EtcdBackup>> {
+    let mut found: BTreeMap<&str, Vec<&EtcdBackup>> = BTreeMap::new();
+    for backup in backups.iter().filter(|backup| !backup.is_deleting()) {
+        if let Some(uid) = backup.annotation(annotation::CLUSTER_UID) {
+            found.entry(uid).or_default().push(backup);
+        }
+    }
+    found
 }
 
 /// The backup of a cluster that is due at a time: everyone who sees the same makes the same. No object owns it: it

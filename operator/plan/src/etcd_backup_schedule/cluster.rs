@@ -6,7 +6,7 @@ use crds::{ClusterDeployment, EtcdBackup, ObjectExt, Reason};
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
 
-use super::backup::{content, is_of, phase, scheduled_at};
+use super::backup::{content, phase, scheduled_at};
 use super::cron::Cron;
 use super::observed::Observed;
 use crate::lifecycle::is_installed;
@@ -42,9 +42,12 @@ pub(super) enum Turn<'a> {
 }
 
 impl<'a> Cluster<'a> {
-    pub fn new(observed: &Observed<'a>, deployment: &'a ClusterDeployment, cron: &Cron) -> Self {
-        let ours = |backup: &&EtcdBackup| is_of(backup, deployment) && !backup.is_deleting();
-        let mut backups: Vec<&EtcdBackup> = observed.backups.iter().copied().filter(ours).collect();
+    pub fn new(
+        observed: &Observed<'_>,
+        deployment: &'a ClusterDeployment,
+        mut backups: Vec<&'a EtcdBackup>,
+        cron: &Cron,
+    ) -> Self {
         backups.sort_by_key(|backup| (scheduled_at(backup), backup.name()));
         let offset = offset(deployment, observed.schedule.spec.spread());
         let mut cluster = Self { deployment, backups, offset, last: None, turn: Turn::Idle };

@@ -23,6 +23,9 @@ const DAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 const EXAMPLE: &str = "for example \"0 3 * * *\": every day at 3:00";
 /// How far back the last time is looked for: frequent schedules are found soon, and rare ones cost little.
 const LOOK_BACK_HOURS: [i64; 6] = [1, 25, 8 * 24, 32 * 24, 367 * 24, 8 * 366 * 24];
+/// The library looks four years ahead. Weekdays and dates meet again after 28 years; a bit less than four at once.
+const LOOK_AHEAD_HOURS: i64 = 35_000;
+const LOOKS: i64 = 8;
 /// No time is looked for after the year 9990: the calendar ends soon after.
 const LAST: i64 = 253_086_000_000;
 
@@ -55,8 +58,7 @@ impl Cron {
         let is_hourly = fields[1].starts_with('*');
         let unreadable = |error: cronexpr::Error| refused(format!("{schedule:?} cannot be read: {error}; {EXAMPLE}"));
         let crontab = parse_crontab(&format!("{} UTC", fields.join(" "))).map_err(unreadable)?;
-        // From the beginning of a leap year: 29 February is found.
-        if crontab.find_next(MakeTimestamp(Timestamp::UNIX_EPOCH + SignedDuration::from_hours(2 * 365 * 24))).is_err() {
+        if find(&crontab, Timestamp::UNIX_EPOCH).is_none() {
             return Err(refused(format!("{schedule:?} is never due: no such month has that day; {EXAMPLE}")));
         }
         let found = TimeZoneDatabase::bundled().get(zone);
@@ -126,11 +128,8 @@ impl Cron {
     }
 
     fn next_civil(&self, after: DateTime) -> Option<DateTime> {
-        let after = Offset::UTC.to_timestamp(after).ok()?;
-        if after.as_second() > LAST {
-            return None;
-        }
-        self.crontab.find_next(MakeTimestamp(after)).ok().map(|found| found.datetime())
+        let found = find(&self.crontab, Offset::UTC.to_timestamp(after).ok()?)?;
+        Some(Offset::UTC.to_datetime(found))
     }
 
     fn instant(&self, shown: DateTime) -> Option<Timestamp> {
@@ -144,6 +143,14 @@ impl Cron {
             }
         }
     }
+}
+
+/// The first time after a moment, on clocks that show UTC.
+fn find(crontab: &Crontab, after: Timestamp) -> Option<Timestamp> {
+    let starts =
+        (0..LOOKS).filter_map(|look| after.checked_add(SignedDuration::from_hours(look * LOOK_AHEAD_HOURS)).ok());
+    let mut starts = starts.filter(|start| start.as_second() <= LAST);
+    starts.find_map(|start| crontab.find_next(MakeTimestamp(start)).ok()).map(|found| found.timestamp())
 }
 
 /// Whether a field can be read alone, without the extensions of the library that Kubernetes' CronJobs do not know.
@@ -230,6 +237,8 @@ mod tests {
         let cron = Cron::parse("0 12 29 2 *", "Etc/UTC").unwrap_or_else(|(_, message)| panic!("{message}"));
         assert_eq!(cron.next(at("2024-02-29T12:00:00Z")), Some(at("2028-02-29T12:00:00Z")));
         assert_eq!(cron.last(at("2027-11-24T00:00:00Z")), Some(at("2024-02-29T12:00:00Z")));
+        assert_eq!(cron.next(at("2096-03-01T00:00:00Z")), Some(at("2104-02-29T12:00:00Z")), "2100 is no leap year");
+        assert_eq!(times("0 0 */31 2 MON", "UTC", "2026-01-01T00:00:00Z", 1), ["02-01 00:00 +0000"], "in 2027");
         assert_eq!(cron.next(at("9998-01-01T00:00:00Z")), None, "the calendar ends");
         assert_eq!(cron.next(Timestamp::MAX), None);
         assert_eq!(times("30 1 * jan-feb sun", "UTC", "2026-12-01T00:00:00Z", 1), ["01-03 01:30 +0000"]);

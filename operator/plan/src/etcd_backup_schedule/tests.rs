@@ -474,4 +474,8 @@ fn a_cluster_that_is_not_installed_yet_is_no_fault_where_others_are_backed_up() 
     let status = world.schedule.status.as_ref().unwrap();
     assert!(status.clusters[0].message.as_ref().unwrap().contains("lyon is not installed yet"));
     assert!(status.last_successful_time.is_some());
+    world.deployments[0].status = world.deployments[1].status.clone();
+    world.deployments[0].spec.etcd.topology = crds::cluster_deployment::EtcdTopology::External;
+    world.settle();
+    assert_eq!(world.ready().0, "True Scheduled", "nor is one whose etcd is external");
 }
