@@ -50,11 +50,11 @@ impl<'a> Runs<'a> {
 
     /// Whether an API server may have stood on that data.
     pub fn has_begun_release(&self) -> bool {
-        let begun = |run: &&PlaybookRun| match phase_of(run, Step::ReleaseControlPlane) {
+        let begun = |run: &PlaybookRun| match phase_of(run, Step::ReleaseControlPlane) {
             Some(StepPhase::Running | StepPhase::Succeeded | StepPhase::Failed) => true,
             Some(StepPhase::Pending | StepPhase::Skipped) | None => false,
         };
-        self.restoring.iter().any(|run| begun(&run))
+        self.restoring.iter().copied().any(begun)
     }
 }
 
@@ -171,7 +171,7 @@ fn nodes<'a>(observed: &Observed<'a>) -> Vec<&'a str> {
         let known = machine.status.as_ref().and_then(|status| status.node_name.as_deref());
         known.or(machine.spec.host_ref.as_ref().map(|host| host.name.as_str()))
     };
-    let mut names: Vec<&str> = observed.machines.iter().filter_map(|machine| node(machine)).collect();
+    let mut names: Vec<&str> = observed.machines.iter().filter_map(node).collect();
     names.sort_unstable();
     names
 }
