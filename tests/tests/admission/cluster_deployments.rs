@@ -128,7 +128,8 @@ async fn an_external_etcd_has_endpoints_and_a_secret_and_no_machines_row_6() -> 
     check(&server, [
         (6, "as it is meant", external("demo"), endpoints,
             json!([[url], ["https://etcd-1.example:2379", "https://etcd-2.example:65535"]]), Admitted),
-        (6, "no endpoints", external("demo"), endpoints, json!([null, []]), refused("")),
+        (6, "no endpoints", external("demo"), endpoints, json!([null]), only_external("etcd.endpoints goes with topology External")),
+        (6, "none of them", external("demo"), endpoints, json!([[]]), refused("")),
         (6, "no URLs", external("demo"), endpoints,
             json!([["10.0.0.5:2379"], ["http://10.0.0.5:2379"], ["https://10.0.0.5"], ["https://10.0.0.5:0"],
                 ["https://10.0.0.5:65536"], ["https://10.0.0.5:2379/"], ["https://u:p@10.0.0.5:2379"],

@@ -97,7 +97,7 @@ async fn a_run_has_the_steps_of_its_intent_and_no_others() -> Result<()> {
         (0, "a reset of one's own", r(), "spec.steps", json!([["reset"], ["recover-etcd"], ["remove-etcd-member"]]),
             refused_at("spec", "is not allowed in a run of intent Custom; allowed are: bootstrap-os, ")),
         (0, "a reset", of("Reset"), "spec.steps", json!([["reset"]]), Admitted),
-        (0, "intents that do nothing yet", r(), "spec.intent", json!(["Upgrade", "Renew", "Restore"]), refused("Unsupported value")),
+        (0, "intents that do nothing yet", r(), "spec.intent", json!(["Upgrade", "Renew"]), refused("Unsupported value")),
     ]).await
 }
 
