@@ -55,7 +55,9 @@ pub async fn take(
         let status = api.get(name).await?.status.unwrap_or_default();
         Ok(match status.phase {
             Some(BackupPhase::Succeeded | BackupPhase::Failed) => Look::Done(status),
-            _ => Look::Waiting(format!("{:?}: {:?}", status.phase, status.message)),
+            Some(BackupPhase::Pending | BackupPhase::Running) | None => {
+                Look::Waiting(format!("{:?}: {:?}", status.phase, status.message))
+            }
         })
     })
     .await?;

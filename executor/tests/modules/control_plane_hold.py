@@ -48,7 +48,10 @@ def program(name):
     """A copy of Python under another name."""
     path = f"{PLACE}/{name}"
     if not os.path.exists(path):
-        shutil.copy(os.path.realpath(sys.executable), path)
+        # Whole at once: two threads ask for it.
+        draft = f"{path}.{threading.get_ident()}"
+        shutil.copy(os.path.realpath(sys.executable), draft)
+        os.replace(draft, path)
     return path
 
 
