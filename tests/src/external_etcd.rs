@@ -11,7 +11,9 @@ use anyhow::{Context, Result, ensure};
 use lab::cache::Cache;
 use lab::network::HOST_ADDRESS;
 use lab::programs::Programs;
-use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -42,6 +44,7 @@ struct Leaf {
 impl Authority {
     fn make() -> Result<Self> {
         let mut params = CertificateParams::new(Vec::<String>::new())?;
+        params.distinguished_name.push(DnType::CommonName, "etcd-ca");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign];
         let key = KeyPair::generate()?;
@@ -51,6 +54,8 @@ impl Authority {
 
     fn issue(&self, names: Vec<String>) -> Result<Leaf> {
         let mut params = CertificateParams::new(names)?;
+        // With the authority's name OpenSSL would take it for the authority.
+        params.distinguished_name.push(DnType::CommonName, "etcd");
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &self.issuer)?.pem();
