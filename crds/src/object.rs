@@ -20,6 +20,8 @@ pub trait ObjectExt {
     fn created_at(&self) -> Option<&Time>;
     /// Whether it is being deleted.
     fn is_deleting(&self) -> bool;
+    /// Whether it has this finalizer.
+    fn has_finalizer(&self, finalizer: &str) -> bool;
     /// The value of an annotation.
     fn annotation(&self, key: &str) -> Option<&str>;
     /// Whether one of its owners has this UID.
@@ -49,6 +51,10 @@ impl<K: Resource> ObjectExt for K {
 
     fn is_deleting(&self) -> bool {
         self.meta().deletion_timestamp.is_some()
+    }
+
+    fn has_finalizer(&self, finalizer: &str) -> bool {
+        self.meta().finalizers.iter().flatten().any(|there| there == finalizer)
     }
 
     fn annotation(&self, key: &str) -> Option<&str> {

@@ -83,9 +83,8 @@ fn keep(state: &ClusterState<'_>, lock: Lock, tokens: Tokens) -> Plan<Action, Cl
     let round = operations::propose(state, Round::new(state, lock, tokens, problem));
     let pruned = prune(state, &round.lock, operations::kept(state));
     let (status, waits_for) = conditions::living(state, &round);
-    let finalizers = state.deployment.metadata.finalizers.iter().flatten();
-    let has_finalizer = finalizers.clone().any(|there| there == finalizer::CLUSTER_DEPLOYMENT);
-    let first = (!has_finalizer).then_some(Action::AddFinalizer);
+    let is_held = state.deployment.has_finalizer(finalizer::CLUSTER_DEPLOYMENT);
+    let first = (!is_held).then_some(Action::AddFinalizer);
     Plan {
         actions: first.into_iter().chain(round.actions).chain(pruned).collect(),
         status,

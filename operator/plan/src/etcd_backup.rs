@@ -94,8 +94,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, EtcdBackupStatus> {
 
 /// Whether it stays until what it has stored is removed.
 pub fn is_held(backup: &EtcdBackup) -> bool {
-    let finalizers = backup.metadata.finalizers.as_deref().unwrap_or_default();
-    finalizers.iter().any(|there| there == finalizer::BACKUP)
+    backup.has_finalizer(finalizer::BACKUP)
 }
 
 /// What is done about one that is being deleted.

@@ -83,7 +83,7 @@ fn goes_on(observed: &Observed<'_>, runs: &Runs<'_>) -> Plan<Action, EtcdRestore
     let mut plan = Plan { actions: Vec::new(), waits_for: status.message.clone(), status, next: Next::OnChange };
     match state {
         State::Begins(run, _) => {
-            if !has_finalizer(observed.restore) {
+            if !observed.restore.has_finalizer(finalizer::RESTORE) {
                 plan.actions.push(Action::AddFinalizer);
             }
             plan.actions.push(Action::Begin(run));
@@ -96,11 +96,6 @@ fn goes_on(observed: &Observed<'_>, runs: &Runs<'_>) -> Plan<Action, EtcdRestore
         State::Waits(..) | State::Runs(..) | State::AwaitsApproval(_) | State::Interrupted(..) => {}
     }
     plan
-}
-
-fn has_finalizer(restore: &EtcdRestore) -> bool {
-    let finalizers = restore.metadata.finalizers.as_deref().unwrap_or_default();
-    finalizers.iter().any(|there| there == finalizer::RESTORE)
 }
 
 fn state<'a>(observed: &Observed<'a>, runs: &Runs<'a>) -> State<'a> {

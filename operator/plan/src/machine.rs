@@ -29,8 +29,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, MachineStatus> {
     }
     let hold = hold(observed);
     let mut actions = Vec::new();
-    let finalizers = observed.machine.metadata.finalizers.as_deref().unwrap_or_default();
-    if !finalizers.iter().any(|there| there == finalizer::MACHINE) {
+    if !observed.machine.has_finalizer(finalizer::MACHINE) {
         actions.push(Action::AddFinalizer);
     }
     match &hold {

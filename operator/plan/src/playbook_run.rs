@@ -18,7 +18,7 @@ mod working;
 
 use crds::names::finalizer;
 use crds::playbook_run::RunPhase;
-use crds::{PlaybookRun, PlaybookRunStatus};
+use crds::{ObjectExt, PlaybookRun, PlaybookRunStatus};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 
@@ -31,7 +31,7 @@ pub use observed::{InputsSeen, LogSeen, RunObserved};
 pub use permission::Permission;
 pub use pod::{has_ended, node_of};
 pub use preparing::frozen;
-use releasing::{holds, releasing};
+use releasing::releasing;
 pub use trouble::Trouble;
 
 /// How far a run is; it says what must be observed.
@@ -51,9 +51,9 @@ pub enum Stage {
 pub fn stage(run: &PlaybookRun, job: Option<&Job>, pods: &[Pod]) -> Stage {
     let status = run.status.as_ref();
     if status.and_then(|status| status.phase).is_some_and(RunPhase::is_final) {
-        let job_held = job.is_some_and(|job| holds(job.metadata.finalizers.as_deref(), finalizer::OUTCOME_RECORDED));
-        let pod_held = pods.iter().any(|pod| holds(pod.metadata.finalizers.as_deref(), finalizer::OUTCOME_RECORDED));
-        let run_held = holds(run.metadata.finalizers.as_deref(), finalizer::RUN);
+        let job_held = job.is_some_and(|job| job.has_finalizer(finalizer::OUTCOME_RECORDED));
+        let pod_held = pods.iter().any(|pod| pod.has_finalizer(finalizer::OUTCOME_RECORDED));
+        let run_held = run.has_finalizer(finalizer::RUN);
         return if job_held || pod_held || run_held { Stage::Releasing } else { Stage::Over };
     }
     if job.is_some() || status.is_some_and(|status| status.started_at.is_some()) {

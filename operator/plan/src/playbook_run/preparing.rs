@@ -15,7 +15,7 @@ use super::Grant;
 use super::action::Action;
 use super::observed::{InputsSeen, RunObserved};
 use super::permission::permission;
-use super::releasing::{holds, let_go};
+use super::releasing::let_go;
 use super::status::{over, under_way};
 use crate::inputs::{MODEL_LIMIT, refused, secrets_needed};
 use crate::job::{JobWanted, job, metadata};
@@ -29,7 +29,7 @@ const LOOK_AT_INPUTS_SECONDS: u64 = 10;
 pub(super) fn plan(observed: &RunObserved<'_>) -> Plan<Action, PlaybookRunStatus> {
     let run = observed.run;
     if run.is_deleting() {
-        let held = holds(run.metadata.finalizers.as_deref(), finalizer::RUN);
+        let held = run.has_finalizer(finalizer::RUN);
         let actions = if held { let_go().into() } else { Vec::new() };
         return Plan { actions, ..ended(observed.status()) };
     }

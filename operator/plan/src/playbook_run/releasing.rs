@@ -9,14 +9,9 @@ use super::observed::RunObserved;
 use super::pod::has_ended;
 use crate::{Next, Plan};
 
-pub(super) fn holds(finalizers: Option<&[String]>, finalizer: &str) -> bool {
-    finalizers.unwrap_or_default().iter().any(|there| there == finalizer)
-}
-
 /// The outcome is recorded: nothing needs to be held any more.
 pub(super) fn releasing(observed: &RunObserved<'_>) -> Plan<Action, PlaybookRunStatus> {
-    let held_pods =
-        observed.pods.iter().filter(|pod| holds(pod.metadata.finalizers.as_deref(), finalizer::OUTCOME_RECORDED));
+    let held_pods = observed.pods.iter().filter(|pod| pod.has_finalizer(finalizer::OUTCOME_RECORDED));
     let release = |pod: &Pod| match has_ended(pod) || pod.is_deleting() {
         true => Action::ReleasePod(Box::new(pod.clone())),
         // One that came up while its Job was being deleted.
@@ -24,11 +19,11 @@ pub(super) fn releasing(observed: &RunObserved<'_>) -> Plan<Action, PlaybookRunS
     };
     let mut actions: Vec<Action> = held_pods.map(release).collect();
     if let Some(job) = observed.job
-        && holds(job.metadata.finalizers.as_deref(), finalizer::OUTCOME_RECORDED)
+        && job.has_finalizer(finalizer::OUTCOME_RECORDED)
     {
         actions.push(Action::ReleaseJob(Box::new(job.clone())));
     }
-    if holds(observed.run.metadata.finalizers.as_deref(), finalizer::RUN) {
+    if observed.run.has_finalizer(finalizer::RUN) {
         actions.extend(let_go());
     }
     Plan { actions, status: observed.status(), next: Next::OnChange, waits_for: None }
