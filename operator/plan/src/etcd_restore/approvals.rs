@@ -58,11 +58,11 @@ pub(super) fn ask_to_begin(observed: &Observed<'_>, staged: &StagedBackup, hosts
 
 /// Why it ended, and what to type to go on or, where that is possible, back.
 pub(super) fn ask_what_now(observed: &Observed<'_>, run: &PlaybookRun, on: Option<&str>, back: Option<&str>) -> String {
-    let mut said = format!(
-        "run {} ended before the control plane was released, and the cluster has no API: {}",
-        run.name(),
-        quote(said(run).to_owned())
-    );
+    let cluster = match back {
+        Some(_) => "before the control plane was released, and the cluster has no API",
+        None => "while the control plane was released: an API server may serve the backup's data, and the rest is held",
+    };
+    let mut said = format!("run {} ended {cluster}: {}", run.name(), quote(said(run).to_owned()));
     if let Some(value) = on {
         said.push_str(&format!("; to go on: {}", command(observed, value)));
     }
