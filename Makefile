@@ -34,7 +34,10 @@ lifecycle: ## Grow, shrink, break and repair real clusters: make lifecycle ARGS=
 
 .PHONY: backups
 backups: ## Back up and restore real clusters, interrupted, undone and at random moments (under two hours)
+	@hack/storages
 	@hack/lifecycle --backups $(ARGS)
+	@CLUSTERWRIGHT_S3=seaweedfs CLUSTERWRIGHT_LIFECYCLE_LOG=$(CLUSTERWRIGHT_CACHE)/logs/lifecycle-seaweedfs.log \
+		hack/lifecycle --scenario restore-interrupted
 
 MINUTES ?= 10
 .PHONY: chaos
@@ -74,6 +77,10 @@ bench: ## Measure clusters and their changes against bare kubeadm over SSH, in o
 .PHONY: bench-fleet
 bench-fleet: ## Measure what a fleet of simulated clusters costs the operator: make bench-fleet ARGS='--clusters 100'
 	@hack/bench/fleet/run $(ARGS)
+
+.PHONY: bench-backup
+bench-backup: ## Measure a backup against doing it by hand, without a lab: make bench-backup ARGS='--mib 512'
+	@hack/bench/backup/run $(ARGS)
 
 .PHONY: bench-plan
 bench-plan: ## Measure how the planners' cost grows with the fleet: make bench-plan ARGS='-- --sizes 100,1000 choose'

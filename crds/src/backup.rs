@@ -2,16 +2,20 @@
 //! `docs/backup.md`: a backup can be read with `etcdutl`, `age` and `tar` alone.
 
 mod inputs;
+mod keys;
 mod look;
 mod manifest;
 mod removal;
+mod verification;
 
 pub use inputs::{
-    BUNDLE_PREFIX, BackupInputs, ETCD_SECRETS, IDENTITY_SECRET, MOUNT_PATH, PKI_SECRET, S3Inputs, STORAGE_PREFIX,
-    STORAGE_SECRETS, StagingInputs, StorageInputs,
+    BUNDLE_PREFIX, BackupInputs, ETCD_SECRETS, EtcdInputs, IDENTITY_SECRET, MOUNT_PATH, PKI_SECRET, S3Inputs,
+    STORAGE_PREFIX, STORAGE_SECRETS, StagingInputs, StorageInputs,
 };
+pub use keys::{FetchedBackup, KeysFetched};
 pub use look::StorageLook;
 pub use manifest::{
     BUNDLE_FILE, BackupManifest, FORMAT, InvalidManifest, MANIFEST_FILE, ObjectManifest, SNAPSHOT_FILE,
 };
 pub use removal::BackupRemoval;
+pub use verification::{ProgramsInputs, VerificationInputs, VerificationReport};

@@ -72,8 +72,16 @@ pub struct CertificateExpiry {
     /// E.g. `apiserver`, `kubernetes-ca`, `admin-kubeconfig`.
     #[schemars(length(max = 63))]
     pub name: String,
-    /// When it ends.
+    /// When it ends; of several machines' the first that does.
     pub expires_at: Time,
+    /// Name of the Machine that has it. Absent: it is in the kubeconfig of `spec.kubeconfigRef`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub machine: Option<String>,
+    /// Common name of its issuer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub issuer: Option<String>,
 }
 
 /// What is seen of the cluster.
@@ -106,10 +114,15 @@ pub struct ClusterStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub components: Vec<ComponentHealth>,
-    /// Certificates seen.
+    /// Certificates: those of the kubeconfig, and of each name that of the machine on which it ends first. All of a
+    /// machine stand in the status of its Machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub certificates: Vec<CertificateExpiry>,
+    /// Size of etcd's database as the API server sees it, in bytes; looked at every ten minutes, and written when it has
+    /// changed by 16 MiB. Absent: the API server does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etcd_size_bytes: Option<i64>,
     /// When contact was lost; absent while it is reachable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreachable_since: Option<Time>,

@@ -1,5 +1,7 @@
 //! ClusterDeployment: the cluster wanted; how far it is stands in [`ClusterDeploymentStatus`].
 
+use std::collections::BTreeMap;
+
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,21 +9,33 @@ use serde::{Deserialize, Serialize};
 use crate::KubernetesVersion;
 use crate::names;
 use crate::networking::{Endpoint, Networking};
+use crate::node_metadata::{
+    ANNOTATION_KEYS_MESSAGE, ANNOTATION_KEYS_RULE, AnnotationValue, LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE,
+    OWNED_ANNOTATIONS_MESSAGE, OWNED_ANNOTATIONS_RULE, OWNED_LABELS_MESSAGE, OWNED_LABELS_RULE,
+    RESERVED_LABELS_MESSAGE, RESERVED_LABELS_RULE,
+};
 use crate::object::ObjectExt;
-use crate::placement::{HostNames, HostSelector, WorkerSet};
+use crate::placement::{HostNames, HostSelector, LabelValue, Taint, WorkerSet};
 use crate::references::LocalRef;
 use crate::remediation_policy::Remediation;
 
+mod certificates;
 mod etcd;
+mod etcd_status;
 mod executor;
 mod hooks;
 mod leaving;
+mod restore_from;
 mod status;
 
-pub use etcd::{ETCD_PREFIX, Etcd, EtcdTopology};
+pub use certificates::Certificates;
+pub(crate) use etcd::ENDPOINTS_RULE;
+pub use etcd::{Defragmentation, ETCD_PREFIX, Etcd, EtcdTopology};
+pub use etcd_status::{EtcdDefragmentation, EtcdHashCheck, EtcdMember, EtcdStatus};
 pub use executor::{ExecutorPod, PodToleration, TolerationOperator};
 pub use hooks::{Hook, Hooks, ReadinessGate};
 pub use leaving::{FenceReturned, MachineRemoval, Recovery, RecoveryStrategy};
+pub use restore_from::{RestoreFrom, RestoredFrom};
 pub use status::{
     AppliedManifests, ClusterDeploymentStatus, ControlPlaneEndpoint, ForgottenMachine, LockMode, Operation, Repair,
     ReplicaCounts,
@@ -110,6 +124,15 @@ const HOOKS_RULE: &str = "!has(self.hooks) || (has(self.executor) && has(self.ex
 #[x_kube(validation = Rule::new("has(self.controlPlane.endpoint) == has(oldSelf.controlPlane.endpoint) && (!has(self.controlPlane.endpoint) || self.controlPlane.endpoint == oldSelf.controlPlane.endpoint)")
     .message("Forbidden: controlPlane.endpoint is immutable: it stands in the certificates and in every kubeconfig")
     .field_path(".controlPlane"))]
+#[x_kube(validation = Rule::new("has(self.restoreFrom) == has(oldSelf.restoreFrom) && (!has(self.restoreFrom) || self.restoreFrom == oldSelf.restoreFrom)")
+    .message("Forbidden: restoreFrom is immutable: a cluster begins with a backup, or without; to set one back to a backup, make an EtcdRestore")
+    .field_path(".restoreFrom"))]
+#[x_kube(validation = Rule::new("!has(self.restoreFrom) || self.etcd.topology != 'External'")
+    .message("restoreFrom is for an etcd of the cluster's own machines: whoever runs the external etcd restores it; leave restoreFrom out")
+    .field_path(".restoreFrom"))]
+#[x_kube(validation = Rule::new("self.recovery.strategy != 'RestoreLatest' || self.etcd.topology != 'External'")
+    .message("RestoreLatest is for an etcd of the cluster's own machines; with an external etcd, Rebuild keeps what that holds")
+    .field_path(".recovery.strategy"))]
 pub struct ClusterDeploymentSpec {
     /// Kubernetes version without `v`, e.g. `1.35.4`; the minors 1.34, 1.35 and 1.36. A change may be taken back until
     /// its rollout begins: it is compared with `status.startedKubernetesVersion`.
@@ -121,6 +144,9 @@ pub struct ClusterDeploymentSpec {
     /// etcd. Default: stacked on the control planes.
     #[serde(default)]
     pub etcd: Etcd,
+    /// How long certificates last, and when they are renewed.
+    #[serde(default)]
+    pub certificates: Certificates,
     /// Sets of workers, by name; at most 32.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
@@ -163,6 +189,9 @@ pub struct ClusterDeploymentSpec {
     /// What is done when all machines are lost.
     #[serde(default)]
     pub recovery: Recovery,
+    /// The backup that the cluster begins with: its data and its keys. Only when it is made. Absent: it begins empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore_from: Option<RestoreFrom>,
     /// Custom playbooks before and after what is done to machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hooks: Option<Hooks>,
@@ -203,6 +232,25 @@ pub struct ControlPlane {
     )]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub cert_sans: Vec<String>,
+    /// Labels of the control planes' Nodes; at most 64, as `workers[].labels`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
+    #[x_kube(validation = Rule::new(LABEL_KEYS_RULE).message(LABEL_KEYS_MESSAGE))]
+    #[x_kube(validation = Rule::new(RESERVED_LABELS_RULE).message(RESERVED_LABELS_MESSAGE))]
+    #[x_kube(validation = Rule::new(OWNED_LABELS_RULE).message(OWNED_LABELS_MESSAGE))]
+    pub labels: BTreeMap<String, LabelValue>,
+    /// Annotations of the control planes' Nodes; at most 32, as `workers[].annotations`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 32))]
+    #[x_kube(validation = Rule::new(ANNOTATION_KEYS_RULE).message(ANNOTATION_KEYS_MESSAGE))]
+    #[x_kube(validation = Rule::new(OWNED_ANNOTATIONS_RULE).message(OWNED_ANNOTATIONS_MESSAGE))]
+    pub annotations: BTreeMap<String, AnnotationValue>,
+    /// Taints of the control planes' Nodes beside `node-role.kubernetes.io/control-plane`; at most 32, as
+    /// `workers[].taints`. CoreDNS does not tolerate them: where all control planes have one, it needs a worker.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["key".into(), "effect".into()]))]
+    pub taints: Vec<Taint>,
 }
 
 /// The kinds of container runtime.

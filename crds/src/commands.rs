@@ -70,6 +70,11 @@ pub fn create_secret(namespace: &str, name: &str) -> String {
     format!("kubectl -n {namespace} create secret generic {name} --from-file=DIRECTORY")
 }
 
+/// Deletes a Secret.
+pub fn delete_secret(namespace: &str, name: &str) -> String {
+    format!("kubectl -n {namespace} delete secret {name}")
+}
+
 fn place(object: &ObjectMeta) -> (&str, &str) {
     let namespace = object.namespace.as_deref().unwrap_or("default");
     (namespace, object.name.as_deref().unwrap_or_default())

@@ -7,14 +7,18 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::etcd_backup::{BackupDeletionPolicy, BackupEncryption, BackupPhase};
+use crate::etcd_backup::{
+    BackupDeletionPolicy, BackupEncryption, BackupPhase, EtcdEndpoints, IDENTITY_MESSAGE, IDENTITY_RULE,
+    RESTORABLE_MESSAGE, RESTORABLE_RULE, Verify, VerifyMethod,
+};
 use crate::placement::{LabelRequirement, LabelValue};
 use crate::references::LocalRef;
 
-/// CEL: one cluster, or those with some labels.
-const CLUSTERS_RULE: &str = "has(self.clusterName) != has(self.clusterSelector)";
+/// CEL: one cluster, those with some labels, or an etcd without one.
+const CLUSTERS_RULE: &str =
+    "[has(self.clusterName), has(self.clusterSelector), has(self.etcd)].filter(given, given).size() == 1";
 const CLUSTERS_MESSAGE: &str =
-    "exactly one of clusterName and clusterSelector is required; clusterSelector: {} selects every cluster";
+    "exactly one of clusterName, clusterSelector and etcd is required; clusterSelector: {} selects every cluster";
 /// CEL: something is kept.
 const RETENTION_RULE: &str = "self.keepLast > 0 || self.keepDaily > 0 || self.keepWeekly > 0 || self.keepMonthly > 0";
 const RETENTION_MESSAGE: &str =
@@ -45,6 +49,9 @@ const RETENTION_MESSAGE: &str =
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new(CLUSTERS_RULE).message(CLUSTERS_MESSAGE))]
+#[x_kube(validation = Rule::new(RESTORABLE_RULE).message(RESTORABLE_MESSAGE).field_path(".verify"))]
+#[x_kube(validation = Rule::new("!(has(self.etcd) && self.template.spool)")
+    .message("template.spool goes with clusterName or clusterSelector: an etcd that is read over its endpoints has no machine to write to; leave it out"))]
 pub struct EtcdBackupScheduleSpec {
     /// The ClusterDeployment that is backed up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,6 +60,10 @@ pub struct EtcdBackupScheduleSpec {
     /// Labels of the ClusterDeployments that are backed up. `{}`: every one of the namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_selector: Option<ClusterSelector>,
+    /// An etcd without a cluster that is backed up. All backups of the schedule count as backups of one etcd, also when
+    /// its endpoints are edited: another etcd has a schedule of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etcd: Option<EtcdEndpoints>,
     /// When, as in crontab: minute, hour, day of month, month, day of week.
     /// `0 3 * * *` is every day at 3:00, `0 */6 * * *` every six hours, `30 1 * * SUN` every Sunday at 1:30.
     /// If neither of the two days begins with `*`, either of them counts.
@@ -80,21 +91,59 @@ pub struct EtcdBackupScheduleSpec {
     #[serde(default)]
     pub suspend: bool,
     /// Clusters begin within so many seconds after they are due, each always at the same distance, 0 to 86400. Default
-    /// 0 with `clusterName`, 900 with `clusterSelector`.
+    /// 900 with `clusterSelector`, else 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 86400))]
     pub spread_seconds: Option<i32>,
     /// Which backups of each cluster are kept. Default `keepLast: 7`.
     #[serde(default)]
     pub retention: Retention,
+    /// Which of the backups are verified, and how. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<ScheduledVerify>,
     /// What the EtcdBackups are made from.
     pub template: EtcdBackupTemplate,
+}
+
+/// How backups are verified, and how often.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new(IDENTITY_RULE).message(IDENTITY_MESSAGE).field_path(".identityRef"))]
+pub struct ScheduledVerify {
+    /// What is done.
+    pub how: VerifyMethod,
+    /// The Secret with an age identity that decrypts the backups, as `EtcdBackup.spec.verify.identityRef` has it.
+    /// Required with `Restore`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity_ref: Option<LocalRef>,
+    /// A backup of a cluster is verified if none of the schedule was so within so many seconds before, 0 to 31536000;
+    /// 0: each one. Default 604800 with `Restore`, 86400 with `Hash`. After one that was found damaged, the next is
+    /// verified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 31_536_000))]
+    pub every_seconds: Option<i32>,
+}
+
+impl ScheduledVerify {
+    /// Seconds from one verification of a cluster's backups to the next.
+    pub fn every(&self) -> i32 {
+        let unsaid = match self.how {
+            VerifyMethod::Hash => 86_400,
+            VerifyMethod::Restore => 604_800,
+        };
+        self.every_seconds.unwrap_or(unsaid)
+    }
+
+    /// What an EtcdBackup gets that is verified.
+    pub fn of_backup(&self) -> Verify {
+        Verify { how: self.how, identity_ref: self.identity_ref.clone() }
+    }
 }
 
 impl EtcdBackupScheduleSpec {
     /// Seconds over which its clusters are spread.
     pub fn spread(&self) -> i32 {
-        let unsaid = if self.cluster_name.is_some() { 0 } else { 900 };
+        let unsaid = if self.cluster_selector.is_some() { 900 } else { 0 };
         self.spread_seconds.unwrap_or(unsaid)
     }
 
@@ -131,8 +180,8 @@ impl ClusterSelector {
     }
 }
 
-/// Which good backups of a cluster are kept: those that any of these keeps. The newest always is, and so is one that an
-/// EtcdRestore names which has not ended.
+/// Which good backups of a cluster are kept: those that any of these keeps. The newest always is, and so are the
+/// newest that is not still to be verified, and one that an EtcdRestore names which has not ended.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new(RETENTION_RULE).message(RETENTION_MESSAGE))]
@@ -177,6 +226,12 @@ pub struct EtcdBackupTemplate {
     #[serde(default = "default_timeout")]
     #[schemars(range(min = 300, max = 86400))]
     pub timeout_seconds: i32,
+    /// True: the member's machine first writes the snapshot to its disk, below `/var/lib/clusterwright/spool`, where
+    /// 1.2 times the size of the database must be free, and sends it from there; it is removed in every case. So a slow
+    /// storage does not hold the member up, whose database would grow meanwhile. Not for an etcd that others run.
+    /// Default false.
+    #[serde(default)]
+    pub spool: bool,
     /// What becomes of what an EtcdBackup has stored when it is kept no longer. Default `Delete`. With `Retain` the
     /// storage only grows.
     #[serde(default = "default_deletion_policy")]
@@ -210,7 +265,7 @@ pub struct EtcdBackupScheduleStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1024))]
     pub message: Option<String>,
-    /// How many clusters it is for.
+    /// How many clusters it is for; 1 with `etcd`.
     #[serde(default)]
     pub cluster_count: i32,
     /// When a good backup was last completed; of several clusters: of the one where that is longest ago. Absent: one
@@ -224,7 +279,8 @@ pub struct EtcdBackupScheduleStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 500), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub clusters: Vec<ScheduledCluster>,
-    /// `Ready`: the schedule is valid, and the last backup of each of its clusters is good and not overdue.
+    /// `Ready`: the schedule is valid, and the last backup of each of its clusters is good and not overdue, as is the
+    /// last that was verified.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -234,7 +290,7 @@ pub struct EtcdBackupScheduleStatus {
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduledCluster {
-    /// Name of the ClusterDeployment.
+    /// Name of the ClusterDeployment; `etcd` where the schedule is for `spec.etcd`.
     #[schemars(length(max = 63))]
     pub name: String,
     /// When the backup was due that was begun last.
@@ -246,6 +302,9 @@ pub struct ScheduledCluster {
     /// The newest good backup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_good: Option<LastGood>,
+    /// The backup that was verified last, also where it is kept no longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_verified: Option<LastVerified>,
     /// Good backups of the schedule that are kept.
     #[serde(default)]
     pub backups: i32,
@@ -283,6 +342,19 @@ pub struct LastGood {
     pub completed_at: Time,
 }
 
+/// The backup that was verified last.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LastVerified {
+    /// Name of the EtcdBackup.
+    #[schemars(length(max = 63))]
+    pub name: String,
+    /// When.
+    pub at: Time,
+    /// What was done.
+    pub how: VerifyMethod,
+}
+
 #[cfg(test)]
 mod tests {
     use super::EtcdBackupScheduleSpec;
@@ -313,9 +385,14 @@ mod tests {
     fn what_is_left_out_has_its_default() {
         let one = spec("clusterName: paris");
         assert_eq!((one.spread(), spec("clusterSelector: {}").spread()), (0, 900));
+        let etcd = spec("etcd: {endpoints: [\"https://10.0.0.5:2379\"], secretRef: {name: etcd}}");
+        assert_eq!((etcd.spread(), etcd.selects("etcd", None)), (0, false));
         assert_eq!((one.time_zone.as_str(), one.max_concurrent, one.suspend), ("Etc/UTC", 4, false));
         assert_eq!((one.retention.keep_last, one.template.timeout_seconds), (7, 3600));
         assert_eq!(one.template.deletion_policy, super::BackupDeletionPolicy::Delete);
+        let verify = |text: &str| serde_yaml::from_str::<super::ScheduledVerify>(text).unwrap();
+        assert_eq!((verify("{how: Hash}").every(), verify("{how: Restore}").every()), (86_400, 604_800));
+        assert_eq!(verify("{how: Restore, everySeconds: 0}").every(), 0);
         let given: super::Retention = serde_yaml::from_str("{keepDaily: 7}").unwrap();
         assert_eq!((given.keep_last, given.keep_daily), (0, 7));
     }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::KubernetesVersion;
+use crate::etcd_backup::{BackupEncryption, EtcdBackup};
 use crate::playbook_run::RunPhase;
 use crate::references::LocalRef;
 
@@ -46,6 +47,12 @@ pub struct EtcdRestoreSpec {
     /// The Secret with the age identity that decrypts the backup: key `identity`, as `age-keygen` writes it. Delete it
     /// once the restore has ended: whoever reads it can read every Secret of the cluster.
     pub identity_ref: LocalRef,
+    /// The backup of what is there that is taken once the restore is approved, before the control plane is stopped: an
+    /// EtcdBackup named `<name>-before` (a longer name is shortened), which nothing deletes. If it cannot be taken, the
+    /// restore goes on, and says so. Default: to the storage of the EtcdBackup of `source.backupRef`, for its
+    /// recipients; with `source.stored`, none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub safety_backup: Option<SafetyBackup>,
     /// How long the data that was there before stays on the machines after the restore, in seconds, 0 to 31536000.
     /// Default 604800. Deleting the EtcdRestore removes it, too.
     #[serde(default = "default_keep")]
@@ -55,6 +62,23 @@ pub struct EtcdRestoreSpec {
     #[serde(default = "default_timeout")]
     #[schemars(range(min = 600, max = 86400))]
     pub timeout_seconds: i32,
+}
+
+/// Where the backup of what is there goes, or that none is taken.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.storageRef) == has(self.encryption) && has(self.storageRef) != self.skip")
+    .message("give storageRef and encryption, or skip: true"))]
+pub struct SafetyBackup {
+    /// The BackupStorage that it goes to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_ref: Option<LocalRef>,
+    /// Whom it is encrypted for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encryption: Option<BackupEncryption>,
+    /// True: none is taken. Default false.
+    #[serde(default)]
+    pub skip: bool,
 }
 
 /// Where a backup is found: exactly one of both.
@@ -68,6 +92,14 @@ pub struct RestoreSource {
     /// A backup of which there is no EtcdBackup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<StoredBackup>,
+}
+
+impl RestoreSource {
+    /// The BackupStorage that it is in; none where the EtcdBackup of `backupRef`, which is given, is not there.
+    pub fn storage<'a>(&'a self, backup: Option<&'a EtcdBackup>) -> Option<&'a LocalRef> {
+        let stored = self.stored.as_ref().map(|stored| &stored.storage_ref);
+        stored.or(backup.map(|backup| &backup.spec.storage_ref))
+    }
 }
 
 /// A backup in a storage.
@@ -99,6 +131,8 @@ pub enum RestorePhase {
     Staging,
     /// All is checked and ready; it waits for approval.
     AwaitingApproval,
+    /// It is approved, and what is there is backed up first. The cluster works on.
+    BackingUp,
     /// The control plane is stopped, and etcd's data replaced.
     Restoring,
     /// The API serves the backup's data; kubelets and runtimes are restarted, and the cluster is proved to work.
@@ -125,6 +159,7 @@ impl RestorePhase {
             Self::Pending
             | Self::Staging
             | Self::AwaitingApproval
+            | Self::BackingUp
             | Self::Restoring
             | Self::Restarting
             | Self::Interrupted
@@ -139,7 +174,22 @@ impl RestorePhase {
             Self::Pending
             | Self::Staging
             | Self::AwaitingApproval
+            | Self::BackingUp
             | Self::Restarting
+            | Self::Succeeded
+            | Self::Undone
+            | Self::Failed => false,
+        }
+    }
+
+    /// Whether nothing of the cluster has been stopped for it yet.
+    pub fn is_before_the_hold(self) -> bool {
+        match self {
+            Self::Pending | Self::Staging | Self::AwaitingApproval | Self::BackingUp => true,
+            Self::Restoring
+            | Self::Restarting
+            | Self::Interrupted
+            | Self::Undoing
             | Self::Succeeded
             | Self::Undone
             | Self::Failed => false,
@@ -167,6 +217,9 @@ pub struct EtcdRestoreStatus {
     /// What lies ready on the machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staged: Option<StagedBackup>,
+    /// The EtcdBackup of what was there before, if one could be taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub safety_backup: Option<LocalRef>,
     /// When the control plane was stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_at: Option<Time>,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::inputs::HostIdentity;
-use crate::playbook_run::Fence;
+use crate::playbook_run::{Fence, FenceOwner};
 use crate::references::{ClaimRef, LocalRef};
 use crate::step::Role;
 
@@ -159,6 +159,9 @@ pub enum QuarantineReason {
     CleaningFailed,
     /// Its Machine was removed without reaching it. Ends by itself when a probe finds it clean, or by `release`.
     ForceRemoved,
+    /// Its machine was claimed by somebody whom the metadata cluster, set back to an older state, does not know. Ends by
+    /// itself when a probe finds it clean, or by `release`.
+    StoreIsOlder,
 }
 
 /// How SSH gets in.
@@ -262,15 +265,22 @@ pub struct HostStatus {
     /// The `claimEpoch` that the machine was last seen clean in: a claim makes it dirty again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleaned_epoch: Option<i64>,
-    /// The highest fence that the machine's guard knew at the last probe.
+    /// The highest fence that the machine's guard knew at the last probe, or when it refused a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fence: Option<Fence>,
+    /// Whose that fence is; absent where the guard knows of no run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence_owner: Option<FenceOwner>,
+    /// The time at which an operator took this metadata cluster up again (the annotation `resumed-at` of its Lease) and
+    /// for which the machine was last probed; what was known before may be older than the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_since: Option<Time>,
     /// The value of the annotation `release` that the last probe was made for: it has looked since that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub probed_for_release: Option<String>,
     /// `Ready` (can be claimed, or is claimed and reachable), `Reachable`, `HostKeyVerified`, `IdentityVerified`,
-    /// `Clean`, `MachineIDUnique`.
+    /// `Clean`, `MachineIDUnique`, `StoreIsOlder`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::backup::{BackupInputs, StagingInputs};
 use crate::host::HostKeyPolicy;
 use crate::step::{Intent, Step};
+use crate::store_comparison::StoreComparison;
 
 /// Key of the ConfigMap, and name of the file below `model/`.
 pub const MODEL_FILE: &str = "inputs.json";
@@ -120,6 +121,13 @@ pub struct HostInputs {
     /// The Host's claim epoch: the first half of the fence.
     #[serde(default)]
     pub claim_epoch: i64,
+    /// UID of the Machine that has claimed the Host; absent where nobody has. An epoch belongs to one claim.
+    #[serde(default, rename = "claimUID", skip_serializing_if = "Option::is_none")]
+    pub claim_uid: Option<String>,
+    /// The comparisons of its cluster with the metadata cluster, oldest first: by them its guard tells a run of the
+    /// same claim that the metadata cluster does not know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub comparisons: Vec<StoreComparison>,
     /// Which machine it must be; another one is not touched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<HostIdentity>,

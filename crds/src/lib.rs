@@ -6,6 +6,7 @@
 
 pub mod backup;
 pub mod backup_storage;
+pub mod certificates;
 pub mod cluster;
 pub mod cluster_deployment;
 pub mod commands;
@@ -24,6 +25,7 @@ pub mod machine_set;
 pub mod manifests;
 pub mod names;
 pub mod networking;
+pub mod node_metadata;
 pub mod object;
 pub mod placement;
 pub mod playbook_run;
@@ -31,6 +33,7 @@ pub mod reason;
 pub mod references;
 pub mod remediation_policy;
 pub mod step;
+mod store_comparison;
 
 pub use backup_storage::{BackupStorage, BackupStorageSpec, BackupStorageStatus};
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
@@ -48,3 +51,4 @@ pub use playbook_run::{PlaybookRun, PlaybookRunSpec, PlaybookRunStatus};
 pub use reason::Reason;
 pub use remediation_policy::{RemediationPolicy, RemediationPolicySpec, RemediationPolicyStatus};
 pub use step::{Intent, Role, Step};
+pub use store_comparison::StoreComparison;

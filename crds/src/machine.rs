@@ -8,10 +8,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::KubernetesVersion;
-use crate::placement::{
-    HostNames, HostSelector, LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE, LabelValue, RESERVED_LABELS_MESSAGE,
-    RESERVED_LABELS_RULE, SpreadKeys, Taint,
+use crate::certificates::CertificateSeen;
+use crate::node_metadata::{
+    ANNOTATION_KEYS_MESSAGE, ANNOTATION_KEYS_RULE, AnnotationValue, LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE,
+    OWNED_ANNOTATIONS_MESSAGE, OWNED_ANNOTATIONS_RULE, OWNED_LABELS_MESSAGE, OWNED_LABELS_RULE,
+    RESERVED_LABELS_MESSAGE, RESERVED_LABELS_RULE,
 };
+use crate::placement::{HostNames, HostSelector, LabelValue, SpreadKeys, Taint};
 use crate::references::LocalRef;
 use crate::step::Role;
 
@@ -70,13 +73,20 @@ pub struct MachineSpec {
     pub spread_by: SpreadKeys,
     /// Kubernetes version wanted, without `v`.
     pub kubernetes_version: KubernetesVersion,
-    /// Labels of the node.
+    /// Labels of the node; those of a Machine of a set follow its template.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64))]
     #[x_kube(validation = Rule::new(LABEL_KEYS_RULE).message(LABEL_KEYS_MESSAGE))]
     #[x_kube(validation = Rule::new(RESERVED_LABELS_RULE).message(RESERVED_LABELS_MESSAGE))]
+    #[x_kube(validation = Rule::new(OWNED_LABELS_RULE).message(OWNED_LABELS_MESSAGE))]
     pub labels: BTreeMap<String, LabelValue>,
-    /// Taints of the node.
+    /// Annotations of the node; those of a Machine of a set follow its template.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 32))]
+    #[x_kube(validation = Rule::new(ANNOTATION_KEYS_RULE).message(ANNOTATION_KEYS_MESSAGE))]
+    #[x_kube(validation = Rule::new(OWNED_ANNOTATIONS_RULE).message(OWNED_ANNOTATIONS_MESSAGE))]
+    pub annotations: BTreeMap<String, AnnotationValue>,
+    /// Taints of the node; those of a Machine of a set follow its template.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["key".into(), "effect".into()]))]
@@ -204,12 +214,26 @@ pub struct MachineStatus {
     #[serde(default, rename = "etcdMemberID", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16))]
     pub etcd_member_id: Option<String>,
+    /// The earliest end of a certificate of the machine that somebody verifies. Absent: not known yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificates_expire_at: Option<Time>,
+    /// Its certificates as they were when it was asked last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 24), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub certificates: Vec<CertificateSeen>,
+    /// When it was asked for them last and answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificates_seen_at: Option<Time>,
     /// When the run that made it a part of its cluster succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provisioned_at: Option<Time>,
     /// The settings that runs have brought to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<AppliedSettings>,
+    /// Taints that its kubelet registers a Node with, as `key:Effect`: those of its spec until it was provisioned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(max = 340)))]
+    pub registered_taints: Vec<String>,
     /// The last run that worked on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<LastRun>,

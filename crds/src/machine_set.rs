@@ -8,10 +8,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::KubernetesVersion;
-use crate::placement::{
-    HostNames, HostSelector, LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE, LabelValue, RESERVED_LABELS_MESSAGE,
-    RESERVED_LABELS_RULE, SpreadKeys, Taint,
+use crate::node_metadata::{
+    ANNOTATION_KEYS_MESSAGE, ANNOTATION_KEYS_RULE, AnnotationValue, LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE,
+    OWNED_ANNOTATIONS_MESSAGE, OWNED_ANNOTATIONS_RULE, OWNED_LABELS_MESSAGE, OWNED_LABELS_RULE,
+    RESERVED_LABELS_MESSAGE, RESERVED_LABELS_RULE,
 };
+use crate::placement::{HostNames, HostSelector, LabelValue, SpreadKeys, Taint};
 use crate::step::Role;
 
 /// A role with a count.
@@ -86,13 +88,20 @@ pub struct MachineTemplate {
     /// Keys of Host labels over whose values the machines are spread.
     #[serde(default, skip_serializing_if = "SpreadKeys::is_empty")]
     pub spread_by: SpreadKeys,
-    /// Labels of the nodes.
+    /// Labels of the nodes. An edit reaches the Machines that the set made or took over, and their Nodes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64))]
     #[x_kube(validation = Rule::new(LABEL_KEYS_RULE).message(LABEL_KEYS_MESSAGE))]
     #[x_kube(validation = Rule::new(RESERVED_LABELS_RULE).message(RESERVED_LABELS_MESSAGE))]
+    #[x_kube(validation = Rule::new(OWNED_LABELS_RULE).message(OWNED_LABELS_MESSAGE))]
     pub labels: BTreeMap<String, LabelValue>,
-    /// Taints of the nodes.
+    /// Annotations of the nodes; an edit is rolled out as one of `labels`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 32))]
+    #[x_kube(validation = Rule::new(ANNOTATION_KEYS_RULE).message(ANNOTATION_KEYS_MESSAGE))]
+    #[x_kube(validation = Rule::new(OWNED_ANNOTATIONS_RULE).message(OWNED_ANNOTATIONS_MESSAGE))]
+    pub annotations: BTreeMap<String, AnnotationValue>,
+    /// Taints of the nodes; an edit is rolled out as one of `labels`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["key".into(), "effect".into()]))]
@@ -189,8 +198,8 @@ pub struct MachineSetStatus {
     /// What the pool has for those Machines that look for a Host; absent while none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_supply: Option<HostSupply>,
-    /// `Ready`, `MachinesReady`, `ScalingUp`, `ScalingDown`, `HostsAvailable`; `Reconciling` or `Stalled` only
-    /// while it is so.
+    /// `Ready`, `MachinesReady`, `ScalingUp`, `ScalingDown`, `HostsAvailable`, `UpToDate`; `Reconciling` or `Stalled`
+    /// only while it is so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

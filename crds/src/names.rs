@@ -4,6 +4,8 @@
 pub const GROUP: &str = "clusterwright.dev";
 /// Field manager of the operator's writes.
 pub const FIELD_MANAGER: &str = "clusterwright-operator";
+/// Field manager of the labels, annotations and taints that the operator gives to Nodes.
+pub const NODE_FIELD_MANAGER: &str = "clusterwright";
 /// Field manager of the executor's writes.
 pub const EXECUTOR_FIELD_MANAGER: &str = "clusterwright-executor";
 
@@ -21,10 +23,14 @@ pub mod label {
     pub const LOG: &str = "clusterwright.dev/log";
     /// The BackupStorage that a Job looks at.
     pub const STORAGE: &str = "clusterwright.dev/storage";
-    /// The EtcdBackup whose stored backup a Job removes.
+    /// The EtcdBackup whose stored backup a Job verifies or removes.
     pub const BACKUP: &str = "clusterwright.dev/backup";
+    /// The ClusterDeployment that begins with a backup, whose keys a Job fetches.
+    pub const RESTORE_FROM: &str = "clusterwright.dev/restore-from";
     /// The EtcdBackupSchedule that an EtcdBackup was made by.
     pub const SCHEDULE: &str = "clusterwright.dev/schedule";
+    /// The EtcdRestore before which an EtcdBackup was made of what was there.
+    pub const RESTORE: &str = "clusterwright.dev/restore";
     /// The intent of a run, in lower case.
     pub const INTENT: &str = "clusterwright.dev/intent";
 }
@@ -35,6 +41,8 @@ pub mod annotation {
     pub const ORDINAL: &str = "clusterwright.dev/ordinal";
     /// On a Node: whom its machine asks, as JSON, to find out whether its Pods reach others and the DNS.
     pub const NETWORK_PROBE: &str = "clusterwright.dev/network-probe";
+    /// On a Node: which of its taints are its Machine's, as `key:Effect`, several separated by commas.
+    pub const TAINTS_FROM_MACHINE: &str = "clusterwright.dev/taints-from-machine";
     /// Another attempt, after the last one allowed; its value is the generation it is meant for.
     pub const RETRY: &str = "clusterwright.dev/retry";
     /// On a PlaybookRun: end it at once, without a grace period; its value is the generation it is meant for.
@@ -51,7 +59,7 @@ pub mod annotation {
     pub const QUARANTINE: &str = "clusterwright.dev/quarantine";
     /// On a Machine, written by the operator: since when it counts as lost, as a time (RFC 3339). Its cluster is built
     /// anew without it, and without all Machines that were made before this time. On one Machine alone, or without
-    /// `recovery.strategy: Rebuild`, it begins nothing.
+    /// `recovery.strategy: Rebuild` or `RestoreLatest`, it begins nothing.
     pub const LOST_SINCE: &str = "clusterwright.dev/lost-since";
     /// On a Machine: it is not repaired; any value.
     pub const SKIP_REMEDIATION: &str = "clusterwright.dev/skip-remediation";
@@ -60,6 +68,17 @@ pub mod annotation {
     /// On the object whose message asks for it: go on with what needs approval: `<what>.<digest>`,
     /// several separated by commas. Each is for one thing; the message has the whole command.
     pub const APPROVE: &str = "clusterwright.dev/approve";
+    /// On a ClusterDeployment: defragment the members of its etcd once; its value is the generation it is meant for.
+    pub const DEFRAGMENT: &str = "clusterwright.dev/defragment";
+    /// On runs that defragment etcd: what for, `schedule.<time>`, `annotation.<value>` or `no-space.<number>`.
+    pub const DEFRAGMENTS_FOR: &str = "clusterwright.dev/defragments-for";
+    /// On runs that bring settings that were changed: a digest of what was wanted then.
+    pub const CONFIGURES: &str = "clusterwright.dev/configures";
+    /// On a renewal of certificates: the end that it puts off, in seconds since 1970.
+    pub const RENEWS: &str = "clusterwright.dev/renews";
+    /// On the operator's Lease, written with the write that takes it: when an operator took the metadata cluster up again
+    /// after nobody had renewed the Lease for long, as a time (RFC 3339). The store may have been set back meanwhile.
+    pub const RESUMED_AT: &str = "clusterwright.dev/resumed-at";
     /// On a ClusterDeployment: delete it in spite of `deletionProtection`; its value is the generation it is meant for.
     pub const DELETE_CONFIRMED: &str = "clusterwright.dev/delete-confirmed";
     /// On runs of a controller: the Machine of each Host, as JSON `{"<host>": {"uid": "<Machine's UID>"}}`.
@@ -78,6 +97,8 @@ pub mod annotation {
     /// On EtcdBackups that a schedule made: the UID of the ClusterDeployment. One made anew under the same name has
     /// backups of its own.
     pub const CLUSTER_UID: &str = "clusterwright.dev/cluster-uid";
+    /// On EtcdBackups that were made before a restore: the UID of the EtcdRestore.
+    pub const RESTORE_UID: &str = "clusterwright.dev/restore-uid";
     /// On EtcdBackups that a schedule made: when the backup was due, as a time (RFC 3339).
     pub const SCHEDULED_AT: &str = "clusterwright.dev/scheduled-at";
     /// On the operator's probes: what each Host was when it was asked, as JSON
@@ -125,6 +146,12 @@ pub mod condition {
     pub const NETWORK_READY: &str = "NetworkReady";
     /// The last good backup is young enough; only there where a schedule is for the cluster. It is no part of `Ready`.
     pub const BACKED_UP: &str = "BackedUp";
+    /// No member of etcd has an alarm, all hold the same, and the database is well below its quota; only there where
+    /// the members are the cluster's own. Of `Ready` only the alarms and the comparison are a part, by `EtcdReady`.
+    pub const ETCD_DATA_HEALTHY: &str = "EtcdDataHealthy";
+    /// The last defragmentation of etcd went well; only there where one is scheduled or was asked for. It is no part of
+    /// `Ready`.
+    pub const ETCD_DEFRAGMENTED: &str = "EtcdDefragmented";
     /// Add-ons are rolled out.
     pub const ADDONS_READY: &str = "AddonsReady";
     /// Every machine has the version wanted.
@@ -188,12 +215,17 @@ pub mod condition {
     pub const FORMER_MACHINES: &str = "FormerMachines";
     /// So many machines are sick at once that no healthy one is taken away; only there while it says something.
     pub const REMOVALS_HELD: &str = "RemovalsHeld";
+    /// Machines know more than the metadata cluster does, which was set back to an older state; or that is being found
+    /// out (`Unknown`). Only there while it says something.
+    pub const STORE_IS_OLDER: &str = "StoreIsOlder";
     /// The cluster is installed anew in place of one whose machines were all lost; only there while that goes on.
     pub const REBUILDING: &str = "Rebuilding";
     /// The run has succeeded and its outcome is recorded.
     pub const COMPLETE: &str = "Complete";
     /// The run has ended without success and its outcome is recorded; only there once it has.
     pub const FAILED: &str = "Failed";
+    /// The stored backup was verified: it is what was written; only there where `spec.verify` asks for it.
+    pub const VERIFIED: &str = "Verified";
     /// The run's log can be read.
     pub const LOG_KEPT: &str = "LogKept";
     /// The control plane's components work.
@@ -219,6 +251,11 @@ pub fn worker_set(cluster: &str, set: &str) -> String {
 /// Name of the Secret with a cluster's certificate authorities and keys.
 pub fn pki_secret(cluster: &str) -> String {
     format!("{cluster}-pki")
+}
+/// Name of the Secret that takes the keys of a backup on their way to that of the cluster that begins with it; also of
+/// the ServiceAccount that may write it, and of what binds both.
+pub fn fetched_keys_secret(cluster: &str) -> String {
+    format!("{cluster}-fetched-keys")
 }
 /// Name of the Secret with the leaf certificates of a cluster's etcd.
 pub fn etcd_certificates_secret(cluster: &str) -> String {

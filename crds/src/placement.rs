@@ -8,13 +8,11 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// CEL: every key is a label's.
-pub(crate) const LABEL_KEYS_RULE: &str = "self.all(k, size(k) <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))";
-pub(crate) const LABEL_KEYS_MESSAGE: &str = "a label's key is [prefix/]name: at most 63 characters of A-Za-z0-9-_. for the name, a DNS subdomain for the prefix";
-/// CEL: no key is one of Kubernetes' own.
-pub(crate) const RESERVED_LABELS_RULE: &str = "self.all(k, !k.matches('^([a-z0-9.-]+[.])?(kubernetes|k8s)[.]io/'))";
-pub(crate) const RESERVED_LABELS_MESSAGE: &str =
-    "labels below kubernetes.io and k8s.io are reserved for Kubernetes: use a prefix of your own";
+use crate::node_metadata::{
+    ANNOTATION_KEYS_MESSAGE, ANNOTATION_KEYS_RULE, AnnotationValue, LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE,
+    OWNED_ANNOTATIONS_MESSAGE, OWNED_ANNOTATIONS_RULE, OWNED_LABELS_MESSAGE, OWNED_LABELS_RULE,
+    RESERVED_LABELS_MESSAGE, RESERVED_LABELS_RULE,
+};
 
 /// Selects Hosts by their labels.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, KubeSchema)]
@@ -191,13 +189,22 @@ pub struct WorkerSet {
     /// Keys of Host labels over whose values the machines are spread, the first first, e.g. `[zone, rack]`; at most 4.
     #[serde(default, skip_serializing_if = "SpreadKeys::is_empty")]
     pub spread_by: SpreadKeys,
-    /// Labels of the nodes; at most 64, none below `kubernetes.io` or `k8s.io`.
+    /// Labels of the nodes; at most 64. Below `kubernetes.io` and `k8s.io` only those of `kubelet`, `node`,
+    /// `node-restriction`, `node-role` and `topology.kubernetes.io`, and none that the kubelet sets. An edit is written
+    /// to existing Nodes within seconds; keys that others put there stay (docs/operations/change.md).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64))]
     #[x_kube(validation = Rule::new(LABEL_KEYS_RULE).message(LABEL_KEYS_MESSAGE))]
     #[x_kube(validation = Rule::new(RESERVED_LABELS_RULE).message(RESERVED_LABELS_MESSAGE))]
+    #[x_kube(validation = Rule::new(OWNED_LABELS_RULE).message(OWNED_LABELS_MESSAGE))]
     pub labels: BTreeMap<String, LabelValue>,
-    /// Taints of the nodes; at most 32.
+    /// Annotations of the nodes; at most 32. An edit is written to existing Nodes, as with `labels`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 32))]
+    #[x_kube(validation = Rule::new(ANNOTATION_KEYS_RULE).message(ANNOTATION_KEYS_MESSAGE))]
+    #[x_kube(validation = Rule::new(OWNED_ANNOTATIONS_RULE).message(OWNED_ANNOTATIONS_MESSAGE))]
+    pub annotations: BTreeMap<String, AnnotationValue>,
+    /// Taints of the nodes; at most 32. An edit is written to existing Nodes, as with `labels`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["key".into(), "effect".into()]))]

@@ -17,8 +17,8 @@ pub use ending::end;
 pub use vars::read_object;
 
 pub use status::{
-    EtcdSeen, Fence, FrozenInputs, FrozenSettings, HostFailure, HostResult, PlaybookRunStatus, Progress, RunOutcome,
-    RunPhase, StepPhase, StepStatus,
+    EtcdHashSeen, EtcdMemberHash, EtcdSeen, Fence, FenceOwner, FrozenInputs, FrozenSettings, HostFailure, HostResult,
+    PlaybookRunStatus, Progress, RunOutcome, RunPhase, StepPhase, StepStatus,
 };
 pub use steps::{StepNotAllowed, check_steps};
 
@@ -46,8 +46,10 @@ pub use steps::{StepNotAllowed, check_steps};
     selectable = ".spec.clusterName"
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("self.intent == 'Probe' || has(self.clusterName)")
-    .message("clusterName is required for every intent but Probe"))]
+#[x_kube(validation = Rule::new("self.intent == 'Probe' || has(self.clusterName) || (self.intent == 'Backup' && size(self.hosts) == 0)")
+    .message("clusterName is required for every intent but Probe, and Backup without hosts"))]
+#[x_kube(validation = Rule::new("self.intent == 'Backup' || size(self.hosts) > 0")
+    .message("hosts is required for every intent but Backup: name at least one Host").field_path(".hosts"))]
 #[x_kube(validation = Rule::new("self.intent == oldSelf.intent && self.steps == oldSelf.steps && self.hosts == oldSelf.hosts && has(self.vars) == has(oldSelf.vars) && (!has(self.vars) || self.vars == oldSelf.vars) && has(self.playbooksRef) == has(oldSelf.playbooksRef) && (!has(self.playbooksRef) || self.playbooksRef == oldSelf.playbooksRef) && has(self.playbookVars) == has(oldSelf.playbookVars) && (!has(self.playbookVars) || self.playbookVars == oldSelf.playbookVars) && has(self.backupRef) == has(oldSelf.backupRef) && (!has(self.backupRef) || self.backupRef == oldSelf.backupRef) && has(self.restoreRef) == has(oldSelf.restoreRef) && (!has(self.restoreRef) || self.restoreRef == oldSelf.restoreRef) && self.timeoutSeconds == oldSelf.timeoutSeconds && self.resume == oldSelf.resume && has(self.clusterName) == has(oldSelf.clusterName) && (!has(self.clusterName) || self.clusterName == oldSelf.clusterName)")
     .message("Forbidden: a PlaybookRun is immutable but for cancel and paused; make a new one"))]
 #[x_kube(validation = steps::rule())]
@@ -59,7 +61,8 @@ pub use steps::{StepNotAllowed, check_steps};
     .message("restoreRef is required with the intents Stage and Restore, and goes with no other: make an EtcdRestore, which makes the run"))]
 #[x_kube(validation = Rule::new("!oldSelf.cancel || self.cancel").message("Forbidden: a canceled run cannot be taken up again; make a new one"))]
 pub struct PlaybookRunSpec {
-    /// The ClusterDeployment whose machines these are; absent only for `Probe`.
+    /// The ClusterDeployment whose machines these are; absent only for `Probe`, and for the `Backup` of an etcd without
+    /// a cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
     pub cluster_name: Option<String>,
@@ -70,9 +73,9 @@ pub struct PlaybookRunSpec {
     #[schemars(length(min = 1, max = 32))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub steps: Vec<Step>,
-    /// The Hosts to work on, by name; at most 500.
+    /// The Hosts to work on, by name; at most 500. None only for the `Backup` of an etcd that is on none of them.
     #[schemars(
-        length(min = 1, max = 500),
+        length(max = 500),
         inner(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))
     )]
     #[x_kube(merge_strategy = ListMerge::Set)]

@@ -34,7 +34,7 @@ pub enum Step {
     Addons,
     /// keepalived and haproxy on the control planes, where they hold the cluster's endpoint.
     LoadBalancer,
-    /// Labels, taints, roles; a Pod, a Service and a DNS name answer.
+    /// A Pod, a Service and a DNS name answer.
     PostInstall,
     /// A member that leaves is taken out of etcd, by one that stays.
     RemoveEtcdMember,
@@ -52,8 +52,14 @@ pub enum Step {
     Fence,
     /// Looks at a spare Host: facts and cleanliness.
     ProbeHost,
-    /// Looks at the members of a dedicated etcd: each machine says how its own is, and which others answer it.
+    /// Looks at the members of etcd: each machine says how its own is, and which others answer it.
     ProbeEtcd,
+    /// Looks when the machine's certificates end: those that are served, and those in files and kubeconfigs.
+    ProbeCertificates,
+    /// The leaf certificates of control planes and etcd members are renewed, one machine after the other.
+    RenewCertificates,
+    /// What etcd's databases do not use is given back, one member after the other.
+    DefragmentEtcd,
     /// One member of etcd is read, and a backup made of it in a storage.
     BackupEtcd,
     /// A backup is checked, and brought to the machines with members, as data beside theirs.
@@ -74,7 +80,7 @@ pub enum Step {
 
 impl Step {
     /// All steps of ours, in the order in which they make sense.
-    pub const ALL: [Step; 27] = [
+    pub const ALL: [Step; 30] = [
         Step::BootstrapOs,
         Step::Preflight,
         Step::Prepare,
@@ -95,6 +101,9 @@ impl Step {
         Step::Fence,
         Step::ProbeHost,
         Step::ProbeEtcd,
+        Step::ProbeCertificates,
+        Step::RenewCertificates,
+        Step::DefragmentEtcd,
         Step::BackupEtcd,
         Step::StageBackup,
         Step::HoldControlPlane,
@@ -127,6 +136,9 @@ impl Step {
             Step::Fence => "fence",
             Step::ProbeHost => "probe-host",
             Step::ProbeEtcd => "probe-etcd",
+            Step::ProbeCertificates => "probe-certificates",
+            Step::RenewCertificates => "renew-certificates",
+            Step::DefragmentEtcd => "defragment-etcd",
             Step::BackupEtcd => "backup-etcd",
             Step::StageBackup => "stage-backup",
             Step::HoldControlPlane => "hold-control-plane",
@@ -242,9 +254,12 @@ pub enum Intent {
     /// A newer Kubernetes version. It does nothing yet, and is not admitted.
     #[schemars(skip)]
     Upgrade,
-    /// Certificates are renewed. It does nothing yet, and is not admitted.
-    #[schemars(skip)]
+    /// Certificates are renewed.
     Renew,
+    /// Machines, or the cluster's manifests, are brought to settings that were changed.
+    Configure,
+    /// etcd's databases are defragmented.
+    Maintain,
     /// A backup of etcd is taken.
     Backup,
     /// A backup is checked and laid ready on the machines; what they serve stays as it is.

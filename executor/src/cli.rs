@@ -27,6 +27,13 @@ pub enum Command {
     /// Exit code 0 whatever came of it: that is in the termination message, as JSON; 10 for arguments that cannot be
     /// read.
     RemoveBackup(Box<RemoveBackup>),
+    /// Verify the backup of an EtcdBackup from what is stored: its objects, decrypted too where an identity is given,
+    /// and restored into an etcd beside this process. Exit code 0 whatever came of it: that is in the termination
+    /// message, as JSON; 10 for arguments that cannot be read.
+    VerifyBackup(Box<VerifyBackup>),
+    /// Fetch the keys of a backup into a Secret. Exit code 0 whatever came of it: that is in the termination message, as
+    /// JSON; 10 for arguments that cannot be read.
+    FetchKeys(Box<FetchKeys>),
     /// Print inputs to start from: save them as DIR/model/inputs.json, and put the key into DIR/secrets/.
     Inputs,
 }
@@ -52,6 +59,15 @@ pub struct Run {
     /// Where etcd keeps its data on each machine. For tests, whose machine is the developer's.
     #[arg(long, value_name = "DIR", default_value = crate::etcd_backup::DATA_DIRECTORY, hide = true)]
     pub etcd_data_directory: String,
+    /// Where etcd's certificates are on each machine. For tests, whose machine is the developer's.
+    #[arg(long, value_name = "DIR", default_value = "/etc/etcd/pki", hide = true)]
+    pub etcd_pki_directory: String,
+    /// The etcdctl of each machine. For tests, whose machine is the developer's.
+    #[arg(long, value_name = "PROGRAM", default_value = "etcdctl", hide = true)]
+    pub etcdctl: String,
+    /// Where a machine writes a snapshot before it sends it. For tests, whose machine is the developer's.
+    #[arg(long, value_name = "DIR", default_value = crate::etcd_backup::SPOOL_DIRECTORY, hide = true)]
+    pub spool_directory: String,
     /// Report to the status of this PlaybookRun. Without it no API is used, and progress goes to the
     /// terminal.
     #[arg(long, value_name = "NAMESPACE/NAME")]
@@ -110,4 +126,45 @@ pub struct RemoveBackup {
     /// Name of the EtcdBackup: a manifest of another one is left alone.
     #[arg(long, value_name = "NAME")]
     pub backup: String,
+}
+
+/// Arguments of `verify-backup`.
+#[derive(Debug, Args)]
+pub struct VerifyBackup {
+    /// The storage, and where to say what came of it.
+    #[command(flatten)]
+    pub storage: Storage,
+    /// The backup, and what is done: {"how": "Hash", "location": ..., "backup": ..., "cluster": ..., "revision": ...,
+    /// "keys": ..., "size": ..., "sha256": ..., "programs": {"url": ..., "version": ...}}.
+    #[arg(long, value_name = "JSON")]
+    pub backup: String,
+    /// Directory with the age identity that decrypts it, in the file `identity`. Without it nothing is decrypted.
+    #[arg(long, value_name = "DIR")]
+    pub identity: Option<PathBuf>,
+    /// Directory with the login of the artifact bundle: `username` and `password`, or `token`.
+    #[arg(long, value_name = "DIR")]
+    pub artifacts_login: Option<PathBuf>,
+    /// Where programs are put, and the snapshot is restored.
+    #[arg(long, value_name = "DIR", default_value = "/scratch")]
+    pub scratch: PathBuf,
+    /// It is given up after this time.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    pub deadline_seconds: u64,
+}
+
+/// Arguments of `fetch-keys`.
+#[derive(Debug, Args)]
+pub struct FetchKeys {
+    /// The storage, and where to say what came of it.
+    #[command(flatten)]
+    pub storage: Storage,
+    /// The backup's directory in the storage, below the prefix.
+    #[arg(long, value_name = "DIR")]
+    pub location: String,
+    /// The age identity that decrypts it.
+    #[arg(long, value_name = "FILE", default_value = "/identity/identity")]
+    pub identity: PathBuf,
+    /// The Secret that takes them; it is there already.
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub secret: String,
 }

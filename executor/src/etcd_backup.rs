@@ -1,6 +1,6 @@
 //! Makes the backup of a run, as a program that Ansible starts beside its playbook: a snapshot of one member of etcd
-//! streams over the run's SSH connection, through encryption, into the storage. Nothing of it is in a file here or on the
-//! machine. Called by the name of its link, [`NAME`], in the run's private directory:
+//! streams over the run's SSH connection, through encryption, into the storage. Nothing of it is in a file here, nor on the
+//! machine unless that is asked for. Called by the name of its link, [`NAME`], in the run's private directory:
 //!
 //! - `etcd-backup take HOST` reads the member of a host, and stores it.
 //! - `etcd-backup verify HOST` asks the storage whether the backup is whole, and reports it to the run.
@@ -17,16 +17,19 @@
 mod abandoned;
 mod answer;
 mod cluster_keys;
+mod endpoints;
 mod events;
 mod found;
 mod inspect;
 mod machine_file;
 mod member_stream;
+mod over_ssh;
 mod presence;
 mod program_output;
 mod secrets;
 mod send;
 mod settings;
+mod spool;
 mod stage;
 mod staging_settings;
 mod work;
@@ -41,8 +44,11 @@ use crate::core_dumps;
 use answer::Answer;
 use stage::Agreed;
 
+pub use endpoints::{EndpointsFailure, OverEndpoints};
+pub use over_ssh::{connecting, over_ssh};
 pub use presence::gone;
-pub use settings::{FILE, Settings, connecting, over_ssh};
+pub use settings::{FILE, Settings};
+pub use spool::{DIRECTORY as SPOOL_DIRECTORY, SpoolPlaces, Spooling};
 pub use staging_settings::{DATA_DIRECTORY, FILE as STAGING_FILE, Sending, StagingSettings, snapshot_file};
 
 /// The name of the link in a run's private directory.

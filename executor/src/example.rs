@@ -21,6 +21,8 @@ pub fn model() -> RunInputs {
         bastion: None,
         groups: vec![Group::KubeNode],
         claim_epoch: 0,
+        claim_uid: None,
+        comparisons: Vec::new(),
         identity: None,
         vars: BTreeMap::from([("ip".to_owned(), json!("172.30.0.10")), ("access_ip".to_owned(), json!("172.30.0.10"))]),
     };

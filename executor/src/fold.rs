@@ -4,8 +4,10 @@
 
 mod backup;
 mod budget;
+mod certificates;
 mod components;
 mod ending;
+mod etcd;
 mod host;
 mod sentence;
 mod staged;
@@ -17,7 +19,7 @@ use crds::Component;
 use crds::etcd_backup::BackupContent;
 use crds::etcd_restore::StagedBackup;
 use crds::inputs::{Group, RunInputs};
-use crds::playbook_run::{Fence, HostResult, Progress, RunOutcome, StepPhase, StepStatus};
+use crds::playbook_run::{Fence, FenceOwner, HostResult, Progress, RunOutcome, StepPhase, StepStatus};
 use crds::step::Step;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
@@ -96,6 +98,19 @@ pub struct Fold {
     /// Results so far: the order in which hosts failed.
     results: u64,
     outcome: Option<RunOutcome>,
+    /// Why a run without hosts has failed.
+    failure: Option<RunFailure>,
+}
+
+/// The failure of a run that has no host to tell of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunFailure {
+    /// CamelCase.
+    pub reason: String,
+    /// One sentence.
+    pub message: String,
+    /// Another attempt may help.
+    pub retriable: bool,
 }
 
 impl Fold {
@@ -127,7 +142,13 @@ impl Fold {
             last_seen: None,
             results: 0,
             outcome: None,
+            failure: None,
         }
+    }
+
+    /// The run has failed, and has no host to tell of it.
+    pub fn failed(&mut self, failure: RunFailure) {
+        self.failure = Some(RunFailure { message: clean(&failure.message, text::MESSAGE_LIMIT), ..failure });
     }
 
     /// Applies a line of the plugin, with its secrets redacted; true when it was an event.
@@ -232,10 +253,11 @@ impl Fold {
         };
     }
 
-    /// The highest fence that a host's guard knows.
-    pub fn fence(&mut self, host: &str, fence: Fence) {
+    /// The highest fence that a host's guard knows, and whose it is.
+    pub fn fence(&mut self, host: &str, (fence, owner): (Fence, Option<FenceOwner>)) {
         if let Some(host) = self.hosts.get_mut(host) {
             host.result.fence = Some(fence);
+            host.result.fence_owner = owner;
         }
     }
 
@@ -305,8 +327,8 @@ impl Fold {
         }
     }
 
-    /// The step that runs has ended: well, if its probe was played, where it has one, and a host is still in; and if the
-    /// backup that it makes or stages is there.
+    /// The step that runs has ended: well, if its probe was played, where it has one, and a host is still in; and if
+    /// the backup that it makes or stages is there.
     fn close_step(&mut self, at: Option<Time>) {
         let Some((index, probed)) = self.current.take() else {
             return;
@@ -315,7 +337,8 @@ impl Fold {
         let proven = probed || step.is_some_and(|step| self.unproven.contains(&step));
         let made = self.backup.is_some() || self.backup_location.is_none() || step != Some(Step::BackupEtcd);
         let staged = self.is_staged() || step != Some(Step::StageBackup);
-        let well = proven && made && staged && self.hosts.values().any(|host| host.result.failure.is_none());
+        let in_play = self.hosts.is_empty() || self.hosts.values().any(|host| host.result.failure.is_none());
+        let well = proven && made && staged && in_play && self.failure.is_none();
         let critical = self.hosts.values().any(|host| host.critical && host.result.failure.is_some());
         if let Some(status) = self.steps.get_mut(index) {
             status.phase = if well && !critical { StepPhase::Succeeded } else { StepPhase::Failed };

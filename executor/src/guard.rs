@@ -43,7 +43,7 @@ pub fn fenced(words: &str) -> String {
 
 /// True for the reasons of a host that accepts SSH logins.
 pub fn answers(reason: &str) -> bool {
-    Reason::among(reason, &[Reason::Fenced, Reason::GuardFailed, Reason::EpochDiffers])
+    Reason::among(reason, &[Reason::Fenced, Reason::GuardFailed, Reason::EpochDiffers, Reason::NotReached])
 }
 
 /// Where the shells of a run are on a machine.

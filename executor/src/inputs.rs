@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 
 use crate::secrets::Secrets;
 
+pub(crate) use backup::address;
 pub use error::InputsError;
 
 /// Longest model, in bytes; a ConfigMap holds less.

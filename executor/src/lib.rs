@@ -2,7 +2,9 @@
 //! into progress, reports, and obeys cancel and deadline. From a shell it does the same without an API.
 
 pub mod ansible;
+mod api_client;
 pub mod backup_removal;
+pub mod backup_verification;
 pub mod bastions;
 pub mod capped_ssh;
 pub mod children;
@@ -12,6 +14,7 @@ pub mod custom;
 pub mod etcd_backup;
 pub mod event;
 pub mod example;
+pub mod fetched_keys;
 pub mod fold;
 pub mod guard;
 pub mod inputs;

@@ -37,6 +37,14 @@ async fn execute() -> ExitCode {
             log("warn");
             executor::backup_removal::remove(&arguments).await.into()
         }
+        Command::VerifyBackup(arguments) => {
+            log("warn");
+            executor::backup_verification::verify(&arguments).await.into()
+        }
+        Command::FetchKeys(arguments) => {
+            log("warn");
+            executor::fetched_keys::fetch(&arguments).await.into()
+        }
         Command::Inputs => {
             println!("{}", executor::example::text());
             ExitCode::SUCCESS

@@ -2,6 +2,7 @@
 //! exit code.
 
 mod ended;
+mod endpoints;
 mod error;
 mod final_report;
 mod work;
@@ -25,7 +26,7 @@ use crate::children;
 use crate::cli::Run;
 use crate::core_dumps;
 use crate::custom::{self, Custom};
-use crate::etcd_backup;
+use crate::etcd_backup::{self, SpoolPlaces, Spooling};
 use crate::fold::{Fold, Snapshot};
 use crate::guard::call::Root;
 use crate::guard::machines::{Machines, fence};
@@ -112,7 +113,12 @@ fn read(args: &Run) -> Result<Inputs, InputsError> {
 /// Plays, and states how it ended.
 async fn work(args: &Run, inputs: &Inputs, signals: &mut RunSignals<'_>) -> Ended {
     let mut fold = Fold::new(&inputs.model, &inputs.digest);
-    match played(args, inputs, signals, &mut fold).await {
+    let over_endpoints = inputs.model.backup.as_ref().filter(|backup| backup.etcd.is_some());
+    let played = match over_endpoints {
+        Some(backup) => endpoints::played(inputs, backup, signals, &mut fold).await,
+        None => played(args, inputs, signals, &mut fold).await,
+    };
+    match played {
         Ok((outcome, stop)) => Ended::played(fold.snapshot(), outcome, stop),
         Err(error) => Ended::not_played(&error, fold.snapshot(), &inputs.digest),
     }
@@ -234,11 +240,25 @@ fn prepare_backup(args: &Run, workdir: &Workdir, inputs: &Inputs, guarding: &Gua
         let remote = guarding.guards().then_some(remote.as_str());
         (host.clone(), etcd_backup::connecting(route, remote, &args.etcd_address))
     });
+    let places = SpoolPlaces {
+        directory: &args.spool_directory,
+        etcdctl: &args.etcdctl,
+        address: &args.etcd_address,
+        pki: &args.etcd_pki_directory,
+    };
+    let spool = ssh.routes.iter().filter(|_| backup.spool).map(|(host, route)| {
+        let shells = run_directory(&args.guard_directory, fence(&inputs.model, host, args.token));
+        let guarded = format!("{shells}/{}", Step::BackupEtcd);
+        let shell = if guarding.guards() { guarded.as_str() } else { "/bin/sh" };
+        let credential = inputs.model.hosts.get(host).map(|host| format!("become-password.{}", host.credential));
+        (host.clone(), Spooling::new(route, shell, &places, credential))
+    });
     let settings = etcd_backup::Settings {
         inputs: backup.clone(),
         secrets: std::path::absolute(&args.inputs)?.join("secrets"),
         url: format!("https://{}", args.etcd_address),
         connect: connect.collect(),
+        spool: spool.collect(),
     };
     workdir.write(etcd_backup::FILE, &serde_json::to_vec(&settings)?)?;
     symlink(std::env::current_exe()?, workdir.path().join(etcd_backup::NAME))

@@ -7,7 +7,7 @@ use crds::Reason;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreachable {
     /// `HostKeyChanged`, `HostKeyUnknown`, `MachineIdentityMismatch`, `AuthenticationFailed`, `Fenced`, `EpochDiffers`,
-    /// `CommandRunning`, `GuardFailed` or `Unreachable`.
+    /// `CommandRunning`, `GuardFailed`, `NotReached` or `Unreachable`.
     pub reason: Reason,
     /// The problem, and what to do about it.
     pub message: String,

@@ -1,6 +1,6 @@
 //! Modules of the collection, run by Python as a machine would run them, with real etcd processes on this machine. What
-//! a machine does for them (systemd) is a stand-in. etcd's programs are found in `CLUSTERWRIGHT_CACHE`, as `lab build`
-//! puts them there.
+//! a machine does for them (systemd) is a stand-in. The programs of etcd and Kubernetes are found in
+//! `CLUSTERWRIGHT_CACHE`, as `lab build` puts them there.
 
 #[cfg(test)]
 mod scripts {
@@ -27,7 +27,8 @@ mod scripts {
             .arg(place.path())
             .env("PYTHONPATH", here.join("ansible"))
             .env("PYTHONDONTWRITEBYTECODE", "1")
-            .env("ETCD_PROGRAMS", etcd())
+            .env("ETCD_PROGRAMS", programs("etcd"))
+            .env("KUBERNETES_PROGRAMS", programs("kubernetes"))
             .output()
             .unwrap();
         let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -36,11 +37,11 @@ mod scripts {
         place
     }
 
-    /// Where etcd's programs are: of the newest version that was built.
-    fn etcd() -> PathBuf {
+    /// Where the programs of a component are: of the newest version that was built.
+    fn programs(component: &str) -> PathBuf {
         let cache = env::var_os("CLUSTERWRIGHT_CACHE")
             .map_or_else(|| Path::new(&env::var_os("HOME").unwrap()).join(".cache/clusterwright"), PathBuf::from);
-        let versions = cache.join("programs/etcd");
+        let versions = cache.join("programs").join(component);
         let mut found: Vec<_> = fs::read_dir(&versions)
             .unwrap_or_else(|_| panic!("{} is missing: run `lab build programs`", versions.display()))
             .map(|entry| entry.unwrap().path().join("bin"))
@@ -52,6 +53,11 @@ mod scripts {
     #[test]
     fn kubeadms_lists_are_read_and_set_and_the_rest_stays() {
         play("kubeadm_config.py");
+    }
+
+    #[test]
+    fn names_that_are_given_come_into_the_api_servers_certificate_and_those_taken_back_leave_it() {
+        play("apiserver_names.py");
     }
 
     #[test]
@@ -205,6 +211,31 @@ mod scripts {
     }
 
     #[test]
+    fn etcd_is_defragmented_one_member_at_a_time_under_a_writer_the_leader_last_and_never_beside_a_dead_one() {
+        play("etcd_defragment.py");
+    }
+
+    #[test]
+    fn an_etcd_without_space_accepts_writes_again_and_one_that_is_full_says_so() {
+        play("etcd_no_space.py");
+    }
+
+    #[test]
+    fn a_machine_says_when_its_certificates_end_as_they_are_served_and_which_are_not_in_use_yet() {
+        play_machine("certificates_probe.py");
+    }
+
+    #[test]
+    fn leaves_are_renewed_by_kubeadm_and_from_a_run_while_clients_work_and_when_all_have_ended() {
+        play_machine("certificates_renewal.py");
+    }
+
+    #[test]
+    fn members_that_hold_different_data_are_found_by_their_hashes() {
+        play("etcd_hashes.py");
+    }
+
+    #[test]
     fn a_backup_is_read_from_the_follower_that_applied_most_and_from_the_leader_where_no_other_answers() {
         play("backup_member.py");
     }
@@ -242,6 +273,11 @@ mod scripts {
     #[test]
     fn after_a_restore_kube_proxy_and_coredns_are_started_anew_and_nothing_else() {
         play("restart_watchers.py");
+    }
+
+    #[test]
+    fn a_new_cluster_begins_with_a_backup_once_and_loses_what_stands_for_the_old_machines() {
+        play("etcd_new_cluster.py");
     }
 
     #[test]

@@ -6,6 +6,9 @@
 #[path = "real/backup.rs"]
 mod backup;
 #[cfg(test)]
+#[path = "real/backup_kills.rs"]
+mod backup_kills;
+#[cfg(test)]
 #[path = "real/bench.rs"]
 mod bench;
 #[cfg(test)]

@@ -71,6 +71,7 @@ pub(crate) struct Observation {
     deployment: Option<Arc<ClusterDeployment>>,
     /// Hosts of the namespace that are quarantined.
     hosts: Vec<Arc<Host>>,
+    resumed_at: Option<Timestamp>,
     chance: f64,
 }
 
@@ -93,6 +94,7 @@ impl Reconcile for Observation {
             machines: cache.machines.of_cluster(namespace, name),
             deployment: cache.cluster_deployments.get(namespace, name),
             hosts: cache.hosts.with(namespace, &IndexKey::Quarantined),
+            resumed_at: ctx.resumed_at(),
             now: Time(Timestamp::now()),
             chance: rand::rng().random(),
             cluster,
@@ -111,6 +113,7 @@ impl Reconcile for Observation {
             machines: &self.machines,
             deployment: self.deployment.as_deref(),
             hosts: &self.hosts,
+            resumed_at: self.resumed_at,
             now: self.now.clone(),
             chance: self.chance,
         })

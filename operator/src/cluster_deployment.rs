@@ -4,6 +4,7 @@
 mod actions;
 mod observe;
 mod report;
+mod restoring;
 
 use std::sync::Arc;
 

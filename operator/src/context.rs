@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kube::Client;
 use kube::client::ClientBuilder;
 use tokio::sync::watch;
@@ -43,6 +44,7 @@ pub struct Context {
     pub gate: Gate,
     /// Whether this operator leads, for those who ask.
     pub standing: watch::Receiver<Standing>,
+    resumed: watch::Receiver<Option<Timestamp>>,
     stop: Stop,
 }
 
@@ -77,7 +79,8 @@ impl Context {
             gate.clone(),
         );
         let client = client::builder(&config, &gate).doing(doing)?.with_layer(&layer).with_layer(&gate).build();
-        let (context, stop) = Self::assemble(client, settings, metrics, gate, election.standing());
+        let (context, stop) =
+            Self::assemble(client, settings, metrics, gate, (election.standing(), election.resumed()));
         Ok((context, stop, election))
     }
 
@@ -85,7 +88,7 @@ impl Context {
     pub fn new(client: Client, settings: Settings, metrics: Metrics) -> (Arc<Self>, watch::Sender<bool>) {
         let gate = Gate::closed(Clock::of_the_machine());
         let standing = watch::channel(Standing::Unknown).1;
-        Self::assemble(client, settings, metrics, gate, standing)
+        Self::assemble(client, settings, metrics, gate, (standing, watch::channel(None).1))
     }
 
     fn assemble(
@@ -93,7 +96,7 @@ impl Context {
         settings: Settings,
         metrics: Metrics,
         gate: Gate,
-        standing: watch::Receiver<Standing>,
+        (standing, resumed): (watch::Receiver<Standing>, watch::Receiver<Option<Timestamp>>),
     ) -> (Arc<Self>, watch::Sender<bool>) {
         let (sender, stop) = Stop::new();
         let events = Arc::new(Events::new(client.clone()));
@@ -108,9 +111,16 @@ impl Context {
             events,
             gate,
             standing,
+            resumed,
             stop,
         };
         (Arc::new(context), sender)
+    }
+
+    /// When an operator took the metadata cluster up again after nobody had renewed the Lease for long, as the Lease
+    /// says; none: it says nothing.
+    pub fn resumed_at(&self) -> Option<Timestamp> {
+        *self.resumed.borrow()
     }
 
     /// Ends when the program is asked to stop.

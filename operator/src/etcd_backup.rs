@@ -1,23 +1,22 @@
-//! EtcdBackup: observes a backup, its storage and its cluster, makes the runs that take it, and the Jobs that remove
-//! what it has stored.
+//! EtcdBackup: observes a backup, its storage and its cluster, makes the runs that take it, and the Jobs that verify
+//! and remove what it has stored.
+
+mod stored;
 
 use std::sync::Arc;
 
-use crds::names::{condition, finalizer, label};
+use crds::names::{condition, finalizer};
 use crds::{BackupStorage, ClusterDeployment, Conditions, EtcdBackup, EtcdRestore, Machine, PlaybookRun};
 use jiff::Timestamp;
-use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::ListParams;
 use kube::runtime::reflector::ObjectRef;
 use plan::etcd_backup::{Action, Observed, is_held};
-use plan::inputs::StorageSeen;
 use plan::transitions::transitions;
 use serde_json::json;
+use stored::Stored;
 use tokio::task::JoinSet;
 
-use crate::backup_storage::look_up;
 use crate::cache::{Decisive, IndexKey, refs};
 use crate::context::Context;
 use crate::controller::{self, beside};
@@ -51,6 +50,11 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     tasks.spawn(controller::run::<Observation>(ctx.clone(), controller));
 }
 
+/// Whether all can be read that may need a backup of the namespace.
+pub(crate) fn are_users_known(ctx: &Context, namespace: &str) -> bool {
+    !ctx.cache.lacks::<EtcdRestore>(namespace) && !ctx.cache.lacks::<ClusterDeployment>(namespace)
+}
+
 /// What is known of an EtcdBackup.
 pub(crate) struct Observation {
     now: Timestamp,
@@ -59,12 +63,12 @@ pub(crate) struct Observation {
     deployment: Option<Arc<ClusterDeployment>>,
     machines: Vec<Arc<Machine>>,
     runs: Vec<Arc<PlaybookRun>>,
-    /// None: one cannot be decoded.
+    /// None: one of those that may need the backup cannot be decoded.
     restores: Option<Vec<Arc<EtcdRestore>>>,
+    /// Those of the namespace.
+    deployments: Vec<Arc<ClusterDeployment>>,
     image: String,
-    seen: StorageSeen,
-    jobs: Vec<Job>,
-    pods: Vec<Pod>,
+    stored: Stored,
 }
 
 impl Reconcile for Observation {
@@ -77,28 +81,33 @@ impl Reconcile for Observation {
             return Ok(None);
         }
         let (cache, namespace) = (&ctx.cache, backup.namespace().unwrap_or_default());
-        let cluster = &backup.spec.cluster_name;
         let storage = cache.backup_storages.get(&namespace, &backup.spec.storage_ref.name);
-        let (mut seen, mut jobs, mut pods) = (StorageSeen::default(), Vec::new(), Vec::new());
-        if leaves {
-            jobs = live::labelled(ctx, &namespace, label::BACKUP, &backup.name_any()).await?;
-            pods = live::labelled(ctx, &namespace, label::BACKUP, &backup.name_any()).await?;
-        }
-        if let Some(storage) = storage.as_ref().filter(|_| leaves) {
-            seen = look_up(ctx, storage).await?;
-        }
+        let cluster = backup.spec.cluster_name.as_deref();
+        let deployment = cluster.and_then(|cluster| cache.cluster_deployments.get(&namespace, cluster));
+        let now = now();
+        let stored = Stored::look_up(ctx, &backup, storage.as_deref(), deployment.as_deref(), now).await?;
+        let (machines, runs, restores) = match cluster {
+            Some(cluster) => (
+                cache.machines.of_cluster(&namespace, cluster),
+                cache.runs.of_cluster(&namespace, cluster),
+                cache.etcd_restores.of_cluster(&namespace, cluster),
+            ),
+            None => (
+                Vec::new(),
+                cache.runs.with(&namespace, &IndexKey::Backup(backup.name_any())),
+                cache.etcd_restores.list(&namespace, |_| true),
+            ),
+        };
         Ok(Some(Self {
-            now: now(),
+            now,
             storage,
-            deployment: cache.cluster_deployments.get(&namespace, cluster),
-            machines: cache.machines.of_cluster(&namespace, cluster),
-            runs: cache.runs.of_cluster(&namespace, cluster),
-            restores: (!cache.lacks::<EtcdRestore>(&namespace))
-                .then(|| cache.etcd_restores.of_cluster(&namespace, cluster)),
+            deployment,
+            machines,
+            runs,
+            restores: are_users_known(ctx, &namespace).then_some(restores),
+            deployments: cache.cluster_deployments.list(&namespace, |_| true),
             image: ctx.settings.executor_image.clone(),
-            seen,
-            jobs,
-            pods,
+            stored,
             backup,
         }))
     }
@@ -117,10 +126,13 @@ impl Reconcile for Observation {
             machines: &refs(&self.machines),
             runs: &refs(&self.runs),
             restores: restores.as_deref(),
-            seen: &self.seen,
+            deployments: &refs(&self.deployments),
+            seen: &self.stored.seen,
             image: &self.image,
-            jobs: &self.jobs,
-            pods: &self.pods,
+            identity: self.stored.identity.as_ref(),
+            artifacts: &self.stored.artifacts,
+            jobs: &self.stored.jobs,
+            pods: &self.stored.pods,
         })
     }
 
@@ -130,19 +142,31 @@ impl Reconcile for Observation {
         !plan.actions.is_empty()
     }
 
-    async fn refresh(self, ctx: &Context, _: &PlanOf<Self>) -> Result<Option<Self>, Error> {
+    async fn refresh(self, ctx: &Context, plan: &PlanOf<Self>) -> Result<Option<Self>, Error> {
         let namespace = self.backup.namespace().unwrap_or_default();
         let live = live::get::<EtcdBackup>(ctx, &namespace, &self.backup.name_any()).await?;
         let Some(backup) = live.filter(|live| live.uid() == self.backup.uid()) else {
             return Ok(None);
         };
-        let runs = live::runs(ctx, &namespace, &backup.spec.cluster_name).await?;
-        let machines = live::machines(ctx, &namespace, &backup.spec.cluster_name).await?;
+        let (runs, machines) = match &backup.spec.cluster_name {
+            Some(cluster) => {
+                (live::runs(ctx, &namespace, cluster).await?, live::machines(ctx, &namespace, cluster).await?)
+            }
+            None => (live::backup_runs(ctx, &namespace).await?, Vec::new()),
+        };
         let restores = match &self.restores {
             Some(_) => Some(live::list::<EtcdRestore>(ctx, &namespace, &ListParams::default(), |_| true).await?),
             None => None,
         };
-        Ok(Some(Self { backup: Arc::new(backup), runs, machines, restores, ..self }))
+        let removes = plan.actions.iter().any(|action| matches!(action, Action::Remove(_) | Action::Expire));
+        let deployments = match removes {
+            true => live::list::<ClusterDeployment>(ctx, &namespace, &ListParams::default(), |_| true).await?,
+            false => self.deployments,
+        };
+        // It may have been stored since.
+        let (storage, deployment) = (self.storage.as_deref(), self.deployment.as_deref());
+        let stored = Stored::look_up(ctx, &backup, storage, deployment, self.now).await?;
+        Ok(Some(Self { backup: Arc::new(backup), runs, machines, restores, deployments, stored, ..self }))
     }
 
     async fn execute(&mut self, ctx: &Context, action: &Action) -> Result<(), Error> {
@@ -150,6 +174,7 @@ impl Reconcile for Observation {
             Action::AddFinalizer => execute::add_finalizer(ctx, &*self.backup, finalizer::BACKUP).await,
             Action::Begin(run) => execute::create_ours(ctx, &**run).await,
             Action::CancelRun(run) => execute::ask_run(ctx, run, "cancel", json!({ "cancel": true })).await,
+            Action::Verify(job) => execute::create_ours(ctx, &**job).await,
             Action::Remove(job) => execute::create_ours(ctx, &**job).await,
             Action::Forget(job) => execute::delete(ctx, &**job, None).await,
             Action::RemoveFinalizer => execute::remove_finalizer(ctx, &*self.backup, finalizer::BACKUP).await,
@@ -162,7 +187,7 @@ impl Reconcile for Observation {
     }
 
     async fn report(&self, ctx: &Context, plan: &PlanOf<Self>) {
-        let types = [condition::COMPLETE, condition::FAILED, condition::DELETING];
+        let types = [condition::COMPLETE, condition::FAILED, condition::VERIFIED, condition::DELETING];
         for transition in transitions(self.backup.conditions(), &plan.status.conditions, &types) {
             ctx.events.transition(&*self.backup, &transition).await;
         }

@@ -15,6 +15,7 @@ use crate::cache::{Decisive, IndexKey, refs};
 use crate::context::Context;
 use crate::controller::{self, beside};
 use crate::error::Error;
+use crate::etcd_backup::are_users_known;
 use crate::reconcile::{PlanOf, Reconcile, now};
 use crate::{execute, live};
 
@@ -46,7 +47,7 @@ pub(crate) struct Observation {
     schedule: Arc<EtcdBackupSchedule>,
     deployments: Vec<Arc<ClusterDeployment>>,
     backups: Vec<Arc<EtcdBackup>>,
-    /// None: one cannot be decoded.
+    /// None: one of those that may need a backup cannot be decoded.
     restores: Option<Vec<Arc<EtcdRestore>>>,
 }
 
@@ -63,7 +64,7 @@ impl Reconcile for Observation {
             now: now(),
             deployments: cache.cluster_deployments.list(&namespace, |_| true),
             backups: cache.etcd_backups.with(&namespace, &IndexKey::Schedule(schedule.name_any())),
-            restores: (!cache.lacks::<EtcdRestore>(&namespace)).then(|| cache.etcd_restores.list(&namespace, |_| true)),
+            restores: are_users_known(ctx, &namespace).then(|| cache.etcd_restores.list(&namespace, |_| true)),
             schedule,
         }))
     }
@@ -89,7 +90,7 @@ impl Reconcile for Observation {
         !plan.actions.is_empty()
     }
 
-    async fn refresh(self, ctx: &Context, _: &PlanOf<Self>) -> Result<Option<Self>, Error> {
+    async fn refresh(self, ctx: &Context, plan: &PlanOf<Self>) -> Result<Option<Self>, Error> {
         let namespace = self.schedule.namespace().unwrap_or_default();
         let name = self.schedule.name_any();
         let live = live::get::<EtcdBackupSchedule>(ctx, &namespace, &name).await?;
@@ -105,7 +106,11 @@ impl Reconcile for Observation {
             Some(_) => Some(live::list::<EtcdRestore>(ctx, &namespace, &ListParams::default(), |_| true).await?),
             None => None,
         };
-        Ok(Some(Self { schedule: Arc::new(schedule), backups, restores, ..self }))
+        let deployments = match plan.actions.iter().any(|action| matches!(action, Action::Delete(_))) {
+            true => live::list::<ClusterDeployment>(ctx, &namespace, &ListParams::default(), |_| true).await?,
+            false => self.deployments,
+        };
+        Ok(Some(Self { schedule: Arc::new(schedule), deployments, backups, restores, ..self }))
     }
 
     async fn execute(&mut self, ctx: &Context, action: &Action) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use crds::{BackupStorage, ClusterDeployment, Conditions, EtcdBackup, EtcdRestore
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
-use plan::etcd_restore::{Action, Observed, storage_of};
+use plan::etcd_restore::{Action, Observed, safety_name, safety_wanted, storage_of};
 use plan::transitions::transitions;
 use tokio::task::JoinSet;
 
@@ -45,7 +45,9 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
             waiting(&of_storage, &storage.namespace().unwrap_or_default())
         })
         .watches_shared_stream(cache.etcd_backups.changes(), move |backup: Arc<EtcdBackup>| {
-            of_cluster(&of_backup, &backup.namespace().unwrap_or_default(), &backup.spec.cluster_name)
+            let cluster = backup.spec.cluster_name.as_deref();
+            let namespace = backup.namespace().unwrap_or_default();
+            cluster.map(|cluster| of_cluster(&of_backup, &namespace, cluster)).unwrap_or_default()
         })
         .watches_shared_stream(cache.machines.changes(), move |machine: Arc<Machine>| {
             of_cluster(&of_machine, &machine.namespace().unwrap_or_default(), &machine.spec.cluster_name)
@@ -65,6 +67,8 @@ pub(crate) struct Observation {
     restore: Arc<EtcdRestore>,
     backup: Option<Arc<EtcdBackup>>,
     storage: Option<Arc<BackupStorage>>,
+    safety: Option<Arc<EtcdBackup>>,
+    safety_storage: Option<Arc<BackupStorage>>,
     deployment: Option<Arc<ClusterDeployment>>,
     machines: Vec<Arc<Machine>>,
     runs: Vec<Arc<PlaybookRun>>,
@@ -81,8 +85,11 @@ impl Reconcile for Observation {
         let reference = restore.spec.source.backup_ref.as_ref();
         let backup = reference.and_then(|backup| cache.etcd_backups.get(&namespace, &backup.name));
         let storage = storage_of(&restore, backup.as_deref());
+        let safety = safety_wanted(&restore, backup.as_deref());
         Ok(Some(Self {
             now: now(),
+            safety: cache.etcd_backups.get(&namespace, &safety_name(&restore)),
+            safety_storage: safety.and_then(|(storage, _)| cache.backup_storages.get(&namespace, &storage.name)),
             storage: storage.and_then(|storage| cache.backup_storages.get(&namespace, storage)),
             deployment: cache.cluster_deployments.get(&namespace, cluster),
             machines: cache.machines.of_cluster(&namespace, cluster),
@@ -103,6 +110,8 @@ impl Reconcile for Observation {
             restore: &self.restore,
             backup: self.backup.as_deref(),
             storage: self.storage.as_deref(),
+            safety: self.safety.as_deref(),
+            safety_storage: self.safety_storage.as_deref(),
             deployment: self.deployment.as_deref(),
             machines: &refs(&self.machines),
             runs: &refs(&self.runs),
@@ -126,12 +135,14 @@ impl Reconcile for Observation {
         let runs = live::runs(ctx, &namespace, cluster).await?;
         let machines = live::machines(ctx, &namespace, cluster).await?;
         let deployment = live::get::<ClusterDeployment>(ctx, &namespace, cluster).await?.map(Arc::new);
-        Ok(Some(Self { restore: Arc::new(restore), runs, machines, deployment, ..self }))
+        let safety = live::get::<EtcdBackup>(ctx, &namespace, &safety_name(&restore)).await?.map(Arc::new);
+        Ok(Some(Self { restore: Arc::new(restore), runs, machines, deployment, safety, ..self }))
     }
 
     async fn execute(&mut self, ctx: &Context, action: &Action) -> Result<(), Error> {
         match action {
             Action::AddFinalizer => execute::add_finalizer(ctx, &*self.restore, finalizer::RESTORE).await,
+            Action::BackUp(backup) => execute::create_ours(ctx, &**backup).await,
             Action::Begin(run) => execute::create_ours(ctx, &**run).await,
             Action::RemoveFinalizer => execute::remove_finalizer(ctx, &*self.restore, finalizer::RESTORE).await,
         }

@@ -1,6 +1,7 @@
 //! An API server for tests, in memory: it keeps objects, records every request, and can be cut off after a write. It
 //! knows no schema and runs no controller; what a cluster would do, the test does by [`FakeApi::edit`].
 
+mod apply;
 mod eviction;
 mod state;
 mod target;

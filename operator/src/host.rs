@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use plan::claims;
-use plan::host::{Action, HostObserved, MOST_HOSTS, due_soon, host, is_probe, looks_at_pool, under_way};
+use plan::host::{Action, HostObserved, MOST_HOSTS, ProbeSchedule, due_soon, host, is_probe, looks_at_pool, under_way};
 use plan::inputs::{FirstKey, InputsProblem, host_inputs};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -50,13 +50,20 @@ fn concerned(ctx: &Context, run: &PlaybookRun) -> Vec<ObjectRef<Host>> {
     let worked_on: Vec<_> = run.spec.hosts.iter().filter_map(|host| ctx.cache.hosts.get(&namespace, host)).collect();
     let mut concerned = controller::references(&worked_on);
     if probes && ended {
-        let is_spare = |host: &Host| host.spec.claim_ref.is_none() && !run.spec.hosts.contains(&host.name_any());
-        let spare = ctx.cache.hosts.list(&namespace, is_spare);
+        let (schedule, probed) = (schedule(ctx), &run.spec.hosts);
+        let may_be_due = |host: &Host| host.spec.claim_ref.is_none() || schedule.resumed_at.is_some();
+        let is_other = |host: &Host| may_be_due(host) && !probed.contains(&host.name_any());
+        let others = ctx.cache.hosts.list(&namespace, is_other);
         let probes = ctx.cache.runs.with(&namespace, &IndexKey::Probe);
-        let due = due_soon(&spare, &probes, now(), ctx.settings.probe_interval_seconds);
+        let due = due_soon(&others, &probes, now(), schedule);
         concerned.extend(due.into_iter().take(WOKEN).map(ObjectRef::from_obj));
     }
     concerned
+}
+
+/// When Hosts are probed.
+fn schedule(ctx: &Context) -> ProbeSchedule {
+    ProbeSchedule { interval_seconds: ctx.settings.probe_interval_seconds, resumed_at: ctx.resumed_at() }
 }
 
 /// The Hosts for which it is news how another one is: those that are the same machine, or were taken for it.
@@ -83,7 +90,7 @@ fn left_behind(ctx: &Context, machine: &Machine) -> Vec<ObjectRef<Host>> {
 pub(crate) struct Observation {
     now: Timestamp,
     host: Arc<Host>,
-    interval_seconds: u64,
+    schedule: ProbeSchedule,
     hosts: Vec<Arc<Host>>,
     probes: Vec<Arc<PlaybookRun>>,
     runs: Vec<Arc<PlaybookRun>>,
@@ -95,9 +102,9 @@ pub(crate) struct Observation {
 impl Observation {
     async fn around(ctx: &Context, host: Arc<Host>, holder_is_gone: bool) -> Result<Self, Error> {
         let (namespace, name, now) = (host.namespace().unwrap_or_default(), host.name_any(), now());
-        let (cache, interval_seconds) = (&ctx.cache, ctx.settings.probe_interval_seconds);
+        let (cache, schedule) = (&ctx.cache, schedule(ctx));
         let probes = cache.runs.with(&namespace, &IndexKey::Probe);
-        let hosts = match looks_at_pool(&host, &probes, now, interval_seconds) {
+        let hosts = match looks_at_pool(&host, &probes, now, schedule) {
             true => cache.hosts.list(&namespace, |_| true),
             false => cache.hosts.one_machine(&host),
         };
@@ -105,14 +112,14 @@ impl Observation {
             Some(_) => cache.runs.with(&namespace, &IndexKey::Host(name)),
             None => Vec::new(),
         };
-        let due = due_soon(&hosts, &probes, now, interval_seconds);
+        let due = due_soon(&hosts, &probes, now, schedule);
         let problems = match due.iter().any(|due| due.uid() == host.uid()) {
             // Nobody makes another one now: only why this Host could not be in it is shown.
             true if under_way(&probes).is_some() => problems(ctx, &namespace, &hosts, &[&host]).await?,
             true => problems(ctx, &namespace, &hosts, &due).await?,
             false => BTreeMap::new(),
         };
-        Ok(Self { now, interval_seconds, probes, runs, problems, holder_is_gone, hosts, host })
+        Ok(Self { now, schedule, probes, runs, problems, holder_is_gone, hosts, host })
     }
 }
 
@@ -137,7 +144,7 @@ impl Reconcile for Observation {
         host(&HostObserved {
             host: &self.host,
             now: self.now,
-            interval_seconds: self.interval_seconds,
+            schedule: self.schedule,
             hosts: &self.hosts,
             probes: &self.probes,
             runs: &self.runs,
@@ -173,6 +180,10 @@ impl Reconcile for Observation {
             Action::Forget(run) => execute::delete(ctx, &**run, None).await,
             Action::EndQuarantine(host) => {
                 let patch = json!({ "spec": { "quarantine": null, "identity": null } });
+                execute::patch_if_unchanged(ctx, &**host, patch).await.map(drop)
+            }
+            Action::RaiseEpoch { host, epoch } => {
+                let patch = json!({ "spec": { "claimEpoch": epoch } });
                 execute::patch_if_unchanged(ctx, &**host, patch).await.map(drop)
             }
             Action::SetIdentity { host, identity } => {

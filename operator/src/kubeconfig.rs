@@ -6,10 +6,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crds::ClusterDeployment;
 use crds::names::{KUBECONFIG_KEY, kubeconfig_secret};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
+use plan::certificates::RenewalPolicy;
 use serde_json::json;
 
 use crate::context::Context;
@@ -19,9 +20,6 @@ use crate::pki::authority::Leaf;
 use crate::pki::certificate::Certificate;
 use crate::pki::{self, Certified, Pki};
 use check::check;
-
-/// A client certificate with less left than this is made anew.
-const RENEW_BEFORE: SignedDuration = SignedDuration::from_hours(90 * 24);
 
 /// The administrator's kubeconfig of a cluster, in its Secret: kept while its certificate lasts and names this server
 /// (`https://host:port`), made anew otherwise.
@@ -33,28 +31,35 @@ pub async fn ensure(
     now: Timestamp,
 ) -> Result<Secret, Error> {
     let name = kubeconfig_secret(&cd.name_any());
+    let policy = RenewalPolicy::new(cd);
     let found = pki::find(ctx, cd, &name).await?;
     if let Some(found) = found {
         pki::belongs_to(&found, cd).doing(|| format!("use Secret {name}"))?;
         let data = found.data.as_ref().and_then(|data| data.get(KUBECONFIG_KEY));
-        if data.is_some_and(|data| still_good(data, pki, server, now)) {
+        if data.is_some_and(|data| still_good(data, pki, server, policy, now)) {
             return Ok(found);
         }
     }
-    let text = administrator(&cd.name_any(), pki, server, now)
+    let text = administrator(&cd.name_any(), pki, server, policy, now)
         .doing(|| format!("make the kubeconfig of cluster {}", cd.name_any()))?;
     let data = [(KUBECONFIG_KEY.to_owned(), ByteString(text.into()))].into();
     execute::apply(ctx, &pki::secret(cd, &name, data)).await
 }
 
 /// An administrator's kubeconfig with a new client certificate.
-fn administrator(cluster: &str, pki: &Pki, server: &str, now: Timestamp) -> Result<String, pki::PkiError> {
+fn administrator(
+    cluster: &str,
+    pki: &Pki,
+    server: &str,
+    policy: RenewalPolicy,
+    now: Timestamp,
+) -> Result<String, pki::PkiError> {
     let leaf = Leaf {
         common_name: "kubernetes-admin:clusterwright".into(),
         organization: Some("system:masters"),
         ..Leaf::default()
     };
-    let Certified { certificate, key } = pki.kubernetes.issue(&leaf, now)?;
+    let Certified { certificate, key } = pki.kubernetes.issue(&leaf, policy.validity, now)?;
     let (user, context) = ("kubernetes-admin", format!("kubernetes-admin@{cluster}"));
     let kubeconfig = json!({
         "apiVersion": "v1",
@@ -74,7 +79,7 @@ fn administrator(cluster: &str, pki: &Pki, server: &str, now: Timestamp) -> Resu
         .map_err(|error| pki::PkiError::Read { what: "the kubeconfig".into(), problem: error.to_string() })
 }
 
-fn still_good(data: &ByteString, pki: &Pki, server: &str, now: Timestamp) -> bool {
+fn still_good(data: &ByteString, pki: &Pki, server: &str, policy: RenewalPolicy, now: Timestamp) -> bool {
     let Ok(checked) = std::str::from_utf8(&data.0).map_err(drop).and_then(|text| check(text).map_err(drop)) else {
         return false;
     };
@@ -84,16 +89,16 @@ fn still_good(data: &ByteString, pki: &Pki, server: &str, now: Timestamp) -> boo
     checked.server == server
         && checked.authority_pem.as_deref() == Some(pki.kubernetes.certificate())
         && checked.client.is_some_and(|client| {
-            client.is_signed_by(&ours) && client.not_after().is_ok_and(|end| end.duration_since(now) > RENEW_BEFORE)
+            client.is_signed_by(&ours) && client.not_after().is_ok_and(|end| !policy.is_worth_a_new_one(end, now))
         })
 }
 
 #[cfg(test)]
 mod tests {
     use super::check::check;
-    use super::{administrator, still_good};
+    use super::{RenewalPolicy, administrator, still_good};
     use crate::pki::Pki;
-    use jiff::{Span, Timestamp};
+    use jiff::{SignedDuration, Span, Timestamp};
     use k8s_openapi::ByteString;
     use serde_json::{Value, json};
 
@@ -103,9 +108,14 @@ mod tests {
         "2026-11-21T00:00:00Z".parse().unwrap()
     }
 
+    fn policy() -> RenewalPolicy {
+        let days = |days: i64| SignedDuration::from_hours(24 * days);
+        RenewalPolicy { validity: days(365), renew_before: days(121) }
+    }
+
     fn kubeconfig() -> (Pki, Value) {
         let pki = Pki::generate(now()).unwrap();
-        let text = administrator("prod-a", &pki, SERVER, now()).unwrap();
+        let text = administrator("prod-a", &pki, SERVER, policy(), now()).unwrap();
         (pki, serde_yaml::from_str(&text).unwrap())
     }
 
@@ -119,14 +129,14 @@ mod tests {
     }
 
     #[test]
-    fn it_is_kept_until_90_days_before_its_end() {
+    fn it_is_kept_until_it_is_worth_a_new_one() {
         let (pki, kubeconfig) = kubeconfig();
         let data = ByteString(kubeconfig.to_string().into());
         let after = |days: i64| now() + Span::new().hours(24 * days);
-        assert!(still_good(&data, &pki, SERVER, after(270)));
-        assert!(!still_good(&data, &pki, SERVER, after(280)));
-        assert!(!still_good(&data, &pki, "https://172.30.0.11:6443", now()));
-        assert!(!still_good(&data, &Pki::generate(now()).unwrap(), SERVER, now()));
+        assert!(still_good(&data, &pki, SERVER, policy(), after(200)));
+        assert!(!still_good(&data, &pki, SERVER, policy(), after(220)));
+        assert!(!still_good(&data, &pki, "https://172.30.0.11:6443", policy(), now()));
+        assert!(!still_good(&data, &Pki::generate(now()).unwrap(), SERVER, policy(), now()));
     }
 
     #[test]

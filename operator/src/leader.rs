@@ -50,7 +50,10 @@ pub struct Election {
     candidate: Candidate,
     gate: Gate,
     seen: Option<Lease>,
+    /// The store was set back, and the Lease does not say so yet.
+    is_set_back: bool,
     standing: watch::Sender<Standing>,
+    resumed: watch::Sender<Option<Timestamp>>,
     problem: Option<String>,
 }
 
@@ -75,7 +78,9 @@ impl Election {
             candidate: Candidate::new(me, times),
             gate,
             seen: None,
+            is_set_back: false,
             standing: watch::channel(Standing::Unknown).0,
+            resumed: watch::channel(None).0,
             problem: None,
         }
     }
@@ -83,6 +88,11 @@ impl Election {
     /// Where this operator stands, from now on.
     pub fn standing(&self) -> watch::Receiver<Standing> {
         self.standing.subscribe()
+    }
+
+    /// When an operator took the metadata cluster up again after nobody had renewed the Lease for long, from now on.
+    pub fn resumed(&self) -> watch::Receiver<Option<Timestamp>> {
+        self.resumed.subscribe()
     }
 
     /// The Lease's namespace and name.
@@ -147,7 +157,7 @@ impl Election {
     async fn write(&mut self, write: &Write) {
         // Without a version there is no Lease, whatever was seen of an earlier one.
         let before = self.seen.as_ref().filter(|_| write.version.is_some());
-        let lease = record::held(before, &self.name, &self.me, write, &self.times, Timestamp::now());
+        let lease = record::held(before, &self.name, &self.me, write, &self.times, self.is_set_back);
         let (leases, name, creates) = (self.leases.clone(), self.name.clone(), write.version.is_none());
         let sent = self.gate.clock().now();
         let request = async move {
@@ -161,6 +171,7 @@ impl Election {
         match self.answer(request).await {
             Ok(lease) => {
                 let answered = self.gate.clock().now();
+                self.is_set_back = false;
                 self.candidate.wrote(record::read(&lease), sent, answered, chance());
                 if let Some(until) = self.candidate.holds_until() {
                     self.gate.open_until(until);
@@ -189,7 +200,12 @@ impl Election {
     }
 
     fn remember(&mut self, lease: Option<Lease>) {
+        if self.seen.as_ref().zip(lease.as_ref()).is_some_and(|(before, lease)| record::is_older(lease, before)) {
+            tracing::warn!(lease = self.place(), "it is older than it was: the metadata cluster was set back");
+            self.is_set_back = true;
+        }
         self.seen = lease;
+        self.resumed.send_replace(self.seen.as_ref().and_then(record::resumed_at));
         self.problem = None;
         let holder = self.candidate.record().and_then(|record| record.holder.clone());
         let standing = match self.candidate.holds_until() {

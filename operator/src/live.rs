@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crds::names::label;
+use crds::step::Intent;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Api;
 use kube::ResourceExt;
@@ -74,6 +76,13 @@ pub async fn list_for_cluster<K: Kind>(
 
 fn of_cluster(cluster: &str) -> ListParams {
     ListParams::default().fields(&format!("spec.clusterName={cluster}"))
+}
+
+/// The runs that take backups of what is of no cluster.
+pub async fn backup_runs(ctx: &Context, namespace: &str) -> Result<Vec<Arc<crds::PlaybookRun>>, Error> {
+    let params = ListParams::default().labels(&format!("{}={}", label::INTENT, Intent::Backup.spec().slug));
+    let all = list::<crds::PlaybookRun>(ctx, namespace, &params, |_| true).await?;
+    Ok(all.into_iter().filter(|run| run.spec.cluster_name.is_none()).collect())
 }
 
 /// The Machines of a cluster.

@@ -17,7 +17,7 @@ use plan::cluster_deployment::former::is_former;
 use plan::drain::Drain;
 use plan::lifecycle::is_provisioned;
 use plan::machine::leaving::looks_at_pods;
-use plan::machine::{Action, Observed};
+use plan::machine::{Action, NodeAnswer, Observed};
 use tokio::task::JoinSet;
 
 use crate::cache::{Decisive, IndexKey, refs};
@@ -75,6 +75,7 @@ fn concerned(ctx: &Context, host: &Host) -> Vec<ObjectRef<Machine>> {
 /// What is known of a Machine.
 pub(crate) struct Observation {
     now: Timestamp,
+    resumed_at: Option<Timestamp>,
     machine: Arc<Machine>,
     deployment: Option<Arc<ClusterDeployment>>,
     machines: Vec<Arc<Machine>>,
@@ -84,6 +85,7 @@ pub(crate) struct Observation {
     runs: Vec<Arc<PlaybookRun>>,
     nodes: Option<Vec<NodeSeen>>,
     cluster: Option<Arc<Cluster>>,
+    node_answer: Option<NodeAnswer>,
     drain: Option<Drain>,
 }
 
@@ -96,6 +98,7 @@ impl Observation {
     fn with<T>(&self, decide: impl Fn(&Observed<'_>) -> T) -> T {
         decide(&Observed {
             now: self.now,
+            resumed_at: self.resumed_at,
             machine: &self.machine,
             deployment: self.deployment.as_deref(),
             machines: &refs(&self.machines),
@@ -104,6 +107,7 @@ impl Observation {
             runs: &refs(&self.runs),
             nodes: self.nodes.as_deref(),
             cluster: self.cluster.as_deref(),
+            node_answer: self.node_answer.as_ref(),
             drain: self.drain.as_ref(),
         })
     }
@@ -124,6 +128,7 @@ impl Reconcile for Observation {
         let (hosts, shares) = hosts::look(ctx, &machine);
         let mut observed = Self {
             now: now(),
+            resumed_at: ctx.resumed_at(),
             deployment: deployment.filter(|deployment| !is_former(&machine, deployment, &refs(&sets))),
             machines: cache.machines.of_cluster(&namespace, cluster),
             hosts,
@@ -131,6 +136,7 @@ impl Reconcile for Observation {
             runs: cache.runs.of_cluster(&namespace, cluster),
             nodes: nodes(ctx, &namespace, &machine),
             cluster: cache.clusters.get(&namespace, cluster),
+            node_answer: None,
             drain: None,
             machine,
         };
@@ -178,16 +184,18 @@ impl Reconcile for Observation {
     }
 
     async fn execute(&mut self, ctx: &Context, action: &Action) -> Result<(), Error> {
-        let refusals = actions::execute(ctx, &self.machine, action).await?;
+        let answers = actions::execute(ctx, &self.machine, action).await?;
         if let Some(drain) = &mut self.drain {
-            drain.refusals.extend(refusals);
+            drain.refusals.extend(answers.refusals);
         }
+        self.node_answer = answers.node.or(self.node_answer.take());
         Ok(())
     }
 
-    /// What refused evictions were answered is shown.
+    /// What refused evictions, or a Node that was not written, were answered is shown.
     fn conclude(&self, plan: PlanOf<Self>) -> PlanOf<Self> {
-        if self.drain.as_ref().is_none_or(|drain| drain.refusals.is_empty()) {
+        let is_drained = self.drain.as_ref().is_none_or(|drain| drain.refusals.is_empty());
+        if is_drained && self.node_answer.is_none() {
             return plan;
         }
         let answered = self.plan();
@@ -231,8 +239,15 @@ fn host_of(machine: &Machine) -> String {
     host.map(|host| host.name.clone()).unwrap_or_default()
 }
 
-/// The machine's own node, in a list of at most one; `None` while nothing is known of the cluster's nodes.
+/// The machine's own node, in a list of at most one; `None` while nothing is known of the cluster's nodes, or another
+/// cluster answers than the one that its Cluster object has seen.
 fn nodes(ctx: &Context, namespace: &str, machine: &Machine) -> Option<Vec<NodeSeen>> {
+    let cluster = ctx.cache.clusters.get(namespace, &machine.spec.cluster_name);
+    let known = cluster.and_then(|cluster| cluster.status.as_ref()?.cluster_uid.clone());
+    let found = ctx.remote.cluster_uid(&remote::Key::new(namespace, &machine.spec.cluster_name));
+    if known.zip(found).is_some_and(|(known, found)| known != found) {
+        return None;
+    }
     let node = ctx.remote.node(namespace, &machine.spec.cluster_name, &host_of(machine))?;
     Some(node.into_iter().collect())
 }

@@ -1,6 +1,6 @@
 //! MachineSet: observes a set and its Machines, makes and deletes Machines as planned.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crds::Reason;
@@ -11,7 +11,8 @@ use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use plan::machine_set::{Action, Observed};
 use plan::transitions::transitions;
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::cache::{Decisive, IndexKey, refs};
@@ -142,6 +143,12 @@ impl Reconcile for Observation {
     }
 }
 
+/// The merge patch of a map that is to be another one.
+fn replace<T: Serialize>(old: &BTreeMap<String, T>, new: &BTreeMap<String, T>) -> BTreeMap<String, Value> {
+    let gone = old.keys().filter(|key| !new.contains_key(*key)).map(|key| (key.clone(), Value::Null));
+    gone.chain(new.iter().map(|(key, value)| (key.clone(), json!(value)))).collect()
+}
+
 async fn execute(ctx: &Context, set: &MachineSet, action: &Action) -> Result<(), Error> {
     match action {
         Action::Adopt(machine) => {
@@ -167,6 +174,14 @@ async fn execute(ctx: &Context, set: &MachineSet, action: &Action) -> Result<(),
         }
         Action::CreateMachine(machine) => execute::create_ours(ctx, &**machine).await,
         Action::DeleteMachine(machine) => execute::delete(ctx, &**machine, None).await,
+        Action::SetNodeMetadata { machine, labels, annotations, taints } => {
+            let patch = json!({ "spec": {
+                "labels": replace(&machine.spec.labels, labels),
+                "annotations": replace(&machine.spec.annotations, annotations),
+                "taints": taints,
+            } });
+            execute::patch_if_unchanged(ctx, &**machine, patch).await.map(drop)
+        }
         Action::SetVersion { machine, version } => {
             let patch = json!({ "spec": { "kubernetesVersion": version } });
             execute::patch_if_unchanged(ctx, &**machine, patch).await.map(drop)

@@ -1,6 +1,5 @@
 //! PlaybookRun: observes a run, its Job and its Pods, and carries out what follows.
 
-mod access;
 mod actions;
 mod backup;
 pub(crate) mod etcd_client;

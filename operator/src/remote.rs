@@ -3,7 +3,9 @@
 //! dead cluster costs its probe and nothing else.
 
 pub(crate) mod drain;
+pub(crate) mod etcd_size;
 mod key;
+pub(crate) mod node_metadata;
 mod nodes;
 pub mod probe;
 
@@ -58,6 +60,14 @@ struct Entry {
     following: Option<Following>,
     last_probe: Option<(Timestamp, Seen)>,
     leases: HashMap<&'static str, LeaseSeen>,
+    /// Size of its etcd, and when the API server was asked; none: it did not say.
+    etcd_size: Option<(Timestamp, Option<i64>)>,
+}
+
+impl Entry {
+    fn new(fingerprint: [u8; 32], client: Client) -> Self {
+        Self { fingerprint, client, following: None, last_probe: None, leases: HashMap::new(), etcd_size: None }
+    }
 }
 
 impl Registry {
@@ -101,8 +111,7 @@ impl Registry {
             return Ok(entry.client.clone());
         }
         let client = client_of(checked, &cluster.name, &self.gate)?;
-        let entry =
-            Entry { fingerprint, client: client.clone(), following: None, last_probe: None, leases: HashMap::new() };
+        let entry = Entry::new(fingerprint, client.clone());
         self.entries.lock().insert(cluster.clone(), entry);
         Ok(client)
     }
@@ -167,16 +176,35 @@ impl Registry {
         self.entries.lock().get(cluster)?.last_probe.clone()
     }
 
+    /// UID of the cluster that answered the last probe.
+    pub(crate) fn cluster_uid(&self, cluster: &Key) -> Option<String> {
+        let entries = self.entries.lock();
+        let (_, seen) = entries.get(cluster)?.last_probe.as_ref()?;
+        seen.cluster_uid.clone()
+    }
+
     /// The leases as last seen.
     pub(crate) fn leases(&self, cluster: &Key) -> HashMap<&'static str, LeaseSeen> {
         let entries = self.entries.lock();
         entries.get(cluster).map(|entry| entry.leases.clone()).unwrap_or_default()
     }
 
+    /// Size of its etcd as the API server said last, and when it was asked.
+    pub(crate) fn etcd_size(&self, cluster: &Key) -> Option<(Timestamp, Option<i64>)> {
+        self.entries.lock().get(cluster)?.etcd_size
+    }
+
+    /// The API server was asked for the size of its etcd.
+    pub(crate) fn sized(&self, cluster: &Key, now: Timestamp, size: Option<i64>) {
+        if let Some(entry) = self.entries.lock().get_mut(cluster) {
+            entry.etcd_size = Some((now, size));
+        }
+    }
+
     /// A cluster that a client is there for.
     #[cfg(test)]
     pub(crate) fn put(&self, cluster: &Key, client: Client) {
-        let entry = Entry { fingerprint: [0; 32], client, following: None, last_probe: None, leases: HashMap::new() };
+        let entry = Entry::new([0; 32], client);
         self.entries.lock().insert(cluster.clone(), entry);
     }
 

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
 use std::time::Duration;
 
+use age::secrecy::ExposeSecret;
 use age::x25519::Identity;
 use anyhow::{Context, Result, ensure};
 use crds::backup::{BUNDLE_FILE, BackupManifest, MANIFEST_FILE, SNAPSHOT_FILE};
@@ -41,13 +42,62 @@ pub async fn take(
     storage: &str,
     identity: &Identity,
 ) -> Result<BackupContent> {
+    take_of(scenario, name, json!({ "clusterName": cluster }), storage, identity).await
+}
+
+/// The same for one that is restored, to verify it, into an etcd of its own: waits until it is there, and says what was
+/// seen once it is verified. The Secret with the identity has its name.
+pub async fn take_and_verify(
+    scenario: &Scenario,
+    name: &str,
+    cluster: &str,
+    storage: &str,
+    identity: &Identity,
+) -> Result<BackupContent> {
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": { "namespace": scenario.name, "name": name },
+        "stringData": { "identity": identity.to_string().expose_secret() }
+    });
+    scenario.apply(&secret).await?;
+    let verify = json!({ "how": "Restore", "identityRef": { "name": name } });
+    let spec = json!({ "clusterName": cluster, "verify": verify });
+    let content = take_of(scenario, name, spec, storage, identity).await?;
+    let verified = verified(scenario, name, Duration::from_secs(240)).await?;
+    scenario.say(&format!("EtcdBackup {name}: {verified}"));
+    Ok(content)
+}
+
+/// Waits until an EtcdBackup is verified, and returns what was seen; an error where it was found damaged.
+pub async fn verified(scenario: &Scenario, name: &str, deadline: Duration) -> Result<String> {
+    let api = scenario.api::<EtcdBackup>();
+    eventually(&format!("EtcdBackup {name} Verified"), deadline, async || {
+        let backup = api.get(name).await?;
+        let found = backup.condition("Verified");
+        let found = found.map(|found| (found.status.clone(), found.reason.clone(), found.message.clone()));
+        Ok(match found {
+            Some((status, _, message)) if status == "True" => Look::Done(message),
+            Some((_, reason, message)) if reason == "VerificationFailed" => {
+                anyhow::bail!("{name} is damaged: {message}")
+            }
+            other => Look::Waiting(format!("{other:?}")),
+        })
+    })
+    .await
+}
+
+/// Takes a backup of what these fields of its spec say, and waits until it is there.
+pub async fn take_of(
+    scenario: &Scenario,
+    name: &str,
+    mut spec: Value,
+    storage: &str,
+    identity: &Identity,
+) -> Result<BackupContent> {
+    spec["storageRef"] = json!({ "name": storage });
+    spec["encryption"] = json!({ "recipients": [identity.to_public().to_string()] });
     let backup = json!({
         "apiVersion": "clusterwright.dev/v1alpha1", "kind": "EtcdBackup",
-        "metadata": { "namespace": scenario.name, "name": name },
-        "spec": {
-            "clusterName": cluster, "storageRef": { "name": storage },
-            "encryption": { "recipients": [identity.to_public().to_string()] }
-        }
+        "metadata": { "namespace": scenario.name, "name": name }, "spec": spec,
     });
     scenario.apply(&backup).await?;
     let api = scenario.api::<EtcdBackup>();
@@ -64,9 +114,27 @@ pub async fn take(
     status.backup.with_context(|| format!("EtcdBackup {name} failed: {:?}", status.message))
 }
 
+/// What the bundle of a cluster's backup has.
+pub const OF_CLUSTER: &[&str] = &["clusterdeployment.json", "machinesets.json", "pki.json"];
+/// The same of a cluster whose etcd others run.
+pub const OF_EXTERNAL: &[&str] = &["clusterdeployment.json", "machinesets.json", "members.json", "pki.json"];
+/// The same of an etcd without a cluster.
+pub const OF_ETCD: &[&str] = &["etcdbackup.json", "members.json"];
+
 /// Reads a backup from the directory of its storage: what it says of itself is so, and its bundle has the keys and the
 /// spec. The snapshot is put into a file.
 pub fn read(storage: &Path, content: &BackupContent, identity: &Identity, snapshot: &Path) -> Result<BackupManifest> {
+    read_with(storage, content, identity, snapshot, OF_CLUSTER)
+}
+
+/// The same of a backup whose bundle has these files.
+pub fn read_with(
+    storage: &Path,
+    content: &BackupContent,
+    identity: &Identity,
+    snapshot: &Path,
+    files: &[&str],
+) -> Result<BackupManifest> {
     let directory = storage.join(&content.location);
     let of =
         |name: &str| fs::read(directory.join(name)).with_context(|| format!("{} lacks {name}", directory.display()));
@@ -86,12 +154,14 @@ pub fn read(storage: &Path, content: &BackupContent, identity: &Identity, snapsh
         names.push(entry.path()?.display().to_string());
         match names.last().map(String::as_str) {
             Some("pki.json") => ensure!(value["data"]["ca.key"].is_string(), "the bundle has no key"),
+            Some("members.json") => ensure!(value[0]["peerURLs"].is_array(), "no members"),
+            Some("etcdbackup.json") => ensure!(value["spec"]["etcd"]["endpoints"].is_array(), "no endpoints"),
             Some("clusterdeployment.json") => ensure!(value["spec"]["kubernetesVersion"].is_string(), "no spec"),
             _ => {}
         }
     }
     names.sort_unstable();
-    ensure!(names == ["clusterdeployment.json", "machinesets.json", "pki.json"], "the bundle has {names:?}");
+    ensure!(names == files, "the bundle has {names:?}");
     Ok(manifest)
 }
 

@@ -1,4 +1,5 @@
-//! A real S3 server of the test's own, with TLS and credentials, which Pods of the metadata cluster reach.
+//! A real S3 server of the test's own, with TLS and credentials, which Pods of the metadata cluster reach: versitygw over a
+//! directory, or, with `CLUSTERWRIGHT_S3=seaweedfs`, SeaweedFS (`lab build storages`).
 
 use std::fs;
 use std::net::TcpListener;
@@ -6,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use lab::cache::Cache;
 use lab::network::HOST_ADDRESS;
 use lab::programs::Programs;
@@ -40,24 +41,16 @@ impl ObjectStorage {
         let certificate = CertificateParams::new(vec![HOST_ADDRESS.to_string()])?.self_signed(&key)?;
         fs::write(of("server.crt"), certificate.pem())?;
         fs::write(of("server.key"), key.serialize_pem())?;
-        fs::create_dir_all(of("data").join(BUCKET))?;
         // Free a moment ago: nobody else listens on this address of the lab.
-        let port = TcpListener::bind((HOST_ADDRESS, 0))?.local_addr()?.port();
-        let program = Programs::from_env(&Cache::from_env()).find("versitygw")?;
+        let port = free_port()?;
         let log = fs::File::create(of("log"))?;
-        let server = Command::new(program)
-            .args(["--port", &format!("{HOST_ADDRESS}:{port}"), "--access", ACCESS_KEY, "--secret", SECRET_KEY])
-            .arg("--cert")
-            .arg(of("server.crt"))
-            .arg("--key")
-            .arg(of("server.key"))
-            .arg("posix")
-            .arg(of("data"))
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()
-            .context("failed to start versitygw")?;
+        let mut command = match std::env::var("CLUSTERWRIGHT_S3").as_deref() {
+            Ok("seaweedfs") => seaweedfs(directory.path(), port)?,
+            Ok("versitygw" | "") | Err(_) => versitygw(directory.path(), port)?,
+            Ok(other) => bail!("CLUSTERWRIGHT_S3 is {other}: versitygw (the default) or seaweedfs"),
+        };
+        let server = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn();
+        let server = server.with_context(|| format!("failed to start {}", command.get_program().display()))?;
         let endpoint = format!("https://{HOST_ADDRESS}:{port}");
         let mut storage = Self { endpoint, authority: certificate.pem(), server, directory };
         storage.wait(port).await?;
@@ -66,35 +59,50 @@ impl ObjectStorage {
 
     async fn wait(&mut self, port: u16) -> Result<()> {
         let log = self.directory.path().join("log");
-        eventually("the S3 server listens", Duration::from_secs(20), async || {
+        eventually("the S3 server has its bucket", Duration::from_secs(60), async || {
             if let Some(status) = self.server.try_wait()? {
-                ensure!(false, "versitygw ended with {status}: {}", fs::read_to_string(&log)?);
+                ensure!(false, "the S3 server ended with {status}: {}", fs::read_to_string(&log)?);
             }
-            Ok(match tokio::net::TcpStream::connect((HOST_ADDRESS, port)).await {
-                Ok(_) => Look::Done(()),
-                Err(error) => Look::Waiting(error.to_string()),
+            if let Err(error) = tokio::net::TcpStream::connect((HOST_ADDRESS, port)).await {
+                return Ok(Look::Waiting(error.to_string()));
+            }
+            // versitygw has a directory for it; SeaweedFS is asked to make it.
+            if self.bucket().is_dir() {
+                return Ok(Look::Done(()));
+            }
+            let made = self.curl().args(["--request", "PUT"]).arg(self.url("")).output()?;
+            Ok(match made.status.success() {
+                true => Look::Done(()),
+                false => Look::Waiting(String::from_utf8_lossy(&made.stderr).into_owned()),
             })
         })
         .await
     }
 
-    /// The directory of the bucket: objects are files there.
+    /// The directory of the bucket, of versitygw: objects are files there.
     pub fn bucket(&self) -> PathBuf {
-        self.directory.path().join("data").join(BUCKET)
+        bucket_directory(self.directory.path())
     }
 
     /// A curl that puts a file into the bucket, as one does by hand.
     pub fn put(&self, file: &Path, key: &str) -> Command {
+        let mut curl = self.curl();
+        curl.arg("--upload-file").arg(file).arg(self.url(&format!("/{key}")));
+        curl
+    }
+
+    fn url(&self, rest: &str) -> String {
+        format!("{}/{BUCKET}{rest}", self.endpoint)
+    }
+
+    fn curl(&self) -> Command {
         let mut curl = Command::new("curl");
         curl.args(["--silent", "--show-error", "--fail", "--aws-sigv4", "aws:amz:us-east-1:s3"])
             .args(["--user", &format!("{ACCESS_KEY}:{SECRET_KEY}")])
             // It signs no file that it sends.
             .args(["--header", "x-amz-content-sha256: UNSIGNED-PAYLOAD"])
             .arg("--cacert")
-            .arg(self.directory.path().join("server.crt"))
-            .arg("--upload-file")
-            .arg(file)
-            .arg(format!("{}/{BUCKET}/{key}", self.endpoint));
+            .arg(self.directory.path().join("server.crt"));
         curl
     }
 
@@ -123,4 +131,57 @@ impl Drop for ObjectStorage {
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
+}
+
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind((HOST_ADDRESS, 0))?.local_addr()?.port())
+}
+
+fn bucket_directory(place: &Path) -> PathBuf {
+    place.join("data").join(BUCKET)
+}
+
+fn program(name: &str) -> Result<PathBuf> {
+    Programs::from_env(&Cache::from_env()).find(name)
+}
+
+fn versitygw(place: &Path, port: u16) -> Result<Command> {
+    fs::create_dir_all(bucket_directory(place))?;
+    let mut command = Command::new(program("versitygw")?);
+    command
+        .args(["--port", &format!("{HOST_ADDRESS}:{port}"), "--access", ACCESS_KEY, "--secret", SECRET_KEY])
+        .arg("--cert")
+        .arg(place.join("server.crt"))
+        .arg("--key")
+        .arg(place.join("server.key"))
+        .arg("posix")
+        .arg(place.join("data"));
+    Ok(command)
+}
+
+/// Its master, one volume server, filer and S3 gateway in one process.
+fn seaweedfs(place: &Path, port: u16) -> Result<Command> {
+    fs::create_dir_all(place.join("data"))?;
+    let identity = json!({"identities": [{
+        "name": "lab", "credentials": [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}],
+        "actions": ["Admin", "Read", "Write", "List", "Tagging"],
+    }]});
+    fs::write(place.join("s3.json"), identity.to_string())?;
+    let mut command = Command::new(program("weed")?);
+    command
+        .args(["server", "-s3", "-volume.max=50", "-master.volumeSizeLimitMB=256"])
+        .args([format!("-ip={HOST_ADDRESS}"), format!("-ip.bind={HOST_ADDRESS}")])
+        .args(["-s3.autoCreateBucket=false", "-s3.port.iceberg=0", "-s3.port.lance=0"])
+        .arg(format!("-s3.localSocket={}", place.join("s3.sock").display()));
+    for name in ["master", "volume", "filer"] {
+        command.args([format!("-{name}.port={}", free_port()?), format!("-{name}.port.grpc={}", free_port()?)]);
+    }
+    command
+        .args([format!("-s3.port={port}"), format!("-s3.port.grpc={}", free_port()?)])
+        .arg(format!("-s3.cert.file={}", place.join("server.crt").display()))
+        .arg(format!("-s3.key.file={}", place.join("server.key").display()))
+        .arg(format!("-s3.config={}", place.join("s3.json").display()))
+        .arg(format!("-dir={}", place.join("data").display()))
+        .current_dir(place);
+    Ok(command)
 }

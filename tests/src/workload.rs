@@ -35,7 +35,8 @@ pub fn is_ready(node: &Node) -> bool {
     conditions.is_some_and(|all| all.iter().any(|c| c.type_ == "Ready" && c.status == "True"))
 }
 
-/// Puts a web server on one node and asks it from another, by the Service's DNS name.
+/// Puts a web server on one node and asks it from another, by the Service's DNS name. `-w`: a connection begun before
+/// kube-proxy knows the Service is not translated however often its SYN is repeated, and would hang for two minutes.
 pub async fn service_answers(client: &Client, server: &str, asker: &str, deadline: Duration) -> Result<()> {
     for object in [
         pod("web", server, "echo it-works > /tmp/index.html && exec httpd -f -p 8080 -h /tmp"),
@@ -46,7 +47,7 @@ pub async fn service_answers(client: &Client, server: &str, asker: &str, deadlin
         pod(
             "ask",
             asker,
-            "until printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc web.default.svc 80 | grep it-works; do sleep 0.3; done",
+            "until printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 3 web.default.svc 80 | grep it-works; do sleep 0.3; done",
         ),
     ] {
         apply(client, &object).await?;

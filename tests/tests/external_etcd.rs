@@ -3,15 +3,18 @@
 
 use std::time::Duration;
 
+use age::x25519::Identity;
 use anyhow::{Context, Result, ensure};
 use crds::playbook_run::RunPhase;
-use crds::step::Step;
+use crds::step::{Intent, Step};
 use crds::{ClusterDeployment, Conditions, PlaybookRun};
+use e2e::backups::{self, Drill};
 use e2e::client::apply;
 use e2e::eventually::{Look, eventually};
 use e2e::external_etcd::ExternalEtcd;
 use e2e::lifecycle::whole::healthy;
 use e2e::scenario::{Scenario, scenario};
+use e2e::volume::Volume;
 use e2e::{objects, workload};
 use kube::api::ListParams;
 use lab::machines::Machine;
@@ -55,6 +58,7 @@ async fn a_cluster_keeps_its_data_in_an_etcd_of_others_and_leaves_it_there() {
         nothing_of_etcd_is_on_the_machine(scenario, &machines[0]).await?;
         the_secret_is_rolled_out(scenario, &etcd).await?;
         healthy(scenario, "kept").await?;
+        it_is_backed_up_with_its_cluster_and_without(scenario, &etcd).await?;
 
         scenario.delete_cluster("kept", GONE).await?;
         let left = lasting(&etcd)?;
@@ -75,6 +79,35 @@ fn cluster(etcd: &ExternalEtcd, name: &str) -> Value {
         "topology": "External", "endpoints": [etcd.endpoint], "secretRef": {"name": "etcd"}, "prefix": PREFIX,
     });
     cluster
+}
+
+/// By the endpoints and the Secret of the cluster, and by those of an EtcdBackup alone: read without us, both hold what
+/// was written.
+async fn it_is_backed_up_with_its_cluster_and_without(scenario: &Scenario, etcd: &ExternalEtcd) -> Result<()> {
+    let volume = Volume::make(scenario, "backups").await?;
+    let storage = json!({
+        "apiVersion": "clusterwright.dev/v1alpha1", "kind": "BackupStorage",
+        "metadata": {"namespace": scenario.name, "name": "volume"}, "spec": {"volume": {"claimName": "backups"}},
+    });
+    scenario.apply(&storage).await?;
+    backups::storage_is(scenario, "volume", "True", SEEN).await?;
+    let identity = Identity::generate();
+    let bare = json!({"endpoints": [etcd.endpoint], "secretRef": {"name": "etcd"}, "prefix": PREFIX});
+    for (name, of, files) in [
+        ("of-the-cluster", json!({"clusterName": "kept"}), backups::OF_EXTERNAL),
+        ("of-the-etcd", json!({"etcd": bare}), backups::OF_ETCD),
+    ] {
+        let content = backups::take_of(scenario, name, of, "volume", &identity).await?;
+        scenario.say(&format!("{name}: {} keys at revision {}, {}", content.keys, content.revision, content.location));
+        ensure!(content.keys > 100 && etcd.endpoint.ends_with(&content.member), "it has {content:?}");
+        let scratch = tempfile::tempdir()?;
+        let snapshot = scratch.path().join("snapshot.db");
+        let manifest = backups::read_with(&volume.path(), &content, &identity, &snapshot, files)?;
+        ensure!((manifest.cluster == "kept") == (name == "of-the-cluster"), "the manifest is {manifest:?}");
+        let drill = Drill::start(&snapshot, scratch.path())?;
+        ensure!(drill.has(&format!("{PREFIX}/configmaps/default/kept")).await?, "what was written is not there");
+    }
+    volume.remove(scenario).await
 }
 
 /// What nobody but an API server changes: leases of etcd's own end Events and the like.
@@ -147,12 +180,18 @@ async fn nothing_of_etcd_is_on_the_machine(scenario: &Scenario, machine: &Machin
     Ok(())
 }
 
-/// Another certificate is reported until a run of the step has brought it to the control plane.
+/// Another certificate comes to the control plane by itself.
 async fn the_secret_is_rolled_out(scenario: &Scenario, etcd: &ExternalEtcd) -> Result<()> {
     scenario.apply(&etcd.secret(&scenario.name, "etcd")?).await?;
-    up_to_date_is(scenario, "False").await?;
-    scenario.apply(&objects::custom_run("elsewhere", "renew", "kept", &["etcd-endpoints"], &["elsewhere-cp"])).await?;
-    scenario.succeeded("renew", RUN).await?;
+    let runs = scenario.api::<PlaybookRun>();
+    let run = eventually("a run brings the certificate", SEEN + RUN, async || {
+        let all = runs.list(&ListParams::default()).await?;
+        let mut ours = all.items.into_iter().filter(|run| run.spec.intent == Intent::Configure);
+        let ended = ours.find(|run| run.status.as_ref().and_then(|status| status.phase) == Some(RunPhase::Succeeded));
+        Ok(ended.map_or_else(|| Look::Waiting("no run has succeeded".to_owned()), Look::Done))
+    })
+    .await?;
+    ensure!(run.spec.steps == [Step::EtcdEndpoints], "the run had {:?}", run.spec.steps);
     up_to_date_is(scenario, "True").await
 }
 

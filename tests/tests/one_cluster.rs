@@ -1,5 +1,6 @@
 //! One ClusterDeployment becomes a real cluster, and its machines come back.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -13,13 +14,17 @@ use e2e::eventually::{Look, eventually};
 use e2e::objects;
 use e2e::scenario::{Scenario, scenario};
 use e2e::workload;
+use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
 use lab::machines::Machine;
 use serde_json::json;
 
 const POD_CIDR: &str = "10.244.0.0/16";
 const INSTALL: Duration = Duration::from_secs(900);
+/// From an edit of the spec until Nodes have it.
+const APPLIED: Duration = Duration::from_secs(30);
 const RUN: Duration = Duration::from_secs(600);
 /// A machine asks every 20 s and believes three silences; it may take a minute to learn whom to ask.
 const NOTICED: Duration = Duration::from_secs(600);
@@ -37,15 +42,107 @@ async fn one_deployment_becomes_a_cluster_runs_its_steps_again_and_gives_its_mac
         ensure!(workload::node_names(&nodes) == [cp, w1, w2], "nodes carry their Hosts' names");
         workload::service_answers(&client, w1, w2, Duration::from_secs(60)).await?;
         scenario.say("a Service answers across nodes");
+        let labelled = machines.iter().find(|machine| machine.name() == w2);
+        an_edit_of_labels_reaches_the_node_without_ssh(scenario, &client, labelled.context("no w2")?).await?;
         let cut_off = machines.iter().find(|machine| machine.name() == w1);
         a_node_whose_pods_are_cut_off_is_named(scenario, cut_off.context("no w1")?).await?;
 
         let newer = Bundle::serve(7081, bundle::make_newer)?;
         what_the_cluster_is_made_of_stays(scenario, &newer).await?;
         every_step_again_changes_nothing(scenario, &[cp], &[w1, w2]).await?;
+        settings_are_rolled_out_and_taken_back(scenario, &machines).await?;
         the_machines_come_back_and_serve_again(scenario, cp, w1, w2).await
     })
     .await;
+}
+
+/// Labels, annotations and taints of the set come and go; those of others stay, and the machine is not logged in to.
+async fn an_edit_of_labels_reaches_the_node_without_ssh(
+    scenario: &Scenario,
+    client: &Client,
+    machine: &Machine,
+) -> Result<()> {
+    let nodes: Api<Node> = Api::all(client.clone());
+    let theirs = json!({
+        "metadata": {"labels": {"theirs": "x"}, "annotations": {"theirs": "x"}},
+        "spec": {"taints": [{"key": "theirs", "effect": "PreferNoSchedule"}]},
+    });
+    nodes.patch(machine.name(), &PatchParams::default(), &Patch::Merge(&theirs)).await?;
+    // Each command of a run passes through the guard.
+    let log = machine.root().join(guard::DIRECTORY.trim_start_matches('/')).join("log");
+    let commands = || Ok::<_, anyhow::Error>(std::fs::read_to_string(&log)?.lines().count());
+    let before = commands()?;
+    ensure!(before > 0, "the guard of {} has logged nothing", machine.name());
+    let api = scenario.api::<ClusterDeployment>();
+    let edit = async |set: serde_json::Value| {
+        let mut workers = json!(api.get("first").await?.spec.workers);
+        for (field, value) in set.as_object().into_iter().flatten() {
+            workers[0][field] = value.clone();
+        }
+        let patch = json!({"spec": {"workers": workers}});
+        api.patch("first", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+        anyhow::Ok(())
+    };
+    let given = async |what: &str, holds: &dyn Fn(&Given) -> bool| {
+        eventually(what, APPLIED, async || {
+            let given = Given::new(&nodes.get(machine.name()).await?);
+            let is_kept = given.labels.contains("theirs=x")
+                && given.annotations.contains("theirs=x")
+                && given.taints.contains("theirs:PreferNoSchedule");
+            ensure!(is_kept, "what others put on the Node is gone: {given:?}");
+            Ok(if holds(&given) { Look::Done(()) } else { Look::Waiting(format!("{given:?}")) })
+        })
+        .await
+    };
+    edit(json!({
+        "labels": {"pool": "fast", "topology.kubernetes.io/zone": "a"},
+        "annotations": {"example.com/owner": "me"},
+        "taints": [{"key": "busy", "value": "yes", "effect": "PreferNoSchedule"}],
+    }))
+    .await?;
+    given("the Node has the labels, the annotation and the taint", &|given| {
+        given.labels.contains("pool=fast")
+            && given.labels.contains("topology.kubernetes.io/zone=a")
+            && given.annotations.contains("example.com/owner=me")
+            && given.taints.contains("busy:PreferNoSchedule")
+    })
+    .await?;
+    let changed = json!({"metadata": {"labels": {"pool": "other"}}});
+    nodes.patch(machine.name(), &PatchParams::default(), &Patch::Merge(&changed)).await?;
+    given("what was changed by hand is put back", &|given| given.labels.contains("pool=fast")).await?;
+    edit(json!({"labels": {}, "annotations": {}, "taints": []})).await?;
+    given("the Node has none of them any more", &|given| {
+        !given.labels.iter().any(|label| label.starts_with("pool=") || label.starts_with("topology."))
+            && !given.annotations.contains("example.com/owner=me")
+            && !given.taints.contains("busy:PreferNoSchedule")
+    })
+    .await?;
+    let after = commands()?;
+    ensure!(before == after, "the guard's log had {before} lines and has {after}: a run was on the machine");
+    scenario.say("labels, annotations and taints of a running Node follow the spec");
+    Ok(())
+}
+
+/// What a Node has, as text.
+#[derive(Debug)]
+struct Given {
+    labels: BTreeSet<String>,
+    annotations: BTreeSet<String>,
+    taints: BTreeSet<String>,
+}
+
+impl Given {
+    fn new(node: &Node) -> Self {
+        let pairs = |map: &Option<BTreeMap<String, String>>| {
+            map.iter().flatten().map(|(key, value)| format!("{key}={value}")).collect()
+        };
+        let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+        Self {
+            labels: pairs(&node.metadata.labels),
+            annotations: pairs(&node.metadata.annotations),
+            taints: taints.map(|taint| format!("{}:{}", taint.key, taint.effect)).collect(),
+        }
+    }
 }
 
 /// Its kubelet goes on, so that the Node stays Ready.
@@ -143,6 +240,49 @@ fn changed_nothing(run: &PlaybookRun, steps: &[&str]) -> Result<()> {
     }
     ensure!(status.hosts.iter().all(|host| host.ok > 0), "each host did something: {:?}", status.hosts);
     Ok(())
+}
+
+/// A name of the API server and a mirror: on the machines that they are for, and gone from them when they are taken back.
+async fn settings_are_rolled_out_and_taken_back(scenario: &Scenario, machines: &[Machine]) -> Result<()> {
+    const NAME: &str = "api.first.example";
+    const MIRROR: &str = "/etc/containerd/certs.d/registry.example:5000/hosts.toml";
+    let api = scenario.api::<ClusterDeployment>();
+    let has = async |machine: &Machine, what: &str| -> Result<bool> {
+        Ok(scenario.ssh(machine, &format!("{{ {what}; }} > /dev/null 2>&1 && echo yes || echo no")).await?.trim()
+            == "yes")
+    };
+    let named =
+        format!("openssl s_client -connect 127.0.0.1:6443 < /dev/null | openssl x509 -noout -text | grep {NAME}");
+    let mirrored = format!("grep mirror.example {MIRROR}");
+    let mirrors = json!([{"prefix": "registry.example:5000", "endpoints": ["https://mirror.example"]}]);
+    for (names, mirrors, wanted) in [(json!([NAME]), mirrors, true), (json!([]), json!([]), false)] {
+        let spec = json!({"controlPlane": {"certSANs": names}, "containerRuntime": {"registryMirrors": mirrors}});
+        let generation = api.patch("first", &PatchParams::default(), &Patch::Merge(json!({"spec": spec}))).await?;
+        let generation = generation.metadata.generation;
+        eventually("the settings are rolled out", RUN, async || {
+            let status = api.get("first").await?.status.unwrap_or_default();
+            ensure!(conditions::is_true(&status.conditions, condition::READY), "it is not Ready: {:?}", status.message);
+            let told = conditions::find(&status.conditions, condition::UP_TO_DATE).cloned();
+            Ok(match told {
+                Some(told) if told.status == "True" && told.observed_generation == generation => Look::Done(()),
+                told => Look::Waiting(told.map(|told| told.message).unwrap_or_default()),
+            })
+        })
+        .await?;
+        for machine in machines {
+            let is_control_plane = machine.name().ends_with("-cp");
+            ensure!(has(machine, &mirrored).await? == wanted, "{}: a mirror is {}there", machine.name(), not(!wanted));
+            let is_named = is_control_plane && has(machine, &named).await?;
+            ensure!(is_named == (is_control_plane && wanted), "{}: the name is {}served", machine.name(), not(!wanted));
+        }
+        scenario.say(&format!("a name and a mirror are {}on the machines", not(wanted)));
+    }
+    Ok(())
+}
+
+/// What stands before a word that does not hold.
+fn not(holds: bool) -> &'static str {
+    if holds { "" } else { "not " }
 }
 
 async fn the_machines_come_back_and_serve_again(scenario: &Scenario, cp: &str, w1: &str, w2: &str) -> Result<()> {

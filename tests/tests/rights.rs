@@ -25,9 +25,8 @@ const ACCOUNT: &str = "clusterwright-operator";
 const ERRANDS: &str = "rights";
 
 /// Rights that no request asks for, or only a rare fault needs: verb, resource, and why it is granted nevertheless.
-const EXCEPTIONS: [(&str, &str, &str); 11] = [
+const EXCEPTIONS: [(&str, &str, &str); 10] = [
     ("delete", "clusters", REBUILD),
-    ("create", "etcdbackups", SCHEDULES),
     ("delete", "etcdbackups", SCHEDULES),
     ("patch", "etcdbackups", REMOVALS),
     ("get", "etcdbackupschedules", SCHEDULES),
@@ -40,8 +39,8 @@ const EXCEPTIONS: [(&str, &str, &str); 11] = [
 ];
 const REBUILD: &str = "asked for when a cluster all of whose machines are lost is built anew, which `make lifecycle` plays and this \
                        run does not";
-const SCHEDULES: &str = "asked for when a backup is due by a schedule, and when one is kept no longer: no cluster of the \
-                         lab is backed up by a schedule";
+const SCHEDULES: &str = "asked for when a schedule keeps a backup no longer, and when it makes one: no cluster of the lab is \
+                         backed up by a schedule";
 const REMOVALS: &str = "asked for when an EtcdBackup with `deletionPolicy: Delete` begins, and when it is deleted: those of \
                         the lab have `Retain`";
 const OWNERS: &str = "asked for by the admission plugin OwnerReferencesPermissionEnforcement, which is on in the lab: without \

@@ -15,7 +15,7 @@ pub const STORAGE_SECRETS: [&str; 3] = ["accessKeyID", "secretAccessKey", "sessi
 pub const STORAGE_PREFIX: &str = "storage.";
 /// What those files of a run's Secret begin with that a backup takes along: each is in its bundle, without the prefix.
 pub const BUNDLE_PREFIX: &str = "bundle.";
-/// Files of a run's Secret by which etcd is read: its authority, and a client's certificate and key.
+/// Files of a run's Secret by which etcd is read: its authority, and a client's certificate and key, all PEM.
 pub const ETCD_SECRETS: [&str; 3] = ["pki.etcd-ca.crt", "etcd.backup-client.crt", "etcd.backup-client.key"];
 
 /// File of a run's Secret with the age identity that decrypts the backup that is staged.
@@ -73,15 +73,34 @@ pub struct BackupInputs {
     /// The most that is read from a member in a second, in bytes. None: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_second: Option<u64>,
+    /// The etcd that is read over its endpoints, without a machine. None: a member on one of the run's Hosts is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etcd: Option<EtcdInputs>,
+    /// The member's machine writes the snapshot to its disk first, and sends it from there.
+    #[serde(default)]
+    pub spool: bool,
     /// Name of the EtcdBackup.
     pub backup: String,
-    /// Name of the cluster.
+    /// Name of the cluster; empty for an etcd without one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cluster: String,
-    /// UID of its ClusterDeployment.
+    /// UID of its ClusterDeployment; empty for an etcd without one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cluster_uid: String,
     /// The version of Kubernetes that the cluster runs, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes_version: Option<crate::KubernetesVersion>,
+}
+
+/// An etcd that is read over its endpoints.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EtcdInputs {
+    /// Client URLs of its members, `https://HOST:PORT`.
+    pub endpoints: Vec<String>,
+    /// Below which keys there must be some, and those are counted. None: all keys are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
 }
 
 /// What is asked of a run that brings a backup to the machines.
@@ -98,11 +117,14 @@ pub struct StagingInputs {
     /// Names the directories of this restore on the machines: 8 characters, `[a-z0-9]`. The variable
     /// `etcd_restore.id` has the same.
     pub id: String,
-    /// Name of the EtcdRestore.
+    /// Name of the EtcdRestore, or of the ClusterDeployment that begins with the backup.
     pub restore: String,
-    /// Name of the cluster: the backup must be of a cluster of this name, and have its keys ([`PKI_SECRET`]).
+    /// Name of the cluster that was backed up: the backup must be of a cluster of this name.
     pub cluster: String,
-    /// The version of Kubernetes that the cluster runs, if it is known: the backup must be of the same minor.
+    /// Name of the Secret whose data is [`PKI_SECRET`]: the backup must have these keys.
+    #[serde(default)]
+    pub keys: String,
+    /// The version of Kubernetes that the cluster runs, or will, if it is known: the backup must be of the same minor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes_version: Option<crate::KubernetesVersion>,
 }

@@ -37,14 +37,16 @@ pub struct BackupManifest {
     pub format: String,
     /// Name of the EtcdBackup.
     pub backup: String,
-    /// Name of the cluster.
+    /// Name of the cluster; empty for an etcd without one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cluster: String,
-    /// UID of its ClusterDeployment.
+    /// UID of its ClusterDeployment; empty for an etcd without one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cluster_uid: String,
     /// ID of etcd's cluster, hexadecimal.
     #[serde(rename = "etcdClusterID")]
     pub etcd_cluster_id: String,
-    /// The Host whose member was read.
+    /// The Host whose member was read, or `HOST:PORT` of its endpoint.
     pub member: String,
     /// Every write up to this revision is in the snapshot: it was read from the member, linearizably, just before.
     pub revision: i64,

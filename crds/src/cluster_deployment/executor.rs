@@ -6,7 +6,8 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::placement::{LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE, LabelValue, TaintEffect};
+use crate::node_metadata::{LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE};
+use crate::placement::{LabelValue, TaintEffect};
 use crate::references::LocalRef;
 
 /// What the executor's Pods are given beside what runs need. All of it as in a PodSpec.

@@ -4,6 +4,8 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::references::LocalRef;
+
 /// How machines leave while the cluster goes on.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -52,6 +54,8 @@ fn default_drain_timeout() -> i32 {
 /// What is done when all machines are lost.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("self.strategy != 'RestoreLatest' || has(self.identityRef)")
+    .message("identityRef is required with RestoreLatest: name the Secret with the age identity that decrypts the backups"))]
 pub struct Recovery {
     /// Default `None`.
     #[serde(default)]
@@ -60,11 +64,15 @@ pub struct Recovery {
     #[serde(default = "default_lost_after")]
     #[schemars(range(min = 60, max = 86400))]
     pub lost_after_seconds: i32,
+    /// With `RestoreLatest`: the Secret with the age identity that decrypts the cluster's backups, in the key
+    /// `identity`. It stays there for as long as the strategy: whoever reads it can read every Secret of the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity_ref: Option<LocalRef>,
 }
 
 impl Default for Recovery {
     fn default() -> Self {
-        Self { strategy: RecoveryStrategy::default(), lost_after_seconds: default_lost_after() }
+        Self { strategy: RecoveryStrategy::default(), lost_after_seconds: default_lost_after(), identity_ref: None }
     }
 }
 
@@ -82,4 +90,7 @@ pub enum RecoveryStrategy {
     /// authorities and keys. All that it held is lost: etcd's data, so every object, Secret and claim in it, and what
     /// its old machines stored. Those are forgotten, their Hosts quarantined, and never taken back.
     Rebuild,
+    /// As with `Rebuild`, and the cluster begins with the newest good EtcdBackup of it in the namespace: what was
+    /// written since is lost. Without one, nothing is done but to say so.
+    RestoreLatest,
 }

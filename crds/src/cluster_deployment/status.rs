@@ -4,11 +4,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::etcd_status::EtcdStatus;
+use super::restore_from::RestoredFrom;
 use crate::KubernetesVersion;
 use crate::component::Component;
 use crate::references::LocalRef;
 use crate::remediation_policy::RemediationAction;
 use crate::step::Role;
+use crate::store_comparison::StoreComparison;
 
 /// How many of one kind of machine there are.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
@@ -187,6 +190,9 @@ pub struct ClusterDeploymentStatus {
     /// When the install run succeeded: from then on machines join, nothing is initialised again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installed_at: Option<Time>,
+    /// The backup that it was installed from, or is about to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored_from: Option<RestoredFrom>,
     /// The components that the cluster's machines have, resolved once for this Kubernetes version: each run installs
     /// these very versions and files, whatever the bundle's index says of newer ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -220,19 +226,39 @@ pub struct ClusterDeploymentStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub repair_approval: Option<String>,
+    /// The time at which an operator took this metadata cluster up again (the annotation `resumed-at` of its Lease) and
+    /// for which the cluster's machines were compared with it: nothing is done to them before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compared_since: Option<Time>,
+    /// The comparisons by which machines tell a run that this metadata cluster does not know, oldest first: each run
+    /// that takes machines over brings them. The last is that of `comparedSince`; there are more only while a machine
+    /// of the cluster has not answered since. At most 32, the newest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["since"]))]
+    pub comparisons: Vec<StoreComparison>,
+    /// Digests of what contradicts this metadata cluster on machines (condition `StoreIsOlder`) and was approved by
+    /// `clusterwright.dev/approve: store.<digest>`, until nothing contradicts it any more. At most 5000.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 5000), inner(length(max = 64)))]
+    pub approved_contradictions: Vec<String>,
     /// Machines that were removed without reaching them (`force-remove`), until nothing in the cluster stands for them
     /// any more: no member of etcd, no Node. At most 500.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 500), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uid"]))]
     pub forgotten: Vec<ForgottenMachine>,
+    /// etcd: its members, what they hold, and what was done to keep them in order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etcd: Option<EtcdStatus>,
     /// A newer spec that waits for the current run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_generation: Option<i64>,
     /// `Ready`, `ControlPlaneReady`, `EtcdReady`, `WorkersReady`, `NetworkReady`, `AddonsReady`, `UpToDate`,
     /// `Progressing`, `Paused`, `Deleting`; `Reconciling` or `Stalled`, `LockAvailable`, `ReplicasReverted`,
     /// `MachinesForgotten` and `RemovalsHeld` only while they say something; `Remediation` where a policy holds,
-    /// and `BackedUp` where a schedule is for the cluster.
+    /// `BackedUp` where a schedule is for the cluster, `EtcdDataHealthy` where etcd's members are its own,
+    /// `CertificatesValid` once it is installed, and
+    /// `EtcdDefragmented` where their defragmentation is scheduled or was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 24), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 }

@@ -11,7 +11,7 @@ use crate::backup_storage::ServerSideAlgorithm;
 use crate::cluster_deployment::{
     ContainerRuntimeName, DeletionPolicy, EtcdTopology, FenceReturned, LockMode, RecoveryStrategy, TolerationOperator,
 };
-use crate::etcd_backup::{BackupDeletionPolicy, BackupPhase};
+use crate::etcd_backup::{BackupDeletionPolicy, BackupPhase, VerifyMethod};
 use crate::etcd_restore::RestorePhase;
 use crate::host::{HostKeyPolicy, HostPhase, QuarantineReason};
 use crate::inputs::Severity;
@@ -31,6 +31,7 @@ pub(super) fn all() -> Vec<Meanings> {
     vec![
         meanings::<BackupDeletionPolicy>(),
         meanings::<BackupPhase>(),
+        meanings::<VerifyMethod>(),
         meanings::<ContainerRuntimeName>(),
         meanings::<DeletionOrder>(),
         meanings::<DeletionPolicy>(),

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::KubernetesVersion;
+use crate::certificates::CertificateSeen;
 use crate::component::Component;
 use crate::etcd_backup::BackupContent;
 use crate::etcd_restore::StagedBackup;
@@ -174,6 +175,35 @@ pub struct Fence {
     pub token: i64,
 }
 
+/// Whose the highest fence is that a machine's guard knows: who has the machine, or was the last to have it. The
+/// machine says so, hostile until checked.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FenceOwner {
+    /// Name of the cluster.
+    #[schemars(length(max = 512))]
+    pub cluster: String,
+    /// The run, `NAMESPACE/NAME`.
+    #[schemars(length(max = 512))]
+    pub run: String,
+    /// UID of the Machine that had claimed the Host; absent where the machine does not know it.
+    #[serde(default, rename = "machineUID", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 512))]
+    pub machine_uid: Option<String>,
+    /// The newest of its cluster's `status.comparisons` that the run was told of: the run is known to a metadata
+    /// cluster that has the same one. Absent: it was told of none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compared_since: Option<Time>,
+}
+
+impl FenceOwner {
+    /// `NAMESPACE/NAME` of the cluster.
+    pub fn cluster_path(&self) -> String {
+        let namespace = self.run.split_once('/').map_or("", |(namespace, _)| namespace);
+        format!("{namespace}/{}", self.cluster)
+    }
+}
+
 /// What a machine says of its cluster's etcd.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -197,6 +227,66 @@ pub struct EtcdSeen {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(max = 63)))]
     pub sick_peers: Vec<String>,
+    /// Version of etcd that its own member runs, e.g. `3.6.16`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub version: Option<String>,
+    /// Size of its own member's database, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<i64>,
+    /// How much of that is in use, in bytes: the rest is given back by a defragmentation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_use_bytes: Option<i64>,
+    /// What the database may come to, in bytes; absent: etcd is older than 3.6, and does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota_bytes: Option<i64>,
+    /// Whether its own member leads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_leader: Option<bool>,
+    /// Whether its own member is a learner, which takes part in no vote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_learner: Option<bool>,
+    /// Raft's term, as its own member knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raft_term: Option<i64>,
+    /// Up to where its own member has applied raft's log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied_index: Option<i64>,
+    /// Alarms of its own member: `NOSPACE`, `CORRUPT`; at most 4.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 4), inner(length(max = 16)))]
+    pub alarms: Vec<String>,
+    /// What came of comparing all members; only of the one that leads, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash_check: Option<EtcdHashSeen>,
+}
+
+/// What came of comparing what the members of etcd hold.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EtcdHashSeen {
+    /// The revision at which they were compared; absent: they were not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<i64>,
+    /// The hash of all keys up to that revision, of each member; at most 16.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub members: Vec<EtcdMemberHash>,
+    /// Why they were not compared; control characters stripped, cut to 256 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256))]
+    pub message: Option<String>,
+}
+
+/// The hash of what one member of etcd holds.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EtcdMemberHash {
+    /// Its Host.
+    #[schemars(length(max = 63))]
+    pub host: String,
+    /// The hash, as `etcdctl endpoint hashkv` shows it.
+    pub hash: i64,
 }
 
 /// What came out for one host.
@@ -238,9 +328,16 @@ pub struct HostResult {
     /// What the machine says of its cluster's etcd, when a step looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etcd: Option<EtcdSeen>,
-    /// The highest fence that the machine's guard knows, when it was asked.
+    /// When the machine's certificates end, when a step looked; at most 24.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 24))]
+    pub certificates: Vec<CertificateSeen>,
+    /// The highest fence that the machine's guard knows, when it was asked, or has refused the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fence: Option<Fence>,
+    /// Whose that fence is; absent where the guard knows of no run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence_owner: Option<FenceOwner>,
     /// After a stop: whether the machine's guard says that nothing of this run is at work there any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quiet: Option<bool>,

@@ -45,6 +45,9 @@ reasons! {
     AddressNotIPv4 Warning [COMPLETE FAILED]
         "A machine's address is no IPv4 address, and the steps know no other."
         "Give an IPv4 address in `Host.spec.address` or `spec.internalAddress`.";
+    AdoptingClaims Progressing [DELETING STORE_IS_OLDER]
+        "What contradicts the metadata cluster was approved: claim epochs and tokens are raised, and Hosts that others have are let go."
+        "";
     AllMachinesLost Warning [MACHINES_LOST READY REBUILDING]
         "Neither the API nor any machine of the cluster has answered for `spec.recovery.lostAfterSeconds`."
         "Bring a machine back, or set `spec.recovery.strategy: Rebuild`, which loses the cluster's data unless its etcd is external.";
@@ -90,12 +93,15 @@ reasons! {
     BackedUp Normal [BACKED_UP COMPLETE]
         "The backup is in its storage, whole, and was read back; of a cluster: its last one is young enough."
         "";
-    BackingUp Progressing [COMPLETE]
-        "The backup is being taken."
+    BackingUp Progressing [COMPLETE CONTROL_PLANE_READY READY]
+        "The backup is being taken; of a cluster: before a restore that is approved."
         "";
-    BackupCorrupt Warning []
+    BackupCorrupt Warning [COMPLETE FAILED]
         "A backup, or an object of one, is not what was written."
         "Check the storage, and use another backup; the message names what differs.";
+    BackupDoesNotFit Warning [READY]
+        "The ClusterDeployment differs from the cluster that was backed up in what its data depends on."
+        "Delete the ClusterDeployment, and make it with the values that the message names.";
     BackupExists Warning []
         "Another backup is where this one would go. It was not touched."
         "Nothing: each attempt has a place of its own; make a new EtcdBackup if it goes on.";
@@ -103,7 +109,8 @@ reasons! {
         "A backup was not taken, for a reason that has no name of its own."
         "The message says why; see the run's log (`status.logRefs`).";
     BackupInUse Progressing [DELETING]
-        "An EtcdRestore that has not ended is of the backup: it is removed from the storage afterwards."
+        "A restore of the backup has not ended, or a cluster that begins with it does not stand yet: what it has stored is \
+         removed afterwards."
         "";
     BackupMissed Warning [READY]
         "A backup was not begun within `spec.startingDeadlineSeconds` after it was due, and was left out."
@@ -156,9 +163,21 @@ reasons! {
     CertificateNamesMissing Warning []
         "The API server's certificate lacks a name that clients use."
         "Look at the machine's `/etc/kubernetes/pki`; run the step `control-plane` again.";
+    CertificateNotServed Warning []
+        "A certificate was renewed, and the process that uses it has not taken it up in time, or is not healthy since."
+        "The message names it: look at its log on the machine; it is tried again.";
     CertificateRejected Warning [REACHABLE READY]
         "The API's certificate is not signed by the kubeconfig's authority for this address, or has ended."
         "Look at who answers at the address; renew the certificate, or correct the kubeconfig.";
+    CertificateUnreadable Warning []
+        "A certificate's file on the machine, or a kubeconfig, holds none that can be read."
+        "The message names the file: put it back from a backup, or delete it and let kubeadm make it anew.";
+    CertificatesNotRenewed Warning []
+        "After a renewal a certificate still ends soon, or is not in use."
+        "The message names it; it is tried again.";
+    CertificatesNotSeen Progressing [CERTIFICATES_VALID]
+        "The machines have not been asked yet when their certificates end: it is done six hours after a machine joined, and once a day."
+        "";
     Claimed Normal [HOST_CLAIMED READY]
         "A Host is claimed."
         "";
@@ -195,7 +214,7 @@ reasons! {
     ClusterPaused Warning [READY REMEDIATION]
         "The cluster is paused: no machine is repaired."
         "Set `spec.paused: false`.";
-    ClusterUnreachable Warning [CONTROL_PLANE_READY DELETING DRAINED ETCD_READY HEALTHY NODE_READY READY REMEDIATION WORKERS_READY]
+    ClusterUnreachable Warning [CONTROL_PLANE_READY DELETING DRAINED ETCD_READY HEALTHY NODE_READY READY REMEDIATION UP_TO_DATE WORKERS_READY]
         "The cluster's API does not answer."
         "See the `Cluster` object; its condition `Reachable` says why.";
     CommandRunning Warning []
@@ -216,6 +235,12 @@ reasons! {
     ConfigMapNotFound Warning [COMPLETE REACHABLE READY]
         "A ConfigMap that the spec names is not there."
         "Make it, or correct the reference.";
+    ConfigurationFailed Warning [UP_TO_DATE]
+        "A machine could not be brought to settings that were changed; no other machine is, meanwhile."
+        "See the message: correct the setting, or take it back; or repair the machine, and retry.";
+    Configuring Progressing [UP_TO_DATE]
+        "Settings that were changed are brought to machines, or to the cluster."
+        "";
     ConnectionRefused Warning [CONTROL_PLANE_HEALTHY NODES_HEALTHY REACHABLE READY]
         "The API refuses the connection."
         "Look at the load balancer and kube-apiserver behind the address.";
@@ -243,6 +268,21 @@ reasons! {
     DecodingFailed Warning []
         "An object cannot be decoded; what is decided by it is on hold."
         "Correct the field that the message names.";
+    DefragmentationFailed Warning [ETCD_DEFRAGMENTED]
+        "The last defragmentation of etcd ended without success."
+        "Correct what the message says; it is made again when it is due, or by the command of the message.";
+    DefragmentationScheduled Normal [ETCD_DEFRAGMENTED]
+        "No defragmentation of etcd was due yet."
+        "";
+    DefragmentationWaiting Progressing [ETCD_DEFRAGMENTED]
+        "A defragmentation of etcd is due, and waits until nothing else changes the cluster and all members are healthy."
+        "";
+    Defragmented Normal [ETCD_DEFRAGMENTED]
+        "The last defragmentation of etcd went well."
+        "";
+    Defragmenting Progressing [ETCD_DEFRAGMENTED]
+        "The members of etcd are being defragmented, one after the other."
+        "";
     Deleting Progressing [READY SCALING_UP]
         "The object is being deleted."
         "";
@@ -279,24 +319,45 @@ reasons! {
     EpochDiffers Warning []
         "The machine was claimed for something else since: the run is of an earlier claim."
         "Nothing: a new run is made for the new claim. By hand, make a new run.";
+    EtcdCertificateInvalid Warning []
+        "The certificate of a member of etcd is not trusted, or names another host than its endpoint."
+        "Give the authority that signed it in `ca.crt` of the Secret of `etcd.secretRef`, and an endpoint that it names.";
+    EtcdClientRefused Warning []
+        "A member of etcd refuses the client's certificate."
+        "Give `tls.crt` and `tls.key` that etcd's administrator issued in the Secret of `etcd.secretRef`.";
+    EtcdCorrupt Warning [ETCD_DATA_HEALTHY ETCD_DEFRAGMENTED ETCD_READY READY]
+        "Members of etcd hold different data, or one has the alarm CORRUPT."
+        "Make a backup, then replace the machine of the member that differs from most (delete its Machine).";
     EtcdDataDiffers Warning []
         "The members of etcd hold different data."
         "Undo the restore, or restore again from one backup.";
+    EtcdDataHealthy Normal [ETCD_DATA_HEALTHY]
+        "No member of etcd has an alarm, none is known to hold other data, and the database is below 80 % of its quota."
+        "";
     EtcdDataMissing Warning []
         "The machine holds no data of etcd to go on from."
         "Choose another member.";
+    EtcdDatabaseGrew Warning []
+        "While a member of etcd was read, its database grew by more than a quarter and 1 GiB, or nearly up to its quota."
+        "Set `spool: true` on the EtcdBackup, or raise or leave out `bytesPerSecond`; the storage is slower than etcd is written.";
+    EtcdDatabaseLarge Warning [ETCD_DATA_HEALTHY]
+        "etcd's database is above 80 % of its quota; at 100 % etcd accepts no more writes."
+        "Defragment it by the command of the message; delete objects that nobody needs if little of it is free.";
     EtcdDowngrade Warning []
         "A backup is of a newer minor version of etcd than the machines run."
         "Install that version of etcd first, or use an older backup.";
     EtcdEndpointsDiffer Warning []
         "An API server still speaks to members of etcd that are not wanted."
         "Run the step `etcd-endpoints` again.";
-    EtcdExternal Warning [COMPLETE FAILED READY]
-        "The cluster's etcd is external: it is not backed up here yet."
-        "Back it up with the tools of whoever runs it.";
+    EtcdExternal Warning [COMPLETE FAILED]
+        "The cluster's etcd is external: it is backed up here, and restored by whoever runs it."
+        "Give its administrator the backup: `docs/backup.md` says how it is read with `age` and `etcdutl`.";
     EtcdForeignData Warning []
         "The machine holds data of another etcd."
         "Look what it is, then reset the machine.";
+    EtcdFragmented Warning []
+        "Much of a member's database is still free after it was defragmented."
+        "Make it again; the run's log says what was done.";
     EtcdInUse Warning [READY]
         "Another ClusterDeployment has the same external etcd with the same prefix."
         "Give the younger one another `spec.etcd.prefix`, or an etcd of its own.";
@@ -330,6 +391,12 @@ reasons! {
     EtcdNoQuorum Warning []
         "The member of etcd has no contact to a majority."
         "Bring the other members back.";
+    EtcdNoSpace Warning [ETCD_DATA_HEALTHY ETCD_READY READY]
+        "etcd's quota is used up (alarm NOSPACE): it accepts no writes."
+        "Run the command of the message, which compacts and defragments etcd; delete objects that nobody needs if that does not help.";
+    EtcdNotLookedAt Progressing [ETCD_DATA_HEALTHY]
+        "The machines of etcd's members have not been asked about it yet."
+        "";
     EtcdNotRecovered Warning []
         "etcd does not go on with one member."
         "Look at etcd's log on the machine; restore a backup if its data is damaged.";
@@ -339,6 +406,12 @@ reasons! {
     EtcdNotStopped Warning []
         "etcd does not stop on a machine, or another process has its data open."
         "Look at `systemctl status etcd` on it, or end the process by hand.";
+    EtcdPermissionDenied Warning []
+        "etcd does not let the client's user take a snapshot."
+        "Give a client certificate whose common name is a user of etcd with the role `root`.";
+    EtcdPrefixEmpty Warning []
+        "An etcd holds no key below the prefix whose data is backed up."
+        "Correct the endpoints or the prefix: it may be another etcd than was meant.";
     EtcdRecoveryFailed Warning [CONTROL_PLANE_READY ETCD_READY READY]
         "etcd could not go on with one member."
         "See the message; restore a backup if its data is damaged.";
@@ -348,12 +421,15 @@ reasons! {
     EtcdSplit Warning []
         "Members of etcd are of different clusters."
         "Wipe the one that does not belong; the message names them.";
+    EtcdTooOld Warning [ETCD_DEFRAGMENTED]
+        "A member runs etcd before 3.6.5, which a defragmentation may damage."
+        "Give the machines a newer etcd first.";
     EtcdUnhealthy Warning [ETCD_READY READY REMEDIATION]
         "etcd, or a member of it, does not work."
         "Look at the machine that the message names; an external etcd is repaired by those who run it.";
     EtcdUnreachable Warning []
-        "The member of etcd does not answer on its machine."
-        "Look at etcd on the machine that the message names (`journalctl -u etcd`).";
+        "A member of etcd does not answer."
+        "Look at etcd on the machine that the message names (`journalctl -u etcd`), or at the way to its endpoint.";
     Evicted Warning [COMPLETE FAILED]
         "The executor's Pod was evicted."
         "Nothing: it is tried again. Give it a priority class if that happens often.";
@@ -364,14 +440,17 @@ reasons! {
         "The executor's process was killed."
         "Look at its node; it is tried again.";
     Expired Warning [CERTIFICATES_VALID READY]
-        "A certificate of the kubeconfig has ended."
-        "Renew the kubeconfig.";
+        "A certificate has ended."
+        "The message names it. See [certificates](operations/certificates.md); of an imported cluster, renew the kubeconfig.";
     ExpiresSoon Warning [CERTIFICATES_VALID READY]
-        "A certificate of the kubeconfig ends soon."
-        "Renew the kubeconfig.";
+        "A certificate ends soon."
+        "The message names it. See [certificates](operations/certificates.md); of an imported cluster, renew the kubeconfig.";
     Fenced Warning []
         "A newer run has the machine: this one may do nothing there any more."
         "Nothing: the newer run goes on.";
+    FetchingKeys Progressing [READY]
+        "A Job fetches the keys of the backup that the cluster begins with."
+        "";
     Forbidden Warning [REACHABLE READY]
         "The API does not admit the kubeconfig's user (403)."
         "Give the user of the kubeconfig its rights.";
@@ -501,6 +580,12 @@ reasons! {
     KernelModuleMissing Warning []
         "A kernel module cannot be loaded."
         "Install the kernel's modules; the message names it.";
+    KeysDiffer Warning [READY]
+        "The Secret `<cluster>-pki` is there with other keys than the backup that the cluster begins with."
+        "Delete that Secret if nobody needs it: the keys of the backup take its place. Or name another backup in a new ClusterDeployment.";
+    KeysNotFetched Warning [READY]
+        "The keys of the backup that the cluster begins with cannot be had."
+        "The message says why; it is tried again.";
     Killed Warning [FAILED]
         "The run was killed by a person; what it had begun on the machines is not known."
         "Nothing: the next run looks first.";
@@ -525,6 +610,9 @@ reasons! {
     LastBackupFailed Warning [READY]
         "The last backup of a cluster was given up."
         "See the EtcdBackup that the message names; another one is taken when it is due.";
+    LastVerificationFailed Warning [READY]
+        "The last backup of a cluster that was verified is not what was written."
+        "See the EtcdBackup that the message names, and check the storage; the next backup is verified, too.";
     LeaderElection Normal []
         "An operator has won the lease."
         "";
@@ -543,6 +631,9 @@ reasons! {
     LockClosed Warning [READY REMEDIATION]
         "The cluster's last token is lost, and not yet found again."
         "See condition `LockAvailable`.";
+    LookingAtMachines Progressing [DELETING HOST_CLAIMED READY STORE_IS_OLDER]
+        "No operator has worked for a while, and the metadata cluster may have been set back: its machines are looked at first."
+        "";
     MachineDeleted Warning [CONTROL_PLANE_READY ETCD_READY READY]
         "A machine of the control plane or etcd is being removed."
         "Wait until it has gone.";
@@ -555,6 +646,9 @@ reasons! {
     MachineIdentityMismatch Warning [IDENTITY_VERIFIED READY]
         "Another machine answers at the Host's address than the one that was claimed."
         "Bring the claimed machine back, or remove the Machine by force.";
+    MachineIsNewer Warning [DELETING HOST_CLAIMED READY STORE_IS_OLDER]
+        "A machine knows of a later claim or run than the metadata cluster, which was set back to an older state."
+        "See docs/operations/metadata-cluster.md: compare what the message names, then approve it by its command.";
     MachineReplaced Warning [FAILED]
         "The Host was claimed anew since the run was asked for."
         "Make a new run.";
@@ -627,12 +721,18 @@ reasons! {
     NoClusters Normal [READY]
         "It selects no ClusterDeployment."
         "";
+    NoGoodBackup Warning [MACHINES_LOST READY]
+        "All machines are lost, and there is no good EtcdBackup of the cluster to rebuild it from."
+        "Bring a machine back; or set `spec.recovery.strategy: Rebuild`, which loses the data; or make a ClusterDeployment of another name with `spec.restoreFrom`.";
     NoHost Progressing [HOST_CLAIMED READY]
         "No Host of the pool suits the Machine."
         "See the MachineSet's condition `HostsAvailable`.";
     NoLog Warning [LOG_KEPT]
         "The run's log could not be kept."
         "See the message; the Pod's log may still be there.";
+    NoMachineAnswers Warning [DELETING HOST_CLAIMED READY STORE_IS_OLDER]
+        "The metadata cluster may have been set back, and no machine of the cluster answers to compare it with."
+        "Bring a machine back, or approve going on without by the command in the message.";
     NoMachineResponds Warning [MACHINES_LOST]
         "Neither the API nor any machine of the cluster answers."
         "Look at the network between; the message says when they are taken for lost.";
@@ -651,10 +751,13 @@ reasons! {
     NodeCleanupPending Warning [MACHINES_FORGOTTEN]
         "A machine that was removed by force may still have a Node, which is deleted."
         "See the message.";
+    NodeFieldConflict Warning [UP_TO_DATE]
+        "Another field manager applies a label or an annotation of the Node with another value."
+        "Take the key out of the spec, or out of what the other one applies; the message names both.";
     NodeLost Warning [FAILED]
         "The node of the executor's Pod was lost."
         "Nothing: it is tried again.";
-    NodeNotFound Warning [HEALTHY NODE_READY READY]
+    NodeNotFound Warning [HEALTHY NODE_READY READY UP_TO_DATE]
         "The cluster has no Node of this machine."
         "Look at kubelet on the machine, or let a RemediationPolicy repair it.";
     NodeNotReady Warning [HEALTHY NODE_READY READY]
@@ -672,9 +775,9 @@ reasons! {
     NodeReady Normal [NODE_READY]
         "The Node is Ready."
         "";
-    NodeRefused Warning []
-        "The cluster's API refuses labels or taints of the Node."
-        "Correct the labels or taints that the message names.";
+    NodeRefused Warning [UP_TO_DATE]
+        "Labels, annotations or taints could not be written to the Node."
+        "Correct what the message names; it is tried again every minute.";
     NodeSilent Warning [CONTROL_PLANE_READY ETCD_READY HEALTHY NODE_READY READY WORKERS_READY]
         "The kubelet has stopped reporting to its API server."
         "Look at the machine, or let a RemediationPolicy repair it.";
@@ -795,7 +898,7 @@ reasons! {
     PassedOver Warning [HOOKS_PLAYED]
         "Hooks were not played on a machine that leaves."
         "See the message.";
-    Paused Progressing [COMPLETE DELETING FAILED HOST_CLAIMED READY SCALING_UP]
+    Paused Progressing [COMPLETE DELETING FAILED HOST_CLAIMED READY SCALING_UP UP_TO_DATE]
         "Paused by a person."
         "Set `spec.paused: false` to go on.";
     Pinned Normal [HOST_KEY_VERIFIED]
@@ -909,6 +1012,12 @@ reasons! {
     RemovingEtcdMember Progressing [CONTROL_PLANE_READY ETCD_READY READY]
         "A member is taken out of etcd."
         "";
+    RenewalFailed Warning [CERTIFICATES_VALID]
+        "The certificates of a machine are due to be renewed, and could not be."
+        "Correct what the message says; it is tried again. See [certificates](operations/certificates.md#a-renewal-that-fails).";
+    RenewingCertificates Progressing [CERTIFICATES_VALID]
+        "Certificates are being renewed, one machine at a time."
+        "";
     Repairing Progressing [REMEDIATION]
         "A sick machine is being repaired."
         "";
@@ -930,11 +1039,14 @@ reasons! {
     RestartingServices Progressing [COMPLETE REMEDIATION]
         "Services of a machine, or of all machines of a cluster, are restarted."
         "";
+    RestoreBegan Warning [COMPLETE FAILED]
+        "The EtcdRestore before which a backup was to be made of what was there has begun without it."
+        "Nothing: the data of before stays on the machines for `keepOldDataSeconds`.";
     RestoreCleanupRefused Warning []
         "The restored cluster's API refuses to delete what is of the past."
         "See the message; a webhook may be in the way.";
     RestoreInterrupted Warning [COMPLETE]
-        "The run that restores ended before the control plane was released: the cluster has no API."
+        "The run that restores ended before it had released the control plane, which serves in part at most."
         "The message names the cause and two commands: to go on, and to go back where that is possible.";
     RestoreUndone Warning [COMPLETE FAILED]
         "The cluster has the data again that it had before the restore."
@@ -987,7 +1099,7 @@ reasons! {
     ScalingUp Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
         "Machines are being added."
         "";
-    ScheduleInvalid Warning [READY]
+    ScheduleInvalid Warning [ETCD_DEFRAGMENTED READY]
         "`spec.schedule` cannot be read, or is never due."
         "Correct the field that the message names.";
     Scheduled Normal [READY]
@@ -1009,8 +1121,8 @@ reasons! {
         "Whether a change of the spec is on the machines is not known."
         "";
     SettingsNotRolledOut Warning [UP_TO_DATE]
-        "A change of the spec is not on the machines."
-        "See the message: the fields and the machines.";
+        "A change of the spec is not on the machines, and nothing brings it there now."
+        "See the message: the fields and the machines. A cluster that is paused, or whose spec cannot be met, waits for that.";
     Skipped Warning [READY REMEDIATION]
         "The Machine has the annotation that keeps it from being repaired."
         "Remove the annotation.";
@@ -1029,6 +1141,12 @@ reasons! {
     SpecPaused Progressing [PAUSED]
         "The cluster is paused: nothing more starts."
         "Set `spec.paused: false` to go on.";
+    SpoolFull Warning []
+        "The machine has no room for a snapshot that is written to its disk first: 1.2 times the database are needed."
+        "Make room where the message says, or take the backup without `spool`.";
+    SpoolNotPossible Warning [COMPLETE FAILED]
+        "A backup with `spool: true` is of an etcd that others run: there is no machine to write the snapshot to."
+        "Make an EtcdBackup without `spool`; of a schedule with a `clusterSelector`, give such clusters one of their own.";
     Staging Progressing [COMPLETE]
         "The backup is checked and brought to the machines, beside the data that is there."
         "";
@@ -1057,8 +1175,8 @@ reasons! {
         "An object could be written, read, listed and deleted."
         "";
     StorageCertificateInvalid Warning [REACHABLE]
-        "The certificate of a storage is not trusted."
-        "Give the authority that signed it in the BackupStorage's `caRef`.";
+        "The certificate of a storage is not trusted, has expired, or is for other names: the message says which."
+        "Give the authority that signed it in the BackupStorage's `caRef`, renew it, or correct `endpoint`.";
     StorageClockSkewed Warning [REACHABLE]
         "The clocks of the executor's node and of a storage differ too much."
         "Synchronize the clocks of the metadata cluster's nodes and of the storage.";
@@ -1077,6 +1195,9 @@ reasons! {
     StorageUnreachable Warning [COMPLETE REACHABLE]
         "A storage of backups does not answer."
         "Check that it is up, and that Pods of the metadata cluster reach it.";
+    StoreIsOlder Warning [READY]
+        "The Host is quarantined: its machine was claimed by somebody whom the metadata cluster, set back to an older state, does not know."
+        "It ends by itself once a probe finds the machine clean; or release the Host with the command in its message.";
     Suspended Progressing [READY]
         "`spec.suspend` is true: no backup begins, and none is deleted."
         "Set `spec.suspend: false` to go on.";
@@ -1095,7 +1216,7 @@ reasons! {
     TaskTimedOut Warning []
         "A task took longer than it may."
         "See the message; the step runs again.";
-    TimeZoneUnknown Warning [READY]
+    TimeZoneUnknown Warning [ETCD_DEFRAGMENTED READY]
         "There is no time zone of that name in the IANA database."
         "Correct `spec.timeZone`, for example `Europe/Paris`.";
     TimedOut Warning [DRAINED]
@@ -1143,18 +1264,36 @@ reasons! {
     UpdatingLoadBalancers Progressing [CONTROL_PLANE_READY ETCD_READY READY]
         "Load balancers on the machines are being given the list of control planes."
         "";
+    UpdatingNode Progressing [UP_TO_DATE]
+        "Labels, annotations or taints of the spec are being written to the Node."
+        "";
     VIPInUse Warning [READY]
         "Somebody else holds, or wants, the endpoint's address."
         "Make the cluster with a free address.";
     Valid Normal [CERTIFICATES_VALID]
         "No certificate is expired or about to."
         "";
+    VerificationFailed Warning [VERIFIED]
+        "A stored backup is not what was written. It does not count as a backup any more."
+        "Check the storage, and take another backup; the message names what differs.";
+    VerificationNotMade Warning [READY VERIFIED]
+        "A backup could not be verified. That says nothing of the backup, which counts."
+        "Do what the message says; it is tried again.";
+    VerificationPending Progressing [VERIFIED]
+        "The backup is to be verified, or is being verified."
+        "";
+    Verified Normal [VERIFIED]
+        "The stored backup was verified: it is what was written."
+        "";
     Waiting Progressing [PROGRESSING READY REMEDIATION]
         "It goes on by itself later."
         "";
-    WaitingForApproval Warning [COMPLETE]
+    WaitingForApproval Warning [COMPLETE READY]
         "All is ready, and nothing is done before a person approves it."
         "Read what will be lost; the message has the command.";
+    WaitingForBackup Progressing [READY]
+        "The backup that the cluster begins with is not to be had yet."
+        "See the EtcdBackup, the BackupStorage or the Secret that the message names.";
     WaitingForHooks Progressing [DELETING]
         "Hooks are played before the machine is drained."
         "";

@@ -1,7 +1,9 @@
 //! What a step and an intent may do: one table, read by the schema, the planners and the executor alike.
 
 use super::{CustomStep, Intent, Step};
-use Intent::{Backup, Custom, Install, Join, Prepare, Probe, Remove, Repair, Reset, Restore, Stage};
+use Intent::{
+    Backup, Configure, Custom, Install, Join, Maintain, Prepare, Probe, Remove, Renew, Repair, Reset, Restore, Stage,
+};
 
 /// What a step does, and in which runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +29,11 @@ pub enum Effect {
     Removes,
     /// They copy what the cluster holds, with its keys, to a storage or back beside it.
     Copies,
+    /// They renew the certificates that its machines have, with those of etcd that are made for them, and need none of
+    /// its artifacts or manifests.
+    Renews,
+    /// They keep in order what the cluster has, and need none of its keys, artifacts or manifests.
+    Maintains,
     /// They change nothing.
     Looks,
 }
@@ -79,17 +86,16 @@ impl Step {
         match self {
             Step::BootstrapOs | Step::Prepare => StepSpec { intents: &[Install, Prepare, Join, Custom], ..CHANGES },
             Step::ContainerRuntime => {
-                StepSpec { intents: &[Install, Prepare, Join, Custom], downloads: true, ..CHANGES }
+                StepSpec { intents: &[Install, Prepare, Join, Configure, Custom], downloads: true, ..CHANGES }
             }
             Step::Preflight => {
                 StepSpec { intents: &[Install, Prepare, Join, Custom], read_only: true, downloads: true, ..CHANGES }
             }
-            Step::Network => StepSpec { intents: &[Install, Join, Restore, Custom], ..CHANGES },
-            Step::Etcd | Step::ControlPlane => {
-                StepSpec { intents: &[Install, Join, Custom], downloads: true, ..CHANGES }
-            }
+            Step::Network => StepSpec { intents: &[Install, Join, Restore, Configure, Custom], ..CHANGES },
+            Step::Etcd => StepSpec { intents: &[Install, Join, Custom], downloads: true, ..CHANGES },
+            Step::ControlPlane => StepSpec { intents: &[Install, Join, Configure, Custom], downloads: true, ..CHANGES },
             Step::Node => StepSpec { intents: &[Join, Custom], downloads: true, ..CHANGES },
-            Step::Addons => StepSpec { intents: &[Install, Custom], ..CHANGES },
+            Step::Addons => StepSpec { intents: &[Install, Configure, Custom], ..CHANGES },
             Step::LoadBalancer => StepSpec { intents: &[Install, Join, Repair, Custom], ..CHANGES },
             Step::PostInstall => {
                 StepSpec { intents: &[Install, Join, Restore, Custom], downloads: true, always_played: true, ..CHANGES }
@@ -101,14 +107,17 @@ impl Step {
                 StepSpec { intents: &[Remove, Reset], each_for_itself: true, always_played: true, ..CHANGES }
             }
             Step::Fence => StepSpec { intents: &[Remove], each_for_itself: true, ..CHANGES },
-            Step::EtcdEndpoints => StepSpec { intents: &[Repair, Custom], ..CHANGES },
+            Step::EtcdEndpoints => StepSpec { intents: &[Repair, Configure, Custom], ..CHANGES },
             Step::RestartServices => StepSpec { intents: &[Repair, Restore, Custom], always_played: true, ..CHANGES },
             Step::Reboot => StepSpec { intents: &[Repair, Custom], always_played: true, ..CHANGES },
-            Step::ProbeHost | Step::ProbeEtcd => LOOKS,
+            Step::ProbeHost | Step::ProbeEtcd | Step::ProbeCertificates => LOOKS,
+            Step::RenewCertificates => StepSpec { intents: &[Renew], ..CHANGES },
+            // Each member stands still for a while: only a planner knows that all others are well.
+            Step::DefragmentEtcd => StepSpec { intents: &[Maintain], always_played: true, ..CHANGES },
             // It reads with the cluster's keys, and nothing may change the members meanwhile: it needs the lock.
             Step::BackupEtcd => StepSpec { intents: &[Backup], each_for_itself: true, always_played: true, ..CHANGES },
             // All machines with a member, or none: what one of them has beside its data is of no use.
-            Step::StageBackup => StepSpec { intents: &[Stage], ..CHANGES },
+            Step::StageBackup => StepSpec { intents: &[Install, Stage], downloads: true, ..CHANGES },
             // These replace data: only a planner knows when that is right.
             Step::HoldControlPlane
             | Step::RestoreEtcd
@@ -127,7 +136,7 @@ impl Step {
 
 impl Intent {
     /// All intents.
-    pub const ALL: [Intent; 13] = [
+    pub const ALL: [Intent; 15] = [
         Intent::Install,
         Intent::Prepare,
         Intent::Join,
@@ -136,6 +145,8 @@ impl Intent {
         Intent::Repair,
         Intent::Upgrade,
         Intent::Renew,
+        Intent::Configure,
+        Intent::Maintain,
         Intent::Backup,
         Intent::Stage,
         Intent::Restore,
@@ -165,7 +176,23 @@ impl Intent {
             Intent::Upgrade => {
                 IntentSpec { slug: "upgrade", doing: "upgrading", done: "upgraded", brings_version: true, ..ALONE }
             }
-            Intent::Renew => IntentSpec { slug: "renew", doing: "renewing certificates of", things: HOSTS, ..ALONE },
+            Intent::Renew => IntentSpec {
+                slug: "renew",
+                doing: "renewing certificates of",
+                done: "renewed",
+                things: HOSTS,
+                effect: Effect::Renews,
+                ..ALONE
+            },
+            Intent::Configure => IntentSpec { slug: "configure", doing: "configuring", done: "configured", ..BESIDE },
+            Intent::Maintain => IntentSpec {
+                slug: "maintain",
+                doing: "defragmenting etcd of",
+                done: "defragmented",
+                things: HOSTS,
+                effect: Effect::Maintains,
+                ..ALONE
+            },
             Intent::Backup => IntentSpec {
                 slug: "backup",
                 doing: "backing up etcd of",

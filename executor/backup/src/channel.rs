@@ -16,12 +16,15 @@ use tonic::transport::{Channel, Endpoint, Uri};
 use tower::service_fn;
 
 use crate::alert::Explaining;
+use crate::error::EtcdFailure;
 use crate::text::chain;
 
 /// A connection that shows no life for twice this time is dead. etcd takes a ping every five seconds.
 const PING: Duration = Duration::from_secs(20);
-/// Bytes that the member may send before they are read.
+/// Bytes that the member may send in one answer before they are read.
 const WINDOW: u32 = 1 << 20;
+/// The same in all answers: one that is not read, a snapshot's, leaves room for others.
+const ALL: u32 = WINDOW * 2;
 
 /// What a client of etcd proves who it is with, and knows the members by.
 pub struct EtcdTls {
@@ -58,7 +61,7 @@ where
     });
     let endpoint = Endpoint::from(uri)
         .initial_stream_window_size(WINDOW)
-        .initial_connection_window_size(WINDOW)
+        .initial_connection_window_size(ALL)
         .http2_keep_alive_interval(PING)
         .keep_alive_timeout(PING);
     let seconds = limit.as_secs();
@@ -69,6 +72,17 @@ where
              of the members once since its start"
         )),
         Err(_) => Err(format!("no connection within {seconds} s")),
+    }
+}
+
+/// What of TLS a failure to connect is about, by its words; none: something else.
+pub fn tls_failure(answer: &str) -> Option<EtcdFailure> {
+    match answer {
+        _ if answer.contains("invalid peer certificate") => Some(EtcdFailure::Untrusted),
+        _ if answer.contains("refuses the client's certificate") => Some(EtcdFailure::Refused),
+        _ if answer.contains("received fatal alert") => Some(EtcdFailure::Refused),
+        _ if answer.starts_with("etcd's C") || answer.starts_with("etcd's client ") => Some(EtcdFailure::Client),
+        _ => None,
     }
 }
 
@@ -122,6 +136,9 @@ mod tests {
     #[test]
     fn files_that_are_no_pem_are_named() {
         let tls = EtcdTls { ca: b"x".to_vec(), certificate: Vec::new(), key: Vec::new() };
-        assert_eq!(configuration(&tls).err().as_deref(), Some("etcd's CA holds no certificate in PEM"));
+        let problem = configuration(&tls).err().unwrap();
+        assert_eq!(problem, "etcd's CA holds no certificate in PEM");
+        assert_eq!(tls_failure(&problem), Some(EtcdFailure::Client));
+        assert_eq!(tls_failure("connection refused"), None);
     }
 }

@@ -49,10 +49,14 @@ impl Recipients {
 }
 
 impl Encryption {
-    /// Encrypts some bytes, and returns what is ready.
-    pub fn push(&mut self, plain: &[u8]) -> io::Result<Vec<u8>> {
-        self.writer.write_all(plain)?;
-        Ok(self.output.take())
+    /// Encrypts some bytes.
+    pub fn write(&mut self, plain: &[u8]) -> io::Result<()> {
+        self.writer.write_all(plain)
+    }
+
+    /// What has been encrypted since it was asked for before.
+    pub fn ready(&mut self) -> Vec<u8> {
+        self.output.take()
     }
 
     /// Ends the object, and returns the rest of it.
@@ -97,7 +101,8 @@ mod tests {
         let mut encryption = recipients.encrypt().unwrap();
         let mut cipher = Vec::new();
         for piece in plain.chunks(32_768) {
-            cipher.extend(encryption.push(piece).unwrap());
+            encryption.write(piece).unwrap();
+            cipher.extend(encryption.ready());
         }
         cipher.extend(encryption.finish().unwrap());
         for identity in &identities {

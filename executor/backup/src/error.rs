@@ -1,5 +1,12 @@
 //! Why a backup was not taken or cannot be used, with the reason and the message of each.
 
+mod etcd;
+mod programs;
+mod storage;
+
+pub use etcd::EtcdFailure;
+pub use programs::ProgramsFailure;
+pub use storage::StorageFailure;
 use thiserror::Error;
 
 /// A failure. Its text says what was tried, on what, what came back and what to do about it; it holds no credentials.
@@ -56,18 +63,34 @@ pub enum BackupError {
         problem: String,
     },
     /// The member did not answer, or refuses to be backed up.
-    #[error("failed to {action} from the etcd member of Host {member} at {url}: {answer}{}", failure.advice())]
+    #[error("failed to {action} from the etcd member{} at {url}: {answer}{}", of_host(member), failure.advice(!member.is_empty()))]
     Etcd {
         /// What kind of failure it is.
         failure: EtcdFailure,
         /// What was tried: `read the revision`.
         action: &'static str,
-        /// The Host whose member was asked.
+        /// The Host whose member was asked; empty where no machine is known.
         member: String,
         /// The member's client URL.
         url: String,
         /// What came back.
         answer: String,
+    },
+    /// None of several endpoints is one of a member that a backup can be taken from.
+    #[error("no member of etcd can be backed up from: {problems}")]
+    NoMember {
+        /// What all of them have in common, or `EtcdNoMember`.
+        reason: &'static str,
+        /// One of them may do later.
+        retriable: bool,
+        /// Each endpoint, and what it lacks.
+        problems: String,
+    },
+    /// The endpoints are not of one etcd.
+    #[error("the endpoints are of different clusters of etcd: {found}; give those of one")]
+    Split {
+        /// Endpoints and IDs of their clusters.
+        found: String,
     },
     /// A recipient that nothing can be encrypted for.
     #[error("recipient {recipient:?} is not an age X25519 recipient: {problem}; age-keygen prints one, age1...")]
@@ -96,48 +119,41 @@ pub enum BackupError {
         /// Public keys of what was given, at most three.
         public_keys: String,
     },
+    /// etcd's programs, by which a backup is verified, cannot be had.
+    #[error("the programs of etcd cannot be had: {problem}")]
+    Programs {
+        /// What kind of failure it is.
+        failure: ProgramsFailure,
+        /// What was tried, what came back, and what to do.
+        problem: String,
+    },
+    /// There is no room to restore a snapshot for a verification.
+    #[error(
+        "the verification needs {} MiB in {place}, and {} MiB are free: it is made on the node of its Pod; free as \
+         much there, or let Pods run on a node that has it", .needed >> 20, .free >> 20
+    )]
+    NoRoom {
+        /// The directory.
+        place: String,
+        /// Bytes that are needed.
+        needed: u64,
+        /// Bytes that are free.
+        free: u64,
+    },
+    /// A snapshot was not restored for a verification, which says nothing of it.
+    #[error("failed to {action}: {problem}")]
+    Verification {
+        /// What was tried: `start etcd`.
+        action: &'static str,
+        /// What came back.
+        problem: String,
+    },
     /// Whoever the snapshot was passed on to did not take it.
     #[error("failed to pass the snapshot on: {problem}")]
     Receiver {
         /// What came back.
         problem: String,
     },
-}
-
-/// Kinds of failures of a storage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StorageFailure {
-    /// No connection, or no answer in time.
-    Unreachable,
-    /// It does not accept the credentials, or they lack a right.
-    AccessDenied,
-    /// No room is left.
-    Full,
-    /// The bucket is not there.
-    BucketNotFound,
-    /// Its certificate is not trusted.
-    CertificateInvalid,
-    /// The clocks differ by more than it accepts.
-    ClockSkewed,
-    /// It does not accept such a request: something about it is set wrongly.
-    Rejected,
-    /// It failed in another way.
-    Failed,
-}
-
-/// Kinds of failures of an etcd member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EtcdFailure {
-    /// No connection, or no answer in time.
-    Unreachable,
-    /// It has no contact to a majority of the members.
-    NoQuorum,
-    /// It is no member that a backup is taken from.
-    Unsuitable,
-    /// The snapshot ended before it was whole.
-    Interrupted,
-    /// The snapshot is not what the member meant to send.
-    Corrupt,
 }
 
 impl BackupError {
@@ -148,11 +164,20 @@ impl BackupError {
             Self::Exists { .. } => "BackupExists",
             Self::Corrupt { .. } | Self::ReadBack { .. } | Self::Bundle { .. } => "BackupCorrupt",
             Self::Etcd { failure, .. } => failure.reason(),
+            Self::NoMember { reason, .. } => reason,
+            Self::Split { .. } => "EtcdSplit",
             Self::Recipient { .. } => "RecipientInvalid",
             Self::Identity { .. } => "IdentityInvalid",
             Self::OtherRecipients { .. } => "IdentityDoesNotMatch",
+            Self::Programs { failure, .. } => failure.reason(),
+            Self::NoRoom { .. } | Self::Verification { .. } => "VerificationNotMade",
             Self::Receiver { .. } => "SnapshotInterrupted",
         }
+    }
+
+    /// Whether what is stored is no whole backup. All else says nothing of it.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Corrupt { .. })
     }
 
     /// Whether the same, tried again later, may succeed without anybody doing anything. An unsuitable member stays
@@ -160,10 +185,13 @@ impl BackupError {
     pub fn retriable(&self) -> bool {
         match self {
             Self::Storage { failure, .. } => matches!(failure, StorageFailure::Unreachable | StorageFailure::Failed),
-            Self::Etcd { failure, .. } => *failure != EtcdFailure::Unsuitable,
-            Self::ReadBack { .. } | Self::Receiver { .. } => true,
+            Self::Etcd { failure, .. } => failure.may_pass(),
+            Self::NoMember { retriable, .. } => *retriable,
+            Self::Programs { failure, .. } => *failure == ProgramsFailure::Unavailable,
+            Self::ReadBack { .. } | Self::Receiver { .. } | Self::NoRoom { .. } | Self::Verification { .. } => true,
             Self::Exists { .. }
             | Self::Corrupt { .. }
+            | Self::Split { .. }
             | Self::Bundle { .. }
             | Self::Recipient { .. }
             | Self::Identity { .. }
@@ -172,59 +200,9 @@ impl BackupError {
     }
 }
 
-impl StorageFailure {
-    /// The reason, in CamelCase.
-    pub fn reason(self) -> &'static str {
-        match self {
-            Self::Unreachable => "StorageUnreachable",
-            Self::AccessDenied => "StorageAccessDenied",
-            Self::Full => "StorageFull",
-            Self::BucketNotFound => "BucketNotFound",
-            Self::CertificateInvalid => "StorageCertificateInvalid",
-            Self::ClockSkewed => "StorageClockSkewed",
-            Self::Rejected | Self::Failed => "StorageFailed",
-        }
-    }
-
-    fn advice(self) -> &'static str {
-        match self {
-            Self::Unreachable => "; check that it is up and that Pods of the metadata cluster reach it",
-            Self::AccessDenied => {
-                "; check the credentials, and their rights to list the bucket and to read, write and delete objects \
-                 below the prefix; of a volume, that its files belong to user 65532"
-            }
-            Self::Full => "; remove old backups, or give it more room or a higher quota",
-            Self::BucketNotFound => "; create the bucket, or correct its name",
-            Self::CertificateInvalid => "; give the authority that signed its certificate in caRef",
-            Self::ClockSkewed => "; synchronize the clocks of the metadata cluster's nodes and of the storage",
-            Self::Rejected => "; check what the BackupStorage says: endpoint, region, pathStyle, prefix or path",
-            Self::Failed => "",
-        }
-    }
-}
-
-impl EtcdFailure {
-    /// The reason, in CamelCase.
-    pub fn reason(self) -> &'static str {
-        match self {
-            Self::Unreachable => "EtcdUnreachable",
-            Self::NoQuorum => "EtcdNoQuorum",
-            Self::Unsuitable => "EtcdMemberUnsuitable",
-            Self::Interrupted => "SnapshotInterrupted",
-            Self::Corrupt => "SnapshotCorrupt",
-        }
-    }
-
-    fn advice(self) -> &'static str {
-        match self {
-            Self::Unreachable => "; check that etcd runs on the machine (crictl ps, journalctl -u etcd)",
-            Self::NoQuorum => {
-                "; a backup is taken from a member that is in contact with a majority: bring the other members back"
-            }
-            Self::Unsuitable => "; take the backup from another member",
-            Self::Interrupted | Self::Corrupt => "; nothing of it was kept",
-        }
-    }
+/// The member's machine in a message.
+fn of_host(member: &str) -> String {
+    if member.is_empty() { String::new() } else { format!(" of Host {member}") }
 }
 
 #[cfg(test)]

@@ -107,7 +107,8 @@ mod tests {
         let sink = Sink { store: &store, path: &path, recipients: &recipients, part_size: 8 << 20 };
         let none = |_| BackupError::Receiver { problem: String::new() };
         let stream = futures::stream::iter(snapshot.map(Ok));
-        let (plain, stored) = store_snapshot(stream, &sink, Pace::new(None), |_| (), none).await.unwrap();
+        let (plain, stored) =
+            store_snapshot((stream, std::future::pending()), &sink, Pace::new(None), |_| (), none).await.unwrap();
         let bundle = json!({"name": BUNDLE_FILE, "size": 0, "sha256": "", "plainSize": 0, "plainSha256": ""});
         store.put(&location.object(BUNDLE_FILE), Bytes::new()).await.unwrap();
         let manifest = json!({

@@ -7,6 +7,7 @@ use crds::backup_storage::ServerSideAlgorithm;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::{BackoffConfig, Certificate, ClientOptions, RetryConfig};
 
+use crate::connector::Connector;
 use crate::credentials::Credentials;
 use crate::error::StorageFailure;
 use crate::text::chain;
@@ -23,17 +24,20 @@ const RETRIES: usize = 100;
 /// Why there is no client.
 pub type Unusable = (StorageFailure, String);
 
-/// A client that tries again where that makes sense: for objects that only one attempt writes.
+/// A client that tries again where that makes sense: for objects that only one attempt writes, and that are read back.
+/// So over TLS the bodies of its requests are not signed: neither side computes their SHA-256 once more.
 pub fn client(inputs: &S3Inputs, credentials: &Credentials) -> Result<AmazonS3, Unusable> {
-    build(inputs, credentials, RETRIES)
+    let builder = builder(inputs, credentials, RETRIES)?;
+    builder.with_unsigned_payload(inputs.endpoint.starts_with("https://")).build().map_err(unusable)
 }
 
-/// A client that tries once: for writes that must not be repeated blindly.
+/// A client that tries once: for writes that must not be repeated blindly. It signs each request with SHA-256 of its
+/// body (x-amz-content-sha256), which servers check.
 pub fn client_without_retries(inputs: &S3Inputs, credentials: &Credentials) -> Result<AmazonS3, Unusable> {
-    build(inputs, credentials, 0)
+    builder(inputs, credentials, 0)?.build().map_err(unusable)
 }
 
-fn build(inputs: &S3Inputs, credentials: &Credentials, retries: usize) -> Result<AmazonS3, Unusable> {
+fn builder(inputs: &S3Inputs, credentials: &Credentials, retries: usize) -> Result<AmazonS3Builder, Unusable> {
     // The HTTP client takes the process's provider of cryptography. An error says that one was installed before.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let missing = |name: &str| {
@@ -43,8 +47,7 @@ fn build(inputs: &S3Inputs, credentials: &Credentials, retries: usize) -> Result
     let secret = credentials.secret_access_key.as_ref().ok_or_else(|| missing("secretAccessKey"))?;
     let backoff =
         BackoffConfig { init_backoff: Duration::from_millis(500), max_backoff: Duration::from_secs(8), base: 2.0 };
-    // What is sent: every request is signed with SHA-256 of its body (x-amz-content-sha256), which servers check. The
-    // checksum headers of newer SDKs (CRC64 and the like), which many servers do not know, are not sent. Objects are
+    // The checksum headers of newer SDKs (CRC64 and the like), which many servers do not know, are not sent. Objects are
     // deleted one by one: not every server knows DeleteObjects.
     let mut builder = AmazonS3Builder::new()
         .with_endpoint(endpoint(inputs))
@@ -55,6 +58,7 @@ fn build(inputs: &S3Inputs, credentials: &Credentials, retries: usize) -> Result
         .with_secret_access_key(secret)
         .with_disable_bulk_delete(true)
         .with_client_options(client_options(inputs)?)
+        .with_http_connector(Connector::default())
         .with_retry(RetryConfig { backoff, max_retries: retries, retry_timeout: RETRY_TIMEOUT });
     if let Some(token) = &credentials.session_token {
         builder = builder.with_token(token);
@@ -63,7 +67,7 @@ fn build(inputs: &S3Inputs, credentials: &Credentials, retries: usize) -> Result
         let option: AmazonS3ConfigKey = option.parse().map_err(unusable)?;
         builder = builder.with_config(option, value);
     }
-    builder.build().map_err(unusable)
+    Ok(builder)
 }
 
 /// The client's options for encryption by the server: of the types of `object_store`, only their names are public.

@@ -1,17 +1,20 @@
 //! A snapshot on its way from a member into the storage: checked, encrypted and measured while it passes.
 
+use std::convert::Infallible;
 use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use crds::backup::ObjectManifest;
 use futures::{Stream, TryStreamExt};
 use object_store::path::Path;
-use tokio::time::{Duration, Instant};
+use tokio::time::Duration;
 
-use crate::digest::{SnapshotCheck, Sum, Summing};
+use crate::digest::Sum;
 use crate::encryption::Recipients;
 use crate::error::{BackupError, StorageFailure};
 use crate::pace::Pace;
+use crate::sealing;
 use crate::store::Store;
 use crate::upload::Upload;
 
@@ -31,16 +34,20 @@ pub struct Sink<'a> {
 }
 
 /// Stores a snapshot, and returns size and SHA-256 of it and of what was stored. `corrupt` makes the error of one that
-/// is not what its member meant to send. The upload of one that failed is aborted.
+/// is not what its member meant to send. The upload of one that failed is aborted, and so is one at the end of `brake`.
 pub async fn store_snapshot(
-    messages: impl Stream<Item = Result<Bytes, BackupError>>,
+    (messages, brake): (impl Stream<Item = Result<Bytes, BackupError>>, impl Future<Output = BackupError>),
     sink: &Sink<'_>,
     pace: Pace,
     progress: impl FnMut(u64),
     corrupt: impl FnOnce(String) -> BackupError,
 ) -> Result<(Sum, Sum), BackupError> {
     let mut upload = Upload::begin(sink.store, sink.path, sink.part_size).await?;
-    match pump(messages, sink, pace, progress, corrupt, &mut upload).await {
+    let pumped = tokio::select! {
+        pumped = pump(messages, sink, pace, progress, corrupt, &mut upload) => pumped,
+        grown = brake => Err(grown),
+    };
+    match pumped {
         Ok(sums) => Ok(sums),
         Err(error) => {
             upload.abort().await;
@@ -58,33 +65,52 @@ async fn pump(
     corrupt: impl FnOnce(String) -> BackupError,
     upload: &mut Upload,
 ) -> Result<(Sum, Sum), BackupError> {
-    let mut messages = pin!(messages);
-    let (mut plain, mut cipher) = (SnapshotCheck::default(), Summing::default());
-    let mut encryption = sink.recipients.encrypt()?;
-    let failed = |error: std::io::Error| {
-        sink.store.failed(format!("encrypt {}", sink.path), StorageFailure::Failed, error.to_string())
-    };
-    let (mut reported, mut read) = (Instant::now(), 0);
-    while let Some(message) = messages.try_next().await? {
-        plain.update(&message);
-        let encrypted = encryption.push(&message).map_err(failed)?;
-        cipher.update(&encrypted);
-        upload.write(&encrypted).await?;
-        read += message.len() as u64;
-        if reported.elapsed() >= REPORT {
-            reported = Instant::now();
-            // What is stored is encrypted, and a little larger.
-            progress(upload.stored().min(read));
+    let (mut intake, mut sealed, sums) = sealing::begin(sink.recipients.encrypt()?);
+    let read = AtomicU64::new(0);
+    let reading = async {
+        let mut messages = pin!(messages);
+        while let Some(message) = messages.try_next().await? {
+            let length = message.len();
+            read.fetch_add(length as u64, Ordering::Relaxed);
+            intake.push(message).await;
+            pace.spend(length).await;
         }
-        pace.spend(message.len()).await;
-    }
-    let plain = plain.finish().map_err(corrupt)?;
-    let rest = encryption.finish().map_err(failed)?;
-    cipher.update(&rest);
-    upload.write(&rest).await?;
-    upload.finish().await?;
+        intake.end().await;
+        Ok(())
+    };
+    let stored = upload.stored();
+    // Boxed, as all that is large: futures lie on the stack of whoever makes them, each in the next.
+    let working = Box::pin(async {
+        let uploading = async {
+            while let Some(bytes) = sealed.recv().await {
+                upload.write(bytes).await?;
+            }
+            Ok(())
+        };
+        tokio::try_join!(reading, uploading)?;
+        let (plain, stored) = sums
+            .finish()
+            .await
+            .map_err(|problem| sink.store.failed(format!("encrypt {}", sink.path), StorageFailure::Failed, problem))?;
+        let plain = plain.finish().map_err(corrupt)?;
+        upload.finish().await?;
+        Ok((plain, stored))
+    });
+    let (plain, stored) = tokio::select! {
+        done = working => done?,
+        // What is stored is encrypted, and a little larger.
+        never = report(|| progress(stored.load(Ordering::Relaxed).min(read.load(Ordering::Relaxed)))) => match never {},
+    };
     progress(plain.size);
-    Ok((plain, cipher.finish()))
+    Ok((plain, stored))
+}
+
+/// Reports again and again, also while nothing moves.
+async fn report(mut progress: impl FnMut()) -> Infallible {
+    loop {
+        tokio::time::sleep(REPORT).await;
+        progress();
+    }
 }
 
 /// An object of a manifest.
@@ -106,6 +132,7 @@ mod tests {
     use crate::upload::part_size;
     use crds::backup::StorageInputs;
     use sha2::{Digest, Sha256};
+    use std::future::pending;
     use tempfile::TempDir;
 
     const MESSAGE: usize = 32 * 1024;
@@ -147,11 +174,11 @@ mod tests {
 
     /// What is measured is the process's: it runs again, with this test alone.
     #[test]
-    fn a_large_snapshot_takes_the_memory_of_three_parts() {
+    fn a_large_snapshot_takes_the_memory_of_five_parts() {
         if std::env::var_os(ALONE).is_some() {
             return tokio::runtime::Runtime::new().unwrap().block_on(store_a_large_snapshot());
         }
-        let name = "snapshot::tests::a_large_snapshot_takes_the_memory_of_three_parts";
+        let name = "snapshot::tests::a_large_snapshot_takes_the_memory_of_five_parts";
         let mut again = std::process::Command::new(std::env::current_exe().unwrap());
         let output = again.args([name, "--exact", "--nocapture"]).env(ALONE, "1").output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
@@ -164,7 +191,8 @@ mod tests {
         let sink = Sink { store: &store, path: &path, recipients: &recipients, part_size: part_size(0) };
         let (before, messages) = (peak(), 8192);
         let stream = futures::stream::iter(snapshot(messages).map(Ok));
-        let (plain, stored) = store_snapshot(stream, &sink, Pace::new(None), |_| (), corrupt).await.unwrap();
+        let (plain, stored) =
+            store_snapshot((stream, pending()), &sink, Pace::new(None), |_| (), corrupt).await.unwrap();
         assert_eq!(plain.size, (messages * MESSAGE + 32) as u64);
         assert_eq!(store.size(&path).await.unwrap(), Some(stored.size));
         let grown = peak() - before;
@@ -182,7 +210,7 @@ mod tests {
         changed[1000] ^= 1;
         messages[50] = Bytes::from(changed);
         let stream = futures::stream::iter(messages.into_iter().map(Ok));
-        let refused = store_snapshot(stream, &sink, Pace::new(None), |_| (), corrupt).await.unwrap_err();
+        let refused = store_snapshot((stream, pending()), &sink, Pace::new(None), |_| (), corrupt).await.unwrap_err();
         assert_eq!((refused.reason(), refused.retriable()), ("SnapshotCorrupt", true));
         assert_eq!(std::fs::read_dir(place.path().join("a")).unwrap().count(), 0);
     }

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 
 use object_store::Error;
 use object_store::client::{HttpError, HttpErrorKind};
+use rustls::CertificateError;
 
 use crate::error::StorageFailure;
 use crate::text::{chain, find, sanitize};
@@ -19,6 +20,8 @@ const CODES: &[(&str, StorageFailure)] = &[
     ("AccountProblem", StorageFailure::AccessDenied),
     ("SignatureDoesNotMatch", StorageFailure::AccessDenied),
     ("InvalidAccessKeyId", StorageFailure::AccessDenied),
+    // versitygw's, with 404.
+    ("XAdminUserNotFound", StorageFailure::AccessDenied),
     ("InvalidToken", StorageFailure::AccessDenied),
     ("ExpiredToken", StorageFailure::AccessDenied),
     ("EntityTooLarge", StorageFailure::Full),
@@ -37,6 +40,9 @@ pub fn classify(error: &Error) -> (StorageFailure, String) {
     if let Some(answer) = Answer::parse(&text) {
         return (answer.failure(), answer.line());
     }
+    if let Some(failure) = of_a_certificate(error) {
+        return (failure, chain(innermost_that_tells(error)));
+    }
     let failure = if let Some(error) = find::<std::io::Error>(error)
         && find::<HttpError>(error).is_none()
     {
@@ -45,7 +51,6 @@ pub fn classify(error: &Error) -> (StorageFailure, String) {
         StorageFailure::Failed
     };
     let failure = match find::<HttpError>(error).map(HttpError::kind) {
-        _ if is_certificate(error) => StorageFailure::CertificateInvalid,
         // A redirection to nowhere: the bucket is in another region.
         _ if text.contains("Received redirect without LOCATION") => StorageFailure::Rejected,
         Some(HttpErrorKind::Connect | HttpErrorKind::Request | HttpErrorKind::Timeout | HttpErrorKind::Interrupted) => {
@@ -74,8 +79,19 @@ fn innermost_that_tells(error: &Error) -> &(dyn std::error::Error + 'static) {
     }
 }
 
-fn is_certificate(error: &Error) -> bool {
-    matches!(find::<rustls::Error>(error), Some(rustls::Error::InvalidCertificate(_)))
+/// What is wrong with the storage's certificate, if that is what it is.
+fn of_a_certificate(error: &Error) -> Option<StorageFailure> {
+    let rustls::Error::InvalidCertificate(problem) = find::<rustls::Error>(error)? else { return None };
+    Some(match problem {
+        CertificateError::Expired
+        | CertificateError::ExpiredContext { .. }
+        | CertificateError::NotValidYet
+        | CertificateError::NotValidYetContext { .. } => StorageFailure::CertificateExpired,
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            StorageFailure::CertificateOfOther
+        }
+        _ => StorageFailure::CertificateInvalid,
+    })
 }
 
 fn of_a_file(kind: ErrorKind) -> StorageFailure {
@@ -172,6 +188,7 @@ mod tests {
             ("503 Service Unavailable", "SlowDown", StorageFailure::Unreachable),
             ("507 Insufficient Storage", "Unknown", StorageFailure::Full),
             ("401 Unauthorized", "", StorageFailure::AccessDenied),
+            ("404 Not Found", "XAdminUserNotFound", StorageFailure::AccessDenied),
             ("400 Bad Request", "AuthorizationHeaderMalformed", StorageFailure::Rejected),
             ("500 Internal Server Error", "InternalError", StorageFailure::Failed),
         ] {

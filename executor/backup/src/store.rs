@@ -169,13 +169,14 @@ impl Store {
         self.failed(action, failure, answer)
     }
 
-    /// What is there, or nothing where only the object is missing: a missing bucket is an error.
+    /// What is there, or nothing where only the object is missing: a missing bucket or account is an error.
     fn present<T>(&self, action: &str, found: Result<Result<T, Error>, BackupError>) -> Result<Option<T>, BackupError> {
         match found? {
             Ok(found) => Ok(Some(found)),
             Err(error) => {
                 let (failure, answer) = classify(&error);
-                let missing = matches!(error, Error::NotFound { .. }) && failure != StorageFailure::BucketNotFound;
+                let other = [StorageFailure::BucketNotFound, StorageFailure::AccessDenied].contains(&failure);
+                let missing = matches!(error, Error::NotFound { .. }) && !other;
                 if missing { Ok(None) } else { Err(self.failed(action, failure, answer)) }
             }
         }

@@ -1,9 +1,11 @@
 //! Takes a backup.
 
+use std::future::pending;
 use std::io;
 
 use bytes::Bytes;
 use crds::backup::{BUNDLE_FILE, BackupInputs, BackupManifest, FORMAT, ObjectManifest, SNAPSHOT_FILE};
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -23,11 +25,14 @@ use crate::snapshot::{Sink, object, store_snapshot};
 use crate::store::Store;
 use crate::upload::part_size;
 
+/// The file of a bundle with the members of an etcd that others run.
+const MEMBERS_FILE: &str = "members.json";
+
 /// A backup that is wanted.
 pub struct Task<'a> {
     /// What it is to be: location, recipients, limit and names. `storage` of it is not read.
     pub inputs: &'a BackupInputs,
-    /// The Host whose member is read.
+    /// The Host whose member is read, or `HOST:PORT` of its endpoint.
     pub member: &'a str,
     /// The member's client URL, `https://10.0.0.1:2379`; its certificate has to name this host.
     pub url: &'a str,
@@ -37,7 +42,15 @@ pub struct Task<'a> {
     pub bundle: &'a [BundleFile],
     /// Where it is kept.
     pub store: &'a Store,
+    /// How its machine writes the snapshot to its disk first, and sends it from there; none: the member is read.
+    pub spool: Option<Spool<'a>>,
 }
+
+/// Has the member's machine write its snapshot, of a database of so many bytes, to its disk, and returns what it sends
+/// from there. An error of the stream says what the machine complained.
+pub type Spool<'a> = &'a (dyn Fn(u64) -> BoxFuture<'a, io::Result<SpooledSnapshot>> + Send + Sync);
+/// A snapshot that comes from a machine's disk, to its end.
+pub type SpooledSnapshot = Box<dyn AsyncRead + Send + Unpin>;
 
 /// Takes a backup, reads it back, and returns its manifest, which is written last.
 ///
@@ -61,11 +74,17 @@ where
         task.store.failed(action, StorageFailure::Rejected, problem)
     })?;
     manifest::refuse_existing(task.store, &location).await?;
-    let mut member = Member::connect(task.member, task.url, task.tls, connect).await?;
+    let (machine, prefix) = match &task.inputs.etcd {
+        Some(etcd) => ("", etcd.prefix.as_deref()),
+        None => (task.member, None),
+    };
+    let mut member = Member::connect(machine, task.url, task.tls, connect).await?.below(prefix);
     let state = member.inspect().await?;
+    let bundle = bundle(task, &mut member).await?;
     tracing::info!(member = task.member, revision = state.revision, size = state.database_size, "reads a snapshot");
     let unfinished = Unfinished::new(task.store, &location);
-    let manifest = match store_objects(task, &location, &recipients, member, &state, progress).await {
+    let stored = Box::pin(store_objects(task, &location, &recipients, (member, &state), &bundle, progress));
+    let manifest = match stored.await {
         Ok(manifest) => manifest,
         Err(error) => {
             unfinished.clean().await;
@@ -88,30 +107,51 @@ where
     }
 }
 
+/// The files of the bundle; of an etcd that is on no machine of ours, its members are among them.
+async fn bundle(task: &Task<'_>, member: &mut Member) -> Result<Vec<BundleFile>, BackupError> {
+    let mut files = task.bundle.to_vec();
+    if task.inputs.etcd.is_some() {
+        files.push((MEMBERS_FILE.to_owned(), format!("{:#}\n", member.members().await?).into_bytes()));
+    }
+    Ok(files)
+}
+
 /// Stores snapshot and bundle, reads both back, and returns the manifest that makes them a backup.
 async fn store_objects(
     task: &Task<'_>,
     location: &Location,
     recipients: &Recipients,
-    member: Member,
-    state: &MemberState,
+    (member, state): (Member, &MemberState),
+    bundle: &[BundleFile],
     progress: impl FnMut(u64),
 ) -> Result<BackupManifest, BackupError> {
     let started_at = now();
     let path = location.object(SNAPSHOT_FILE);
     let sink = Sink { store: task.store, path: &path, recipients, part_size: part_size(state.database_size) };
+    let machine = member.name().to_owned();
     let corrupt = |answer| BackupError::Etcd {
         failure: EtcdFailure::Corrupt,
         action: "read the snapshot",
-        member: task.member.to_owned(),
+        member: machine,
         url: task.url.to_owned(),
         answer,
     };
-    let messages = member.snapshot().await?;
     let pace = Pace::new(task.inputs.bytes_per_second);
-    let (plain, stored) = store_snapshot(messages, &sink, pace, progress, corrupt).await?;
+    let (plain, stored) = match task.spool {
+        // Its pages are free again once it is on the disk.
+        Some(spool) => {
+            let spooled = member.hang_up();
+            let messages = (spooled.snapshot(spool(state.database_size).await), pending());
+            Box::pin(store_snapshot(messages, &sink, pace, progress, corrupt)).await?
+        }
+        None => {
+            let brake = member.outgrown(state.database_size);
+            let messages = (member.snapshot().await?, brake);
+            Box::pin(store_snapshot(messages, &sink, pace, progress, corrupt)).await?
+        }
+    };
     let snapshot = object(SNAPSHOT_FILE, plain, stored);
-    let bundle = store_bundle(task, location, recipients, &started_at).await?;
+    let bundle = store_bundle(task, location, recipients, bundle, &started_at).await?;
     for object in [&snapshot, &bundle] {
         read_back(task.store, &location.object(&object.name), object).await?;
     }
@@ -137,14 +177,16 @@ async fn store_bundle(
     task: &Task<'_>,
     location: &Location,
     recipients: &Recipients,
+    files: &[BundleFile],
     time: &Time,
 ) -> Result<ObjectManifest, BackupError> {
     let path = location.object(BUNDLE_FILE);
     let failed =
         |error: io::Error| task.store.failed(format!("encrypt {path}"), StorageFailure::Failed, error.to_string());
-    let packed = bundle::pack(task.bundle, u64::try_from(time.0.as_second()).unwrap_or(0))?;
+    let packed = bundle::pack(files, u64::try_from(time.0.as_second()).unwrap_or(0))?;
     let mut encryption = recipients.encrypt()?;
-    let mut cipher = encryption.push(&packed).map_err(failed)?;
+    encryption.write(&packed).map_err(failed)?;
+    let mut cipher = encryption.ready();
     cipher.extend(encryption.finish().map_err(failed)?);
     let (plain, stored) = (sum(&packed), sum(&cipher));
     task.store.put(&path, Bytes::from(cipher)).await?;

@@ -1,8 +1,11 @@
-//! An object of unknown size on its way into the storage, in parts. Memory: the part that is filled, and two that
+//! An object of unknown size on its way into the storage, in parts. Memory: the part that is filled, and four that
 //! travel.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use object_store::path::Path;
 use object_store::{MultipartUpload, PutPayloadMut, Result as StoreResult};
 use tokio::runtime::Handle;
@@ -13,13 +16,11 @@ use crate::store::Store;
 use crate::text::chain;
 
 /// The usual size of a part; S3 wants 5 MiB at least of all but the last.
-const PART: u64 = 16 << 20;
+const PART: u64 = 8 << 20;
 /// Half of what S3 takes for one object: the size that is expected may be exceeded.
 const MAX_PARTS: u64 = 5000;
-/// Memory of a part is asked for in pieces of this size, so that what one part had fits the next.
-const BLOCK: usize = 1 << 20;
 /// Parts that travel at the same time.
-const IN_FLIGHT: usize = 2;
+const IN_FLIGHT: usize = 4;
 /// How long giving up may take.
 const ABORT: Duration = Duration::from_secs(10);
 
@@ -31,8 +32,8 @@ pub struct Upload {
     multipart: Option<Box<dyn MultipartUpload>>,
     part_size: usize,
     filling: PutPayloadMut,
-    travelling: JoinSet<StoreResult<u64>>,
-    stored: u64,
+    travelling: JoinSet<StoreResult<()>>,
+    stored: Arc<AtomicU64>,
 }
 
 /// The size of a part of an object that will have about so many bytes.
@@ -49,19 +50,17 @@ impl Upload {
             action: format!("write {path}"),
             multipart: Some(multipart),
             part_size,
-            filling: empty(),
+            filling: PutPayloadMut::new(),
             travelling: JoinSet::new(),
-            stored: 0,
+            stored: Arc::default(),
         })
     }
 
     /// The next bytes; waits while the storage is slower than they come.
-    pub async fn write(&mut self, mut bytes: &[u8]) -> Result<(), BackupError> {
+    pub async fn write(&mut self, mut bytes: Bytes) -> Result<(), BackupError> {
         while !bytes.is_empty() {
             let room = self.part_size - self.filling.content_length();
-            let (fits, rest) = bytes.split_at(bytes.len().min(room));
-            self.filling.extend_from_slice(fits);
-            bytes = rest;
+            self.filling.push(bytes.split_to(bytes.len().min(room)));
             if self.filling.content_length() == self.part_size {
                 self.send().await?;
             }
@@ -69,9 +68,9 @@ impl Upload {
         self.reap()
     }
 
-    /// Bytes that the storage has.
-    pub fn stored(&self) -> u64 {
-        self.stored
+    /// Bytes that the storage has, as it goes on.
+    pub fn stored(&self) -> Arc<AtomicU64> {
+        self.stored.clone()
     }
 
     /// Sends the rest, and makes the object appear. After an error it may appear all the same.
@@ -80,7 +79,7 @@ impl Upload {
             self.send().await?;
         }
         while let Some(part) = self.travelling.join_next().await {
-            self.count(part)?;
+            self.arrived(part)?;
         }
         let Some(mut multipart) = self.multipart.take() else { return Ok(()) };
         match multipart.complete().await {
@@ -103,40 +102,37 @@ impl Upload {
     async fn send(&mut self) -> Result<(), BackupError> {
         while self.travelling.len() >= IN_FLIGHT {
             if let Some(part) = self.travelling.join_next().await {
-                self.count(part)?;
+                self.arrived(part)?;
             }
         }
-        let part = std::mem::replace(&mut self.filling, empty()).freeze();
+        let part = std::mem::take(&mut self.filling).freeze();
         let size = part.content_length() as u64;
         if let Some(multipart) = &mut self.multipart {
-            let part = multipart.put_part(part);
-            self.travelling.spawn(async move { part.await.map(|()| size) });
+            let (part, stored) = (multipart.put_part(part), self.stored.clone());
+            self.travelling.spawn(async move {
+                part.await?;
+                stored.fetch_add(size, Ordering::Relaxed);
+                Ok(())
+            });
         }
         Ok(())
     }
 
-    /// Counts the parts that have arrived.
+    /// Looks at the parts that have arrived.
     fn reap(&mut self) -> Result<(), BackupError> {
         while let Some(part) = self.travelling.try_join_next() {
-            self.count(part)?;
+            self.arrived(part)?;
         }
         Ok(())
     }
 
-    fn count(&mut self, part: Result<StoreResult<u64>, tokio::task::JoinError>) -> Result<(), BackupError> {
+    fn arrived(&self, part: Result<StoreResult<()>, tokio::task::JoinError>) -> Result<(), BackupError> {
         match part {
-            Ok(Ok(size)) => {
-                self.stored += size;
-                Ok(())
-            }
+            Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(self.store.explained(&self.action, &error)),
             Err(error) => Err(self.store.failed(self.action.as_str(), StorageFailure::Failed, error.to_string())),
         }
     }
-}
-
-fn empty() -> PutPayloadMut {
-    PutPayloadMut::new().with_block_size(BLOCK)
 }
 
 impl Drop for Upload {
@@ -167,8 +163,8 @@ mod tests {
 
     #[test]
     fn parts_grow_where_there_would_be_too_many() {
-        assert_eq!(part_size(0), 16 << 20);
-        assert_eq!(part_size(8 << 30), 16 << 20);
+        assert_eq!(part_size(0), 8 << 20);
+        assert_eq!(part_size(8 << 30), 8 << 20);
         assert_eq!(part_size(1 << 40), (1_usize << 40).div_ceil(5000));
     }
 
@@ -181,14 +177,14 @@ mod tests {
         let (kept, dropped) = (Path::from("kept/a"), Path::from("dropped/a"));
         let mut upload = Upload::begin(&store, &kept, 4096).await.unwrap();
         for piece in bytes.chunks(10_001) {
-            upload.write(piece).await.unwrap();
+            upload.write(Bytes::copy_from_slice(piece)).await.unwrap();
         }
-        assert!(upload.stored() > 0);
         upload.finish().await.unwrap();
+        assert_eq!(upload.stored().load(Ordering::Relaxed), bytes.len() as u64);
         assert!(store.get(&kept).await.unwrap().unwrap() == bytes);
 
         let mut upload = Upload::begin(&store, &dropped, 4096).await.unwrap();
-        upload.write(&bytes).await.unwrap();
+        upload.write(Bytes::from(bytes)).await.unwrap();
         drop(upload);
         assert_eq!(store.get(&dropped).await.unwrap(), None);
         for _ in 0..200 {

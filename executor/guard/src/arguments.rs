@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use guard::Fence;
+use guard::comparison::Comparison;
 use guard::fence::FenceState;
 use guard::grace_period::GracePeriod;
 use guard::network::WANTED;
@@ -14,8 +15,9 @@ use guard::network::WANTED;
 use crate::failure::Failure;
 
 const USAGE: &str = "guard begin --epoch E --token T --cluster C --host H --run NAMESPACE/NAME --attempt N \
-    --steps A,B,C [--uid UID] [--expect-epoch E] [--wait-seconds 45] [--kill-after-seconds 10] | guard end --epoch E --token T \
-    [--uid UID] [--wait-seconds 20] [--kill-after-seconds 10] | guard read | guard watch [--wanted FILE] | \
+    --steps A,B,C [--uid UID] [--claim UID] [--comparisons RFC3339=TOKEN,...] [--expect-epoch E] [--wait-seconds 45] \
+    [--kill-after-seconds 10] | \
+    guard end --epoch E --token T [--uid UID] [--wait-seconds 20] [--kill-after-seconds 10] | guard read | guard watch [--wanted FILE] | \
     guard connect ADDRESS:PORT";
 
 /// The verb of the command line, with its options.
@@ -34,6 +36,8 @@ pub enum Verb {
 pub struct Begin {
     pub fence_state: FenceState,
     pub steps: Vec<String>,
+    /// Of the cluster's machines with the store that gave out the token, oldest first.
+    pub comparisons: Vec<Comparison>,
     /// The machine must have been left by exactly this claim, or nothing is touched.
     pub expected_epoch: Option<i64>,
     pub grace_period: GracePeriod,
@@ -92,6 +96,7 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Verb, Failure> {
 }
 
 fn begin(options: &mut Options) -> Result<Begin, Failure> {
+    let comparisons = options.comparisons()?;
     Ok(Begin {
         fence_state: FenceState {
             fence: options.fence()?,
@@ -99,6 +104,8 @@ fn begin(options: &mut Options) -> Result<Begin, Failure> {
             host: options.name("--host")?,
             run: options.name("--run")?,
             uid: options.uid()?,
+            claim: options.name_if_any("--claim")?,
+            compared_since: comparisons.last().map(|last| last.since.clone()).unwrap_or_default(),
             attempt: options.number("--attempt", Some(0))?,
             open: false,
         },
@@ -108,6 +115,7 @@ fn begin(options: &mut Options) -> Result<Begin, Failure> {
             .filter(|step| !step.is_empty())
             .map(step)
             .collect::<Result<_, _>>()?,
+        comparisons,
         expected_epoch: options.optional("--expect-epoch")?,
         grace_period: options.grace_period(45)?,
     })
@@ -147,7 +155,17 @@ impl Options {
     }
 
     fn uid(&mut self) -> Result<String, Failure> {
-        if self.0.contains_key("--uid") { self.name("--uid") } else { Ok(String::new()) }
+        self.name_if_any("--uid")
+    }
+
+    fn name_if_any(&mut self, name: &str) -> Result<String, Failure> {
+        if self.0.contains_key(name) { self.name(name) } else { Ok(String::new()) }
+    }
+
+    fn comparisons(&mut self) -> Result<Vec<Comparison>, Failure> {
+        let text = self.0.remove("--comparisons");
+        let parsed = text.iter().flat_map(|text| text.split(',')).map(str::parse);
+        parsed.collect::<Result<_, _>>().map_err(|none| wrong(&format!("--comparisons: {none}")))
     }
 
     fn path(&mut self, name: &str, default: &str) -> Result<PathBuf, Failure> {
@@ -213,6 +231,19 @@ mod tests {
         assert_eq!(begin.fence_state.uid, "");
         let Ok(Verb::Begin(begin)) = parsed(&format!("{BEGIN} --uid 0a-1")) else { panic!("refused") };
         assert_eq!(begin.fence_state.uid, "0a-1");
+        assert_eq!(begin.fence_state.claim, "");
+        let Ok(Verb::Begin(begin)) = parsed(&format!("{BEGIN} --claim 0b-2")) else { panic!("refused") };
+        assert_eq!(begin.fence_state.claim, "0b-2");
+    }
+
+    #[test]
+    fn a_begin_brings_comparisons_and_remembers_the_newest() {
+        let Ok(Verb::Begin(begin)) = parsed(BEGIN) else { panic!("refused") };
+        assert_eq!((begin.comparisons.len(), begin.fence_state.compared_since.as_str()), (0, ""));
+        let two = format!("{BEGIN} --comparisons 2026-03-01T00:00:00Z=7,2026-05-01T00:00:00Z=40");
+        let Ok(Verb::Begin(begin)) = parsed(&two) else { panic!("refused") };
+        let tokens: Vec<i64> = begin.comparisons.iter().map(|comparison| comparison.last_token).collect();
+        assert_eq!((tokens, begin.fence_state.compared_since.as_str()), (vec![7, 40], "2026-05-01T00:00:00Z"));
     }
 
     #[test]
@@ -262,6 +293,8 @@ mod tests {
             "end --epoch -1 --token 1",
             "end --epoch 1 --token x",
             "end --epoch 1 --epoch 1 --token 1",
+            &format!("{BEGIN} --comparisons 7"),
+            &format!("{BEGIN} --comparisons 2026-03-01T00:00:00Z=7,"),
             &BEGIN.replace("etcd", "../etcd"),
             &BEGIN.replace("etcd", "run.json"),
             &BEGIN.replace("etcd", "a b"),

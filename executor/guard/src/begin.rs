@@ -7,6 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
 use guard::Fence;
+use guard::comparison::Comparison;
 use guard::fence::{Admission, FenceState, is_as_left, may_begin};
 use guard::process_owner::Worker;
 use guard::record::{Event, Of, Record};
@@ -41,17 +42,17 @@ pub fn begin(directory: &Directory, asked: &Begin) -> Result<String, Failure> {
     let mut raised = false;
     let drained = drain(directory, fence_state, Whose::Below(fence_state.fence), asked.grace_period, || {
         is_expected(directory, asked)?;
-        admit(directory, fence_state)?;
+        admit(directory, asked)?;
         if !raised && let Some(held) = directory.try_hold()? {
             is_expected(directory, asked)?;
-            raise(&held, fence_state)?;
+            raise(&held, asked)?;
             raised = true;
         }
         Ok(raised)
     })?;
 
     let held = directory.hold()?;
-    admitted(&held, fence_state)?;
+    admitted(&held, fence_state, &asked.comparisons)?;
     forget_old_runs(directory, fence_state.fence)?;
     make_shells(directory, fence_state, &asked.steps)?;
     held.write(Record { of: Some(Of::Lower), ..record(Event::Quiet, fence_state, "") })?;
@@ -78,16 +79,17 @@ fn is_expected(directory: &Directory, asked: &Begin) -> Result<(), Failure> {
 }
 
 /// Looks without the mutex, since what has to be ended may hold it: an overtaken run goes as soon as it sees that.
-fn admit(directory: &Directory, fence_state: &FenceState) -> Result<(), Failure> {
-    match may_begin(directory.highest()?.as_ref(), fence_state) {
+fn admit(directory: &Directory, asked: &Begin) -> Result<(), Failure> {
+    let (fence_state, comparisons) = (&asked.fence_state, &asked.comparisons);
+    match may_begin(directory.highest()?.as_ref(), fence_state, comparisons) {
         Admission::Granted => Ok(()),
-        Admission::Refused(_) | Admission::Lost(_) => admitted(&directory.hold()?, fence_state),
+        Admission::Refused(_) | Admission::Lost(_) => admitted(&directory.hold()?, fence_state, comparisons),
     }
 }
 
 /// Looks under the mutex, and writes down a refusal.
-pub fn admitted(held: &Held, fence_state: &FenceState) -> Result<(), Failure> {
-    match may_begin(held.directory.highest()?.as_ref(), fence_state) {
+pub fn admitted(held: &Held, fence_state: &FenceState, comparisons: &[Comparison]) -> Result<(), Failure> {
+    match may_begin(held.directory.highest()?.as_ref(), fence_state, comparisons) {
         Admission::Granted => Ok(()),
         Admission::Refused(reason) | Admission::Lost(reason) => {
             // Refused all the same if it cannot be written down.
@@ -97,8 +99,9 @@ pub fn admitted(held: &Held, fence_state: &FenceState) -> Result<(), Failure> {
     }
 }
 
-fn raise(held: &Held, fence_state: &FenceState) -> Result<(), Failure> {
-    admitted(held, fence_state)?;
+fn raise(held: &Held, asked: &Begin) -> Result<(), Failure> {
+    let fence_state = &asked.fence_state;
+    admitted(held, fence_state, &asked.comparisons)?;
     let highest = held.directory.highest()?;
     if highest.as_ref().is_none_or(|highest| highest.fence < fence_state.fence) {
         held.remember(fence_state)?;

@@ -36,7 +36,7 @@ pub fn end(directory: &Directory, asked: &End) -> Result<String, Failure> {
     let mut closed = false;
     let drained = drain(directory, &fence_state, Whose::UpTo(asked.fence), asked.grace_period, || {
         if !closed && let Some(held) = directory.try_hold()? {
-            admitted(&held, &fence_state)?;
+            admitted(&held, &fence_state, &[])?;
             if fence_state.open {
                 held.remember(&FenceState { open: false, ..fence_state.clone() })?;
             }
@@ -46,7 +46,7 @@ pub fn end(directory: &Directory, asked: &End) -> Result<String, Failure> {
     })?;
 
     let held = directory.hold()?;
-    admitted(&held, &fence_state)?;
+    admitted(&held, &fence_state, &[])?;
     held.write(Record { of: Some(Of::This), ..record(Event::Quiet, &fence_state, "") })?;
     serde_json::to_string(&Answer {
         quiet: true,

@@ -5,6 +5,7 @@
 //! This library decides and describes: no input or output, no clock. The program beside it does the work.
 
 pub mod beside;
+pub mod comparison;
 pub mod exec_race;
 pub mod fence;
 pub mod grace_period;

@@ -35,11 +35,8 @@ pub(super) async fn inspect(inputs: &StagingInputs, secrets: &Secrets) -> Result
         Ok(Some(found)) => Err(Answer::refused(
             Reason::BackupOfOtherCluster,
             format!(
-                "the backup at {} has other keys than cluster {} has in the Secret {}: {found}; restore a backup that was \
-                 taken with these keys",
-                inputs.location,
-                inputs.cluster,
-                crds::names::pki_secret(&inputs.cluster)
+                "the backup at {} has other keys than the Secret {}: {found}; restore a backup that was taken with these keys",
+                inputs.location, inputs.keys
             ),
         )),
         Err(problem) => Err(Answer::refused(
@@ -52,9 +49,13 @@ pub(super) async fn inspect(inputs: &StagingInputs, secrets: &Secrets) -> Result
 /// Whether the backup is of the cluster, and of its minor version of Kubernetes where both are known.
 fn fits(manifest: &BackupManifest, inputs: &StagingInputs) -> Result<(), Answer> {
     if manifest.cluster != inputs.cluster {
+        let of = match manifest.cluster.as_str() {
+            "" => "an etcd without a cluster".to_owned(),
+            cluster => format!("cluster {cluster}"),
+        };
         let message = format!(
-            "the backup at {} is of cluster {}, and cluster {} is to be restored: name a backup of it",
-            inputs.location, manifest.cluster, inputs.cluster
+            "the backup at {} is of {of}, and cluster {} is to be restored: name a backup of it",
+            inputs.location, inputs.cluster
         );
         return Err(Answer::refused(Reason::BackupOfOtherCluster, message));
     }

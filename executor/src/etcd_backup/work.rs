@@ -1,9 +1,13 @@
 //! Takes the backup, and verifies it.
 
-use backup::{BackupError, EtcdTls, Store, Task};
+use std::future::ready;
+use std::io;
+
+use backup::{BackupError, EtcdTls, SpooledSnapshot, Store, Task};
 use crds::Reason;
 use crds::backup::BackupManifest;
 use crds::etcd_backup::BackupContent;
+use futures::future::BoxFuture;
 
 use super::abandoned::{abandoned, cleaned};
 use super::answer::Answer;
@@ -47,10 +51,23 @@ async fn taken(
 ) -> Result<BackupManifest, BackupError> {
     let store = Store::open(&settings.inputs.storage, &credentials(secrets)).await?;
     let (tls, bundle): (EtcdTls, _) = (tls(secrets), bundle(secrets));
-    let task =
-        Task { inputs: &settings.inputs, member: host, url: &settings.url, tls: &tls, bundle: &bundle, store: &store };
+    let spool = |database: u64| -> BoxFuture<'_, io::Result<SpooledSnapshot>> {
+        match settings.spool.get(host) {
+            Some(spooling) => Box::pin(spooling.open(database, secrets)),
+            None => Box::pin(ready(Err(io::Error::other("the run's settings do not say how")))),
+        }
+    };
+    let task = Task {
+        inputs: &settings.inputs,
+        member: host,
+        url: &settings.url,
+        tls: &tls,
+        bundle: &bundle,
+        store: &store,
+        spool: settings.inputs.spool.then_some(&spool),
+    };
     let (words, events) = (words.to_vec(), Events::of_this_run());
-    let connect = move || std::future::ready(MemberStream::open(&words));
+    let connect = move || ready(MemberStream::open(&words));
     backup::take(&task, connect, move |bytes| events.progress(bytes)).await
 }
 
@@ -88,7 +105,7 @@ fn reported(settings: &Settings, manifest: &BackupManifest) -> Answer {
 }
 
 /// The backup as the status of a run has it.
-fn content(manifest: &BackupManifest, location: &str) -> BackupContent {
+pub(super) fn content(manifest: &BackupManifest, location: &str) -> BackupContent {
     BackupContent {
         location: location.to_owned(),
         revision: manifest.revision,

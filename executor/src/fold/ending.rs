@@ -7,7 +7,7 @@ use crds::step::Step;
 use super::host::Host;
 use super::staged::{self, Staging};
 use super::text::MESSAGE_LIMIT;
-use super::{Ending, Fold, backup, sentence};
+use super::{Ending, Fold, RunFailure, backup, sentence};
 use crate::sanitize::clean;
 
 /// Bits of Ansible's exit code that say: hosts failed (2), hosts were unreachable (4).
@@ -37,6 +37,11 @@ impl Fold {
             for host in self.hosts.values_mut() {
                 host.fail_if_well(&failure);
             }
+            // Nobody else tells of it.
+            if self.hosts.is_empty() && self.failure.is_none() {
+                let HostFailure { reason, message, .. } = failure;
+                self.failure = Some(RunFailure { reason, message, retriable: true });
+            }
         }
         let outcome = self.state_outcome(ending);
         self.outcome = Some(outcome.clone());
@@ -50,7 +55,7 @@ impl Fold {
         let phase = match ending {
             Ending::Canceled | Ending::Paused(_) => RunPhase::Canceled,
             Ending::DeadlineExceeded => RunPhase::DeadlineExceeded,
-            Ending::Exited(_) if failed == 0 => RunPhase::Succeeded,
+            Ending::Exited(_) if failed == 0 && self.failure.is_none() => RunPhase::Succeeded,
             Ending::Exited(_) => RunPhase::Failed,
         };
         let failure = first.and_then(|host| host.result.failure.as_ref());
@@ -69,6 +74,10 @@ impl Fold {
                 let made = self.backup.as_ref().map(|content| format!("{}; ", backup::sentence(content)));
                 (failure.reason.clone(), made.unwrap_or_default() + &failed)
             }
+            (_, None) if self.failure.is_some() => {
+                let failure = self.failure.as_ref();
+                failure.map(|failure| (failure.reason.clone(), failure.message.clone())).unwrap_or_default()
+            }
             (_, None) => {
                 let staged = self.staging.as_ref().and_then(Staging::staged);
                 let staged = staged.map(|staged| staged::sentence(staged, hosts.len()));
@@ -78,7 +87,10 @@ impl Fold {
         };
         let retriable = match phase {
             RunPhase::Succeeded => false,
-            RunPhase::Failed => hosts.iter().any(|host| host.may_heal()),
+            RunPhase::Failed => {
+                let whole = self.failure.as_ref().is_some_and(|failure| failure.retriable);
+                whole || hosts.iter().any(|host| host.may_heal())
+            }
             RunPhase::Pending
             | RunPhase::Running
             | RunPhase::Canceled

@@ -3,10 +3,12 @@
 use crds::Reason;
 use crds::host::HostFacts;
 use crds::inputs::{PreflightFinding, Severity};
-use crds::playbook_run::{EtcdSeen, HostFailure, HostResult};
+use crds::playbook_run::{HostFailure, HostResult};
 use crds::step::Role;
 use serde_json::Value;
 
+use super::certificates::certificates;
+use super::etcd::etcd;
 use super::text::{MESSAGE_LIMIT, task_name};
 use crate::event::{HostStats, TaskResult, TaskStatus};
 use crate::guard;
@@ -15,7 +17,6 @@ use crate::unreachable::{self, Unreachable};
 
 const FINDINGS_LIMIT: usize = 32;
 const LEFTOVERS_LIMIT: usize = 16;
-const PEERS_LIMIT: usize = 16;
 
 /// One host.
 #[derive(Clone, Debug)]
@@ -78,6 +79,9 @@ impl Host {
                 let why = self.blocked.clone().unwrap_or_else(|| unreachable::explain(&result.message));
                 self.result.unreachable = !guard::answers(why.reason.as_str());
                 self.fail(step, &result.task, why.reason.into(), &why.message, number);
+                if why.reason == Reason::NotReached {
+                    self.failed_at = None;
+                }
             }
         }
     }
@@ -146,6 +150,7 @@ impl Host {
             Some("facts") => self.result.facts = Some(facts(finding)),
             Some("preflight" | "findings") => self.add_findings(finding),
             Some("etcd") => self.result.etcd = Some(etcd(finding)),
+            Some("certificates") => self.result.certificates = certificates(finding),
             Some("clean") => {
                 self.result.clean = finding.get("clean").and_then(Value::as_bool);
                 let leftovers = finding.get("leftovers").and_then(Value::as_array).into_iter().flatten();
@@ -173,25 +178,6 @@ impl Host {
                 findings.truncate(FINDINGS_LIMIT);
             }
         }
-    }
-}
-
-fn etcd(value: &Value) -> EtcdSeen {
-    let text = |key: &str, limit| {
-        let text = value.get(key).and_then(Value::as_str).unwrap_or_default();
-        Some(clean(text, limit)).filter(|text| !text.is_empty())
-    };
-    let hosts = |key: &str| {
-        let hosts = value.get(key).and_then(Value::as_array).into_iter().flatten();
-        let hosts = hosts.filter_map(Value::as_str).map(|host| clean(host, 63));
-        hosts.filter(|host| !host.is_empty()).take(PEERS_LIMIT).collect()
-    };
-    EtcdSeen {
-        member_id: text("memberID", 16).filter(|id| id.chars().all(|c| c.is_ascii_hexdigit())),
-        well: value.get("well").and_then(Value::as_bool),
-        message: text("message", 256),
-        well_peers: hosts("wellPeers"),
-        sick_peers: hosts("sickPeers"),
     }
 }
 

@@ -1,3 +1,4 @@
+use crds::certificates::CertificateSeen;
 use crds::inputs::RunInputs;
 use crds::playbook_run::{HostResult, RunPhase, StepPhase};
 use proptest::prelude::*;
@@ -507,8 +508,55 @@ fn what_a_machine_reports_of_its_leftovers_and_of_etcd_is_kept_within_limits() {
     let host = report(json!({"kind": "etcd", "memberID": "no number", "well": "yes"}));
     let etcd = host.etcd.unwrap();
     assert_eq!((etcd.member_id, etcd.well), (None, None));
+    let hashes: Vec<_> = (0..40).map(|n| json!({"host": format!("e{n}"), "hash": 7})).collect();
+    let host = report(
+        json!({"kind": "etcd", "version": "3.6\u{1b}.16", "sizeBytes": 4096, "inUseBytes": -1, "quotaBytes": "2",
+        "isLeader": true, "isLearner": 0, "raftTerm": 3, "appliedIndex": 1.5, "alarms": vec!["NO\u{7}SPACE"; 9],
+        "hashCheck": {"revision": 9, "members": hashes, "message": ""}}),
+    );
+    let etcd = host.etcd.unwrap();
+    assert_eq!((etcd.version.as_deref(), etcd.size_bytes, etcd.in_use_bytes), (Some("3.6.16"), Some(4096), None));
+    assert_eq!((etcd.quota_bytes, etcd.is_leader, etcd.is_learner), (None, Some(true), None));
+    assert_eq!((etcd.raft_term, etcd.applied_index), (Some(3), None));
+    assert_eq!((etcd.alarms.len(), etcd.alarms[0].as_str()), (4, "NOSPACE"));
+    let check = etcd.hash_check.unwrap();
+    assert_eq!((check.revision, check.members.len(), check.message), (Some(9), 16, None));
+    let host = report(json!({"kind": "etcd", "hashCheck": {"members": [{"host": "e1"}, 7], "message": "behind"}}));
+    let check = host.etcd.unwrap().hash_check.unwrap();
+    assert_eq!((check.revision, check.members.len(), check.message.as_deref()), (None, 0, Some("behind")));
     report(json!({"kind": "unknown"}));
     report(json!([1]));
+}
+
+#[test]
+fn certificates_that_a_machine_reports_are_known_ones_each_once_with_an_end_that_is_a_time() {
+    let mut report = reporter();
+    let host = report(json!({"kind": "certificates", "certificates": [
+        {"name": "apiserver", "expiresAt": 1_800_000_000, "issuer": "kuber\u{7}netes", "outdated": true},
+        {"name": "apiserver", "expiresAt": 1},
+        {"name": "etcd-server", "expiresAt": i64::MAX},
+        {"name": "etcd-peer", "expiresAt": "soon"},
+        {"name": "of-its-own", "expiresAt": 1_800_000_000},
+        {"name": "admin.conf", "expiresAt": -5, "issuer": "", "outdated": "yes"},
+        7,
+    ]}));
+    let seen = |certificate: &CertificateSeen| {
+        (
+            certificate.name.clone(),
+            certificate.expires_at.0.as_second(),
+            certificate.issuer.clone(),
+            certificate.outdated,
+        )
+    };
+    let seen: Vec<_> = host.certificates.iter().map(seen).collect();
+    let expected = [
+        ("apiserver".to_owned(), 1_800_000_000, Some("kubernetes".to_owned()), true),
+        ("admin.conf".to_owned(), -5, None, false),
+    ];
+    assert_eq!(seen, expected);
+    let named = |number: usize| json!({"name": crds::certificates::CERTIFICATES[number % 18].0, "expiresAt": 7});
+    let many: Vec<_> = (0..100).map(named).collect();
+    assert_eq!(report(json!({"kind": "certificates", "certificates": many})).certificates.len(), 18);
 }
 
 #[test]
@@ -545,6 +593,9 @@ fn fifty_hosts_with_full_results_fit_the_object() {
         for finding in [
             json!({"kind": "preflight", "findings": findings}),
             json!({"kind": "clean", "clean": false, "leftovers": vec![long.clone(); 30]}),
+            json!({"kind": "certificates", "certificates": crds::certificates::CERTIFICATES.map(|(name, _)| {
+                json!({"name": name, "expiresAt": 253_402_300_000_i64, "issuer": long, "outdated": true})
+            })}),
             json!({"kind": "facts", "osImage": long, "kernel": long, "architecture": long, "machineId": long}),
         ] {
             let event = json!({"event": "result", "at": 1, "host": name, "task": long, "status": "failed", "reason": "A".repeat(64),
@@ -552,7 +603,7 @@ fn fifty_hosts_with_full_results_fit_the_object() {
             fold.line(event.to_string().as_bytes(), &Redactor::default());
         }
         fold.host_key(name, &long);
-        fold.fence(name, crds::playbook_run::Fence { epoch: i64::MAX, token: i64::MAX });
+        fold.fence(name, (crds::playbook_run::Fence { epoch: i64::MAX, token: i64::MAX }, None));
         fold.quiet(name, false);
     }
     fold.end(Ending::Canceled);

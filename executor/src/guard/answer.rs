@@ -1,13 +1,18 @@
 //! The answer of a machine to a call, as a value. Pure.
 
 use crds::Reason;
-use crds::playbook_run::Fence;
+use crds::playbook_run::{Fence, FenceOwner};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
 use super::call::{BEGUN, MISSING};
 use super::{identity, said};
 use crate::sanitize::clean;
 use crate::unreachable::{self, Unreachable};
+
+/// Characters of a name that a machine tells.
+const OWNER_LIMIT: usize = 512;
 
 /// How a call ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,12 +109,25 @@ pub fn fence(answer: &Value) -> Fence {
     Fence { epoch: number("epoch"), token: number("token") }
 }
 
+/// Whose that fence is, as far as the machine says; nothing where it knows none.
+pub fn owner(answer: &Value) -> Option<FenceOwner> {
+    let text = |key: &str| clean(answer.get(key).and_then(Value::as_str).unwrap_or_default(), OWNER_LIMIT);
+    let (cluster, run, claim) = (text("cluster"), text("run"), text("claim"));
+    let is_known = !cluster.is_empty() && !run.is_empty();
+    is_known.then(|| FenceOwner {
+        cluster,
+        run,
+        machine_uid: Some(claim).filter(|claim| !claim.is_empty()),
+        compared_since: text("comparedSince").parse::<Timestamp>().ok().map(Time),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use crds::playbook_run::Fence;
     use serde_json::{Value, json};
 
-    use super::{Answer, Output, fence, understand};
+    use super::{Answer, Output, fence, owner, understand};
 
     fn output(code: i32, stdout: &str, stderr: &str) -> Output {
         Output { code: Some(code), stdout: stdout.into(), stderr: stderr.into() }
@@ -160,6 +178,17 @@ mod tests {
         assert_eq!(fence(&json!({"epoch": 3, "token": 41})), Fence { epoch: 3, token: 41 });
         for lie in [json!({}), Value::Null, json!([1]), json!({"epoch": "x", "token": -7})] {
             assert_eq!(fence(&lie), Fence::default());
+            assert_eq!(owner(&lie), None);
         }
+        let said = json!({"epoch": 3, "token": 41, "cluster": "b", "run": "fleet/b-join\u{1b}[1m", "claim": "u"});
+        let whose = owner(&said).unwrap();
+        assert_eq!((whose.cluster.as_str(), whose.machine_uid.as_deref()), ("b", Some("u")));
+        assert!(!whose.run.contains('\u{1b}'), "{}", whose.run);
+        let since = |text: &str| {
+            let said = json!({"epoch": 3, "token": 41, "cluster": "b", "run": "fleet/b-join", "comparedSince": text});
+            owner(&said).unwrap().compared_since.map(|since| since.0.to_string())
+        };
+        assert_eq!(since("2026-05-01T00:00:00Z").as_deref(), Some("2026-05-01T00:00:00Z"));
+        assert_eq!(since("yesterday"), None);
     }
 }

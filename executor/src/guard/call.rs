@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 
+use crds::StoreComparison;
 use crds::inputs::HostIdentity;
 use crds::playbook_run::Fence;
 
@@ -52,10 +53,14 @@ pub struct Begin {
     pub run: String,
     /// The UID of the PlaybookRun, if it is known.
     pub uid: Option<String>,
+    /// The UID of the Machine that has claimed the Host, if one has.
+    pub claim: Option<String>,
     /// The attempt.
     pub attempt: i32,
     /// The steps' names.
     pub steps: Vec<String>,
+    /// Of the cluster's machines with the metadata cluster, oldest first.
+    pub comparisons: Vec<StoreComparison>,
     /// The machine must have been left by exactly this claim.
     pub expected_epoch: Option<i64>,
     /// Which machine it must be.
@@ -74,8 +79,13 @@ impl Begin {
             ("--steps", self.steps.join(",")),
         ];
         let uid = self.uid.clone().map(|uid| ("--uid", uid));
+        let claim = self.claim.clone().map(|claim| ("--claim", claim));
+        let comparisons = self.comparisons.iter();
+        let comparisons: Vec<String> = comparisons.map(|one| format!("{}={}", one.since.0, one.last_token)).collect();
+        let comparisons = (!comparisons.is_empty()).then(|| ("--comparisons", comparisons.join(",")));
         let expected = self.expected_epoch.map(|epoch| ("--expect-epoch", epoch.to_string()));
-        words.iter().chain(&uid).chain(&expected).fold(String::from("begin"), |mut text, (name, value)| {
+        let all = words.iter().chain(&uid).chain(&claim).chain(&comparisons).chain(&expected);
+        all.fold(String::from("begin"), |mut text, (name, value)| {
             // Writing to a String cannot fail.
             let _ = write!(text, " {name} {}", quoted(value));
             text
@@ -149,6 +159,21 @@ pub fn receive(root: &Root, shell: &str, file: &str) -> String {
     let script = format!(
         "umask 077; f={}; rm -f \"$f\" && set -C && cat >\"$f\" && sync \"$f\" && echo {RECEIVED}",
         quoted(file)
+    );
+    call(root, &format!("exec {} -c {}", quoted(shell), quoted(&script)), &[]).command
+}
+
+/// The words for the login shell that write a snapshot of the machine's member of etcd below a directory, as root, by
+/// the shell of a step, and say its bytes after [`BEGUN`]. Before it they read [`head`]. The directory is made anew,
+/// and removed however this ends but by a kill. After the head they read a line with the bytes that must be free;
+/// `full` begins the complaint where fewer are.
+pub fn spool(root: &Root, shell: &str, directory: &str, etcdctl: &str, full: &str) -> String {
+    let script = format!(
+        "IFS= read -r n; umask 077; d={}; rm -rf \"$d\"; trap 'rm -rf \"$d\"' EXIT; trap 'exit 1' HUP INT TERM PIPE; \
+         PATH=/usr/local/bin:$PATH; mkdir -p \"$d\" || exit 1; f=$(($(stat -f -c \"%a * %S\" \"$d\"))) || exit 1; \
+         if [ \"$f\" -lt \"$n\" ]; then echo \"{full}$f bytes are free in $d, and $n are needed\" >&2; exit 1; fi; \
+         s=$({etcdctl} snapshot save \"$d/snapshot.db\" 2>&1) || {{ echo \"$s\" >&2; exit 1; }}; cat \"$d/snapshot.db\"",
+        quoted(directory)
     );
     call(root, &format!("exec {} -c {}", quoted(shell), quoted(&script)), &[]).command
 }
@@ -232,8 +257,10 @@ mod tests {
             host: "w1".into(),
             run: "n/r".into(),
             uid: None,
+            claim: None,
             attempt: 0,
             steps: vec!["prepare".into(), "node".into()],
+            comparisons: Vec::new(),
             expected_epoch: None,
             identity: None,
         }
@@ -273,6 +300,18 @@ mod tests {
         asked.expected_epoch = Some(3);
         assert!(asked.arguments().contains(" --uid 'u1'"), "{}", asked.arguments());
         assert!(asked.arguments().ends_with(" --expect-epoch '3'"), "{}", asked.arguments());
+    }
+
+    #[test]
+    fn a_run_brings_the_comparisons_that_its_cluster_had() {
+        let mut asked = asked();
+        assert!(!asked.arguments().contains("--comparisons"));
+        let comparison = |since: &str, last_token| {
+            serde_json::from_value(serde_json::json!({"since": since, "lastToken": last_token})).unwrap()
+        };
+        asked.comparisons = vec![comparison("2026-03-01T00:00:00Z", 7), comparison("2026-05-01T00:00:00Z", 40)];
+        let expected = " --comparisons '2026-03-01T00:00:00Z=7,2026-05-01T00:00:00Z=40'";
+        assert!(asked.arguments().ends_with(expected), "{}", asked.arguments());
     }
 
     #[test]
@@ -370,6 +409,36 @@ mod tests {
         let command = receive(&Root::Already, shell.to_str().unwrap(), nowhere.to_str().unwrap());
         let (code, said, _) = text(&run(&Call { command, input: head(None) }, machine.path()));
         assert!(code != Some(0) && !said.contains(RECEIVED), "{said}");
+    }
+
+    #[test]
+    fn a_snapshot_is_written_to_a_directory_that_is_removed_and_refused_where_it_has_no_room() {
+        let machine = tempfile::tempdir().unwrap();
+        let place = machine.path().join("it's here/spool");
+        let shell = machine.path().join("backup-etcd");
+        program(&shell, "#!/bin/sh\nexec /bin/sh \"$@\"\n");
+        // Stands for etcdctl.
+        program(&machine.path().join("saves"), "#!/bin/sh\necho noise >&2; printf 'bin\\0ary' >\"$3\"; echo Saved\n");
+        program(
+            &machine.path().join("fails"),
+            "#!/bin/sh\necho half >\"$3\"; echo first; echo no leader >&2; exit 1\n",
+        );
+        let spool = |etcdctl: &str, room: u64| {
+            std::fs::create_dir_all(&place).unwrap();
+            std::fs::write(place.join("left"), "over").unwrap();
+            let (shell, place) = (shell.to_str().unwrap(), place.to_str().unwrap());
+            let command = super::spool(&Root::Already, shell, place, etcdctl, "full: ");
+            let input = [head(None), format!("{room}\n").into_bytes()].concat();
+            text(&run(&Call { command, input }, machine.path()))
+        };
+        assert_eq!(spool("saves", 1), (Some(0), format!("{BEGUN}\nbin\0ary"), String::new()));
+        assert!(!place.exists());
+        assert_eq!(spool("fails", 1), (Some(1), format!("{BEGUN}\n"), "first\nno leader\n".to_owned()));
+        assert!(!place.exists());
+        let (code, said, complaint) = spool("saves", u64::MAX >> 1);
+        assert_eq!((code, said), (Some(1), format!("{BEGUN}\n")));
+        assert!(complaint.starts_with("full: ") && complaint.contains("9223372036854775807 are needed"), "{complaint}");
+        assert!(!place.exists());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crds::inputs::{FENCE_CLAIM_EPOCH, HostIdentity, RunInputs};
-use crds::playbook_run::Fence;
+use crds::playbook_run::{Fence, FenceOwner};
 use crds::step::Step;
 use futures::StreamExt;
 use serde_json::Value;
@@ -51,6 +51,9 @@ pub struct Machines<'a> {
     /// Where the guard is on the machines.
     pub directory: &'a str,
 }
+
+/// The highest fence that a machine knows, and whose it is.
+pub type KnownFence = (Fence, Option<FenceOwner>);
 
 /// The fence of a run on a host.
 pub fn fence(model: &RunInputs, host: &str, token: i64) -> Fence {
@@ -118,13 +121,13 @@ impl Machines<'_> {
         answers_until(calls, ENDED_AT_ONCE, until).await
     }
 
-    /// Reads the highest fence that each machine knows; the lowest where there is no guard.
-    pub async fn read(&self, hosts: Vec<String>) -> BTreeMap<String, Result<Fence, Unreachable>> {
+    /// Reads the highest fence that each machine knows, and whose it is; the lowest where there is no guard.
+    pub async fn read(&self, hosts: Vec<String>) -> BTreeMap<String, Result<KnownFence, Unreachable>> {
         self.each(hosts, async |host, route| {
             let read = call::read(self.directory, self.identity(host));
             match self.call(route, &read, READ).await? {
-                Answer::Done(said) => Ok(answer::fence(&said)),
-                Answer::Missing => Ok(Fence::default()),
+                Answer::Done(said) => Ok((answer::fence(&said), answer::owner(&said))),
+                Answer::Missing => Ok((Fence::default(), None)),
             }
         })
         .await
@@ -139,8 +142,10 @@ impl Machines<'_> {
             host: host.to_owned(),
             run: format!("{}/{}", model.namespace, model.run),
             uid: self.uid.map(str::to_owned),
+            claim: model.hosts.get(host).and_then(|host| host.claim_uid.clone()),
             attempt: self.attempt,
             steps: model.steps.iter().map(|step| step.name().to_owned()).collect(),
+            comparisons: model.hosts.get(host).map(|host| host.comparisons.clone()).unwrap_or_default(),
             expected_epoch: expected_epoch(model),
             identity: self.identity(host).cloned(),
         }

@@ -8,6 +8,11 @@ use crds::step::Step;
 use super::error::InputsError;
 use crate::secrets::{Secrets, without_newline};
 
+/// Whether the run reads an etcd over its endpoints: it has no hosts.
+pub(super) fn needs_no_machine(model: &RunInputs) -> bool {
+    model.backup.as_ref().is_some_and(|backup| backup.etcd.is_some())
+}
+
 pub(super) fn check(model: &RunInputs, secrets: &Secrets) -> Result<(), InputsError> {
     let invalid = |problem: &str| Err(InputsError::Invalid { at: "backup".to_owned(), problem: problem.to_owned() });
     let backup = match (&model.backup, model.steps.contains(&Step::BackupEtcd)) {
@@ -16,9 +21,28 @@ pub(super) fn check(model: &RunInputs, secrets: &Secrets) -> Result<(), InputsEr
         (Some(_), false) => return invalid("there is no step that makes it: backup-etcd is missing"),
         (Some(backup), true) => backup,
     };
+    if let Some(etcd) = &backup.etcd {
+        if etcd.endpoints.is_empty() || etcd.endpoints.iter().any(|url| address(url).is_none()) {
+            return invalid("etcd.endpoints: URLs of the form https://HOST:PORT are needed");
+        }
+        if backup.spool {
+            return invalid("spool: an etcd that is read over its endpoints has no machine to write to");
+        }
+        if !model.hosts.is_empty() || model.steps.len() != 1 {
+            return invalid("an etcd that is read over its endpoints needs no hosts, and no other step");
+        }
+    }
     let mut needed: Vec<String> = ETCD_SECRETS.map(str::to_owned).into();
     needed.extend(of_storage(&backup.storage));
     all_there("backup", &needed, secrets)
+}
+
+/// `HOST:PORT` of a client URL; none where it is none of https.
+pub(crate) fn address(url: &str) -> Option<&str> {
+    let address = url.strip_prefix("https://")?.trim_end_matches('/');
+    let (host, port) = address.rsplit_once(':')?;
+    let is_plain = !host.is_empty() && !host.contains(['/', '@', '?', '#']);
+    (is_plain && port.parse::<u16>().is_ok_and(|port| port > 0)).then_some(address)
 }
 
 /// The secrets that a storage is opened with.
@@ -80,6 +104,28 @@ mod tests {
         assert!(refused(&model, "").contains("backup-etcd is missing"));
         model.backup = None;
         assert_eq!(refused(&model, ""), "");
+    }
+
+    #[test]
+    fn an_etcd_that_is_read_over_its_endpoints_has_no_hosts_and_all_others_have_some() {
+        let read_over = |endpoints: Value| {
+            let mut model = model(s3());
+            let etcd = json!({ "endpoints": endpoints });
+            model.backup.as_mut().unwrap().etcd = Some(serde_json::from_value(etcd).unwrap());
+            model
+        };
+        let mut model = read_over(json!(["https://10.0.0.5:2379", "https://etcd-1.example:2379"]));
+        assert!(super::needs_no_machine(&model) && refused(&model, "").contains("needs no hosts"));
+        model.hosts.clear();
+        assert_eq!(refused(&model, ""), "");
+        model.steps.push(Step::ProbeHost);
+        assert!(refused(&model, "").contains("no other step"));
+        for wrong in ["http://10.0.0.5:2379", "https://10.0.0.5", "https://:2379", "https://a@b:1", "https://a/b:1"] {
+            let mut model = read_over(json!([wrong]));
+            model.hosts.clear();
+            assert!(refused(&model, "").contains("https://HOST:PORT"), "{wrong}");
+        }
+        assert!(refused(&read_over(json!([])), "").contains("https://HOST:PORT"));
     }
 
     #[test]

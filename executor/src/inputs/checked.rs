@@ -22,8 +22,9 @@ const BASTIONS_LIMIT: usize = 4;
 const NOT_HOSTS: &[&str] = &["localhost", "all", "ungrouped", "etcd"];
 
 pub(super) fn check(model: &RunInputs, secrets: &Secrets) -> Result<(), InputsError> {
-    if model.hosts.is_empty() || model.hosts.len() > HOSTS_LIMIT {
-        return invalid("hosts", format!("{} hosts: 1 to {HOSTS_LIMIT} are allowed", model.hosts.len()));
+    let least = usize::from(!super::backup::needs_no_machine(model));
+    if model.hosts.len() < least || model.hosts.len() > HOSTS_LIMIT {
+        return invalid("hosts", format!("{} hosts: {least} to {HOSTS_LIMIT} are allowed", model.hosts.len()));
     }
     if model.steps.is_empty() {
         return invalid("steps", "at least one step is needed");
@@ -329,7 +330,7 @@ mod tests {
         };
         assert_eq!(
             refusal("Probe", "reset"),
-            "steps: step reset is not allowed in a run of intent Probe; allowed are: probe-host, probe-etcd"
+            "steps: step reset is not allowed in a run of intent Probe; allowed are: probe-host, probe-etcd, probe-certificates"
         );
         refusal("Probe", "prepare");
         refusal("Custom", "reset");

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use tracing::{error, info, warn};
 
 use super::ended::Ended;
+use crate::api_client;
 use crate::cli::Run;
 use crate::fold::Snapshot;
 use crate::outcome;
@@ -27,20 +28,13 @@ const REPORT_WITHOUT_DEADLINE: Duration = Duration::from_secs(600);
 /// Reports to the run's status, if there is one.
 pub(super) async fn reporter(args: &Run, watching: watch::Receiver<Snapshot>) -> Option<Reporter> {
     let (namespace, name) = args.run.as_deref()?.split_once('/')?;
-    match client().await {
+    match api_client::client().await {
         Ok(client) => Some(Reporter::start(Status::new(client, namespace, name), watching)),
         Err(error) => {
             error!(%error, "failed to find the API server: the termination message alone tells the outcome");
             None
         }
     }
-}
-
-/// Repeating is the reporter's: one that the client does by itself knows no deadline.
-async fn client() -> kube::Result<kube::Client> {
-    let mut config = kube::Config::infer().await.map_err(kube::Error::InferConfig)?;
-    config.default_retry = false;
-    kube::Client::try_from(config)
 }
 
 /// Writes the termination message, if there is to be one.

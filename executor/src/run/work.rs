@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crds::Reason;
 use crds::inputs::RunInputs;
 use crds::playbook_run::RunOutcome;
 use crds::step::Effect;
@@ -138,7 +139,12 @@ impl Work<'_> {
                     begun = self.machines.begin(program, hosts) => begun,
                     stop = signals.stops.next() => return Some(stop),
                 };
-                begun.into_iter().collect()
+                let met: Vec<(String, Result<(), Unreachable>)> = begun.into_iter().collect();
+                let refused = tokio::select! {
+                    refused = self.refused(&met, fold) => refused,
+                    stop = signals.stops.next() => return Some(stop),
+                };
+                hold_back(met, &refused)
             }
         };
         for (host, result) in met {
@@ -154,6 +160,20 @@ impl Work<'_> {
             }
         }
         None
+    }
+
+    /// The machines whose guards refused this run: it, or what it was made from, is older than they are. Which fence
+    /// they know, and whose it is, goes into the result.
+    async fn refused(&self, met: &[(String, Result<(), Unreachable>)], fold: &mut Fold) -> Vec<String> {
+        let is_fenced = |result: &Result<(), Unreachable>| matches!(result, Err(why) if why.reason == Reason::Fenced);
+        let refused = met.iter().filter(|(_, result)| is_fenced(result));
+        let refused: Vec<String> = refused.map(|(host, _)| host.clone()).collect();
+        for (host, known) in self.machines.read(refused.clone()).await {
+            if let Ok(known) = known {
+                fold.fence(&host, known);
+            }
+        }
+        refused
     }
 
     /// Plays the steps, from the first that is not done when the run resumes another.
@@ -214,6 +234,22 @@ impl Work<'_> {
     fn write(&self, name: &str, text: &str) -> io::Result<PathBuf> {
         self.runner.workdir.write(Path::new("playbook").join(name), text.as_bytes())
     }
+}
+
+/// Once one machine has refused the run, it does nothing on the others either: what it was told of them may be as old.
+fn hold_back(
+    met: Vec<(String, Result<(), Unreachable>)>,
+    refused: &[String],
+) -> Vec<(String, Result<(), Unreachable>)> {
+    let Some(first) = refused.first() else {
+        return met;
+    };
+    let held_back = || Unreachable {
+        reason: Reason::NotReached,
+        message: format!("nothing was done: the guard of {first} refused this run as an older one"),
+    };
+    let hold = |(host, result): (String, Result<(), Unreachable>)| (host, result.and_then(|()| Err(held_back())));
+    met.into_iter().map(hold).collect()
 }
 
 #[cfg(test)]

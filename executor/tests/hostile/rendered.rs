@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// Renders them all on the controller and writes them down.
 pub fn playbook(roles: &str) -> String {
-    let load: String = ["containerd", "kubelet", "control_plane", "etcd", "post_install", "preflight", "prepare"]
+    let load: String = ["containerd", "kubelet", "control_plane", "etcd", "preflight", "prepare"]
         .iter()
         .map(|role| format!("  - ansible.builtin.include_vars: {{file: {roles}/{role}/vars/main.yml}}\n"))
         .collect();
@@ -19,7 +19,6 @@ pub fn playbook(roles: &str) -> String {
         "control_plane_cluster_configuration",
         "control_plane_init",
         "etcd_environment",
-        "post_install_nodes",
         "preflight_artifacts",
         "prepare_cluster",
         "addon_manifests",
@@ -96,10 +95,6 @@ pub fn assert_literal(rendered: &Value, text: &str) {
     assert_eq!(documents[1], rendered["control_plane_cluster_configuration"]);
     contains(rendered, "/etcd_environment", &format!("\nETCD_ADVERTISE_CLIENT_URLS={text}\n"));
     contains(rendered, "/etcd_environment", &format!(",https://{text}:2379\n"));
-    check(
-        "/post_install_nodes/0",
-        json!({"name": text, "labels": {text: text}, "taints": [format!("{text}={text}:NoSchedule")]}),
-    );
     check("/prepare_cluster", json!({"identity": text, "name": text, "pod_cidr": text}));
     check("/addon_manifests", json!([{"name": text, "content": text}]));
     check("/network_manifests", json!([{"name": text, "content": text}]));

@@ -1,7 +1,6 @@
 """Each machine says how its own member is, and who else answers."""
 
-from ansible_collections.clusterwright.cluster.plugins.modules import etcd_info
-from etcd_world import PKI, Machine, expect
+from etcd_world import Machine, expect
 
 a, b, c = (Machine(name) for name in ("a", "b", "c"))
 a.join([a], "new")
@@ -10,13 +9,7 @@ c.join([a, b, c])
 
 
 def look(machine):
-    """What a look from the machine reports; it is never a failure."""
-    etcd_info.LOCAL = machine.client
-    members = [{"host": other.name, **other.member()} for other in (a, b, c)]
-    params = {"name": machine.name, "members": members, "pki_directory": PKI}
-    result = etcd_info.work(type("Call", (), {"params": params, "check_mode": False}))
-    assert result["changed"] is False
-    return result["clusterwright"]
+    return machine.look((a, b, c))
 
 
 def seen(machine):
@@ -27,6 +20,13 @@ def seen(machine):
 expect(seen(a), (True, ["b", "c"], []), "all are well")
 expect(look(a)["memberID"], f"{a.etcd().list()[1]:x}", "its own ID")
 assert look(a)["memberID"] != look(b)["memberID"]
+seen_by_all = [look(machine) for machine in (a, b, c)]
+expect(sorted(told["isLeader"] for told in seen_by_all), [False, False, True], "one leads")
+expect({told["isLearner"] for told in seen_by_all}, {False}, "all vote")
+assert all(told["version"].startswith("3.") and told["sizeBytes"] >= told["inUseBytes"] > 0 for told in seen_by_all), seen_by_all
+assert all(told["raftTerm"] > 0 and told["appliedIndex"] > 0 for told in seen_by_all), seen_by_all
+assert all(told["quotaBytes"] >= 2 * 1024**3 for told in seen_by_all), seen_by_all
+expect([told["alarms"] for told in seen_by_all], [[], [], []], "no alarm")
 c.kill()
 expect(seen(a), (True, ["b"], ["c"]), "one is dead, as another sees it")
 expect(seen(c), (False, ["a", "b"], []), "and as its own machine does")

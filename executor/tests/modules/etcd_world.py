@@ -16,6 +16,8 @@ import time
 from ansible_collections.clusterwright.cluster.plugins.module_utils import command, etcd, membership, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.modules import (
+    etcd_defragment,
+    etcd_info,
     etcd_member,
     etcd_recover,
     etcd_remove_member,
@@ -60,7 +62,7 @@ class Machine:
     """A machine with one member, and the `units` that the modules see on it."""
 
     def __init__(self, name):
-        self.name, self.process = name, None
+        self.name, self.process, self.flags = name, None, []
         self.home = f"{PLACE}/{name}"
         self.client, self.peer = (f"https://127.0.0.1:{free_port()}" for _ in range(2))
         os.makedirs(self.home)
@@ -88,7 +90,7 @@ class Machine:
         tls = f"{common} --trusted-ca-file={PKI}/ca.crt {common.replace('--', '--peer-')} --peer-trusted-ca-file={PKI}/ca.crt"
         with open(f"{self.home}/log", "ab") as log:
             self.process = subprocess.Popen(
-                [f"{PROGRAMS}/etcd", f"--name={self.name}", f"--data-dir={self.data()}", "--log-level=warn", *tls.split(),
+                [f"{PROGRAMS}/etcd", f"--name={self.name}", f"--data-dir={self.data()}", "--log-level=warn", *tls.split(), *self.flags,
                  f"--listen-client-urls={self.client}", f"--advertise-client-urls={self.client}",
                  f"--listen-peer-urls={self.peer}", f"--initial-advertise-peer-urls={self.peer}"],
                 env=environment, stdout=log, stderr=log)
@@ -130,7 +132,7 @@ class Machine:
         etcd_member.INITIAL = f"{self.home}/initial.env"
         etcd_recover.DROP_IN = f"{self.home}/force.conf"
         etcd_recover.attempt = lambda *_arguments, **_more: None
-        for place in (etcd, etcd_member, etcd_recover, etcd_remove_member, etcd_restore, etcd_restore_info):
+        for place in (etcd, etcd_defragment, etcd_info, etcd_member, etcd_recover, etcd_remove_member, etcd_restore, etcd_restore_info):
             place.LOCAL = self.client
         call = type("Call", (), {"params": params, "check_mode": check})
         try:
@@ -140,7 +142,7 @@ class Machine:
             return failure.reason
 
     def join(self, members, state="existing", **more):
-        params = {"catch_up_seconds": 60, "token": "t", **more}
+        params = {"catch_up_seconds": 60, "token": "t", "restore": "", **more}
         return self.play(
             etcd_member, name=self.name, members=[machine.member() for machine in members], state=state,
             data_directory=self.data(), pki_directory=PKI, files=[], secrets=[], program=f"{PROGRAMS}/etcd", timeout_seconds=60, **params)
@@ -152,6 +154,20 @@ class Machine:
         return self.play(
             etcd_recover, check, name=self.name, others=[other.client for other in others], data_directory=self.data(),
             pki_directory=PKI, apiserver_address="", apiserver_port=0, timeout_seconds=60)
+
+    def defragment(self, check=False, percent=50, reclaim=1, free_space=False):
+        return self.play(
+            etcd_defragment, check, min_fragmentation_percent=percent, min_reclaim_mib=reclaim, free_space=free_space,
+            timeout_seconds=10, pki_directory=PKI)
+
+    def look(self, machines, hash_check=False):
+        """What a look from the machine reports; it is never a failure."""
+        etcd_info.LOCAL = self.client
+        members = [{"host": other.name, **other.member()} for other in machines]
+        params = {"name": self.name, "members": members, "hash_check": hash_check, "pki_directory": PKI}
+        result = etcd_info.work(type("Call", (), {"params": params, "check_mode": False}))
+        assert result["changed"] is False
+        return result["clusterwright"]
 
     def etcd(self):
         return etcd.Etcd(PKI, [self.client])

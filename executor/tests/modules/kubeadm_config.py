@@ -41,3 +41,17 @@ try:
     raise AssertionError("a list that is not there was set")
 except StepFailure as failure:
     assert failure.reason == "ManifestRefused"
+
+assert config.given_names({"metadata": {}}) == []
+assert config.given_names({"metadata": {"annotations": {config.GIVEN: '["a", "10.0.0.1"]'}}}) == ["a", "10.0.0.1"]
+assert config.given_names({"metadata": {"annotations": {config.GIVEN: "{"}}}) == []
+
+# A scalar of the outermost level is read and set, and nothing else of its name.
+INNER = "apiServer:\n  certificateValidityPeriod: 1h0m0s\n"
+WITH = f"{INNER}certificateValidityPeriod: 8760h0m0s\nclusterName: a\n"
+assert config.scalar(WITH, config.VALIDITY) == "8760h0m0s"
+assert config.scalar(INNER, config.VALIDITY) == ""
+assert config.with_scalar(WITH, config.VALIDITY, "60s") == WITH.replace("8760h0m0s", "60s")
+assert config.with_scalar(INNER, config.VALIDITY, "60s") == f"{INNER}certificateValidityPeriod: 60s\n"
+for text, expected in (("8760h0m0s", 31536000), ("60s", 60), ("1h30m", 5400), ("1.5h", None), ("", None), ("x", None)):
+    assert config.seconds(text) == expected, text

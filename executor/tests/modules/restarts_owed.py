@@ -36,6 +36,7 @@ esac
 )
 CONFIGURATION = "/etc/thing/config"
 UNIT = "thing.service"
+OURS = "# Ours."
 
 
 def verbs() -> list:
@@ -50,12 +51,13 @@ def verbs() -> list:
             os.unlink("/unit/verbs")
 
 
-def ensure(content: str, check: bool = False) -> tuple:
+def ensure(content: str, check: bool = False, live: tuple = ()) -> tuple:
     """(what the step says it changed, what the unit was told)."""
     wanted = [{"path": CONFIGURATION, "content": content, "mode": "0644"}]
+    wanted += [{"path": f"/etc/thing/live/{name}/hosts", "content": f"{OURS}\n{name}\n", "mode": "0644"} for name in live]
     result, failure = play(
         service, check, name=UNIT, files=wanted, secrets=[], remove=[], no_restart_for=["/etc/thing/live"], reads=["/usr/local/bin/thing"],
-        start=True, socket=None,
+        start=True, socket=None, prune=[{"path": "/etc/thing/live", "first_line": OURS}],
     )
     assert failure is None, failure.message
     return result["due"], verbs()
@@ -85,6 +87,17 @@ def a_restart_that_was_cut_off_is_made_by_the_next_run() -> None:
     assert ensure("b", check=True) == (True, []), "the probe sees that the service runs with another configuration"
     assert ensure("b") == (True, ["restart"])
     assert ensure("b", check=True) == (False, []) and ensure("b") == (False, [])
+
+
+def what_is_ours_and_not_wanted_any_more_goes_and_what_is_not_ours_stays() -> None:
+    assert ensure("b", live=("one", "two")) == (True, []), "the service reads them by itself"
+    write("/etc/thing/live/one/theirs", "theirs")
+    write("/etc/thing/live/three/hosts", "theirs")
+    assert ensure("b", live=("one", "two")) == (False, [])
+    assert ensure("b", check=True) == (True, []) and os.path.exists("/etc/thing/live/two/hosts")
+    assert ensure("b") == (True, []) and ensure("b") == (False, [])
+    assert sorted(os.listdir("/etc/thing/live")) == ["one", "three"]
+    assert os.listdir("/etc/thing/live/one") == ["theirs"] and os.listdir("/etc/thing/live/three") == ["hosts"]
 
 
 def a_program_that_was_replaced_counts() -> None:
@@ -168,6 +181,7 @@ def the_kubelet_and_the_load_balancer_and_the_network_do_the_same() -> None:
 
 
 a_restart_that_was_cut_off_is_made_by_the_next_run()
+what_is_ours_and_not_wanted_any_more_goes_and_what_is_not_ours_stays()
 a_program_that_was_replaced_counts()
 a_start_that_nobody_remembers_is_compared_by_its_time()
 a_clock_that_was_wrong_costs_one_restart_at_most()

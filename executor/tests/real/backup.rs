@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::bench::{free_port, wait};
+use crate::bench::{Bench, free_port, wait};
 use crate::machine::{Machine, text};
 
 /// The role's tasks, but for the module that asks the member: the test's member is elsewhere.
@@ -113,18 +113,29 @@ fn program(name: &str) -> Command {
     Command::new(programs().join(name))
 }
 
+/// What a run reads etcd by, and a file of the bundle.
+fn secrets(bench: &Bench, etcd: &Etcd) {
+    for (name, file) in
+        [("pki.etcd-ca.crt", "ca.crt"), ("etcd.backup-client.crt", "all.crt"), ("etcd.backup-client.key", "all.key")]
+    {
+        bench.secret(name, &fs::read_to_string(etcd.place.join(file)).unwrap());
+    }
+    bench.secret("bundle.cluster.yaml", "kind: ClusterDeployment\n");
+}
+
 /// A machine with an etcd, and the inputs of a run that backs it up; `m3` cannot be reached.
 pub fn prepared(hosts: &[&str], change: impl Fn(&mut Value)) -> (Machine, Etcd) {
     let mut machine = Machine::new();
     let etcd = Etcd::start(&machine.bench.path().join("etcd"));
     machine.bench.playbook("backup-etcd", TAKE);
     machine.bench.playbook("probe/backup-etcd", VERIFY);
-    for (name, file) in
-        [("pki.etcd-ca.crt", "ca.crt"), ("etcd.backup-client.crt", "all.crt"), ("etcd.backup-client.key", "all.key")]
-    {
-        machine.bench.secret(name, &fs::read_to_string(etcd.place.join(file)).unwrap());
-    }
-    machine.bench.secret("bundle.cluster.yaml", "kind: ClusterDeployment\n");
+    secrets(&machine.bench, &etcd);
+    inputs(&mut machine, hosts, change);
+    (machine, etcd)
+}
+
+/// The inputs of the machine's next run.
+pub fn inputs(machine: &mut Machine, hosts: &[&str], change: impl Fn(&mut Value)) {
     let storage = machine.bench.path().join("storage");
     let closed = free_port();
     machine.inputs(
@@ -143,10 +154,9 @@ pub fn prepared(hosts: &[&str], change: impl Fn(&mut Value)) -> (Machine, Etcd) 
         },
         hosts,
     );
-    (machine, etcd)
 }
 
-fn command(machine: &Machine, etcd: &Etcd, token: i64) -> Command {
+pub fn command(machine: &Machine, etcd: &Etcd, token: i64) -> Command {
     let mut command = machine.command(token);
     command.args(["--etcd-address", &etcd.address]);
     command
@@ -158,7 +168,12 @@ pub fn run(machine: &Machine, etcd: &Etcd, token: i64) -> crate::bench::Ran {
 }
 
 fn stored(machine: &Machine) -> Vec<String> {
-    let files = fs::read_dir(machine.bench.path().join("storage/c/u/1")).into_iter().flatten().flatten();
+    stored_at(machine, "c/u/1")
+}
+
+/// Names of the files at a location of the storage.
+pub fn stored_at(machine: &Machine, location: &str) -> Vec<String> {
+    let files = fs::read_dir(machine.bench.path().join("storage").join(location)).into_iter().flatten().flatten();
     let mut names: Vec<_> = files.map(|file| file.file_name().into_string().unwrap()).collect();
     names.sort();
     names
@@ -223,6 +238,110 @@ fn an_etcd_that_is_away_is_named_and_nothing_is_stored() {
     assert_eq!(failure["reason"], "EtcdUnreachable", "{message}");
     assert_eq!(ran.result["outcome"]["retriable"], true);
     assert_eq!(stored(&machine), [""; 0]);
+}
+
+/// The inputs of a run without machines.
+fn over_endpoints(etcd: &Etcd, change: impl Fn(&mut Value)) -> Bench {
+    let bench = Bench::new();
+    secrets(&bench, etcd);
+    bench.inputs("Backup", &["backup-etcd"], json!({}), json!({}));
+    let file = bench.path().join("inputs/model/inputs.json");
+    let mut model: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    model["backup"] = json!({"storage": {"directory": bench.path().join("storage")}, "location": "_etcd/x/1",
+        "recipients": [RECIPIENT], "backup": "b",
+        "etcd": {"endpoints": [format!("https://{}", etcd.address)], "prefix": "/registry"}});
+    change(&mut model);
+    fs::write(file, model.to_string()).unwrap();
+    bench
+}
+
+#[test]
+fn an_etcd_is_backed_up_over_its_endpoints_without_a_machine_and_a_lock() {
+    let place = tempfile::tempdir().unwrap();
+    let etcd = Etcd::start(&place.path().join("etcd"));
+    assert!(etcd.ctl("put /registry/a b"));
+    let bench = over_endpoints(&etcd, |_| ());
+    let ran = bench.run(&[]);
+    assert_eq!(ran.code, 0, "{}", ran.text);
+    let backup = &ran.result["backup"];
+    assert_eq!((&backup["member"], &backup["keys"]), (&json!(etcd.address), &json!(1)), "{}", ran.text);
+    assert_eq!(ran.result["progress"]["bytes"], backup["size"], "{}", ran.text);
+    assert_eq!((&ran.result["steps"][0]["phase"], &ran.result["hosts"]), (&json!("Succeeded"), &json!([])));
+    let message = ran.message["message"].as_str().unwrap();
+    assert!(message.starts_with(&format!("etcd backed up from {}: ", etcd.address)), "{message}");
+    assert!(bench.path().join("storage/_etcd/x/1/manifest.json").exists());
+    bench.assert_nothing_left();
+
+    let again = bench.run(&[]);
+    assert_eq!((again.code, &again.message["reason"]), (20, &json!("BackupExists")), "{}", again.text);
+    assert_eq!((&again.message["phase"], &again.message["retriable"]), (&json!("Failed"), &json!(false)));
+    assert_eq!(again.result["steps"][0]["phase"], "Failed");
+
+    let wrong = |change: fn(&mut Value), reason: &str, retriable: bool| {
+        let bench = over_endpoints(&etcd, change);
+        let ran = bench.run(&[]);
+        assert_eq!(
+            (&ran.message["reason"], &ran.message["retriable"]),
+            (&json!(reason), &json!(retriable)),
+            "{}",
+            ran.text
+        );
+        assert!(!bench.path().join("storage/_etcd").exists(), "{reason}");
+    };
+    wrong(|model| model["backup"]["etcd"]["prefix"] = json!("/lab"), "EtcdPrefixEmpty", false);
+    let closed = |model: &mut Value| {
+        model["backup"]["etcd"]["endpoints"] = json!([format!("https://127.0.0.1:{}", free_port())]);
+    };
+    wrong(closed, "EtcdUnreachable", true);
+    wrong(|model| model["backup"]["etcd"]["endpoints"] = json!([]), "InputsInvalid", false);
+}
+
+#[test]
+fn a_backup_over_endpoints_that_is_stopped_leaves_nothing_behind() {
+    let place = tempfile::tempdir().unwrap();
+    let etcd = Etcd::start(&place.path().join("etcd"));
+    let slow = |model: &mut Value| {
+        model["backup"]["bytesPerSecond"] = json!(65536);
+        model["backup"]["etcd"]["prefix"] = Value::Null;
+    };
+    let bench = over_endpoints(&etcd, slow);
+    let log = bench.path().join("log");
+    let file = fs::File::create(&log).unwrap();
+    let mut run = bench.command(&[]).stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap();
+    let directory = bench.path().join("storage/_etcd/x/1");
+    let stored = || fs::read_dir(&directory).is_ok_and(|mut files| files.next().is_some());
+    wait(stored, || fs::read_to_string(&log).unwrap());
+    assert!(Command::new("kill").args(["-s", "TERM", &run.id().to_string()]).status().unwrap().success());
+    let code = run.wait().unwrap().code();
+    let ran = bench.ran(code, fs::read_to_string(&log).unwrap());
+    assert_eq!((ran.code, &ran.message["phase"]), (143, &json!("Canceled")), "{}", ran.text);
+    assert_eq!(ran.result.get("backup"), None);
+    wait(|| !stored(), || "something is left".to_owned());
+}
+
+#[test]
+fn a_snapshot_that_is_spooled_comes_over_ssh_and_is_removed_from_the_machine() {
+    let (machine, etcd) = prepared(&["m1"], |model| model["backup"]["spool"] = json!(true));
+    let pki = machine.bench.path().join("pki");
+    fs::create_dir(&pki).unwrap();
+    let files = [("ca.crt", "ca.crt"), ("all.crt", "healthcheck-client.crt"), ("all.key", "healthcheck-client.key")];
+    for (from, to) in files {
+        fs::copy(etcd.place.join(from), pki.join(to)).unwrap();
+    }
+    let spool = machine.bench.path().join("spool");
+    // Left by an attempt that was killed.
+    fs::create_dir(&spool).unwrap();
+    fs::write(spool.join("snapshot.db"), "half").unwrap();
+    let mut command = command(&machine, &etcd, 1);
+    command.arg("--etcd-pki-directory").arg(&pki).arg("--spool-directory").arg(&spool);
+    let output = command.arg("--etcdctl").arg(programs().join("etcdctl")).output().unwrap();
+    let ran = machine.bench.ran(output.status.code(), text(&output));
+    assert_eq!(ran.code, 0, "{}", ran.text);
+    assert_eq!(ran.result["backup"]["member"], "m1", "{}", ran.text);
+    assert_eq!(stored(&machine), ["cluster.tar.age", "manifest.json", "snapshot.db.age"]);
+    assert!(!spool.exists(), "the snapshot is left on the machine");
+    machine.history();
+    machine.bench.assert_nothing_left();
 }
 
 fn idle() -> Child {

@@ -47,6 +47,9 @@ fn a_run_with_a_lower_fence_is_refused_and_nothing_runs() {
     assert!(message.starts_with("a newer run works on this host"), "{message}");
     assert_eq!(ran.result["outcome"]["reason"], "Fenced");
     assert_eq!(machine.read("seen"), seen, "something ran");
+    // What the guard knows is reported as a fact.
+    assert_eq!(host["fence"], json!({"epoch": 0, "token": 5}), "{host:#}");
+    assert!(host["fenceOwner"]["run"].as_str().is_some_and(|run| run.contains('/')), "{host:#}");
 
     // The machine was claimed anew: another cluster begins at token 1.
     machine.inputs(
@@ -118,6 +121,65 @@ fn a_machine_that_is_not_the_one_that_was_claimed_is_not_touched() {
     }
     check(&mut machine, 5, json!({"identity": identity}), None);
     assert!(machine.read("seen").contains("0-5 begin"));
+}
+
+#[test]
+fn a_run_that_one_machine_refuses_does_nothing_on_the_others() {
+    let mut machine = Machine::new();
+    machine.bench.playbook("prepare", SLOW);
+    machine.bench.playbook("probe/prepare", LOOK);
+    machine.inputs(&["prepare"], seconds(0), &["w1"]);
+    assert_eq!(machine.run(5).code, 0);
+    let seen = machine.read("seen");
+    // Both are the same machine: it lets in the later claim, and not the earlier one.
+    machine.inputs(
+        &["prepare"],
+        |model| {
+            seconds(0)(model);
+            model["hosts"]["w2"]["claimEpoch"] = json!(1);
+        },
+        &["w1", "w2"],
+    );
+    let ran = machine.run(4);
+    assert_eq!(ran.code, 20, "{}", ran.text);
+    assert_eq!(ran.host("w1")["failure"]["reason"], "Fenced", "{}", ran.text);
+    assert_eq!(ran.host("w2")["failure"]["reason"], "NotReached", "{}", ran.text);
+    assert_eq!(ran.host("w2")["unreachable"], json!(false));
+    assert_eq!(ran.result["outcome"]["reason"], "Fenced");
+    assert_eq!(machine.read("seen"), seen, "something ran");
+}
+
+#[test]
+fn a_run_that_the_metadata_cluster_does_not_know_is_a_fact_before_anything_is_done_after_it() {
+    let mut machine = Machine::new();
+    machine.bench.playbook("prepare", SLOW);
+    machine.bench.playbook("probe/prepare", LOOK);
+    machine.inputs(&["prepare"], seconds(0), &["w1"]);
+    assert_eq!(machine.run(20).code, 0);
+    let seen = machine.read("seen");
+    // It was set back to token 10, and has given out more since.
+    let compared = |since: &'static str, token: i64| {
+        move |model: &mut Value| {
+            seconds(0)(model);
+            model["hosts"]["w1"]["comparisons"] = json!([{"since": since, "lastToken": token}]);
+        }
+    };
+    machine.inputs(&["prepare"], compared("2026-05-01T00:00:00Z", 10), &["w1"]);
+    let ran = machine.run(25);
+    assert_eq!(ran.code, 20, "{}", ran.text);
+    let host = ran.host("w1");
+    assert_eq!((&host["failure"]["reason"], &host["fence"]["token"]), (&json!("Fenced"), &json!(20)), "{host:#}");
+    assert!(host["fenceOwner"].get("comparedSince").is_none(), "{host:#}");
+    assert_eq!(machine.read("seen"), seen, "something ran");
+    // Once that run is approved, and the run brings what was given out since.
+    machine.inputs(&["prepare"], compared("2026-05-01T00:00:00Z", 20), &["w1"]);
+    let ran = machine.run(26);
+    assert_eq!(ran.code, 0, "{}", ran.text);
+    machine.bench.playbook("probe-host", LOOK);
+    machine.bench.playbook("probe/probe-host", LOOK);
+    machine.inputs(&["probe-host"], |model| model["intent"] = json!("Probe"), &["w1"]);
+    let ran = machine.run(0);
+    assert_eq!(ran.host("w1")["fenceOwner"]["comparedSince"], "2026-05-01T00:00:00Z", "{}", ran.text);
 }
 
 #[test]

@@ -72,10 +72,14 @@ const PROBE: &str = "
 const STEPS: [&str; 2] = ["prepare", "node"];
 
 /// Chance that can be repeated.
-struct Chance(u64);
+pub struct Chance(u64);
 
 impl Chance {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -83,7 +87,7 @@ impl Chance {
     }
 }
 
-fn number(name: &str, default: u64) -> u64 {
+pub fn number(name: &str, default: u64) -> u64 {
     env::var(name).map_or(default, |text| text.parse().unwrap())
 }
 
@@ -107,7 +111,7 @@ fn below(root: u32) -> Vec<u32> {
     found
 }
 
-fn kill(pids: &[u32]) {
+pub fn kill(pids: &[u32]) {
     let pids = pids.iter().map(ToString::to_string);
     let _ = Command::new("kill").args(["-s", "KILL"]).args(pids).stderr(std::process::Stdio::null()).status();
 }
@@ -145,7 +149,7 @@ fn begun_of(machine: &Machine, token: i64) -> u64 {
 #[test]
 fn a_run_killed_at_random_moments_never_overlaps_the_next_and_never_lies() {
     let (kills, seed) = (number("CLUSTERWRIGHT_KILLS", 3), number("CLUSTERWRIGHT_SEED", 1));
-    let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut chance = Chance::new(seed);
     let mut machine = Machine::new();
     let place = machine.bench.path().to_owned();
     fs::write(place.join("canary"), CANARY).unwrap();

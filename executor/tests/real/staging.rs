@@ -40,7 +40,7 @@ fn key(identity: &Identity) -> String {
 }
 
 /// A machine with a backup of its etcd, whose next run stages it with this identity.
-fn backed_up(identity: &Identity, sshd: Option<Sshd>) -> Machine {
+pub fn backed_up(identity: &Identity, sshd: Option<Sshd>) -> Machine {
     let public = identity.to_public().to_string();
     let (mut machine, etcd) = prepared(&["m1"], |model| model["backup"]["recipients"] = json!([public]));
     machine.bench.secret("bundle.pki.json", &format!(r#"{{"kind": "Secret", "data": {KEYS}}}"#));
@@ -72,19 +72,19 @@ fn inputs(machine: &mut Machine, change: impl Fn(&mut Value)) {
     );
 }
 
-fn command(machine: &Machine, token: i64) -> Command {
+pub fn command(machine: &Machine, token: i64) -> Command {
     let mut command = machine.command(token);
     command.arg("--etcd-data-directory").arg(machine.bench.path().join("data"));
     command
 }
 
-fn run(machine: &Machine, token: i64) -> Ran {
+pub fn run(machine: &Machine, token: i64) -> Ran {
     let output = command(machine, token).output().unwrap();
     machine.bench.ran(output.status.code(), text(&output))
 }
 
 /// The files of the restore on the machine.
-fn files(machine: &Machine) -> Vec<PathBuf> {
+pub fn files(machine: &Machine) -> Vec<PathBuf> {
     let entries = fs::read_dir(machine.bench.path().join("data/restore-k3x9a0b1"));
     entries.into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }

@@ -122,6 +122,7 @@ fn machine(shape: Shape, size: usize) -> Result<Call, Box<dyn Error>> {
     Ok(Box::new(move || {
         black_box(machine::plan(&machine::Observed {
             now,
+            resumed_at: None,
             machine,
             deployment,
             machines: &machines,
@@ -130,6 +131,7 @@ fn machine(shape: Shape, size: usize) -> Result<Call, Box<dyn Error>> {
             runs: &runs,
             nodes: None,
             cluster: None,
+            node_answer: None,
             drain: None,
         }));
     }))
@@ -162,8 +164,10 @@ fn cluster_deployment(shape: Shape, size: usize) -> Result<Call, Box<dyn Error>>
     let hosts: Vec<&Host> = fleet.hosts.iter().collect();
     let deployments: Vec<&ClusterDeployment> = fleet.deployments.iter().collect();
     Ok(Box::new(move || {
+        let restoring = Default::default();
         black_box(cluster_deployment::plan(&cluster_deployment::Observed {
             now,
+            resumed_at: None,
             deployment,
             sets: &sets,
             machines: &machines,
@@ -174,6 +178,8 @@ fn cluster_deployment(shape: Shape, size: usize) -> Result<Call, Box<dyn Error>>
             policies: &[],
             restores: &[],
             schedules: &[],
+            backups: &[],
+            restoring: &restoring,
             cluster: None,
             forgotten_nodes: None,
             manifests: &fleet.manifests,
@@ -192,7 +198,7 @@ fn host(shape: Shape, size: usize) -> Result<Call, Box<dyn Error>> {
         black_box(host::host(&HostObserved {
             host,
             now,
-            interval_seconds: 600,
+            schedule: host::ProbeSchedule { interval_seconds: 600, resumed_at: None },
             hosts: &fleet.shared_hosts,
             probes: &[],
             runs: &[],

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use crate::cache::Cache;
 use crate::images::ours::Foundation;
 use crate::images::scratch;
-use crate::programs::{Programs, go};
+use crate::programs::{COMPONENTS, Programs, STORAGES, go};
 use crate::progress::Progress;
 use crate::{bundle, cargo, prerequisites, rootfs};
 
@@ -18,6 +18,8 @@ use crate::{bundle, cargo, prerequisites, rootfs};
 pub enum BuildCommand {
     /// Kubernetes, etcd, CoreDNS, containerd, runc and CNI plugins, from their Go modules
     Programs,
+    /// The S3 server that `make backups` uses beside versitygw, from its Go module; `all` leaves it out
+    Storages,
     /// The root filesystem of the lab's machines
     Rootfs,
     /// Image archives: Kubernetes', CoreDNS, pause, busybox, and our operator and executor
@@ -48,12 +50,13 @@ fn blocking(command: &BuildCommand) -> Result<()> {
     prerequisites::install(&cache, &progress)?;
     let programs = Programs::from_env(&cache);
     match command {
-        BuildCommand::Programs => go::build(&cache, &programs, &progress),
+        BuildCommand::Storages => go::build(STORAGES, &cache, &programs, &progress),
+        BuildCommand::Programs => go::build(COMPONENTS, &cache, &programs, &progress),
         BuildCommand::Rootfs => rootfs::machine::build(&cache, &progress).map(drop),
         BuildCommand::Images(options) => images(options, &cache, &programs, &progress),
         BuildCommand::Bundle => {
             side_by_side(
-                || go::build(&cache, &programs, &progress),
+                || go::build(COMPONENTS, &cache, &programs, &progress),
                 || rootfs::machine::build(&cache, &progress).map(drop),
             )?;
             scratch::build(&cache, &programs, &progress)?;
@@ -70,7 +73,7 @@ fn blocking(command: &BuildCommand) -> Result<()> {
 fn images(options: &Images, cache: &Cache, programs: &Programs, progress: &Progress) -> Result<()> {
     let (ours, foundation) = side_by_side(
         || {
-            go::build(cache, programs, progress)?;
+            go::build(COMPONENTS, cache, programs, progress)?;
             cargo::ours(cache, progress)
         },
         || {

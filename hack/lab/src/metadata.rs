@@ -108,6 +108,16 @@ impl Metadata {
         }
     }
 
+    /// Saves a snapshot of its etcd.
+    pub fn snapshot(&self, file: &Path) -> Result<()> {
+        control_plane::snapshot(self, file)
+    }
+
+    /// Sets its etcd back to a snapshot, with its API server stopped meanwhile, and waits until the API is ready.
+    pub fn set_back(&self, file: &Path) -> Result<()> {
+        control_plane::set_back(self, file)
+    }
+
     /// Imports image archives into both nodes, each unless that very file is there already. Says whether there was
     /// anything to import.
     pub fn load_images(&self, archives: &[PathBuf]) -> Result<bool> {

@@ -12,6 +12,7 @@ use crate::progress::Progress;
 const PACKAGES: &[&str] = &[
     // building
     "debootstrap",
+    "faketime",
     "gcc",
     "libc6-dev",
     "libprotobuf-dev",

@@ -118,6 +118,19 @@ pub const COMPONENTS: &[Component] = &[
     },
 ];
 
+/// What `make backups` needs beside them: another S3 server, since what one accepts another may not.
+pub const STORAGES: &[Component] = &[Component {
+    name: "seaweedfs",
+    // Its releases are no versions of a Go module.
+    version: "0.0.0-20261109003541-7506e5f91cd6",
+    folder: "seaweedfs-4",
+    module: "github.com/seaweedfs/seaweedfs",
+    programs: &[("weed", "github.com/seaweedfs/seaweedfs/weed")],
+    cgo: false,
+    tags: "",
+    variables: &[],
+}];
+
 const fn kubernetes(version: &'static str, folder: &'static str) -> Component {
     Component {
         name: "kubernetes",
@@ -146,9 +159,13 @@ const fn kubernetes(version: &'static str, folder: &'static str) -> Component {
     }
 }
 
+fn all() -> impl Iterator<Item = &'static Component> {
+    COMPONENTS.iter().chain(STORAGES)
+}
+
 /// The first component of this name.
 pub fn component(name: &str) -> Result<&'static Component> {
-    COMPONENTS.iter().find(|it| it.name == name).with_context(|| format!("no component is named {name}"))
+    all().find(|it| it.name == name).with_context(|| format!("no component is named {name}"))
 }
 
 /// Where programs are: given ones before built ones.
@@ -191,14 +208,14 @@ impl Programs {
 
     /// The path of a program that must be there, in the version that the lab runs.
     pub fn find(&self, program: &str) -> Result<PathBuf> {
-        let owner = COMPONENTS
-            .iter()
+        let owner = all()
             .find(|it| it.programs.iter().any(|(name, _)| *name == program))
             .with_context(|| format!("no component has a program {program}"))?;
         let path = self.path(owner, program);
+        let built_by = if STORAGES.iter().any(|it| it.name == owner.name) { "storages" } else { "programs" };
         path.is_file()
             .then_some(())
-            .with_context(|| format!("{} is missing: run `lab build programs`", path.display()))?;
+            .with_context(|| format!("{} is missing: run `lab build {built_by}`", path.display()))?;
         Ok(path)
     }
 }
@@ -212,7 +229,7 @@ mod tests {
 
     #[test]
     fn the_table_names_the_versions_that_go_mod_pins() {
-        for component in COMPONENTS {
+        for component in all() {
             let path = project::path("hack/programs").join(component.folder).join("go.mod");
             let go_mod = fs::read_to_string(&path).unwrap();
             let pinned = format!("{} v{} ", component.module, component.version);
@@ -228,7 +245,7 @@ mod tests {
 
     #[test]
     fn the_table_has_the_programs_that_go_mod_lists_as_tools() {
-        for component in COMPONENTS {
+        for component in all() {
             let path = project::path("hack/programs").join(component.folder).join("go.mod");
             let go_mod = fs::read_to_string(&path).unwrap();
             for (_, package) in component.programs {
@@ -256,5 +273,7 @@ mod tests {
         let programs = Programs::new(None, PathBuf::from("/nowhere"));
         let error = programs.find("kubectl").unwrap_err().to_string();
         assert!(error.contains("kubectl") && error.contains("lab build programs"), "{error}");
+        let error = programs.find("weed").unwrap_err().to_string();
+        assert!(error.contains("weed") && error.contains("lab build storages"), "{error}");
     }
 }

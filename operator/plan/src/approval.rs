@@ -27,10 +27,13 @@ pub enum What {
     Undo,
     /// Deleting an EtcdBackup without what it has stored.
     Leave,
+    /// Going on although machines know more than the metadata cluster.
+    Store,
 }
 
 impl What {
-    const ALL: [What; 6] = [What::Shrink, What::QuorumLoss, What::Repair, What::Restore, What::Undo, What::Leave];
+    const ALL: [What; 7] =
+        [What::Shrink, What::QuorumLoss, What::Repair, What::Restore, What::Undo, What::Leave, What::Store];
 
     fn name(self) -> &'static str {
         match self {
@@ -40,6 +43,7 @@ impl What {
             What::Restore => "restore",
             What::Undo => "undo",
             What::Leave => "leave",
+            What::Store => "store",
         }
     }
 }

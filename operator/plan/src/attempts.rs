@@ -15,9 +15,9 @@ use crds::step::Intent;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use made::{Attempt, last, owned_by, said};
+pub use made::{Attempt, last, owned_by, reason_of, said};
 pub use outcome::{Failure, Outcome, outcome, why_halted};
-pub use retry::{asked_retry, names_generation, next_retry, next_value};
+pub use retry::{asked, asked_retry, names_generation, next_retry, next_value};
 pub use retry_decision::{Policy, RetryDecision, backoff, retry_decision};
 
 /// The Machine that a Host was in a run, and the retry that a person asked for, if that is why it was tried.
@@ -37,6 +37,11 @@ pub struct TargetRecord {
 pub fn targets(run: &PlaybookRun) -> BTreeMap<String, TargetRecord> {
     let text = annotation_of(run, annotation::MACHINES);
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}
+
+/// Whether a run of a controller of ours is about the Machine with this UID.
+pub fn is_about(run: &PlaybookRun, uid: &str) -> bool {
+    targets(run).values().any(|target| target.uid == uid)
 }
 
 /// How often the same was tried before the run.

@@ -4,6 +4,7 @@ mod look;
 mod observed;
 mod probe;
 mod status;
+mod usable;
 
 use crds::{BackupStorage, BackupStorageStatus, ObjectExt};
 use jiff::{SignedDuration, Timestamp};
@@ -14,6 +15,7 @@ use crate::moment::after;
 use crate::{Next, Plan};
 use look::Look;
 pub use observed::Observed;
+pub(crate) use usable::usable;
 
 /// From one look to the next.
 const INTERVAL_SECONDS: i64 = 600;

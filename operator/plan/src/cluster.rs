@@ -1,4 +1,4 @@
-//! Cluster: says what is seen of a cluster through its API, and puts what Machines want onto their Nodes.
+//! Cluster: says what is seen of a cluster through its API, and keeps its DNS and its Nodes in order.
 //! Lost contact makes everything behind it unknown, never unhealthy.
 
 mod action;
@@ -7,6 +7,8 @@ mod certificates;
 pub mod components;
 mod contact;
 pub mod dns;
+pub mod field_owners;
+pub(crate) mod kept;
 mod names;
 mod network_probe;
 pub mod nodes;

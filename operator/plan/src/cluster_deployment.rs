@@ -12,30 +12,35 @@ pub mod fencing;
 pub mod former;
 mod gates;
 mod gathering;
+pub mod key_transfer;
 mod lane;
 pub mod lock;
 mod machine;
 mod observed;
 mod operations;
+mod outdated;
 pub mod pki;
 mod problem;
 mod proposal;
 mod prune_runs;
 pub mod removals;
 mod request;
+pub mod restoring;
 mod retrying;
 mod scale_down;
 mod spec_problem;
 mod state;
+mod store;
 mod summary;
 mod tokens;
 mod up_to_date;
 
 use crds::ObjectExt;
 use crds::names::finalizer;
-use crds::step::{Effect, LockUse};
-use crds::{ClusterDeploymentStatus, Machine};
+use crds::step::{Effect, Intent, LockUse};
+use crds::{ClusterDeploymentStatus, EtcdRestore, Machine};
 
+use crate::etcd_restore::lets_backup_begin;
 use crate::{Next, Plan};
 pub use action::Action;
 use lock::Lock;
@@ -63,10 +68,15 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, ClusterDeploymentStatus> {
 
 /// A cluster that is being deleted.
 fn delete(state: &ClusterState<'_>, lock: &Lock, tokens: &Tokens) -> Plan<Action, ClusterDeploymentStatus> {
-    let deletion = deletion::plan(state, tokens);
-    let status = conditions::deleting(state, lock, tokens, &deletion);
+    let verdict = operations::compare_store::verdict(state);
+    let deletion = match verdict.as_ref().filter(|_| state.comparison.holds()) {
+        Some(verdict) => deletion::held(verdict),
+        None => deletion::plan(state, tokens),
+    };
+    let status = conditions::deleting(state, lock, tokens, &deletion, verdict.as_ref());
     let lost = tokens.lost();
     let mut actions = lost.map(|lost| lost.actions.clone()).unwrap_or_default();
+    actions.extend(operations::compare_store::adopt(state));
     actions.extend(deletion.actions);
     actions.extend(prune(state, lock, operations::kept(state)));
     Plan {
@@ -107,7 +117,11 @@ fn grant(state: &ClusterState<'_>, tokens: &Tokens) -> Lock {
             let cleans = run.spec.intent.spec().effect == Effect::Removes;
             // What is cleaned, or about to be, is not worked on any more.
             let goes = || run.spec.hosts.iter().any(|host| state.is_leaving(host));
-            let may_start = !deployment.spec.paused && (cleans || !(deleting || goes()));
+            let is_held = deployment.spec.paused || state.comparison.holds();
+            let may_start = !is_held && (cleans || !(deleting || goes()));
+            let takes_backup = run.spec.intent == Intent::Backup;
+            let lets = |restore: &&EtcdRestore| !takes_backup || lets_backup_begin(restore, run);
+            let may_start = may_start && state.observed.restores.iter().all(lets);
             lock::Claimant::new(run, &workers, may_start)
         })
         .collect();

@@ -1,15 +1,22 @@
 //! etcd: what the machines of a cluster have told of its members, in the runs that asked them.
 
+mod finding;
+mod probe;
+mod status;
+
 use std::collections::BTreeMap;
 
 use crds::ObjectExt;
 use crds::playbook_run::EtcdSeen;
-use crds::step::{Intent, Step};
 use crds::{Machine, PlaybookRun};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::attempts;
 use crate::message::quote;
+pub(crate) use finding::{Finding, finding};
+pub use probe::is_probe;
+pub(crate) use probe::looks;
+pub(crate) use status::{Seen, defragments, status, stepped};
 
 /// What was told longer ago says nothing of now.
 const STALE: SignedDuration = SignedDuration::from_mins(30);
@@ -34,26 +41,17 @@ pub struct Look {
     pub at: Option<Timestamp>,
 }
 
-/// Whether a run looks at the members of a dedicated etcd.
-pub fn is_probe(run: &PlaybookRun) -> bool {
-    run.spec.intent == Intent::Probe && run.spec.steps == [Step::ProbeEtcd]
-}
-
 /// The last word on the member of a machine: its own, or, where SSH does not reach it, that of other members. An etcd
 /// none of whose other members is well is no trouble of this one.
 pub fn look(machine: &Machine, runs: &[&PlaybookRun], now: Timestamp) -> Look {
     let host = machine.spec.host_ref.as_ref().map(|host| host.name.as_str());
     let status = machine.status.as_ref();
     let since = status.and_then(|status| status.provisioned_at.as_ref());
-    let mut looks: Vec<(Timestamp, &PlaybookRun)> = runs
-        .iter()
-        .filter(|run| is_probe(run) && attempts::is_over(run))
-        .filter(|run| since.is_some() && run.created_at() >= since)
-        .filter_map(|run| Some((attempts::ended_at(run)?, *run)))
-        .filter(|(at, _)| now.duration_since(*at) < STALE)
-        .collect();
-    looks.sort_by_key(|(at, run)| (std::cmp::Reverse(*at), run.metadata.name.clone()));
-    let mut words = looks.into_iter().filter_map(|(at, run)| Some((at, word(run, host?)?)));
+    let is_fresh = |(at, run): &(Timestamp, &PlaybookRun)| {
+        since.is_some() && run.created_at() >= since && now.duration_since(*at) < STALE
+    };
+    let looks = looks(runs).into_iter().filter(is_fresh);
+    let mut words = looks.filter_map(|(at, run)| Some((at, word(run, host?)?)));
     match words.next() {
         Some((at, health)) => Look { health, at: Some(at) },
         None => Look { health: Health::Unknown, at: None },

@@ -1,6 +1,7 @@
-//! EtcdBackup: asks for the run that takes the backup, again if that fails, and shows what came out; and removes what
-//! it has stored when it is deleted, if that is wished.
+//! EtcdBackup: asks for the run that takes the backup, again if that fails, and shows what came out; has what is stored
+//! verified, and removes it when the EtcdBackup is deleted, if that is wished.
 
+mod before;
 mod expiry;
 mod needed;
 mod observed;
@@ -8,14 +9,17 @@ mod removal;
 mod run;
 mod state;
 mod status;
+mod verification;
 
 use crds::cluster_deployment::EtcdTopology;
 use crds::etcd_backup::BackupDeletionPolicy;
-use crds::names::{condition, finalizer};
-use crds::{Conditions, EtcdBackup, EtcdBackupStatus, ObjectExt, PlaybookRun, Reason};
+use crds::names::finalizer;
+use crds::{ClusterDeployment, EtcdBackup, EtcdBackupStatus, ObjectExt, PlaybookRun, Reason};
+use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 
 use crate::attempts::{self, Attempt};
+use crate::backup_storage::usable;
 use crate::lifecycle::is_installed;
 use crate::{Next, Plan};
 use expiry::{Expiry, expiry};
@@ -23,6 +27,8 @@ pub use needed::needed_by;
 pub use observed::Observed;
 use removal::{Removal, removal};
 use state::State;
+pub use verification::is_verified_now;
+use verification::{Verification, verification};
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +39,8 @@ pub enum Action {
     Begin(Box<PlaybookRun>),
     /// Stop this run, which takes a backup that is being deleted.
     CancelRun(Box<PlaybookRun>),
+    /// Create this Job, unless it is there already: it verifies what is stored.
+    Verify(Box<Job>),
     /// Create this Job, unless it is there already: it removes what is stored.
     Remove(Box<Job>),
     /// Delete a Job that has done so, or has tried.
@@ -45,6 +53,8 @@ pub enum Action {
 
 /// What a removal that goes on is looked at for: Jobs and Pods are not watched.
 const LOOK_SECONDS: u64 = 2;
+/// The same for a verification, which reads all that is stored.
+const LOOK_AT_VERIFICATION_SECONDS: u64 = 5;
 /// The same for what may change unseen: a Secret, a restore that ends.
 const LOOK_AGAIN_SECONDS: u64 = 30;
 
@@ -67,16 +77,16 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, EtcdBackupStatus> {
         };
     }
     if is_over(observed.backup) {
-        let settled = settled(observed.backup.status.clone().unwrap_or_default());
-        return match expiry(observed) {
-            Expiry::Due => Plan { actions: vec![Action::Expire], ..settled },
-            Expiry::Later(next) => Plan { next, ..settled },
-        };
+        return stays(observed);
     }
     let state = state(observed);
     let status = status::status(observed, &state);
     let waits_for = status.message.clone();
     match state {
+        // It is verified next.
+        State::Taken(..) if observed.backup.spec.verify.is_some() => {
+            Plan { next: Next::after_seconds(1), ..settled(status) }
+        }
         State::Taken(..) | State::GivenUp(..) => settled(status),
         State::Waits(..) | State::Runs(_) => Plan { waits_for, ..settled(status) },
         State::Begins(run) => {
@@ -85,11 +95,44 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, EtcdBackupStatus> {
             let actions = hold.into_iter().chain([Action::Begin(run)]).collect();
             Plan { actions, waits_for, ..settled(status) }
         }
-        State::Retries(_, at) => {
-            let seconds = u64::try_from(at.as_second() - observed.now.as_second()).unwrap_or_default();
-            Plan { next: Next::after_seconds(seconds.max(1)), waits_for, ..settled(status) }
-        }
+        State::Retries(_, at) => Plan { next: until(observed.now, at), waits_for, ..settled(status) },
     }
+}
+
+/// What is done about one that has ended: it is verified, and goes once its time is over.
+fn stays(observed: &Observed<'_>) -> Plan<Action, EtcdBackupStatus> {
+    let verification = verification(observed);
+    let status = match &verification {
+        Some(verification) => status::verifying(observed, verification),
+        None => observed.backup.status.clone().unwrap_or_default(),
+    };
+    let waits_for = verification.as_ref().and(status.message.clone());
+    let (mut actions, next) = match verification {
+        Some(Verification::Begins(job)) => {
+            (vec![Action::Verify(job)], Next::after_seconds(LOOK_AT_VERIFICATION_SECONDS))
+        }
+        Some(Verification::UnderWay(_)) => (Vec::new(), Next::after_seconds(LOOK_AT_VERIFICATION_SECONDS)),
+        // The status is written, and read again.
+        Some(Verification::NotMade(_)) => (Vec::new(), Next::after_seconds(LOOK_AGAIN_SECONDS)),
+        Some(Verification::Retries(at)) => (Vec::new(), until(observed.now, at)),
+        Some(Verification::Good(_) | Verification::Damaged(_)) | None => (Vec::new(), Next::OnChange),
+    };
+    // Even a short life does not end before the verification was tried.
+    let is_at_rest = actions.is_empty() && next == Next::OnChange;
+    let was_tried = observed.backup.status.as_ref().is_some_and(|status| status.verification_tried_at.is_some());
+    let next = match expiry(observed) {
+        Expiry::Due if is_at_rest || was_tried => {
+            actions = vec![Action::Expire];
+            next
+        }
+        Expiry::Later(expiry) if is_at_rest => expiry,
+        Expiry::Due | Expiry::Later(_) => next,
+    };
+    Plan { actions, status, next, waits_for }
+}
+
+fn until(now: Timestamp, at: Timestamp) -> Next {
+    Next::after_seconds(u64::try_from(at.as_second() - now.as_second()).unwrap_or_default().max(1))
 }
 
 /// Whether it stays until what it has stored is removed.
@@ -130,6 +173,10 @@ fn state<'a>(observed: &Observed<'a>) -> State<'a> {
         Attempt::GivenUp(reason, message) => {
             State::GivenUp(reason, format!("{message}; to try again, make a new EtcdBackup"))
         }
+        // The restore that it precedes is not held up any longer.
+        Attempt::Failed(run, _) if before::is_before_restore(observed.backup) => {
+            State::GivenUp(attempts::reason_of(run), format!("run {}: {}", run.name(), attempts::said(run)))
+        }
         Attempt::Failed(run, at) if at > observed.now => State::Retries(run, at),
         Attempt::None | Attempt::Failed(..) => begin(observed, tried.len()),
     }
@@ -137,40 +184,42 @@ fn state<'a>(observed: &Observed<'a>) -> State<'a> {
 
 /// The next attempt, if it can begin.
 fn begin<'a>(observed: &Observed<'a>, tried: usize) -> State<'a> {
-    let spec = &observed.backup.spec;
-    let cluster = &spec.cluster_name;
-    let Some(deployment) = observed.deployment else {
-        let message = format!("ClusterDeployment {cluster} is not there: make it, or delete this backup");
-        return State::Waits(Reason::ClusterNotFound, message);
+    if let Some(message) = before::too_late(observed) {
+        return State::GivenUp(Reason::RestoreBegan.into(), message);
+    }
+    let deployment = match cluster(observed) {
+        Ok(deployment) => deployment,
+        Err(state) => return state,
     };
-    if deployment.is_deleting() {
-        return State::GivenUp(Reason::ClusterDeleting.into(), format!("ClusterDeployment {cluster} is being deleted"));
-    }
-    if deployment.spec.etcd.topology == EtcdTopology::External {
-        let message = format!("the etcd of cluster {cluster} is external: it is not backed up here yet");
-        return State::GivenUp(Reason::EtcdExternal.into(), message);
-    }
-    if !is_installed(deployment) {
-        return State::Waits(Reason::NotInstalled, format!("cluster {cluster} is not installed yet"));
-    }
-    if let Some((reason, message)) = storage_problem(observed) {
-        return State::Waits(reason, message);
+    if let Err(unusable) = usable(&observed.backup.spec.storage_ref.name, observed.storage) {
+        return State::Waits(unusable.reason, unusable.message);
     }
     State::Begins(Box::new(run::next(observed, deployment, tried)))
 }
 
-/// Why nothing can be stored now.
-fn storage_problem(observed: &Observed<'_>) -> Option<(Reason, String)> {
-    let name = &observed.backup.spec.storage_ref.name;
-    let Some(storage) = observed.storage else {
-        return Some((Reason::StorageNotFound, format!("BackupStorage {name} is not there: make it")));
+/// The cluster, once its etcd can be read; none where the backup is of an etcd without one.
+fn cluster<'a>(observed: &Observed<'a>) -> Result<Option<&'a ClusterDeployment>, State<'a>> {
+    let Some(cluster) = &observed.backup.spec.cluster_name else {
+        return Ok(None);
     };
-    let Some(reachable) = storage.condition(condition::REACHABLE) else {
-        return Some((Reason::StorageNotProbed, format!("BackupStorage {name} is being probed")));
+    let Some(deployment) = observed.deployment else {
+        let message = format!("ClusterDeployment {cluster} is not there: make it, or delete this backup");
+        return Err(State::Waits(Reason::ClusterNotFound, message));
     };
-    let is_reached = reachable.status == "True";
-    let message = format!("BackupStorage {name} cannot be used: {}", reachable.message);
-    (!is_reached).then_some((Reason::StorageUnreachable, message))
+    if deployment.is_deleting() {
+        let message = format!("ClusterDeployment {cluster} is being deleted");
+        return Err(State::GivenUp(Reason::ClusterDeleting.into(), message));
+    }
+    if observed.backup.spec.spool && deployment.spec.etcd.topology == EtcdTopology::External {
+        let message = format!(
+            "spool: true, and the etcd of cluster {cluster} is external: it has no machine to write the snapshot to; make a new EtcdBackup without it"
+        );
+        return Err(State::GivenUp(Reason::SpoolNotPossible.into(), message));
+    }
+    if !is_installed(deployment) {
+        return Err(State::Waits(Reason::NotInstalled, format!("cluster {cluster} is not installed yet")));
+    }
+    Ok(Some(deployment))
 }
 
 #[cfg(test)]

@@ -2,23 +2,26 @@
 
 mod backup;
 mod cluster;
-mod cron;
 mod decided;
 mod observed;
 mod problem;
+mod problem_kind;
 mod retention;
 mod status;
+mod target;
 mod verdict;
+mod verification;
 
 use crds::{ClusterDeployment, EtcdBackup, EtcdBackupScheduleStatus, ObjectExt};
 use jiff::Timestamp;
 
+use crate::cron::Cron;
 use crate::{Next, Plan};
 use cluster::{Cluster, Turn};
-use cron::Cron;
 use decided::Decided;
 pub use observed::Observed;
 use retention::{Removal, removal};
+use target::Target;
 
 /// The longest that a schedule is not looked at: clocks are set.
 const LOOK_AGAIN_SECONDS: i64 = 600;
@@ -35,7 +38,7 @@ pub enum Action {
 /// Decides.
 pub fn plan(observed: &Observed<'_>) -> Plan<Action, EtcdBackupScheduleStatus> {
     let spec = &observed.schedule.spec;
-    let cron = match Cron::parse(&spec.schedule, &spec.time_zone) {
+    let cron = match Cron::parse("spec", &spec.schedule, &spec.time_zone) {
         Ok(cron) => cron,
         Err((reason, message)) => {
             let status = status::invalid(observed, reason, message);
@@ -61,30 +64,35 @@ fn decide<'a>(observed: &Observed<'a>, cron: &Cron) -> Vec<Decided<'a>> {
     let selected = |deployment: &&ClusterDeployment| {
         !deployment.is_deleting() && spec.selects(deployment.name(), deployment.metadata.labels.as_ref())
     };
-    let selected = observed.deployments.iter().copied().filter(selected);
+    let selected = observed.deployments.iter().copied().filter(selected).map(Target::Cluster);
+    let targets = selected.chain(observed.schedule.spec.etcd.as_ref().map(|_| Target::Etcd));
     let mut backups = backup::by_cluster(observed.backups);
-    let cluster = |one: &'a ClusterDeployment| {
-        let ours = backups.remove(one.uid()).unwrap_or_default();
-        Cluster::new(observed, one, ours, cron)
+    let cluster = |target: Target<'a>| {
+        let ours = backups.remove(target.uid()).unwrap_or_default();
+        Cluster::new(observed, target, ours, cron)
     };
-    let mut clusters: Vec<Cluster<'_>> = selected.map(cluster).collect();
+    let mut clusters: Vec<Cluster<'_>> = targets.map(cluster).collect();
     let under_way = clusters.iter().filter(|cluster| matches!(cluster.turn, Turn::UnderWay(_))).count();
     let most = usize::try_from(spec.max_concurrent).unwrap_or_default();
     let mut free = if spec.suspend { 0 } else { most.saturating_sub(under_way) };
     // Those that have waited longest begin first.
-    clusters.sort_by_key(|cluster| (due_since(cluster), cluster.deployment.name()));
+    clusters.sort_by_key(|cluster| (due_since(cluster), cluster.target.name()));
     let decide = |cluster: Cluster<'a>| {
         let begins = match cluster.turn {
-            Turn::Due { tick, .. } if free > 0 => Some(backup::make(observed.schedule, cluster.deployment, tick)),
+            Turn::Due { tick, .. } if free > 0 => {
+                let verify = verification::wanted(observed, &cluster);
+                Some(backup::make(observed.schedule, cluster.target, tick, verify))
+            }
             Turn::Due { .. } | Turn::Excluded(..) | Turn::UnderWay(_) | Turn::Missed(_) | Turn::Idle => None,
         };
         free -= usize::from(begins.is_some());
-        let judged = observed.restores.map(|restores| removal(&cluster, &spec.retention, cron.zone(), restores));
+        let judge = |restores| removal(&cluster, &spec.retention, cron.zone(), restores, observed.deployments);
+        let judged = observed.restores.map(judge);
         let removal = judged.unwrap_or(Removal::None);
         Decided { cluster, begins, removal }
     };
     let mut decided: Vec<Decided<'_>> = clusters.into_iter().map(decide).collect();
-    decided.sort_by_key(|one| one.cluster.deployment.name());
+    decided.sort_by_key(|one| one.cluster.target.name());
     decided
 }
 

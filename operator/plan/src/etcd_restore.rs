@@ -6,6 +6,7 @@ mod approvals;
 mod leftovers;
 mod observed;
 mod runs;
+mod safety;
 mod source;
 mod state;
 mod status;
@@ -14,15 +15,18 @@ use crds::cluster_deployment::EtcdTopology;
 use crds::etcd_restore::{RestorePhase, StagedBackup};
 use crds::names::finalizer;
 use crds::step::Role;
-use crds::{ClusterDeployment, EtcdRestore, EtcdRestoreStatus, Machine, ObjectExt, PlaybookRun, Reason};
+use crds::{ClusterDeployment, EtcdBackup, EtcdRestore, EtcdRestoreStatus, Machine, ObjectExt, PlaybookRun, Reason};
 
 use crate::attempts::{self, Attempt};
 use crate::lifecycle::{is_installed, is_provisioned};
+use crate::message::quote;
 use crate::{Next, Plan};
 use leftovers::Leftovers;
 pub use observed::Observed;
 use runs::Runs;
 pub use runs::id_of;
+use safety::{Safety, safety};
+pub use safety::{safety_name, safety_wanted};
 pub use source::storage_of;
 use state::{Doing, State};
 
@@ -31,6 +35,8 @@ use state::{Doing, State};
 pub enum Action {
     /// Hold the object until what it has on the machines is removed.
     AddFinalizer,
+    /// Create this backup of what is there, unless it is there already.
+    BackUp(Box<EtcdBackup>),
     /// Create this run, unless it is there already.
     Begin(Box<PlaybookRun>),
     /// Let the object go.
@@ -45,6 +51,23 @@ pub fn is_over(restore: &EtcdRestore) -> bool {
 /// Whether the cluster's control plane may be stopped for it: nothing else is done with its machines meanwhile.
 pub fn holds_the_cluster(restore: &EtcdRestore) -> bool {
     phase(restore).is_some_and(RestorePhase::holds_the_cluster)
+}
+
+/// Whether nothing else begins in the cluster: the control plane may be stopped for it, or soon is.
+pub fn keeps_others_out(restore: &EtcdRestore) -> bool {
+    holds_the_cluster(restore) || phase(restore) == Some(RestorePhase::BackingUp)
+}
+
+/// Whether a run that takes a backup may begin beside this restore: of what is there, before the control plane is
+/// stopped, the restore's own alone.
+pub fn lets_backup_begin(restore: &EtcdRestore, run: &PlaybookRun) -> bool {
+    let own = run.spec.backup_ref.as_ref().is_some_and(|backup| backup.name == safety_name(restore));
+    !keeps_others_out(restore) || own && !holds_the_cluster(restore)
+}
+
+/// Whether nothing of the cluster has been stopped for it yet.
+pub fn is_before_the_hold(restore: &EtcdRestore) -> bool {
+    phase(restore).is_none_or(RestorePhase::is_before_the_hold)
 }
 
 fn phase(restore: &EtcdRestore) -> Option<RestorePhase> {
@@ -82,6 +105,7 @@ fn goes_on(observed: &Observed<'_>, runs: &Runs<'_>) -> Plan<Action, EtcdRestore
     let status = status::status(observed, runs, &state);
     let mut plan = Plan { actions: Vec::new(), waits_for: status.message.clone(), status, next: Next::OnChange };
     match state {
+        State::BacksUp(backup, _) => plan.actions.extend(backup.map(Action::BackUp)),
         State::Begins(run, _) => {
             if !observed.restore.has_finalizer(finalizer::RESTORE) {
                 plan.actions.push(Action::AddFinalizer);
@@ -133,7 +157,9 @@ fn state<'a>(observed: &Observed<'a>, runs: &Runs<'a>) -> State<'a> {
 fn blocker<'a>(observed: &Observed<'a>, deployment: &ClusterDeployment) -> Option<State<'a>> {
     let cluster = deployment.name();
     if deployment.spec.etcd.topology == EtcdTopology::External {
-        let message = format!("the etcd of cluster {cluster} is external: it is not restored here");
+        let message = format!(
+            "the etcd of cluster {cluster} is external: whoever runs it restores it, from a backup that docs/backup.md says how to read; the control planes are stopped meanwhile"
+        );
         return Some(State::GivenUp(Reason::EtcdExternal.into(), message));
     }
     if !is_installed(deployment) {
@@ -180,9 +206,22 @@ fn ready<'a>(
         return State::GivenUp(Reason::MembersChanged.into(), message);
     }
     let approval = approvals::of_restore(observed, deployment, staged, &hosts, 0);
-    match approvals::is_given(observed, &approval) {
-        true => State::Begins(Box::new(runs::restore(observed, deployment, staged, 0)), Doing::Restoring),
-        false => State::AwaitsApproval(approvals::ask_to_begin(observed, staged, &hosts, &approval)),
+    if !approvals::is_given(observed, &approval) {
+        return State::AwaitsApproval(approvals::ask_to_begin(observed, staged, &hosts, &approval));
+    }
+    match safety(observed) {
+        Safety::Begins(backup) => {
+            let message = format!("EtcdBackup {} of what is there begins", backup.name());
+            State::BacksUp(Some(backup), message)
+        }
+        Safety::UnderWay(backup) => {
+            let said = backup.status.as_ref().and_then(|status| status.message.clone());
+            let said = quote(said.unwrap_or_else(|| "it begins".into()));
+            State::BacksUp(None, format!("EtcdBackup {} of what is there: {said}", backup.name()))
+        }
+        Safety::Taken(_) | Safety::Missing(_) => {
+            State::Begins(Box::new(runs::restore(observed, deployment, staged, 0)), Doing::Restoring)
+        }
     }
 }
 

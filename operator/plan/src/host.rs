@@ -7,6 +7,8 @@ mod observed;
 mod probes;
 mod quarantine;
 mod result;
+mod schedule;
+mod store;
 mod view;
 
 use crds::HostStatus;
@@ -16,12 +18,15 @@ use crate::{Next, Plan};
 pub use action::Action;
 pub use observed::HostObserved;
 pub use probes::{MOST_HOSTS, due_soon, is_probe, looks_at_pool, under_way};
+pub use schedule::ProbeSchedule;
 pub use view::is_double;
 
 /// Decides.
 pub fn host(observed: &HostObserved<'_>) -> Plan<Action, HostStatus> {
     let mut status = observed.host.status.clone().unwrap_or_default();
     result::fold(observed, &mut status);
+    store::fold_refusal(observed, &mut status);
+    store::state(observed, &mut status);
     identity::state(observed, &mut status);
     clones::state(observed, &mut status);
     view::show(observed, &mut status);
@@ -33,6 +38,7 @@ pub fn host(observed: &HostObserved<'_>) -> Plan<Action, HostStatus> {
         (Vec::new(), Next::after_seconds(1))
     };
     actions.extend(quarantine::actions(observed, &status));
+    actions.extend(store::raise(observed, &status));
     let identity = identity::to_write(observed.host, &status);
     actions.extend(identity.map(|identity| Action::SetIdentity { host: Box::new(observed.host.clone()), identity }));
     let is_well = crds::conditions::is_true(&status.conditions, crds::names::condition::READY);

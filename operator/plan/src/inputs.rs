@@ -8,6 +8,7 @@ mod etcd_client;
 mod fence;
 mod holders;
 mod host;
+mod identity;
 mod manifests;
 mod observed;
 mod private_key;
@@ -21,15 +22,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::ObjectExt;
 use crds::Reason;
-use crds::inputs::{RunInputs, VARIABLE_DEPTH_LIMIT, depth, is_reserved_variable, is_variable_name};
+use crds::inputs::{Group, RunInputs, VARIABLE_DEPTH_LIMIT, depth, is_reserved_variable, is_variable_name};
 use crds::playbook_run::check_steps;
-use crds::step::{Effect, Step};
+use crds::step::{Effect, Intent, Step};
 use crds::{Host, Machine, PlaybookRun};
 
 use crate::hooks;
+pub use backup::etcd_without_machine;
 pub use credential::{Credentials, classify};
-pub use etcd_client::{etcd_client_digest, etcd_client_files};
+pub use etcd_client::{etcd_client_digest, etcd_client_files, etcd_client_values};
 pub use host::{FirstKey, address_in_cluster, host_inputs};
+pub use identity::identity;
 pub use observed::{BackupSeen, ClusterSeen, InputsObserved, RestoreSeen};
 pub use problem::InputsProblem;
 pub use storage::{StorageSeen, storage};
@@ -45,9 +48,16 @@ pub fn refused(run: &PlaybookRun) -> Option<InputsProblem> {
         let message = format!("{refused}: make a new run");
         return Some(InputsProblem::refused(Reason::StepNotAllowed, message));
     }
-    if run.spec.cluster_name.is_none() && run.spec.intent.spec().effect != Effect::Looks {
+    let is_backup = run.spec.intent == Intent::Backup;
+    if run.spec.hosts.is_empty() && !is_backup {
+        let message =
+            format!("hosts is empty, and only a Backup may have none, this is {:?}: make a new run", run.spec.intent);
+        return Some(InputsProblem::refused(Reason::InputsRefused, message));
+    }
+    let needs_none = is_backup && run.spec.hosts.is_empty() || run.spec.intent.spec().effect == Effect::Looks;
+    if run.spec.cluster_name.is_none() && !needs_none {
         let message = format!(
-            "clusterName is required for every intent but Probe, this is {:?}: make a new run that names the cluster of its Hosts",
+            "clusterName is required for every intent but Probe, and Backup without hosts, this is {:?}: make a new run that names the cluster of its Hosts",
             run.spec.intent
         );
         return Some(InputsProblem::refused(Reason::ClusterNameMissing, message));
@@ -96,7 +106,7 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
     // What only looks may meet a machine for the first time; what changes it may not.
     let first_key = match run.spec.intent.spec().effect {
         Effect::Looks => FirstKey::Believed,
-        Effect::Provisions | Effect::Removes | Effect::Copies => FirstKey::Refused,
+        Effect::Provisions | Effect::Removes | Effect::Copies | Effect::Renews | Effect::Maintains => FirstKey::Refused,
     };
     let mut hosts = BTreeMap::new();
     for name in &run.spec.hosts {
@@ -113,8 +123,9 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
         hosts.insert(name.clone(), inputs);
     }
     let mut vars = match observed.cluster {
-        Some(cluster) => variables::of_cluster(cluster, observed.hosts, run)?,
-        None => BTreeMap::new(),
+        // Without a machine nothing is played that could read them.
+        Some(cluster) if !run.spec.hosts.is_empty() => variables::of_cluster(cluster, observed.hosts, run)?,
+        Some(_) | None => BTreeMap::new(),
     };
     vars.extend(run.spec.vars.clone());
     Ok(RunInputs {
@@ -144,6 +155,8 @@ pub struct SecretsNeeded {
     pub etcd_hosts: BTreeSet<String>,
     /// All members of the cluster's etcd: host and address.
     pub etcd_members: Vec<(String, String)>,
+    /// The client certificate of the API servers for the cluster's own etcd.
+    pub apiserver_client: bool,
     /// How the control planes speak to an external etcd.
     pub etcd_client: bool,
     /// Hosts that join, each by a token of its own.
@@ -159,23 +172,23 @@ pub struct SecretsNeeded {
 
 /// No run gets a key that its steps have no use for.
 pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
-    use crds::inputs::Group;
     if model.backup.is_some() {
         return SecretsNeeded { backup: true, ..SecretsNeeded::default() };
     }
-    if model.staging.is_some() {
+    let staging = model.staging.is_some();
+    if staging && model.intent.spec().effect == Effect::Copies {
         return SecretsNeeded { staging: true, ..SecretsNeeded::default() };
     }
-    if model.cluster_name.is_none() || model.intent.spec().effect != Effect::Provisions {
-        return SecretsNeeded::default();
+    match model.intent.spec().effect {
+        _ if model.cluster_name.is_none() => return SecretsNeeded::default(),
+        Effect::Renews => return to_renew(model),
+        Effect::Provisions => {}
+        Effect::Removes | Effect::Copies | Effect::Maintains | Effect::Looks => return SecretsNeeded::default(),
     }
     let has = |step: Step| model.steps.contains(&step);
-    let hosts_in = |group: Group| {
-        let hosts = model.hosts.iter().filter(move |(_, host)| host.groups.contains(&group));
-        hosts.map(|(name, _)| name.clone())
-    };
+    let hosts_in = |group: Group| hosts_in(model, group);
     let control_plane = has(Step::ControlPlane) && hosts_in(Group::KubeControlPlane).next().is_some();
-    let is_external = model.vars.get(EXTERNAL.0).is_some_and(|topology| topology == EXTERNAL.1);
+    let is_external = is_external(model);
     let etcd = has(Step::Etcd) || has(Step::ControlPlane);
     let etcd_hosts: BTreeSet<String> = if etcd { hosts_in(Group::Etcd).collect() } else { BTreeSet::new() };
     let no_member = etcd_hosts.is_empty() && !control_plane;
@@ -191,10 +204,33 @@ pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
             .filter(|(step, _)| has(*step))
             .flat_map(|(_, group)| hosts_in(group))
             .collect(),
+        apiserver_client: control_plane && !is_external,
         backup: false,
-        staging: false,
+        staging,
         artifacts_login: model.steps.iter().any(|step| step.spec().downloads) && artifacts::has_login(&model.vars),
     }
+}
+
+/// Leaf certificates of the cluster's own etcd: kubeadm renews all others with the authorities on the machine.
+fn to_renew(model: &RunInputs) -> SecretsNeeded {
+    if is_external(model) {
+        return SecretsNeeded::default();
+    }
+    SecretsNeeded {
+        etcd_hosts: hosts_in(model, Group::Etcd).collect(),
+        etcd_members: etcd_members(model),
+        apiserver_client: hosts_in(model, Group::KubeControlPlane).next().is_some(),
+        ..SecretsNeeded::default()
+    }
+}
+
+fn hosts_in(model: &RunInputs, group: Group) -> impl Iterator<Item = String> + '_ {
+    let hosts = model.hosts.iter().filter(move |(_, host)| host.groups.contains(&group));
+    hosts.map(|(name, _)| name.clone())
+}
+
+fn is_external(model: &RunInputs) -> bool {
+    model.vars.get(EXTERNAL.0).is_some_and(|topology| topology == EXTERNAL.1)
 }
 
 /// The members as the variable `etcd_members` has them.

@@ -1,6 +1,7 @@
 //! The Job of a run: one Pod, one attempt, held until its outcome is recorded, and nothing that Pod Security's
 //! `restricted` refuses.
 
+pub mod permission;
 pub(crate) mod restricted;
 mod scheduling;
 pub(crate) mod volumes;
@@ -28,7 +29,7 @@ pub const REPORT_SECONDS: i32 = 120;
 /// From a request to end to SIGKILL.
 pub const GRACE_SECONDS: i64 = 120;
 /// Where clients look for the way to the API, and for their token.
-const API_ACCESS: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+pub(crate) const API_ACCESS: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// What a Job is made from.
 #[derive(Clone, Debug, PartialEq)]

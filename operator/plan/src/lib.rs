@@ -8,10 +8,12 @@ pub use next::{Next, Plan};
 pub mod approval;
 pub mod attempts;
 pub mod backup_storage;
+pub mod certificates;
 pub mod claims;
 pub mod cluster;
 pub mod cluster_deployment;
 pub mod components;
+mod cron;
 pub mod departure;
 pub mod disruption;
 pub mod drain;
@@ -31,6 +33,7 @@ pub mod machine_set;
 pub mod message;
 pub mod moment;
 pub mod naming;
+pub mod node_metadata;
 pub(crate) mod owned_run;
 pub mod playbook_run;
 pub mod provisioning;
@@ -41,6 +44,7 @@ pub mod settings;
 pub mod settles;
 pub mod size;
 pub(crate) mod storage_job;
+pub mod store;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! How far a Machine and its cluster have come, as their status has recorded it.
 
+use crds::names::condition;
 use crds::{ClusterDeployment, ClusterDeploymentStatus, Machine};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 /// Whether the Machine was made part of its cluster.
 pub fn is_provisioned(machine: &Machine) -> bool {
@@ -14,18 +16,28 @@ pub fn is_installed(deployment: &ClusterDeployment) -> bool {
     status.is_some_and(|status| status.installed_at.is_some())
 }
 
+/// Only that it is there counts.
+fn untimed(condition: Condition) -> Condition {
+    Condition { message: String::new(), ..condition }
+}
+
 /// The ClusterDeployment without what its status only tells people, which changes with each task of a run: all that its
 /// Machines and their sets decide by.
 pub fn without_progress(deployment: &ClusterDeployment) -> ClusterDeployment {
     let mut deployment = deployment.clone();
     (deployment.metadata.resource_version, deployment.metadata.managed_fields) = (None, None);
-    let untold = |status| ClusterDeploymentStatus {
+    let untold = |status: ClusterDeploymentStatus| ClusterDeploymentStatus {
         observed_generation: None,
         phase: None,
         message: None,
         control_plane: None,
         workers: None,
-        conditions: Vec::new(),
+        conditions: status
+            .conditions
+            .into_iter()
+            .filter(|there| there.type_ == condition::STORE_IS_OLDER)
+            .map(untimed)
+            .collect(),
         ..status
     };
     deployment.status = deployment.status.map(untold);

@@ -1,9 +1,11 @@
 //! Machine: takes a Host, follows its provisioning and its node, and gives the Host back in the end.
 
 mod action;
+mod hindrance;
 mod hold;
 pub mod leaving;
 mod member;
+mod node;
 mod observed;
 mod remediation;
 mod retry;
@@ -19,7 +21,7 @@ use crate::claims;
 use crate::{Next, Plan, provisioning};
 pub use action::Action;
 use hold::{Hold, hold};
-pub use observed::Observed;
+pub use observed::{NodeAnswer, Observed};
 use status::machine_status;
 
 /// Decides.
@@ -52,6 +54,8 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, MachineStatus> {
         || RetryDecision::first(None),
         |deployment| provisioning::retry_decision(observed.machine, host, deployment, observed.runs, observed.now),
     );
+    let on_node = host.map(|host| node::plan(observed, host)).unwrap_or_default();
+    actions.extend(on_node.action);
     let (status, waits_for) = machine_status(observed, &hold, &decision);
     // Time alone makes a node that is not seen a missing one.
     let fresh = matches!(&decision, RetryDecision::Done { at: Some(at), .. } if observed.now.duration_since(*at) < status::FRESH);
@@ -62,7 +66,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, MachineStatus> {
     } else {
         Next::OnChange
     };
-    Plan { actions, status, next, waits_for }
+    Plan { actions, status, next: next.or_sooner(on_node.next), waits_for }
 }
 
 fn claim(machine: &Machine, host: &Host) -> Action {

@@ -8,6 +8,8 @@ mod members;
 mod observed;
 mod scale_down;
 mod status;
+mod template_difference;
+mod up_to_date;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,6 +29,7 @@ pub use action::Action;
 use hold::hold;
 pub use members::ordinal_of;
 pub use observed::Observed;
+pub use template_difference::template_difference;
 
 /// Decides.
 pub fn plan(observed: &Observed<'_>) -> Plan<Action, MachineSetStatus> {
@@ -50,7 +53,10 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, MachineSetStatus> {
         }
     }
     if hold.is_none() && actions.is_empty() {
-        actions.extend(live.iter().filter_map(|machine| set_version(observed.set, machine)));
+        let follow = |machine: &&Machine| {
+            set_version(observed.set, machine).or_else(|| set_node_metadata(observed.set, machine))
+        };
+        actions.extend(live.iter().filter_map(follow));
     }
     let (available, grows) = available::count(&live, observed.set.spec.min_ready_seconds, observed.now);
     let next = next.or_sooner(grows);
@@ -81,6 +87,19 @@ fn set_version(set: &MachineSet, machine: &Machine) -> Option<Action> {
     let may = !is_provisioned(machine) || seen.is_some_and(|seen| seen.parse() == Ok(version));
     (may && machine.spec.kubernetes_version != version)
         .then(|| Action::SetVersion { machine: Box::new((*machine).clone()), version })
+}
+
+/// Labels, annotations and taints of a Machine follow its template: its Node is written in place.
+fn set_node_metadata(set: &MachineSet, machine: &Machine) -> Option<Action> {
+    let (template, spec) = (&set.spec.template, &machine.spec);
+    let is_as_wanted =
+        spec.labels == template.labels && spec.annotations == template.annotations && spec.taints == template.taints;
+    (!is_as_wanted).then(|| Action::SetNodeMetadata {
+        machine: Box::new(machine.clone()),
+        labels: template.labels.clone(),
+        annotations: template.annotations.clone(),
+        taints: template.taints.clone(),
+    })
 }
 
 fn create(observed: &Observed<'_>, count: usize, ordinals: &mut BTreeSet<u32>) -> Vec<Action> {
@@ -117,6 +136,7 @@ fn machine(set: &MachineSet, version: KubernetesVersion, ordinal: u32) -> Machin
         spread_by: template.spread_by.clone(),
         kubernetes_version: version,
         labels: template.labels.clone(),
+        annotations: template.annotations.clone(),
         taints: template.taints.clone(),
     };
     let uid = set.uid();

@@ -1,6 +1,7 @@
 //! Names that follow from what an object is for: making it twice is impossible, and who reads it finds its owner.
 
 use crds::step::Intent;
+use jiff::SignedDuration;
 use sha2::{Digest, Sha256};
 
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
@@ -13,6 +14,15 @@ pub fn short_hash(parts: &[&str], length: usize) -> String {
         hasher.update(part.as_bytes());
     }
     hasher.finalize().iter().take(length).map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
+}
+
+/// A place in a window of so many seconds that follows from the text: the same at every time, and another one for every
+/// text. 0 to less than the window.
+pub fn offset(text: &str, window_seconds: u64) -> SignedDuration {
+    let digest = Sha256::digest(text.as_bytes());
+    let number = digest.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    let place = number.checked_rem(window_seconds).unwrap_or_default();
+    SignedDuration::from_secs(i64::try_from(place).unwrap_or_default())
 }
 
 /// Name of the Machine of an ordinal of a set.

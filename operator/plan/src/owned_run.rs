@@ -10,11 +10,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use crate::lifecycle::is_provisioned;
 use crate::naming;
 
-/// The run of an owner, given with the reference to it, on machines of a cluster, after so many for the same purpose:
-/// its name follows from them. An owner whose runs all have the same purpose has no word for it.
+/// Of an owner's name in those of its runs, which are of no cluster: as long as a cluster's may be.
+const NAME: usize = 32;
+
+/// The run of an owner, given with the reference to it, on machines of a cluster if there is one, after so many for the
+/// same purpose: its name follows from them. An owner whose runs all have the same purpose has no word for it.
 pub(crate) fn owned_run(
     owner: (&impl ObjectExt, Option<OwnerReference>),
-    deployment: &ClusterDeployment,
+    deployment: Option<&ClusterDeployment>,
     purpose: &str,
     tried: usize,
     spec: PlaybookRunSpec,
@@ -23,14 +26,21 @@ pub(crate) fn owned_run(
     let intent = spec.intent;
     let (owner, reference) = owner;
     let of = [owner.uid(), purpose].into_iter().filter(|part| !part.is_empty());
-    let name = naming::run(deployment.name(), deployment.uid(), intent, of, attempt);
-    let mut run = PlaybookRun::new(&name, PlaybookRunSpec { cluster_name: Some(deployment.name().to_owned()), ..spec });
+    let cluster_name = deployment.map(|deployment| deployment.name().to_owned());
+    let own: String = owner.name().chars().take(NAME).collect();
+    let (first, uid) = match deployment {
+        Some(deployment) => (deployment.name(), deployment.uid()),
+        None => (own.trim_end_matches('-'), owner.uid()),
+    };
+    let name = naming::run(first, uid, intent, of, attempt);
+    let labels = [
+        cluster_name.clone().map(|name| (label::CLUSTER.into(), name)),
+        Some((label::INTENT.into(), intent.spec().slug.into())),
+    ];
+    let mut run = PlaybookRun::new(&name, PlaybookRunSpec { cluster_name, ..spec });
     run.metadata.namespace = Some(owner.namespace().to_owned());
     run.metadata.owner_references = reference.map(|owner| vec![owner]);
-    run.metadata.labels = Some(BTreeMap::from([
-        (label::CLUSTER.into(), deployment.name().to_owned()),
-        (label::INTENT.into(), intent.spec().slug.into()),
-    ]));
+    run.metadata.labels = Some(labels.into_iter().flatten().collect());
     run.metadata.annotations = Some(BTreeMap::from([(annotation::ATTEMPT.into(), attempt.to_string())]));
     run
 }

@@ -28,7 +28,6 @@ pub use action::Action;
 pub use lock::{Grant, grant};
 pub use log::has_log;
 pub use observed::{InputsSeen, LogSeen, RunObserved};
-pub use permission::Permission;
 pub use pod::{has_ended, node_of};
 pub use preparing::frozen;
 use releasing::releasing;

@@ -2,7 +2,7 @@
 
 use crds::ObjectExt;
 use crds::Reason;
-use crds::cluster_deployment::{DeletionPolicy, Executor};
+use crds::cluster_deployment::{Certificates, DeletionPolicy, Executor};
 use crds::names::condition;
 use crds::playbook_run::RunPhase;
 use crds::step::Intent;
@@ -23,6 +23,10 @@ pub fn wanted(deployment: &ClusterDeployment) -> String {
     let mut spec = deployment.spec.clone();
     (spec.paused, spec.executor) = (false, None);
     spec.deletion_policy = DeletionPolicy::default();
+    // No machine is given these.
+    (spec.etcd.hash_check_seconds, spec.etcd.defragmentation) = (None, None);
+    // Those that were made under another one are renewed when they are due.
+    spec.certificates = Certificates::default();
     let text = serde_json::to_string(&spec).unwrap_or_default();
     naming::short_hash(&[&text], 12)
 }
@@ -32,9 +36,7 @@ pub fn installed_with(machine: &Machine, runs: &[&PlaybookRun]) -> Option<Timest
     let uid = machine.uid();
     let succeeded = runs.iter().filter(|run| {
         let phase = run.status.as_ref().and_then(|status| status.phase);
-        run.spec.intent == Intent::Install
-            && phase == Some(RunPhase::Succeeded)
-            && attempts::targets(run).values().any(|target| target.uid == uid)
+        run.spec.intent == Intent::Install && phase == Some(RunPhase::Succeeded) && attempts::is_about(run, uid)
     });
     succeeded.filter_map(|run| attempts::ended_at(run)).min()
 }
@@ -88,7 +90,7 @@ pub fn was_touched(machine: &Machine, runs: &[&PlaybookRun]) -> bool {
             .is_some_and(|there| !Reason::among(&there.reason, &[Reason::WaitingForHost, Reason::WaitingForRun]));
         status.provisioned_at.is_some() || status.last_run.is_some() || of_run
     });
-    let marked = |run: &PlaybookRun| attempts::targets(run).values().any(|target| target.uid == uid);
+    let marked = |run: &PlaybookRun| attempts::is_about(run, uid);
     told || runs.iter().any(|run| marked(run) || worked_on(run, machine))
 }
 

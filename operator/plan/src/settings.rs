@@ -2,20 +2,21 @@
 //! and where that differs from what is wanted now. Nothing rolls such a change out by itself: it is reported.
 
 mod differences;
+mod wanted;
 
 pub use differences::{Difference, differences};
+pub use wanted::{Wanted, digest};
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crds::ObjectExt;
-use crds::cluster_deployment::{AppliedManifests, Etcd, EtcdTopology};
+use crds::cluster_deployment::AppliedManifests;
 use crds::machine::AppliedSettings;
 use crds::playbook_run::FrozenSettings;
 use crds::step::{Intent, Step};
 use crds::{ClusterDeployment, Machine, PlaybookRun};
-use serde::Serialize;
 
-use crate::{attempts, components, naming};
+use crate::{attempts, components};
 
 /// The variable that says which API servers are behind an endpoint that the control planes hold.
 pub const BACKENDS: &str = "kube_apiserver_backends";
@@ -29,12 +30,6 @@ pub struct Manifests {
     pub network: Option<String>,
 }
 
-/// A short digest of a setting.
-pub fn digest(value: &impl Serialize) -> String {
-    let text = serde_json::to_string(value).unwrap_or_default();
-    naming::short_hash(&[&text], 16)
-}
-
 /// The settings of a run whose inputs are frozen now.
 pub fn frozen(
     deployment: &ClusterDeployment,
@@ -42,22 +37,16 @@ pub fn frozen(
     network: &BTreeMap<String, String>,
     etcd_client: Option<String>,
 ) -> FrozenSettings {
-    let spec = &deployment.spec;
+    let wanted = Wanted::new(deployment);
     FrozenSettings {
-        cert_sans: digest(&spec.control_plane.cert_sans),
-        registry_mirrors: digest(&spec.container_runtime.registry_mirrors),
+        cert_sans: wanted.cert_sans,
+        registry_mirrors: wanted.registry_mirrors,
         addon_manifests: digest(addons),
         network_manifests: digest(network),
-        etcd_endpoints: etcd_endpoints(&spec.etcd),
+        etcd_endpoints: wanted.etcd_endpoints,
         etcd_client,
         kubernetes_version: Some(components::version(deployment)),
     }
-}
-
-/// A digest of the endpoints of an external etcd, whatever their order.
-pub(crate) fn etcd_endpoints(etcd: &Etcd) -> Option<String> {
-    let endpoints: BTreeSet<&String> = etcd.endpoints.iter().collect();
-    (etcd.topology == EtcdTopology::External).then(|| digest(&endpoints))
 }
 
 /// What runs have brought to the machine: what its status remembers, and what ended since. Runs may be pruned once this

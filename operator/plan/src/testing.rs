@@ -2,12 +2,14 @@
 //! machines and people do there, and promises that are checked after every write.
 
 mod api;
+mod certificates;
 mod cluster;
 mod etcd;
 mod executor;
 mod fate;
 mod machines;
 mod mishap;
+pub mod node_metadata;
 mod objects;
 mod observers;
 mod outcome;
@@ -18,6 +20,7 @@ mod promises;
 mod reconcile;
 mod report;
 mod results;
+mod set_back;
 mod steps;
 mod turns;
 mod world;

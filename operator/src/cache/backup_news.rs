@@ -47,6 +47,7 @@ fn seen(schedule: &EtcdBackupSchedule) -> Seen {
     let shown = |cluster: &ScheduledCluster| ScheduledCluster {
         last_schedule_time: None,
         last_attempt: None,
+        last_verified: None,
         backups: 0,
         next_schedule_time: None,
         ..cluster.clone()

@@ -34,8 +34,12 @@ pub enum IndexKey {
     WaitsForHost,
     /// It goes to the BackupStorage of this name.
     Storage(String),
+    /// It has stored a backup of the cluster of this name, good or not.
+    Stored(String),
     /// The EtcdBackupSchedule of this name made it.
     Schedule(String),
+    /// It takes the EtcdBackup of this name, which is of no cluster.
+    Backup(String),
     /// It is a probe that the operator made.
     Probe,
 }
@@ -73,11 +77,13 @@ impl Indexed for EtcdBackup {
     fn keys(&self) -> Vec<IndexKey> {
         let schedule = self.labels().get(label::SCHEDULE).cloned().map(IndexKey::Schedule);
         let goes_on = !is_over(self);
-        let cluster = goes_on.then(|| IndexKey::Cluster(self.spec.cluster_name.clone()));
+        let cluster = self.spec.cluster_name.clone().filter(|_| goes_on).map(IndexKey::Cluster);
         // What it has stored is removed from there.
         let waits = goes_on || self.metadata.deletion_timestamp.is_some();
         let storage = waits.then(|| IndexKey::Storage(self.spec.storage_ref.name.clone()));
-        [schedule, cluster, storage].into_iter().flatten().collect()
+        let has_stored = self.status.as_ref().is_some_and(|status| status.backup.is_some());
+        let stored = self.spec.cluster_name.clone().filter(|_| has_stored).map(IndexKey::Stored);
+        [schedule, cluster, storage, stored].into_iter().flatten().collect()
     }
 }
 
@@ -99,7 +105,9 @@ impl Indexed for PlaybookRun {
     fn keys(&self) -> Vec<IndexKey> {
         let cluster = self.spec.cluster_name.clone().map(IndexKey::Cluster);
         let hosts = self.spec.hosts.iter().cloned().map(IndexKey::Host);
-        cluster.into_iter().chain(hosts).chain(is_probe(self).then_some(IndexKey::Probe)).collect()
+        let backup = self.spec.backup_ref.as_ref().filter(|_| cluster.is_none());
+        let backup = backup.map(|backup| IndexKey::Backup(backup.name.clone()));
+        cluster.into_iter().chain(hosts).chain(backup).chain(is_probe(self).then_some(IndexKey::Probe)).collect()
     }
 }
 

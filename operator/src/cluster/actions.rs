@@ -1,4 +1,4 @@
-//! Writes into a cluster: labels and taints of its Nodes, where its DNS runs, and what becomes of the Nodes of
+//! Writes into a cluster: an annotation of its Nodes, where its DNS runs, and what becomes of the Nodes of
 //! forgotten machines.
 
 use crds::Cluster;

@@ -12,6 +12,7 @@ use crate::error::{Error, chain};
 use crate::kubeconfig::check::{Checked, check};
 use crate::live;
 use crate::remote::Key;
+use crate::remote::etcd_size::{PERIOD_MINUTES, etcd_size};
 use crate::remote::probe::{Lost, probe};
 
 /// Changes of Machines and Nodes that come within this time do not look again: they use what was seen.
@@ -57,6 +58,7 @@ async fn contact(ctx: &Context, cluster: &Cluster, key: &Key) -> Result<Contact,
 async fn look(ctx: &Context, key: &Key, client: &Client, now: Timestamp) -> Result<Seen, Lost> {
     match probe(client, &ctx.remote.leases(key), now).await {
         Ok((seen, leases)) => {
+            let seen = Seen { etcd_size: size(ctx, key, client, now).await, ..seen };
             ctx.remote.made(key, now, seen.clone(), leases);
             ctx.remote.listed(key).await;
             Ok(seen)
@@ -66,6 +68,17 @@ async fn look(ctx: &Context, key: &Key, client: &Client, now: Timestamp) -> Resu
             Err(lost)
         }
     }
+}
+
+/// Size of the cluster's etcd; it is asked for now and then.
+async fn size(ctx: &Context, key: &Key, client: &Client, now: Timestamp) -> Option<i64> {
+    let period = SignedDuration::from_mins(PERIOD_MINUTES);
+    if let Some((_, size)) = ctx.remote.etcd_size(key).filter(|(at, _)| now.duration_since(*at) < period) {
+        return size;
+    }
+    let size = etcd_size(client).await;
+    ctx.remote.sized(key, now, size);
+    size
 }
 
 fn rejected(cluster: &Cluster, why: &str) -> Contact {

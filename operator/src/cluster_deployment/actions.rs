@@ -8,6 +8,7 @@ use kube::{Api, ResourceExt};
 use plan::cluster_deployment::Action;
 use serde_json::{Value, json};
 
+use super::restoring;
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
 use crate::{execute, kubeconfig, pki};
@@ -17,6 +18,9 @@ pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, actio
         Action::AddFinalizer => execute::add_finalizer(ctx, deployment, finalizer::CLUSTER_DEPLOYMENT).await,
         Action::RemoveFinalizer => execute::remove_finalizer(ctx, deployment, finalizer::CLUSTER_DEPLOYMENT).await,
         Action::MakePki => pki::make(ctx, deployment, Timestamp::now()).await,
+        Action::FetchKeys(transfer) => restoring::fetch(ctx, transfer).await,
+        Action::TakeKeys => restoring::take(ctx, deployment).await,
+        Action::DropKeyTransfer => restoring::discard(ctx, deployment).await,
         Action::MakeKubeconfig { endpoint } => {
             let pki = pki::get(ctx, deployment).await?;
             kubeconfig::ensure(ctx, deployment, &pki, endpoint, Timestamp::now()).await.map(drop)
@@ -36,6 +40,15 @@ pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, actio
         }
         Action::MarkFenced(host) => {
             let patch = json!({ "spec": { "quarantine": { "fence": { "fenced": true } } } });
+            execute::patch_if_unchanged(ctx, &**host, patch).await.map(drop)
+        }
+        Action::RaiseEpoch { host, epoch } => {
+            let patch = json!({ "spec": { "claimEpoch": epoch } });
+            execute::patch_if_unchanged(ctx, &**host, patch).await.map(drop)
+        }
+        Action::ReleaseClaim { host, epoch, finalizers, quarantine } => {
+            let spec = json!({ "claimRef": null, "identity": null, "claimEpoch": epoch, "quarantine": quarantine });
+            let patch = json!({ "metadata": { "finalizers": finalizers }, "spec": spec });
             execute::patch_if_unchanged(ctx, &**host, patch).await.map(drop)
         }
         Action::DeleteRun(run) => execute::delete(ctx, &**run, None).await,

@@ -4,24 +4,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crds::cluster_deployment::RecoveryStrategy;
 use crds::names;
 use crds::references::LocalRef;
 use crds::{
-    Cluster, ClusterDeployment, ClusterDeploymentStatus, EtcdBackupSchedule, EtcdRestore, Host, Machine, MachineSet,
-    PlaybookRun, RemediationPolicy,
+    Cluster, ClusterDeployment, ClusterDeploymentStatus, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, Machine,
+    MachineSet, PlaybookRun, RemediationPolicy,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Resource, ResourceExt};
 use plan::Plan;
 use plan::cluster::NodeSeen;
+use plan::cluster_deployment::key_transfer::RestoringSeen;
 use plan::cluster_deployment::{Action, Observed};
 use plan::hooks::Library;
 use plan::inputs::InputsProblem;
 use plan::settings::{self, Manifests};
 use plan::undecodable::Undecodable;
 
-use crate::cache::refs;
+use super::restoring;
+use crate::cache::{IndexKey, refs};
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
 use crate::reconcile::now;
@@ -30,12 +33,15 @@ use crate::{live, playbook_run};
 /// What is known of a cluster.
 pub(crate) struct Observation {
     pub(super) now: Timestamp,
+    resumed_at: Option<Timestamp>,
     pub(super) deployment: ClusterDeployment,
     belongings: Belongings,
     deployments: Vec<Arc<ClusterDeployment>>,
     policies: Vec<Arc<RemediationPolicy>>,
     restores: Vec<Arc<EtcdRestore>>,
     schedules: Vec<Arc<EtcdBackupSchedule>>,
+    backups: Vec<Arc<EtcdBackup>>,
+    restoring: RestoringSeen,
     library: Option<Library>,
     cluster: Option<Arc<Cluster>>,
     forgotten_nodes: Option<Vec<NodeSeen>>,
@@ -62,12 +68,15 @@ impl Observation {
         };
         let mut observed = Self {
             now: now(),
+            resumed_at: ctx.resumed_at(),
             cluster: ctx.cache.clusters.get(&namespace, &name),
             pki: is_there(ctx, &namespace, &names::pki_secret(&name)).await?,
             kubeconfig: is_there(ctx, &namespace, &names::kubeconfig_secret(&name)).await?,
             deployments: ctx.cache.cluster_deployments.everywhere(),
             policies: ctx.cache.policies.list(&namespace, |_| true),
             restores: ctx.cache.etcd_restores.of_cluster(&namespace, &name),
+            backups: own_backups(ctx, &deployment),
+            restoring: restoring::seen(ctx, &deployment).await?,
             schedules: ctx.cache.etcd_backup_schedules.list(&namespace, |_| true),
             library: library(ctx, &deployment).await?,
             manifests: manifests(ctx, &deployment).await?,
@@ -88,6 +97,7 @@ impl Observation {
     pub(super) fn decide(&self) -> Plan<Action, ClusterDeploymentStatus> {
         plan::cluster_deployment::plan(&Observed {
             now: self.now,
+            resumed_at: self.resumed_at,
             deployment: &self.deployment,
             sets: &refs(&self.belongings.sets),
             machines: &refs(&self.belongings.machines),
@@ -97,6 +107,8 @@ impl Observation {
             policies: &refs(&self.policies),
             restores: &refs(&self.restores),
             schedules: &refs(&self.schedules),
+            backups: &refs(&self.backups),
+            restoring: &self.restoring,
             library: self.library.as_ref(),
             cluster: self.cluster.as_deref(),
             forgotten_nodes: self.forgotten_nodes.as_deref(),
@@ -179,6 +191,15 @@ async fn live_hosts(
     hosts.extend(live);
     hosts.sort_by(|one, other| one.meta().name.cmp(&other.meta().name));
     Ok(hosts)
+}
+
+/// What was stored of the cluster, where it may begin anew with it.
+fn own_backups(ctx: &Context, deployment: &ClusterDeployment) -> Vec<Arc<EtcdBackup>> {
+    if deployment.spec.recovery.strategy != RecoveryStrategy::RestoreLatest {
+        return Vec::new();
+    }
+    let (namespace, name) = (deployment.namespace().unwrap_or_default(), deployment.name_any());
+    ctx.cache.etcd_backups.with(&namespace, &IndexKey::Stored(name))
 }
 
 /// The Nodes of the machines that the status remembers as forgotten; `None` while nothing is known of the cluster's

@@ -25,6 +25,7 @@ pub(super) async fn conditions(ctx: &Context, deployment: &ClusterDeployment, co
             condition::FORMER_MACHINES,
             condition::REMOVALS_HELD,
             condition::BACKED_UP,
+            condition::CERTIFICATES_VALID,
         ],
     };
     let first_look = deployment.condition(condition::REMEDIATION).is_none();

@@ -6,6 +6,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::Cut;
+use super::apply;
 use super::target::{Target, key, status};
 
 /// All that the server keeps.
@@ -96,6 +97,9 @@ impl State {
                 (StatusCode::OK, self.store(&key, old))
             }
             (_, Some(mut old)) => {
+                if target.plural == "nodes" && body["apiVersion"].is_string() {
+                    apply::own(&mut old, &body);
+                }
                 match target.sub {
                     Some("status") => merge(&mut old["status"], body["status"].clone()),
                     _ => merge(&mut old, without_preconditions(body)),

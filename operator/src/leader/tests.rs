@@ -104,6 +104,47 @@ async fn the_first_one_leads_at_once_and_the_gate_is_open_as_long_as_it_renews()
     assert_eq!(leases.spec("acquireTime"), acquired);
 }
 
+/// The Lease as it was, and as nobody wrote it since.
+fn set_back(leases: &Leases, mut old: Value) {
+    let mut lease = leases.lease.lock().unwrap();
+    old["metadata"]["annotations"] = json!({"clusterwright.dev/resumed-at": "2020-01-01T00:00:00Z"});
+    old["metadata"]["resourceVersion"] = json!("1000000000");
+    *lease = Some(old);
+}
+
+fn resumed_in(leases: &Leases) -> i16 {
+    let lease = leases.lease.lock().unwrap().clone().unwrap();
+    let resumed = lease["metadata"]["annotations"]["clusterwright.dev/resumed-at"].as_str().unwrap();
+    resumed.parse::<jiff::Timestamp>().unwrap().to_zoned(jiff::tz::TimeZone::UTC).year()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_set_back_while_its_leader_goes_on_is_noticed_at_the_next_renewal_however_young_it_is() {
+    let leases = Leases::default();
+    let mut a = leases.operator("a");
+    within(0.1, a.win()).await;
+    let old = leases.lease.lock().unwrap().clone().unwrap();
+    assert!(timeout(Duration::from_secs(6), a.keep()).await.is_err(), "it lost the lease");
+    set_back(&leases, old);
+    assert!(timeout(Duration::from_secs(6), a.keep()).await.is_err(), "it lost the lease");
+    assert!(resumed_in(&leases) > 2020);
+    assert!(a.resumed().borrow().is_some_and(|resumed| resumed > "2020-01-01T00:00:00Z".parse().unwrap()));
+    assert!(!a.is_set_back, "it was written");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_who_stood_by_knows_as_well_that_the_store_was_set_back() {
+    let leases = Leases::default();
+    let (mut a, mut b) = (leases.operator("a"), leases.operator("b"));
+    within(0.1, a.win()).await;
+    let old = leases.lease.lock().unwrap().clone().unwrap();
+    assert!(timeout(Duration::from_secs(6), a.keep()).await.is_err(), "it lost the lease");
+    assert!(timeout(Duration::from_secs(1), b.win()).await.is_err());
+    set_back(&leases, old);
+    within(30.0, b.win()).await;
+    assert!(resumed_in(&leases) > 2020);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_is_given_back_is_taken_within_the_retry_period() {
     let leases = Leases::default();

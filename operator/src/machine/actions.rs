@@ -4,16 +4,25 @@
 use crds::Machine;
 use crds::names::finalizer;
 use plan::drain::Refusal;
-use plan::machine::Action;
+use plan::machine::{Action, NodeAnswer};
 use serde_json::json;
 
 use crate::context::Context;
 use crate::error::Error;
 use crate::execute;
-use crate::remote::drain;
+use crate::remote::{drain, node_metadata};
 
-/// Carries out an action. An eviction that is refused is no error.
-pub(super) async fn execute(ctx: &Context, machine: &Machine, action: &Action) -> Result<Vec<Refusal>, Error> {
+/// What a cluster's API answered to an action: none of it is an error.
+#[derive(Default)]
+pub(super) struct Answers {
+    /// Evictions that were refused.
+    pub refusals: Vec<Refusal>,
+    /// Why the Node is not as it was to be written.
+    pub node: Option<NodeAnswer>,
+}
+
+/// Carries out an action.
+pub(super) async fn execute(ctx: &Context, machine: &Machine, action: &Action) -> Result<Answers, Error> {
     let done = match action {
         Action::AddFinalizer => execute::add_finalizer(ctx, machine, finalizer::MACHINE).await,
         Action::RemoveFinalizer => execute::remove_finalizer(ctx, machine, finalizer::MACHINE).await,
@@ -28,6 +37,12 @@ pub(super) async fn execute(ctx: &Context, machine: &Machine, action: &Action) -
             let patch = json!({ "spec": { "hostRef": host } });
             execute::patch_if_unchanged(ctx, machine, patch).await.map(drop)
         }
+        Action::ApplyNode { namespace, cluster, write } => {
+            return match ctx.remote.client(namespace, cluster) {
+                Some(client) => Ok(Answers { node: node_metadata::write(client, write).await, ..Answers::default() }),
+                None => Ok(Answers::default()),
+            };
+        }
         Action::Cordon { namespace, cluster, node } => match ctx.remote.client(namespace, cluster) {
             Some(client) => drain::cordon(client, node).await,
             None => Ok(()),
@@ -38,8 +53,8 @@ pub(super) async fn execute(ctx: &Context, machine: &Machine, action: &Action) -
         },
         Action::Evict { namespace, cluster, pods } => {
             return match ctx.remote.client(namespace, cluster) {
-                Some(client) => Ok(drain::evict(&client, pods).await),
-                None => Ok(Vec::new()),
+                Some(client) => Ok(Answers { refusals: drain::evict(&client, pods).await, ..Answers::default() }),
+                None => Ok(Answers::default()),
             };
         }
         Action::Release { host, finalizers, quarantine, identity } => {
@@ -54,5 +69,5 @@ pub(super) async fn execute(ctx: &Context, machine: &Machine, action: &Action) -
             }
         }
     };
-    done.map(|()| Vec::new())
+    done.map(|()| Answers::default())
 }

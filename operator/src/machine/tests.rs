@@ -1,4 +1,4 @@
-//! A Machine that claims a Host while the cache is behind.
+//! A Machine that claims a Host while the cache is behind, and one whose Node is written.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use super::Observation;
 use crate::fake_api::FakeApi;
 use crate::reconcile::reconcile;
 use crate::remote::Key;
+use plan::cluster::NodeSeen;
 
 const GROUP: &str = "apiVersion: clusterwright.dev/v1alpha1";
 const MACHINE: &str = "machines/fleet/w1";
@@ -98,4 +99,65 @@ async fn a_host_that_another_has_claimed_since_it_was_cached_is_not_taken_from_i
     }
     assert_eq!(claims(&api), [Some("other".to_owned()), Some("other".to_owned())]);
     assert!(api.get(MACHINE).unwrap()["spec"]["hostRef"].is_null());
+}
+
+/// A worker that runs, and its Node in the cluster's own API.
+async fn with_node(theirs: &FakeApi, reconciles: usize) -> Value {
+    let api = world();
+    let held = json!({ "kind": "Machine", "name": "w1", "uid": "machines-fleet-w1-1" });
+    api.edit("hosts/fleet/h1", |host| host["spec"]["claimRef"] = held);
+    api.edit(MACHINE, |machine| {
+        machine["spec"]["hostRef"] = json!({ "name": "h1" });
+        machine["spec"]["labels"] = json!({ "pool": "fast" });
+        machine["spec"]["taints"] = json!([{ "key": "gpu", "effect": "NoSchedule" }]);
+    });
+    let ctx = api.context();
+    ctx.cache.cluster_deployments.fill(api.list::<ClusterDeployment>("clusterdeployments"));
+    ctx.cache.machines.fill(api.list::<Machine>("machines"));
+    ctx.cache.hosts.fill(api.list::<Host>("hosts"));
+    let key = Key::new("fleet", "a");
+    ctx.remote.put(&key, theirs.client());
+    for _ in 0..reconciles {
+        let node = theirs.list::<k8s_openapi::api::core::v1::Node>("nodes").remove(0);
+        ctx.remote.show(&key, vec![NodeSeen::from_node(node)]);
+        let machine = Arc::new(api.list::<Machine>("machines").remove(0));
+        reconcile::<Observation>(ctx.clone(), machine).await.unwrap();
+    }
+    api.get(MACHINE).unwrap()["status"].clone()
+}
+
+fn their_node() -> FakeApi {
+    let theirs = FakeApi::default();
+    theirs.put(
+        "nodes",
+        "{apiVersion: v1, kind: Node, metadata: {name: h1, labels: {theirs: x}}, spec: {taints: [{key: theirs, effect: NoExecute}]}}",
+    );
+    theirs
+}
+
+#[tokio::test]
+async fn a_node_is_given_the_labels_and_taints_of_its_machine_and_keeps_those_of_others() {
+    let theirs = their_node();
+    with_node(&theirs, 1).await;
+    let node = theirs.get("nodes//h1").unwrap();
+    assert_eq!(
+        node["metadata"]["labels"],
+        json!({ "theirs": "x", "pool": "fast", "node-role.kubernetes.io/worker": "" })
+    );
+    let keys: Vec<&Value> = node["spec"]["taints"].as_array().unwrap().iter().map(|taint| &taint["key"]).collect();
+    assert_eq!(keys, ["theirs", "gpu"]);
+    assert_eq!(theirs.requests(), ["PATCH nodes//h1", "PATCH nodes//h1"], "the taints, and what is applied");
+}
+
+#[tokio::test]
+async fn a_node_that_is_refused_or_changed_meanwhile_hides_nothing_of_its_machine() {
+    for code in [422, 500, 409] {
+        let theirs = their_node();
+        theirs.refuse("PATCH nodes//h1", 1, code, json!({}));
+        let status = with_node(&theirs, 1).await;
+        assert_eq!(status["nodeName"], "h1", "{code}: the status is written");
+        assert!(theirs.get("nodes//h1").unwrap()["metadata"]["labels"]["pool"].is_null());
+        with_node(&theirs, 1).await;
+        assert_eq!(theirs.get("nodes//h1").unwrap()["metadata"]["labels"]["pool"], "fast", "{code}: it is tried again");
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use crds::etcd_backup::BackupPhase;
+use crds::certificates::{Renewer, renewer};
 use crds::names::condition;
 use crds::{Cluster, ClusterDeployment, EtcdBackup, Host, Machine, ObjectExt, conditions};
 use jiff::Timestamp;
@@ -31,6 +31,13 @@ struct Named {
     cluster: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct NamedCertificate {
+    namespace: String,
+    cluster: String,
+    certificate: String,
+}
+
 /// The objects of all namespaces.
 #[derive(Default)]
 pub struct Objects {
@@ -53,7 +60,48 @@ pub(super) struct Gauges {
     hosts: Family<Phase, Gauge>,
     deployments: Family<Ready, Gauge>,
     certificate_days: Family<Named, Gauge<f64, AtomicU64>>,
+    certificate_ends: Family<NamedCertificate, Gauge>,
     last_backup: Family<Named, Gauge>,
+    etcd: EtcdGauges,
+}
+
+/// Sizes of clusters' etcd.
+#[derive(Clone, Default)]
+struct EtcdGauges {
+    size: Family<Named, Gauge>,
+    in_use: Family<Named, Gauge>,
+    quota: Family<Named, Gauge>,
+}
+
+impl EtcdGauges {
+    fn register(&self, registry: &mut Registry) {
+        registry.register("etcd_db_size_bytes", "Size of a cluster's etcd, to 16 MiB", self.size.clone());
+        registry.register(
+            "etcd_db_in_use_bytes",
+            "How much of that is in use, when last looked at",
+            self.in_use.clone(),
+        );
+        registry.register("etcd_db_quota_bytes", "What it may come to", self.quota.clone());
+    }
+
+    /// Of the clusters that are there, as far as it is known.
+    fn set(&self, deployments: &[Arc<ClusterDeployment>]) {
+        for family in [&self.size, &self.in_use, &self.quota] {
+            family.clear();
+        }
+        for deployment in deployments {
+            let Some(etcd) = deployment.status.as_ref().and_then(|status| status.etcd.as_ref()) else { continue };
+            let in_use = etcd.members.iter().filter_map(|member| member.in_use_bytes).max();
+            for (family, value) in
+                [(&self.size, etcd.size_bytes), (&self.in_use, in_use), (&self.quota, etcd.quota_bytes)]
+            {
+                let (namespace, cluster) = (deployment.namespace().to_owned(), deployment.name().to_owned());
+                if let Some(value) = value {
+                    family.get_or_create(&Named { namespace, cluster }).set(value);
+                }
+            }
+        }
+    }
 }
 
 impl Gauges {
@@ -71,10 +119,16 @@ impl Gauges {
             self.certificate_days.clone(),
         );
         registry.register(
+            "certificate_expiration_timestamp_seconds",
+            "When the first of a cluster's certificates of this name ends",
+            self.certificate_ends.clone(),
+        );
+        registry.register(
             "etcd_last_backup_timestamp_seconds",
             "When a cluster's newest good backup of etcd was completed",
             self.last_backup.clone(),
         );
+        self.etcd.register(registry);
     }
 
     pub(super) fn set(&self, objects: &Objects, now: Timestamp) {
@@ -89,24 +143,37 @@ impl Gauges {
         count(&self.machines, machines, |phase| Phase { phase });
         count(&self.hosts, hosts, |phase| Phase { phase });
         count(&self.deployments, deployments, |ready| Ready { ready });
+        self.set_certificates(objects, now);
+        self.set_last_backups(objects);
+        self.etcd.set(&objects.deployments);
+    }
+
+    /// What nobody verifies ends without harm: it is no cluster's first certificate.
+    fn set_certificates(&self, objects: &Objects, now: Timestamp) {
         self.certificate_days.clear();
+        self.certificate_ends.clear();
         for cluster in &objects.clusters {
             let certificates = cluster.status.iter().flat_map(|status| &status.certificates);
-            if let Some(first) = certificates.map(|certificate| certificate.expires_at.0).min() {
+            let named = || Named { namespace: cluster.namespace().to_owned(), cluster: cluster.name().to_owned() };
+            for certificate in certificates.clone() {
+                let Named { namespace, cluster } = named();
+                let labels = NamedCertificate { namespace, cluster, certificate: certificate.name.clone() };
+                self.certificate_ends.get_or_create(&labels).set(certificate.expires_at.0.as_second());
+            }
+            let verified = certificates.filter(|certificate| renewer(&certificate.name) != Some(Renewer::Process));
+            if let Some(first) = verified.map(|certificate| certificate.expires_at.0).min() {
                 let days = (first.as_second() - now.as_second()) as f64 / SECONDS_A_DAY;
-                let named = Named { namespace: cluster.namespace().to_owned(), cluster: cluster.name().to_owned() };
-                self.certificate_days.get_or_create(&named).set(days);
+                self.certificate_days.get_or_create(&named()).set(days);
             }
         }
-        self.set_last_backups(objects);
     }
 
     /// Of the clusters that are there; a backup that is older than its cluster is one of a former cluster of its name.
     fn set_last_backups(&self, objects: &Objects) {
         let mut newest: BTreeMap<(&str, &str), i64> = BTreeMap::new();
         for backup in &objects.backups {
-            if let Some(completed) = completed(backup) {
-                let newest = newest.entry((backup.namespace(), &backup.spec.cluster_name)).or_insert(completed);
+            if let Some((completed, cluster)) = completed(backup).zip(backup.spec.cluster_name.as_deref()) {
+                let newest = newest.entry((backup.namespace(), cluster)).or_insert(completed);
                 *newest = completed.max(*newest);
             }
         }
@@ -124,8 +191,7 @@ impl Gauges {
 
 /// When a backup was completed, in seconds since 1970, if it is good.
 fn completed(backup: &EtcdBackup) -> Option<i64> {
-    let status = backup.status.as_ref().filter(|status| status.phase == Some(BackupPhase::Succeeded))?;
-    Some(status.backup.as_ref()?.completed_at.0.as_second())
+    Some(backup.good()?.completed_at.0.as_second())
 }
 
 /// A phase's name; an object that no controller has seen yet is pending.
@@ -169,7 +235,7 @@ mod tests {
         };
         let deployment = |ready: &str| {
             let conditions = format!(
-                "conditions: [{{type: Ready, status: '{ready}', reason: R, message: m, lastTransitionTime: '2026-01-01T00:00:00Z'}}]"
+                "etcd: {{sizeBytes: 3000, quotaBytes: 9000, members: [{{host: h1, inUseBytes: 1000}}, {{host: h2, inUseBytes: 2000}}]}}, conditions: [{{type: Ready, status: '{ready}', reason: R, message: m, lastTransitionTime: '2026-01-01T00:00:00Z'}}]"
             );
             let spec = "kubernetesVersion: 1.35.4, controlPlane: {replicas: 1}";
             object("ClusterDeployment", spec, &conditions)
@@ -213,6 +279,10 @@ mod tests {
             "cluster_deployments{ready=\"True\"} 1",
             "cluster_deployments{ready=\"False\"} 1",
             "certificate_days_left{namespace=\"\",cluster=\"a\"} 2.5",
+            "certificate_expiration_timestamp_seconds{namespace=\"\",cluster=\"a\",certificate=\"apiserver\"}",
+            "etcd_db_size_bytes{namespace=\"\",cluster=\"a\"} 3000",
+            "etcd_db_in_use_bytes{namespace=\"\",cluster=\"a\"} 2000",
+            "etcd_db_quota_bytes{namespace=\"\",cluster=\"a\"} 9000",
             // 2 January 2026.
             "etcd_last_backup_timestamp_seconds{namespace=\"\",cluster=\"a\"} 1767312000",
         ] {

@@ -13,8 +13,6 @@ use super::error::PkiError;
 
 /// How long an authority lasts: ten years.
 const AUTHORITY_LIFETIME: SignedDuration = SignedDuration::from_hours(10 * 365 * 24);
-/// How long a leaf lasts: one year.
-pub const LEAF_LIFETIME: SignedDuration = SignedDuration::from_hours(365 * 24);
 /// Certificates begin this much before now: machines' clocks differ.
 const SKEW: SignedDuration = SignedDuration::from_mins(5);
 
@@ -76,10 +74,11 @@ impl Authority {
         Ok(Self(Certified { certificate: certificate.into(), key: key.into() }))
     }
 
-    /// Issues a leaf certificate with a new key.
-    pub fn issue(&self, leaf: &Leaf, now: Timestamp) -> Result<Certified, PkiError> {
+    /// Issues a leaf certificate with a new key, that lasts so long, or as long as the authority if that ends before.
+    pub fn issue(&self, leaf: &Leaf, lifetime: SignedDuration, now: Timestamp) -> Result<Certified, PkiError> {
         let what = leaf.common_name.as_str();
-        let mut params = params(what, now, LEAF_LIFETIME)?;
+        let own = Certificate::parse("the authority", &self.0.certificate)?.not_after()?;
+        let mut params = params(what, now, lifetime.min(own.duration_since(now)))?;
         if let Some(organization) = leaf.organization {
             params.distinguished_name.push(DnType::OrganizationName, organization);
         }
@@ -146,14 +145,24 @@ fn make(what: &str) -> impl FnOnce(rcgen::Error) -> PkiError {
 mod tests {
     use super::{Authority, Leaf};
     use crate::pki::certificate::Certificate;
-    use jiff::Timestamp;
+    use jiff::{SignedDuration, Timestamp};
 
     fn now() -> Timestamp {
         "2026-11-21T00:00:00Z".parse().unwrap()
     }
 
+    const YEAR: SignedDuration = SignedDuration::from_hours(365 * 24);
+
     #[test]
-    fn a_leaf_is_signed_by_its_authority_and_lasts_a_year() {
+    fn no_leaf_outlasts_its_authority() {
+        let authority = Authority::generate("kubernetes", now()).unwrap();
+        let issued = authority.issue(&Leaf::default(), YEAR * 20, now()).unwrap();
+        let certificate = Certificate::parse("leaf", &issued.certificate).unwrap();
+        assert_eq!(certificate.not_after().unwrap().to_string(), "2036-11-18T00:00:00Z");
+    }
+
+    #[test]
+    fn a_leaf_is_signed_by_its_authority_and_lasts_as_long_as_it_is_wanted() {
         let authority = Authority::generate("kubernetes", now()).unwrap();
         let leaf = Leaf {
             common_name: "m1".into(),
@@ -162,7 +171,7 @@ mod tests {
             serves: true,
             ..Leaf::default()
         };
-        let issued = authority.issue(&leaf, now()).unwrap();
+        let issued = authority.issue(&leaf, YEAR, now()).unwrap();
         let certificate = Certificate::parse("leaf", &issued.certificate).unwrap();
         let parsed = Certificate::parse("authority", authority.certificate()).unwrap();
         assert!(certificate.is_signed_by(&parsed));
@@ -184,7 +193,7 @@ mod tests {
     #[test]
     fn a_certificate_of_another_authority_of_the_same_name_is_not_taken_for_ours() {
         let (a, b) = (Authority::generate("etcd-ca", now()).unwrap(), Authority::generate("etcd-ca", now()).unwrap());
-        let issued = a.issue(&Leaf::default(), now()).unwrap();
+        let issued = a.issue(&Leaf::default(), YEAR, now()).unwrap();
         let leaf = Certificate::parse("leaf", &issued.certificate).unwrap();
         assert!(!leaf.is_signed_by(&Certificate::parse("b", b.certificate()).unwrap()));
     }

@@ -7,9 +7,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crds::ClusterDeployment;
 use crds::names::etcd_certificates_secret;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use kube::ResourceExt;
+use plan::certificates::RenewalPolicy;
 use rcgen::KeyPair;
 
 use super::authority::{Authority, Leaf};
@@ -19,9 +20,6 @@ use super::{PkiError, belongs_to, find, secret};
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
 use crate::execute;
-
-/// A leaf with less left than this is made anew.
-const RENEW_BEFORE: SignedDuration = SignedDuration::from_hours(60 * 24);
 
 /// A member of etcd: its Host's name, and where others reach it (IP addresses or DNS names).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +73,8 @@ pub async fn ensure(
         belongs_to(found, cd).doing(|| format!("use Secret {name}"))?;
     }
     let kept = found.and_then(|secret| secret.data).unwrap_or_default();
-    let wanted = complete(&kept, &pki.etcd, members, now)
+    let policy = RenewalPolicy::new(cd);
+    let wanted = complete(&kept, &pki.etcd, members, policy, now)
         .doing(|| format!("make the etcd certificates of cluster {}", cd.name_any()))?;
     if wanted != kept {
         execute::apply(ctx, &secret(cd, &name, wanted.clone())).await?;
@@ -84,17 +83,25 @@ pub async fn ensure(
 }
 
 /// Every certificate wanted: those kept that still do, the others made. Certificates of members that are gone go too.
-fn complete(kept: &Data, authority: &Authority, members: &[Member], now: Timestamp) -> Result<Data, PkiError> {
+fn complete(
+    kept: &Data,
+    authority: &Authority,
+    members: &[Member],
+    policy: RenewalPolicy,
+    now: Timestamp,
+) -> Result<Data, PkiError> {
+    let ends_late =
+        |certificate: &Certificate| certificate.not_after().is_ok_and(|end| !policy.is_worth_a_new_one(end, now));
     let mut wanted = BTreeMap::new();
     for (stem, leaf) in leaves(members) {
         let [certificate, key] = pair_names(&stem);
         match (kept.get(&certificate), kept.get(&key)) {
-            (Some(old), Some(old_key)) if still_good(old, old_key, authority, &leaf, now) => {
+            (Some(old), Some(old_key)) if still_good(old, old_key, authority, &leaf, ends_late) => {
                 wanted.insert(certificate, old.clone());
                 wanted.insert(key, old_key.clone());
             }
             _ => {
-                let made = authority.issue(&leaf, now)?;
+                let made = authority.issue(&leaf, policy.validity, now)?;
                 wanted.insert(certificate, ByteString(made.certificate.into()));
                 wanted.insert(key, ByteString(made.key.into()));
             }
@@ -139,7 +146,13 @@ fn leaves(members: &[Member]) -> Vec<(String, Leaf)> {
     leaves
 }
 
-fn still_good(certificate: &ByteString, key: &ByteString, authority: &Authority, leaf: &Leaf, now: Timestamp) -> bool {
+fn still_good(
+    certificate: &ByteString,
+    key: &ByteString,
+    authority: &Authority,
+    leaf: &Leaf,
+    ends_late: impl Fn(&Certificate) -> bool,
+) -> bool {
     let parse = |pem: &str| Certificate::parse("a certificate of etcd", pem);
     let (Ok(pem), Ok(key)) = (std::str::from_utf8(&certificate.0), std::str::from_utf8(&key.0)) else {
         return false;
@@ -156,14 +169,14 @@ fn still_good(certificate: &ByteString, key: &ByteString, authority: &Authority,
     certificate.is_signed_by(&authority)
         && certificate.has_key(&key)
         && certificate.alternative_names().is_ok_and(|found| found == names)
-        && certificate.not_after().is_ok_and(|end| end.duration_since(now) > RENEW_BEFORE)
+        && ends_late(&certificate)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{EtcdCertificates, Member, complete};
+    use super::{EtcdCertificates, Member, RenewalPolicy, complete};
     use crate::pki::Authority;
-    use jiff::{Span, Timestamp};
+    use jiff::{SignedDuration, Span, Timestamp};
 
     fn member(host: &str, address: &str) -> Member {
         Member { host: host.into(), addresses: vec![address.into()] }
@@ -171,6 +184,12 @@ mod tests {
 
     fn now() -> Timestamp {
         "2026-11-21T00:00:00Z".parse().unwrap()
+    }
+
+    /// A year, of which a third is left when they are renewed.
+    fn policy() -> RenewalPolicy {
+        let days = |days: i64| SignedDuration::from_hours(24 * days);
+        RenewalPolicy { validity: days(365), renew_before: days(121) }
     }
 
     fn changed(before: &super::Data, after: &super::Data) -> Vec<String> {
@@ -182,38 +201,38 @@ mod tests {
     fn certificates_that_still_do_are_kept() {
         let authority = Authority::generate("etcd-ca", now()).unwrap();
         let one = [member("m1", "172.30.0.10")];
-        let first = complete(&Default::default(), &authority, &one, now()).unwrap();
+        let first = complete(&Default::default(), &authority, &one, policy(), now()).unwrap();
         assert_eq!(first.len(), 8);
-        assert_eq!(complete(&first, &authority, &one, now()).unwrap(), first);
+        assert_eq!(complete(&first, &authority, &one, policy(), now()).unwrap(), first);
 
         let two = [member("m1", "172.30.0.10"), member("m2", "etcd-2.example")];
-        let second = complete(&first, &authority, &two, now()).unwrap();
+        let second = complete(&first, &authority, &two, policy(), now()).unwrap();
         assert_eq!(changed(&first, &second), ["etcd.m2.peer.crt", "etcd.m2.server.crt"]);
 
         let moved = [member("m1", "172.30.0.99"), member("m2", "etcd-2.example")];
-        let third = complete(&second, &authority, &moved, now()).unwrap();
+        let third = complete(&second, &authority, &moved, policy(), now()).unwrap();
         assert_eq!(changed(&second, &third), ["etcd.m1.peer.crt", "etcd.m1.server.crt"]);
-        assert_eq!(complete(&third, &authority, &one[..0], now()).unwrap().len(), 4);
+        assert_eq!(complete(&third, &authority, &one[..0], policy(), now()).unwrap().len(), 4);
     }
 
     #[test]
     fn certificates_that_end_soon_or_are_of_another_authority_are_made_anew() {
         let authority = Authority::generate("etcd-ca", now()).unwrap();
         let members = [member("m1", "172.30.0.10")];
-        let first = complete(&Default::default(), &authority, &members, now()).unwrap();
+        let first = complete(&Default::default(), &authority, &members, policy(), now()).unwrap();
         let after = |days: i64| now() + Span::new().hours(24 * days);
-        assert_eq!(complete(&first, &authority, &members, after(300)).unwrap(), first);
-        let renewed = complete(&first, &authority, &members, after(310)).unwrap();
+        assert_eq!(complete(&first, &authority, &members, policy(), after(200)).unwrap(), first);
+        let renewed = complete(&first, &authority, &members, policy(), after(220)).unwrap();
         assert_eq!(changed(&first, &renewed).len(), 4);
         let other = Authority::generate("etcd-ca", now()).unwrap();
-        assert_eq!(changed(&first, &complete(&first, &other, &members, now()).unwrap()).len(), 4);
+        assert_eq!(changed(&first, &complete(&first, &other, &members, policy(), now()).unwrap()).len(), 4);
     }
 
     #[test]
     fn a_run_gets_the_certificates_of_its_own_machines_only() {
         let authority = Authority::generate("etcd-ca", now()).unwrap();
         let members = [member("m1", "172.30.0.10"), member("m2", "172.30.0.11")];
-        let all = EtcdCertificates(complete(&Default::default(), &authority, &members, now()).unwrap());
+        let all = EtcdCertificates(complete(&Default::default(), &authority, &members, policy(), now()).unwrap());
         assert_eq!(
             all.files_of(["m2"]).into_keys().collect::<Vec<_>>(),
             [

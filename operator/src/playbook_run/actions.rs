@@ -3,14 +3,15 @@
 use crds::PlaybookRun;
 use crds::names::finalizer;
 use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt;
 use plan::playbook_run::Action;
 use serde_json::json;
 
 use super::ownership::drop_ours;
-use super::{access, secrets};
+use super::secrets;
 use crate::context::Context;
 use crate::error::Error;
-use crate::execute;
+use crate::{execute, permission};
 
 /// Carries out an action.
 pub(super) async fn execute(ctx: &Context, run: &PlaybookRun, action: &Action) -> Result<(), Error> {
@@ -21,7 +22,7 @@ pub(super) async fn execute(ctx: &Context, run: &PlaybookRun, action: &Action) -
             secrets::freeze(ctx, run, model, needs).await?;
             execute::create_ours(ctx, &**config_map).await
         }
-        Action::Permit(permission) => access::permit(ctx, permission).await,
+        Action::Permit(granted) => permission::permit(ctx, granted).await,
         Action::Start(job) => execute::create_ours(ctx, &**job).await,
         Action::Prolong(job, seconds) => {
             let patch = json!({ "spec": { "activeDeadlineSeconds": seconds } });
@@ -42,7 +43,10 @@ pub(super) async fn execute(ctx: &Context, run: &PlaybookRun, action: &Action) -
         }
         Action::ReleasePod(pod) => execute::remove_finalizer(ctx, &**pod, finalizer::OUTCOME_RECORDED).await,
         Action::ReleaseJob(job) => execute::remove_finalizer(ctx, &**job, finalizer::OUTCOME_RECORDED).await,
-        Action::Withdraw => access::withdraw(ctx, run).await,
+        Action::Withdraw => {
+            let (namespace, name) = (run.namespace().unwrap_or_default(), run.name_any());
+            permission::withdraw(ctx, &namespace, &name, run.uid().as_deref()).await
+        }
         Action::DropSecrets => {
             secrets::revoke_tokens(ctx, run).await?;
             drop_ours::<Secret>(ctx, run).await

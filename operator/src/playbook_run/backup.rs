@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Resource, ResourceExt};
-use plan::inputs::BackupSeen;
+use plan::certificates::RenewalPolicy;
+use plan::inputs::{BackupSeen, etcd_client_values, etcd_without_machine};
 use serde::Serialize;
 use serde_json::json;
 
@@ -21,7 +22,11 @@ use crate::pki::material::Data;
 use crate::pki::{self, find};
 
 /// What the run's `backupRef` leads to; none: it has none, or there is no such EtcdBackup.
-pub(super) async fn seen(ctx: &Context, run: &PlaybookRun) -> Result<Option<BackupSeen>, Error> {
+pub(super) async fn seen(
+    ctx: &Context,
+    run: &PlaybookRun,
+    deployment: Option<&ClusterDeployment>,
+) -> Result<Option<BackupSeen>, Error> {
     let namespace = run.namespace().unwrap_or_default();
     let Some(reference) = &run.spec.backup_ref else {
         return Ok(None);
@@ -34,16 +39,43 @@ pub(super) async fn seen(ctx: &Context, run: &PlaybookRun) -> Result<Option<Back
         Some(storage) => look_up(ctx, storage).await?,
         None => Default::default(),
     };
-    Ok(Some(BackupSeen { backup, storage, seen }))
+    let etcd_client = match etcd_without_machine(&backup, deployment) {
+        Some((_, secret)) => live::get::<Secret>(ctx, &namespace, secret).await?,
+        None => None,
+    };
+    Ok(Some(BackupSeen { backup, storage, seen, etcd_client }))
 }
 
 /// The files of the run's Secret.
-pub(super) async fn files(ctx: &Context, run: &PlaybookRun, deployment: &ClusterDeployment) -> Result<Data, Error> {
-    let mut files = of_etcd(ctx, deployment).await?;
-    files.extend(bundle(ctx, deployment).await?);
-    let credentials = seen(ctx, run).await?.and_then(|seen| seen.seen.credentials);
-    files.extend(of_storage(credentials));
+pub(super) async fn files(
+    ctx: &Context,
+    run: &PlaybookRun,
+    deployment: Option<&ClusterDeployment>,
+) -> Result<Data, Error> {
+    let Some(seen) = seen(ctx, run, deployment).await? else {
+        return Ok(Data::new());
+    };
+    let mut files = match (etcd_without_machine(&seen.backup, deployment), deployment) {
+        (Some((_, secret)), _) => of_others(secret, seen.etcd_client.as_ref())?,
+        (None, Some(deployment)) => of_etcd(ctx, deployment).await?,
+        (None, None) => Data::new(),
+    };
+    files.extend(match deployment {
+        Some(deployment) => bundle(ctx, deployment).await?,
+        None => Data::from([in_bundle("etcdbackup.json", &plain(&seen.backup))?]),
+    });
+    files.extend(of_storage(seen.seen.credentials));
     Ok(files)
+}
+
+/// How an etcd is spoken to that is on no machine of ours: by what its administrator gave.
+fn of_others(name: &str, secret: Option<&Secret>) -> Result<Data, Error> {
+    let values = etcd_client_values(name, secret);
+    // It was looked at before the run began: only a change since then can be in the way.
+    let values = values
+        .map_err(|problem| std::io::Error::other(problem.message))
+        .doing(|| "read the client certificate of etcd".into())?;
+    Ok(ETCD_SECRETS.into_iter().map(str::to_owned).zip(values).collect())
 }
 
 /// The keys of a storage, by the Secret that has them.
@@ -57,7 +89,7 @@ pub(super) fn of_storage(credentials: Option<Secret>) -> impl Iterator<Item = (S
 async fn of_etcd(ctx: &Context, deployment: &ClusterDeployment) -> Result<Data, Error> {
     let pki = pki::get(ctx, deployment).await?;
     let leaf = Leaf { common_name: "clusterwright-backup".into(), ..Leaf::default() };
-    let client = pki.etcd.issue(&leaf, Timestamp::now());
+    let client = pki.etcd.issue(&leaf, RenewalPolicy::new(deployment).validity, Timestamp::now());
     let client = client.doing(|| format!("make a certificate for the backup of cluster {}", deployment.name_any()))?;
     let contents = [pki.etcd.certificate().to_owned(), client.certificate, client.key];
     let files = ETCD_SECRETS.into_iter().zip(contents);
@@ -76,16 +108,17 @@ async fn bundle(ctx: &Context, deployment: &ClusterDeployment) -> Result<Data, E
     let sets = live::machine_sets(ctx, &namespace, &name).await?;
     let sets: Vec<_> = sets.iter().map(|set| plain::<MachineSet>(set)).collect();
     let objects = [
-        ("pki.json", serde_json::to_vec_pretty(&keys)),
-        ("clusterdeployment.json", serde_json::to_vec_pretty(&plain(deployment))),
-        ("machinesets.json", serde_json::to_vec_pretty(&json!({ "apiVersion": "v1", "kind": "List", "items": sets }))),
+        ("pki.json", keys),
+        ("clusterdeployment.json", plain(deployment)),
+        ("machinesets.json", json!({ "apiVersion": "v1", "kind": "List", "items": sets })),
     ];
-    let mut files = Data::new();
-    for (file, text) in objects {
-        let text = text.doing(|| format!("write {file} of the backup of cluster {name}"))?;
-        files.insert(format!("{BUNDLE_PREFIX}{file}"), ByteString(text));
-    }
-    Ok(files)
+    objects.iter().map(|(file, object)| in_bundle(file, object)).collect()
+}
+
+/// A file of the bundle.
+fn in_bundle(file: &str, object: &serde_json::Value) -> Result<(String, ByteString), Error> {
+    let text = serde_json::to_vec_pretty(object).doing(|| format!("write {file} of the backup"))?;
+    Ok((format!("{BUNDLE_PREFIX}{file}"), ByteString(text)))
 }
 
 /// An object without what only its API server has a use for.

@@ -76,8 +76,8 @@ async fn gather(
     let credentials =
         credentials(ctx, &namespace, hosts.values().filter(|host| needed.contains(host.name_any().as_str()))).await?;
     let library = library(ctx, &namespace, run.spec.playbooks_ref.as_ref()).await?;
-    let backup = backup::seen(ctx, run).await?;
-    let restore = restore::seen(ctx, run).await?;
+    let backup = backup::seen(ctx, run, deployment).await?;
+    let restore = restore::seen(ctx, run, deployment).await?;
     let observed = InputsObserved {
         run,
         cluster: cluster.as_ref(),
@@ -179,7 +179,7 @@ async fn cluster_seen<'a>(
 }
 
 /// What the references of the artifact source lead to.
-async fn artifacts_seen(
+pub(crate) async fn artifacts_seen(
     ctx: &Context,
     namespace: &str,
     source: &Artifacts,

@@ -13,12 +13,13 @@ use kube::{Api, ResourceExt};
 use plan::inputs::refused;
 use plan::playbook_run::{Grant, InputsSeen, LogSeen, RunObserved, Stage, Trouble, grant, has_ended, has_log, stage};
 
-use super::ownership::{name_taken, owned_by};
+use super::ownership::name_taken;
 use super::{inputs, log};
 use crate::cache::IndexKey;
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
 use crate::live;
+use crate::owned::owned_by;
 use crate::reconcile::now;
 
 /// A Pod takes this long to come up; after that a warning is looked for.

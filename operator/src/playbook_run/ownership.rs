@@ -9,22 +9,13 @@ use plan::inputs::InputsProblem;
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::execute::{self, Writable};
+use crate::execute::Writable;
 use crate::live;
-
-/// True when the object's controller has this UID.
-pub(super) fn owned_by<K: ResourceExt>(object: &K, uid: Option<&str>) -> bool {
-    let owner = object.owner_references().iter().find(|owner| owner.controller == Some(true));
-    owner.is_some_and(|owner| Some(owner.uid.as_str()) == uid)
-}
+use crate::owned::{drop_owned, owned_by};
 
 /// Deletes what is named as the run, if it is the run's.
 pub(super) async fn drop_ours<K: Writable>(ctx: &Context, run: &PlaybookRun) -> Result<(), Error> {
-    let named = named_as::<K>(ctx, run).await?;
-    match named.filter(|object| owned_by(object, run.uid().as_deref())) {
-        Some(object) => execute::delete(ctx, &object, None).await,
-        None => Ok(()),
-    }
+    drop_owned::<K>(ctx, &run.namespace().unwrap_or_default(), &run.name_any(), run.uid().as_deref()).await
 }
 
 /// What is named as the run.

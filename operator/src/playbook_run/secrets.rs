@@ -35,17 +35,18 @@ pub(super) async fn freeze(
         return Ok(());
     }
     let mut data = credentials(&api, model).await?;
-    if *needs != SecretsNeeded::default()
-        && let Some(cluster) = &run.spec.cluster_name
-        && let Some(deployment) = live::get::<ClusterDeployment>(ctx, &namespace, cluster).await?
-    {
-        data.extend(keys(ctx, run.spec.intent, &deployment, needs).await?);
+    let deployment = match run.spec.cluster_name.as_ref().filter(|_| *needs != SecretsNeeded::default()) {
+        Some(cluster) => live::get::<ClusterDeployment>(ctx, &namespace, cluster).await?,
+        None => None,
+    };
+    if let Some(deployment) = &deployment {
+        data.extend(keys(ctx, run.spec.intent, deployment, needs).await?);
         if needs.staging {
-            data.extend(restore::files(ctx, run, &deployment).await?);
+            data.extend(restore::files(ctx, run, deployment).await?);
         }
-        if needs.backup {
-            data.extend(backup::files(ctx, run, &deployment).await?);
-        }
+    }
+    if needs.backup && deployment.is_some() == run.spec.cluster_name.is_some() {
+        data.extend(backup::files(ctx, run, deployment.as_ref()).await?);
     }
     let secret = Secret {
         metadata: metadata(run, &name),
@@ -92,7 +93,7 @@ async fn keys(
 ) -> Result<Data, Error> {
     let now = Timestamp::now();
     let mut data = Data::new();
-    if needs.control_plane || !needs.etcd_hosts.is_empty() || needs.etcd_client {
+    if needs.control_plane || needs.apiserver_client || !needs.etcd_hosts.is_empty() || needs.etcd_client {
         let pki = pki::get(ctx, deployment).await?;
         data.extend(of_cluster(ctx, deployment, &pki, needs, now).await?);
     }
@@ -133,7 +134,7 @@ async fn of_cluster(
             |(host, address): &(String, String)| Member { host: host.clone(), addresses: vec![address.clone()] };
         let members: Vec<Member> = needs.etcd_members.iter().map(member).collect();
         let certificates = pki::etcd::ensure(ctx, deployment, pki, &members, now).await?;
-        if needs.control_plane {
+        if needs.apiserver_client {
             data.extend(certificates.apiserver_files());
         }
         if !needs.etcd_hosts.is_empty() {

@@ -78,6 +78,7 @@ pub async fn probe(
         cluster_uid: identity.ok().and_then(|namespace| namespace.metadata.uid),
         components,
         nodes: None,
+        etcd_size: None,
         dns,
     };
     Ok((seen, leases))

@@ -88,6 +88,9 @@ fn typical_length(step: Step) -> Duration {
         | Step::Reset
         | Step::ProbeHost
         | Step::ProbeEtcd
+        | Step::ProbeCertificates
+        | Step::RenewCertificates
+        | Step::DefragmentEtcd
         | Step::BackupEtcd
         | Step::StageBackup
         | Step::HoldControlPlane

@@ -39,11 +39,13 @@ pub enum Profile {
     Restores,
     /// One control plane and one worker, etcd on three machines of its own, which are backed up.
     DedicatedRestores,
+    /// One control plane and one worker, which are backed up; two spare machines.
+    Beginnings,
 }
 
 impl Profile {
     /// All of them.
-    pub const ALL: [Profile; 8] = [
+    pub const ALL: [Profile; 9] = [
         Profile::Workers,
         Profile::Race,
         Profile::Loss,
@@ -52,6 +54,7 @@ impl Profile {
         Profile::Keepalived,
         Profile::Restores,
         Profile::DedicatedRestores,
+        Profile::Beginnings,
     ];
 
     fn namespace(self) -> &'static str {
@@ -64,6 +67,7 @@ impl Profile {
             Self::Keepalived => "lifecycle-keepalived",
             Self::Restores => "lifecycle-restores",
             Self::DedicatedRestores => "lifecycle-dedicated",
+            Self::Beginnings => "lifecycle-beginnings",
         }
     }
 
@@ -79,6 +83,7 @@ impl Profile {
             Self::Keepalived => 120,
             Self::Restores => 122,
             Self::DedicatedRestores => 123,
+            Self::Beginnings => 128,
         };
         format!("10.{second}.0.0/16")
     }
@@ -90,7 +95,7 @@ impl Profile {
 
     /// Whether it is about backups: these have a run of their own.
     pub fn is_of_backups(self) -> bool {
-        matches!(self, Self::Restores | Self::DedicatedRestores)
+        matches!(self, Self::Restores | Self::DedicatedRestores | Self::Beginnings)
     }
 
     /// Makes the cluster. What is given beside it has to live as long.
@@ -98,7 +103,7 @@ impl Profile {
         let machines: &[&str] = match self {
             Self::Workers => &["a", "b", "c", "d", "e"],
             Self::Race | Self::Keepalived | Self::Restores => &["a", "b", "c"],
-            Self::Loss => &["a", "b", "c", "d"],
+            Self::Loss | Self::Beginnings => &["a", "b", "c", "d"],
             Self::ControlPlane | Self::DedicatedRestores => &["a", "b", "c", "d", "e"],
             Self::Dedicated => &["a", "b", "c", "d", "e", "f", "g"],
         };
@@ -106,7 +111,7 @@ impl Profile {
         let mut balancer = None;
         let spec = &mut stage.wish["spec"];
         match self {
-            Self::Workers | Self::Loss | Self::Restores => spec["workers"][0]["replicas"] = json!(1),
+            Self::Workers | Self::Loss | Self::Restores | Self::Beginnings => spec["workers"][0]["replicas"] = json!(1),
             Self::Race => return Ok((stage, None)),
             Self::ControlPlane => {
                 balancer = Some(balance(&stage.machines)?);

@@ -82,6 +82,14 @@ impl Recorder {
     pub fn records(&self) -> Records {
         lock(&self.records).clone()
     }
+
+    /// Makes no more of them. As they are then: whether the last one came to be is not known.
+    pub async fn end(mut self) -> Records {
+        self.task.abort();
+        // It was told to end.
+        let _ = (&mut self.task).await;
+        self.records()
+    }
 }
 
 impl Drop for Recorder {

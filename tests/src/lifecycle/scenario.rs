@@ -1,5 +1,6 @@
 //! What is played: each scenario is one promise, on the cluster of its profile.
 
+mod beginnings;
 mod comeback;
 mod control_plane;
 mod dedicated;
@@ -9,6 +10,7 @@ mod hooks;
 mod large;
 mod leaving;
 mod losses;
+mod metadata;
 mod moments;
 mod race;
 mod restores;
@@ -85,13 +87,19 @@ pub enum LifecycleScenario {
     RestoreMoments,
     /// A large database.
     RestoreLarge,
+    /// The metadata cluster is set back to a snapshot of before.
+    MetadataYesterday,
     /// A restore of dedicated etcd.
     RestoreDedicated,
+    /// All machines are lost, and the newest backup is not.
+    RestoreLatest,
+    /// A cluster moves to other machines, by a backup.
+    Migrate,
 }
 
 impl LifecycleScenario {
     /// All, in the order in which those of a profile are played.
-    pub const ALL: [LifecycleScenario; 23] = [
+    pub const ALL: [LifecycleScenario; 26] = [
         LifecycleScenario::Expand,
         LifecycleScenario::ShrinkWithBudget,
         LifecycleScenario::Reuse,
@@ -114,7 +122,10 @@ impl LifecycleScenario {
         LifecycleScenario::RestoreAcrossJoin,
         LifecycleScenario::RestoreMoments,
         LifecycleScenario::RestoreLarge,
+        LifecycleScenario::MetadataYesterday,
         LifecycleScenario::RestoreDedicated,
+        LifecycleScenario::RestoreLatest,
+        LifecycleScenario::Migrate,
     ];
 
     /// Those that every run of all tests has.
@@ -150,7 +161,10 @@ impl LifecycleScenario {
             Self::RestoreAcrossJoin => "restore-across-join",
             Self::RestoreMoments => "restore-moments",
             Self::RestoreLarge => "restore-large",
+            Self::MetadataYesterday => "metadata-yesterday",
             Self::RestoreDedicated => "restore-dedicated",
+            Self::RestoreLatest => "restore-latest",
+            Self::Migrate => "migrate",
         }
     }
 
@@ -198,7 +212,14 @@ impl LifecycleScenario {
                 "all that was acknowledged before a backup is there after its restore, and nothing that came later"
             }
             Self::RestoreLarge => "a large database is backed up and restored; its figures are beside those by hand",
+            Self::MetadataYesterday => {
+                "a metadata cluster that is set back touches no machine until what contradicts it is approved"
+            }
             Self::RestoreDedicated => "dedicated etcd of three members is restored under a client that writes",
+            Self::RestoreLatest => "a cluster all of whose machines are lost is there again with its newest backup",
+            Self::Migrate => {
+                "a cluster of another name in another namespace, on other machines, goes on from a backup once approved"
+            }
         }
     }
 
@@ -221,8 +242,10 @@ impl LifecycleScenario {
             | Self::RestoreUndone
             | Self::RestoreAcrossJoin
             | Self::RestoreMoments
-            | Self::RestoreLarge => Profile::Restores,
+            | Self::RestoreLarge
+            | Self::MetadataYesterday => Profile::Restores,
             Self::RestoreDedicated => Profile::DedicatedRestores,
+            Self::RestoreLatest | Self::Migrate => Profile::Beginnings,
         }
     }
 
@@ -251,7 +274,10 @@ impl LifecycleScenario {
             Self::RestoreAcrossJoin => restores::across_join(stage).await,
             Self::RestoreMoments => moments::at_random(stage).await,
             Self::RestoreLarge => large::backup_and_restore(stage).await,
+            Self::MetadataYesterday => metadata::yesterday(stage).await,
             Self::RestoreDedicated => restores::dedicated(stage).await,
+            Self::RestoreLatest => beginnings::restore_latest(stage).await,
+            Self::Migrate => beginnings::migrate(stage).await,
         }
     }
 }

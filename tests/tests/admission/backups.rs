@@ -41,6 +41,30 @@ async fn a_storage_is_one_place_that_requests_can_be_made_to() -> Result<()> {
     ]).await
 }
 
+/// An etcd by its endpoints.
+fn endpoints() -> Value {
+    json!({ "endpoints": ["https://10.0.0.5:2379", "https://etcd-1.example:2379"], "secretRef": { "name": "etcd" } })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn a_backup_is_of_a_cluster_or_of_an_etcd_by_its_endpoints() -> Result<()> {
+    let bare = || with(with(backup("bare"), "spec.clusterName", json!(null)), "spec.etcd", endpoints());
+    let exactly = "exactly one of clusterName and etcd";
+    check(&ApiServer::shared().await?, [
+        (0, "an etcd", bare(), "spec.etcd.prefix", json!([null, "/registry", "/lab/kept"]), Admitted),
+        (0, "both", backup("nightly"), "spec.etcd", json!([endpoints()]), refused_at("spec", exactly)),
+        (0, "neither", backup("nightly"), "spec.clusterName", json!([null]), refused_at("spec", exactly)),
+        (0, "no endpoints", bare(), "spec.etcd.endpoints",
+            json!([null, [], ["http://10.0.0.5:2379"], ["https://10.0.0.5"], ["https://10.0.0.5:70000"], ["https://a:1/b"]]), refused("")),
+        (0, "one twice", bare(), "spec.etcd.endpoints", json!([["https://10.0.0.5:2379", "https://10.0.0.5:2379"]]), refused("Duplicate")),
+        (0, "no Secret", bare(), "spec.etcd.secretRef", json!([null]), refused("Required value")),
+        (0, "no prefix", bare(), "spec.etcd.prefix", json!(["", "/", "registry", "/a/"]), refused("")),
+        (0, "nowhere to spool", bare(), "spec.spool", json!([true]), refused_at("spec", "spool goes with clusterName")),
+        (0, "to a machine", backup("nightly"), "spec.spool", json!([true, false]), Admitted),
+    ]).await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[rustfmt::skip]
 async fn a_backup_is_encrypted_and_stays_as_it_was_asked_for() -> Result<()> {
@@ -56,6 +80,9 @@ async fn a_backup_is_encrypted_and_stays_as_it_was_asked_for() -> Result<()> {
         (0, "gone too late", backup("nightly"), "spec.ttlSeconds", json!([-1, 1_576_800_001]), refused("")),
         (0, "another policy", backup("nightly"), "spec.deletionPolicy", json!(["Reset", ""]), refused("")),
         (0, "a policy", backup("nightly"), "spec.deletionPolicy", json!(["Retain", "Delete"]), Admitted),
+        (0, "verified", backup("nightly"), "spec.verify", json!([{ "how": "Hash" }, verify("Hash"), verify("Restore")]), Admitted),
+        (0, "verified without an identity", backup("nightly"), "spec.verify", json!([{ "how": "Restore" }]), refused("identityRef is required")),
+        (0, "verified in another way", backup("nightly"), "spec.verify", json!([{}, { "how": "Guess" }, { "how": "Hash", "everySeconds": 1 }]), refused("")),
         (2, "nowhere", backup("nightly"), "spec.storageRef", json!([null]), refused("Required value")),
         (3, "too long for a run's", backup("nightly"), "metadata.name", json!(["a".repeat(51), "a.b"]), refused("at most 50")),
     ]).await?;
@@ -63,8 +90,13 @@ async fn a_backup_is_encrypted_and_stays_as_it_was_asked_for() -> Result<()> {
         (15, "cluster", json!({ "clusterName": "other" }), refused_at("spec", "Forbidden")),
         (15, "its end", json!({ "deletionPolicy": "Delete" }), refused_at("spec", "Forbidden")),
         (15, "its end", json!({ "ttlSeconds": 60 }), refused_at("spec", "Forbidden")),
+        (15, "verified later", json!({ "verify": { "how": "Hash" } }), refused_at("spec", "Forbidden")),
         (15, "recipients", json!({ "encryption": { "recipients": [RECIPIENT.replace("ql3z", "qqqq")] } }), refused_at("spec", "Forbidden")),
     ]).await
+}
+
+fn verify(how: &str) -> Value {
+    json!({ "how": how, "identityRef": { "name": "identity" } })
 }
 
 fn schedule() -> Value {
@@ -89,11 +121,16 @@ async fn a_schedule_is_for_one_cluster_or_for_those_with_some_labels_and_keeps_s
     ] {
         ensure!(spec.pointer(path) == Some(&value), "{path}: {:?}", spec.pointer(path));
     }
-    let exactly = "exactly one of clusterName and clusterSelector";
+    let exactly = "exactly one of clusterName, clusterSelector and etcd";
+    let bare = || with(with(schedule(), "spec.clusterName", json!(null)), "spec.etcd", endpoints());
     check(&server, [
         (0, "every cluster", labelled.clone(), "spec.clusterSelector", json!([{}, { "matchLabels": { "stage": "prod" } }]), Admitted),
         (0, "both", schedule(), "spec.clusterSelector", json!([{}]), refused_at("spec", exactly)),
         (0, "neither", schedule(), "spec.clusterName", json!([null]), refused_at("spec", exactly)),
+        (0, "an etcd and a cluster", schedule(), "spec.etcd", json!([endpoints()]), refused_at("spec", exactly)),
+        (0, "an etcd and clusters", bare(), "spec.clusterSelector", json!([{}]), refused_at("spec", exactly)),
+        (0, "an etcd", bare(), "spec.template.spool", json!([null, false]), Admitted),
+        (0, "nowhere to spool", bare(), "spec.template.spool", json!([true]), refused_at("spec", "template.spool goes with")),
         (0, "no schedule", schedule(), "spec.schedule",
             json!([null, "", "@daily", "0 3 * *", "0 3 * * * *", "0 3 * * ?", "0 3 * * FRI#2", "0 3 * * *\n"]), refused("")),
         (0, "a schedule", schedule(), "spec.schedule", json!(["*/15 * * * *", "0 3 1,15 * MON-FRI", "30  1 * JAN sun"]), Admitted),
@@ -105,6 +142,10 @@ async fn a_schedule_is_for_one_cluster_or_for_those_with_some_labels_and_keeps_s
         (0, "too many or too few", schedule(), "spec.maxConcurrent", json!([0, 101]), refused("")),
         (0, "too soon", schedule(), "spec.startingDeadlineSeconds", json!([0, 9]), refused("")),
         (0, "too long", schedule(), "spec.spreadSeconds", json!([-1, 86401]), refused("")),
+        (0, "verified", schedule(), "spec.verify", json!([{ "how": "Hash" }, with(verify("Restore"), "everySeconds", json!(0))]), Admitted),
+        (0, "verified without an identity", schedule(), "spec.verify", json!([{ "how": "Restore" }]), refused("identityRef is required")),
+        (0, "verified too seldom", schedule(), "spec.verify", json!([{ "how": "Hash", "everySeconds": -1 }, { "how": "Hash", "everySeconds": 31_536_001 }]), refused("")),
+        (0, "each verified", schedule(), "spec.template.verify", json!([{ "how": "Hash" }]), refused("unknown field")),
         (2, "not encrypted", schedule(), "spec.template.encryption", json!([null]), refused("Required value")),
         (0, "a life of its own", schedule(), "spec.template.ttlSeconds", json!([60]), refused("unknown field")),
         (0, "another cluster", schedule(), "spec.template.clusterName", json!(["demo"]), refused("unknown field")),
@@ -121,6 +162,14 @@ async fn a_run_takes_a_backup_for_an_etcd_backup_only() -> Result<()> {
         (0, "for one", takes, "spec.backupRef", json!([{ "name": "nightly" }]), Admitted),
         (0, "another run", run("r"), "spec.backupRef", json!([{ "name": "nightly" }]), refused_at("spec", "backupRef is required")),
         (0, "another run", run("r"), "spec.steps", json!([["backup-etcd"]]), refused_at("spec", "backup-etcd")),
+    ]).await?;
+    let takes = with(with(run("r"), "spec.intent", json!("Backup")), "spec.steps", json!(["backup-etcd"]));
+    let takes = with(takes, "spec.backupRef", json!({ "name": "nightly" }));
+    let without = with(takes.clone(), "spec.hosts", json!([]));
+    check(&ApiServer::shared().await?, [
+        (0, "of no machine", without, "spec.clusterName", json!([null, "demo"]), Admitted),
+        (0, "of machines of nobody", takes, "spec.clusterName", json!([null]), refused_at("spec", "clusterName is required")),
+        (0, "without machines", run("r"), "spec.hosts", json!([[]]), refused_at("spec", "hosts is required")),
     ]).await
 }
 
@@ -135,6 +184,13 @@ async fn a_restore_is_of_one_backup_and_stays_as_it_is() -> Result<()> {
         (0, "both or neither", restore("r"), "spec.source", json!([both, {}]), refused_at("spec.source", "exactly one of backupRef and stored")),
         (22, "out of its prefix", restore("r"), "spec.source", json!([stored("../x"), stored("a/../b"), stored("/a"), stored("a//b"), stored("")]), refused("")),
         (21, "without an identity", restore("r"), "spec.identityRef", json!([null]), refused("Required value")),
+        (0, "a backup before", restore("r"), "spec.safetyBackup", json!([
+            { "skip": true }, { "storageRef": { "name": "bucket" }, "encryption": { "recipients": [RECIPIENT] } },
+        ]), Admitted),
+        (0, "half of one", restore("r"), "spec.safetyBackup", json!([
+            {}, { "skip": false }, { "storageRef": { "name": "bucket" } }, { "encryption": { "recipients": [RECIPIENT] } },
+            { "skip": true, "storageRef": { "name": "bucket" }, "encryption": { "recipients": [RECIPIENT] } },
+        ]), refused_at("spec.safetyBackup", "give storageRef and encryption, or skip: true")),
         (30, "kept for too long", restore("r"), "spec.keepOldDataSeconds", json!([-1, 31_536_001]), refused("")),
         (0, "too short or too long", restore("r"), "spec.timeoutSeconds", json!([599, 86401]), refused("")),
         (3, "too long a name", restore("r"), "metadata.name", json!(["a".repeat(51), "a.b"]), refused("at most 50")),

@@ -162,6 +162,56 @@ async fn an_external_etcd_has_endpoints_and_a_secret_and_no_machines_row_6() -> 
 
 #[tokio::test(flavor = "multi_thread")]
 #[rustfmt::skip]
+async fn etcd_is_maintained_by_numbers_within_bounds_and_not_where_others_run_it() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let (check_seconds, defragmentation) = ("spec.etcd.hashCheckSeconds", "spec.etcd.defragmentation");
+    let schedule = json!({ "schedule": "0 4 * * SUN" });
+    let scheduled = || with(demo(), defragmentation, schedule.clone());
+    let etcd = json!({ "topology": "External", "endpoints": ["https://10.0.0.5:2379"], "secretRef": { "name": "etcd" } });
+    let external = || with(demo(), "spec.etcd", etcd.clone());
+    let of_others = refused_at("spec.etcd", "those who run that etcd look after it");
+    let (when, zone) = ("spec.etcd.defragmentation.schedule", "spec.etcd.defragmentation.timeZone");
+    let percent = "spec.etcd.defragmentation.minFragmentationPercent";
+    let reclaim = "spec.etcd.defragmentation.minReclaimMiB";
+    check(&server, [
+        (6, "how often", demo(), check_seconds, json!([0, 600, 21600, 604_800]), Admitted),
+        (6, "too often", demo(), check_seconds, json!([1, 599]), refused_at(check_seconds, "must be 0, which means never, or 600")),
+        (6, "out of range", demo(), check_seconds, json!([-1, 604_801]), refused_at(check_seconds, "")),
+        (6, "external", external(), check_seconds, json!([0, 21600]), of_others),
+        (6, "external", external(), defragmentation, json!([schedule]), of_others),
+        (6, "a schedule", demo(), defragmentation, json!([schedule,
+            { "schedule": "0 4 * * SUN", "timeZone": "Europe/Paris", "minFragmentationPercent": 30, "minReclaimMiB": 1 }]), Admitted),
+        (6, "no schedule", demo(), defragmentation, json!([{}]), refused_at(when, "Required value")),
+        (6, "four fields", scheduled(), when, json!(["0 4 * *", "@daily", ""]), refused_at(when, "")),
+        (6, "no time zone", scheduled(), zone, json!(["Europe/ Paris", "", "/"]), refused_at(zone, "")),
+        (6, "out of range", scheduled(), percent, json!([0, 96]),
+            refused_at(percent, "")),
+        (6, "out of range", scheduled(), reclaim, json!([0, 16_385]), refused_at(reclaim, "")),
+        (6, "misspelt", scheduled(), "spec.etcd.defragmentation.minReclaim", json!([1]), refused("unknown field")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn certificates_last_days_within_bounds_and_are_not_renewed_as_soon_as_they_are_made() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let (all, validity, before) =
+        ("spec.certificates", "spec.certificates.validityDays", "spec.certificates.renewBeforeDays");
+    let at_once = refused_at(all, "renewBeforeDays must be less than certificates.validityDays");
+    check(&server, [
+        (6, "how long", demo(), validity, json!([1, 365, 1825]), Admitted),
+        (6, "out of range", demo(), validity, json!([0, -1, 1826]), refused_at(validity, "")),
+        (6, "when", demo(), before, json!([1, 364]), Admitted),
+        (6, "out of range", demo(), before, json!([0, -1, 1825]), refused_at(before, "")),
+        (6, "always", demo(), before, json!([365, 1824]), at_once),
+        (6, "always", demo(), all, json!([{ "validityDays": 30, "renewBeforeDays": 30 }]), at_once),
+        (6, "both", demo(), all, json!([{ "validityDays": 30, "renewBeforeDays": 29 }, {}]), Admitted),
+        (6, "misspelt", demo(), "spec.certificates.renewDays", json!([1]), refused("unknown field")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
 async fn nothing_is_named_twice_row_9() -> Result<()> {
     let (control_planes, workers) = ("spec.controlPlane.hosts", "spec.workers[0].hosts");
     let workers_too = with(demo(), workers, json!(["m3", "m2"]));
@@ -351,5 +401,38 @@ async fn hooks_are_named_and_have_playbooks_row_28() -> Result<()> {
         (9, "twice", d.clone(), "spec.hooks.beforeJoin", json!([[one, one]]), refused("Duplicate value")),
         (9, "twice in a run", d, "spec.hooks", json!([{ "beforeJoin": [one], "afterJoin": [one] }, { "beforeRemove": [one], "afterRemove": [one] }]),
             refused("one run plays once")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn a_cluster_begins_with_a_backup_only_when_it_is_made_and_with_an_etcd_of_its_own() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let backup = json!({ "source": { "backupRef": { "name": "monday" } }, "identityRef": { "name": "age" } });
+    let stored = json!({ "stored": { "storageRef": { "name": "s3" }, "location": "paris/u/1" } });
+    let (at, given) = ("spec.restoreFrom", with(demo(), "spec.restoreFrom", backup.clone()));
+    let external = json!({ "topology": "External", "endpoints": ["https://10.0.0.9:2379"], "secretRef": { "name": "etcd" } });
+    let latest = with(demo(), "spec.recovery", json!({ "strategy": "RestoreLatest", "identityRef": { "name": "age" } }));
+    check(&server, [
+        (0, "a backup", demo(), at, json!([backup]), Admitted),
+        (0, "a stored one", given.clone(), "spec.restoreFrom.source", json!([stored.clone()]), Admitted),
+        (0, "both, or none", given.clone(), "spec.restoreFrom.source", json!([{}, { "backupRef": { "name": "x" }, "stored": stored["stored"] }]),
+            refused("exactly one of backupRef and stored")),
+        (0, "no identity", given.clone(), "spec.restoreFrom.identityRef", json!([null]), refused("Required value")),
+        (0, "out of the storage", given.clone(), "spec.restoreFrom.source",
+            json!([{ "stored": { "storageRef": { "name": "s3" }, "location": "a/../b" } }]), refused("no part of it may be . or ..")),
+        (0, "another's etcd", given.clone(), "spec.etcd", json!([external.clone()]), refused_at(at, "whoever runs the external etcd restores it")),
+        (0, "the latest", demo(), "spec.recovery", json!([latest["spec"]["recovery"]]), Admitted),
+        (0, "the latest of another's etcd", latest.clone(), "spec.etcd", json!([external]),
+            refused_at("spec.recovery.strategy", "with an external etcd, Rebuild keeps")),
+        (0, "the latest without identity", latest, "spec.recovery.identityRef", json!([null]),
+            refused_at("spec.recovery", "identityRef is required with RestoreLatest")),
+    ]).await?;
+    check_changes(&server, with(given, "metadata.name", json!("begins")), [
+        (0, "another backup", json!({ "restoreFrom": { "identityRef": { "name": "other" } } }), refused_at(at, "restoreFrom is immutable")),
+        (0, "none", json!({ "restoreFrom": null }), refused_at(at, "restoreFrom is immutable")),
+    ]).await?;
+    check_changes(&server, deployment("empty"), [
+        (0, "a backup later", json!({ "restoreFrom": backup }), refused_at(at, "restoreFrom is immutable")),
     ]).await
 }

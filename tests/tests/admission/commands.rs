@@ -42,6 +42,7 @@ async fn commands_run_as_messages_print_them() -> Result<()> {
             (annotation::FORCE_REMOVE, "1"),
             (annotation::RELEASE, "1"),
             (annotation::UNLOCK, "1"),
+            (annotation::DEFRAGMENT, "1"),
         ] {
             typed(&server, &annotate(target, &metadata, key, value))?;
             let resource = target.resource();

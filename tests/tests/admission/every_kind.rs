@@ -148,28 +148,48 @@ async fn keys_of_manifests_and_secrets_are_no_paths_row_29() -> Result<()> {
 async fn labels_and_taints_follow_their_grammar_row_40() -> Result<()> {
     let server = ApiServer::shared().await?;
     let long = "a".repeat(64);
-    let reserved = [
-        "kubernetes.io/hostname", "node-role.kubernetes.io/control-plane", "node.kubernetes.io/x", "k8s.io/x",
-        "a.k8s.io/x",
+    let reserved = ["kubernetes.io/x", "kubernetes.io/hostname", "cloud.kubernetes.io/x", "k8s.io/x", "a.k8s.io/x"];
+    let reserved_taints = ["node-role.kubernetes.io/control-plane", "node.kubernetes.io/x", "k8s.io/x", "a.k8s.io/x"];
+    let kubelets = ["kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/arch"];
+    let roles = ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/worker"];
+    let owned = [
+        "clusterwright.dev/taints-from-machine", "node.alpha.kubernetes.io/ttl", "csi.volume.kubernetes.io/nodeid",
+        "volumes.kubernetes.io/controller-managed-attach-detach",
     ];
+    let right_annotation = || json!([{
+        "cluster-autoscaler.kubernetes.io/scale-down-disabled": "true", "example.com/text": "{{ any: [text] }}",
+    }]);
     let keys = ["", "-a", "a b", "a/b/c", "A/b", "a/", "/a", "ä", &long];
     let values = ["-a", "a b", "ä", "a\n", &long];
     let each = |keys: &[&str]| -> Value { keys.iter().map(|key| json!({ *key: "x" })).collect() };
-    let right = || json!([{ "pool": "general", "example.com/rack": "r1", "empty": "" }]);
+    let right = || json!([
+        { "pool": "general", "example.com/rack": "r1", "empty": "" },
+        { "topology.kubernetes.io/zone": "dc1-a", "node-role.kubernetes.io/ingress": "",
+          "node.kubernetes.io/exclude-from-external-load-balancers": "" },
+    ]);
     let right_taint = || json!([{ "key": "example.com/gpu", "value": "big", "effect": "NoExecute" }]);
     for (object, at) in [
-        (deployment("demo"), "spec.workers[0]"), (machine_set("s"), "spec.template"), (machine("m"), "spec"),
+        (deployment("demo"), "spec.workers[0]"), (deployment("demo"), "spec.controlPlane"),
+        (machine_set("s"), "spec.template"), (machine("m"), "spec"),
     ] {
         let (labels, taint) = (format!("{at}.labels"), format!("{at}.taints[0]"));
+        let annotations = format!("{at}.annotations");
         let labelled = || object.clone();
         let tainted = || with(object.clone(), &taint, json!({ "key": "a", "effect": "NoSchedule" }));
         check(&server, [
             (40, "reserved", labelled(), &labels, each(&reserved), refused("reserved for Kubernetes")),
+            (40, "a component's", labelled(), &labels, each(&kubelets), refused("the kubelet sets kubernetes.io/hostname")),
+            (40, "a role", labelled(), &labels, each(&roles), refused("follow from the machine's role")),
+            (40, "a component's", labelled(), &annotations, each(&owned), refused("leave them out")),
+            (40, "no keys", labelled(), &annotations, each(&keys), refused("")),
+            (40, "too long", labelled(), &format!("{annotations}.a"), json!(["x".repeat(513)]), refused("512")),
+            (40, "too many", labelled(), &annotations, json!([many_fields(33)]), refused("at most 32")),
+            (40, "right", labelled(), &annotations, right_annotation(), Admitted),
             (40, "no keys", labelled(), &labels, each(&keys), refused("")),
             (40, "no values", labelled(), &format!("{labels}.pool"), json!(values), refused("")),
             (40, "too many", labelled(), &labels, json!([many_fields(1000)]), refused("at most 64")),
             (40, "right", labelled(), &labels, right(), Admitted),
-            (40, "reserved", tainted(), &format!("{taint}.key"), json!(reserved), refused("reserved for Kubernetes")),
+            (40, "reserved", tainted(), &format!("{taint}.key"), json!(reserved_taints), refused("reserved for Kubernetes")),
             (40, "no keys", tainted(), &format!("{taint}.key"), json!(keys), refused("")),
             (40, "no values", tainted(), &format!("{taint}.value"), json!(values), refused("")),
             (40, "no effect", tainted(), &format!("{taint}.effect"), json!(["Evict"]), refused("Unsupported value")),

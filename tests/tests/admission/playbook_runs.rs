@@ -15,7 +15,7 @@ fn r() -> Value {
 async fn what_is_missing_or_unknown_is_named_row_2() -> Result<()> {
     check(&ApiServer::shared().await?, [
         (2, "no Hosts", r(), "spec.hosts", json!([null]), refused("Required value")),
-        (2, "an empty list", r(), "spec.hosts", json!([[]]), refused("at least 1 item")),
+        (2, "an empty list", r(), "spec.hosts", json!([[]]), refused("hosts is required for every intent but Backup")),
     ]).await
 }
 
@@ -90,14 +90,16 @@ async fn runs_are_asked_for_within_limits() -> Result<()> {
 async fn a_run_has_the_steps_of_its_intent_and_no_others() -> Result<()> {
     let server = ApiServer::shared().await?;
     let of = |intent: &str| with(r(), "spec.intent", json!(intent));
-    let wipes = "step reset is not allowed in a run of intent Probe; allowed are: probe-host, probe-etcd";
+    let wipes = "step reset is not allowed in a run of intent Probe; allowed are: probe-host, probe-etcd, probe-certificates";
     check(&server, [
         (0, "a probe that wipes", of("Probe"), "spec.steps", json!([["reset"], ["probe-host", "reset"]]), refused_at("spec", wipes)),
         (0, "a probe that looks", of("Probe"), "spec.steps", json!([["probe-host"], ["probe-etcd"]]), Admitted),
         (0, "a reset of one's own", r(), "spec.steps", json!([["reset"], ["recover-etcd"], ["remove-etcd-member"]]),
             refused_at("spec", "is not allowed in a run of intent Custom; allowed are: bootstrap-os, ")),
         (0, "a reset", of("Reset"), "spec.steps", json!([["reset"]]), Admitted),
-        (0, "intents that do nothing yet", r(), "spec.intent", json!(["Upgrade", "Renew"]), refused("Unsupported value")),
+        (0, "a renewal", of("Renew"), "spec.steps", json!([["renew-certificates"]]), Admitted),
+        (0, "another renewal", of("Custom"), "spec.steps", json!([["renew-certificates"]]), refused_at("spec", "is not allowed in a run of intent Custom")),
+        (0, "an intent that does nothing yet", r(), "spec.intent", json!(["Upgrade"]), refused("Unsupported value")),
     ]).await
 }
 

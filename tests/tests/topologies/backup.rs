@@ -40,7 +40,11 @@ pub async fn holds_what_was_written_before_it_and_is_read_without_us(
     let witness = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}});
     apply(client, &witness("before")).await?;
     for (name, directory) in [("bucket", bucket.bucket().join("etcd")), ("volume", volume.path().join("etcd"))] {
-        let content = backups::take(scenario, &format!("stacked-in-{name}"), "stacked", name, identity).await?;
+        let backup = format!("stacked-in-{name}");
+        let content = match name {
+            "bucket" => backups::take_and_verify(scenario, &backup, "stacked", name, identity).await?,
+            _ => backups::take(scenario, &backup, "stacked", name, identity).await?,
+        };
         scenario.say(&format!("backed up into {name}: {} bytes at revision {}", content.size, content.revision));
         apply(client, &witness(&format!("after-{name}"))).await?;
         let scratch = tempfile::tempdir()?;

@@ -1,7 +1,9 @@
 //! Where the control plane and etcd may stand: three stacked control planes, etcd on a machine of its own. The first ones
-//! are backed up and restored, too.
+//! have their certificates renewed, and are defragmented, backed up and restored, too.
 
 mod backup;
+mod certificates;
+mod defragment;
 mod restore;
 
 use std::net::SocketAddr;
@@ -33,6 +35,7 @@ async fn three_control_planes_stand_behind_one_endpoint_with_stacked_etcd() {
         let names: Vec<&str> = machines.iter().map(|machine| machine.name()).collect();
         let mut cluster = objects::cluster("three", "stacked", POD_CIDR, &names, &[]);
         cluster["spec"]["controlPlane"]["endpoint"] = json!({"host": "172.30.0.1", "port": 7001});
+        cluster["spec"]["certificates"] = json!({"validityDays": certificates::SHORT});
         scenario.apply(&cluster).await?;
         scenario.ready("stacked", INSTALL).await?;
 
@@ -41,6 +44,8 @@ async fn three_control_planes_stand_behind_one_endpoint_with_stacked_etcd() {
         let members = scenario.ssh(&machines[0], MEMBERS).await?;
         ensure!(members.matches("started").count() == 3, "three etcd members are started: {members}");
         healthy(scenario, "stacked").await?;
+        certificates::are_renewed_while_a_client_writes(scenario, "stacked", &machines).await?;
+        defragment::makes_databases_small_while_a_client_writes(scenario, "stacked", &machines).await?;
         let bucket = ObjectStorage::start().await?;
         let identity = Identity::generate();
         restore::something_is_there_to_lose(&client).await?;

@@ -8,7 +8,8 @@ use age::x25519::Identity;
 use anyhow::{Context, Result, ensure};
 use crds::EtcdBackup;
 use crds::backup::SNAPSHOT_FILE;
-use crds::etcd_restore::RestorePhase;
+use crds::etcd_restore::{EtcdRestoreStatus, RestorePhase};
+use e2e::backups::{self, Drill};
 use e2e::client::apply;
 use e2e::eventually::{Look, eventually};
 use e2e::lifecycle::whole::{MEMBERS, healthy};
@@ -78,7 +79,8 @@ pub async fn brings_back_what_was_deleted(
     tokio::time::sleep(Duration::from_secs(2)).await;
     ensure!(namespaces.get_opt("shop").await?.is_none_or(|shop| shop.metadata.deletion_timestamp.is_some()));
     restores::approve(scenario, "back", restores::DO_IT).await?;
-    restores::reaches(scenario, "back", RestorePhase::Succeeded, RESTORED).await?;
+    let restored = restores::reaches(scenario, "back", RestorePhase::Succeeded, RESTORED).await?;
+    what_was_there_is_backed_up(scenario, bucket, identity, &restored).await?;
     scenario.say(&format!("restored under a client: {}", writer.written().told()));
     drop(writer);
 
@@ -98,6 +100,30 @@ pub async fn brings_back_what_was_deleted(
     ensure!(!restores::left(scenario, &machines[1]).await?.is_empty(), "the data of before is kept");
     restores::delete(scenario, "back").await?;
     restores::nothing_is_left(scenario, machines).await
+}
+
+/// Before the control plane was stopped: it is no worse than what the restore was approved for, and stays.
+async fn what_was_there_is_backed_up(
+    scenario: &Scenario,
+    bucket: &ObjectStorage,
+    identity: &Identity,
+    restored: &EtcdRestoreStatus,
+) -> Result<()> {
+    let name = restored.safety_backup.as_ref().context("no backup was made of what was there")?.name.clone();
+    ensure!(name == "back-before", "it is EtcdBackup {name}");
+    let backup = scenario.api::<EtcdBackup>().get(&name).await?;
+    ensure!(backup.metadata.owner_references.is_none(), "it goes with something");
+    let content = backup.status.and_then(|status| status.backup).context("it holds nothing")?;
+    let of = restored.staged.as_ref().context("nothing was staged")?;
+    ensure!(Some(content.revision) >= of.current_revision, "revision {} is too early", content.revision);
+    let stopped = restored.began_at.as_ref().context("it never began")?;
+    ensure!(content.completed_at <= *stopped, "it was completed at {:?}, after {stopped:?}", content.completed_at);
+    let scratch = tempfile::tempdir()?;
+    let snapshot = scratch.path().join("snapshot.db");
+    backups::read(&bucket.bucket().join("etcd"), &content, identity, &snapshot)?;
+    let drill = Drill::start(&snapshot, scratch.path())?;
+    ensure!(drill.has("/registry/configmaps/default/after-bucket").await?, "what was there before is not in it");
+    Ok(())
 }
 
 /// By an identity of nobody, and by a copy in which one byte is another.

@@ -19,8 +19,11 @@ LOCAL = "https://127.0.0.1:2379"
 # How a member is. A member is well only while a majority agrees with it.
 WELL, LEADERLESS, SILENT, UNCLEAR = "well", "without a leader", "silent", "unclear"
 PATIENCE_SECONDS = 30
-# The alarm of a member whose data differs from the others', as etcd numbers it.
-CORRUPT = 2
+# The alarms of a member whose database is full, and of one whose data differs from the others', as etcd numbers them.
+NO_SPACE, CORRUPT = 1, 2
+ALARMS = {NO_SPACE: "NOSPACE", CORRUPT: "CORRUPT"}
+# How long a member may take to go through its whole database.
+HASH_SECONDS, WHOLE_SECONDS = 100, 900
 # A key that nobody has.
 NO_KEY = "clusterwright.dev/read"
 
@@ -61,7 +64,7 @@ class Etcd:
         """Like healthy_at, with patience for a machine that is busy."""
         return any(self.healthy_at(endpoint) for _try in range(3))
 
-    def look(self, endpoint: str) -> str:
+    def look(self, endpoint: str, path: str = "/health") -> str:
         """How the member is; what it said is in `said`."""
         address = urllib.parse.urlsplit(endpoint)
         target = (address.hostname or "", address.port or 2379)
@@ -76,7 +79,7 @@ class Etcd:
             context.load_cert_chain(f"{self.pki}/healthcheck-client.crt", f"{self.pki}/healthcheck-client.key")
             connection = http.client.HTTPSConnection(*target, timeout=5, context=context)
             try:
-                connection.request("GET", "/health")
+                connection.request("GET", path)
                 answer = connection.getresponse()
                 body = json.loads(answer.read(4096))
             finally:
@@ -89,7 +92,11 @@ class Etcd:
             return WELL
         return LEADERLESS if "NO LEADER" in str(body.get("reason")) else UNCLEAR
 
-    def command(self, *arguments: str, timeout: float = 20) -> str:
+    def works(self, endpoint: str) -> bool:
+        """Whether the member answers and has a leader, also when its database is full."""
+        return self.look(endpoint, "/health?exclude=NOSPACE") == WELL
+
+    def command(self, *arguments: str, timeout: float = 20, stdin: str | None = None) -> str:
         """What etcdctl says."""
         output = attempt(
             "etcdctl",
@@ -100,6 +107,7 @@ class Etcd:
             "--write-out=json",
             *arguments,
             timeout=timeout,
+            stdin=stdin,
         )
         if not output.ok:
             # Above its last line are its client's own notes.
@@ -154,12 +162,21 @@ class Etcd:
 
     def hashes(self, revision: int) -> dict:
         """(hash of all keys up to the revision, the revision up to which it was compacted) by endpoint."""
-        said = self.etcdctl("endpoint", "hashkv", f"--rev={revision}", timeout=120)
+        patience = f"--command-timeout={HASH_SECONDS}s"
+        said = self.etcdctl("endpoint", "hashkv", f"--rev={revision}", patience, timeout=HASH_SECONDS + 10)
         return {entry["Endpoint"]: (entry["HashKV"]["hash"], entry["HashKV"].get("compact_revision")) for entry in said}
 
     def alarms(self) -> list:
         """Every alarm there is, as memberID and alarm."""
         return self.etcdctl("alarm", "list").get("alarms") or []
+
+    def alarms_by_member(self) -> dict:
+        """Names of the alarms, by the ID of the member; those of no member stand under 0."""
+        found: dict = {}
+        for alarm in self.alarms():
+            name = ALARMS.get(alarm.get("alarm"), str(alarm.get("alarm")))
+            found.setdefault(alarm.get("memberID", 0), []).append(name)
+        return found
 
     def change(self, *arguments: str) -> None:
         """A change of members, which etcd refuses until all have been connected for some seconds, and for the rest of the

@@ -29,6 +29,17 @@ def write(path: str, content: str, mode: int = 0o644, check: bool = False) -> bo
         return False
     if check:
         return True
+    temporary = stage(path, data, mode)
+    try:
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return True
+
+
+def stage(path: str, data: bytes, mode: int) -> str:
+    """A new file on disk beside the path, with these bytes, owned by root: it is to be renamed into its place."""
     folder = os.path.dirname(path)
     os.makedirs(folder, mode=0o755, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(prefix=".cw-", dir=folder)
@@ -39,11 +50,10 @@ def write(path: str, content: str, mode: int = 0o644, check: bool = False) -> bo
             os.fchmod(new.fileno(), mode)
             os.fchown(new.fileno(), 0, 0)
             os.fsync(new.fileno())
-        os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
-    return True
+    return temporary
 
 
 def write_all(wanted: list, check: bool = False, mode: int = 0o644) -> list:
@@ -62,6 +72,26 @@ def remove(path: str, check: bool = False) -> bool:
     if not check:
         os.unlink(path)
     return True
+
+
+def prune(directory: str, first_line: str, wanted: set, check: bool = False) -> list:
+    """Removes the files below that begin with the line and are not wanted, and the directories that are empty then. Their paths."""
+    removed = []
+    for folder, _folders, names in os.walk(directory, topdown=False):
+        paths = [os.path.join(folder, name) for name in sorted(names)]
+        here = [path for path in paths if path not in wanted and begins_with(path, first_line) and remove(path, check)]
+        if here and not check and folder != directory and not os.listdir(folder):
+            os.rmdir(folder)
+        removed += here
+    return removed
+
+
+def begins_with(path: str, line: str) -> bool:
+    """Whether the first line of a file is this one; it follows no link."""
+    if os.path.islink(path) or not os.path.isfile(path):
+        return False
+    with open(path, "rb") as source:
+        return source.readline().rstrip(b"\n") == line.encode("utf-8")
 
 
 def replace_foreign(path: str, content: str) -> None:

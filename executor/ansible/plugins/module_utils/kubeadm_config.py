@@ -17,6 +17,11 @@ ENDPOINTS = ("etcd", "external", "endpoints")
 # What newer versions of kubeadm note beside them.
 HTTP_ENDPOINTS = ("etcd", "external", "httpEndpoints")
 NAMES = ("apiServer", "certSANs")
+# On the ConfigMap: the names that the cluster's owner has ever given the API servers' certificates, as JSON.
+GIVEN = "clusterwright.dev/given-names"
+VALIDITY = "certificateValidityPeriod"
+# As Go writes a duration of whole seconds: 8760h0m0s.
+DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
 def block(text: str, path: tuple) -> tuple | None:
@@ -51,6 +56,39 @@ def with_items(text: str, path: tuple, values: list) -> str:
     return text[:begin] + "".join(f"{' ' * indent}- {json.dumps(value)}\n" for value in values) + text[end:]
 
 
+def scalar(text: str, key: str) -> str:
+    """The value of a key of the outermost level, empty when there is none."""
+    found = re.search(rf"^{re.escape(key)}:[ ]*(\S+)[ ]*$", text, re.MULTILINE)
+    return found.group(1).strip("\"'") if found else ""
+
+
+def with_scalar(text: str, key: str, value: str) -> str:
+    """The text with another value there, also where it had none."""
+    line = f"{key}: {value}\n"
+    changed, count = re.subn(rf"^{re.escape(key)}:.*\n?", line, text, count=1, flags=re.MULTILINE)
+    return changed if count else f"{text.rstrip()}\n{line}"
+
+
+def seconds(duration: str) -> int | None:
+    """How many seconds a duration is; none for what is no whole number of them."""
+    found = DURATION.fullmatch(duration)
+    if not duration or not found:
+        return None
+    hours, minutes, rest = (int(part or 0) for part in found.groups())
+    return hours * 3600 + minutes * 60 + rest
+
+
+def init_configuration(params: dict) -> dict:
+    """What kubeadm has to know of the machine beside the cluster's configuration: its `node_name`, and `address` and `port` of its API
+    server."""
+    return {
+        "apiVersion": "kubeadm.k8s.io/v1beta4",
+        "kind": "InitConfiguration",
+        "localAPIEndpoint": {"advertiseAddress": params["address"], "bindPort": params["port"]},
+        "nodeRegistration": {"name": params["node_name"]},
+    }
+
+
 def read(client: Api) -> tuple:
     """(the ConfigMap, the text)."""
     found = client.get(PATH)
@@ -60,10 +98,21 @@ def read(client: Api) -> tuple:
     return found, text
 
 
-def write(client: Api, found: dict, text: str) -> None:
-    """Writes the text, unless somebody else wrote meanwhile."""
-    body = {"metadata": {"resourceVersion": found["metadata"]["resourceVersion"]}, "data": {KEY: text}}
+def given_names(found: dict) -> list:
+    """The names that the cluster's owner has given, so far as is remembered."""
+    text = (found["metadata"].get("annotations") or {}).get(GIVEN, "[]")
     try:
-        client.request("PATCH", PATH, body, MERGE)
+        return [str(name) for name in json.loads(text)]
+    except (ValueError, TypeError):
+        return []
+
+
+def write(client: Api, found: dict, text: str, given: list | None = None) -> None:
+    """Writes the text, and the names that were given, unless somebody else wrote meanwhile."""
+    metadata: dict = {"resourceVersion": found["metadata"]["resourceVersion"]}
+    if given is not None:
+        metadata["annotations"] = {GIVEN: json.dumps(given)}
+    try:
+        client.request("PATCH", PATH, {"metadata": metadata, "data": {KEY: text}}, MERGE)
     except Refused as refused:
         raise StepFailure("ManifestRefused", f"failed to write ConfigMap kubeadm-config: {refused}") from refused

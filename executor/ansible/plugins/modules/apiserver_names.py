@@ -11,6 +11,7 @@ short_description: Makes the API server's certificate hold all the names and add
 description:
   - What kubeadm made is looked at as it is served. With a name missing, kubeadm makes the certificate again, and the names are added to the
     cluster's configuration; the API server takes a new certificate up by itself.
+  - A name that was C(given) once, and is wanted no more, is taken out of both. What was given is remembered beside the configuration.
   - Fails with EndpointWrong when C(cluster-info) names another endpoint or authority than the cluster has.
 options:
   names:
@@ -18,6 +19,11 @@ options:
     type: list
     elements: str
     required: true
+  given:
+    description: Those of them that the cluster's owner gives.
+    type: list
+    elements: str
+    default: []
   endpoint:
     description: Host and port that clients use.
     type: dict
@@ -73,21 +79,29 @@ def served(params: dict) -> set:
     return {plain(value) for _kind, value in certificate.get("subjectAltName", ())}
 
 
-def missing(params: dict) -> list:
-    there = served(params)
+def missing(params: dict, there: set) -> list:
     return sorted(name for name in set(params["names"]) if name and plain(name) not in there)
+
+
+def own(params: dict, text: str) -> set:
+    """The names that kubeadm puts into every API server's certificate."""
+    service = "kubernetes.default.svc"
+    names = ["kubernetes", "kubernetes.default", service, f"{service}.{api.field(text, 'dnsDomain')}", params["node_name"], params["address"]]
+    subnet = api.field(text, "serviceSubnet").split(",")[0]
+    first = [ipaddress.ip_network(subnet)[1]] if subnet else []
+    return {plain(str(name)) for name in names + first}
+
+
+def dropped(params: dict, given: list, text: str) -> list:
+    """Names that were given once, and are not wanted any more."""
+    wanted = {plain(name) for name in params["names"]} | own(params, text)
+    return sorted(name for name in given if plain(name) not in wanted)
 
 
 def renew(params: dict, text: str) -> None:
     """Lets kubeadm make the certificate again; the old one comes back when it cannot."""
-    registration = {
-        "apiVersion": "kubeadm.k8s.io/v1beta4",
-        "kind": "InitConfiguration",
-        "localAPIEndpoint": {"advertiseAddress": params["address"], "bindPort": params["port"]},
-        "nodeRegistration": {"name": params["node_name"]},
-    }
     os.makedirs(os.path.dirname(CONFIGURATION), mode=0o700, exist_ok=True)
-    files.write(CONFIGURATION, f"{json.dumps(registration)}\n---\n{text}", files.SECRET)
+    files.write(CONFIGURATION, f"{json.dumps(kubeadm_config.init_configuration(params))}\n---\n{text}", files.SECRET)
     old = [(path, f"{path}.old") for path in (CERTIFICATE, KEY)]
     for path, kept in old:
         os.replace(path, kept)
@@ -121,25 +135,34 @@ def check_info(client: Api, params: dict) -> None:
 
 def work(call) -> dict:
     params = call.params
-    lacks = missing(params)
+    there = served(params)
+    lacks = missing(params, there)
     try:
         client = Api(api.ADMIN)
         check_info(client, params)
-        if lacks and not call.check_mode:
-            found, text = kubeadm_config.read(client)
+        found, text = kubeadm_config.read(client)
+        given = kubeadm_config.given_names(found)
+        unwanted = dropped(params, given, text)
+        has = [name for name in unwanted if plain(name) in there]
+        due = lacks or has
+        if not call.check_mode:
             names = kubeadm_config.items(text, kubeadm_config.NAMES)
-            more = names + [name for name in lacks if name not in names]
-            text = kubeadm_config.with_items(text, kubeadm_config.NAMES, more)
-            if more != names:
-                kubeadm_config.write(client, found, text)
-            renew(params, text)
+            wanted = [name for name in names if name not in unwanted]
+            wanted += [name for name in lacks if name not in names]
+            text = kubeadm_config.with_items(text, kubeadm_config.NAMES, wanted) if wanted != names else text
+            all_given = given + [name for name in params["given"] if name not in given]
+            if wanted != names or all_given != given:
+                kubeadm_config.write(client, found, text, all_given)
+            if due:
+                renew(params, text)
     except OSError as error:
         raise StepFailure("ApiserverNotReady", f"the cluster's endpoint does not answer: {error}") from error
     if lacks and not call.check_mode:
         wait(
-            lambda: not missing(params),
+            lambda: not missing(params, served(params)),
             params["timeout_seconds"],
             "ApiserverNotReady",
-            lambda: f"the API server still shows a certificate without {', '.join(missing(params))}",
+            lambda: f"the API server still shows a certificate without {', '.join(missing(params, served(params)))}",
         )
-    return {"changed": bool(lacks), "differences": lacks, "msg": f"lacked {', '.join(lacks)}" if lacks else "all names are there"}
+    said = "; ".join(filter(None, [lacks and f"lacked {', '.join(lacks)}", has and f"had {', '.join(has)}"]))
+    return {"changed": bool(due), "differences": lacks + has, "msg": said or "all names are there, and no others that were given"}

@@ -33,6 +33,10 @@ options:
     description: Token of the initial cluster.
     type: str
     required: true
+  restore:
+    description: ID of the restore whose data lies ready here, for a new cluster to begin with. Empty where there is none.
+    type: str
+    default: ""
   data_directory:
     description: Data of the member.
     type: path
@@ -58,7 +62,14 @@ author:
 
 import os
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import etcd_data, files, membership, restarts, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import (
+    etcd_data,
+    etcd_new_cluster,
+    files,
+    membership,
+    restarts,
+    units,
+)
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.etcd import LOCAL, Etcd, label
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
@@ -156,10 +167,20 @@ def initial_pairs(params: dict, others: Etcd) -> list | None:
     """The initial cluster, when this member is to begin; None when it goes on from its data."""
     data = etcd_data.identity(params["data_directory"])
     if params["state"] == "new":
+        pairs = [f"{member['name']}={member['peer_url']}" for member in params["members"]]
         if data is not None:
             check_new(params, others, data)
-            return None
-        return [f"{member['name']}={member['peer_url']}" for member in params["members"]]
+            # Data that was put there is not yet known to the unit where the attempt that did it was cut short.
+            return None if os.path.exists(INITIAL) else pairs
+        if params["restore"]:
+            if joined():
+                raise StepFailure(
+                    "EtcdDataMissing",
+                    f"the data of this machine's member is gone from {params['data_directory']}, and it has voted:"
+                    " run the reset step",
+                )
+            etcd_new_cluster.begin(params["data_directory"], params["restore"], params["members"], params["token"])
+        return pairs
     # One that has joined before starts without the others.
     alive = others.alive() if data is not None and joined() else others.alive_soon()
     if alive.endpoints:
@@ -207,5 +228,7 @@ def work(call) -> dict:
         if not started or now.get("InvocationID") != before:
             restarts.remember(UNIT, now, read)
         membership.save(membership.ETCD, {"joined": True, "name": params["name"]})
+        if params["restore"]:
+            etcd_new_cluster.forget_snapshot(params["data_directory"], params["restore"])
     report = {"kind": "etcd", "memberID": "" if check else local.own_id()}
     return {"changed": bool(changed) or acted, "msg": f"member {params['name']} is healthy", "clusterwright": report}

@@ -85,8 +85,12 @@ def report(params: dict, places: Places) -> dict:
         "others": places.others(),
     }
     cluster = record_cluster(record)
-    if cluster is not None and cluster in (places.cluster_prepared(), places.cluster_here()):
+    found["placed"] = cluster is not None and cluster == places.cluster_here()
+    if cluster is not None and (found["placed"] or cluster == places.cluster_prepared()):
         found["staged"] = {key: record.get(key) for key in ("sha256", "bump", "clusterID")}
+    if found["placed"]:
+        # What etcd has come to is the backup's own, which nothing has to begin above.
+        return found
     revision = etcd_revision.known(Etcd(params["pki_directory"], [LOCAL]), places.member)
     if revision is not None:
         found["revision"] = revision

@@ -10,7 +10,7 @@ module: reset
 short_description: Undoes what the other steps did on this machine, and tells what is left
 description:
   - Works on what it finds, so it may be repeated, and works on a machine that was only half installed.
-  - Keeps /var/lib/clusterwright, where the guard keeps its state.
+  - Keeps /var/lib/clusterwright, where the guard keeps its state, but for snapshots that a backup has spooled there.
 author:
   - Clusterwright developers
 """
@@ -40,7 +40,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.failure impo
 
 
 # Made by the steps, or by kubectl on the machine; of no importance if they stay.
-OTHER_DIRECTORIES = ("/run/clusterwright", "/root/.kube/cache")
+OTHER_DIRECTORIES = ("/run/clusterwright", "/root/.kube/cache", "/var/lib/clusterwright/spool")
 CNI_DIRECTORIES = ("/opt/cni", "/etc/cni")
 
 

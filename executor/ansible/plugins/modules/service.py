@@ -18,6 +18,22 @@ options:
     type: list
     elements: path
     default: []
+  prune:
+    description:
+      - Directories that have files of ours, which all begin with one line. A file there that begins with it, and is not among C(files), is
+        removed with the directory that it leaves empty.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      path:
+        description: The directory.
+        type: path
+        required: true
+      first_line:
+        description: The line.
+        type: str
+        required: true
   no_restart_for:
     description: Files that the running service reads by itself.
     type: list
@@ -48,6 +64,9 @@ def work(call) -> dict:
     params, check = call.params, call.check_mode
     changed = files.write_all(params["files"], check) + files.write_all(params["secrets"], check, files.SECRET)
     changed += [path for path in params["remove"] if files.remove(path, check)]
+    wanted = {entry["path"] for entry in params["files"] or []}
+    for place in params["prune"]:
+        changed += files.prune(place["path"], place["first_line"], wanted, check)
 
     def counts(path: str) -> bool:
         return not path.startswith(tuple(params["no_restart_for"]))

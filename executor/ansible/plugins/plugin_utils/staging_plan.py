@@ -68,8 +68,10 @@ def bump(revision: int, seen: int | None) -> int:
 
 
 def has_snapshot(info: dict, digest: str) -> bool:
-    """Whether the snapshot needs not be brought there."""
-    return info.get("snapshotSha256") == digest
+    """Whether the snapshot needs not be brought there: it is there, or etcd works with what was made of it."""
+    staged = info.get("staged")
+    placed = info.get("placed") is True and isinstance(staged, dict) and staged.get("sha256") == digest
+    return placed or info.get("snapshotSha256") == digest
 
 
 def room_finding(host: str, info: dict, backup: dict) -> str:

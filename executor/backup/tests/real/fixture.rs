@@ -41,6 +41,8 @@ impl Fixture {
             location: "paris/7f1c/20260301T120000Z-k3x9".to_owned(),
             recipients: vec![identity.to_public().to_string()],
             bytes_per_second: None,
+            etcd: None,
+            spool: false,
             backup: "nightly".to_owned(),
             cluster: "paris".to_owned(),
             cluster_uid: "7f1c".to_owned(),
@@ -57,6 +59,26 @@ impl Fixture {
     }
 
     pub async fn take_as(&self, member: &Member, pki: &Pki, limit: usize) -> Result<BackupManifest, BackupError> {
+        let seen = |stored| self.progress.lock().unwrap().push(stored);
+        self.take_with(member, pki, limit, seen).await
+    }
+
+    /// Takes the backup, and shows its progress as it is reported.
+    pub async fn take_seen(
+        &self,
+        member: &Member,
+        seen: impl FnMut(u64) + Send,
+    ) -> Result<BackupManifest, BackupError> {
+        self.take_with(member, &self.pki, NEVER, seen).await
+    }
+
+    async fn take_with(
+        &self,
+        member: &Member,
+        pki: &Pki,
+        limit: usize,
+        seen: impl FnMut(u64) + Send,
+    ) -> Result<BackupManifest, BackupError> {
         let (url, port, tls) = (member.url(), member.port, pki.tls());
         let task = Task {
             inputs: &self.inputs,
@@ -65,12 +87,13 @@ impl Fixture {
             tls: &tls,
             bundle: &self.bundle,
             store: &self.store,
+            spool: None,
         };
         let connect = move || async move {
             let inner = TcpStream::connect(("127.0.0.1", port)).await?;
             Ok(Breaking { inner, left: limit })
         };
-        sendable(take(&task, connect, |stored| self.progress.lock().unwrap().push(stored))).await
+        sendable(take(&task, connect, seen)).await
     }
 
     /// Files in the storage, of whatever name.

@@ -74,7 +74,13 @@ impl Plan<'_> {
         let clients = format!("https://127.0.0.1:{port}");
         let log = place.join("log");
         let process = Command::new(programs().join("etcd"))
-            .args(["--name", &format!("m{index}"), "--unsafe-no-fsync", "--data-dir"])
+            .args([
+                "--name",
+                &format!("m{index}"),
+                "--unsafe-no-fsync",
+                "--quota-backend-bytes=8589934592",
+                "--data-dir",
+            ])
             .arg(place.join("data"))
             .args(["--listen-client-urls", &format!("{clients},http://127.0.0.1:{plain_port}")])
             .args(["--advertise-client-urls", &clients])
@@ -106,6 +112,16 @@ impl Member {
         format!("https://127.0.0.1:{}", self.port)
     }
 
+    /// Where it speaks without TLS.
+    pub fn plain_url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.plain_port)
+    }
+
+    /// The number of its process.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// A client beside the one that is tested, once the member serves.
     pub async fn client(&self) -> Client {
         let since = Instant::now();
@@ -122,12 +138,17 @@ impl Member {
         }
     }
 
-    /// Writes some megabytes.
+    /// Writes some megabytes, and waits until etcd's status counts them: it does with the next commit to its disk.
     pub async fn fill(&self, megabytes: usize) {
         let mut client = self.client().await;
         let value: Vec<u8> = (0..1_u32 << 18).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
         for index in 0..megabytes {
             client.put(format!("/registry/{index}"), value.clone(), None).await.unwrap();
+        }
+        let since = Instant::now();
+        while usize::try_from(client.status().await.unwrap().db_size()).unwrap() < megabytes << 20 {
+            assert!(since.elapsed() < Duration::from_secs(60), "etcd does not count {megabytes} MiB");
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 }
@@ -146,11 +167,26 @@ pub fn free_port() -> u16 {
 
 /// Where etcd's programs are: of the newest version that was built.
 pub fn programs() -> PathBuf {
+    directory("etcd")
+}
+
+/// A program of a component, of the newest version that was built.
+pub fn program(component: &str, name: &str) -> PathBuf {
+    directory(component).join(name)
+}
+
+fn directory(component: &str) -> PathBuf {
     let cache = env::var_os("CLUSTERWRIGHT_CACHE")
         .map_or_else(|| Path::new(&env::var_os("HOME").unwrap()).join(".cache/clusterwright"), PathBuf::from);
-    let versions = cache.join("programs/etcd");
+    let versions = cache.join("programs").join(component);
     let mut found: Vec<_> = fs::read_dir(&versions)
-        .unwrap_or_else(|_| panic!("{} is missing: run `lab build programs`", versions.display()))
+        .unwrap_or_else(|_| {
+            panic!(
+                "{} is missing: run `lab build {}`",
+                versions.display(),
+                if component == "seaweedfs" { "storages" } else { "programs" }
+            )
+        })
         .map(|entry| entry.unwrap().path().join("bin"))
         .collect();
     found.sort();

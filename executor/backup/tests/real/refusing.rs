@@ -94,11 +94,11 @@ async fn a_member_of_another_authority_and_a_client_of_another_authority_are_ref
     let own = &fixture.pki;
     let wrong_ca = Pki { ca: other.ca.clone(), certificate: own.certificate.clone(), key: own.key.clone() };
     let wrong_client = Pki { ca: own.ca.clone(), certificate: other.certificate, key: other.key };
-    for pki in [wrong_ca, wrong_client] {
+    for (pki, reason) in [(wrong_ca, "EtcdCertificateInvalid"), (wrong_client, "EtcdClientRefused")] {
         let since = Instant::now();
         let error = fixture.take_as(&member, &pki, NEVER).await.unwrap_err();
         println!("{error}");
-        assert_eq!(error.reason(), "EtcdUnreachable", "{error}");
+        assert_eq!((error.reason(), error.retriable()), (reason, false), "{error}");
         assert!(error.to_string().to_lowercase().contains("certificate"), "{error}");
         assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
     }

@@ -68,6 +68,49 @@ fn an_equal_fence_of_another_run_is_refused_and_ends_nothing() {
 }
 
 #[test]
+fn an_epoch_that_was_given_twice_is_refused_however_high_the_token_and_nothing_of_it_is_run() {
+    let Some(place) = Place::new() else { return };
+    succeeds(place.begin(2, 1).args(["--claim", "machine-1"]));
+    // A metadata cluster of yesterday claims the Host once more, and counts to the same epoch.
+    let other = place.begin(2, 99).args(["--claim", "machine-2"]).output().unwrap();
+    assert_refused(&other);
+    assert!(err(&other).contains("claim epoch 2 is that of another claim (Machine UID machine-1)"), "{}", err(&other));
+    let canary = place.file("canary");
+    let late = place.shell(2, 99, &format!("touch {}", canary.display())).output();
+    assert!(late.is_err() || !late.unwrap().status.success());
+    assert!(!canary.exists());
+    assert_eq!((&place.highest()["token"], &place.highest()["claim"]), (&json!(1), &json!("machine-1")));
+    succeeds(place.begin(2, 2).args(["--claim", "machine-1"]));
+    succeeds(place.begin(3, 1).args(["--claim", "machine-2"]));
+    place.report();
+}
+
+#[test]
+fn a_run_that_the_store_does_not_know_is_not_followed_and_nothing_is_run() {
+    let Some(place) = Place::new() else { return };
+    succeeds(&mut place.begin(2, 120));
+    succeeds(&mut place.end(2, 120));
+    // The store was set back, and has come past the token meanwhile.
+    let mut later = place.begin(2, 125);
+    let refused = later.args(["--comparisons", "2026-05-01T00:00:00Z=100"]).output().unwrap();
+    assert_refused(&refused);
+    assert!(err(&refused).contains("run ns/r120 of cluster a was here with fence 2-120"), "{}", err(&refused));
+    assert_eq!(place.highest()["token"], 120);
+    assert!(!place.file("runs/2-125").exists());
+    assert_eq!(place.report().refused.len(), 1);
+    // A person has approved it: this machine's run is known by its token.
+    succeeds(place.begin(2, 126).args(["--comparisons", "2026-05-01T00:00:00Z=120"]));
+    assert_eq!(place.highest()["comparedSince"], "2026-05-01T00:00:00Z");
+    succeeds(&mut place.end(2, 126));
+    assert_eq!(place.highest()["comparedSince"], "2026-05-01T00:00:00Z");
+    // The operator was away for a while, and nothing else happened.
+    succeeds(place.begin(2, 127).args(["--comparisons", "2026-05-02T00:00:00Z=126"]));
+    // The next claim begins anew.
+    succeeds(place.begin(3, 1).args(["--comparisons", "2026-05-02T00:00:00Z=0"]));
+    place.report();
+}
+
+#[test]
 fn before_the_first_run_the_machine_has_no_fence() {
     let Some(place) = Place::new() else { return };
     assert_eq!(place.highest(), json!({}));

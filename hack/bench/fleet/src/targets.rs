@@ -16,7 +16,7 @@ use hyper::body::{Bytes, Frame, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use operator::pki::Pki;
 use operator::pki::authority::Leaf;
 use parking_lot::Mutex;
@@ -98,7 +98,7 @@ fn server_config(pki: &Pki) -> Result<ServerConfig> {
         serves: true,
         ..Leaf::default()
     };
-    let issued = pki.kubernetes.issue(&leaf, Timestamp::now())?;
+    let issued = pki.kubernetes.issue(&leaf, SignedDuration::from_hours(24), Timestamp::now())?;
     let chain = CertificateDer::pem_slice_iter(issued.certificate.as_bytes()).collect::<Result<Vec<_>, _>>()?;
     let key = PrivateKeyDer::from_pem_slice(issued.key.as_bytes())?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -1,14 +1,17 @@
 //! The metadata cluster's control plane: four programs on the host.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use super::Metadata;
 use super::pki::SERVICE_NETWORK;
+use crate::command::Invocation;
 use crate::network::HOST_ADDRESS;
 use crate::place::write;
-use crate::processes::Daemon;
+use crate::processes::{self, Daemon};
 
 /// The names of its processes, in the order of their start.
 pub(super) const PROCESSES: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
@@ -16,6 +19,9 @@ pub(super) const PROCESSES: [&str; 4] = ["etcd", "kube-apiserver", "kube-control
 /// How long a Pod stays on a node that is gone. Kubernetes' own five minutes would make each test of a lost node as
 /// long.
 const TOLERATION_SECONDS: u32 = 30;
+
+/// How long a snapshot, or setting it back, may take.
+const RESTORE: Duration = Duration::from_secs(60);
 
 const AUDIT_POLICY_FILE: &str = "policy.yaml";
 /// What ServiceAccounts ask for is written down, without what they send or get; those of Kubernetes' own controllers
@@ -49,6 +55,48 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: 'kubeadm:cluster-admins'}]
 ";
     metadata.apply(binding).context("failed to let the API server ask kubelets")
+}
+
+/// Saves a snapshot of etcd.
+pub(super) fn snapshot(metadata: &Metadata, file: &Path) -> Result<()> {
+    let pki = |name: &str| self::file(metadata, name);
+    Invocation::new(metadata.programs.find("etcdctl")?)
+        .args(options([
+            ("endpoints", format!("https://{HOST_ADDRESS}:2379")),
+            ("cacert", pki("etcd/ca.crt")),
+            ("cert", pki("apiserver-etcd-client.crt")),
+            ("key", pki("apiserver-etcd-client.key")),
+        ]))
+        .args(["snapshot".into(), "save".into(), file.display().to_string()])
+        .within(RESTORE)
+        .run()
+        .map(drop)
+        .context("failed to save a snapshot of the metadata cluster")
+}
+
+/// Stops all of it, sets etcd back to a snapshot, and starts all of it.
+pub(super) fn set_back(metadata: &Metadata, file: &Path) -> Result<()> {
+    for name in PROCESSES.iter().rev() {
+        processes::stop(&metadata.place, name)?;
+    }
+    let data = metadata.directory().join("etcd");
+    fs::remove_dir_all(&data).with_context(|| format!("failed to remove {}", data.display()))?;
+    let peers = format!("https://{HOST_ADDRESS}:2380");
+    Invocation::new(metadata.programs.find("etcdutl")?)
+        .args(["snapshot".to_owned(), "restore".to_owned(), file.display().to_string()])
+        .args(options([
+            ("name", "metadata".into()),
+            ("data-dir", data.display().to_string()),
+            ("initial-cluster", format!("metadata={peers}")),
+            ("initial-advertise-peer-urls", peers),
+            // No watch goes on with what was.
+            ("bump-revision", "1000000000".into()),
+            ("mark-compacted", "true".into()),
+        ]))
+        .within(RESTORE)
+        .run()
+        .context("failed to set the metadata cluster's etcd back")?;
+    start(metadata)
 }
 
 fn start_one(metadata: &Metadata, name: &str, args: Vec<String>) -> Result<()> {

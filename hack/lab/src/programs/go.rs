@@ -5,14 +5,14 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::{COMPONENTS, Component, Programs};
+use super::{Component, Programs};
 use crate::cache::{Cache, create_dir, publish};
 use crate::progress::{Progress, Task};
 use crate::{logged, project};
 
 /// Builds what is not there yet, component by component.
-pub fn build(cache: &Cache, programs: &Programs, progress: &Progress) -> Result<()> {
-    for component in COMPONENTS.iter().filter(|it| !programs.has(it)) {
+pub fn build(components: &[Component], cache: &Cache, programs: &Programs, progress: &Progress) -> Result<()> {
+    for component in components.iter().filter(|it| !programs.has(it)) {
         let task = progress.task(format!("{} {}", component.name, component.version));
         publish(&programs.bin(component), |draft| compile(component, draft, cache, &task))?;
         task.done();

@@ -64,15 +64,21 @@ pub fn last<'a, T>(tried: &[&'a PlaybookRun], made: impl Fn(&'a PlaybookRun) -> 
     match ended_at(run) {
         Some(ended) if may_help && tried.len() < MOST => Attempt::Failed(run, after(ended, backoff(tried.len()))),
         _ => {
-            let reason = status.outcome.as_ref().map_or_else(|| Reason::RunFailed.into(), |told| told.reason.clone());
+            let reason = reason_of(run);
             let message = format!("attempt {} of {MOST}, run {}: {}", tried.len(), run.name(), said(run));
             Attempt::GivenUp(reason, message)
         }
     }
 }
 
+/// Why a run has failed, as far as it says.
+pub fn reason_of(run: &PlaybookRun) -> String {
+    let outcome = run.status.as_ref().and_then(|status| status.outcome.as_ref());
+    outcome.map_or_else(|| Reason::RunFailed.into(), |told| told.reason.clone())
+}
+
 /// What a run says of itself.
 pub fn said(run: &PlaybookRun) -> &str {
     let message = run.status.as_ref().and_then(|status| status.message.as_deref());
-    message.unwrap_or("it ended without a word")
+    message.unwrap_or(if is_over(run) { "it ended without a word" } else { "it begins" })
 }

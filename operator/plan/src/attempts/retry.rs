@@ -22,7 +22,8 @@ pub fn asked_retry(annotations: Option<&BTreeMap<String, String>>, generation: i
     asked(annotations, annotation::RETRY, generation)
 }
 
-fn asked(annotations: Option<&BTreeMap<String, String>>, key: &str, generation: i64) -> Option<String> {
+/// The value of an annotation, if it is meant for this generation.
+pub fn asked(annotations: Option<&BTreeMap<String, String>>, key: &str, generation: i64) -> Option<String> {
     let value = annotations?.get(key)?;
     is_meant_for(value, generation).then(|| value.clone())
 }

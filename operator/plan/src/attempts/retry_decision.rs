@@ -84,6 +84,19 @@ impl RetryDecision {
     pub fn first(retry: Option<String>) -> Self {
         RetryDecision::Now { attempt: 0, retry, goes_on: None }
     }
+
+    /// The retry that is answered by an attempt that is due now.
+    pub fn retry(&self) -> Option<String> {
+        match self {
+            RetryDecision::Now { retry, .. } => retry.clone(),
+            _ => None,
+        }
+    }
+
+    /// Whether something that failed is tried again now.
+    pub fn is_again(&self) -> bool {
+        matches!(self, RetryDecision::Now { attempt: 1.., .. })
+    }
 }
 
 /// Decides about the next attempt.

@@ -2,12 +2,13 @@
 
 use crds::backup::StorageInputs;
 use crds::names::label;
+use crds::references::controller_ref;
 use crds::{BackupStorage, ObjectExt};
 use k8s_openapi::api::batch::v1::Job;
 
 use crate::inputs::StorageSeen;
 use crate::naming::short_hash;
-use crate::storage_job::{StorageJob, storage_job};
+use crate::storage_job::{Beside, StorageJob, storage_job};
 
 /// How long a look may take, the start of its Pod included.
 const DEADLINE_SECONDS: i64 = 180;
@@ -25,6 +26,7 @@ pub(super) fn job(storage: &BackupStorage, seen: &StorageSeen, inputs: &StorageI
     storage_job(&StorageJob {
         name: name(storage),
         label: (label::STORAGE, storage.name()),
+        owner: controller_ref(storage),
         storage,
         seen,
         inputs,
@@ -32,5 +34,6 @@ pub(super) fn job(storage: &BackupStorage, seen: &StorageSeen, inputs: &StorageI
         command: "storage",
         arguments: Vec::new(),
         deadline_seconds: DEADLINE_SECONDS,
+        beside: Beside::default(),
     })
 }

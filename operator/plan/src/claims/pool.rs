@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use crds::ObjectExt;
 use crds::names::condition;
-use crds::{Host, conditions};
+use crds::{Host, Reason, conditions};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::host_request::HostRequest;
 use super::identities::Identities;
+use crate::store::Contradiction;
 
 /// Why a Host cannot be claimed, as far as it says itself; `None` when it can. The condition `Ready` alone is not
 /// believed: it may speak of the time before the last claim, or of another address.
@@ -24,6 +25,9 @@ pub fn why_not(host: &Host) -> Option<String> {
     }
     if host.spec.unschedulable {
         return Some("unschedulable".into());
+    }
+    if Contradiction::find(host).is_some() {
+        return Some(format!("not Ready: {}", Reason::MachineIsNewer));
     }
     let Some(status) = &host.status else {
         return Some("not probed yet".into());

@@ -11,9 +11,10 @@ use super::action::Action;
 use super::certificates::{certificates_valid, expiries};
 use super::observed::{Access, Observed, Seen};
 use super::{components, network_probe, nodes, orphan_nodes, spread_dns};
+use crate::etcd::stepped;
 use crate::moment::day_and_clock;
 
-/// Nothing of what was seen before is known now; who the cluster is stays.
+/// Nothing of what was seen before is known now; who the cluster is stays, and how large its data was.
 pub(super) fn forget(old: &ClusterStatus) -> ClusterStatus {
     let nodes = old.nodes.as_ref().map(|nodes| NodeCounts { summary: format!("?/{}", nodes.total), ..nodes.clone() });
     ClusterStatus { nodes, components: Vec::new(), unreachable_since: None, ..old.clone() }
@@ -34,7 +35,7 @@ pub(super) fn lost(
     let sentence = format!("the API at {} has not answered since {}: {message}", access.server, day_and_clock(since.0));
     let status = ClusterStatus {
         endpoint: Some(access.server.clone()),
-        certificates: expiries(access),
+        certificates: expiries(access, observed.machines),
         unreachable_since: Some(since),
         ..forget(old)
     };
@@ -56,7 +57,8 @@ pub(super) fn made(
         cluster_uid: seen.cluster_uid.clone().or_else(|| old.cluster_uid.clone()),
         nodes: counts.or_else(|| forget(old).nodes),
         components: seen.components.clone(),
-        certificates: expiries(access),
+        certificates: expiries(access, observed.machines),
+        etcd_size_bytes: stepped(old.etcd_size_bytes, seen.etcd_size),
         unreachable_since: None,
         ..ClusterStatus::default()
     };
@@ -68,16 +70,11 @@ pub(super) fn made(
         nodes_healthy,
         certificates_valid(access, &observed.now),
     ];
-    let machines = nodes::by_node(observed.machines);
-    let actions = seen.nodes.iter().flatten().filter_map(|node| {
-        let patch = nodes::patch(node, machines.get(node.name.as_str())?)?;
-        Some(Action::PatchNode { name: node.name.clone(), patch })
-    });
     let known = seen.nodes.as_deref().unwrap_or_default();
     let dns = spread_dns::spread(observed, seen.dns.as_ref(), known);
     let orphan_nodes = orphan_nodes::clean_up(observed, known);
     let probes = network_probe::annotate(observed, known);
-    (status, statements, actions.chain(probes).chain(dns).chain(orphan_nodes).collect())
+    (status, statements, probes.into_iter().chain(dns).chain(orphan_nodes).collect())
 }
 
 fn unknown_behind(reachable: Statement, certificates: Option<Statement>) -> Vec<Statement> {

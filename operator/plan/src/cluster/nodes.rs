@@ -1,25 +1,15 @@
-//! Nodes: what is kept of each, how they are counted, and what Machines want on them.
+//! Nodes: what is kept of each, and how they are counted.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crds::Machine;
-use crds::ObjectExt;
 use crds::Reason;
 use crds::cluster::NodeCounts;
 use crds::conditions::Statement;
-use crds::names::{annotation, condition, node_condition};
-use crds::placement::plain;
-use crds::step::Role;
+use crds::names::{NODE_FIELD_MANAGER, annotation, condition, node_condition};
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
-use serde_json::json;
 
-/// The label that shows a worker's role in `kubectl get nodes`; kubeadm puts the control planes'.
-const WORKER_LABEL: &str = "node-role.kubernetes.io/worker";
-
-/// A Node says what it wants of itself: no more than this is kept of each list, and of each text.
-const MOST_ENTRIES: usize = 256;
-const LONGEST_TEXT: usize = 512;
+use super::field_owners::{FieldOwners, Owners};
+use super::kept::{LONGEST_TEXT, MOST_ENTRIES, short, start};
 
 /// What is kept of a Node: little, since there may be thousands.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,8 +36,14 @@ pub struct NodeSeen {
     pub pressures: Vec<String>,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
+    /// Its annotations, as far as somebody applies them.
+    pub annotations: BTreeMap<String, String>,
+    /// Who owns its labels and annotations.
+    pub owners: FieldOwners,
     /// Its taints.
     pub taints: Vec<Taint>,
+    /// Those of them that are its Machine's, as `key:Effect`; none: nobody has said.
+    pub own_taints: Option<BTreeSet<String>>,
     /// It is cordoned.
     pub unschedulable: bool,
     /// For writing: moves with each heartbeat.
@@ -97,6 +93,11 @@ impl NodeSeen {
             .iter()
             .filter(|c| c.type_ != "Ready" && c.status == "True")
             .filter(|c| CUT_OFF.iter().all(|(type_, _)| *type_ != c.type_));
+        let owners = FieldOwners::from_entries(node.metadata.managed_fields.unwrap_or_default());
+        let mut annotations = node.metadata.annotations.unwrap_or_default();
+        let own_taints = annotations.remove(annotation::TAINTS_FROM_MACHINE);
+        let network_probe = annotations.remove(annotation::NETWORK_PROBE).unwrap_or_default();
+        annotations.retain(|key, _| owners.annotations.contains_key(key));
         let version = status.node_info.map(|info| info.kubelet_version).unwrap_or_default();
         Self {
             name: node.metadata.name.unwrap_or_default(),
@@ -108,11 +109,7 @@ impl NodeSeen {
             },
             network: NetworkSeen::from_conditions(&conditions)
                 .filter(|_| ready.is_some_and(|ready| ready.status != Reason::Unknown)),
-            network_probe: node
-                .metadata
-                .annotations
-                .and_then(|mut annotations| annotations.remove(annotation::NETWORK_PROBE))
-                .unwrap_or_default(),
+            network_probe,
             pod_cidr: short(spec.pod_cidr.unwrap_or_default()),
             message: short(ready.and_then(|ready| ready.message.clone()).unwrap_or_default()),
             addresses: status
@@ -124,8 +121,11 @@ impl NodeSeen {
                 .collect(),
             kubelet_version: short(version.strip_prefix('v').unwrap_or(&version).to_owned()),
             pressures: bad.take(MOST_ENTRIES).map(|condition| short(condition.type_.clone())).collect(),
-            labels: node.metadata.labels.unwrap_or_default().into_iter().take(MOST_ENTRIES).collect(),
+            labels: ours_first(node.metadata.labels.unwrap_or_default(), &owners.labels),
+            annotations: ours_first(annotations, &owners.annotations),
+            owners,
             taints: spec.taints.unwrap_or_default().into_iter().take(MOST_ENTRIES).collect(),
+            own_taints: own_taints.map(|taints| names_in(&taints)),
             unschedulable: spec.unschedulable.unwrap_or_default(),
             resource_version: node.metadata.resource_version.unwrap_or_default(),
         }
@@ -138,11 +138,21 @@ impl NodeSeen {
     }
 }
 
-fn short(text: String) -> String {
-    match text.char_indices().nth(LONGEST_TEXT) {
-        Some((end, _)) => text.get(..end).unwrap_or_default().to_owned(),
-        None => text,
-    }
+fn names_in(list: &str) -> BTreeSet<String> {
+    let names = list.split(',').filter(|name| !name.is_empty());
+    names.take(MOST_ENTRIES).map(|name| short(name.to_owned())).collect()
+}
+
+/// As many as are kept: those that the operator applies, then others.
+fn ours_first(all: BTreeMap<String, String>, owners: &Owners) -> BTreeMap<String, String> {
+    let is_ours = |key: &String| {
+        let mut owners = owners.get(key).into_iter().flatten();
+        owners.any(|owner| owner.applies && owner.manager == NODE_FIELD_MANAGER)
+    };
+    let (ours, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|(key, _)| is_ours(key));
+    let kept = ours.into_iter().chain(others).take(MOST_ENTRIES);
+    // One character more than a value that may be wanted: a longer one is another.
+    kept.map(|(key, value)| (key, start(value, LONGEST_TEXT + 1))).collect()
 }
 
 /// The counts, and the condition `NodesHealthy`.
@@ -169,51 +179,4 @@ pub(super) fn health(nodes: Option<&[NodeSeen]>) -> (Option<NodeCounts>, Stateme
         Statement::new(type_, false, Reason::NodesNotReady, message)
     };
     (Some(counts), statement)
-}
-
-/// The Machines that live, by the name of their Host, which is their Node's.
-pub(super) fn by_node(machines: &[Arc<Machine>]) -> HashMap<&str, &Machine> {
-    let lives = |machine: &&Arc<Machine>| !machine.is_deleting();
-    let machines = machines.iter().filter(lives);
-    machines.filter_map(|machine| Some((machine.spec.host_ref.as_ref()?.name.as_str(), &**machine))).collect()
-}
-
-/// The merge patch that gives a Node the labels and taints of its Machine; none when they are all there.
-pub(super) fn patch(node: &NodeSeen, machine: &Machine) -> Option<serde_json::Value> {
-    let mut labels = plain(&machine.spec.labels);
-    if machine.spec.role == Role::Worker {
-        labels.insert(WORKER_LABEL.into(), String::new());
-    }
-    labels.retain(|key, value| node.labels.get(key) != Some(value));
-
-    let wanted: Vec<Taint> = machine
-        .spec
-        .taints
-        .iter()
-        .map(|taint| Taint {
-            key: taint.key.clone(),
-            value: taint.value.as_ref().map(|value| value.0.clone()).filter(|value| !value.is_empty()),
-            effect: format!("{:?}", taint.effect),
-            time_added: None,
-        })
-        .collect();
-    let same = |a: &Taint, b: &Taint| a.key == b.key && a.effect == b.effect;
-    let there = |taint: &Taint| {
-        node.taints.iter().any(|t| {
-            same(t, taint) && t.value.as_deref().unwrap_or_default() == taint.value.as_deref().unwrap_or_default()
-        })
-    };
-    let taints_wanted = !wanted.iter().all(there);
-    if labels.is_empty() && !taints_wanted {
-        return None;
-    }
-    let mut patch = json!({ "metadata": { "labels": labels } });
-    if taints_wanted {
-        let kept = node.taints.iter().filter(|taint| !wanted.iter().any(|w| same(w, taint)));
-        let taints: Vec<Taint> = kept.cloned().chain(wanted.iter().cloned()).collect();
-        // The list goes as a whole: another's taint must not be lost in between.
-        patch["metadata"]["resourceVersion"] = json!(node.resource_version);
-        patch["spec"] = json!({ "taints": taints });
-    }
-    Some(patch)
 }

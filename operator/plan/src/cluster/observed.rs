@@ -6,6 +6,7 @@ use super::dns::DnsSeen;
 use super::nodes::NodeSeen;
 use crds::cluster::ComponentHealth;
 use crds::{Cluster, ClusterDeployment, Host, Machine, Reason};
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 /// Everything that the decision looks at.
@@ -20,6 +21,9 @@ pub struct Observed<'a> {
     pub deployment: Option<&'a ClusterDeployment>,
     /// Hosts of the namespace that are quarantined.
     pub hosts: &'a [Arc<Host>],
+    /// When an operator took the metadata cluster up again after nobody had renewed the Lease for long; none: no such
+    /// time is known.
+    pub resumed_at: Option<Timestamp>,
     /// Now.
     pub now: Time,
     /// 0 to 1: spreads the probes of many clusters.
@@ -74,6 +78,8 @@ pub struct Seen {
     pub components: Vec<ComponentHealth>,
     /// The Nodes; `None`: not read yet.
     pub nodes: Option<Vec<NodeSeen>>,
+    /// Size of etcd's database in bytes; `None`: the API server does not say.
+    pub etcd_size: Option<i64>,
     /// Its DNS; `None`: not read, or not kubeadm's.
     pub dns: Option<DnsSeen>,
 }

@@ -15,7 +15,7 @@ use crds::step::Role;
 use super::action::{Action, OrphanNode};
 use super::nodes::NodeSeen;
 use super::observed::Observed;
-use crate::inputs;
+use crate::{inputs, store};
 
 /// Why a Node is a forgotten machine's.
 struct Evidence<'a> {
@@ -26,7 +26,9 @@ struct Evidence<'a> {
 }
 
 pub(super) fn clean_up(observed: &Observed<'_>, nodes: &[NodeSeen]) -> Vec<Action> {
-    let goes_on = observed.deployment.is_none_or(|deployment| !deployment.is_deleting());
+    // What an older store remembers of a machine may have been made good since: its Node serves.
+    let is_believed = |deployment| store::is_believed(deployment, observed.resumed_at);
+    let goes_on = observed.deployment.is_none_or(|deployment| !deployment.is_deleting() && is_believed(deployment));
     let nodes = nodes.iter().filter(|_| goes_on);
     nodes.flat_map(|node| actions(observed, node)).collect()
 }

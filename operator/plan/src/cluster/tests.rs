@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use crds::names::condition;
 use crds::{Cluster, Machine};
-use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::components::{from_readyz, from_rollout};
@@ -53,7 +52,13 @@ fn seen(nodes: Option<Vec<NodeSeen>>) -> Contact {
     components.push(from_rollout("coredns", 2, 2));
     Contact::Made {
         access: access(),
-        seen: Seen { version: Some("1.35.4".into()), cluster_uid: Some("uid-1".into()), components, nodes, dns: None },
+        seen: Seen {
+            version: Some("1.35.4".into()),
+            cluster_uid: Some("uid-1".into()),
+            components,
+            nodes,
+            ..Seen::default()
+        },
     }
 }
 
@@ -67,7 +72,17 @@ fn decide(
     machines: &[Arc<Machine>],
     now: &str,
 ) -> Plan<Action, crds::ClusterStatus> {
-    let plan = plan(&Observed { cluster, contact, machines, deployment: None, hosts: &[], now: at(now), chance: 0.5 });
+    let observed = Observed {
+        cluster,
+        contact,
+        machines,
+        deployment: None,
+        hosts: &[],
+        resumed_at: None,
+        now: at(now),
+        chance: 0.5,
+    };
+    let plan = plan(&observed);
     cluster.status = Some(plan.status.clone());
     plan
 }
@@ -75,6 +90,29 @@ fn decide(
 fn conditions(cluster: &Cluster) -> Vec<String> {
     let conditions = cluster.status.as_ref().unwrap().conditions.iter();
     conditions.map(|c| format!("{}={} {}", c.type_, c.status, c.reason)).collect()
+}
+
+#[test]
+fn the_size_of_etcd_is_written_when_it_has_changed_by_a_step_and_is_remembered() {
+    let mut cluster = cluster();
+    let mut check = |contact: Contact, expected: Option<i64>| {
+        decide(&mut cluster, contact, &[], NOON);
+        assert_eq!(cluster.status.as_ref().unwrap().etcd_size_bytes, expected);
+    };
+    let of = |size: Option<i64>| match seen(None) {
+        Contact::Made { access, seen } => Contact::Made { access, seen: Seen { etcd_size: size, ..seen } },
+        other => other,
+    };
+    const MIB: i64 = 1 << 20;
+    check(of(None), None);
+    check(of(Some(100 * MIB)), Some(100 * MIB));
+    check(of(Some(115 * MIB)), Some(100 * MIB));
+    check(of(Some(85 * MIB)), Some(100 * MIB));
+    check(of(Some(116 * MIB)), Some(116 * MIB));
+    check(lost(), Some(116 * MIB));
+    check(of(None), Some(116 * MIB));
+    check(of(Some(1600 * MIB)), Some(1600 * MIB));
+    check(of(Some(1690 * MIB)), Some(1600 * MIB));
 }
 
 const NOON: &str = "2026-11-21T12:00:00Z";
@@ -172,35 +210,6 @@ fn another_cluster_behind_the_same_kubeconfig_is_refused_and_not_written_to() {
 }
 
 #[test]
-fn a_machines_labels_and_taints_come_onto_its_node_once() {
-    let mut cluster = cluster();
-    let mut bare = node("m1", Some(true));
-    let foreign =
-        Taint { key: "node.kubernetes.io/disk-pressure".into(), effect: "NoSchedule".into(), ..Taint::default() };
-    bare.taints.push(foreign.clone());
-    let plan = decide(&mut cluster, seen(Some(vec![bare.clone(), node("m2", Some(true))])), &[worker("m1")], NOON);
-    let [Action::PatchNode { name, patch }] = plan.actions.as_slice() else { panic!("{:?}", plan.actions) };
-    assert_eq!(name, "m1");
-    assert_eq!(
-        patch.to_string(),
-        serde_json::json!({
-            "metadata": { "labels": { "node-role.kubernetes.io/worker": "", "pool": "general" }, "resourceVersion": "7" },
-            "spec": { "taints": [
-                { "effect": "NoSchedule", "key": "node.kubernetes.io/disk-pressure" },
-                { "effect": "NoSchedule", "key": "gpu", "value": "big" }
-            ]}
-        })
-        .to_string()
-    );
-    let mut done = bare;
-    done.labels =
-        [("pool", "general"), ("node-role.kubernetes.io/worker", "")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
-    done.taints = serde_json::from_value(patch["spec"]["taints"].clone()).unwrap();
-    let plan = decide(&mut cluster, seen(Some(vec![done])), &[worker("m1")], NOON);
-    assert!(plan.actions.is_empty());
-}
-
-#[test]
 fn a_certificate_that_ends_soon_is_named() {
     let mut cluster = cluster();
     decide(&mut cluster, seen(Some(vec![node("m1", Some(true))])), &[], "2027-11-01T00:00:00Z");
@@ -247,6 +256,7 @@ fn a_status_is_within_its_schema_whatever_a_kubeconfig_and_an_api_server_say() {
     let decide = |cluster: &Cluster| {
         let observed = Observed {
             cluster,
+            resumed_at: None,
             contact: seen.clone(),
             machines: &[],
             deployment: None,

@@ -1,8 +1,11 @@
 //! What a ClusterDeployment's plan does; each action carries every value that doing it needs.
 
+use crds::host::Quarantine;
 use crds::{Cluster, Host, Machine, MachineSet, PlaybookRun};
 use jiff::Timestamp;
 use serde_json::Value;
+
+use super::key_transfer::KeyTransfer;
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +14,12 @@ pub enum Action {
     AddFinalizer,
     /// Make the cluster's authorities and keys; nothing else does.
     MakePki,
+    /// Have the keys of the backup fetched that the cluster begins with.
+    FetchKeys(Box<KeyTransfer>),
+    /// Make what was fetched the cluster's authorities and keys, unless it has some.
+    TakeKeys,
+    /// Remove what fetched the keys, and its right to write them.
+    DropKeyTransfer,
     /// Make the administrator's kubeconfig for this endpoint.
     MakeKubeconfig {
         /// `https://host:port`.
@@ -55,6 +64,24 @@ pub enum Action {
     DeleteRun(Box<PlaybookRun>),
     /// Record on this Host that its machine is fenced, if nobody has written the Host since it was read.
     MarkFenced(Box<Host>),
+    /// Raise the claim epoch of this Host above what its machine knows, if nobody has written the Host since it was read.
+    RaiseEpoch {
+        /// The Host, as it was read.
+        host: Box<Host>,
+        /// `spec.claimEpoch` from now on.
+        epoch: i64,
+    },
+    /// Take the claim off this Host, whose machine has another one, if nobody has written the Host since it was read.
+    ReleaseClaim {
+        /// The Host, as it was read.
+        host: Box<Host>,
+        /// `spec.claimEpoch` from now on.
+        epoch: i64,
+        /// Finalizers of the Host from now on.
+        finalizers: Vec<String>,
+        /// What keeps it out of the pool until it is known to be clean.
+        quarantine: Quarantine,
+    },
     /// Let the ClusterDeployment go.
     RemoveFinalizer,
 }
@@ -65,6 +92,7 @@ impl Action {
         matches!(
             self,
             Action::MakePki
+                | Action::TakeKeys
                 | Action::CreateRun(_)
                 | Action::DeleteRun(_)
                 | Action::DeleteMachineSet(_)
@@ -72,6 +100,8 @@ impl Action {
                 | Action::DeleteCluster(_)
                 | Action::ForceRemoveMachine(_)
                 | Action::ForgetMachine { .. }
+                | Action::RaiseEpoch { .. }
+                | Action::ReleaseClaim { .. }
                 | Action::RemoveFinalizer
         )
     }

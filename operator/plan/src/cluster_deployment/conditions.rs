@@ -6,7 +6,7 @@ use crds::Reason;
 use crds::conditions::{self, Statement};
 use crds::kstatus::{self, Standing};
 use crds::names::condition;
-use crds::step::Role;
+use crds::step::{Intent, Role};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::blocker::Blocker;
@@ -15,6 +15,7 @@ use super::deletion::Deletion;
 use super::gates;
 use super::lock::Lock;
 use super::machine::ClusterMachine;
+use super::operations::compare_store::Verdict;
 use super::operations::hold_runs;
 use super::proposal::{Area, Round, Severity};
 use super::request::describe;
@@ -33,8 +34,9 @@ pub(super) fn deleting(
     lock: &Lock,
     tokens: &Tokens,
     deletion: &Deletion,
+    verdict: Option<&Verdict>,
 ) -> ClusterDeploymentStatus {
-    let mut status = base(state, lock);
+    let mut status = base(state, lock, tokens);
     status.repairs.clear();
     status.repair_approval = None;
     // A cluster that is deleted owes nobody anything.
@@ -42,6 +44,7 @@ pub(super) fn deleting(
     let is_over = |type_: &str| match type_ {
         condition::MACHINES_FORGOTTEN => true,
         condition::LOCK_AVAILABLE => tokens.lost().is_none(),
+        condition::STORE_IS_OLDER => verdict.is_none(),
         _ => false,
     };
     status.conditions.retain(|there| !is_over(&there.type_));
@@ -53,6 +56,7 @@ pub(super) fn deleting(
         Statement::new(condition::DELETING, true, deletion.reason, message),
     ];
     statements.extend(tokens.lost().map(Lost::statement));
+    statements.extend(verdict.map(Verdict::statement));
     state_all(state, &mut status, &statements);
     status
 }
@@ -68,7 +72,7 @@ fn state_all(state: &ClusterState<'_>, status: &mut ClusterDeploymentStatus, sta
 
 /// The status of a cluster that is not being deleted, and what its unfinished work waits for.
 pub(super) fn living(state: &ClusterState<'_>, round: &Round) -> (ClusterDeploymentStatus, Option<String>) {
-    let mut status = base(state, &round.lock);
+    let mut status = base(state, &round.lock, &round.tokens);
     let components = Components {
         control_plane: control_plane(state, Role::ControlPlane, round),
         etcd: etcd(state, round),
@@ -102,7 +106,7 @@ pub(super) fn living(state: &ClusterState<'_>, round: &Round) -> (ClusterDeploym
         components.workers.statement(condition::WORKERS_READY),
         network(state, round),
         addons(state),
-        up_to_date::statement(state),
+        up_to_date::statement(state, round.report(Area::Configuration)),
         progressing(state, round, &message),
         Statement::new(condition::PAUSED, round.paused, pause, cut(paused)),
     ];
@@ -129,8 +133,8 @@ fn blocker(state: &ClusterState<'_>, round: &Round, components: &Components) -> 
     // A cluster that is not there yet waits for its lock; one that runs does so without.
     let closed = round.tokens.lost().filter(|_| state.installed.is_none());
     let reported = |area| round.report(area).map(Blocker::from);
-    problem
-        .map(|problem| Blocker::new(problem.reason, problem.message.clone()))
+    reported(Area::Store)
+        .or_else(|| problem.map(|problem| Blocker::new(problem.reason, problem.message.clone())))
         .or_else(|| closed.map(|lost| Blocker::new(Reason::LockClosed, lost.message.clone())))
         .or_else(|| reported(Area::Rebuild))
         .or_else(|| reported(Area::Install))
@@ -142,16 +146,28 @@ fn blocker(state: &ClusterState<'_>, round: &Round, components: &Components) -> 
 
 /// The STATUS sentence of a cluster that is not paused.
 fn sentence(state: &ClusterState<'_>, round: &Round, blocker: Option<&Blocker>) -> String {
+    let renewal = round.report(Area::Certificates);
     let first = match (blocker, state.active.first()) {
         (Some(blocker), _) => blocker.message.clone(),
-        (None, Some(run)) => format!("running; {}", describe(state, run)),
-        (None, None) => "running".into(),
+        (None, Some(run)) if renewal.is_none() => format!("running; {}", describe(state, run)),
+        (None, _) => "running".into(),
     };
+    let renewal = renewal.map(|report| report.message.clone());
     let closed = round.tokens.lost().map(|lost| lost.message.clone());
     let closed = closed.filter(|closed| *closed != first);
     let repair = round.report(Area::Remediation);
     let repair = repair.map(|report| format!("repair: {}", report.message));
-    let rest = [closed, repair, queue(round)].into_iter().flatten();
+    let is_described = state.active.iter().any(|run| run.spec.intent == Intent::Configure);
+    let configuration = round.report(Area::Configuration).filter(|_| !is_described);
+    let configuration = configuration.map(|report| report.message.clone());
+    let etcd = round.conditions.iter().find(|statement| statement.type_ == condition::ETCD_DATA_HEALTHY);
+    let etcd = etcd.filter(|statement| statement.status == Some(false)).map(|statement| statement.message.clone());
+    let etcd = etcd.filter(|message| *message != first);
+    let ends = round.conditions.iter().find(|statement| statement.type_ == condition::CERTIFICATES_VALID);
+    let is_renewed = |statement: &Statement| statement.reason == Reason::RenewingCertificates;
+    let ends = ends.filter(|statement| statement.status == Some(false) && !is_renewed(statement));
+    let ends = ends.map(|statement| statement.message.clone());
+    let rest = [renewal, closed, repair, configuration, etcd, ends, queue(round)].into_iter().flatten();
     std::iter::once(first).chain(rest).collect::<Vec<_>>().join("; ")
 }
 
@@ -166,7 +182,9 @@ fn waits_for_somebody(state: &ClusterState<'_>, round: &Round) -> bool {
         let mut status = machine.machine.status.iter();
         status.any(|status| kstatus::is_stalled(&status.conditions))
     };
-    has_failed(round) || state.live.iter().any(is_stalled)
+    let is_stalled_in = |area| round.report(area).is_some_and(|report| report.severity == Severity::Stalled);
+    let is_held = [Area::Store, Area::Configuration].into_iter().any(is_stalled_in);
+    has_failed(round) || is_held || state.live.iter().any(is_stalled)
 }
 
 fn phase(state: &ClusterState<'_>, round: &Round, components: &Components, is_blocked: bool) -> &'static str {

@@ -10,6 +10,7 @@ use crds::names::{annotation, condition};
 use crds::step::{Intent, Role};
 
 use super::action::Action;
+use super::operations::compare_store::Verdict;
 use super::operations::reset::{self, Resets};
 use super::request::describe;
 use super::state::{ClusterMachine, ClusterState};
@@ -32,6 +33,11 @@ impl Deletion {
     fn waits(reason: Reason, message: String) -> Self {
         Self { actions: Vec::new(), next: Next::OnChange, reason, message }
     }
+}
+
+/// A deletion that waits until the machines were compared with the store.
+pub(super) fn held(verdict: &Verdict) -> Deletion {
+    Deletion { next: Next::after_seconds(30), ..Deletion::waits(verdict.reason, verdict.message.clone()) }
 }
 
 pub(super) fn plan(state: &ClusterState<'_>, tokens: &Tokens) -> Deletion {

@@ -1,11 +1,12 @@
 //! What the planner of ClusterDeployments looks at.
 
 use crds::{
-    Cluster, ClusterDeployment, EtcdBackupSchedule, EtcdRestore, Host, Machine, MachineSet, PlaybookRun,
+    Cluster, ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, Machine, MachineSet, PlaybookRun,
     RemediationPolicy,
 };
 use jiff::Timestamp;
 
+use super::key_transfer::RestoringSeen;
 use crate::cluster::NodeSeen;
 use crate::hooks::Library;
 use crate::inputs::InputsProblem;
@@ -18,6 +19,9 @@ pub(super) const LOOK_AGAIN_SECONDS: u64 = 30;
 pub struct Observed<'a> {
     /// The time.
     pub now: Timestamp,
+    /// When an operator took the metadata cluster up again after nobody had renewed the Lease for long; none: no such
+    /// time is known.
+    pub resumed_at: Option<Timestamp>,
     /// The ClusterDeployment, read from the API and not from a cache: its lock is decided here.
     pub deployment: &'a ClusterDeployment,
     /// MachineSets of the cluster, and those of other clusters that have a name that this one needs.
@@ -41,6 +45,10 @@ pub struct Observed<'a> {
     pub forgotten_nodes: Option<&'a [NodeSeen]>,
     /// Restores of the cluster's etcd.
     pub restores: &'a [&'a EtcdRestore],
+    /// Backups of the cluster, and of others of its name.
+    pub backups: &'a [&'a EtcdBackup],
+    /// The backup that the cluster is to begin with, and its keys.
+    pub restoring: &'a RestoringSeen,
     /// EtcdBackupSchedules of the namespace.
     pub schedules: &'a [&'a EtcdBackupSchedule],
     /// What the ConfigMaps with manifests hold.

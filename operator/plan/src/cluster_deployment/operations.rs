@@ -3,6 +3,9 @@
 //! them does.
 
 mod access;
+pub(super) mod compare_store;
+mod configure;
+mod defragment_etcd;
 mod fence_returned;
 mod hold_for_restore;
 pub(super) mod hold_runs;
@@ -11,6 +14,7 @@ mod join_control_plane;
 mod join_workers;
 mod look_again;
 mod machine_sets;
+mod observe_certificates;
 mod observe_etcd;
 mod play_drain_hooks;
 mod prepare_workers;
@@ -19,10 +23,14 @@ mod rebuild;
 mod remediate;
 mod remember_orphans;
 mod remove_etcd_member;
+mod renew_certificates;
 mod reopen_lock;
 mod replace_members;
 mod report_backups;
+mod report_certificates;
+mod report_etcd;
 pub(super) mod reset;
+mod restore_from;
 mod update_etcd_endpoints;
 mod update_load_balancers;
 mod withdraw_runs;
@@ -54,28 +62,37 @@ impl Operation {
 /// All of them, in their order.
 const OPERATIONS: &[Operation] = &[
     Operation::new(Lane::Lock, Needs::Nothing, reopen_lock::propose).keeping(reopen_lock::keeps),
+    Operation::new(Lane::Lock, Needs::Nothing, compare_store::propose),
     Operation::new(Lane::Fencing, Needs::Lock, fence_returned::propose),
     Operation::new(Lane::Recovery, Needs::Nothing, hold_for_restore::propose).keeping(hold_for_restore::keeps),
     Operation::new(Lane::Recovery, Needs::Nothing, rebuild::propose).keeping(rebuild::keeps),
+    Operation::new(Lane::Recovery, Needs::Nothing, restore_from::propose),
     Operation::new(Lane::Install, Needs::Spec, access::propose),
     Operation::new(Lane::Install, Needs::Spec, install::propose),
+    // Before a lost majority is decided on: certificates that have ended look like one.
+    Operation::new(Lane::ControlPlane, Needs::Lock, renew_certificates::propose).keeping(renew_certificates::keeps),
     Operation::new(Lane::ControlPlane, Needs::Lock, replace_members::propose),
     Operation::new(Lane::ControlPlane, Needs::Lock, quorum_loss::propose).keeping(quorum_loss::keeps),
     Operation::new(Lane::ControlPlane, Needs::Lock, remove_etcd_member::propose).keeping(remove_etcd_member::keeps),
     Operation::new(Lane::ControlPlane, Needs::Lock, update_etcd_endpoints::propose)
         .keeping(update_etcd_endpoints::keeps),
     Operation::new(Lane::ControlPlane, Needs::Lock, update_load_balancers::propose),
+    Operation::new(Lane::ControlPlane, Needs::Lock, defragment_etcd::propose).keeping(defragment_etcd::keeps),
     Operation::new(Lane::ControlPlane, Needs::Spec, join_control_plane::propose),
+    Operation::new(Lane::ControlPlane, Needs::Spec, configure::propose).keeping(configure::keeps),
     Operation::new(Lane::Workers, Needs::Spec, prepare_workers::propose),
     Operation::new(Lane::Workers, Needs::Spec, join_workers::propose),
     Operation::new(Lane::Remediation, Needs::Nothing, remediate::propose).keeping(remediate::keeps),
     Operation::new(Lane::Remediation, Needs::Nothing, observe_etcd::propose).keeping(observe_etcd::keeps),
+    Operation::new(Lane::Remediation, Needs::Lock, observe_certificates::propose).keeping(observe_certificates::keeps),
     Operation::new(Lane::Install, Needs::Spec, machine_sets::propose),
     Operation::new(Lane::Leaving, Needs::Lock, play_drain_hooks::propose),
     Operation::new(Lane::Leaving, Needs::Lock, reset::propose),
     Operation::new(Lane::Leaving, Needs::Lock, withdraw_runs::propose),
     Operation::new(Lane::Records, Needs::Nothing, remember_orphans::propose),
     Operation::new(Lane::Records, Needs::Nothing, report_backups::propose),
+    Operation::new(Lane::Records, Needs::Nothing, report_etcd::propose),
+    Operation::new(Lane::Records, Needs::Nothing, report_certificates::propose),
     Operation::new(Lane::Records, Needs::Nothing, look_again::propose),
     Operation::new(Lane::Records, Needs::Nothing, hold_runs::propose),
 ];

@@ -1,7 +1,7 @@
 //! What an operation proposes, and what all of them come to in one pass.
 
 use crds::Reason;
-use crds::cluster_deployment::{ForgottenMachine, Repair};
+use crds::cluster_deployment::{EtcdStatus, ForgottenMachine, Repair, RestoredFrom};
 use crds::conditions::Statement;
 use crds::step::{Intent, Role};
 use crds::{ClusterDeploymentStatus, PlaybookRun};
@@ -55,6 +55,8 @@ pub(super) struct Report {
 /// What a report is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Area {
+    /// The store that says how the cluster is, and is older than its machines.
+    Store,
     /// The cluster as a whole, which is built anew.
     Rebuild,
     /// A cluster that does not stand yet.
@@ -63,6 +65,10 @@ pub(super) enum Area {
     Machines(Role),
     /// What is done about sick machines.
     Remediation,
+    /// Settings that were changed.
+    Configuration,
+    /// Certificates, which are renewed while all works on.
+    Certificates,
 }
 
 /// How bad it is.
@@ -84,8 +90,12 @@ pub(super) enum Record {
     Repairs { entries: Vec<Repair>, calm_since: Option<Time>, approval: Option<String> },
     /// What is still owed to machines that are gone.
     Forgotten(Vec<ForgottenMachine>),
+    /// What is seen of etcd.
+    Etcd(Box<EtcdStatus>),
     /// A condition that was lost with the status, as it stood.
     Condition(Condition),
+    /// The backup that the cluster begins with.
+    RestoredFrom(Box<RestoredFrom>),
 }
 
 impl Proposal {
@@ -175,7 +185,12 @@ impl Round {
             Needs::Lock => !self.paused && self.lock_is_known(),
             Needs::Spec => self.may_work() && self.lock_is_known(),
         };
-        met && !self.blocked.contains(&lane)
+        met && !self.is_blocked(lane)
+    }
+
+    /// Whether an operation has stopped the lane.
+    pub fn is_blocked(&self, lane: Lane) -> bool {
+        self.blocked.contains(&lane)
     }
 
     /// Whether the cluster is neither paused nor wanted as it cannot be.
@@ -232,7 +247,9 @@ impl Round {
                     status.calm_since = calm_since.clone();
                     status.repair_approval = approval.clone();
                 }
+                Record::RestoredFrom(restored) => status.restored_from = Some((**restored).clone()),
                 Record::Forgotten(machines) => status.forgotten = machines.clone(),
+                Record::Etcd(etcd) => status.etcd = Some((**etcd).clone()),
                 Record::Condition(condition) => {
                     status.conditions.retain(|there| there.type_ != condition.type_);
                     status.conditions.push(condition.clone());

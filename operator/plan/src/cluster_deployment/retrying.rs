@@ -2,7 +2,6 @@
 
 use crds::Reason;
 use crds::names::annotation;
-use crds::step::Role;
 use jiff::Timestamp;
 
 use super::proposal::{Area, Proposal, Severity};
@@ -14,8 +13,8 @@ use crate::provisioning::most_attempts;
 
 /// Something that a run does, made again and again until it goes well.
 pub(super) struct Effort {
-    /// The machines whose condition reports it.
-    pub role: Role,
+    /// What it is about.
+    pub area: Area,
     /// Reason while it fails.
     pub failed: Reason,
     /// `a-control-plane-x7k2 (n1) could not be taken out of etcd`.
@@ -31,7 +30,7 @@ impl Effort {
         decision: RetryDecision,
         now: impl FnOnce(i32, Option<String>) -> Option<Proposal>,
     ) -> Option<Proposal> {
-        let report = |message, severity| Proposal::report(Area::Machines(self.role), self.failed, message, severity);
+        let report = |message, severity| Proposal::report(self.area, self.failed, message, severity);
         match decision {
             RetryDecision::Now { attempt, retry, .. } => now(attempt, retry),
             RetryDecision::Later { at, cause, .. } => {

@@ -1,5 +1,6 @@
 //! The state of one cluster: what was observed, looked at once and put in order.
 
+mod etcd;
 mod health;
 mod install;
 pub(super) mod past;
@@ -17,8 +18,10 @@ use serde_json::Value;
 
 pub(super) use super::machine::ClusterMachine;
 use super::observed::Observed;
+use super::store::Comparison;
 use crate::attempts::{self, RetryDecision};
 use crate::departure::EtcdMembership;
+use crate::settings::Wanted;
 use crate::{Next, approval};
 use crate::{claims, inputs, machine_set, provisioning};
 
@@ -35,6 +38,10 @@ pub(super) struct ClusterState<'a> {
     pub active: Vec<&'a PlaybookRun>,
     /// When the cluster was installed.
     pub installed: Option<Time>,
+    /// What the machines say of the store.
+    pub comparison: Comparison<'a>,
+    /// The settings that machines are to have.
+    pub wanted: Wanted,
 }
 
 impl<'a> ClusterState<'a> {
@@ -68,8 +75,17 @@ impl<'a> ClusterState<'a> {
             .filter(|run| !attempts::is_over(run) && run.spec.intent != Intent::Probe)
             .collect();
         active.sort_by_key(|run| (run.metadata.creation_timestamp.clone(), run.metadata.name.clone()));
-        let mut state =
-            Self { observed, deployment, name: deployment.name().to_owned(), live, leaving, active, installed: None };
+        let mut state = Self {
+            observed,
+            deployment,
+            name: deployment.name().to_owned(),
+            live,
+            leaving,
+            active,
+            installed: None,
+            comparison: Comparison::new(observed),
+            wanted: Wanted::new(deployment),
+        };
         let recorded = deployment.status.as_ref().and_then(|status| status.installed_at.clone());
         let since = past::anew_since(observed);
         let is_new = |at: &Time| since.is_none_or(|since| at.0 > since);

@@ -9,12 +9,13 @@ use crds::{ClusterDeploymentStatus, KubernetesVersion, PlaybookRun};
 
 use super::endpoint;
 use super::lock::Lock;
+use super::outdated;
 use super::state::{ClusterMachine, ClusterState};
-use super::up_to_date;
+use super::tokens::Tokens;
 use crate::{attempts, components, provisioning, undecodable};
 
 /// All but message, phase and conditions.
-pub(super) fn base(state: &ClusterState<'_>, lock: &Lock) -> ClusterDeploymentStatus {
+pub(super) fn base(state: &ClusterState<'_>, lock: &Lock, tokens: &Tokens) -> ClusterDeploymentStatus {
     let old = state.deployment.status.clone().unwrap_or_default();
     let deleting = state.deployment.is_deleting();
     let generation = state.generation();
@@ -41,10 +42,13 @@ pub(super) fn base(state: &ClusterState<'_>, lock: &Lock) -> ClusterDeploymentSt
         installed_at: state.installed.clone(),
         operations: lock.operations.clone(),
         components: components::resolved(state.deployment, state.observed.runs),
-        applied_manifests: up_to_date::applied(state),
+        applied_manifests: outdated::applied(state),
         last_token: lock.last_token,
         control_plane_endpoints: endpoint::control_planes(state),
         pending_generation: (queued && !deleting).then_some(generation),
+        approved_contradictions: state.comparison.approved(),
+        compared_since: state.comparison.since(state.observed).or(old.compared_since),
+        comparisons: state.comparison.comparisons(state.observed, old.last_token.or(tokens.last())),
         conditions: undecodable::ended(&old.conditions),
         ..old
     }

@@ -73,7 +73,7 @@ impl Tokens {
 pub(super) fn find(state: &ClusterState<'_>) -> Tokens {
     let status = state.deployment.status.as_ref();
     if let Some(last) = status.and_then(|status| status.last_token) {
-        return Tokens::Known(last);
+        return Tokens::Known(state.comparison.raised(last));
     }
     let known = known_to_runs(state);
     let claimed = claimed(state);

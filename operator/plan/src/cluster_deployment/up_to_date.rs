@@ -1,19 +1,23 @@
-//! Whether the cluster is as its spec wants it. What can be edited, and is not rolled out by anything, is named here
-//! with the machines that do not have it, for as long as they do not.
+//! Whether the cluster is as its spec wants it. What was edited is named here with the machines that do not have it, for
+//! as long as they do not; so are Nodes that do not have their labels, annotations and taints yet.
 
 use std::collections::BTreeMap;
 
+use crds::Conditions;
 use crds::Reason;
 use crds::conditions::Statement;
-use crds::machine::AppliedSettings;
 use crds::names::condition;
-use crds::step::Role;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::state::{ClusterMachine, ClusterState};
+use super::outdated;
+use super::proposal::Report;
+use super::state::ClusterState;
+use crate::machine_set;
 use crate::message::cut;
-use crate::settings::{self, Difference};
+use crate::settings::Difference;
 
-pub(super) fn statement(state: &ClusterState<'_>) -> Statement {
+/// With what goes on to roll out what was edited.
+pub(super) fn statement(state: &ClusterState<'_>, rollout: Option<&Report>) -> Statement {
     let wanted = state.deployment.spec.kubernetes_version;
     let stated = |status: Option<bool>, reason: Reason, message: String| {
         Statement::new(condition::UP_TO_DATE, status, reason, cut(message))
@@ -29,28 +33,36 @@ pub(super) fn statement(state: &ClusterState<'_>) -> Statement {
         return stated(Some(false), Reason::OtherVersion, message);
     }
     let differences = differences(state);
-    let named = |kind: fn(&Difference) -> Option<&String>| {
-        let fields = differences.iter().filter_map(|(difference, machines)| {
-            let field = kind(difference)?;
-            Some(match machines.as_slice() {
-                [] => field.clone(),
-                machines => format!("{field} ({})", machines.join(", ")),
-            })
+    let named = |is_known: bool| -> Vec<String> {
+        let fields = differences.iter().filter(|(difference, _)| difference.is_known == is_known);
+        let fields = fields.map(|(Difference { field, .. }, machines)| match machines.as_slice() {
+            [] => field.clone(),
+            machines => format!("{field} ({})", machines.join(", ")),
         });
-        fields.collect::<Vec<_>>()
+        fields.collect()
     };
-    let differ = named(|difference| match difference {
-        Difference::Differs(field) => Some(field),
-        Difference::Unknown(_) => None,
-    });
+    let differ = named(true);
     if !differ.is_empty() {
-        let message = format!("changed, and not rolled out: {}", differ.join("; "));
-        return stated(Some(false), Reason::SettingsNotRolledOut, message);
+        let fields = differ.join("; ");
+        return match rollout {
+            Some(report) => stated(Some(false), report.reason, format!("changed: {fields}; {}", report.message)),
+            None => {
+                let message = format!("changed, and not rolled out: {fields}");
+                stated(Some(false), Reason::SettingsNotRolledOut, message)
+            }
+        };
     }
-    let unknown = named(|difference| match difference {
-        Difference::Unknown(field) => Some(field),
-        Difference::Differs(_) => None,
-    });
+    if let Some(message) = on_its_way(state) {
+        let (reason, why) = match state.deployment.spec.paused {
+            true => (Reason::Paused, "; the cluster is paused"),
+            false => (Reason::UpdatingNode, ""),
+        };
+        return stated(Some(false), reason, format!("changed, and on its way to the Nodes: {message}{why}"));
+    }
+    if let Some(statement) = on_nodes(state) {
+        return statement;
+    }
+    let unknown = named(false);
     if !unknown.is_empty() {
         let message = format!("not known whether it is rolled out: {}", unknown.join("; "));
         return stated(None, Reason::SettingsNotKnown, message);
@@ -58,67 +70,62 @@ pub(super) fn statement(state: &ClusterState<'_>) -> Statement {
     stated(Some(true), Reason::UpToDate, format!("every machine has what is wanted, Kubernetes {wanted} among it"))
 }
 
+/// Labels, annotations and taints that sets have yet to give to their Machines, each field with them.
+fn on_its_way(state: &ClusterState<'_>) -> Option<String> {
+    let mut fields: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for member in state.live.iter().filter(|member| member.is_provisioned()) {
+        let differ = machine_set::template_difference(state.deployment, member.machine);
+        for field in differ.into_iter().flatten() {
+            fields.entry(field).or_default().push(member.name());
+        }
+    }
+    let named = fields.iter().map(|(field, machines)| format!("{field} ({})", machines.join(", ")));
+    let named: Vec<String> = named.collect();
+    (!named.is_empty()).then(|| named.join("; "))
+}
+
+/// What Machines say of their Nodes, where these are not as wanted, or not known to be: first what is wrong.
+fn on_nodes(state: &ClusterState<'_>) -> Option<Statement> {
+    let said: Vec<(&str, &Condition)> = state
+        .live
+        .iter()
+        .filter(|member| member.is_provisioned())
+        .filter_map(|member| Some((member.name(), member.machine.condition(condition::UP_TO_DATE)?)))
+        .filter(|(_, said)| Reason::among(&said.reason, &OF_NODES))
+        .collect();
+    let worst = |reason: &Reason| said.iter().any(|(_, said)| said.reason == *reason);
+    let reason = OF_NODES.into_iter().find(worst)?;
+    let of_reason: Vec<_> = said.iter().filter(|(_, said)| said.reason == reason).collect();
+    let (name, first) = of_reason.first()?;
+    let status = (first.status == "False").then_some(false);
+    let message = format!("{} of {} machines; {name}: {}", of_reason.len(), state.live.len(), first.message);
+    Some(Statement::new(condition::UP_TO_DATE, status, reason, cut(message)))
+}
+
+/// Reasons of Machines that are about their Nodes, the worst first.
+const OF_NODES: [Reason; 6] = [
+    Reason::NodeFieldConflict,
+    Reason::NodeRefused,
+    Reason::Paused,
+    Reason::UpdatingNode,
+    Reason::NodeNotFound,
+    Reason::ClusterUnreachable,
+];
+
 /// The fields that differ, in order, each with its machines; manifests are the cluster's.
 fn differences<'a>(state: &ClusterState<'a>) -> BTreeMap<Difference, Vec<&'a str>> {
     let mut fields: BTreeMap<Difference, Vec<&'a str>> = BTreeMap::new();
     for member in state.live.iter().filter(|member| member.is_provisioned()) {
         let status = member.machine.status.as_ref();
         let applied = status.and_then(|status| status.applied.as_ref());
-        let of_machine = settings::differences(state.deployment, member.machine, applied);
-        for difference in of_machine.into_iter().chain(of_etcd_client(state, member, applied)) {
+        for difference in outdated::of_machine(state, member, applied) {
             fields.entry(difference).or_default().push(member.name());
         }
     }
-    for difference in of_manifests(state) {
+    for difference in outdated::of_cluster(state) {
         fields.entry(difference).or_default();
     }
     fields
-}
-
-/// Whether a control plane speaks to an external etcd with the certificates that the Secret has by now. While the Secret
-/// cannot be read, that is a problem of its own.
-fn of_etcd_client(
-    state: &ClusterState<'_>,
-    member: &ClusterMachine<'_>,
-    applied: Option<&AppliedSettings>,
-) -> Option<Difference> {
-    const FIELD: &str = "content of etcd.secretRef";
-    let wanted = state.observed.etcd_client?.as_ref().ok()?;
-    if member.machine.spec.role != Role::ControlPlane {
-        return None;
-    }
-    match applied.and_then(|applied| applied.etcd_client.as_ref()) {
-        Some(applied) => (applied != wanted).then(|| Difference::Differs(FIELD.to_owned())),
-        None => Some(Difference::Unknown(FIELD.to_owned())),
-    }
-}
-
-fn of_manifests(state: &ClusterState<'_>) -> Vec<Difference> {
-    let applied = applied(state).unwrap_or_default();
-    let wanted = &state.observed.manifests;
-    let spec = &state.deployment.spec;
-    let addons = spec.addon_manifests();
-    let compare = |field: &str, is_named: bool, applied: &Option<String>, wanted: &Option<String>| {
-        match (applied, wanted) {
-            (Some(applied), Some(wanted)) => (applied != wanted).then(|| Difference::Differs(field.to_owned())),
-            // Nothing is wanted, and nothing can be missing.
-            (None, _) if !is_named => None,
-            (None, _) | (_, None) => Some(Difference::Unknown(field.to_owned())),
-        }
-    };
-    let network = spec.networking.plugin.manifests_ref.is_some();
-    let addons = compare("addons.manifestsRef", addons.is_some(), &applied.addons, &wanted.addons);
-    let plugin = "networking.plugin.manifestsRef";
-    let network = compare(plugin, network, &applied.network, &wanted.network);
-    addons.into_iter().chain(network).collect()
-}
-
-/// The manifests that were applied to the cluster.
-pub(super) fn applied(state: &ClusterState<'_>) -> Option<crds::cluster_deployment::AppliedManifests> {
-    let members = state.live.iter().chain(&state.leaving);
-    let control_planes = members.filter(|member| member.machine.spec.role == Role::ControlPlane);
-    let hosts: Vec<&str> = control_planes.filter_map(ClusterMachine::host_name).collect();
-    settings::applied_manifests(state.deployment, &hosts, state.observed.runs)
 }
 
 /// Whether a ConfigMap or Secret is named whose content is compared: it is not followed.

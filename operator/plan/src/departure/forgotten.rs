@@ -33,7 +33,7 @@ impl<'a> EtcdMembership<'a> {
         let removed = self.runs.iter().any(|run| leaves(run) == Some(&forgotten.uid) && has_succeeded(run));
         let recovered = || {
             self.recoveries().any(|run| {
-                let survives = attempts::targets(run).values().any(|target| target.uid == forgotten.uid);
+                let survives = attempts::is_about(run, &forgotten.uid);
                 !survives && attempts::ended_at(run) >= Some(forgotten.since.0)
             })
         };

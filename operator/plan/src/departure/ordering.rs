@@ -44,6 +44,12 @@ impl EtcdMembership<'_> {
         })
     }
 
+    /// A control plane or etcd machine that leaves, and that the cluster can do without.
+    pub fn leaving_in_the_way(&self) -> Option<String> {
+        let leaves = self.leaving().find(|machine| !self.is_kept(machine))?;
+        Some(format!("waits for machine {} to leave first", leaves.name()))
+    }
+
     /// A run on a control plane or etcd machine other than this one, unless that one is out already.
     pub fn run_in_the_way(&self, machine: Option<&Machine>) -> Option<String> {
         let in_the_way = |host: &String| {

@@ -9,7 +9,7 @@ use super::observed::Observed;
 use crate::Next;
 use crate::moment::after;
 
-/// A restore that needs it may end.
+/// What needs it may end.
 const LOOK_AGAIN_SECONDS: u64 = 60;
 
 /// Whether it is time, or when.
@@ -28,7 +28,7 @@ pub(super) fn expiry(observed: &Observed<'_>) -> Expiry {
         let seconds = u64::try_from(due.as_second() - observed.now.as_second()).unwrap_or_default();
         return Expiry::Later(Next::after_seconds(seconds.max(1)));
     }
-    match observed.restores.map(|restores| needed_by(backup, restores)) {
+    match observed.restores.map(|restores| needed_by(backup, restores, observed.deployments)) {
         Some(None) => Expiry::Due,
         Some(Some(_)) | None => Expiry::Later(Next::after_seconds(LOOK_AGAIN_SECONDS)),
     }

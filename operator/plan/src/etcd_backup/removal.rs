@@ -4,8 +4,9 @@
 use crds::backup::BackupRemoval;
 use crds::commands::{self, Target};
 use crds::etcd_backup::BackupContent;
-use crds::names::{annotation, condition, label};
-use crds::{BackupStorage, Conditions, ObjectExt, PlaybookRun, Reason};
+use crds::names::{annotation, label};
+use crds::references::controller_ref;
+use crds::{BackupStorage, ObjectExt, PlaybookRun, Reason};
 use jiff::SignedDuration;
 use k8s_openapi::api::batch::v1::Job;
 
@@ -14,18 +15,16 @@ use super::observed::Observed;
 use super::run;
 use crate::approval::{self, What};
 use crate::attempts;
+use crate::backup_storage::usable;
 use crate::inputs::storage;
 use crate::message::{cut, quote};
 use crate::moment::{after, clock};
-use crate::naming::short_hash;
-use crate::storage_job::{Progress, StorageJob, progress, storage_job};
+use crate::storage_job::{Beside, Progress, StorageJob, attempt_name, progress, storage_job};
 
 /// From one attempt to the next.
 const INTERVAL_SECONDS: i64 = 120;
 /// How long one may take, the start of its Pod included.
 const DEADLINE_SECONDS: i64 = 600;
-/// Of the EtcdBackup's name in that of its Jobs.
-const NAME: usize = 45;
 
 /// How far its removal is.
 pub(super) enum Removal<'a> {
@@ -59,18 +58,19 @@ pub(super) fn removal<'a>(observed: &Observed<'a>) -> Removal<'a> {
         return Removal::Done;
     }
     let Some(restores) = observed.restores else {
-        let message = "an EtcdRestore cannot be decoded, and may be of this backup: correct or delete it".to_owned();
-        return Removal::Waits(Reason::BackupInUse, message);
+        let message = "an EtcdRestore or a ClusterDeployment cannot be decoded, and may be about this backup: correct or \
+                       delete it";
+        return Removal::Waits(Reason::BackupInUse, message.to_owned());
     };
-    if let Some(restore) = needed_by(observed.backup, restores) {
-        let message = format!("EtcdRestore {} is of this backup, and has not ended", restore.name());
+    if let Some(who) = needed_by(observed.backup, restores, observed.deployments) {
+        let message = format!("{who} is about this backup, and has not ended its restore");
         return Removal::Waits(Reason::BackupInUse, message);
     }
     let current = job_name(observed);
     if let Some(job) = observed.jobs.iter().find(|job| job.name() == current) {
         return outcome(observed, job, &content);
     }
-    match usable(observed) {
+    match storage_of(observed) {
         Err(waits) => waits,
         Ok(_) if is_too_soon(observed) => Removal::Retries,
         Ok(of_backup) => begin(observed, of_backup, &content),
@@ -88,25 +88,15 @@ fn content(observed: &Observed<'_>, tried: &[&PlaybookRun]) -> Option<BackupCont
 pub(super) fn job_name(observed: &Observed<'_>) -> String {
     let backup = observed.backup;
     let last = backup.status.as_ref().and_then(|status| status.removal_tried_at.as_ref());
-    let last = last.map(|time| time.0.to_string()).unwrap_or_default();
-    let name: String = backup.name().chars().take(NAME).collect();
-    format!("remove-{name}-{}", short_hash(&[backup.uid(), &last], 8))
+    attempt_name("remove", &backup.metadata, last)
 }
 
-/// The storage, if requests can be made to it.
-fn usable<'a>(observed: &Observed<'a>) -> Result<&'a BackupStorage, Removal<'a>> {
-    let name = &observed.backup.spec.storage_ref.name;
-    let Some(of_backup) = observed.storage else {
-        return Err(Removal::Stuck(format!("BackupStorage {name} is not there: make it")));
-    };
-    match of_backup.condition(condition::REACHABLE) {
-        None => Err(Removal::Waits(Reason::RemovingBackup, format!("BackupStorage {name} is being probed"))),
-        Some(reachable) if reachable.status == "True" => Ok(of_backup),
-        Some(reachable) => {
-            let message = quote(reachable.message.clone());
-            Err(Removal::Stuck(format!("BackupStorage {name} cannot be used: {message}")))
-        }
-    }
+/// The storage, if requests can be made to it. One that is not there, or was not reached, may stay so.
+fn storage_of<'a>(observed: &Observed<'a>) -> Result<&'a BackupStorage, Removal<'a>> {
+    usable(&observed.backup.spec.storage_ref.name, observed.storage).map_err(|unusable| match unusable.reason {
+        Reason::StorageNotProbed => Removal::Waits(Reason::RemovingBackup, unusable.message),
+        _ => Removal::Stuck(quote(unusable.message)),
+    })
 }
 
 fn is_too_soon(observed: &Observed<'_>) -> bool {
@@ -125,6 +115,7 @@ fn begin<'a>(observed: &Observed<'a>, of_backup: &BackupStorage, content: &Backu
     Removal::Begins(Box::new(storage_job(&StorageJob {
         name: job_name(observed),
         label: (label::BACKUP, backup.name()),
+        owner: controller_ref(of_backup),
         storage: of_backup,
         seen: observed.seen,
         inputs: &inputs,
@@ -132,6 +123,7 @@ fn begin<'a>(observed: &Observed<'a>, of_backup: &BackupStorage, content: &Backu
         command: "remove-backup",
         arguments: arguments.into(),
         deadline_seconds: DEADLINE_SECONDS,
+        beside: Beside::default(),
     })))
 }
 

@@ -14,10 +14,11 @@ pub(super) fn attempts<'a>(observed: &Observed<'a>) -> Vec<&'a PlaybookRun> {
     attempts::owned_by(observed.runs, observed.backup.uid(), |_| true)
 }
 
-/// The next one, after so many: on all machines that have a member, of which it chooses one.
-pub(super) fn next(observed: &Observed<'_>, deployment: &ClusterDeployment, tried: usize) -> PlaybookRun {
+/// The next one, after so many: on all machines that have a member, of which it chooses one; on none where etcd is read
+/// over its endpoints.
+pub(super) fn next(observed: &Observed<'_>, deployment: Option<&ClusterDeployment>, tried: usize) -> PlaybookRun {
     let backup = observed.backup;
-    let role = deployment.spec.etcd.topology.role();
+    let role = deployment.and_then(|deployment| deployment.spec.etcd.topology.role());
     let hosts = hosts_of(observed.machines, |machine| Some(machine.spec.role) == role);
     let spec = PlaybookRunSpec {
         backup_ref: Some(LocalRef::new(backup.name())),

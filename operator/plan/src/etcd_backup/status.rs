@@ -1,5 +1,8 @@
 //! The status of a backup.
 
+mod sentence;
+mod verified;
+
 use crds::conditions::{self, Statement};
 use crds::etcd_backup::BackupPhase;
 use crds::kstatus::Standing;
@@ -16,6 +19,8 @@ use crate::attempts::said;
 use crate::message::cut;
 use crate::moment::clock;
 use crate::size::size;
+use sentence::sentence;
+pub(super) use verified::verifying;
 
 /// The status in this state.
 pub(super) fn status(observed: &Observed<'_>, state: &State<'_>) -> EtcdBackupStatus {
@@ -35,6 +40,7 @@ pub(super) fn status(observed: &Observed<'_>, state: &State<'_>) -> EtcdBackupSt
     if let Some(why) = statements.first().cloned() {
         Standing::new(is_taken, is_over).report(&why, &mut conditions, &mut statements);
     }
+    statements.extend((is_taken && observed.backup.spec.verify.is_some()).then(verified::pending));
     let generation = observed.backup.metadata.generation;
     EtcdBackupStatus {
         observed_generation: generation,
@@ -47,6 +53,10 @@ pub(super) fn status(observed: &Observed<'_>, state: &State<'_>) -> EtcdBackupSt
             State::Waits(..) | State::Begins(_) | State::Runs(_) | State::Retries(..) | State::GivenUp(..) => None,
         },
         removal_tried_at: old.removal_tried_at,
+        verified: old.verified,
+        damaged: old.damaged,
+        verification_tried_at: old.verification_tried_at,
+        verification_failures: old.verification_failures,
         conditions: conditions::state(&conditions, &statements, generation, &Time(observed.now)),
     }
 }
@@ -106,14 +116,7 @@ impl<'a> Told<'a> {
                 told(BackupPhase::Pending, &Reason::BackingUp, message, Some(run))
             }
             State::Taken(run, content) => {
-                let message = format!(
-                    "{} of {} at revision {}, from {}: {}",
-                    size(content.size),
-                    crate::message::count(usize::try_from(content.keys).unwrap_or_default(), "key"),
-                    content.revision,
-                    content.member,
-                    content.location
-                );
+                let message = sentence(content);
                 told(BackupPhase::Succeeded, &Reason::BackedUp, message, Some(run))
             }
             State::GivenUp(reason, message) => told(BackupPhase::Failed, reason, message.clone(), None),

@@ -1,14 +1,17 @@
+mod verifying;
+
 use crds::etcd_backup::{BackupContent, BackupPhase};
 use crds::playbook_run::RunPhase;
 use crds::step::{Intent, Step};
 use crds::{BackupStorage, ClusterDeployment, Conditions, EtcdBackup, EtcdRestore, Machine, ObjectExt, PlaybookRun};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, Secret};
 use serde_json::{Value, json};
 
 use super::{Action, Observed, plan};
-use crate::inputs::StorageSeen;
+use crate::inputs::artifacts::ArtifactsSeen;
+use crate::inputs::{InputsProblem, StorageSeen};
 use crate::{Next, Plan};
 
 const NOW: &str = "2026-11-23T12:00:00Z";
@@ -33,6 +36,9 @@ struct World {
     machines: Vec<Machine>,
     runs: Vec<PlaybookRun>,
     restores: Option<Vec<EtcdRestore>>,
+    others: Vec<ClusterDeployment>,
+    identity: Option<Secret>,
+    artifacts: Result<ArtifactsSeen, InputsProblem>,
     jobs: Vec<Job>,
     pods: Vec<Pod>,
     is_gone: bool,
@@ -72,6 +78,9 @@ impl World {
             ],
             runs: Vec::new(),
             restores: Some(Vec::new()),
+            others: Vec::new(),
+            identity: None,
+            artifacts: Ok(ArtifactsSeen::default()),
             jobs: Vec::new(),
             pods: Vec::new(),
             is_gone: false,
@@ -87,8 +96,11 @@ impl World {
             machines: &self.machines.iter().collect::<Vec<_>>(),
             runs: &self.runs.iter().collect::<Vec<_>>(),
             restores: self.restores.as_ref().map(|restores| restores.iter().collect::<Vec<_>>()).as_deref(),
+            deployments: &self.others.iter().collect::<Vec<_>>(),
             seen: &StorageSeen::default(),
             image: "executor:1",
+            identity: self.identity.as_ref(),
+            artifacts: &self.artifacts,
             jobs: &self.jobs,
             pods: &self.pods,
         })
@@ -120,7 +132,7 @@ impl World {
                 let found = self.runs.iter_mut().find(|there| there.name() == run.name());
                 found.unwrap().spec.cancel = true;
             }
-            Action::Remove(job) => {
+            Action::Remove(job) | Action::Verify(job) => {
                 let mut job = *job;
                 job.metadata.uid = Some(format!("uid-{}", job.name()));
                 assert!(self.jobs.is_empty(), "one at a time");
@@ -147,7 +159,7 @@ impl World {
     }
 
     /// The Pod of the Job ends so.
-    fn removal_ends(&mut self, message: &Value) {
+    fn job_ends(&mut self, message: &Value) {
         let uid = self.jobs[0].metadata.uid.clone();
         let ended = json!({ "exitCode": 0, "message": message.to_string() });
         let pod = json!({
@@ -279,15 +291,64 @@ fn a_failed_attempt_is_followed_by_another_three_in_all_and_none_where_none_help
 }
 
 #[test]
-fn an_external_etcd_and_a_cluster_that_goes_are_not_waited_for() {
+fn a_cluster_that_goes_is_not_waited_for() {
     let mut world = World::new();
     world.deployment.as_mut().unwrap().metadata.deletion_timestamp =
         Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(world.now));
     assert_eq!(world.step().0, BackupPhase::Failed);
+}
+
+/// The backup is made by attempts of these names, on no Host.
+fn is_taken_without_machines(world: &mut World, names: [&str; 2]) {
+    world.step();
+    world.end_run(RunPhase::Failed, true);
+    world.step();
+    world.now += SignedDuration::from_secs(3600);
+    world.step();
+    let runs: Vec<&str> = world.runs.iter().map(|run| run.name()).collect();
+    assert!(runs.iter().zip(names).all(|(run, name)| run.starts_with(name)), "{runs:?}");
+    assert!(world.runs.iter().all(|run| run.name().len() <= 63), "{runs:?}");
+    assert!(world.runs.iter().all(|run| run.spec.hosts.is_empty() && run.spec.intent == Intent::Backup));
+    world.end_run(RunPhase::Succeeded, false).status.as_mut().unwrap().backup = Some(content());
+    assert_eq!(world.step().0, BackupPhase::Succeeded);
+    assert!(world.plan().actions.is_empty());
+}
+
+#[test]
+fn an_external_etcd_is_read_without_its_machines_once_its_cluster_is_installed() {
     let mut world = World::new();
+    let deployment = world.deployment.as_mut().unwrap();
+    deployment.spec.etcd.topology = crds::cluster_deployment::EtcdTopology::External;
+    let installed = deployment.status.take();
+    assert!(world.step().1.contains("is not installed yet"));
+    world.deployment.as_mut().unwrap().status = installed;
+    is_taken_without_machines(&mut world, ["paris-backup-"; 2]);
+    assert!(world.runs.iter().all(|run| run.spec.cluster_name.as_deref() == Some("paris")));
+}
+
+#[test]
+fn a_snapshot_of_an_external_etcd_is_not_written_to_a_machine() {
+    let mut world = World::new();
+    world.backup.spec.spool = true;
     world.deployment.as_mut().unwrap().spec.etcd.topology = crds::cluster_deployment::EtcdTopology::External;
     assert_eq!(world.step().0, BackupPhase::Failed);
-    assert_eq!(world.backup.condition("Failed").unwrap().reason, "EtcdExternal");
+    assert_eq!(world.backup.condition("Failed").unwrap().reason, "SpoolNotPossible");
+}
+
+#[test]
+fn an_etcd_without_a_cluster_is_read_by_runs_of_no_cluster() {
+    let mut world = World::new();
+    world.deployment = None;
+    world.machines.clear();
+    world.backup.metadata.name = Some(format!("metadata-{}", "b".repeat(41)));
+    world.backup.spec.cluster_name = None;
+    let etcd = json!({ "endpoints": ["https://10.0.0.5:2379"], "secretRef": { "name": "etcd" } });
+    world.backup.spec.etcd = serde_json::from_value(etcd).unwrap();
+    world.storage = Some(storage("False"));
+    assert_eq!(world.step().0, BackupPhase::Pending);
+    world.storage = Some(storage("True"));
+    is_taken_without_machines(&mut world, ["metadata-bbbbbbbbbbbbbbbbbbbbbbb-backup-"; 2]);
+    assert!(world.runs.iter().all(|run| run.spec.cluster_name.is_none()));
 }
 
 #[test]
@@ -309,7 +370,7 @@ fn a_backup_that_is_deleted_removes_what_it_has_stored_first_if_that_is_wished()
     assert_eq!((world.jobs.len(), world.deleting().0.as_str()), (1, "RemovingBackup"));
     assert!(world.deleting().1.contains("removes paris/uid-paris/x"), "{}", world.deleting().1);
     assert_eq!(world.backup.condition("Complete").unwrap().status, "True");
-    world.removal_ends(&json!({ "removed": true }));
+    world.job_ends(&json!({ "removed": true }));
     world.step();
     assert_eq!((world.jobs.len(), world.is_gone), (0, true));
 
@@ -324,7 +385,7 @@ fn a_removal_that_fails_is_tried_again_and_a_person_may_let_the_backup_go() {
     let mut world = World::deleted("Delete");
     world.step();
     let first = world.jobs[0].name().to_owned();
-    world.removal_ends(&json!({ "removed": false, "reason": "StorageFailed", "message": "it is on fire" }));
+    world.job_ends(&json!({ "removed": false, "reason": "StorageFailed", "message": "it is on fire" }));
     world.step();
     let (reason, message) = world.deleting();
     assert_eq!((reason.as_str(), world.jobs.len()), ("BackupNotRemoved", 0));
@@ -369,8 +430,17 @@ fn a_storage_that_is_gone_or_away_is_told_of_with_the_way_to_let_go() {
     };
     check(bucket, "BackupNotRemoved", "Secret login of spec.s3.credentialsRef is not there", true);
     let restored = |world: &mut World| world.restores = Some(vec![restore("AwaitingApproval")]);
-    check(restored, "BackupInUse", "EtcdRestore back is of this backup", false);
+    check(restored, "BackupInUse", "EtcdRestore back is about this backup", false);
+    let begins = |world: &mut World| world.others = vec![begins_with_it(json!({}))];
+    check(begins, "BackupInUse", "ClusterDeployment moved is about this backup", false);
     check(|world| world.restores = None, "BackupInUse", "cannot be decoded", false);
+}
+
+/// A ClusterDeployment that names the backup in `restoreFrom`.
+fn begins_with_it(status: Value) -> ClusterDeployment {
+    let source = json!({ "source": { "backupRef": { "name": "nightly" } }, "identityRef": { "name": "i" } });
+    let spec = json!({ "kubernetesVersion": "1.35.4", "controlPlane": { "replicas": 1 }, "restoreFrom": source });
+    object("ClusterDeployment", "moved", spec, status)
 }
 
 fn restore(phase: &str) -> EtcdRestore {
@@ -401,7 +471,7 @@ fn a_backup_that_is_deleted_while_it_is_taken_is_stopped_and_what_it_stored_all_
 }
 
 #[test]
-fn a_backup_goes_by_itself_once_its_time_is_over_and_no_restore_needs_it() {
+fn a_backup_goes_by_itself_once_its_time_is_over_and_nobody_needs_it() {
     let mut world = World::new();
     world.backup.spec.ttl_seconds = Some(3600);
     world.step();
@@ -415,6 +485,10 @@ fn a_backup_goes_by_itself_once_its_time_is_over_and_no_restore_needs_it() {
     world.step();
     assert!(!world.is_gone);
     world.restores = Some(vec![restore("Undone")]);
+    world.others = vec![begins_with_it(json!({}))];
+    world.step();
+    assert!(!world.is_gone, "a cluster is to begin with it");
+    world.others = vec![begins_with_it(json!({ "installedAt": NOW }))];
     world.step();
     assert!(world.is_gone);
 
@@ -425,4 +499,29 @@ fn a_backup_goes_by_itself_once_its_time_is_over_and_no_restore_needs_it() {
     world.now += SignedDuration::from_hours(100_000);
     world.step();
     assert!(!world.is_gone && world.plan().next == Next::OnChange, "without a time it stays");
+}
+
+#[test]
+fn a_backup_before_a_restore_has_one_attempt_and_none_once_the_restore_has_begun() {
+    let world = |phase: &str| {
+        let mut world = World::new();
+        world.backup.metadata.labels = Some([("clusterwright.dev/restore".to_owned(), "back".to_owned())].into());
+        let uid = ("clusterwright.dev/restore-uid".to_owned(), "uid-back".to_owned());
+        world.backup.metadata.annotations = Some([uid].into());
+        let spec = json!({ "clusterName": "paris", "source": { "backupRef": { "name": "older" } }, "identityRef": { "name": "i" } });
+        world.restores = Some(vec![object("EtcdRestore", "back", spec, json!({ "phase": phase }))]);
+        world
+    };
+    for phase in ["AwaitingApproval", "BackingUp"] {
+        let mut world = world(phase);
+        world.step();
+        assert_eq!(world.runs.len(), 1, "{phase}");
+        world.end_run(RunPhase::Failed, true);
+        assert_eq!(world.step().0, BackupPhase::Failed, "the restore waits for it");
+    }
+    for phase in ["Restoring", "Restarting", "Interrupted", "Succeeded", "Failed"] {
+        let mut world = world(phase);
+        assert_eq!((world.step().0, world.runs.len()), (BackupPhase::Failed, 0), "{phase}");
+        assert_eq!(world.backup.condition("Failed").unwrap().reason, "RestoreBegan");
+    }
 }

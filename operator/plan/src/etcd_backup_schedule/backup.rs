@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crds::etcd_backup::{BackupContent, BackupPhase, EtcdBackupSpec};
+use crds::etcd_backup::{BackupContent, BackupPhase, EtcdBackupSpec, Verify};
 use crds::names::{annotation, label};
-use crds::{ClusterDeployment, EtcdBackup, EtcdBackupSchedule, ObjectExt};
+use crds::{EtcdBackup, EtcdBackupSchedule, ObjectExt};
 use jiff::Timestamp;
 
+use super::target::Target;
 use crate::naming::short_hash;
 
 /// Where it is; one that no controller has seen yet is pending.
@@ -16,8 +17,17 @@ pub(super) fn phase(backup: &EtcdBackup) -> BackupPhase {
 
 /// What it holds, if it is good.
 pub(super) fn content(backup: &EtcdBackup) -> Option<&BackupContent> {
-    let status = backup.status.as_ref()?;
-    status.backup.as_ref().filter(|_| phase(backup) == BackupPhase::Succeeded)
+    backup.good()
+}
+
+/// Whether it is there and no good: it was given up, or found damaged.
+pub(super) fn is_bad(backup: &EtcdBackup) -> bool {
+    phase(backup) == BackupPhase::Failed || is_damaged(backup)
+}
+
+/// Whether a verification found that it is not what was stored.
+pub(super) fn is_damaged(backup: &EtcdBackup) -> bool {
+    backup.status.as_ref().is_some_and(|status| status.damaged.is_some())
 }
 
 /// When it was due; else when it was made.
@@ -38,29 +48,39 @@ pub(super) fn by_cluster<'a>(backups: &[&'a EtcdBackup]) -> BTreeMap<&'a str, Ve
     found
 }
 
-/// The backup of a cluster that is due at a time: everyone who sees the same makes the same. No object owns it: it
+/// The backup that is due at a time: everyone who sees the same makes the same. No object owns it: it
 /// would be deleted with its owner, and what it holds is needed most when something was deleted by mistake.
-pub(super) fn make(schedule: &EtcdBackupSchedule, deployment: &ClusterDeployment, due: Timestamp) -> EtcdBackup {
+pub(super) fn make(
+    schedule: &EtcdBackupSchedule,
+    target: Target<'_>,
+    due: Timestamp,
+    verify: Option<Verify>,
+) -> EtcdBackup {
     let template = &schedule.spec.template;
+    let cluster_name = target.cluster().map(|deployment| deployment.name().to_owned());
+    let labels = [
+        cluster_name.clone().map(|name| (label::CLUSTER.into(), name)),
+        Some((label::SCHEDULE.into(), schedule.name().to_owned())),
+    ];
     let spec = EtcdBackupSpec {
-        cluster_name: deployment.name().to_owned(),
+        cluster_name,
+        etcd: schedule.spec.etcd.clone(),
         storage_ref: template.storage_ref.clone(),
         encryption: template.encryption.clone(),
         bytes_per_second: template.bytes_per_second,
         timeout_seconds: template.timeout_seconds,
+        spool: template.spool,
         deletion_policy: template.deletion_policy,
         ttl_seconds: None,
+        verify,
     };
-    let hash = short_hash(&[schedule.uid(), deployment.uid(), &due.as_second().to_string()], 6);
+    let hash = short_hash(&[schedule.uid(), target.uid(), &due.as_second().to_string()], 6);
     let name = format!("{}-{}-{hash}", schedule.name(), due.strftime("%Y%m%d%H%M"));
     let mut backup = EtcdBackup::new(&name, spec);
     backup.metadata.namespace = schedule.metadata.namespace.clone();
-    backup.metadata.labels = Some(BTreeMap::from([
-        (label::CLUSTER.into(), deployment.name().to_owned()),
-        (label::SCHEDULE.into(), schedule.name().to_owned()),
-    ]));
+    backup.metadata.labels = Some(labels.into_iter().flatten().collect());
     backup.metadata.annotations = Some(BTreeMap::from([
-        (annotation::CLUSTER_UID.into(), deployment.uid().to_owned()),
+        (annotation::CLUSTER_UID.into(), target.uid().to_owned()),
         (annotation::SCHEDULED_AT.into(), due.to_string()),
     ]));
     backup

@@ -1,23 +1,23 @@
-//! One cluster of a schedule: its backups, and whether the next one is due.
+//! One cluster of a schedule, or its etcd: its backups, and whether the next one is due.
 
-use crds::cluster_deployment::EtcdTopology;
 use crds::etcd_backup::BackupPhase;
-use crds::{ClusterDeployment, EtcdBackup, ObjectExt, Reason};
+use crds::{EtcdBackup, ObjectExt, Reason};
 use jiff::{SignedDuration, Timestamp};
-use sha2::{Digest, Sha256};
 
 use super::backup::{content, phase, scheduled_at};
-use super::cron::Cron;
 use super::observed::Observed;
+use super::target::Target;
+use crate::cron::Cron;
 use crate::lifecycle::is_installed;
 use crate::moment::after;
+use crate::naming;
 
 /// By how much a clock may have been ahead: what was done at a later time was done by a clock that nobody believes.
 const CLOCK_AHEAD_HOURS: i64 = 24;
 
 /// A cluster, and what is known of its backups.
 pub(super) struct Cluster<'a> {
-    pub deployment: &'a ClusterDeployment,
+    pub target: Target<'a>,
     /// Its backups by this schedule that are not being deleted, oldest first.
     pub backups: Vec<&'a EtcdBackup>,
     /// Its distance from the moment at which the schedule is due.
@@ -42,15 +42,10 @@ pub(super) enum Turn<'a> {
 }
 
 impl<'a> Cluster<'a> {
-    pub fn new(
-        observed: &Observed<'_>,
-        deployment: &'a ClusterDeployment,
-        mut backups: Vec<&'a EtcdBackup>,
-        cron: &Cron,
-    ) -> Self {
+    pub fn new(observed: &Observed<'_>, target: Target<'a>, mut backups: Vec<&'a EtcdBackup>, cron: &Cron) -> Self {
         backups.sort_by_key(|backup| (scheduled_at(backup), backup.name()));
-        let offset = offset(deployment, observed.schedule.spec.spread());
-        let mut cluster = Self { deployment, backups, offset, last: None, turn: Turn::Idle };
+        let offset = offset(target, observed.schedule.spec.spread());
+        let mut cluster = Self { target, backups, offset, last: None, turn: Turn::Idle };
         cluster.last = cluster.last_begun(observed);
         cluster.turn = cluster.turn(observed, cron);
         cluster
@@ -85,20 +80,15 @@ impl<'a> Cluster<'a> {
         let latest = after(observed.now, SignedDuration::from_hours(CLOCK_AHEAD_HOURS));
         let status = observed.schedule.status.as_ref();
         let mut known = status.into_iter().flat_map(|status| &status.clusters);
-        let known = known.find(|cluster| cluster.name == self.deployment.name());
+        let known = known.find(|cluster| cluster.name == self.target.name());
         let remembered = known.and_then(|cluster| cluster.last_schedule_time.as_ref()).map(|time| time.0);
         let there = self.backups.iter().map(|backup| scheduled_at(backup));
         there.chain(remembered).filter(|time| *time <= latest).max()
     }
 
     fn turn(&self, observed: &Observed<'_>, cron: &Cron) -> Turn<'a> {
-        let name = self.deployment.name();
-        if self.deployment.spec.etcd.topology == EtcdTopology::External {
-            let message = format!("the etcd of cluster {name} is external: it is not backed up here yet");
-            return Turn::Excluded(Reason::EtcdExternal, message);
-        }
-        if !is_installed(self.deployment) {
-            return Turn::Excluded(Reason::NotInstalled, format!("cluster {name} is not installed yet"));
+        if self.target.cluster().is_some_and(|deployment| !is_installed(deployment)) {
+            return Turn::Excluded(Reason::NotInstalled, format!("{} is not installed yet", self.target.said()));
         }
         if let Some(backup) = self.backups.iter().find(|backup| goes_on(backup)) {
             return Turn::UnderWay(backup);
@@ -117,9 +107,7 @@ impl<'a> Cluster<'a> {
 
     /// Whether no backup was begun for it yet, and it came while the schedule and the cluster were there.
     fn is_new(&self, observed: &Observed<'_>, tick: Timestamp) -> bool {
-        let status = self.deployment.status.as_ref();
-        let installed = status.and_then(|status| status.installed_at.as_ref());
-        let there = [observed.schedule.created_at(), installed];
+        let there = [observed.schedule.created_at(), self.target.since()];
         there.into_iter().flatten().all(|since| since.0 <= tick) && self.last.is_none_or(|last| last < tick)
     }
 }
@@ -132,19 +120,15 @@ fn goes_on(backup: &EtcdBackup) -> bool {
 }
 
 /// The same at every time, and another one for every cluster: 0 to less than the spread.
-fn offset(deployment: &ClusterDeployment, spread: i32) -> SignedDuration {
-    let spread = u64::try_from(spread).unwrap_or_default();
-    if spread == 0 {
-        return SignedDuration::ZERO;
-    }
-    let digest = Sha256::digest(deployment.uid().as_bytes());
-    let number = digest.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
-    SignedDuration::from_secs(i64::try_from(number % spread).unwrap_or_default())
+fn offset(target: Target<'_>, spread: i32) -> SignedDuration {
+    naming::offset(target.uid(), u64::try_from(spread).unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ClusterDeployment, offset};
+    use crds::ClusterDeployment;
+
+    use super::{Target, offset};
 
     #[test]
     fn clusters_are_spread_over_the_whole_time_and_each_keeps_its_place() {
@@ -153,7 +137,7 @@ mod tests {
                 "{{apiVersion: clusterwright.dev/v1alpha1, kind: ClusterDeployment, metadata: {{name: a, uid: uid-{uid}}}, spec: {{kubernetesVersion: 1.35.4, controlPlane: {{replicas: 1}}}}}}"
             );
             let deployment: ClusterDeployment = serde_yaml::from_str(&text).unwrap();
-            offset(&deployment, spread).as_secs()
+            offset(Target::Cluster(&deployment), spread).as_secs()
         };
         let all: Vec<i64> = (0..200).map(|uid| of(uid, 900)).collect();
         assert!(all.iter().all(|offset| (0..900).contains(offset)));

@@ -8,20 +8,16 @@ use super::backup::{content, phase};
 use super::cluster::Turn;
 use super::decided::Decided;
 use super::observed::Observed;
+pub(super) use super::problem_kind::Problem;
 use super::retention::Removal;
+use super::verification;
 use crate::message::quote;
 use crate::moment::day_and_clock;
-
-/// What is wrong with the backups of a cluster.
-pub(super) struct Problem {
-    pub reason: Reason,
-    pub message: String,
-}
 
 /// What is wrong with those of this cluster, which are overdue at that time; none: nothing.
 pub(super) fn problem(observed: &Observed<'_>, decided: &Decided<'_>, overdue: Option<Timestamp>) -> Option<Problem> {
     let cluster = &decided.cluster;
-    let name = cluster.deployment.name();
+    let name = cluster.target.said();
     if let Turn::Excluded(reason, message) = &cluster.turn {
         return Some(Problem { reason: *reason, message: message.clone() });
     }
@@ -31,27 +27,28 @@ pub(super) fn problem(observed: &Observed<'_>, decided: &Decided<'_>, overdue: O
     });
     let failed = last_ended.filter(|backup| phase(backup) == BackupPhase::Failed).map(|backup| {
         let said = backup.status.as_ref().and_then(|status| status.message.as_deref()).unwrap_or("it has failed");
-        format!("EtcdBackup {} of cluster {name}: {said}", backup.name())
+        format!("EtcdBackup {} of {name}: {said}", backup.name())
     });
     if overdue.is_some_and(|overdue| overdue <= observed.now) {
         let since = cluster.good().first().and_then(|backup| content(backup)).map(|good| good.completed_at.0);
         let since = since.map(day_and_clock).unwrap_or_default();
         let why = failed.or_else(|| waits(observed, decided)).map(|why| format!(": {why}")).unwrap_or_default();
-        let message = format!("cluster {name} has no good backup since {since}{why}");
+        let message = format!("{name} has no good backup since {since}{why}");
         return Some(Problem { reason: Reason::BackupOverdue, message });
     }
     if let Some(message) = failed {
         return Some(Problem { reason: Reason::LastBackupFailed, message });
     }
+    if let Some(problem) = verification::problem(cluster) {
+        return Some(problem);
+    }
     match (&cluster.turn, &decided.removal) {
         (Turn::Missed(tick), _) => {
             let at = day_and_clock(*tick);
-            let message = format!("the backup of cluster {name} of {at} did not begin in time, and was left out");
+            let message = format!("the backup of {name} of {at} did not begin in time, and was left out");
             Some(Problem { reason: Reason::BackupMissed, message })
         }
-        (_, Removal::Held(why)) => {
-            Some(Problem { reason: Reason::BackupShrank, message: format!("cluster {name}: {why}") })
-        }
+        (_, Removal::Held(why)) => Some(Problem { reason: Reason::BackupShrank, message: format!("{name}: {why}") }),
         _ => None,
     }
 }

@@ -2,19 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use crds::etcd_backup::BackupPhase;
 use crds::etcd_backup_schedule::Retention;
-use crds::{EtcdBackup, EtcdRestore, ObjectExt};
+use crds::{ClusterDeployment, EtcdBackup, EtcdRestore, ObjectExt};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::backup::{content, phase};
+use super::backup::{content, is_bad};
 use super::cluster::Cluster;
 use crate::etcd_backup::needed_by;
 use crate::size::size;
 
-/// Failed backups that are kept, to be looked at.
-const FAILED_KEPT: usize = 3;
+/// Failed and damaged backups that are kept, to be looked at.
+const BAD_KEPT: usize = 3;
 
 /// What is deleted next.
 #[derive(Debug, PartialEq)]
@@ -33,19 +32,25 @@ pub(super) fn removal<'a>(
     retention: &Retention,
     zone: &TimeZone,
     restores: &[&EtcdRestore],
+    deployments: &[&ClusterDeployment],
 ) -> Removal<'a> {
-    let failed = cluster.backups.iter().copied().filter(|backup| phase(backup) == BackupPhase::Failed);
-    let failed: Vec<&EtcdBackup> = failed.collect();
-    if failed.len() > FAILED_KEPT {
-        return Removal::Delete(failed[0]);
+    let is_needed = |backup: &EtcdBackup| needed_by(backup, restores, deployments).is_some();
+    let bad = cluster.backups.iter().copied().filter(|backup| is_bad(backup));
+    let bad: Vec<&EtcdBackup> = bad.collect();
+    // One that is damaged may be restored all the same, by its place in the storage.
+    let oldest = bad.first().filter(|backup| !is_needed(backup));
+    if let Some(oldest) = oldest.filter(|_| bad.len() > BAD_KEPT) {
+        return Removal::Delete(oldest);
     }
     let good = cluster.good();
     let times: Vec<Timestamp> =
         good.iter().filter_map(|backup| content(backup)).map(|content| content.completed_at.0).collect();
     let kept = kept(&times, retention, zone);
+    // One that is still to be verified may turn out to be damaged.
+    let settled = good.iter().position(|backup| !backup.is_to_be_verified());
     let oldest = good.iter().enumerate().rev().find(|(index, backup)| {
-        let is_newest = *index == 0;
-        !is_newest && !kept.contains(index) && needed_by(backup, restores).is_none()
+        let is_newest = *index == 0 || Some(*index) == settled;
+        !is_newest && !kept.contains(index) && !is_needed(backup)
     });
     let Some((_, oldest)) = oldest else {
         return Removal::None;

@@ -9,11 +9,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::backup::{content, phase};
 use super::cluster::Turn;
-use super::cron::Cron;
 use super::decided::Decided;
 use super::observed::Observed;
 use super::problem::{problem, waits};
 use super::verdict::{Verdict, verdict};
+use super::verification;
+use crate::cron::Cron;
 use crate::message::{cut, quote};
 
 /// Clusters that the status lists.
@@ -74,10 +75,11 @@ fn entry(observed: &Observed<'_>, cron: &Cron, decided: &Decided<'_>) -> Schedul
     let overdue = last_good.as_ref().and_then(|good| cluster.overdue(cron, good.completed_at.0));
     let problem = problem(observed, decided, overdue);
     ScheduledCluster {
-        name: cluster.deployment.name().to_owned(),
+        name: cluster.target.name().to_owned(),
         last_schedule_time: tick.map(Time),
         last_attempt: begun.map(|backup| LastAttempt { name: backup.name().to_owned(), phase: phase(backup) }),
         last_good,
+        last_verified: verification::last(observed, cluster),
         backups: number(good.len()),
         next_schedule_time: next.map(Time),
         overdue_at: overdue.map(Time),

@@ -1,4 +1,4 @@
-use crds::etcd_backup::{BackupDeletionPolicy, BackupPhase};
+use crds::etcd_backup::{BackupDeletionPolicy, BackupPhase, VerifyMethod};
 use crds::{
     ClusterDeployment, Conditions, EtcdBackup, EtcdBackupSchedule, EtcdBackupScheduleStatus, EtcdRestore, ObjectExt,
 };
@@ -163,7 +163,7 @@ fn a_cluster_is_backed_up_when_it_is_due_and_once() {
     // The backup of that morning was due before there was anything to compare with, and is made up for.
     assert_eq!((world.step(), world.step()), (1, 0));
     let backup = &world.backups[0];
-    assert_eq!(backup.spec.cluster_name, "paris");
+    assert_eq!(backup.spec.cluster_name.as_deref(), Some("paris"));
     assert_eq!((backup.spec.deletion_policy, backup.spec.ttl_seconds), (BackupDeletionPolicy::Delete, None));
     assert!(backup.name().starts_with("nightly-202606010100-"), "{}", backup.name());
     assert!(backup.metadata.owner_references.is_none(), "it stays when the schedule is deleted");
@@ -319,7 +319,7 @@ fn many_clusters_are_spread_and_few_are_backed_up_at_once() {
     }
     assert_eq!((begun, world.backups.len()), (20, 20));
     assert!(moments.len() > 10, "they are spread: {}", moments.len());
-    assert!(!world.backups.iter().any(|backup| backup.spec.cluster_name == "other"));
+    assert!(!world.backups.iter().any(|backup| backup.spec.cluster_name.as_deref() == Some("other")));
     let status = world.schedule.status.as_ref().unwrap();
     assert_eq!((status.cluster_count, status.clusters.len()), (20, 20));
     assert!(status.clusters.is_sorted_by_key(|cluster| cluster.name.clone()));
@@ -385,6 +385,17 @@ fn a_backup_that_a_restore_needs_stays_until_that_has_ended() {
     world.settle();
     assert_eq!(world.backups.len(), 2, "one that cannot be read may need it");
     world.are_restores_known = true;
+    let settled = json!({
+        "backup": first, "cluster": "paris", "clusterUID": "uid-paris", "storageRef": { "name": "s3" }, "location": location,
+        "takenAt": MADE, "revision": 7, "size": 5, "sha256": "00", "etcdVersion": "3.6.16"
+    });
+    let spec = world.deployments[0].spec.clone();
+    let moved =
+        object("ClusterDeployment", "moved", serde_json::to_value(spec).unwrap(), json!({ "restoredFrom": settled }));
+    world.deployments.push(moved);
+    world.settle();
+    assert_eq!(world.backups.len(), 2, "a cluster is being installed with it");
+    world.deployments[1].status.as_mut().unwrap().restored_from.as_mut().unwrap().restored_at = Some(Time(world.now));
     world.settle();
     assert_eq!(world.backups.len(), 1);
 }
@@ -446,16 +457,12 @@ fn what_cannot_be_backed_up_is_told() {
         assert_eq!((world.step(), world.ready().0.as_str()), (0, ready));
         assert!(world.ready().1.contains(words), "{}", world.ready().1);
         let stalled = world.schedule.condition("Stalled").is_some();
-        assert_eq!(stalled, ["ScheduleInvalid", "TimeZoneUnknown", "EtcdExternal"].iter().any(|it| ready.contains(it)));
+        assert_eq!(stalled, ["ScheduleInvalid", "TimeZoneUnknown"].iter().any(|it| ready.contains(it)));
     };
     check(|world| world.schedule.spec.schedule = "0 25 * * *".into(), "False ScheduleInvalid", "\"25\" is no hour");
     check(|world| world.schedule.spec.time_zone = "Mars".into(), "False TimeZoneUnknown", "spec.timeZone: \"Mars\"");
     check(|world| world.deployments.clear(), "False ClusterNotFound", "ClusterDeployment paris is not there");
     check(|world| world.deployments[0].status = None, "False NotInstalled", "paris is not installed yet");
-    let external = |world: &mut World| {
-        world.deployments[0].spec.etcd.topology = crds::cluster_deployment::EtcdTopology::External;
-    };
-    check(external, "False EtcdExternal", "is external");
     let nobody = |world: &mut World| {
         world.schedule.spec.cluster_name = None;
         let selector = json!({ "matchLabels": { "stage": "none" } });
@@ -474,8 +481,170 @@ fn a_cluster_that_is_not_installed_yet_is_no_fault_where_others_are_backed_up() 
     let status = world.schedule.status.as_ref().unwrap();
     assert!(status.clusters[0].message.as_ref().unwrap().contains("lyon is not installed yet"));
     assert!(status.last_successful_time.is_some());
-    world.deployments[0].status = world.deployments[1].status.clone();
+}
+
+#[test]
+fn a_cluster_whose_etcd_is_external_is_backed_up_as_others_are() {
+    let mut world = World::new("2026-06-01T03:00:00Z");
     world.deployments[0].spec.etcd.topology = crds::cluster_deployment::EtcdTopology::External;
+    assert_eq!(world.take(), 1);
+    assert_eq!(world.ready().0, "True Scheduled");
+}
+
+#[test]
+fn an_etcd_without_a_cluster_is_backed_up_and_keeps_its_backups_when_its_endpoints_change() {
+    let etcd = json!({ "endpoints": ["https://10.0.0.5:2379"], "secretRef": { "name": "etcd" } });
+    let mut world = World::with("2026-06-01T03:00:00Z", json!({ "etcd": etcd }), &["paris"]);
+    assert_eq!(world.take(), 1);
+    let backup = &world.backups[0];
+    assert_eq!((&backup.spec.cluster_name, &backup.spec.etcd), (&None, &world.schedule.spec.etcd));
+    assert_eq!(backup.metadata.labels.as_ref().map(|labels| labels.len()), Some(1));
+    let (ready, message) = world.ready();
+    assert!(ready == "True Scheduled" && message.starts_with("1 etcd; next at"), "{ready}: {message}");
+    world.schedule.spec.etcd.as_mut().unwrap().endpoints.push("https://10.0.0.6:2379".into());
+    world.now += SignedDuration::from_hours(24);
+    assert_eq!(world.take(), 1);
+    let status = world.schedule.status.as_ref().unwrap();
+    assert_eq!((status.clusters.len(), status.clusters[0].name.as_str(), status.clusters[0].backups), (1, "etcd", 2));
+}
+
+impl World {
+    /// The newest backup was verified, and is so.
+    fn verify(&mut self, is_good: bool) {
+        let backup = self.backups.last_mut().unwrap();
+        let how = backup.spec.verify.as_ref().unwrap().how;
+        let ended = crds::etcd_backup::Verification { at: Time(self.now), how };
+        let status = backup.status.as_mut().unwrap();
+        match is_good {
+            true => status.verified = Some(ended),
+            false => status.damaged = Some(ended),
+        }
+        let condition = json!([{
+            "type": "Verified", "status": "False", "reason": "Because", "message": "it is on fire",
+            "lastTransitionTime": MADE
+        }]);
+        status.conditions = serde_json::from_value(condition).unwrap();
+    }
+
+    fn is_to_be_verified(&self) -> bool {
+        self.backups.last().unwrap().spec.verify.is_some()
+    }
+}
+
+fn verified(fields: Value) -> World {
+    let fields = json!({ "clusterName": "paris", "verify": fields, "retention": { "keepLast": 2 } });
+    World::with("2026-06-01T10:00:00Z", fields, &["paris"])
+}
+
+#[test]
+fn a_backup_is_verified_where_none_was_for_long_enough_also_by_what_the_status_remembers() {
+    let mut world = verified(json!({ "how": "Restore", "identityRef": { "name": "i" } }));
+    world.take();
+    let verify = world.backups[0].spec.verify.clone().unwrap();
+    assert_eq!((verify.how, verify.identity_ref.unwrap().name.as_str()), (VerifyMethod::Restore, "i"));
+    world.verify(true);
+    let first = world.backups[0].name().to_owned();
+    for day in 1..=8 {
+        world.sleep();
+        world.take();
+        // It was verified at 10:01 of the first day, and at 3:00 of the eighth it is not a week since.
+        assert_eq!(world.is_to_be_verified(), day == 8, "{day}");
+        let last = world.entry().last_verified.clone().unwrap();
+        assert_eq!((last.name.as_str(), last.how), (first.as_str(), VerifyMethod::Restore), "{day}");
+    }
+    assert!(world.deleted.contains(&first));
+    assert_eq!(world.ready().0, "True Scheduled");
+}
+
+#[test]
+fn each_one_is_verified_with_zero_and_none_twice_while_one_is_under_way() {
+    let mut world = verified(json!({ "how": "Hash", "everySeconds": 0 }));
+    for _ in 0..3 {
+        world.take();
+        assert!(world.is_to_be_verified());
+        world.verify(true);
+        world.sleep();
+    }
+    let mut world = verified(json!({ "how": "Hash", "everySeconds": 100_000 }));
+    world.take();
+    world.sleep();
+    world.take();
+    assert!(!world.is_to_be_verified(), "the first is about to be");
+    world.sleep();
+    world.take();
+    assert!(world.is_to_be_verified(), "it was not for too long");
+}
+
+#[test]
+fn one_that_was_found_damaged_counts_no_more_is_told_and_the_next_is_verified() {
+    let mut world = verified(json!({ "how": "Hash" }));
+    world.take();
+    world.verify(true);
+    let first = world.backups[0].name().to_owned();
+    world.sleep();
+    world.schedule.spec.verify.as_mut().unwrap().every_seconds = Some(0);
+    world.take();
+    world.verify(false);
+    let second = world.backups[1].name().to_owned();
+    world.schedule.spec.verify.as_mut().unwrap().every_seconds = None;
+    world.step();
+    let (ready, message) = world.ready();
+    assert_eq!(ready, "False LastVerificationFailed");
+    assert!(message.contains(&second) && message.contains("it is on fire"), "{message}");
+    assert_eq!(world.entry().last_good.as_ref().unwrap().name, first, "it is good, and the newer is not");
+    assert_eq!(world.entry().backups, 1);
+    for _ in 0..3 {
+        world.sleep();
+        world.take();
+        assert!(!world.deleted.contains(&second), "it is kept, to be looked at");
+        assert!(world.is_to_be_verified());
+    }
+    world.verify(true);
+    world.step();
+    assert_eq!(world.ready().0, "True Scheduled");
+}
+
+#[test]
+fn a_verification_that_is_not_made_is_told() {
+    let mut world = verified(json!({ "how": "Hash" }));
+    world.take();
+    world.verify(true);
+    let status = world.backups[0].status.as_mut().unwrap();
+    (status.verified, status.verification_failures) = (None, Some(2));
+    world.step();
+    let (ready, message) = world.ready();
+    assert_eq!(ready, "False VerificationNotMade");
+    assert!(message.contains("it is on fire"), "{message}");
+    assert!(world.entry().last_good.is_some());
+}
+
+#[test]
+fn only_damaged_backups_are_never_all_that_is_kept() {
+    let mut world = verified(json!({ "how": "Hash", "everySeconds": 0 }));
+    world.take();
+    world.verify(true);
+    let good = world.backups[0].name().to_owned();
+    for _ in 0..8 {
+        world.sleep();
+        world.take();
+        world.verify(false);
+        world.settle();
+    }
+    assert!(!world.deleted.contains(&good));
+    assert_eq!(world.backups.len(), 4, "the good one, and three that are damaged");
+}
+
+#[test]
+fn the_newest_that_is_not_to_be_verified_yet_is_kept_beside_one_that_is() {
+    let mut world = verified(json!({ "how": "Hash", "everySeconds": 0 }));
+    world.schedule.spec.retention.keep_last = 1;
+    world.take();
+    world.verify(true);
+    let good = world.backups[0].name().to_owned();
+    world.sleep();
+    world.take();
+    assert!(!world.deleted.contains(&good), "the other may be damaged");
+    world.verify(true);
     world.settle();
-    assert_eq!(world.ready().0, "True Scheduled", "nor is one whose etcd is external");
+    assert!(world.deleted.contains(&good));
 }

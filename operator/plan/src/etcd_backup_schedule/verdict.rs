@@ -46,14 +46,12 @@ pub(super) fn verdict(observed: &Observed<'_>, decided: &[Decided<'_>], clusters
         return Verdict::ready(Reason::NoClusters, "spec.clusterSelector selects no ClusterDeployment".into());
     }
     if let Some(problem) = worst(observed, decided, clusters) {
-        return match problem.reason {
-            Reason::EtcdExternal => Verdict::stalled(problem.reason, problem.message),
-            reason => Verdict::reconciling(reason, problem.message),
-        };
+        return Verdict::reconciling(problem.reason, problem.message);
     }
     let mut backed_up = decided.iter().zip(clusters).filter(|(one, _)| !one.cluster.is_excluded());
-    if let Some((_, first)) = backed_up.find(|(_, cluster)| cluster.last_good.is_none()) {
-        let message = format!("cluster {} has no backup yet; {}", first.name, told(observed, decided, clusters));
+    if let Some((first, _)) = backed_up.find(|(_, cluster)| cluster.last_good.is_none()) {
+        let (name, then) = (first.cluster.target.said(), told(observed, decided, clusters));
+        let message = format!("{name} has no backup yet; {then}");
         return Verdict::reconciling(Reason::NoBackupYet, message);
     }
     Verdict::ready(Reason::Scheduled, told(observed, decided, clusters))
@@ -66,7 +64,7 @@ fn worst(observed: &Observed<'_>, decided: &[Decided<'_>], clusters: &[Scheduled
     let mut problems: Vec<Problem> =
         problems.filter_map(|(one, cluster)| problem(observed, one, overdue(cluster))).collect();
     // Where others are backed up, one that cannot be is no fault.
-    let is_fault = |problem: &Problem| ![Reason::NotInstalled, Reason::EtcdExternal].contains(&problem.reason);
+    let is_fault = |problem: &Problem| problem.reason != Reason::NotInstalled;
     if problems.len() < decided.len() || problems.iter().any(is_fault) {
         problems.retain(is_fault);
     }
@@ -82,9 +80,10 @@ fn severity(reason: Reason) -> usize {
     let order = [
         Reason::BackupOverdue,
         Reason::LastBackupFailed,
+        Reason::LastVerificationFailed,
         Reason::BackupMissed,
         Reason::BackupShrank,
-        Reason::EtcdExternal,
+        Reason::VerificationNotMade,
         Reason::NotInstalled,
     ];
     order.iter().position(|there| *there == reason).unwrap_or(order.len())
@@ -92,7 +91,10 @@ fn severity(reason: Reason) -> usize {
 
 /// What goes on, or when it goes on: `3 clusters; 1 being backed up; next at 2026-11-25 03:00:00 UTC`.
 fn told(observed: &Observed<'_>, decided: &[Decided<'_>], clusters: &[ScheduledCluster]) -> String {
-    let all = count(decided.len(), "cluster");
+    let all = match observed.schedule.spec.etcd {
+        Some(_) => "1 etcd".to_owned(),
+        None => count(decided.len(), "cluster"),
+    };
     let busy =
         decided.iter().filter(|one| one.begins.is_some() || matches!(one.cluster.turn, Turn::UnderWay(_))).count();
     let waiting = decided.iter().filter(|one| {

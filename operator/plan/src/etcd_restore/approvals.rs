@@ -6,6 +6,7 @@ use crds::names::annotation;
 use crds::{ClusterDeployment, ObjectExt, PlaybookRun};
 
 use super::observed::Observed;
+use super::safety::announced;
 use crate::approval::{self, What};
 use crate::attempts::said;
 use crate::message::{count, cut, quote};
@@ -44,8 +45,9 @@ pub(super) fn ask_to_begin(observed: &Observed<'_>, staged: &StagedBackup, hosts
         Some(_) => "nothing was written since".to_owned(),
         None => "no member says what was written since: it is lost".to_owned(),
     };
+    let first = announced(observed).map(|first| format!("; {first}")).unwrap_or_default();
     cut(format!(
-        "ready on {}: backup {} of {}, {} with {} at revision {}; {lost}. The cluster has no API while it is restored. To do it: {}",
+        "ready on {}: backup {} of {}, {} with {} at revision {}; {lost}{first}. The cluster has no API while it is restored. To do it: {}",
         hosts.join(", "),
         staged.backup,
         day_and_clock(staged.taken_at.0),

@@ -13,6 +13,10 @@ pub struct Observed<'a> {
     pub backup: Option<&'a EtcdBackup>,
     /// The BackupStorage that the source is in, if it is there.
     pub storage: Option<&'a BackupStorage>,
+    /// The EtcdBackup of what is there, by its name, if there is one.
+    pub safety: Option<&'a EtcdBackup>,
+    /// The BackupStorage that it goes to, if it is there.
+    pub safety_storage: Option<&'a BackupStorage>,
     /// Its cluster, if it is there.
     pub deployment: Option<&'a ClusterDeployment>,
     /// Machines of the cluster.

@@ -6,11 +6,12 @@ use crds::{Conditions, EtcdBackup, EtcdRestore, ObjectExt, Reason};
 
 use super::observed::Observed;
 use super::state::State;
+use crate::backup_storage::usable;
+use crate::message::quote;
 
 /// Name of the BackupStorage that the source is in; none where its EtcdBackup is not there.
 pub fn storage_of<'a>(restore: &'a EtcdRestore, backup: Option<&'a EtcdBackup>) -> Option<&'a str> {
-    let stored = restore.spec.source.stored.as_ref().map(|stored| &stored.storage_ref);
-    stored.or(backup.map(|backup| &backup.spec.storage_ref)).map(|storage| storage.name.as_str())
+    restore.spec.source.storage(backup).map(|storage| storage.name.as_str())
 }
 
 /// Why the backup cannot be had.
@@ -26,27 +27,23 @@ pub(super) fn blocker<'a>(observed: &Observed<'a>) -> Option<State<'a>> {
         }
     }
     let name = storage_of(observed.restore, observed.backup)?;
-    let Some(storage) = observed.storage else {
-        return Some(State::Waits(Reason::StorageNotFound, format!("BackupStorage {name} is not there: make it")));
-    };
-    let Some(reachable) = storage.condition(condition::REACHABLE) else {
-        return Some(State::Waits(Reason::StorageNotProbed, format!("BackupStorage {name} is being probed")));
-    };
-    let message = format!("BackupStorage {name} cannot be used: {}", reachable.message);
-    (reachable.status != "True").then_some(State::Waits(Reason::StorageUnreachable, message))
+    let unusable = usable(name, observed.storage).err()?;
+    Some(State::Waits(unusable.reason, unusable.message))
 }
 
 fn unusable<'a>(observed: &Observed<'a>, backup: &EtcdBackup) -> Option<State<'a>> {
     let (name, cluster) = (backup.name(), &observed.restore.spec.cluster_name);
-    if &backup.spec.cluster_name != cluster {
-        let message = format!(
-            "EtcdBackup {name} is of cluster {}, and this restores cluster {cluster}: make a new EtcdRestore",
-            backup.spec.cluster_name
-        );
+    if backup.spec.cluster_name.as_ref() != Some(cluster) {
+        let of = match &backup.spec.cluster_name {
+            Some(other) => format!("cluster {other}"),
+            None => "an etcd without a cluster".to_owned(),
+        };
+        let message =
+            format!("EtcdBackup {name} is of {of}, and this restores cluster {cluster}: make a new EtcdRestore");
         return Some(State::GivenUp(Reason::BackupOfOtherCluster.into(), message));
     }
     match backup.status.as_ref().and_then(|status| status.phase) {
-        Some(BackupPhase::Succeeded) => None,
+        Some(BackupPhase::Succeeded) => damaged(backup),
         Some(BackupPhase::Failed) => {
             let message = format!("EtcdBackup {name} has failed: make a new EtcdRestore that names another one");
             Some(State::GivenUp(Reason::BackupNotFound.into(), message))
@@ -55,4 +52,16 @@ fn unusable<'a>(observed: &Observed<'a>, backup: &EtcdBackup) -> Option<State<'a
             Some(State::Waits(Reason::BackupNotComplete, format!("EtcdBackup {name} is still being taken")))
         }
     }
+}
+
+/// One that a verification has found damaged is restored only where somebody says where it is.
+fn damaged<'a>(backup: &EtcdBackup) -> Option<State<'a>> {
+    backup.status.as_ref()?.damaged.as_ref()?;
+    let found = backup.condition(condition::VERIFIED).map(|found| quote(found.message.clone())).unwrap_or_default();
+    let message = format!(
+        "EtcdBackup {} is not what was stored: {found}; make a new EtcdRestore that names another one, or that names \
+         this one by source.stored",
+        backup.name()
+    );
+    Some(State::GivenUp(Reason::BackupCorrupt.into(), message))
 }

@@ -1,6 +1,6 @@
 //! How a restore stands.
 
-use crds::{PlaybookRun, Reason};
+use crds::{EtcdBackup, PlaybookRun, Reason};
 use jiff::Timestamp;
 
 /// What the runs of a restore do.
@@ -20,6 +20,9 @@ pub(super) enum Doing {
 pub(super) enum State<'a> {
     /// It cannot go on yet.
     Waits(Reason, String),
+    /// It is approved, and what is there is backed up first: the EtcdBackup that is made, unless it is there, and what
+    /// it does.
+    BacksUp(Option<Box<EtcdBackup>>, String),
     /// A run begins now.
     Begins(Box<PlaybookRun>, Doing),
     /// A run is at it.

@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::observed::Observed;
 use super::runs::{self, Runs};
+use super::safety::{Safety, safety};
 use super::state::{Doing, State};
 use crate::attempts::said;
 use crate::message::cut;
@@ -42,11 +43,20 @@ pub(super) fn status(observed: &Observed<'_>, runs: &Runs<'_>, state: &State<'_>
         message: Some(message),
         run_ref: told.run.map(|run| LocalRef::new(run.name())).or(old.run_ref),
         staged: runs.staging.iter().find_map(|run| runs::staged_by(run)).cloned().or(old.staged),
+        safety_backup: taken_before(observed, runs).or(old.safety_backup),
         began_at: runs.restoring.first().and_then(started).or(old.began_at),
         finished_at: old.finished_at.or(ended.map(|_| now.clone())),
         old_data_removed_at: old.old_data_removed_at,
         conditions: conditions::state(&conditions, &statements, generation, &now),
     }
+}
+
+/// The backup of what was there, if it was begun before the control plane was stopped.
+fn taken_before(observed: &Observed<'_>, runs: &Runs<'_>) -> Option<LocalRef> {
+    let Safety::Taken(backup) = safety(observed) else { return None };
+    let begun = &backup.status.as_ref()?.backup.as_ref()?.started_at;
+    let stopped = runs.restoring.first().and_then(|run| run.status.as_ref()?.started_at.clone());
+    stopped.is_none_or(|stopped| *begun <= stopped).then(|| LocalRef::new(backup.name()))
 }
 
 /// What is said of a state.
@@ -67,6 +77,7 @@ impl<'a> Told<'a> {
         };
         match state {
             State::Waits(reason, message) => told(RestorePhase::Pending, reason, message.clone(), None),
+            State::BacksUp(_, message) => told(RestorePhase::BackingUp, &Reason::BackingUp, message.clone(), None),
             State::Begins(run, doing) => {
                 told(doing.phase(), &doing.reason(), format!("run {} begins", run.name()), Some(run))
             }
@@ -136,6 +147,18 @@ fn restored(observed: &Observed<'_>, runs: &Runs<'_>, problem: Option<&str>) -> 
             let kept = observed.restore.spec.keep_old_data_seconds;
             said.push_str(&format!("; the data of before stays on the machines for {kept} s"));
         }
+    }
+    let status = observed.restore.status.as_ref();
+    let known = status.and_then(|status| status.safety_backup.clone());
+    match (taken_before(observed, runs).or(known), safety(observed)) {
+        (Some(taken), _) => said.push_str(&format!(
+            "; EtcdBackup {} has what was there: to return to it, make an EtcdRestore with source.backupRef {}",
+            taken.name, taken.name
+        )),
+        (None, Safety::Missing(Some(why))) => {
+            said.push_str(&format!("; no backup was made of what was there: {why}"));
+        }
+        (None, _) => {}
     }
     said
 }

@@ -30,6 +30,7 @@ struct World {
     restore: EtcdRestore,
     backup: Option<EtcdBackup>,
     storage: Option<BackupStorage>,
+    safety: Option<EtcdBackup>,
     deployment: Option<ClusterDeployment>,
     machines: Vec<Machine>,
     runs: Vec<PlaybookRun>,
@@ -81,6 +82,7 @@ impl World {
             restore: restore("undo-monday"),
             backup: Some(backup("Succeeded")),
             storage: Some(storage("True")),
+            safety: None,
             deployment: Some(object("ClusterDeployment", "paris", spec, json!({ "installedAt": NOW }))),
             machines: ["b", "a", "c"]
                 .map(|name| machine(name, "control-plane"))
@@ -100,6 +102,8 @@ impl World {
             restore: &self.restore,
             backup: self.backup.as_ref(),
             storage: self.storage.as_ref(),
+            safety: self.safety.as_ref(),
+            safety_storage: self.storage.as_ref(),
             deployment: self.deployment.as_ref(),
             machines: &self.machines.iter().collect::<Vec<_>>(),
             runs: &self.runs.iter().collect::<Vec<_>>(),
@@ -114,6 +118,12 @@ impl World {
             match action {
                 Action::AddFinalizer => self.restore.metadata.finalizers = Some(vec![finalizer::RESTORE.into()]),
                 Action::RemoveFinalizer => self.gone = true,
+                Action::BackUp(mut backup) => {
+                    assert!(self.safety.is_none(), "it is made once");
+                    assert!(backup.metadata.owner_references.is_none(), "it stays when the restore goes");
+                    backup.metadata.uid = Some("uid-of-safety".into());
+                    self.safety = Some(*backup);
+                }
                 Action::Begin(run) => {
                     let held = self.restore.metadata.finalizers.as_ref().is_some_and(|all| !all.is_empty());
                     assert!(held, "a run of an object that may go at any moment");
@@ -195,8 +205,21 @@ impl World {
     fn restoring() -> Self {
         let (mut world, message) = Self::staged();
         world.approve(&message, "restore");
+        assert_eq!(world.step().0, RestorePhase::BackingUp);
+        world.back_up("Succeeded");
         assert_eq!(world.step().0, RestorePhase::Restoring);
         world
+    }
+
+    /// The backup of what is there is so.
+    fn back_up(&mut self, phase: &str) {
+        let content = json!({
+            "location": "paris/u/1", "revision": 1500, "keys": 900, "size": 1, "sha256": "", "member": "a",
+            "etcdVersion": "3.6.16", "startedAt": NOW, "completedAt": NOW
+        });
+        let backup = if phase == "Succeeded" { content } else { Value::Null };
+        let status = json!({ "phase": phase, "message": "no member answers", "backup": backup });
+        self.safety.as_mut().unwrap().status = serde_json::from_value(status).unwrap();
     }
 
     fn delete(&mut self) {
@@ -332,6 +355,11 @@ fn it_waits_for_what_it_needs_and_gives_up_where_nothing_can_come_of_it() {
     check(|world| world.backup = None, Pending, "BackupNotFound", "nightly is not there");
     check(|world| world.backup = Some(backup("Running")), Pending, "BackupNotComplete", "still being taken");
     check(|world| world.backup = Some(backup("Failed")), Failed, "BackupNotFound", "has failed");
+    let damaged = |world: &mut World| {
+        let found = json!({ "phase": "Succeeded", "damaged": { "at": "2026-11-23T12:00:00Z", "how": "Hash" } });
+        world.backup.as_mut().unwrap().status = serde_json::from_value(found).unwrap();
+    };
+    check(damaged, Failed, "BackupCorrupt", "names this one by source.stored");
     check(|world| world.storage = None, Pending, "StorageNotFound", "s3 is not there");
     check(|world| world.storage = Some(storage("False")), Pending, "StorageUnreachable", "no such bucket");
     check(|world| world.machines[0].status = None, Pending, "WaitingForMachines", "Machine b joins");
@@ -343,7 +371,7 @@ fn it_waits_for_what_it_needs_and_gives_up_where_nothing_can_come_of_it() {
     );
     check(|world| world.others.push(restore("a-first-one")), Pending, "WaitingForRestore", "a-first-one");
     check(
-        |world| world.backup.as_mut().unwrap().spec.cluster_name = "rome".into(),
+        |world| world.backup.as_mut().unwrap().spec.cluster_name = Some("rome".into()),
         Failed,
         "BackupOfOtherCluster",
         "of cluster rome",
@@ -436,4 +464,114 @@ fn a_status_that_was_lost_is_found_again_in_the_runs() {
     world.step();
     assert_eq!(world.restore.status.as_ref().unwrap().phase, known.as_ref().unwrap().phase);
     assert_eq!(world.restore.status.as_ref().unwrap().message, known.unwrap().message);
+}
+
+#[test]
+fn what_is_there_is_backed_up_once_between_the_approval_and_the_hold() {
+    let (mut world, message) = World::staged();
+    assert!(message.contains("first, EtcdBackup undo-monday-before is made of what is there"), "{message}");
+    world.approve(&message, "restore");
+    let (phase, message) = world.step();
+    assert_eq!((phase, world.runs.len()), (RestorePhase::BackingUp, 1), "{message}");
+    assert!(!holds_the_cluster(&world.restore) && super::keeps_others_out(&world.restore));
+    let spec = &world.safety.as_ref().unwrap().spec;
+    assert_eq!((spec.cluster_name.as_deref(), spec.storage_ref.name.as_str()), (Some("paris"), "s3"));
+    assert_eq!(spec.encryption, world.backup.as_ref().unwrap().spec.encryption);
+    for told in ["Pending", "Running"] {
+        world.back_up(told);
+        assert_eq!((world.step().0, world.runs.len()), (RestorePhase::BackingUp, 1), "{told}");
+    }
+    world.back_up("Succeeded");
+    assert_eq!((world.step().0, world.runs.len()), (RestorePhase::Restoring, 2));
+    let named = |world: &World| world.restore.status.as_ref().unwrap().safety_backup.clone().map(|it| it.name);
+    assert_eq!(named(&world).as_deref(), Some("undo-monday-before"));
+    // Whatever becomes of it now, nothing is made or restored again.
+    world.safety = None;
+    world.restore.status.as_mut().unwrap().phase = None;
+    assert_eq!((world.step().0, world.runs.len()), (RestorePhase::Restoring, 2));
+    world.succeed();
+    world.step();
+    world.succeed();
+    let (phase, message) = world.step();
+    assert_eq!(phase, RestorePhase::Succeeded);
+    assert!(message.contains("make an EtcdRestore with source.backupRef undo-monday-before"), "{message}");
+    assert!(world.safety.is_none());
+}
+
+#[test]
+fn a_backup_of_what_is_there_that_cannot_be_taken_does_not_hold_the_restore_up_and_is_told() {
+    let (mut world, message) = World::staged();
+    world.approve(&message, "restore");
+    world.step();
+    world.back_up("Failed");
+    assert_eq!(world.step().0, RestorePhase::Restoring);
+    assert_eq!(world.restore.status.as_ref().unwrap().safety_backup, None);
+    world.succeed();
+    world.step();
+    world.succeed();
+    let (_, message) = world.step();
+    assert!(
+        message.contains("no backup was made of what was there: EtcdBackup undo-monday-before: no member"),
+        "{message}"
+    );
+
+    let (mut world, _) = World::staged();
+    world.storage = Some(storage("False"));
+    let (_, message) = world.step();
+    assert!(message.contains("no backup is made of what is there: BackupStorage s3 cannot be used"), "{message}");
+    world.approve(&message, "restore");
+    assert_eq!((world.step().0, world.safety.is_none()), (RestorePhase::Restoring, true));
+
+    let (mut world, message) = World::staged();
+    world.safety = Some(backup("Succeeded"));
+    world.approve(&message, "restore");
+    assert_eq!(world.step().0, RestorePhase::Restoring, "one of somebody else's is left alone");
+    assert_eq!(world.restore.status.as_ref().unwrap().safety_backup, None);
+}
+
+#[test]
+fn no_backup_is_made_of_what_is_there_where_none_is_wanted() {
+    let check = |safety: Value, source: Value, expected: bool| {
+        let (mut world, _) = World::staged();
+        world.restore.spec.safety_backup = serde_json::from_value(safety).unwrap();
+        world.restore.spec.source = serde_json::from_value(source).unwrap();
+        let (_, message) = world.step();
+        assert_eq!(message.contains("what is there"), expected, "{message}");
+        world.approve(&message, "restore");
+        let phase = if expected { RestorePhase::BackingUp } else { RestorePhase::Restoring };
+        assert_eq!(world.step().0, phase);
+    };
+    let of_backup = || json!({ "backupRef": { "name": "nightly" } });
+    let stored = || json!({ "stored": { "storageRef": { "name": "s3" }, "location": "a" } });
+    let given = || json!({ "storageRef": { "name": "s3" }, "encryption": { "recipients": ["age1x"] } });
+    check(Value::Null, of_backup(), true);
+    check(json!({ "skip": true }), of_backup(), false);
+    check(Value::Null, stored(), false);
+    check(given(), stored(), true);
+}
+
+#[test]
+fn a_run_begins_beside_a_restore_as_its_phase_lets_it() {
+    let run = |backup: &str| -> PlaybookRun {
+        let spec = json!({ "clusterName": "paris", "intent": "Backup", "steps": ["backup-etcd"], "hosts": ["a"],
+            "backupRef": { "name": backup } });
+        object("PlaybookRun", "run", spec, json!({}))
+    };
+    let mut restore = restore("back");
+    for (phase, own, other) in [
+        (RestorePhase::AwaitingApproval, true, true),
+        (RestorePhase::BackingUp, true, false),
+        (RestorePhase::Restoring, false, false),
+        (RestorePhase::Interrupted, false, false),
+        (RestorePhase::Undoing, false, false),
+        (RestorePhase::Restarting, true, true),
+    ] {
+        restore.status = Some(crds::EtcdRestoreStatus { phase: Some(phase), ..Default::default() });
+        let lets = |backup: &str| super::lets_backup_begin(&restore, &run(backup));
+        assert_eq!((lets("back-before"), lets("nightly")), (own, other), "{phase:?}");
+    }
+    let long = super::safety_name(&self::restore(&"a".repeat(50)));
+    assert!(
+        long.len() == 50 && long.ends_with("-before") && long != super::safety_name(&self::restore(&"a".repeat(49)))
+    );
 }

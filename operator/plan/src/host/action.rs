@@ -18,6 +18,14 @@ pub enum Action {
         /// The machine.
         identity: HostIdentity,
     },
+    /// Raise the claim epoch of a Host whose machine is clean to the one that the machine knows, if nobody has written the
+    /// Host since it was read.
+    RaiseEpoch {
+        /// The Host, as it was read.
+        host: Box<Host>,
+        /// `spec.claimEpoch` from now on.
+        epoch: i64,
+    },
     /// Take the quarantine off the Host, and which machine it was, if nobody has written the Host since it was read.
     EndQuarantine(Box<Host>),
     /// Take the claim of a Machine that is gone off the Host, if nobody has written the Host since it was read.

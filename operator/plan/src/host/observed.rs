@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crds::{Host, PlaybookRun};
 use jiff::Timestamp;
 
+use super::schedule::ProbeSchedule;
 use crate::inputs::InputsProblem;
 
 /// What was observed.
@@ -15,8 +16,8 @@ pub struct HostObserved<'a> {
     pub host: &'a Host,
     /// Now, in whole seconds.
     pub now: Timestamp,
-    /// Between two probes of a Host that is well.
-    pub interval_seconds: u64,
+    /// When Hosts are probed.
+    pub schedule: ProbeSchedule,
     /// Hosts of the namespace: all of them where [`super::looks_at_pool`], else those that have something in common with
     /// this one that only one machine has ([`crate::claims::identity_keys`]).
     pub hosts: &'a [Arc<Host>],

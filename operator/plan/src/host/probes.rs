@@ -15,10 +15,12 @@ use jiff::Timestamp;
 use super::action::Action;
 use super::observed::HostObserved;
 use super::result::{ProbedHost, is_folded, newest, probed_host, probed_hosts};
+use super::schedule::ProbeSchedule;
 use super::{identity, quarantine};
 use crate::Next;
 use crate::attempts::{ended_at, is_over};
 use crate::naming::short_hash;
+use crate::store;
 
 /// Hosts of one probe.
 pub const MOST_HOSTS: usize = 50;
@@ -47,7 +49,7 @@ pub fn under_way(probes: &[Arc<PlaybookRun>]) -> Option<&PlaybookRun> {
 
 /// True when the probe looks at this Host as it is.
 pub(super) fn covers(run: &PlaybookRun, host: &Host) -> bool {
-    probed_hosts(run).get(host.name()) == Some(&probed_host(host))
+    probed_hosts(run).get(host.name()).is_some_and(|probed| *probed == probed_host(host, probed.resumed_at))
 }
 
 /// The spare Hosts that a probe made within the interval's next fifth would look at, the longest due first. Those that
@@ -57,12 +59,12 @@ pub fn due_soon<'h>(
     hosts: &'h [Arc<Host>],
     probes: &[Arc<PlaybookRun>],
     now: Timestamp,
-    interval_seconds: u64,
+    schedule: ProbeSchedule,
 ) -> Vec<&'h Host> {
     let mut due: Vec<(Timestamp, &Host)> = hosts
         .iter()
-        .filter_map(|host| Some((due_at(host, host.status.as_ref(), interval_seconds)?, &**host)))
-        .filter(|(due, _)| due.as_second() <= now.as_second() + slack(interval_seconds))
+        .filter_map(|host| Some((due_at(host, host.status.as_ref(), schedule)?, &**host)))
+        .filter(|(due, _)| due.as_second() <= now.as_second() + slack(schedule.interval_seconds))
         .collect();
     if due.is_empty() {
         return Vec::new();
@@ -75,8 +77,8 @@ pub fn due_soon<'h>(
 
 /// Whether more Hosts of the namespace concern this one than those that may be the same machine: it is due for a probe,
 /// which it makes for others, too, or a probe found something of it that its status does not have, a host key perhaps.
-pub fn looks_at_pool(host: &Arc<Host>, probes: &[Arc<PlaybookRun>], now: Timestamp, interval_seconds: u64) -> bool {
-    let is_due = !due_soon(std::slice::from_ref(host), probes, now, interval_seconds).is_empty();
+pub fn looks_at_pool(host: &Arc<Host>, probes: &[Arc<PlaybookRun>], now: Timestamp, schedule: ProbeSchedule) -> bool {
+    let is_due = !due_soon(std::slice::from_ref(host), probes, now, schedule).is_empty();
     is_due || newest(host, probes).is_some()
 }
 
@@ -98,9 +100,12 @@ fn slack(interval_seconds: u64) -> i64 {
 }
 
 /// When the Host is to be looked at; not while it is going, and not while it is claimed and known.
-fn due_at(host: &Host, status: Option<&HostStatus>, interval_seconds: u64) -> Option<Timestamp> {
+fn due_at(host: &Host, status: Option<&HostStatus>, schedule: ProbeSchedule) -> Option<Timestamp> {
+    let ProbeSchedule { interval_seconds, resumed_at } = schedule;
+    let was_asked = store::was_asked(host.status.as_ref(), resumed_at);
     let asks = host.spec.claim_ref.is_none() || identity::wants_probe(host, status);
-    if !asks || host.is_deleting() {
+    let is_unknown = resumed_at.is_some() && !(was_asked && store::has_answered(host));
+    if !(asks || is_unknown) || host.is_deleting() {
         return None;
     }
     let later = |time: Timestamp, seconds: i64| Timestamp::from_second(time.as_second() + seconds).unwrap_or(time);
@@ -113,6 +118,13 @@ fn due_at(host: &Host, status: Option<&HostStatus>, interval_seconds: u64) -> Op
     };
     if reachable.reason == Reason::ProbeFailed {
         return Some(later(last, AGAIN_SECONDS));
+    }
+    if !was_asked {
+        return Some(last);
+    }
+    if !asks {
+        // The machine of a claim that does not answer is no matter of the pool: it is asked now and then.
+        return Some(later(last, i64::try_from(interval_seconds).unwrap_or(i64::MAX / 2)));
     }
     if reachable.observed_generation != host.metadata.generation {
         return Some(last);
@@ -133,9 +145,14 @@ fn jittered(period: i64, name: &str, last: Timestamp) -> i64 {
     period + period * chance / 1000
 }
 
+/// The Host with what is known of it now.
+fn seen(observed: &HostObserved<'_>, status: &HostStatus) -> Host {
+    Host { status: Some(status.clone()), ..observed.host.clone() }
+}
+
 /// The next probe, if it is this Host's turn, and when to look again.
 pub(super) fn next(observed: &HostObserved<'_>, status: &HostStatus) -> (Vec<Action>, Next) {
-    let Some(due) = due_at(observed.host, Some(status), observed.interval_seconds) else {
+    let Some(due) = due_at(&seen(observed, status), Some(status), observed.schedule) else {
         return (Vec::new(), Next::OnChange);
     };
     if observed.problems.contains_key(observed.host.name()) {
@@ -149,7 +166,7 @@ pub(super) fn next(observed: &HostObserved<'_>, status: &HostStatus) -> (Vec<Act
         // Its end is seen as a change; this is for one that nobody told.
         return (Vec::new(), Next::after_seconds(60));
     }
-    let mut batch: Vec<&Host> = due_soon(observed.hosts, observed.probes, observed.now, observed.interval_seconds)
+    let mut batch: Vec<&Host> = due_soon(observed.hosts, observed.probes, observed.now, observed.schedule)
         .into_iter()
         .filter(|host| !observed.problems.contains_key(host.name()))
         .take(MOST_HOSTS)
@@ -188,7 +205,8 @@ fn next_name(namespace: &str, probes: &[Arc<PlaybookRun>]) -> String {
 fn probe(observed: &HostObserved<'_>, batch: &[&Host]) -> PlaybookRun {
     let namespace = observed.host.namespace().to_owned();
     let name = next_name(&namespace, observed.probes);
-    let probed_hosts: BTreeMap<&str, ProbedHost> = batch.iter().map(|host| (host.name(), probed_host(host))).collect();
+    let probed_hosts: BTreeMap<&str, ProbedHost> =
+        batch.iter().map(|host| (host.name(), probed_host(host, observed.schedule.resumed_at))).collect();
     let mut run = PlaybookRun::new(
         &name,
         PlaybookRunSpec {

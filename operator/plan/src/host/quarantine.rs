@@ -71,8 +71,8 @@ fn ends(host: &Host, status: &HostStatus, quarantine: &Quarantine) -> bool {
     });
     let clean = find(condition::CLEAN).is_some_and(|clean| clean.status == "True");
     let asked = asked_release(host);
-    let enough =
-        quarantine.reason == QuarantineReason::ForceRemoved || asked.is_some() && asked == status.probed_for_release;
+    let by_itself = [QuarantineReason::ForceRemoved, QuarantineReason::StoreIsOlder].contains(&quarantine.reason);
+    let enough = by_itself || asked.is_some() && asked == status.probed_for_release;
     of_now && clean && status.cleaned_epoch == Some(host.spec.claim_epoch) && enough
 }
 
@@ -81,7 +81,7 @@ pub(super) fn message(host: &Host, status: &HostStatus, quarantine: &Quarantine)
     let found = found(host, status);
     let ending = match (quarantine.reason, asked_release(host)) {
         (_, Some(_)) => format!("released once a probe finds it clean{found}"),
-        (QuarantineReason::ForceRemoved, None) => {
+        (QuarantineReason::ForceRemoved | QuarantineReason::StoreIsOlder, None) => {
             format!("ends by itself once a probe finds the machine clean{found}")
         }
         (QuarantineReason::JoinFailed | QuarantineReason::CleaningFailed, None) => {

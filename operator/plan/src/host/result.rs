@@ -30,6 +30,9 @@ pub(super) struct ProbedHost {
     /// The value of the annotation `release`, when one was meant for this generation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release: Option<String>,
+    /// When the store had been taken up again then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed_at: Option<Timestamp>,
 }
 
 pub(super) fn probed_hosts(run: &PlaybookRun) -> BTreeMap<String, ProbedHost> {
@@ -38,12 +41,13 @@ pub(super) fn probed_hosts(run: &PlaybookRun) -> BTreeMap<String, ProbedHost> {
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
-pub(super) fn probed_host(host: &Host) -> ProbedHost {
+pub(super) fn probed_host(host: &Host, resumed_at: Option<Timestamp>) -> ProbedHost {
     ProbedHost {
         uid: host.uid().to_owned(),
         generation: host.generation(),
         claim_epoch: host.spec.claim_epoch,
         release: asked_release(host),
+        resumed_at,
     }
 }
 
@@ -93,9 +97,10 @@ pub(super) fn fold(observed: &HostObserved<'_>, status: &mut HostStatus) {
     status.last_probe_at = Some(Time(ended));
     status.last_probe_run = Some(run.name().to_owned());
     let Some(result) = result else { return };
+    status.asked_since = probed_host.resumed_at.map(Time).or(status.asked_since.take());
     status.probed_for_release = probed_host.release;
     if !result.unreachable {
-        status.fence = result.fence;
+        (status.fence, status.fence_owner) = (result.fence, result.fence_owner.clone());
     }
     if let Some(facts) = &result.facts {
         status.facts = Some(facts.clone());

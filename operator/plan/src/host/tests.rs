@@ -10,12 +10,13 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::de::DeserializeOwned;
 
-use super::{Action, HostObserved, host};
+use super::{Action, HostObserved, ProbeSchedule, host};
 use crate::inputs::InputsProblem;
 use crate::settles::settles;
 use crate::{Next, Plan};
 
 mod identity;
+mod store;
 
 fn object<K: DeserializeOwned>(text: &str) -> K {
     serde_yaml::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
@@ -42,6 +43,8 @@ struct World {
     finds: BTreeMap<String, String>,
     /// Hosts whose Machine is gone.
     gone: BTreeSet<String>,
+    /// When the store was taken up again.
+    resumed_at: Option<Timestamp>,
 }
 
 impl World {
@@ -54,6 +57,7 @@ impl World {
             now: 10,
             finds: BTreeMap::new(),
             gone: BTreeSet::new(),
+            resumed_at: None,
         }
     }
 
@@ -63,7 +67,7 @@ impl World {
         host(&HostObserved {
             host: &self.hosts[name],
             now: at(self.now),
-            interval_seconds: 600,
+            schedule: ProbeSchedule { interval_seconds: 600, resumed_at: self.resumed_at },
             hosts: &hosts,
             probes: &probes,
             runs: &probes,
@@ -90,6 +94,9 @@ impl World {
             Action::Probe(run) => run,
             Action::Forget(_) => return,
             Action::EndQuarantine(host) => return self.write(host, |host| host.spec.quarantine = None),
+            Action::RaiseEpoch { host, epoch } => {
+                return self.write(host, |host| host.spec.claim_epoch = *epoch);
+            }
             Action::SetIdentity { host, identity } => {
                 return self.write(host, |host| host.spec.identity = Some(identity.clone()));
             }

@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::observed::HostObserved;
 use super::probes::{covers, under_way};
-use super::{identity, quarantine};
+use super::{identity, quarantine, store};
 use crate::claims::Identities;
 
 /// A probe that has not begun by then is held up.
@@ -66,6 +66,9 @@ fn view(observed: &HostObserved<'_>, status: &HostStatus) -> View {
         let reason = format!("{:?}", quarantine.reason);
         return View::not_ready(HostPhase::Quarantined, reason, message);
     }
+    if let Some(message) = store::contradicts(host, status) {
+        return View::not_ready(HostPhase::Quarantined, Reason::MachineIsNewer, message);
+    }
     // A probe of an earlier spec, or of another claim, says nothing about this one.
     let probed = reachable.filter(|reachable| reachable.observed_generation == host.metadata.generation);
     match probed {
@@ -96,6 +99,9 @@ fn claimed(observed: &HostObserved<'_>, status: &HostStatus, machine: &str, reac
     if observed.holder_is_gone {
         let message = quarantine::stuck(observed.host, machine);
         return not_ready(Reason::MachineGone.as_str(), message);
+    }
+    if let Some(message) = store::contradicts(observed.host, status) {
+        return not_ready(Reason::MachineIsNewer.as_str(), message);
     }
     if let Some(message) = identity::another_in(observed.host, status) {
         return not_ready(Reason::MachineIdentityMismatch.as_str(), message);

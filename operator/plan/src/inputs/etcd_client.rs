@@ -27,6 +27,12 @@ const FILES: [(&str, &str); 3] = [
 
 /// What runs on control planes bring there, by the names of their Secret's keys; `None`: the Secret is not there.
 pub fn etcd_client_files(name: &str, secret: Option<&Secret>) -> Result<BTreeMap<String, ByteString>, InputsProblem> {
+    let values = etcd_client_values(name, secret)?;
+    Ok(FILES.into_iter().zip(values).map(|((_, file), value)| (file.to_owned(), value)).collect())
+}
+
+/// The authorities of etcd, a client's certificate and its key, as they stand in the Secret; `None`: it is not there.
+pub fn etcd_client_values(name: &str, secret: Option<&Secret>) -> Result<Vec<ByteString>, InputsProblem> {
     let refused = |reason, what: String| {
         let message = format!("Secret {name} of spec.etcd.secretRef {what}");
         Err(InputsProblem::waits(reason, message))
@@ -37,8 +43,8 @@ pub fn etcd_client_files(name: &str, secret: Option<&Secret>) -> Result<BTreeMap
         );
         return refused(Reason::SecretNotFound, what);
     };
-    let mut files = BTreeMap::new();
-    for (key, file) in FILES {
+    let mut values = Vec::new();
+    for (key, _) in FILES {
         let value = secret.data.as_ref().and_then(|data| data.get(key));
         let Some(value) = value.filter(|value| !value.0.trim_ascii().is_empty()) else {
             return refused(Reason::SecretNotFound, format!("lacks {key}: add it, in PEM"));
@@ -46,14 +52,14 @@ pub fn etcd_client_files(name: &str, secret: Option<&Secret>) -> Result<BTreeMap
         if let Some(mistake) = mistake(key, &value.0) {
             let wanted = match key {
                 PRIVATE_KEY => "the private key of tls.crt in PEM, without a passphrase",
-                CERTIFICATE => "the client certificate of the API servers in PEM",
+                CERTIFICATE => "the client certificate in PEM",
                 _ => "the certificates of the authorities of etcd in PEM",
             };
             return refused(Reason::InvalidEtcdClient, format!("holds in {key} {mistake}: give {wanted}"));
         }
-        files.insert(file.to_owned(), value.clone());
+        values.push(value.clone());
     }
-    Ok(files)
+    Ok(values)
 }
 
 /// A short digest of the certificates among these files: a new key has a new certificate.
@@ -114,7 +120,7 @@ fn mistaken_certificates(text: &str) -> Option<&'static str> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     fn pem(label: &str, bytes: &[u8]) -> String {
@@ -129,7 +135,7 @@ mod tests {
         pem("EC PRIVATE KEY", &[[0x30, 0x06].as_slice(), b"canary"].concat())
     }
 
-    fn secret(changed: &[(&str, &str)]) -> Secret {
+    pub fn secret(changed: &[(&str, &str)]) -> Secret {
         let mut data: BTreeMap<String, String> = [
             ("ca.crt".to_owned(), certificate() + &certificate()),
             ("tls.crt".to_owned(), certificate()),

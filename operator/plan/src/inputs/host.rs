@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::Credentials;
 use super::observed::ClusterSeen;
 use super::problem::InputsProblem;
+use crate::store::comparisons;
 
 /// Bastions behind bastions end here.
 const MOST_BASTIONS: usize = 4;
@@ -93,6 +94,8 @@ fn reach(
         bastion: bastion.map(Box::new),
         groups: Vec::new(),
         claim_epoch: host.spec.claim_epoch,
+        comparisons: Vec::new(),
+        claim_uid: host.spec.claim_ref.as_ref().map(|claim| claim.uid.clone()),
         identity: identity(host),
         vars: BTreeMap::new(),
     })
@@ -172,6 +175,8 @@ pub(super) fn place(
         );
         return Err(InputsProblem::waits(Reason::InternalAddressMissing, message));
     }
+    let status = cluster.status.as_ref();
+    inputs.comparisons = status.map(|status| comparisons::of_host(host, status)).unwrap_or_default();
     inputs.groups = groups(machine.spec.role, cluster.spec.etcd.topology);
     let vars = &mut inputs.vars;
     vars.insert("ip".into(), json!(address));

@@ -25,7 +25,7 @@ pub struct InputsObserved<'a> {
     pub library: Option<&'a Library>,
     /// What its `backupRef` leads to; none: nothing is there, or it has none.
     pub backup: Option<&'a BackupSeen>,
-    /// What its `restoreRef` leads to; none: nothing is there, or it has none.
+    /// What its `restoreRef`, or what its cluster begins with, leads to; none: nothing is there, or it has none.
     pub restore: Option<&'a RestoreSeen>,
 }
 
@@ -57,13 +57,15 @@ pub struct BackupSeen {
     pub storage: Option<BackupStorage>,
     /// What the references of that lead to.
     pub seen: StorageSeen,
+    /// The Secret by which an etcd is read that is on no machine of the cluster, if it is there.
+    pub etcd_client: Option<Secret>,
 }
 
-/// What a run's `restoreRef` leads to.
+/// What a run's `restoreRef` leads to; or, of an install that brings a backup, what its ClusterDeployment begins with.
 #[derive(Clone, Debug)]
 pub struct RestoreSeen {
-    /// The EtcdRestore.
-    pub restore: EtcdRestore,
+    /// The EtcdRestore; none for an install.
+    pub restore: Option<EtcdRestore>,
     /// The EtcdBackup of its source, if it names one that is there.
     pub backup: Option<EtcdBackup>,
     /// The BackupStorage that the source is in, if it is there.

@@ -1,14 +1,15 @@
 //! The restore that a run is part of, and the backup that it brings to the machines.
 
 use crds::backup::StagingInputs;
-use crds::etcd_restore::IDENTITY_KEY;
+use crds::names::pki_secret;
 use crds::step::{Intent, Step};
-use crds::{BackupStorage, ClusterDeployment, ObjectExt, PlaybookRun, Reason};
-use k8s_openapi::api::core::v1::Secret;
+use crds::{BackupStorage, ClusterDeployment, EtcdRestore, ObjectExt, PlaybookRun, Reason};
 
+use super::identity::identity;
 use super::observed::{ClusterSeen, RestoreSeen};
 use super::problem::InputsProblem;
 use super::storage::storage;
+use crate::cluster_deployment::restoring;
 use crate::etcd_restore::id_of;
 
 /// What the run brings to the machines; none for a run that brings nothing. A run that no EtcdRestore has asked for is
@@ -18,6 +19,9 @@ pub(super) fn staging(
     seen: Option<&RestoreSeen>,
     cluster: Option<&ClusterSeen<'_>>,
 ) -> Result<Option<StagingInputs>, InputsProblem> {
+    if run.spec.intent == Intent::Install && run.spec.steps.contains(&Step::StageBackup) {
+        return of_install(run, seen, cluster).map(Some);
+    }
     let Some(reference) = &run.spec.restore_ref else {
         return match [Intent::Stage, Intent::Restore].contains(&run.spec.intent) {
             true => Err(refused("restoreRef is missing: make an EtcdRestore".into())),
@@ -28,28 +32,79 @@ pub(super) fn staging(
     let (Some(seen), Some(cluster)) = (seen, cluster) else {
         return Err(refused(format!("EtcdRestore {name} is not there any more: nobody needs this run")));
     };
-    if !run.is_owned_by(seen.restore.uid()) {
+    let Some(restore) = &seen.restore else {
+        return Err(refused(format!("EtcdRestore {name} is not there any more: nobody needs this run")));
+    };
+    if !run.is_owned_by(restore.uid()) {
         return Err(refused(format!("EtcdRestore {name} has not asked for this run: make an EtcdRestore, which does")));
     }
     let deployment = cluster.deployment;
-    if seen.restore.spec.cluster_name != deployment.name() {
-        let of = &seen.restore.spec.cluster_name;
+    if restore.spec.cluster_name != deployment.name() {
+        let of = &restore.spec.cluster_name;
         return Err(refused(format!("EtcdRestore {name} is of cluster {of}, and this run of {}", deployment.name())));
     }
     if !run.spec.steps.contains(&Step::StageBackup) {
         return Ok(None);
     }
-    let (of_backup, location) = place(seen)?;
-    check_identity(seen)?;
+    let (of_backup, location) = place(seen, restore)?;
+    identity(&restore.spec.identity_ref.name, seen.identity.as_ref())?;
     Ok(Some(StagingInputs {
         storage: storage(of_backup, &seen.seen)?,
         volume_claim: of_backup.spec.volume.as_ref().map(|volume| volume.claim_name.clone()),
         location,
-        id: id_of(&seen.restore),
+        id: id_of(restore),
         restore: name.clone(),
         cluster: deployment.name().to_owned(),
+        keys: pki_secret(deployment.name()),
         kubernetes_version: version(deployment),
     }))
+}
+
+/// The backup that a cluster begins with, once that is settled and, where it must be, approved.
+fn of_install(
+    run: &PlaybookRun,
+    seen: Option<&RestoreSeen>,
+    cluster: Option<&ClusterSeen<'_>>,
+) -> Result<StagingInputs, InputsProblem> {
+    let (Some(seen), Some(cluster)) = (seen, cluster) else {
+        return Err(refused("its cluster begins with no backup: nobody needs this run".into()));
+    };
+    let deployment = cluster.deployment;
+    let name = deployment.name();
+    if !run.is_owned_by(deployment.uid()) {
+        let message =
+            format!("ClusterDeployment {name} has not asked for this run: set its spec.restoreFrom when it is made");
+        return Err(refused(message));
+    }
+    let Some(pending) = restoring::pending(deployment) else {
+        return Err(refused(format!("ClusterDeployment {name} begins with no backup: nobody needs this run")));
+    };
+    if pending.cluster_uid != deployment.uid() && pending.approved_at.is_none() {
+        return Err(refused(format!("backup {} was not approved for ClusterDeployment {name}", pending.backup)));
+    }
+    let Some(reference) = restoring::identity(deployment, pending) else {
+        let message =
+            "neither spec.restoreFrom nor spec.recovery names an identity: set spec.recovery.identityRef".to_owned();
+        return Err(InputsProblem::waits(Reason::SecretNotFound, message));
+    };
+    identity(&reference.name, seen.identity.as_ref())?;
+    let Some(of_backup) = &seen.storage else {
+        let storage = &pending.storage_ref.name;
+        return Err(InputsProblem::waits(
+            Reason::StorageNotFound,
+            format!("BackupStorage {storage} is not there: make it"),
+        ));
+    };
+    Ok(StagingInputs {
+        storage: storage(of_backup, &seen.seen)?,
+        volume_claim: of_backup.spec.volume.as_ref().map(|volume| volume.claim_name.clone()),
+        location: pending.location.clone(),
+        id: restoring::id(deployment, pending),
+        restore: name.to_owned(),
+        cluster: pending.cluster.clone(),
+        keys: pki_secret(name),
+        kubernetes_version: Some(deployment.spec.kubernetes_version),
+    })
 }
 
 fn version(deployment: &ClusterDeployment) -> Option<crds::KubernetesVersion> {
@@ -57,8 +112,8 @@ fn version(deployment: &ClusterDeployment) -> Option<crds::KubernetesVersion> {
 }
 
 /// The storage, and the backup's directory in it.
-fn place(seen: &RestoreSeen) -> Result<(&BackupStorage, String), InputsProblem> {
-    let source = &seen.restore.spec.source;
+fn place<'a>(seen: &'a RestoreSeen, restore: &EtcdRestore) -> Result<(&'a BackupStorage, String), InputsProblem> {
+    let source = &restore.spec.source;
     let location = match (&source.stored, &seen.backup) {
         (Some(stored), _) => Some(stored.location.clone()),
         (None, Some(backup)) => {
@@ -78,24 +133,6 @@ fn place(seen: &RestoreSeen) -> Result<(&BackupStorage, String), InputsProblem> 
             Err(InputsProblem::waits(Reason::StorageNotFound, message))
         }
     }
-}
-
-fn check_identity(seen: &RestoreSeen) -> Result<(), InputsProblem> {
-    let name = &seen.restore.spec.identity_ref.name;
-    let message = match &seen.identity {
-        None => format!("Secret {name} of spec.identityRef is not there: make it, with the key {IDENTITY_KEY}"),
-        Some(secret) if identity(secret).is_none() => {
-            format!("Secret {name} of spec.identityRef lacks {IDENTITY_KEY}: add it, as age-keygen wrote it")
-        }
-        Some(_) => return Ok(()),
-    };
-    Err(InputsProblem::waits(Reason::SecretNotFound, message))
-}
-
-/// The identity in its Secret; none where it is empty.
-fn identity(secret: &Secret) -> Option<&[u8]> {
-    let value = &secret.data.as_ref()?.get(IDENTITY_KEY)?.0;
-    (!value.trim_ascii().is_empty()).then_some(value)
 }
 
 fn refused(message: String) -> InputsProblem {
@@ -128,7 +165,7 @@ mod tests {
         );
         let data = [("identity".to_owned(), ByteString(b"AGE-SECRET-KEY-1\n".to_vec()))].into();
         RestoreSeen {
-            restore,
+            restore: Some(restore),
             backup: None,
             storage: Some(object::<BackupStorage>("BackupStorage", "nfs", json!({ "volume": { "claimName": "c" } }))),
             seen: Default::default(),
@@ -145,7 +182,8 @@ mod tests {
             json!({ "clusterName": "paris", "intent": "Stage", "steps": ["stage-backup"], "hosts": ["a"],
                 "restoreRef": { "name": "back" } }),
         );
-        run.metadata.owner_references = crds::references::controller_ref(&seen.restore).map(|owner| vec![owner]);
+        run.metadata.owner_references =
+            seen.restore.as_ref().and_then(crds::references::controller_ref).map(|owner| vec![owner]);
         change(&mut seen, &mut run);
         let deployment = object(
             "ClusterDeployment",
@@ -183,15 +221,77 @@ mod tests {
     fn a_run_that_no_restore_has_asked_for_is_refused() {
         assert!(check(|_, run| run.metadata.owner_references = None).contains("has not asked for this run"));
         assert!(check(|_, run| run.spec.restore_ref = None).contains("restoreRef is missing"));
-        assert!(check(|seen, _| seen.restore.spec.cluster_name = "rome".into()).contains("of cluster rome"));
-        assert!(check(|seen, _| seen.restore.metadata.uid = Some("made anew".into())).contains("has not asked"));
+        assert!(
+            check(|seen, _| seen.restore.as_mut().unwrap().spec.cluster_name = "rome".into())
+                .contains("of cluster rome")
+        );
+        assert!(
+            check(|seen, _| seen.restore.as_mut().unwrap().metadata.uid = Some("made anew".into()))
+                .contains("has not asked")
+        );
     }
 
     #[test]
     fn what_is_missing_is_named() {
-        assert!(check(|seen, _| seen.identity = None).contains("Secret i of spec.identityRef is not there"));
+        assert!(check(|seen, _| seen.identity = None).contains("Secret i of identityRef is not there"));
         assert!(check(|seen, _| seen.identity = Some(Secret::default())).contains("lacks identity"));
         assert!(check(|seen, _| seen.storage = None).contains("BackupStorage"));
-        assert!(check(|seen, _| seen.restore.spec.source.stored = None).contains("holds nothing"));
+        assert!(check(|seen, _| seen.restore.as_mut().unwrap().spec.source.stored = None).contains("holds nothing"));
+    }
+
+    /// The location that an install brings, or the refusal; of a cluster that begins with the backup of another one.
+    fn install(change: impl Fn(&mut crds::ClusterDeployment, &mut RestoreSeen, &mut PlaybookRun)) -> String {
+        let mut seen = RestoreSeen { restore: None, ..seen() };
+        let mut deployment: crds::ClusterDeployment = object(
+            "ClusterDeployment",
+            "lyon",
+            json!({ "kubernetesVersion": "1.35.4", "controlPlane": { "replicas": 1 }, "restoreFrom": {
+                "source": { "stored": { "storageRef": { "name": "nfs" }, "location": "paris/u/1" } },
+                "identityRef": { "name": "i" } } }),
+        );
+        let restored = json!({ "backup": "b", "cluster": "paris", "clusterUID": "u", "storageRef": { "name": "nfs" },
+            "location": "paris/u/1", "takenAt": "2026-01-01T00:00:00Z", "revision": 7, "size": 9, "sha256": "a0",
+            "etcdVersion": "3.6.16", "approvedAt": "2026-01-02T00:00:00Z" });
+        deployment.status.get_or_insert_default().restored_from = serde_json::from_value(restored).unwrap();
+        let mut run: PlaybookRun = object(
+            "PlaybookRun",
+            "run",
+            json!({ "clusterName": "lyon", "intent": "Install", "steps": ["stage-backup", "etcd"], "hosts": ["a"] }),
+        );
+        run.metadata.owner_references = crds::references::controller_ref(&deployment).map(|owner| vec![owner]);
+        change(&mut deployment, &mut seen, &mut run);
+        let cluster = ClusterSeen {
+            deployment: &deployment,
+            machines: Vec::new(),
+            ca_cert_hash: None,
+            etcd_client: None,
+            artifacts: ArtifactsSeen::default(),
+            addon_manifests: Default::default(),
+            network_manifests: Default::default(),
+        };
+        match staging(&run, Some(&seen), Some(&cluster)) {
+            Ok(Some(inputs)) => format!("{} of {} with {}", inputs.location, inputs.cluster, inputs.keys),
+            Ok(None) => "nothing".into(),
+            Err(problem) => problem.message,
+        }
+    }
+
+    #[test]
+    fn an_install_brings_what_was_approved_for_its_cluster_and_nothing_else() {
+        assert_eq!(install(|_, _, _| {}), "paris/u/1 of paris with lyon-pki");
+        let pending = |deployment: &mut crds::ClusterDeployment,
+                       change: fn(&mut crds::cluster_deployment::RestoredFrom)| {
+            change(deployment.status.as_mut().unwrap().restored_from.as_mut().unwrap());
+        };
+        let unapproved = install(|deployment, _, _| pending(deployment, |known| known.approved_at = None));
+        assert!(unapproved.contains("was not approved for ClusterDeployment lyon"), "{unapproved}");
+        let again =
+            install(|deployment, _, _| pending(deployment, |known| known.restored_at = known.approved_at.clone()));
+        assert!(again.contains("begins with no backup"), "{again}");
+        let by_hand = install(|_, _, run| run.metadata.owner_references = None);
+        assert!(by_hand.contains("has not asked for this run"), "{by_hand}");
+        let locked = install(|_, seen, _| seen.identity = None);
+        assert!(locked.contains("Secret i of identityRef is not there"), "{locked}");
+        assert!(install(|_, seen, _| seen.storage = None).contains("BackupStorage nfs is not there"));
     }
 }

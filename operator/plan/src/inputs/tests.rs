@@ -106,6 +106,8 @@ fn an_install_knows_its_members_in_the_order_of_their_ordinals() {
     );
     check("etcd_initial_cluster_state", json!("new"));
     check("etcd_cluster_token", json!("a-01234567"));
+    // Not its name, which another may have, nor its authority, which it may share with what it was restored from.
+    check("cluster_identity", json!(deployment.metadata.uid));
     check("control_plane_initialized", json!(false));
     check("artifacts_url", json!("http://x:8080"));
     check("addon_manifests", json!([{"name": "a", "content": "A"}, {"name": "b", "content": "B"}]));
@@ -352,8 +354,18 @@ fn a_run_is_told_which_machine_a_claimed_host_is() {
 }
 
 #[test]
+fn a_run_brings_the_comparisons_of_its_cluster_to_the_machines_that_it_works_on() {
+    let status = "lastToken: 9, comparisons: [{since: '2026-05-01T00:00:00Z', lastToken: 7}]";
+    let join = run("Join", "prepare, node", "w1", "");
+    let hosts = |status: &str| serde_json::to_value(build_in(&deployment("", status), &join).unwrap()).unwrap();
+    let expected = json!([{"since": "2026-05-01T00:00:00Z", "lastToken": 7}]);
+    assert_eq!(hosts(status)["hosts"]["w1"]["comparisons"], expected);
+    assert!(hosts("lastToken: 9")["hosts"]["w1"].get("comparisons").is_none());
+}
+
+#[test]
 fn a_fence_works_on_a_host_that_this_cluster_gave_up_and_on_no_other() {
-    let cluster = deployment("", "");
+    let cluster = deployment("", "lastToken: 9, comparisons: [{since: '2026-05-01T00:00:00Z', lastToken: 7}]");
     let fence = run("Remove", "fence", "back", ", vars: {fence_claim_epoch: 2}");
     let check = |deployment: &ClusterDeployment, run: &PlaybookRun, change: &dyn Fn(&mut Host)| {
         let mut expected = None;
@@ -367,6 +379,8 @@ fn a_fence_works_on_a_host_that_this_cluster_gave_up_and_on_no_other() {
             hosts.insert("back".into(), host);
             expected = Some(identity(hosts, "back"));
         });
+        let is_told = |model: &RunInputs| !model.hosts["back"].comparisons.is_empty();
+        assert!(!built.as_ref().is_ok_and(is_told), "it names the claim that must have left the machine");
         built
             .map(|model| (model.hosts["back"].identity == expected, model.hosts["back"].claim_epoch))
             .map_err(|problem| problem.reason.as_str())

@@ -17,6 +17,7 @@ use super::host::address_in_cluster;
 use super::manifests;
 use super::observed::ClusterSeen;
 use super::problem::InputsProblem;
+use crate::certificates::RenewalPolicy;
 use crate::components;
 use crate::lifecycle::{is_installed, is_provisioned};
 
@@ -129,14 +130,18 @@ fn cluster_variables(deployment: &ClusterDeployment, provisions: bool) -> BTreeM
     let topology = format!("{:?}", spec.etcd.topology).to_lowercase();
     let token = format!("{name}-{}", uid.get(..8).unwrap_or(uid));
     let preflight = spec.preflight.clone().unwrap_or_default();
+    let renewal = RenewalPolicy::new(deployment);
     let always = [
         ("kube_version", json!(components::version(deployment))),
         ("cluster_name", json!(name)),
+        ("cluster_identity", json!(uid)),
         ("dns_domain", json!(spec.networking.dns_domain)),
         ("kube_pods_subnet", json!(spec.networking.pod_cidr)),
         ("kube_service_addresses", json!(spec.networking.service_cidr)),
         ("kube_network_plugin", json!(plugin(spec.networking.plugin.name))),
         ("container_manager", json!("containerd")),
+        ("certificate_validity_seconds", json!(renewal.validity.as_secs())),
+        ("certificate_renew_before_seconds", json!(renewal.refresh_before().as_secs())),
         ("etcd_topology", json!(topology)),
         ("etcd_cluster_token", json!(token)),
         ("containerd_registries_mirrors", spec.container_runtime.registry_mirrors.iter().map(mirror).collect()),

@@ -55,7 +55,7 @@ pub(crate) fn claimed(claim: &str) -> Volume {
 }
 
 /// What Kubernetes mounts by itself, but for the life of the token.
-fn api_access() -> ProjectedVolumeSource {
+pub(crate) fn api_access() -> ProjectedVolumeSource {
     let path = |key: &str| KeyToPath { key: key.into(), path: key.into(), mode: None };
     let token =
         ServiceAccountTokenProjection { path: "token".into(), expiration_seconds: Some(TOKEN_SECONDS), audience: None };

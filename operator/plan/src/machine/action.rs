@@ -6,6 +6,7 @@ use crds::inputs::HostIdentity;
 use crds::references::{ClaimRef, LocalRef};
 
 use crate::drain::PodSeen;
+use crate::node_metadata::NodeWrite;
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +28,15 @@ pub enum Action {
     },
     /// Name the Host in the Machine.
     SetHost(LocalRef),
+    /// Give the Node its labels, annotations and taints. What it is answered is observed: the plan is made once more.
+    ApplyNode {
+        /// Namespace of the cluster's objects.
+        namespace: String,
+        /// The cluster.
+        cluster: String,
+        /// What has to be written.
+        write: Box<NodeWrite>,
+    },
     /// Keep new Pods off the Node.
     Cordon {
         /// Namespace of the cluster's objects.
@@ -74,6 +84,8 @@ impl Action {
     /// believed.
     pub fn is_irrevocable(&self) -> bool {
         match self {
+            // The API server writes the Node only if it is the one, and the version, that was seen.
+            Action::ApplyNode { .. } => false,
             Action::AddFinalizer | Action::SetHost(_) | Action::Cordon { .. } | Action::Evict { .. } => false,
             Action::Claim { .. } | Action::DeleteNode { .. } | Action::Release { .. } | Action::RemoveFinalizer => true,
         }

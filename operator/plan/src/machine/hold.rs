@@ -7,6 +7,7 @@ use super::observed::Observed;
 use crate::Next;
 use crate::claims::{self, Offer, Share};
 use crate::lifecycle::{is_installed, is_provisioned};
+use crate::store::{self, Contradiction};
 
 /// Looks again after this where the pool was shared out by what is not so any more.
 const AGAIN_SECONDS: u64 = 5;
@@ -46,9 +47,24 @@ pub(super) fn hold<'a>(observed: &Observed<'a>) -> Hold<'a> {
     if deployment.spec.paused {
         return nothing(Reason::Paused, format!("cluster {cluster} is paused: no Host is claimed"));
     }
-    match named {
+    if !store::is_believed(deployment, observed.resumed_at) {
+        return nothing(Reason::LookingAtMachines, format!("no Host is claimed: {}", store::waiting(cluster)));
+    }
+    let taken = match named {
         Some(named) => take_named(observed, named),
         None => take_any(observed),
+    };
+    match taken {
+        // It may have been claimed since it was found clean.
+        Hold::Take(host) if !store::was_asked(host.status.as_ref(), observed.resumed_at) => Hold::Nothing {
+            reason: Reason::LookingAtMachines,
+            message: format!(
+                "waits for Host {}: no operator has worked for a while, it is looked at anew",
+                host.name()
+            ),
+            next: Next::after_seconds(AGAIN_SECONDS),
+        },
+        taken => taken,
     }
 }
 
@@ -60,8 +76,9 @@ pub(super) fn take_named<'a>(observed: &Observed<'a>, named: &str) -> Hold<'a> {
             format!("there is no Host {named} in this namespace: make it, or delete the Machine"),
         );
     };
-    let nobodys = host.spec.claim_ref.is_none() && !host.is_deleting();
-    if is_provisioned(observed.machine) && nobodys {
+    let nobodys = host.spec.claim_ref.is_none() && !host.is_deleting() && host.spec.quarantine.is_none();
+    let is_newer = Contradiction::find(host).is_some();
+    if is_provisioned(observed.machine) && nobodys && !is_newer {
         // The claim was lost (an old backup, a hand edit) and the machine works: it is written again.
         return Hold::Take(host);
     }

@@ -25,7 +25,7 @@ use super::observed::{Observed, active_run};
 use super::{member, remediation};
 use crate::attempts::RetryDecision;
 use crate::message::cut;
-use crate::{Next, Plan, claims, hooks, provisioning};
+use crate::{Next, Plan, claims, hooks, provisioning, store};
 use cleaning::{Cleaning, clean};
 use deletion::Leaving;
 use deletion_steps::{DeletionSteps, leave_cluster};
@@ -133,6 +133,12 @@ fn held<'a>(observed: &Observed<'a>) -> Option<&'a Host> {
 }
 
 fn leave(observed: &Observed<'_>) -> Leaving {
+    let held_back = observed.deployment.filter(|deployment| !store::is_believed(deployment, observed.resumed_at));
+    if let Some(deployment) = held_back {
+        // Its Node may be another machine's by now, and its Host another's.
+        let message = store::waiting(deployment.name());
+        return Leaving { next: Next::after_seconds(30), ..Leaving::waits(Reason::LookingAtMachines, message) };
+    }
     let Some(host) = held(observed) else {
         return Leaving {
             actions: vec![Action::RemoveFinalizer],

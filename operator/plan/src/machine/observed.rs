@@ -9,10 +9,22 @@ use crate::claims::Share;
 use crate::cluster::NodeSeen;
 use crate::drain::Drain;
 
+/// Why a Node is not as it was to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeAnswer {
+    /// Another wrote it first.
+    Changed,
+    /// It was refused, or not reached: in the API's words.
+    Refused(String),
+}
+
 /// What was observed.
 pub struct Observed<'a> {
     /// The time.
     pub now: Timestamp,
+    /// When an operator took the metadata cluster up again after nobody had renewed the Lease for long; none: no such
+    /// time is known.
+    pub resumed_at: Option<Timestamp>,
     /// The Machine.
     pub machine: &'a Machine,
     /// The cluster that it is of.
@@ -29,6 +41,8 @@ pub struct Observed<'a> {
     pub nodes: Option<&'a [NodeSeen]>,
     /// What is seen of the cluster through its API.
     pub cluster: Option<&'a Cluster>,
+    /// What the cluster's API answered when the Node was written; `None`: it was not written, or is as asked.
+    pub node_answer: Option<&'a NodeAnswer>,
     /// The Pods that its node is to be drained of, once they were looked at (see [`super::leaving::looks_at_pods`]).
     pub drain: Option<&'a Drain>,
 }

@@ -2,6 +2,7 @@
 
 mod last_run;
 mod node;
+mod node_metadata;
 mod provisioned;
 mod up_to_date;
 
@@ -18,12 +19,13 @@ use super::hold::Hold;
 use super::observed::Observed;
 use super::{member, remediation};
 use crate::attempts::RetryDecision;
+use crate::certificates;
 use crate::cluster::NodeSeen;
 use crate::host::identity;
 use crate::message::cut;
-use crate::settings;
+use crate::{node_metadata as metadata, settings};
 
-pub(super) use node::FRESH;
+pub(super) use node::{FRESH, find as node_of};
 
 pub(super) fn machine_status(
     observed: &Observed<'_>,
@@ -44,6 +46,7 @@ pub(super) fn machine_status(
         (false, _) => None,
     };
     let applied = host.and_then(|host| settings::applied(machine, host.name(), observed.runs)).or(old.applied.clone());
+    let (seen_at, certificates) = certificates::shown(machine, observed.runs);
     let (ready, conditions) = conditions(observed, hold, decision, node, version.as_deref(), applied.as_ref());
     let status = MachineStatus {
         observed_generation: machine.metadata.generation,
@@ -53,12 +56,19 @@ pub(super) fn machine_status(
         addresses: node.map_or(old.addresses, |node| node.addresses.clone()),
         kubernetes_version: version,
         etcd_member_id: member::id(observed),
+        certificates_expire_at: certificates::first_to_end(&certificates).map(|first| first.expires_at.clone()),
+        certificates_seen_at: seen_at,
+        certificates,
         provisioned_at: match decision {
             RetryDecision::Done { at, .. } => at.map(Time).or(old.provisioned_at),
             // Also of a machine whose cluster is not there now.
             _ => old.provisioned_at,
         },
         applied,
+        registered_taints: match host {
+            Some(_) => metadata::registered(machine),
+            None => old.registered_taints,
+        },
         last_run: host.and_then(|host| last_run::newest(observed, host)).or(old.last_run),
         blocked_pods: Vec::new(),
         conditions,
@@ -108,7 +118,7 @@ fn conditions(
     if done {
         statements.push(node::healthy(&ready, node));
     }
-    statements.push(up_to_date::statement(observed, version, done, applied));
+    statements.push(up_to_date::statement(observed, version, done, applied, host));
     statements.extend(repair);
     let is_stalled =
         matches!(decision, RetryDecision::Halted { .. }) || ready.reason == Reason::MachineIdentityMismatch;

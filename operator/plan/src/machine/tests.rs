@@ -48,6 +48,7 @@ fn planned(
     let (hosts, runs): (Vec<&Host>, Vec<&PlaybookRun>) = (hosts.iter().collect(), runs.iter().collect());
     plan(&Observed {
         now: "2026-01-01T01:00:00Z".parse::<Timestamp>().unwrap(),
+        resumed_at: None,
         machine,
         deployment: Some(&deployment()),
         machines: &[machine],
@@ -56,6 +57,7 @@ fn planned(
         runs: &runs,
         nodes,
         cluster: None,
+        node_answer: None,
         drain: None,
     })
 }
@@ -89,6 +91,7 @@ fn a_worker_of_a_new_cluster_chooses_after_the_control_plane_even_where_that_is_
     let planned = |machines: &[&Machine], hosts: &[&Host]| {
         plan(&Observed {
             now: "2026-01-01T01:00:00Z".parse::<Timestamp>().unwrap(),
+            resumed_at: None,
             machine: &worker,
             deployment: Some(&new),
             machines,
@@ -97,6 +100,7 @@ fn a_worker_of_a_new_cluster_chooses_after_the_control_plane_even_where_that_is_
             runs: &[],
             nodes: None,
             cluster: None,
+            node_answer: None,
             drain: None,
         })
     };

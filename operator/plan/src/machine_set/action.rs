@@ -1,5 +1,9 @@
 //! What is done about a MachineSet.
 
+use std::collections::BTreeMap;
+
+use crds::node_metadata::AnnotationValue;
+use crds::placement::{LabelValue, Taint};
 use crds::{KubernetesVersion, Machine};
 
 /// One thing to do.
@@ -20,6 +24,17 @@ pub enum Action {
     },
     /// Delete this very Machine.
     DeleteMachine(Box<Machine>),
+    /// Wish these labels, annotations and taints of the Node of a Machine, as the set's template has them.
+    SetNodeMetadata {
+        /// The Machine, as it was read.
+        machine: Box<Machine>,
+        /// Labels.
+        labels: BTreeMap<String, LabelValue>,
+        /// Annotations.
+        annotations: BTreeMap<String, AnnotationValue>,
+        /// Taints.
+        taints: Vec<Taint>,
+    },
     /// Wish this version of a Machine that nothing of another version is on.
     SetVersion {
         /// The Machine.

@@ -106,7 +106,7 @@ fn put_aside(observed: &Observed<'_>, own: &[&Machine], holders: &HashMap<&str, 
     let of_set = |host: &&&Host| {
         host.spec.quarantine.as_ref().is_some_and(|quarantine| {
             // One that could not be cleaned after it could not join counts, too.
-            quarantine.reason != QuarantineReason::ForceRemoved
+            ![QuarantineReason::ForceRemoved, QuarantineReason::StoreIsOlder].contains(&quarantine.reason)
                 && quarantine.machine_set.is_some()
                 && quarantine.machine_set == observed.set.metadata.name
         })

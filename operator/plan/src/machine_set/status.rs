@@ -15,6 +15,7 @@ use super::hold::Hold;
 use super::members::Members;
 use super::observed::Observed;
 use super::scale_down::is_ready;
+use super::up_to_date;
 use crate::claims::{self, HostRequest};
 use crate::message::cut;
 
@@ -74,6 +75,7 @@ pub(super) fn set_status(
     let mut statements = vec![ready.clone()];
     statements.extend(scaling(outcome, &counts));
     statements.push(hosts);
+    statements.push(up_to_date::statement(live));
     let old = set.status.as_ref();
     let mut old_conditions = old.map(|status| status.conditions.clone()).unwrap_or_default();
     let is_stalled = |machine: &&Machine| {

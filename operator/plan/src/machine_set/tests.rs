@@ -161,6 +161,24 @@ fn a_machine_that_is_not_provisioned_follows_its_template_and_others_wait_for_an
     check("{provisionedAt: '2026-01-01T00:00:00Z', kubernetesVersion: 1.35.5-eks}", 0);
 }
 
+#[test]
+fn labels_annotations_and_taints_of_machines_follow_the_template_one_write_a_machine() {
+    let mut set = set(2, "");
+    let (first, mut second) = (machine(0, HOST, true), machine(1, HOST, true));
+    assert_eq!(steps(&set, &[first.clone(), second.clone()]), [] as [&str; 0]);
+    set.spec.template.labels.insert("pool".into(), crds::placement::LabelValue("fast".into()));
+    let actions = planned(&set, &[first.clone(), second.clone()]).actions;
+    assert_eq!(actions.len(), 2, "{actions:?}");
+    for action in actions {
+        let Action::SetNodeMetadata { labels, .. } = action else { panic!("{action:?}") };
+        assert_eq!(labels, set.spec.template.labels);
+    }
+    second.spec.labels = set.spec.template.labels.clone();
+    assert_eq!(planned(&set, &[first.clone(), second.clone()]).actions.len(), 1);
+    set.spec.mode = crds::machine_set::MachineSetMode::Manual;
+    assert_eq!(planned(&set, &[first, second]).actions, [], "a platform's are its own");
+}
+
 fn steps(set: &MachineSet, machines: &[Machine]) -> Vec<String> {
     let name = |machine: &Machine| machine.metadata.name.clone().unwrap();
     let told = |step| match step {
@@ -168,6 +186,7 @@ fn steps(set: &MachineSet, machines: &[Machine]) -> Vec<String> {
         Action::Adopt(machine) => format!("adopt {} as {}", name(&machine), super::ordinal_of(&machine).unwrap()),
         Action::QuarantineHost { machine, host, .. } => format!("put {host} of {} aside", name(&machine)),
         Action::DeleteMachine(machine) => format!("delete {}", name(&machine)),
+        Action::SetNodeMetadata { machine, .. } => format!("metadata {}", name(&machine)),
         Action::SetVersion { machine, .. } => format!("version {}", name(&machine)),
     };
     planned(set, machines).actions.into_iter().map(told).collect()

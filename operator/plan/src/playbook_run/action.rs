@@ -4,8 +4,8 @@ use crds::inputs::RunInputs;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 
-use super::permission::Permission;
 use crate::inputs::SecretsNeeded;
+use crate::job::permission::Permission;
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]

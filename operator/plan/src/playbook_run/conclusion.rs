@@ -134,9 +134,10 @@ fn not_quiet<'a>(observed: &RunObserved<'a>) -> Vec<&'a str> {
 /// `, in container-runtime, task 12 of 58: start containerd, on a, b`.
 fn place(observed: &RunObserved<'_>) -> String {
     let hosts: Vec<&str> = observed.run.spec.hosts.iter().map(String::as_str).collect();
+    let on = if hosts.is_empty() { String::new() } else { format!(", on {}", names(&hosts)) };
     match progress(observed) {
-        Some(progress) => format!(", in {progress}, on {}", names(&hosts)),
-        None => format!(", on {}", names(&hosts)),
+        Some(progress) => format!(", in {progress}{on}"),
+        None => on,
     }
 }
 

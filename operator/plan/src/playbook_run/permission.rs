@@ -3,56 +3,13 @@
 use crds::ObjectExt;
 use crds::PlaybookRun;
 use crds::names::GROUP;
-use k8s_openapi::api::core::v1::ServiceAccount;
-use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
 
-use crate::job::metadata;
+use crate::job;
+use crate::job::permission::Permission;
 
-/// A ServiceAccount of the run's own, and what binds it to its one right. All are named as the run, and go with it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Permission {
-    /// Whom the Pod runs as.
-    pub service_account: ServiceAccount,
-    /// The right.
-    pub role: Role,
-    /// Who has it.
-    pub role_binding: RoleBinding,
-}
-
+/// All are named as the run, and go with it.
 pub(super) fn permission(run: &PlaybookRun) -> Permission {
-    let name = run.name().to_owned();
-    Permission {
-        service_account: ServiceAccount {
-            metadata: metadata(run, &name),
-            // The executor's Pod asks for its token itself, and for one that does not live long.
-            automount_service_account_token: Some(false),
-            ..ServiceAccount::default()
-        },
-        role: Role {
-            metadata: metadata(run, &name),
-            rules: Some(vec![PolicyRule {
-                api_groups: Some(vec![GROUP.to_owned()]),
-                resources: Some(vec!["playbookruns/status".to_owned()]),
-                resource_names: Some(vec![name.clone()]),
-                verbs: vec!["patch".to_owned()],
-                non_resource_urls: None,
-            }]),
-        },
-        role_binding: RoleBinding {
-            metadata: metadata(run, &name),
-            role_ref: RoleRef {
-                api_group: "rbac.authorization.k8s.io".to_owned(),
-                kind: "Role".to_owned(),
-                name: name.clone(),
-            },
-            subjects: Some(vec![Subject {
-                kind: "ServiceAccount".to_owned(),
-                name,
-                namespace: run.metadata.namespace.clone(),
-                api_group: None,
-            }]),
-        },
-    }
+    job::permission::permission(&job::metadata(run, run.name()), GROUP, "playbookruns/status")
 }
 
 #[cfg(test)]

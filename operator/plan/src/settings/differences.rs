@@ -1,71 +1,54 @@
 //! Where a machine differs from what its cluster's spec wants now.
 
-use crds::ObjectExt;
+use crds::Machine;
 use crds::machine::AppliedSettings;
-use crds::step::Role;
-use crds::{ClusterDeployment, Machine, names};
+use crds::step::{Role, Step};
 
-use super::{digest, etcd_endpoints};
-use crate::{claims, machine_set, naming};
+use super::wanted::Wanted;
 
-/// Where a machine is not as the spec wants it.
+/// Where a machine, or what was applied to the cluster, is not as the spec wants it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Difference {
-    /// This field differs from what was applied.
-    Differs(String),
-    /// What was applied of this field is not known.
-    Unknown(String),
+pub struct Difference {
+    /// `containerRuntime.registryMirrors`.
+    pub field: String,
+    /// Whether it is known what was applied.
+    pub is_known: bool,
+    /// What brings it there; none: nothing does.
+    pub step: Option<Step>,
+}
+
+impl Difference {
+    /// How what was applied of a field that a step brings differs from what is wanted, if it does.
+    pub fn between(field: &str, step: Step, applied: Option<&String>, wanted: &str) -> Option<Self> {
+        let difference = Self { field: field.to_owned(), is_known: applied.is_some(), step: Some(step) };
+        (applied.map(String::as_str) != Some(wanted)).then_some(difference)
+    }
+
+    /// The step that is due, where it is known that something differs.
+    pub fn due(&self) -> Option<Step> {
+        self.step.filter(|_| self.is_known)
+    }
 }
 
 /// The fields of the spec that differ from what a machine of the cluster was given.
-pub fn differences(
-    deployment: &ClusterDeployment,
-    machine: &Machine,
-    applied: Option<&AppliedSettings>,
-) -> Vec<Difference> {
-    let spec = &deployment.spec;
-    let applied = applied.cloned().unwrap_or_default();
-    let compare = |field: &str, applied: Option<&String>, wanted: String| match applied {
-        Some(applied) => (*applied != wanted).then(|| Difference::Differs(field.to_owned())),
-        None => Some(Difference::Unknown(field.to_owned())),
-    };
-    let mirrors = compare(
+pub fn differences(wanted: &Wanted, machine: &Machine, applied: Option<&AppliedSettings>) -> Vec<Difference> {
+    let applied = |setting: fn(&AppliedSettings) -> Option<&String>| applied.and_then(setting);
+    let mirrors = Difference::between(
         "containerRuntime.registryMirrors",
-        applied.registry_mirrors.as_ref(),
-        digest(&spec.container_runtime.registry_mirrors),
+        Step::ContainerRuntime,
+        applied(|applied| applied.registry_mirrors.as_ref()),
+        &wanted.registry_mirrors,
     );
-    let names = || compare("controlPlane.certSANs", applied.cert_sans.as_ref(), digest(&spec.control_plane.cert_sans));
-    let endpoints = || compare("etcd.endpoints", applied.etcd_endpoints.as_ref(), etcd_endpoints(&spec.etcd)?);
+    let names = || {
+        let applied = applied(|applied| applied.cert_sans.as_ref());
+        Difference::between("controlPlane.certSANs", Step::ControlPlane, applied, &wanted.cert_sans)
+    };
+    let endpoints = || {
+        let applied = applied(|applied| applied.etcd_endpoints.as_ref());
+        Difference::between("etcd.endpoints", Step::EtcdEndpoints, applied, wanted.etcd_endpoints.as_ref()?)
+    };
     match machine.spec.role {
         Role::ControlPlane => mirrors.into_iter().chain(names()).chain(endpoints()).collect(),
-        Role::Worker => mirrors.into_iter().chain(of_template(deployment, machine)).collect(),
-        Role::Etcd => mirrors.into_iter().collect(),
+        Role::Worker | Role::Etcd => mirrors.into_iter().collect(),
     }
-}
-
-/// Labels and taints are in the Machine's own spec, and its Node is kept as that says. Machines that a platform made
-/// have those that the platform gave them.
-fn of_template(deployment: &ClusterDeployment, machine: &Machine) -> Vec<Difference> {
-    let cluster = deployment.name();
-    let set = claims::set_of(machine).unwrap_or_default();
-    let mut sets = deployment.spec.workers.iter();
-    let Some(workers) = sets.find(|workers| names::worker_set(cluster, &workers.name) == set) else {
-        return Vec::new();
-    };
-    if !is_made_by_its_set(machine, set) {
-        return Vec::new();
-    }
-    let differs = |field: &str| Difference::Differs(format!("workers[{}].{field}", workers.name));
-    let labels = (machine.spec.labels != workers.labels).then(|| differs("labels"));
-    let taints = (machine.spec.taints != workers.taints).then(|| differs("taints"));
-    labels.into_iter().chain(taints).collect()
-}
-
-fn is_made_by_its_set(machine: &Machine, set: &str) -> bool {
-    let owners = machine.metadata.owner_references.iter().flatten();
-    let mut owners = owners.filter(|owner| owner.kind == "MachineSet" && owner.name == set);
-    let Some((owner, ordinal)) = owners.next().zip(machine_set::ordinal_of(machine)) else {
-        return false;
-    };
-    machine.metadata.name.as_deref() == Some(&naming::machine(set, &owner.uid, ordinal))
 }

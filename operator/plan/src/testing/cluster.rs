@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crds::cluster_deployment::ClusterDeploymentStatus;
 use crds::{Cluster, ClusterDeployment, ObjectExt};
 
+use crate::cluster::NodeSeen;
+
 /// A cluster, from its ClusterDeployment to its Nodes.
 #[derive(Clone, Debug)]
 pub struct SimulatedCluster {
@@ -13,12 +15,14 @@ pub struct SimulatedCluster {
     pub gone: bool,
     /// Whether there is a Secret with its authorities.
     pub pki: bool,
-    /// Whether there is a Secret with the administrator's kubeconfig.
-    pub kubeconfig: bool,
+    /// The server that the administrator's kubeconfig names, if there is a Secret with one.
+    pub kubeconfig: Option<String>,
     pub cluster: Option<Cluster>,
     /// Hosts of etcd's members.
     pub voters: BTreeSet<String>,
     pub nodes: BTreeSet<String>,
+    /// Labels, annotations and taints of the Nodes, with their owners.
+    pub node_metadata: BTreeMap<String, NodeSeen>,
     pub deleted_nodes: Vec<String>,
     /// Nodes that take no new Pods.
     pub cordoned: BTreeSet<String>,
@@ -34,6 +38,28 @@ pub struct SimulatedCluster {
     pub api_lost: bool,
     /// The network between it and the operator is cut.
     pub cut: bool,
+    /// What etcd's members hold.
+    pub data: EtcdData,
+}
+
+/// What etcd's members hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EtcdData {
+    pub version: String,
+    pub size: i64,
+    pub in_use: i64,
+    pub quota: i64,
+    /// etcd has the alarm NOSPACE.
+    pub is_full: bool,
+    /// Hosts whose member holds something else than the others.
+    pub differ: BTreeSet<String>,
+}
+
+impl EtcdData {
+    fn new() -> Self {
+        let (version, differ) = ("3.6.16".to_owned(), BTreeSet::new());
+        Self { version, size: 64 << 20, in_use: 60 << 20, quota: 8 << 30, is_full: false, differ }
+    }
 }
 
 impl SimulatedCluster {
@@ -42,10 +68,11 @@ impl SimulatedCluster {
             deployment,
             gone: false,
             pki: false,
-            kubeconfig: false,
+            kubeconfig: None,
             cluster: None,
             voters: BTreeSet::new(),
             nodes: BTreeSet::new(),
+            node_metadata: BTreeMap::new(),
             deleted_nodes: Vec::new(),
             cordoned: BTreeSet::new(),
             api_servers: BTreeSet::new(),
@@ -54,6 +81,7 @@ impl SimulatedCluster {
             first_of: BTreeMap::new(),
             api_lost: false,
             cut: false,
+            data: EtcdData::new(),
         }
     }
 

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use crds::ObjectExt;
 use crds::cluster_deployment::Operation;
 use crds::playbook_run::{Fence, FrozenSettings, HostResult, PlaybookRunSpec, PlaybookRunStatus, Progress, RunPhase};
-use crds::step::Intent;
+use crds::step::{Intent, Step};
 use crds::{PlaybookRun, Reason};
 
 use super::results::failure;
 use super::world::World;
+use crate::certificates::is_probe;
 use crate::cluster_deployment::fencing::is_fence;
 use crate::{attempts, settings};
 
@@ -67,13 +68,22 @@ impl World {
         if !is_fence(&run) && run.spec.hosts.iter().any(|host| self.role_of(host).is_none()) {
             return self.end(index, RunPhase::Failed, Reason::HostNotInCluster, 0);
         }
+        let refused = self.refused(&run, token);
+        let unknown = refused.iter().find(|host| self.is_unknown(&run, host, token));
+        assert!(self.set_back.is_some() || unknown.is_none(), "{name} is refused by {unknown:?}", name = run.name());
+        if self.set_back.is_some() && !refused.is_empty() {
+            return self.refuse(index, &refused);
+        }
+        self.check_set_back(&run);
         self.check_begin(&run);
         let name = run.name().to_owned();
         self.begun_runs.insert(name.clone(), (run.spec.intent, run.spec.hosts.len()));
         let cluster = run.spec.cluster_name.clone().unwrap();
         let first = self.first_host(&cluster);
         self.cluster_mut(&cluster).first_of.extend(first.map(|first| (name.clone(), first)));
-        for host in &run.spec.hosts {
+        // Nothing comes to one that SSH does not reach.
+        let reached = run.spec.hosts.iter().filter(|host| !self.silent.contains(*host));
+        for host in reached.cloned().collect::<Vec<_>>().iter() {
             let fence = (self.host(host).map_or(0, |host| host.spec.claim_epoch), token);
             if let Some((highest, holder)) = self.guards.get(host) {
                 assert!(
@@ -81,7 +91,16 @@ impl World {
                     "the guard of {host} has {highest:?} of {holder} and refuses {fence:?} of {name}"
                 );
             }
+            let (_, memory) = self.brings(&run, host, token);
+            self.memories.insert(host.clone(), memory);
+            // From now on the store knows what is done there.
+            if let Some(set_back) = &mut self.set_back {
+                set_back.changed.remove(host);
+            }
             self.guards.insert(host.clone(), (fence, name.clone()));
+            if run.spec.steps.iter().any(|step| [Step::Node, Step::ControlPlane].contains(step)) {
+                self.configure_kubelet(host);
+            }
         }
         let etcd_client = self.etcd_client.clone().and_then(Result::ok);
         let deployment = &self.cluster_mut(&cluster).deployment;
@@ -109,7 +128,9 @@ impl World {
     }
 
     fn probe(&mut self, index: usize) {
-        let PlaybookRunSpec { hosts, cluster_name, .. } = self.runs[index].spec.clone();
+        let PlaybookRunSpec { hosts, cluster_name, vars, .. } = self.runs[index].spec.clone();
+        let asks_certificates = is_probe(&self.runs[index]);
+        let compares = vars.get("etcd_hash_check").is_some_and(|asked| asked == true);
         let result = |name: &String| {
             let answers = !self.silent.contains(name);
             let (epoch, token) = self.guards.get(name).map(|(highest, _)| *highest).unwrap_or_default();
@@ -118,8 +139,10 @@ impl World {
                 unreachable: !answers,
                 clean: answers.then_some(!self.dirty.contains(name)),
                 fence: answers.then_some(Fence { epoch, token }),
+                fence_owner: self.memories.get(name).filter(|_| answers).map(|memory| memory.owner.clone()),
                 failure: (!answers && cluster_name.is_none()).then(|| failure("probe-host", Reason::Unreachable)),
-                etcd: self.etcd_seen(name),
+                etcd: self.etcd_seen(name, compares),
+                certificates: if asks_certificates { self.certificates_seen(name) } else { Vec::new() },
                 ..HostResult::default()
             }
         };

@@ -27,6 +27,11 @@ impl World {
         self.silent.contains(host) && self.silent_nodes.contains(host)
     }
 
+    /// The cluster that the machine's kubelet is of.
+    pub fn kubelet_of(&self, host: &str) -> Option<&str> {
+        self.kubelets.get(host).map(String::as_str)
+    }
+
     /// Nothing of a cluster is left on it.
     pub fn wipe(&mut self, host: &str) {
         for of_clusters in
@@ -35,6 +40,7 @@ impl World {
             of_clusters.remove(host);
         }
         self.kubelets.remove(host);
+        self.registrations.remove(host);
     }
 
     /// Machines that have got their power back register their Nodes again, whoever has forgotten them.
@@ -45,7 +51,7 @@ impl World {
             };
             if self.find_cluster(&cluster).is_some_and(|cluster| self.serves(cluster)) {
                 self.booting.remove(&host);
-                if self.cluster_mut(&cluster).nodes.insert(host.clone()) {
+                if self.register_node(&cluster, &host) {
                     self.returned.insert(host);
                 }
             }

@@ -41,7 +41,7 @@ impl World {
         let (answers, now) = (self.answers(&self.clusters[index]), self.time());
         let cluster = &mut self.clusters[index];
         let uid = cluster.api_uid();
-        let Some(object) = cluster.cluster.as_mut().filter(|_| cluster.kubeconfig) else {
+        let Some(object) = cluster.cluster.as_mut().filter(|_| cluster.kubeconfig.is_some()) else {
             return;
         };
         let status = object.status.get_or_insert_default();
@@ -98,6 +98,7 @@ impl World {
                 machines: &machines.iter().filter(is_its).cloned().collect::<Vec<_>>(),
                 deployment: Some(&cluster.deployment),
                 hosts: &quarantined,
+                resumed_at: self.resumed_at,
                 now: now.clone(),
                 chance: 0.5,
             });
@@ -114,10 +115,12 @@ impl World {
 
     fn contact(&self, cluster: &SimulatedCluster) -> Contact {
         let access = Access {
-            server: "https://10.0.1.1:6443".into(),
+            server: cluster.kubeconfig.clone().unwrap_or_default(),
             certificates: vec![("admin-kubeconfig", Time("2036-01-01T00:00:00Z".parse().unwrap()))],
         };
-        let Some(nodes) = self.nodes_of(cluster) else {
+        let endpoint = cluster.deployment.status.as_ref().and_then(|status| status.endpoint.as_ref());
+        let leads_there = endpoint.is_none_or(|endpoint| *endpoint == access.server);
+        let Some(nodes) = self.nodes_of(cluster).filter(|_| leads_there) else {
             let message = "connection refused".into();
             return Contact::Lost { access, reason: Reason::ConnectionRefused, message };
         };
@@ -130,6 +133,7 @@ impl World {
                 cluster_uid: Some(cluster.api_uid()),
                 components: components.map(component).to_vec(),
                 nodes: Some(nodes),
+                etcd_size: Some(cluster.data.size),
                 dns: None,
             },
         }
@@ -151,13 +155,14 @@ impl World {
         for index in 0..self.hosts.len() {
             let probes = self.runs.iter().filter(|run| host::is_probe(run));
             let probes: Vec<Arc<PlaybookRun>> = probes.cloned().map(Arc::new).collect();
+            let runs: Vec<Arc<PlaybookRun>> = self.runs.iter().cloned().map(Arc::new).collect();
             let plan = host::host(&host::HostObserved {
                 host: &self.hosts[index],
                 now: self.now,
-                interval_seconds: 600,
+                schedule: host::ProbeSchedule { interval_seconds: 600, resumed_at: self.resumed_at },
                 hosts: &hosts,
                 probes: &probes,
-                runs: &[],
+                runs: &runs,
                 problems: &BTreeMap::new(),
                 holder_is_gone: false,
             });

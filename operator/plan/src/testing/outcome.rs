@@ -97,6 +97,11 @@ impl World {
                 false => *result = failed(&result.name, run.spec.steps[done].name(), Reason::NotReached),
             }
         }
+        if run.spec.steps.contains(&Step::RenewCertificates) {
+            for result in results.iter_mut().filter(|result| result.failure.is_none()) {
+                result.certificates = self.certificates_seen(&result.name);
+            }
+        }
         let (phase, reason) = match count {
             0 => (RunPhase::Succeeded, Reason::Complete),
             _ => (RunPhase::Failed, Reason::TaskFailed),

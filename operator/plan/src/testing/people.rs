@@ -3,7 +3,7 @@
 use crds::ObjectExt;
 use crds::PlaybookRun;
 use crds::cluster_deployment::ClusterDeploymentSpec;
-use crds::names::annotation;
+use crds::names::{annotation, condition};
 use crds::playbook_run::PlaybookRunSpec;
 use crds::step::{Intent, Step};
 
@@ -80,13 +80,20 @@ impl World {
         for name in self.approving.clone() {
             let deployment = &mut self.cluster_mut(&name).deployment;
             let status = deployment.status.clone().unwrap_or_default();
-            let messages = status.conditions.into_iter().map(|stated| stated.message).chain(status.message);
+            // What contradicts the store stands alone in its condition.
+            let mut conditions = status.conditions;
+            conditions.sort_by_key(|stated| stated.type_ != condition::STORE_IS_OLDER);
+            let messages = conditions.into_iter().map(|stated| stated.message).chain(status.message);
             let mut values = messages.filter_map(|text| {
                 let (_, value) = text.rsplit_once("clusterwright.dev/approve=")?;
                 value.split_whitespace().next().map(str::to_owned)
             });
             if let Some(value) = values.next() {
+                let is_of_store = value.rsplit(',').next().is_some_and(|asked| asked.starts_with("store."));
                 annotate(&mut deployment.metadata, annotation::APPROVE, value);
+                if is_of_store {
+                    self.approve_contradictions();
+                }
                 if !self.approves_all {
                     self.approving.remove(&name);
                 }

@@ -20,7 +20,7 @@ impl World {
                 reason: crds::Reason::PodNetworkUnreachable,
                 message: "0 of 2 nodes' Pod networks answer".into(),
             }),
-            ..NodeSeen::default()
+            ..cluster.node_metadata.get(name).cloned().unwrap_or_default()
         }
     }
 

@@ -56,9 +56,11 @@ impl World {
         let policies: Vec<_> = self.policies.iter().collect();
         let restores: Vec<_> = self.restores.iter().collect();
         let schedules: Vec<_> = self.schedules.iter().collect();
+        let backups: Vec<_> = self.backups.iter().collect();
         let decide = |seen: &Observed<'_>| {
             plan(&Input {
                 now: self.now,
+                resumed_at: self.resumed_at,
                 deployment: &cluster.deployment,
                 sets: &seen.sets,
                 machines: &seen.machines,
@@ -67,6 +69,8 @@ impl World {
                 policies: &policies,
                 restores: &restores,
                 schedules: &schedules,
+                backups: &backups,
+                restoring: &self.restoring,
                 deployments: &deployments,
                 library: self.library.as_ref(),
                 cluster: seen.cluster,
@@ -74,7 +78,7 @@ impl World {
                 etcd_client: self.etcd_client.as_ref(),
                 forgotten_nodes: nodes.as_deref(),
                 pki: cluster.pki,
-                kubeconfig: cluster.kubeconfig,
+                kubeconfig: cluster.kubeconfig.is_some(),
             })
         };
         let mut seen = Observed::new(cache, name);
@@ -138,6 +142,7 @@ impl World {
         let decide = |machine: &Machine, seen: &Observed<'_>, runs: &Observed<'_>| {
             plan(&Input {
                 now: self.now,
+                resumed_at: self.resumed_at,
                 machine,
                 deployment,
                 machines: &cached.machines,
@@ -146,6 +151,7 @@ impl World {
                 runs: &runs.runs,
                 nodes: nodes.as_deref(),
                 cluster: cached.cluster,
+                node_answer: None,
                 drain: Some(&drain),
             })
         };

@@ -35,8 +35,8 @@ impl World {
         }
         let name = run.spec.cluster_name.clone().unwrap();
         self.kubelets.insert(host.to_owned(), name.clone());
+        self.register_node(&name, host);
         let cluster = self.cluster_mut(&name);
-        cluster.nodes.insert(host.to_owned());
         if does(Step::ControlPlane) || does(Step::Node) {
             cluster.cordoned.remove(host);
         }
@@ -54,6 +54,7 @@ impl World {
     pub(super) fn play_steps(&mut self, run: &PlaybookRun, done: usize) {
         let name = run.spec.cluster_name.clone().unwrap();
         for step in run.spec.steps.iter().take(done) {
+            self.write_certificates(run, step);
             match step {
                 Step::Etcd => self.join_etcd(&name, run),
                 Step::ControlPlane => self.start_api_servers(&name, run),
@@ -63,6 +64,10 @@ impl World {
                     let cluster = self.cluster_mut(&name);
                     cluster.voters.remove(&leaves);
                     cluster.api_servers.remove(&leaves);
+                }
+                Step::DefragmentEtcd => {
+                    let data = &mut self.cluster_mut(&name).data;
+                    (data.size, data.is_full) = (data.in_use, false);
                 }
                 Step::RecoverEtcd => {
                     self.check_recovery(&name);
@@ -84,6 +89,8 @@ impl World {
                 | Step::Fence
                 | Step::ProbeHost
                 | Step::ProbeEtcd
+                | Step::ProbeCertificates
+                | Step::RenewCertificates
                 | Step::BackupEtcd
                 | Step::StageBackup
                 | Step::HoldControlPlane
@@ -135,6 +142,7 @@ impl World {
         if is_new || !cluster.serves {
             (cluster.serves, cluster.api_lost) = (true, false);
             cluster.nodes.clear();
+            cluster.node_metadata.clear();
             cluster.api_servers.clear();
         }
     }
@@ -151,7 +159,13 @@ impl World {
     /// taken out, and none goes on alone while there is a majority.
     pub(super) fn step_that_refuses(&self, run: &PlaybookRun) -> Option<usize> {
         let cluster = self.cluster_of(run)?;
+        let lets_nobody_in = cluster.is_installed() && !self.decides(cluster);
         let refuses = |step: &Step| match leaving_member(run) {
+            // One that is a member already needs no vote to be one.
+            None if *step == Step::Etcd && run.spec.intent == Intent::Join && lets_nobody_in => {
+                let members = self.hosts_of_etcd(cluster.deployment.name(), run);
+                members.iter().any(|host| !cluster.voters.contains(host))
+            }
             Some(leaves) if *step == Step::RemoveEtcdMember => {
                 !self.decides(cluster) || !self.decides_without(cluster, &leaves)
             }

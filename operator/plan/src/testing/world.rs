@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use crds::step::{Intent, Role};
 use crds::{
-    ClusterDeployment, EtcdBackupSchedule, EtcdRestore, Host, Machine, MachineSet, PlaybookRun, PlaybookRunStatus,
-    RemediationPolicy,
+    ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, Machine, MachineSet, PlaybookRun,
+    PlaybookRunStatus, RemediationPolicy,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -17,6 +17,9 @@ use super::cluster::SimulatedCluster;
 use super::fate::Fate;
 use super::objects::{deployment, host};
 use super::profile::Profile;
+use super::set_back::{GuardMemory, SetBack};
+use crate::cluster::NodeSeen;
+use crate::cluster_deployment::key_transfer::RestoringSeen;
 use crate::hooks::Library;
 use crate::inputs::InputsProblem;
 use crate::settings::Manifests;
@@ -26,6 +29,8 @@ use crate::settings::Manifests;
 pub struct World {
     pub(super) profile: Profile,
     pub(super) now: Timestamp,
+    /// When an operator took the metadata cluster up again.
+    pub resumed_at: Option<Timestamp>,
     /// How far the API's clock is behind the operator's.
     pub api_behind: SignedDuration,
     made: u64,
@@ -44,6 +49,9 @@ pub struct World {
     pub policies: Vec<RemediationPolicy>,
     pub restores: Vec<EtcdRestore>,
     pub schedules: Vec<EtcdBackupSchedule>,
+    pub backups: Vec<EtcdBackup>,
+    /// The backup that a cluster is to begin with, and its keys.
+    pub restoring: RestoringSeen,
     /// ClusterDeployments of other namespaces.
     pub others: Vec<ClusterDeployment>,
     /// The ConfigMap of custom playbooks.
@@ -59,6 +67,10 @@ pub struct World {
     pub always_fails: Vec<String>,
     /// The highest fence that each machine's guard has seen, and the run that it is of.
     pub guards: BTreeMap<String, ((i64, i64), String)>,
+    /// What each guard remembers beside that.
+    pub(super) memories: BTreeMap<String, GuardMemory>,
+    /// The store was set back.
+    pub set_back: Option<SetBack>,
     /// Steps that the last run did on each machine.
     pub(super) done: BTreeMap<String, usize>,
     /// Every run that began, with how many Hosts.
@@ -76,12 +88,18 @@ pub struct World {
     pub cut_off_nodes: BTreeSet<String>,
     /// Machines with something of a cluster on them.
     pub dirty: BTreeSet<String>,
+    /// When the leaves end that each machine has.
+    pub certificates: BTreeMap<String, Timestamp>,
+    /// When the world began.
+    pub(super) begun: Timestamp,
     /// Machines with the data of a member of etcd.
     pub(super) etcd_data: BTreeSet<String>,
     /// Machines on which a cluster was begun, and which were not cleaned since.
     pub(super) begun_on: BTreeSet<String>,
     /// The cluster that a machine's kubelet is of.
     pub(super) kubelets: BTreeMap<String, String>,
+    /// What the kubelet of a machine registers its Node with.
+    pub(super) registrations: BTreeMap<String, NodeSeen>,
     /// Machines whose kubelet has started, and registers its Node once the API answers.
     pub(super) booting: BTreeSet<String>,
     /// Machines whose Node was registered again since they were made part of a cluster.
@@ -119,6 +137,7 @@ impl World {
         Self {
             profile,
             now: "2026-01-01T00:00:00Z".parse().unwrap(),
+            resumed_at: None,
             api_behind: SignedDuration::ZERO,
             made: 0,
             written: 0,
@@ -132,6 +151,8 @@ impl World {
             policies: Vec::new(),
             restores: Vec::new(),
             schedules: Vec::new(),
+            backups: Vec::new(),
+            restoring: RestoringSeen::default(),
             others: Vec::new(),
             library: None,
             manifests: Manifests { addons: Some("none".into()), network: Some("none".into()) },
@@ -139,6 +160,8 @@ impl World {
             fates: Vec::new(),
             always_fails: Vec::new(),
             guards: BTreeMap::new(),
+            memories: BTreeMap::new(),
+            set_back: None,
             done: BTreeMap::new(),
             begun_runs: BTreeMap::new(),
             jobs: BTreeMap::new(),
@@ -147,9 +170,12 @@ impl World {
             sick_nodes: BTreeSet::new(),
             cut_off_nodes: BTreeSet::new(),
             dirty: BTreeSet::new(),
+            certificates: BTreeMap::new(),
+            begun: "2026-01-01T00:00:00Z".parse().unwrap(),
             etcd_data: BTreeSet::new(),
             begun_on: BTreeSet::new(),
             kubelets: BTreeMap::new(),
+            registrations: BTreeMap::new(),
             booting: BTreeSet::new(),
             returned: BTreeSet::new(),
             pods: BTreeMap::new(),

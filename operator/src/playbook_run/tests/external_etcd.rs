@@ -95,3 +95,61 @@ async fn a_key_that_cannot_be_used_is_told_and_not_repeated() {
     let message = status["message"].as_str().unwrap();
     assert!(message.contains("tls.key protected by a passphrase") && !message.contains("canary"), "{message}");
 }
+
+/// A run that backs an etcd up over its endpoints: that of the cluster, or one without.
+fn backup(of_cluster: bool) -> FakeApi {
+    let api = external(&["backup-etcd"]);
+    let storage = "{apiVersion: clusterwright.dev/v1alpha1, kind: BackupStorage, \
+                   metadata: {name: nfs, namespace: fleet, uid: u-nfs}, spec: {volume: {claimName: c}}}";
+    api.put("backupstorages", storage);
+    let of = match of_cluster {
+        true => json!({ "clusterName": "a" }),
+        false => json!({ "etcd": { "endpoints": ["https://10.9.0.1:2379"], "secretRef": { "name": "etcd" } } }),
+    };
+    let mut spec = json!({ "storageRef": { "name": "nfs" }, "encryption": { "recipients": ["age1x"] } });
+    spec.as_object_mut().unwrap().extend(of.as_object().unwrap().clone());
+    let backup = json!({
+        "apiVersion": "clusterwright.dev/v1alpha1", "kind": "EtcdBackup",
+        "metadata": { "name": "b", "namespace": "fleet", "uid": "u-b" }, "spec": spec
+    });
+    api.put("etcdbackups", &backup.to_string());
+    api.edit(RUN, |run| {
+        run["spec"]["intent"] = json!("Backup");
+        run["spec"]["hosts"] = json!([]);
+        run["spec"]["backupRef"] = json!({ "name": "b" });
+        if !of_cluster {
+            run["spec"]["clusterName"] = Value::Null;
+        }
+    });
+    api
+}
+
+#[tokio::test]
+async fn a_backup_over_endpoints_gets_the_key_of_the_secret_in_its_own_alone() {
+    let bundles =
+        [(true, vec!["clusterdeployment.json", "machinesets.json", "pki.json"]), (false, vec!["etcdbackup.json"])];
+    for (of_cluster, bundle) in bundles {
+        let api = backup(of_cluster);
+        until_rest(&api, 3).await;
+        let status = &api.get(RUN).unwrap()["status"];
+        let waits = (&status["phase"], &status["conditions"][0]["reason"]);
+        assert_eq!(waits, (&json!("Pending"), &json!("SecretNotFound")), "{status}");
+        let given = given(&api);
+        until_rest(&api, 1).await;
+        let files = api.get(SECRET).unwrap()["data"].clone();
+        let bundle: Vec<String> = bundle.iter().map(|name| format!("bundle.{name}")).collect();
+        let etcd = ["etcd.backup-client.crt", "etcd.backup-client.key", "pki.etcd-ca.crt"].map(str::to_owned);
+        let names: Vec<String> = files.as_object().unwrap().keys().cloned().collect();
+        assert_eq!(names, [bundle, etcd.to_vec()].concat(), "of a cluster: {of_cluster}");
+        assert_eq!(files["pki.etcd-ca.crt"], given["ca.crt"]);
+        assert_eq!(files["etcd.backup-client.crt"], given["tls.crt"]);
+        assert_eq!(files["etcd.backup-client.key"], given["tls.key"]);
+        let key = given["tls.key"].as_str().unwrap().to_owned();
+        for name in api.names().iter().filter(|name| !name.starts_with("secrets/")) {
+            let text = api.get(name).unwrap().to_string();
+            assert!(!text.contains(&key) && !text.contains("canary-of"), "the key is in {name}");
+        }
+        let bundled = STANDARD.decode(files["bundle.etcdbackup.json"].as_str().unwrap_or_default()).unwrap();
+        assert_eq!(String::from_utf8(bundled).unwrap().contains("10.9.0.1"), !of_cluster);
+    }
+}

@@ -89,12 +89,15 @@ pub async fn start_node(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// The operator's Pods that nobody deletes.
+/// The operator's Pods that nobody deletes, and that have not ended: one that was evicted stays as an object.
 async fn operators(client: &Client) -> Result<Vec<Pod>> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
     let ours = ListParams::default().labels("app.kubernetes.io/name=clusterwright-operator");
     let mut pods = pods.list(&ours).await?.items;
-    pods.retain(|pod| pod.metadata.deletion_timestamp.is_none());
+    let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone()).unwrap_or_default();
+    pods.retain(|pod| {
+        pod.metadata.deletion_timestamp.is_none() && !["Failed", "Succeeded"].contains(&phase(pod).as_str())
+    });
     Ok(pods)
 }
 

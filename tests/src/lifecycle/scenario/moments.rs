@@ -52,8 +52,7 @@ pub async fn at_random(stage: &mut Stage<'_>) -> Result<Seen> {
         away.push(writer.written().gap);
         drop(writer);
 
-        let later = recorder.records();
-        drop(recorder);
+        let later = recorder.end().await;
         records = then.clone().and_from(content.revision + bump, &later);
         records.check(&found(&stage.client().await?).await?).with_context(|| format!("{restore}, back to {backup}"))?;
         let there = records.acknowledged.len();

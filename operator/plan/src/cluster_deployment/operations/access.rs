@@ -6,21 +6,20 @@ use crds::Cluster;
 use crds::cluster::ClusterSpec;
 use crds::names::{self, label};
 use crds::references::{LocalRef, controller_ref};
-use jiff::SignedDuration;
 
+use crate::certificates::RenewalPolicy;
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::observed::Observed;
 use crate::cluster_deployment::pki;
 use crate::cluster_deployment::proposal::{Proposal, Round};
+use crate::cluster_deployment::restoring;
 use crate::cluster_deployment::state::ClusterState;
-
-/// A kubeconfig with less left than this is made anew.
-const RENEW_BEFORE: SignedDuration = SignedDuration::from_hours(60 * 24);
 
 pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     let observed = state.observed;
     let mut actions = Vec::new();
-    if !observed.pki && !pki::is_missing(state) {
+    // Those of a backup that it begins with are not made, but fetched.
+    if !observed.pki && !pki::is_missing(state) && restoring::source(state).is_none() {
         actions.push(Action::MakePki);
     }
     let Some(endpoint) = state.endpoint() else {
@@ -28,7 +27,11 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     };
     let status = state.deployment.status.as_ref();
     let known = status.and_then(|status| status.endpoint.as_ref());
-    if !observed.kubeconfig || known != Some(&endpoint) || is_about_to_end(observed) {
+    if !observed.kubeconfig
+        || known != Some(&endpoint)
+        || leads_elsewhere(observed, &endpoint)
+        || is_about_to_end(observed, RenewalPolicy::new(state.deployment))
+    {
         actions.push(Action::MakeKubeconfig { endpoint });
     }
     let spec = ClusterSpec { kubeconfig_ref: LocalRef::new(names::kubeconfig_secret(&state.name)) };
@@ -42,11 +45,19 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     Proposal::actions(actions)
 }
 
+/// Whether the kubeconfig, as the Cluster shows it, is for another endpoint: when the endpoint changed, it may not have
+/// been the time to write one.
+fn leads_elsewhere(observed: &Observed<'_>, endpoint: &str) -> bool {
+    let status = observed.cluster.and_then(|cluster| cluster.status.as_ref());
+    let shown = status.and_then(|status| status.endpoint.as_deref());
+    shown.is_some_and(|shown| shown.trim_end_matches('/') != endpoint)
+}
+
 /// Whether the administrator's certificate, as the Cluster shows it, ends soon.
-fn is_about_to_end(observed: &Observed<'_>) -> bool {
+fn is_about_to_end(observed: &Observed<'_>, policy: RenewalPolicy) -> bool {
     let status = observed.cluster.and_then(|cluster| cluster.status.as_ref());
     let certificates = status.map(|status| status.certificates.as_slice()).unwrap_or_default();
     certificates.iter().any(|certificate| {
-        certificate.name == "admin-kubeconfig" && certificate.expires_at.0.duration_since(observed.now) < RENEW_BEFORE
+        certificate.name == "admin-kubeconfig" && policy.is_due(certificate.expires_at.0, observed.now)
     })
 }

@@ -1,4 +1,5 @@
-//! Holds all else while etcd is set back to a backup: the control plane is stopped then, and what a cluster without an
+//! Holds all else while etcd is set back to a backup, and while what is there is backed up before: the control plane is
+//! stopped then, and what a cluster without an
 //! API looks like is no reason to do anything about it.
 
 use crds::etcd_restore::RestorePhase;
@@ -8,14 +9,14 @@ use crds::{EtcdRestore, ObjectExt, PlaybookRun, Reason};
 use crate::cluster_deployment::lane::Lane;
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::state::ClusterState;
-use crate::etcd_restore::{holds_the_cluster, is_over};
+use crate::etcd_restore::{is_over, keeps_others_out};
 
 /// All but the lock, which the restore's own runs need, and what is kept of the past.
 const BLOCKS: &[Lane] =
     &[Lane::Recovery, Lane::Install, Lane::ControlPlane, Lane::Workers, Lane::Remediation, Lane::Leaving];
 
 pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
-    let Some(restore) = state.observed.restores.iter().find(|restore| holds_the_cluster(restore)) else {
+    let Some(restore) = state.observed.restores.iter().find(|restore| keeps_others_out(restore)) else {
         return Proposal::default();
     };
     let status = restore.status.as_ref();
@@ -26,6 +27,8 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
         (Reason::RestoreInterrupted, Severity::Stalled)
     } else if phase == Some(RestorePhase::Undoing) {
         (Reason::UndoingRestore, Severity::Progressing)
+    } else if phase == Some(RestorePhase::BackingUp) {
+        (Reason::BackingUp, Severity::Progressing)
     } else {
         (Reason::Restoring, Severity::Progressing)
     };

@@ -12,13 +12,16 @@ use crate::cluster_deployment::blocker::waits_for_hosts;
 use crate::cluster_deployment::endpoint;
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::{Attempt, Request, Target, describe};
+use crate::cluster_deployment::restoring;
 use crate::cluster_deployment::retrying::{failed_after, next_attempt, retry};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::hooks;
 
-/// Where the control planes hold the endpoint, the first one begins to while it is made, and the others follow.
+/// Where the control planes hold the endpoint, the first one begins to while it is made, and the others follow. A backup
+/// that the cluster begins with lies ready on the machines before etcd runs on any of them.
 fn steps(state: &ClusterState<'_>) -> Vec<Step> {
     let mut steps = vec![Step::BootstrapOs, Step::Preflight, Step::Prepare, Step::ContainerRuntime];
+    steps.extend(restoring::pending(state.deployment).map(|_| Step::StageBackup));
     steps.extend(state.membership().etcd_role().map(|_| Step::Etcd));
     steps.push(Step::ControlPlane);
     steps.extend(endpoint::held(state).map(|_| Step::LoadBalancer));
@@ -62,8 +65,10 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
         Due::Now { targets, number, goes_on } => {
             let resume = is_resumed(state, &goes_on, targets.len());
             let attempt = Attempt { number, resume };
-            let run =
-                Request::new(Intent::Install, steps(state), &targets, attempt).around(hooks::around_install).run(state);
+            let backup = restoring::pending(state.deployment);
+            let vars = backup.map(|backup| restoring::variables(state.deployment, backup)).unwrap_or_default();
+            let request = Request::new(Intent::Install, steps(state), &targets, attempt).with(vars);
+            let run = request.around(hooks::around_install).run(state);
             Proposal { pending: true, ..installing("the install begins".into()).and(Action::create(run)) }
         }
     }

@@ -1,6 +1,5 @@
 //! Joins the next control plane or dedicated etcd machine to the running cluster, by a run on itself alone.
 
-use crds::ObjectExt;
 use crds::PlaybookRun;
 use crds::Reason;
 use crds::cluster_deployment::EtcdTopology;
@@ -101,9 +100,8 @@ fn no_endpoint(state: &ClusterState<'_>, role: Role) -> Option<String> {
 
 /// Why no machine joins now.
 fn waits_for(state: &ClusterState<'_>, membership: &EtcdMembership<'_>) -> Option<String> {
-    if let Some(leaves) = membership.leaving().find(|machine| !membership.is_kept(machine)) {
-        let name = leaves.name();
-        return Some(format!("waits for machine {name} to leave first"));
+    if let Some(leaves) = membership.leaving_in_the_way() {
+        return Some(leaves);
     }
     if let Some(forgotten) = membership.forgotten().first() {
         let title = departure::title_of_forgotten(forgotten);

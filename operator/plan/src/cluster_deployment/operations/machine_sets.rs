@@ -100,6 +100,9 @@ fn wanted(state: &ClusterState<'_>) -> Vec<Wanted> {
         template: MachineTemplate {
             host_selector: spec.control_plane.host_selector.clone(),
             hosts: spec.control_plane.hosts.clone(),
+            labels: spec.control_plane.labels.clone(),
+            annotations: spec.control_plane.annotations.clone(),
+            taints: spec.control_plane.taints.clone(),
             kubernetes_version: version,
             ..MachineTemplate::default()
         },
@@ -128,6 +131,7 @@ fn wanted(state: &ClusterState<'_>) -> Vec<Wanted> {
             hosts: workers.hosts.clone(),
             spread_by: workers.spread_by.clone(),
             labels: workers.labels.clone(),
+            annotations: workers.annotations.clone(),
             taints: workers.taints.clone(),
             kubernetes_version: version,
         },

@@ -141,7 +141,7 @@ fn take_out(
 ) -> Option<Proposal> {
     let title = &leaver.title;
     let effort = Effort {
-        role,
+        area: Area::Machines(role),
         failed: Reason::EtcdMemberRemovalFailed,
         could_not: format!("{title} could not be taken out of etcd"),
     };

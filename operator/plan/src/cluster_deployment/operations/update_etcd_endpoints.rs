@@ -58,7 +58,7 @@ fn update(state: &ClusterState<'_>) -> Option<Proposal> {
     let mut waits = None;
     for machine in machines.filter(|machine| machine.host.is_some()) {
         let effort = Effort {
-            role: ROLE,
+            area: Area::Machines(ROLE),
             failed: Reason::EndpointUpdateFailed,
             could_not: format!("{} could not be told of etcd's members", machine.title()),
         };

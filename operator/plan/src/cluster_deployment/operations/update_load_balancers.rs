@@ -5,7 +5,7 @@ use crds::PlaybookRun;
 use crds::Reason;
 use crds::step::{Intent, Role, Step};
 
-use crate::attempts::{self, RetryDecision};
+use crate::attempts;
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::endpoint;
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
@@ -56,7 +56,7 @@ fn update(state: &ClusterState<'_>) -> Option<Proposal> {
     let mut targets: Vec<Target<'_>> = Vec::new();
     for machine in untold {
         let effort = Effort {
-            role: ROLE,
+            area: Area::Machines(ROLE),
             failed: Reason::EndpointUpdateFailed,
             could_not: format!("{} could not be told who is behind the endpoint", machine.title()),
         };
@@ -64,10 +64,7 @@ fn update(state: &ClusterState<'_>) -> Option<Proposal> {
         let retries = asked_retries(machine.machine, state.deployment);
         let policy = provisioning::endless(state.deployment, retries);
         let decision = attempts::retry_decision(&tried, &policy, state.observed.now);
-        let retry = match &decision {
-            RetryDecision::Now { retry, .. } => retry.clone(),
-            _ => None,
-        };
+        let retry = decision.retry();
         if let Some(waits) = effort.propose(state, decision, |_, _| None) {
             return Some(waits);
         }

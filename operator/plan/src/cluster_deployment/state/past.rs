@@ -33,7 +33,8 @@ fn marked(observed: &Observed<'_>) -> Option<Timestamp> {
     let deletes = old.any(|machine| machine.is_deleting());
     let seen = observed.cluster.and_then(|cluster| cluster.status.as_ref());
     let answers = seen.is_some_and(|seen| seen.unreachable_since.is_none());
-    let wanted = observed.deployment.spec.recovery.strategy == RecoveryStrategy::Rebuild;
+    let strategy = observed.deployment.spec.recovery.strategy;
+    let wanted = [RecoveryStrategy::Rebuild, RecoveryStrategy::RestoreLatest].contains(&strategy);
     (wanted && all && (deletes || !answers)).then_some(since)
 }
 

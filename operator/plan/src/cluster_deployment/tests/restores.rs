@@ -35,9 +35,12 @@ fn changed(phase: &str) -> (World, usize) {
 
 #[test]
 fn nothing_begins_while_a_restore_holds_the_cluster_and_the_cluster_says_why() {
-    for (phase, reason) in
-        [("Restoring", "Restoring"), ("Interrupted", "RestoreInterrupted"), ("Undoing", "UndoingRestore")]
-    {
+    for (phase, reason) in [
+        ("BackingUp", "BackingUp"),
+        ("Restoring", "Restoring"),
+        ("Interrupted", "RestoreInterrupted"),
+        ("Undoing", "UndoingRestore"),
+    ] {
         let (world, before) = changed(phase);
         assert_eq!(world.runs.len(), before, "{phase}");
         let (status, told, message) = ready(&world);

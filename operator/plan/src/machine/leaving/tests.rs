@@ -77,7 +77,9 @@ impl Case {
     fn observed<T>(&self, look: impl FnOnce(&Observed<'_>) -> T) -> T {
         let runs: Vec<&PlaybookRun> = self.runs.iter().collect();
         look(&Observed {
+            node_answer: None,
             now: self.now.parse::<Timestamp>().unwrap(),
+            resumed_at: None,
             machine: &self.machine,
             deployment: Some(&self.deployment),
             machines: &[&self.machine],

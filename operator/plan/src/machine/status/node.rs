@@ -14,7 +14,7 @@ use crate::machine::observed::Observed;
 /// How long a node may take to be seen before that is spoken of.
 pub(in crate::machine) const FRESH: SignedDuration = SignedDuration::from_secs(60);
 
-pub(super) fn find<'a>(observed: &Observed<'a>, host: &Host) -> Option<&'a NodeSeen> {
+pub(in crate::machine) fn find<'a>(observed: &Observed<'a>, host: &Host) -> Option<&'a NodeSeen> {
     observed.nodes?.iter().find(|node| node.name == host.name())
 }
 

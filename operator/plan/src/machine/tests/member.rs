@@ -37,6 +37,7 @@ fn status(machine: &Machine, topology: &str, runs: &[PlaybookRun]) -> MachineSta
     let runs: Vec<&PlaybookRun> = runs.iter().collect();
     let plan = plan(&Observed {
         now: "2026-01-01T02:00:00Z".parse::<Timestamp>().unwrap(),
+        resumed_at: None,
         machine,
         deployment: Some(&deployment),
         machines: &[machine],
@@ -45,6 +46,7 @@ fn status(machine: &Machine, topology: &str, runs: &[PlaybookRun]) -> MachineSta
         runs: &runs,
         nodes: None,
         cluster: None,
+        node_answer: None,
         drain: None,
     });
     plan.status

@@ -6,6 +6,7 @@ use crds::{Cluster, Machine, MachineSet, ObjectExt, PlaybookRun};
 use super::super::world::World;
 use super::annotate;
 use crate::cluster_deployment::Action;
+use crate::cluster_deployment::key_transfer::KeysSeen;
 
 impl World {
     pub(super) fn apply_to_deployment(&mut self, name: &str, action: Action) {
@@ -18,11 +19,25 @@ impl World {
                 let fence = live.spec.quarantine.as_mut().and_then(|there| there.fence.as_mut());
                 fence.unwrap().fenced = true;
             }),
-            Action::MakePki => self.cluster_mut(name).pki = true,
-            Action::MakeKubeconfig { .. } => {
+            Action::MakePki => {
+                assert!(self.restoring.keys == KeysSeen::Absent, "there are keys of a backup");
+                self.cluster_mut(name).pki = true;
+            }
+            Action::FetchKeys(transfer) => self.restoring.jobs.push(transfer.job),
+            Action::TakeKeys => {
+                assert!(!self.cluster_mut(name).pki, "keys that are there are never replaced");
+                self.cluster_mut(name).pki = true;
+                self.restoring.keys = KeysSeen::InPlace;
+            }
+            Action::DropKeyTransfer => {
+                self.restoring.jobs.clear();
+                self.restoring.pods.clear();
+                self.restoring.keys = KeysSeen::Absent;
+            }
+            Action::MakeKubeconfig { endpoint } => {
                 let cluster = self.cluster_mut(name);
                 assert!(cluster.pki, "a kubeconfig needs keys");
-                cluster.kubeconfig = true;
+                cluster.kubeconfig = Some(endpoint);
             }
             Action::ApplyCluster(object) => self.apply_cluster(name, *object),
             Action::DeleteCluster(object) => {
@@ -55,6 +70,12 @@ impl World {
             Action::CancelRun(run) => self.change_run(&run, |run| run.spec.cancel = true),
             Action::HoldRun { run, paused } => self.change_run(&run, |run| run.spec.paused = paused),
             Action::DeleteRun(run) => self.delete_run(&run),
+            Action::RaiseEpoch { host, epoch } => self.change_host(&host, |live| live.spec.claim_epoch = epoch),
+            Action::ReleaseClaim { host, epoch, finalizers, quarantine } => self.change_host(&host, |live| {
+                (live.spec.claim_ref, live.spec.identity, live.spec.claim_epoch) = (None, None, epoch);
+                live.spec.quarantine = Some(quarantine);
+                live.metadata.finalizers = Some(finalizers);
+            }),
             Action::RemoveFinalizer => {
                 let cluster = self.cluster_mut(name);
                 (cluster.gone, cluster.cluster) = (true, None);

@@ -11,6 +11,7 @@ impl World {
             Action::SetIdentity { host, identity } => {
                 self.change_host(&host, |live| live.spec.identity = Some(identity));
             }
+            Action::RaiseEpoch { host, epoch } => self.change_host(&host, |live| live.spec.claim_epoch = epoch),
             Action::EndQuarantine(host) => self.change_host(&host, |live| {
                 (live.spec.quarantine, live.spec.identity) = (None, None);
             }),

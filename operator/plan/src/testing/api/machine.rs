@@ -22,6 +22,7 @@ impl World {
                 live.metadata.finalizers = Some(finalizers);
             }),
             Action::SetHost(host) => self.set_host(uid, host),
+            Action::ApplyNode { write, .. } => self.apply_to_node(&cluster, &write),
             Action::Cordon { node, .. } => drop(self.cluster_mut(&cluster).cordoned.insert(node)),
             Action::Evict { pods, .. } => self.evict(&cluster, &pods),
             Action::DeleteNode { node, .. } => {

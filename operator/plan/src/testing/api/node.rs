@@ -7,7 +7,7 @@ impl World {
     /// Returns whether anything has changed that anybody looks at.
     pub(in super::super) fn apply_to_nodes(&mut self, cluster: &str, action: Action) -> bool {
         match action {
-            // Nobody looks at the labels of a Node.
+            // Nobody looks at whom a machine asks.
             Action::PatchNode { .. } => false,
             action @ (Action::SpreadDns { .. } | Action::MoveDnsPod { .. }) => {
                 panic!("no DNS was shown, so {action:?} is for nothing")
@@ -28,6 +28,7 @@ impl World {
         }
         let cluster = self.cluster_mut(cluster);
         cluster.cordoned.remove(node);
+        cluster.node_metadata.remove(node);
         cluster.deleted_nodes.push(node.to_owned());
         cluster.nodes.remove(node)
     }

@@ -30,6 +30,13 @@ impl World {
                 self.check_removal(&machine);
                 self.mark_deleted(&machine);
             }
+            Action::SetNodeMetadata { machine, labels, annotations, taints } => {
+                if let Some(machine) = self.machine(machine.name()) {
+                    let spec = &mut machine.spec;
+                    (spec.labels, spec.annotations, spec.taints) = (labels, annotations, taints);
+                    machine.metadata.generation = machine.metadata.generation.map(|generation| generation + 1);
+                }
+            }
             Action::SetVersion { machine, version } => {
                 if let Some(machine) = self.machine(machine.name()) {
                     machine.spec.kubernetes_version = version;

@@ -57,6 +57,8 @@ impl World {
         assert_eq!(other.map(|other| other.name()), None, "two changes at a time");
         let voters = self.cluster_of(run).map(|cluster| cluster.voters.clone()).unwrap_or_default();
         let joins = run.spec.intent == Intent::Join;
+        let decides = self.cluster_of(run).is_none_or(|cluster| !cluster.is_installed() || self.decides(cluster));
+        assert!(!joins || decides, "{} is asked for while etcd has no quorum: {voters:?}", run.name());
         for host in voters.iter().filter(|host| joins && !run.spec.hosts.contains(host)) {
             let status = self.machine_on(host).and_then(|machine| machine.status.as_ref());
             let is_well = status.is_some_and(|status| conditions::is_true(&status.conditions, condition::NODE_READY));

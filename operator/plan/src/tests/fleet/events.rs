@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use crds::placement::{LabelValue, Taint, TaintEffect, WorkerSet};
 use crds::step::Role;
 use crds::{Host, Machine, ObjectExt};
 use proptest::prelude::*;
@@ -25,8 +26,12 @@ pub enum Event {
     Cut,
     /// They do again.
     Healed,
+    /// No operator works for some minutes.
+    Gap,
     /// A person wishes so many workers.
     Workers(i32),
+    /// A person wishes other labels and taints of the workers.
+    Metadata(usize),
     /// A person wishes so many control planes.
     Planes(i32),
     /// A person deletes a Machine.
@@ -57,7 +62,9 @@ impl Event {
             Self::Breaks(index) => world.always_fails.push(host(world, *index)),
             Self::Cut => world.cut = true,
             Self::Healed => world.cut = false,
+            Self::Gap => world.resumed_at = Some(world.time().0),
             Self::Workers(count) => world.scale_workers(&cluster, *count),
+            Self::Metadata(number) => world.change_spec(&cluster, |spec| set_metadata(&mut spec.workers[0], *number)),
             Self::Planes(count) => {
                 world.change_spec(&cluster, |spec| spec.control_plane.replicas = *count);
                 world.approve_next(&cluster);
@@ -94,6 +101,14 @@ impl Event {
         }
         world.check();
     }
+}
+
+fn set_metadata(set: &mut WorkerSet, number: usize) {
+    let name = format!("key-{number}");
+    set.labels = [(name.clone(), LabelValue("x".into()))].into();
+    set.taints =
+        (0..number).map(|_| Taint { key: name.clone(), value: None, effect: TaintEffect::NoSchedule }).collect();
+    set.taints.dedup();
 }
 
 fn host(world: &World, index: usize) -> String {
@@ -139,7 +154,9 @@ pub fn of_workers() -> impl Strategy<Value = Event> {
         1 => machine.clone().prop_map(Event::Breaks),
         1 => Just(Event::Cut),
         1 => Just(Event::Healed),
+        1 => Just(Event::Gap),
         3 => (0i32..5).prop_map(Event::Workers),
+        2 => (0usize..3).prop_map(Event::Metadata),
         1 => (1usize..6).prop_map(Event::Delete),
         1 => (1usize..6).prop_map(Event::Forget),
         1 => machine.clone().prop_map(Event::SetUpAnew),

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::report::{lost, of_loss};
 use crate::attempts;
 use crate::cluster_deployment::action::Action;
-use crate::cluster_deployment::proposal::Proposal;
+use crate::cluster_deployment::proposal::{Area, Proposal};
 use crate::cluster_deployment::request::{Attempt, Request, describe_as};
 use crate::cluster_deployment::retrying::Effort;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
@@ -42,7 +42,7 @@ pub(super) fn goes_on(state: &ClusterState<'_>, role: Role, since: Timestamp) ->
     let retries = asked_retries(survivor.machine, state.deployment);
     let policy = provisioning::limited(state.deployment, retries).stopped_is_final();
     let effort = Effort {
-        role,
+        area: Area::Machines(role),
         failed: Reason::EtcdRecoveryFailed,
         could_not: format!("{} could not go on alone", survivor.title()),
     };

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use crds::Conditions;
+use crds::ObjectExt;
 use crds::Reason;
 use crds::cluster_deployment::RecoveryStrategy;
 use crds::conditions::Statement;
@@ -13,8 +14,10 @@ use jiff::{SignedDuration, Timestamp};
 use super::asked::{Asked, asked, probe};
 use super::lost::{EVERYTHING, machines, report};
 use crate::Next;
+use crate::cluster_deployment::operations::restore_from::no_backup;
 use crate::cluster_deployment::proposal::{Proposal, Round};
 use crate::cluster_deployment::request::BATCH;
+use crate::cluster_deployment::restoring;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::message::count;
 use crate::moment::{after, day_and_clock};
@@ -84,32 +87,58 @@ fn ask(
 }
 
 fn lost(state: &ClusterState<'_>, proposal: Proposal, who: &str, may_work: bool) -> (Vec<Statement>, Proposal) {
-    let statement = |type_, message: &str| Statement::new(type_, true, Reason::AllMachinesLost, message.to_owned());
-    let content = match state.membership().etcd_role() {
-        Some(_) => "empty",
-        None => "with what its external etcd holds",
-    };
     match state.deployment.spec.recovery.strategy {
-        RecoveryStrategy::Rebuild if may_work => {
-            // Written down first; what is removed is told by it.
-            let message = format!("all machines are lost: {who}; the cluster is built anew, {content}, on others");
-            let conditions =
-                vec![statement(condition::MACHINES_LOST, &message), statement(condition::REBUILDING, &message)];
-            let proposal = Proposal {
-                report: report(Reason::Rebuilding, message).report,
-                blocks: EVERYTHING,
-                requeue: Next::after_seconds(1),
-                ..proposal
-            };
-            (conditions, proposal)
-        }
+        RecoveryStrategy::Rebuild if may_work => rebuild(
+            proposal,
+            format!("all machines are lost: {who}; the cluster is built anew, {}, on others", content(state)),
+        ),
+        RecoveryStrategy::RestoreLatest => match restoring::newest(state) {
+            Some(backup) if may_work => {
+                let backup = backup.name();
+                let message = format!(
+                    "all machines are lost: {who}; the cluster is built anew on others, with what EtcdBackup {backup} holds"
+                );
+                rebuild(proposal, message)
+            }
+            Some(_) => stay(proposal, Reason::AllMachinesLost, format!("all machines are lost: {who}")),
+            None => {
+                let message = format!("all machines are lost: {who}; {}", no_backup(state));
+                stay(proposal, Reason::NoGoodBackup, message)
+            }
+        },
         RecoveryStrategy::Rebuild | RecoveryStrategy::None => {
+            let content = content(state);
             let message = format!(
                 "all machines are lost: {who}; bring one back, or set spec.recovery.strategy to Rebuild to have the cluster installed anew, {content}, on spare Hosts, or delete it"
             );
-            let conditions = vec![statement(condition::MACHINES_LOST, &message)];
-            let proposal = Proposal { report: report(Reason::AllMachinesLost, message).report, ..proposal };
-            (conditions, proposal)
+            stay(proposal, Reason::AllMachinesLost, message)
         }
     }
+}
+
+/// What a cluster that is installed anew begins with.
+fn content(state: &ClusterState<'_>) -> &'static str {
+    match state.membership().etcd_role() {
+        Some(_) => "empty",
+        None => "with what its external etcd holds",
+    }
+}
+
+/// Written down first; what is removed follows from it.
+fn rebuild(proposal: Proposal, message: String) -> (Vec<Statement>, Proposal) {
+    let statement = |type_| Statement::new(type_, true, Reason::AllMachinesLost, message.clone());
+    let conditions = vec![statement(condition::MACHINES_LOST), statement(condition::REBUILDING)];
+    let proposal = Proposal {
+        report: report(Reason::Rebuilding, message).report,
+        blocks: EVERYTHING,
+        requeue: Next::after_seconds(1),
+        ..proposal
+    };
+    (conditions, proposal)
+}
+
+/// Nothing but to say so.
+fn stay(proposal: Proposal, reason: Reason, message: String) -> (Vec<Statement>, Proposal) {
+    let conditions = vec![Statement::new(condition::MACHINES_LOST, true, reason, message.clone())];
+    (conditions, Proposal { report: report(reason, message).report, ..proposal })
 }

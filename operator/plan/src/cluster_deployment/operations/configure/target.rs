@@ -1,0 +1,79 @@
+//! What differs, and what brings it to where it is wanted.
+
+use std::collections::BTreeSet;
+
+use crds::step::{Role, Step};
+
+use crate::cluster_deployment::outdated;
+use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
+use crate::departure::is_healthy;
+use crate::settings::{self, Difference};
+
+/// The order in which steps are played.
+const ORDER: [Step; 5] = [Step::ContainerRuntime, Step::ControlPlane, Step::EtcdEndpoints, Step::Network, Step::Addons];
+
+/// A machine on which something is due.
+pub(super) struct Outdated<'a> {
+    pub machine: ClusterMachine<'a>,
+    due: Vec<Difference>,
+}
+
+impl Outdated<'_> {
+    /// What is played, in its order.
+    pub fn steps(&self) -> Vec<Step> {
+        let due: BTreeSet<Step> = self.due.iter().filter_map(Difference::due).collect();
+        ORDER.into_iter().filter(|step| due.contains(step)).collect()
+    }
+
+    /// `containerRuntime.registryMirrors, controlPlane.certSANs`.
+    pub fn fields(&self) -> String {
+        self.due.iter().map(|difference| difference.field.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    pub fn title(&self) -> String {
+        self.machine.title()
+    }
+}
+
+/// The machines on which something is due: control planes first, then machines of etcd, then workers.
+pub(super) fn outdated<'a>(state: &ClusterState<'a>) -> Vec<Outdated<'a>> {
+    let roles = [Role::ControlPlane, Role::Etcd, Role::Worker];
+    let machines = roles.into_iter().flat_map(|role| state.of_role(role));
+    let machines = machines.filter(|machine| machine.is_provisioned() && machine.host.is_some());
+    machines.filter_map(|machine| differs(state, machine)).collect()
+}
+
+fn differs<'a>(state: &ClusterState<'a>, machine: ClusterMachine<'a>) -> Option<Outdated<'a>> {
+    let recorded = machine.machine.status.as_ref().and_then(|status| status.applied.as_ref());
+    let due = |applied| -> Vec<Difference> {
+        let differences = outdated::of_machine(state, &machine, applied).into_iter();
+        differences.filter(|difference| difference.due().is_some()).collect()
+    };
+    if due(recorded).is_empty() {
+        return None;
+    }
+    // A run may have brought it that the status does not tell of yet.
+    let applied = settings::applied(machine.machine, machine.host_name()?, state.observed.runs);
+    let due = due(applied.as_ref());
+    (!due.is_empty()).then_some(Outdated { machine, due })
+}
+
+/// The manifests that differ, and the control plane by which they are applied.
+pub(super) fn of_cluster<'a>(state: &ClusterState<'a>) -> Option<Outdated<'a>> {
+    let due = outdated::of_cluster(state).into_iter().filter(|difference| difference.due().is_some());
+    let due: Vec<Difference> = due.collect();
+    let is_able = |machine: &ClusterMachine<'a>| machine.host.is_some() && is_healthy(machine.machine);
+    let first = state.first_control_plane().filter(is_able);
+    let machine = first.or_else(|| state.of_role(Role::ControlPlane).find(is_able))?;
+    (!due.is_empty()).then_some(Outdated { machine, due })
+}
+
+/// Whether a worker has what these steps bring, and is well with it.
+pub(super) fn proved(state: &ClusterState<'_>, steps: &[Step]) -> bool {
+    let lacks = |machine: &ClusterMachine<'_>| {
+        let outdated = differs(state, *machine);
+        outdated.is_some_and(|outdated| outdated.steps().iter().any(|step| steps.contains(step)))
+    };
+    let mut workers = state.of_role(Role::Worker);
+    workers.any(|machine| machine.is_provisioned() && is_healthy(machine.machine) && !lacks(&machine))
+}

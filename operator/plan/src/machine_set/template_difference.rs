@@ -1,0 +1,45 @@
+//! Where a Machine is not yet as its set makes new ones.
+
+use crds::ObjectExt;
+use crds::{ClusterDeployment, Machine, names};
+
+use super::members::ordinal_of;
+use crate::{claims, naming};
+
+/// The fields of the spec that its set has yet to give to this Machine; none: it has them. Machines that a platform made
+/// have those that the platform gave them.
+pub fn template_difference(deployment: &ClusterDeployment, machine: &Machine) -> Option<Vec<String>> {
+    let (cluster, spec) = (deployment.name(), &deployment.spec);
+    let set = claims::set_of(machine).unwrap_or_default();
+    let mut sets = spec.workers.iter();
+    let workers = sets.find(|workers| names::worker_set(cluster, &workers.name) == set);
+    let (name, labels, annotations, taints) = match workers {
+        Some(set) => (format!("workers[{}]", set.name), &set.labels, &set.annotations, &set.taints),
+        None if set == names::control_plane_set(cluster) => {
+            let set = &spec.control_plane;
+            ("controlPlane".to_owned(), &set.labels, &set.annotations, &set.taints)
+        }
+        None => return None,
+    };
+    if !is_made_by_its_set(machine, set) {
+        return None;
+    }
+    let has = &machine.spec;
+    let fields = [
+        ("labels", has.labels != *labels),
+        ("annotations", has.annotations != *annotations),
+        ("taints", has.taints != *taints),
+    ];
+    let differ = fields.into_iter().filter(|(_, differs)| *differs);
+    let differ: Vec<String> = differ.map(|(field, _)| format!("{name}.{field}")).collect();
+    (!differ.is_empty()).then_some(differ)
+}
+
+fn is_made_by_its_set(machine: &Machine, set: &str) -> bool {
+    let owners = machine.metadata.owner_references.iter().flatten();
+    let mut owners = owners.filter(|owner| owner.kind == "MachineSet" && owner.name == set);
+    let Some((owner, ordinal)) = owners.next().zip(ordinal_of(machine)) else {
+        return false;
+    };
+    machine.metadata.name.as_deref() == Some(&naming::machine(set, &owner.uid, ordinal))
+}

@@ -1,0 +1,40 @@
+//! The settings that machines are to have, as digests.
+
+use std::collections::BTreeSet;
+
+use crds::ClusterDeployment;
+use crds::cluster_deployment::{Etcd, EtcdTopology};
+use serde::Serialize;
+
+use crate::naming;
+
+/// The settings that machines of a cluster are to have, as digests: the same for all of them.
+pub struct Wanted {
+    pub(super) registry_mirrors: String,
+    pub(super) cert_sans: String,
+    pub(super) etcd_endpoints: Option<String>,
+}
+
+impl Wanted {
+    /// As the ClusterDeployment has them.
+    pub fn new(deployment: &ClusterDeployment) -> Self {
+        let spec = &deployment.spec;
+        Self {
+            registry_mirrors: digest(&spec.container_runtime.registry_mirrors),
+            cert_sans: digest(&spec.control_plane.cert_sans),
+            etcd_endpoints: etcd_endpoints(&spec.etcd),
+        }
+    }
+}
+
+/// A short digest of a setting.
+pub fn digest(value: &impl Serialize) -> String {
+    let text = serde_json::to_string(value).unwrap_or_default();
+    naming::short_hash(&[&text], 16)
+}
+
+/// A digest of the endpoints of an external etcd, whatever their order.
+fn etcd_endpoints(etcd: &Etcd) -> Option<String> {
+    let endpoints: BTreeSet<&String> = etcd.endpoints.iter().collect();
+    (etcd.topology == EtcdTopology::External).then(|| digest(&endpoints))
+}
