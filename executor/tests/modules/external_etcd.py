@@ -262,6 +262,8 @@ class Kubelet:
                 self.process.terminate()
                 self.process.wait()
             if not self.process or self.process.poll() is not None:
+                # A container begins later than its files were written by more than a tick of the clock that its start is measured in.
+                time.sleep(0.1)
                 # A name that is found among the arguments, as in a container.
                 self.process = subprocess.Popen(  # pylint: disable=consider-using-with
                     ("bash", "-c", f"exec -a '{wanted}' sleep 1000"))
