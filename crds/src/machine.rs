@@ -91,6 +91,19 @@ pub struct MachineSpec {
     #[schemars(length(max = 32))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["key".into(), "effect".into()]))]
     pub taints: Vec<Taint>,
+    /// What its Node is drained for: it takes no new Pods, and the eviction API moves those that it has, for as long as
+    /// PodDisruptionBudgets ask. Empty: it takes Pods again. A removal drains by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 4))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub drain_for: Vec<DrainReason>,
+}
+
+/// What the Node of a machine is drained for.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+pub enum DrainReason {
+    /// Somebody works on the machine. Its Node may be out of order meanwhile: the machine is not repaired.
+    Maintenance,
 }
 
 /// Where a Machine is in its life; for people.

@@ -6,6 +6,9 @@ pub const GROUP: &str = "clusterwright.dev";
 pub const FIELD_MANAGER: &str = "clusterwright-operator";
 /// Field manager of the labels, annotations and taints that the operator gives to Nodes.
 pub const NODE_FIELD_MANAGER: &str = "clusterwright";
+/// Field manager by which the operator cordons the Node of a machine. Another one than that of labels and taints: what
+/// is not applied again is given up.
+pub const NODE_DRAIN_FIELD_MANAGER: &str = "clusterwright-drain";
 /// Field manager of the executor's writes.
 pub const EXECUTOR_FIELD_MANAGER: &str = "clusterwright-executor";
 

@@ -213,7 +213,7 @@ impl FakeApi {
             return state.read(&target, query);
         }
         if target.plural == "events" {
-            return state.write(method, &target, body);
+            return state.write(method, &target, query, body);
         }
         let number = state.writes;
         match state.cut {
@@ -230,7 +230,7 @@ impl FakeApi {
         }
         state.writes += 1;
         state.requests.push(asked);
-        let answer = state.write(method, &target, body);
+        let answer = state.write(method, &target, query, body);
         match state.cut {
             Some((at, Cut::After)) if number == at => status(503, "ServiceUnavailable"),
             _ => answer,

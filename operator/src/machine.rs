@@ -16,8 +16,7 @@ use plan::cluster::NodeSeen;
 use plan::cluster_deployment::former::is_former;
 use plan::drain::Drain;
 use plan::lifecycle::is_provisioned;
-use plan::machine::leaving::looks_at_pods;
-use plan::machine::{Action, NodeAnswer, Observed};
+use plan::machine::{Action, NodeAnswer, Observed, looks_at_pods};
 use tokio::task::JoinSet;
 
 use crate::cache::{Decisive, IndexKey, refs};

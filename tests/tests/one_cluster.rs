@@ -8,21 +8,23 @@ use crds::conditions;
 use crds::host::HostPhase;
 use crds::names::condition;
 use crds::playbook_run::StepPhase;
-use crds::{ClusterDeployment, Host, PlaybookRun};
+use crds::{ClusterDeployment, Conditions, Host, PlaybookRun};
 use e2e::bundle::{self, Bundle};
 use e2e::eventually::{Look, eventually};
 use e2e::objects;
 use e2e::scenario::{Scenario, scenario};
 use e2e::workload;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::api::{Patch, PatchParams};
-use kube::{Api, Client};
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, Client, ResourceExt};
 use lab::machines::Machine;
 use serde_json::json;
 
 const POD_CIDR: &str = "10.244.0.0/16";
 const INSTALL: Duration = Duration::from_secs(900);
+/// Pods end within their grace period, and are made elsewhere.
+const DRAINED: Duration = Duration::from_secs(120);
 /// From an edit of the spec until Nodes have it.
 const APPLIED: Duration = Duration::from_secs(30);
 const RUN: Duration = Duration::from_secs(600);
@@ -44,6 +46,7 @@ async fn one_deployment_becomes_a_cluster_runs_its_steps_again_and_gives_its_mac
         scenario.say("a Service answers across nodes");
         let labelled = machines.iter().find(|machine| machine.name() == w2);
         an_edit_of_labels_reaches_the_node_without_ssh(scenario, &client, labelled.context("no w2")?).await?;
+        a_machine_that_somebody_works_on_is_drained(scenario, &client, w1).await?;
         let cut_off = machines.iter().find(|machine| machine.name() == w1);
         a_node_whose_pods_are_cut_off_is_named(scenario, cut_off.context("no w1")?).await?;
 
@@ -120,6 +123,71 @@ async fn an_edit_of_labels_reaches_the_node_without_ssh(
     let after = commands()?;
     ensure!(before == after, "the guard's log had {before} lines and has {after}: a run was on the machine");
     scenario.say("labels, annotations and taints of a running Node follow the spec");
+    Ok(())
+}
+
+/// By the Machine alone: no run is made for it. A Node that a person has cordoned as well stays so.
+async fn a_machine_that_somebody_works_on_is_drained(scenario: &Scenario, client: &Client, host: &str) -> Result<()> {
+    let (api, nodes) = (scenario.api::<crds::Machine>(), Api::<Node>::all(client.clone()));
+    let machines = api.list(&ListParams::default()).await?;
+    let is_on = |machine: &crds::Machine| machine.spec.host_ref.as_ref().is_some_and(|on| on.name == host);
+    let name = machines.items.into_iter().find(is_on).context("no Machine on the host")?.name_any();
+    let drain_for = async |reasons: serde_json::Value| {
+        let patch = json!({"spec": {"drainFor": reasons}});
+        api.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await
+    };
+    let pods: Api<Pod> = Api::all(client.clone());
+    let on_node = ListParams::default().fields(&format!("spec.nodeName={host}"));
+    let stays = |pod: &Pod| {
+        let is_daemon = pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet");
+        is_daemon || pod.annotations().contains_key("kubernetes.io/config.mirror")
+    };
+    let is_cordoned = async || {
+        let node = nodes.get(host).await?;
+        anyhow::Ok(node.spec.and_then(|spec| spec.unschedulable).unwrap_or_default())
+    };
+    let before = pods.list(&on_node).await?.items.iter().filter(|pod| !stays(pod)).count();
+    ensure!(before > 0, "no Pod on {host} has to move: there is nothing to see");
+    drain_for(json!(["Maintenance"])).await?;
+    eventually("the Node is drained", DRAINED, async || {
+        let machine = api.get(&name).await?;
+        let left = pods.list(&on_node).await?.items.iter().filter(|pod| !stays(pod)).count();
+        let drained = machine.is_true("Drained") && is_cordoned().await?;
+        Ok(match (drained, left) {
+            (true, 0) => Look::Done(()),
+            (_, left) => Look::Waiting(format!("{left} Pods are left; {:?}", machine.condition("Drained"))),
+        })
+    })
+    .await?;
+    drain_for(json!([])).await?;
+    eventually("the Node takes Pods again", APPLIED, async || {
+        let says = api.get(&name).await?.condition("Drained").is_some();
+        Ok(match is_cordoned().await? || says {
+            false => Look::Done(()),
+            true => Look::Waiting("it does not".into()),
+        })
+    })
+    .await?;
+    let by_hand = Patch::Merge(json!({"spec": {"unschedulable": true}}));
+    nodes.patch(host, &PatchParams::default(), &by_hand).await?;
+    drain_for(json!(["Maintenance"])).await?;
+    eventually("the Node is drained once more", DRAINED, async || {
+        let machine = api.get(&name).await?;
+        Ok(match machine.is_true("Drained") {
+            true => Look::Done(()),
+            false => Look::Waiting(format!("{:?}", machine.condition("Drained"))),
+        })
+    })
+    .await?;
+    drain_for(json!([])).await?;
+    eventually("the Machine says nothing of a drain", APPLIED, async || {
+        let says = api.get(&name).await?.condition("Drained").is_some();
+        Ok(if says { Look::Waiting("it does".into()) } else { Look::Done(()) })
+    })
+    .await?;
+    ensure!(is_cordoned().await?, "what a person cordoned takes Pods again");
+    nodes.patch(host, &PatchParams::default(), &Patch::Merge(json!({"spec": {"unschedulable": null}}))).await?;
+    scenario.say("a machine that somebody works on is drained, and takes Pods again");
     Ok(())
 }
 

@@ -15,7 +15,7 @@ use crate::etcd_backup::{BackupDeletionPolicy, BackupPhase, VerifyMethod};
 use crate::etcd_restore::RestorePhase;
 use crate::host::{HostKeyPolicy, HostPhase, QuarantineReason};
 use crate::inputs::Severity;
-use crate::machine::MachinePhase;
+use crate::machine::{DrainReason, MachinePhase};
 use crate::machine_set::{DeletionOrder, MachineSetMode};
 use crate::networking::{EndpointProvider, NetworkPluginName};
 use crate::placement::{LabelOperator, TaintEffect};
@@ -35,6 +35,7 @@ pub(super) fn all() -> Vec<Meanings> {
         meanings::<ContainerRuntimeName>(),
         meanings::<DeletionOrder>(),
         meanings::<DeletionPolicy>(),
+        meanings::<DrainReason>(),
         meanings::<EndpointProvider>(),
         meanings::<EtcdTopology>(),
         meanings::<FenceReturned>(),

@@ -301,6 +301,9 @@ reasons! {
     DiskFull Warning []
         "A machine has too little room on its disk for what is to be put there."
         "Make room, or give it a larger disk; the message says how much is needed.";
+    DrainOnHold Warning [DRAINED]
+        "The Node is to be drained, or to take Pods again, and nothing is written to the cluster's Nodes now."
+        "See the message: usually `spec.paused` of its cluster.";
     Drained Normal [DRAINED]
         "No Pod that has to move is left on the Node."
         "";
@@ -945,7 +948,7 @@ reasons! {
         "Nothing: it is tried again.";
     PodsBlocked Warning [DRAINED]
         "A PodDisruptionBudget holds Pods on the Node."
-        "See the Pods and budgets that the message names; the removal goes on when its time is over.";
+        "See the Pods and budgets that the message names. A removal goes on when its time is over, another drain waits.";
     PodsNotMoved Warning [DRAINED]
         "Pods were left on the Node: it is silent, or `drainTimeoutSeconds` is 0."
         "Nothing.";
@@ -1124,8 +1127,8 @@ reasons! {
         "A change of the spec is not on the machines, and nothing brings it there now."
         "See the message: the fields and the machines. A cluster that is paused, or whose spec cannot be met, waits for that.";
     Skipped Warning [READY REMEDIATION]
-        "The Machine has the annotation that keeps it from being repaired."
-        "Remove the annotation.";
+        "The Machine has the annotation that keeps it from being repaired, or `Maintenance` in `spec.drainFor`."
+        "Remove what the message names.";
     SmokeTestFailed Warning []
         "A Pod on the machine does not start, or does not reach a Service or the DNS."
         "See the message; look at the network plugin, kube-proxy and CoreDNS on the machine.";

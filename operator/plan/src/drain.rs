@@ -1,5 +1,5 @@
-//! The drain of a Node: its Pods leave by the eviction API, which keeps what PodDisruptionBudgets ask for. It takes so
-//! long and no longer; who is in the way is named. Whoever needs a Node empty asks with what it knows of it.
+//! The drain of a Node: its Pods leave by the eviction API, which keeps what PodDisruptionBudgets ask for. It takes as
+//! long as it may; who is in the way is named. Whoever needs a Node empty asks with what it knows of it.
 
 mod blocked;
 mod pods;
@@ -30,13 +30,19 @@ pub(crate) struct DrainObserved<'a> {
     pub node: &'a str,
     /// Its Pods, once they were looked at.
     pub pods: Option<&'a Drain>,
-    /// Since when they are being moved; `None`: it begins now.
-    pub since: Option<Timestamp>,
     /// Those whose eviction was refused when they were asked last.
     pub blocked: &'a [BlockedPod],
-    /// How long they are waited for.
-    pub timeout_seconds: i64,
-    /// What happens when that is over: "the removal goes on".
+    /// How long they are waited for; `None`: until they are gone.
+    pub limit: Option<DrainLimit<'a>>,
+}
+
+/// How long the Pods of a Node are waited for.
+pub(crate) struct DrainLimit<'a> {
+    /// Since when they are being moved; `None`: it begins now.
+    pub since: Option<Timestamp>,
+    /// So many seconds.
+    pub seconds: i64,
+    /// What happens then: "the removal goes on".
     pub then: &'a str,
 }
 
@@ -65,36 +71,39 @@ pub(crate) struct UnderWay {
 
 /// Decides.
 pub(crate) fn drain(observed: &DrainObserved<'_>) -> Progress {
-    let (node, seconds) = (observed.node, observed.timeout_seconds);
-    let until = after(observed.since.unwrap_or(observed.now), SignedDuration::from_secs(seconds));
-    let is_late = observed.now >= until;
-    match observed.pods {
-        None => waits(Reason::Draining, format!("drains Node {node}")),
-        Some(Drain { pods: Err(why), .. }) if is_late => {
-            given_up(observed, &format!("after {seconds} s the Pods of Node {node} could still not be read: {why}"))
+    let node = observed.node;
+    let until =
+        |limit: &DrainLimit<'_>| after(limit.since.unwrap_or(observed.now), SignedDuration::from_secs(limit.seconds));
+    let limit = observed.limit.as_ref();
+    let over = limit.filter(|limit| observed.now >= until(limit));
+    match (observed.pods, over) {
+        (None, _) => waits(Reason::Draining, format!("drains Node {node}")),
+        (Some(Drain { pods: Err(why), .. }), Some(limit)) => {
+            given_up(limit, &format!("the Pods of Node {node} could still not be read: {why}"))
         }
-        Some(Drain { pods: Err(why), .. }) => {
+        (Some(Drain { pods: Err(why), .. }), None) => {
             waits(Reason::PodsUnknown, format!("the Pods of Node {node} cannot be read: {why}; tried again"))
         }
-        Some(Drain { pods: Ok(pods), .. }) if pods.is_empty() => {
+        (Some(Drain { pods: Ok(pods), .. }), _) if pods.is_empty() => {
             let message = format!("no Pod is left on Node {node}");
             Progress::Over(Statement::new(condition::DRAINED, true, Reason::Drained, message))
         }
-        Some(Drain { pods: Ok(pods), refusals }) if is_late => {
+        (Some(Drain { pods: Ok(pods), refusals }), Some(limit)) => {
             // Nobody is asked any more: what is in the way is what was in the way last.
             let refusals = [refusals.as_slice(), &refused_before(observed.blocked)].concat();
-            given_up(observed, &format!("after {seconds} s {}", tell(pods, &refusals)))
+            given_up(limit, &tell(pods, &refusals))
         }
-        Some(Drain { pods: Ok(pods), refusals }) => evict(pods, refusals, observed.now, until),
+        (Some(Drain { pods: Ok(pods), refusals }), None) => evict(pods, refusals, observed.now, limit.map(until)),
     }
 }
 
-fn evict(pods: &[PodSeen], refusals: &[Refusal], now: Timestamp, until: Timestamp) -> Progress {
+fn evict(pods: &[PodSeen], refusals: &[Refusal], now: Timestamp, until: Option<Timestamp>) -> Progress {
     let evict = batch(pods, now);
+    let then = until.map_or_else(String::new, |until| format!("; goes on without them at {}", clock(until)));
     Progress::UnderWay(UnderWay {
         next: Next::after_seconds(look_seconds(&evict, refusals)),
         reason: if refusals.is_empty() { Reason::Draining } else { Reason::PodsBlocked },
-        message: format!("{}; goes on without them at {}", tell(pods, refusals), clock(until)),
+        message: format!("{}{then}", tell(pods, refusals)),
         blocked: blocked(pods, refusals),
         evict,
     })
@@ -105,8 +114,8 @@ fn waits(reason: Reason, message: String) -> Progress {
     Progress::UnderWay(UnderWay { evict: Vec::new(), next, reason, message, blocked: Vec::new() })
 }
 
-fn given_up(observed: &DrainObserved<'_>, left: &str) -> Progress {
-    let message = format!("{left}; {}", observed.then);
+fn given_up(limit: &DrainLimit<'_>, left: &str) -> Progress {
+    let message = format!("after {} s {left}; {}", limit.seconds, limit.then);
     Progress::Over(Statement::new(condition::DRAINED, false, Reason::TimedOut, message))
 }
 

@@ -1,6 +1,7 @@
 //! Machine: takes a Host, follows its provisioning and its node, and gives the Host back in the end.
 
 mod action;
+mod draining;
 mod hindrance;
 mod hold;
 pub mod leaving;
@@ -23,6 +24,15 @@ pub use action::Action;
 use hold::{Hold, hold};
 pub use observed::{NodeAnswer, Observed};
 use status::machine_status;
+
+/// Whether the planner wants to know which Pods are on the machine's node.
+pub fn looks_at_pods(observed: &Observed<'_>) -> bool {
+    let Some(host) = observed::held(observed) else { return false };
+    match observed.machine.is_deleting() {
+        true => leaving::looks_at_pods(observed, host.name()),
+        false => draining::looks_at_pods(observed, host),
+    }
+}
 
 /// Decides.
 pub fn plan(observed: &Observed<'_>) -> Plan<Action, MachineStatus> {
@@ -56,7 +66,9 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, MachineStatus> {
     );
     let on_node = host.map(|host| node::plan(observed, host)).unwrap_or_default();
     actions.extend(on_node.action);
-    let (status, waits_for) = machine_status(observed, &hold, &decision);
+    let draining = draining::plan(observed, host);
+    let (status, waits_for) = machine_status(observed, &hold, &decision, &draining);
+    actions.extend(draining.actions);
     // Time alone makes a node that is not seen a missing one.
     let fresh = matches!(&decision, RetryDecision::Done { at: Some(at), .. } if observed.now.duration_since(*at) < status::FRESH);
     let next = if fresh && waits_for.is_some() {
@@ -66,7 +78,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, MachineStatus> {
     } else {
         Next::OnChange
     };
-    Plan { actions, status, next: next.or_sooner(on_node.next), waits_for }
+    Plan { actions, status, next: next.or_sooner(on_node.next).or_sooner(draining.next), waits_for }
 }
 
 fn claim(machine: &Machine, host: &Host) -> Action {

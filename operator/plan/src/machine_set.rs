@@ -138,6 +138,7 @@ fn machine(set: &MachineSet, version: KubernetesVersion, ordinal: u32) -> Machin
         labels: template.labels.clone(),
         annotations: template.annotations.clone(),
         taints: template.taints.clone(),
+        drain_for: Vec::new(),
     };
     let uid = set.uid();
     let mut machine = Machine::new(&naming::machine(set_name, uid, ordinal), spec);

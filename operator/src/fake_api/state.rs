@@ -73,7 +73,7 @@ impl State {
         (StatusCode::OK, json!({ "kind": "List", "apiVersion": "v1", "metadata": metadata, "items": items }))
     }
 
-    pub fn write(&mut self, method: &Method, target: &Target<'_>, body: Value) -> (StatusCode, Value) {
+    pub fn write(&mut self, method: &Method, target: &Target<'_>, query: &str, body: Value) -> (StatusCode, Value) {
         let name = target.name.or(body["metadata"]["name"].as_str()).unwrap_or_default().to_owned();
         let key = key(target.plural, target.namespace, &name);
         let old = self.objects.get(&key).cloned();
@@ -83,6 +83,8 @@ impl State {
         match (method.as_str(), old) {
             ("POST", Some(_)) => status(409, "AlreadyExists"),
             ("POST", None) => (StatusCode::CREATED, self.create(&key, body)),
+            // What has a UID is one that was there.
+            ("PATCH", None) if body["metadata"]["uid"].is_string() => status(409, "Conflict"),
             ("PATCH", None) if body["apiVersion"].is_string() => (StatusCode::CREATED, self.create(&key, body)),
             (_, None) => status(404, "NotFound"),
             (_, Some(old)) if violates(&old, &body) => status(409, "Conflict"),
@@ -98,7 +100,9 @@ impl State {
             }
             (_, Some(mut old)) => {
                 if target.plural == "nodes" && body["apiVersion"].is_string() {
-                    apply::own(&mut old, &body);
+                    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+                    let manager = pairs.find(|(of, _)| *of == "fieldManager").map(|(_, manager)| manager);
+                    apply::own(&mut old, &body, manager.unwrap_or_default());
                 }
                 match target.sub {
                     Some("status") => merge(&mut old["status"], body["status"].clone()),

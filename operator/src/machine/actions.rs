@@ -43,8 +43,12 @@ pub(super) async fn execute(ctx: &Context, machine: &Machine, action: &Action) -
                 None => Ok(Answers::default()),
             };
         }
-        Action::Cordon { namespace, cluster, node } => match ctx.remote.client(namespace, cluster) {
-            Some(client) => drain::cordon(client, node).await,
+        Action::Cordon { namespace, cluster, node, uid } => match ctx.remote.client(namespace, cluster) {
+            Some(client) => drain::cordon(client, node, uid).await,
+            None => Ok(()),
+        },
+        Action::Uncordon { namespace, cluster, node, uid } => match ctx.remote.client(namespace, cluster) {
+            Some(client) => drain::uncordon(client, node, uid).await,
             None => Ok(()),
         },
         Action::DeleteNode { namespace, cluster, node } => match ctx.remote.client(namespace, cluster) {

@@ -32,7 +32,7 @@ pub(super) async fn conditions(ctx: &Context, machine: &Machine, conditions: &[C
     };
     let types: &[&str] = match machine.metadata.deletion_timestamp {
         Some(_) => &[condition::DELETING, condition::DRAINED, condition::HOOKS_PLAYED],
-        None => &[condition::HOST_CLAIMED, condition::PROVISIONED, health],
+        None => &[condition::HOST_CLAIMED, condition::PROVISIONED, condition::DRAINED, health],
     };
     // What is on its way is no Event: only what came about, and what is wrong.
     const TOLD: [Reason; 7] = [

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crds::names::NODE_DRAIN_FIELD_MANAGER;
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -31,12 +32,23 @@ const MOST_NAMESPACES: usize = 4;
 const AT_ONCE: usize = 10;
 
 /// Keeps new Pods off a Node; one that is gone takes none.
-pub async fn cordon(client: Client, node: &str) -> Result<(), Error> {
+pub async fn cordon(client: Client, node: &str, uid: &str) -> Result<(), Error> {
+    let applied = apply(client, node, uid, json!({ "unschedulable": true })).await;
+    gone_is_well(applied, || format!("cordon Node {node}"))
+}
+
+/// Gives up that a Node is cordoned: it takes Pods again, unless somebody else has cordoned it.
+pub async fn uncordon(client: Client, node: &str, uid: &str) -> Result<(), Error> {
+    let applied = apply(client, node, uid, json!({})).await;
+    gone_is_well(applied, || format!("uncordon Node {node}"))
+}
+
+/// With its UID: the API server makes no Node of it where there is none, and writes no other one of its name.
+async fn apply(client: Client, node: &str, uid: &str, spec: Value) -> Result<Node, Failure> {
     let nodes: Api<Node> = Api::all(client);
-    let patch = Patch::Merge(json!({ "spec": { "unschedulable": true } }));
-    let params = PatchParams::default();
-    let patched = within(nodes.patch(node, &params, &patch)).await;
-    gone_is_well(patched, || format!("cordon Node {node}"))
+    let object = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": node, "uid": uid }, "spec": spec });
+    let params = PatchParams::apply(NODE_DRAIN_FIELD_MANAGER).force();
+    within(nodes.patch(node, &params, &Patch::Apply(object))).await
 }
 
 /// Takes a Node out of its cluster; one that is gone is well.
@@ -206,7 +218,8 @@ async fn within<T>(call: impl Future<Output = Result<T, kube::Error>>) -> Result
 fn gone_is_well<T>(result: Result<T, Failure>, action: impl FnOnce() -> String) -> Result<(), Error> {
     match result {
         Ok(_) => Ok(()),
-        Err(Failure::Api(kube::Error::Api(status))) if status.is_not_found() => Ok(()),
+        // Another Node of this name is not the one that was meant.
+        Err(Failure::Api(kube::Error::Api(status))) if status.is_not_found() || status.is_conflict() => Ok(()),
         Err(Failure::Api(error)) => Err(Error::Api { action: action(), source: Box::new(error) }),
         Err(late) => Err(Error::Failed { action: action(), source: Box::new(late) }),
     }

@@ -1,8 +1,8 @@
-//! Who owns the labels and annotations of a Node, as its `managedFields` say.
+//! Who owns the labels and annotations of a Node, and who cordoned it, as its `managedFields` say.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::names::NODE_FIELD_MANAGER;
+use crds::names::{NODE_DRAIN_FIELD_MANAGER, NODE_FIELD_MANAGER};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use serde_json::Value;
@@ -21,7 +21,7 @@ pub struct FieldOwner {
 /// Owners by key.
 pub type Owners = BTreeMap<String, BTreeSet<FieldOwner>>;
 
-/// Who owns the labels and annotations of a Node.
+/// Who owns fields of a Node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldOwners {
     /// Of labels, by key.
@@ -30,6 +30,8 @@ pub struct FieldOwners {
     pub annotations: Owners,
     /// When the operator last gave it labels, annotations or taints, by the clock of the cluster's API server.
     pub written_at: Option<Timestamp>,
+    /// The operator applies that it is cordoned; others may want it, too.
+    pub drains: bool,
 }
 
 impl FieldOwners {
@@ -46,6 +48,9 @@ impl FieldOwners {
                 owners.written_at = owners.written_at.max(at);
             }
             let fields = entry.fields_v1.map(|fields| fields.0).unwrap_or_default();
+            owners.drains |= owner.applies
+                && owner.manager == NODE_DRAIN_FIELD_MANAGER
+                && !fields["f:spec"]["f:unschedulable"].is_null();
             let metadata = &fields["f:metadata"];
             add(&mut owners.labels, &metadata["f:labels"], &owner);
             add(&mut owners.annotations, &metadata["f:annotations"], &owner);
@@ -79,11 +84,23 @@ mod tests {
             { "manager": "clusterwright", "operation": "Update", "time": "2026-11-21T12:00:08Z",
               "fieldsV1": { "f:spec": { "f:taints": {} } } },
             { "manager": "kubelet", "operation": "Update", "subresource": "status", "fieldsV1": null },
+            { "manager": "kubectl-cordon", "operation": "Update", "fieldsV1": { "f:spec": { "f:unschedulable": {} } } },
         ]);
         let owners = FieldOwners::from_entries(serde_json::from_value(entries).unwrap());
         let owner = |manager: &str, applies| FieldOwner { manager: manager.into(), applies };
         assert_eq!(owners.labels["pool"], [owner("clusterwright", true), owner("kubelet", false)].into());
         assert_eq!(owners.annotations.keys().collect::<Vec<_>>(), ["team"], "nobody applies the other one");
         assert_eq!(owners.written_at, Some("2026-11-21T12:00:09Z".parse().unwrap()));
+        assert!(!owners.drains, "a person cordoned it");
+    }
+
+    #[test]
+    fn a_node_that_the_operator_cordoned_is_told_from_one_that_it_drained_once() {
+        let drains = |fields: serde_json::Value| {
+            let entry = json!([{ "manager": "clusterwright-drain", "operation": "Apply", "fieldsV1": fields }]);
+            FieldOwners::from_entries(serde_json::from_value(entry).unwrap()).drains
+        };
+        assert!(drains(json!({ "f:spec": { "f:unschedulable": {} } })));
+        assert!(!drains(json!({})));
     }
 }

@@ -1,7 +1,7 @@
 use crds::machine::BlockedPod;
 use jiff::Timestamp;
 
-use super::{BATCH, Drain, DrainObserved, PodSeen, Progress, Refusal, drain};
+use super::{BATCH, Drain, DrainLimit, DrainObserved, PodSeen, Progress, Refusal, drain};
 
 const NOW: i64 = 1_000_000;
 
@@ -23,16 +23,22 @@ fn pods(names: &[&str], refused: &[&str]) -> Drain {
 
 /// Drains a Node for 300 s; what is said after so many of them.
 fn after(seconds: i64, seen: Option<Drain>, blocked: &[BlockedPod]) -> Progress {
-    let time = |second| Timestamp::from_second(second).unwrap();
-    drain(&DrainObserved {
-        now: time(NOW),
-        node: "n1",
-        pods: seen.as_ref(),
-        since: (seconds > 0).then(|| time(NOW - seconds)),
-        blocked,
-        timeout_seconds: 300,
-        then: "the upgrade waits",
-    })
+    let since = (seconds > 0).then(|| time(NOW - seconds));
+    within(Some(DrainLimit { since, seconds: 300, then: "the upgrade waits" }), seen, blocked)
+}
+
+fn within(limit: Option<DrainLimit<'_>>, seen: Option<Drain>, blocked: &[BlockedPod]) -> Progress {
+    drain(&DrainObserved { now: time(NOW), node: "n1", pods: seen.as_ref(), blocked, limit })
+}
+
+fn time(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+#[test]
+fn without_a_limit_pods_are_waited_for_until_they_are_gone() {
+    let Progress::UnderWay(goes_on) = within(None, Some(pods(&["a"], &["a"])), &[]) else { panic!("it goes on") };
+    assert_eq!(goes_on.message, "1 Pod is left: default/a (PodDisruptionBudget web)");
 }
 
 #[test]

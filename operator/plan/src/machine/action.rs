@@ -45,6 +45,19 @@ pub enum Action {
         cluster: String,
         /// The Node.
         node: String,
+        /// Its UID: a Node that is gone is not made by it.
+        uid: String,
+    },
+    /// Let new Pods come to the Node again, unless somebody else has cordoned it.
+    Uncordon {
+        /// Namespace of the cluster's objects.
+        namespace: String,
+        /// The cluster.
+        cluster: String,
+        /// The Node.
+        node: String,
+        /// Its UID.
+        uid: String,
     },
     /// Ask the cluster to let these Pods go elsewhere. What it answers is observed: the plan is made once more with it.
     Evict {
@@ -87,6 +100,8 @@ impl Action {
             // The API server writes the Node only if it is the one, and the version, that was seen.
             Action::ApplyNode { .. } => false,
             Action::AddFinalizer | Action::SetHost(_) | Action::Cordon { .. } | Action::Evict { .. } => false,
+            // It can be cordoned again.
+            Action::Uncordon { .. } => false,
             Action::Claim { .. } | Action::DeleteNode { .. } | Action::Release { .. } | Action::RemoveFinalizer => true,
         }
     }

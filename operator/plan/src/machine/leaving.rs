@@ -21,20 +21,25 @@ use crds::{Host, MachineStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::action::Action;
-use super::observed::{Observed, active_run};
+use super::observed::{Observed, active_run, held};
 use super::{member, remediation};
 use crate::attempts::RetryDecision;
 use crate::message::cut;
-use crate::{Next, Plan, claims, hooks, provisioning, store};
+use crate::{Next, Plan, hooks, provisioning, store};
 use cleaning::{Cleaning, clean};
 use deletion::Leaving;
+pub(super) use deletion_steps::looks_at_pods;
 use deletion_steps::{DeletionSteps, leave_cluster};
 use resets::is_clean;
 
 pub(super) fn plan(observed: &Observed<'_>) -> Plan<Action, MachineStatus> {
     let leaving = leave(observed);
     let machine = observed.machine;
-    let old = machine.status.clone().unwrap_or_default();
+    let mut old = machine.status.clone().unwrap_or_default();
+    if machine.condition(condition::DELETING).is_none() {
+        // A drain of before says nothing of this one.
+        old.conditions.retain(|there| there.type_ != condition::DRAINED);
+    }
     let provisioned_at = old.provisioned_at.clone().or_else(|| provisioned_at(observed));
     let phase = match leaving.reason {
         Reason::Draining => MachinePhase::Draining,
@@ -110,12 +115,6 @@ fn hooks_passed_over(observed: &Observed<'_>) -> Option<Statement> {
     Some(Statement::new(condition::HOOKS_PLAYED, false, Reason::PassedOver, cut(message)))
 }
 
-/// Whether the planner wants to know which Pods are on the machine's node.
-pub fn looks_at_pods(observed: &Observed<'_>) -> bool {
-    let Some(host) = held(observed) else { return false };
-    observed.machine.is_deleting() && deletion_steps::looks_at_pods(observed, host.name())
-}
-
 /// Whether the Machine says that it is to be cleaned now: nothing else is left to be done before.
 pub fn waits_for_reset(machine: &crds::Machine) -> bool {
     let deleting = machine.condition(condition::DELETING);
@@ -125,11 +124,6 @@ pub fn waits_for_reset(machine: &crds::Machine) -> bool {
 /// Whether a person says that the Machine is to be forgotten without reaching its Host.
 pub fn is_forced(machine: &crds::Machine) -> bool {
     force::is_asked(machine)
-}
-
-fn held<'a>(observed: &Observed<'a>) -> Option<&'a Host> {
-    let hosts = observed.hosts.iter().copied();
-    hosts.into_iter().find(|host| claims::holds(observed.machine, host))
 }
 
 fn leave(observed: &Observed<'_>) -> Leaving {

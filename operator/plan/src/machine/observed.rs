@@ -5,7 +5,7 @@ use crds::{Cluster, ClusterDeployment, Host, Machine, PlaybookRun};
 use jiff::Timestamp;
 
 use crate::attempts;
-use crate::claims::Share;
+use crate::claims::{self, Share};
 use crate::cluster::NodeSeen;
 use crate::drain::Drain;
 
@@ -43,8 +43,13 @@ pub struct Observed<'a> {
     pub cluster: Option<&'a Cluster>,
     /// What the cluster's API answered when the Node was written; `None`: it was not written, or is as asked.
     pub node_answer: Option<&'a NodeAnswer>,
-    /// The Pods that its node is to be drained of, once they were looked at (see [`super::leaving::looks_at_pods`]).
+    /// The Pods that its node is to be drained of, once they were looked at (see [`super::looks_at_pods`]).
     pub drain: Option<&'a Drain>,
+}
+
+/// The Host that the machine holds.
+pub(super) fn held<'a>(observed: &Observed<'a>) -> Option<&'a Host> {
+    observed.hosts.iter().copied().find(|host| claims::holds(observed.machine, host))
 }
 
 /// The run that works on a Host, or is about to; a probe changes nothing.

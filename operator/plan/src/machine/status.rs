@@ -6,6 +6,7 @@ mod node_metadata;
 mod provisioned;
 mod up_to_date;
 
+use crds::Machine;
 use crds::ObjectExt;
 use crds::Reason;
 use crds::conditions::{self, Statement};
@@ -15,6 +16,7 @@ use crds::names::condition;
 use crds::step::Role;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
+use super::draining::{self, Draining};
 use super::hold::Hold;
 use super::observed::Observed;
 use super::{member, remediation};
@@ -31,6 +33,7 @@ pub(super) fn machine_status(
     observed: &Observed<'_>,
     hold: &Hold<'_>,
     decision: &RetryDecision,
+    draining: &Draining,
 ) -> (MachineStatus, Option<String>) {
     let machine = observed.machine;
     let old = machine.status.clone().unwrap_or_default();
@@ -47,11 +50,12 @@ pub(super) fn machine_status(
     };
     let applied = host.and_then(|host| settings::applied(machine, host.name(), observed.runs)).or(old.applied.clone());
     let (seen_at, certificates) = certificates::shown(machine, observed.runs);
-    let (ready, conditions) = conditions(observed, hold, decision, node, version.as_deref(), applied.as_ref());
+    let (ready, conditions) =
+        conditions(observed, hold, decision, node, version.as_deref(), applied.as_ref(), draining);
     let status = MachineStatus {
         observed_generation: machine.metadata.generation,
-        phase: Some(phase(hold, decision, &ready)),
-        message: Some(cut(ready.message.clone())),
+        phase: Some(phase(hold, decision, &ready, draining)),
+        message: Some(cut(message(machine, &ready, draining))),
         node_name: host.filter(|_| has_node).map(|host| host.name().to_owned()),
         addresses: node.map_or(old.addresses, |node| node.addresses.clone()),
         kubernetes_version: version,
@@ -70,11 +74,21 @@ pub(super) fn machine_status(
             None => old.registered_taints,
         },
         last_run: host.and_then(|host| last_run::newest(observed, host)).or(old.last_run),
-        blocked_pods: Vec::new(),
+        blocked_pods: draining.blocked_pods.clone(),
         conditions,
     };
     let waits_for = (ready.status != Some(true)).then_some(ready.message);
     (status, waits_for)
+}
+
+/// One sentence. Of a machine that is well: what it is drained for, and how far that is.
+fn message(machine: &Machine, ready: &Statement, draining: &Draining) -> String {
+    match &draining.drained {
+        Some(drained) if ready.status == Some(true) && !machine.spec.drain_for.is_empty() => {
+            format!("{}: {}", draining::reasons(machine), drained.message)
+        }
+        Some(_) | None => ready.message.clone(),
+    }
 }
 
 /// `Ready`, and all conditions.
@@ -85,6 +99,7 @@ fn conditions(
     node: Option<&NodeSeen>,
     version: Option<&str>,
     applied: Option<&AppliedSettings>,
+    draining: &Draining,
 ) -> (Statement, Vec<Condition>) {
     let machine = observed.machine;
     let host = match hold {
@@ -109,7 +124,11 @@ fn conditions(
     let mut old_conditions = old.map(|status| status.conditions.clone()).unwrap_or_default();
     let network = node::network(node);
     // What was said once, and is not said now, is not known.
-    let spoken = [(condition::REMEDIATION, repair.is_some()), (condition::NETWORK_READY, network.is_some())];
+    let spoken = [
+        (condition::REMEDIATION, repair.is_some()),
+        (condition::NETWORK_READY, network.is_some()),
+        (condition::DRAINED, draining.drained.is_some()),
+    ];
     old_conditions.retain(|there| !spoken.contains(&(there.type_.as_str(), false)));
     if has_node {
         statements.push(node_ready);
@@ -120,6 +139,7 @@ fn conditions(
     }
     statements.push(up_to_date::statement(observed, version, done, applied, host));
     statements.extend(repair);
+    statements.extend(draining.drained.clone().map(|drained| Statement { message: cut(drained.message), ..drained }));
     let is_stalled =
         matches!(decision, RetryDecision::Halted { .. }) || ready.reason == Reason::MachineIdentityMismatch;
     let standing = Standing::new(ready.status == Some(true), is_stalled);
@@ -151,7 +171,7 @@ fn ready(
     }
 }
 
-fn phase(hold: &Hold<'_>, decision: &RetryDecision, ready: &Statement) -> MachinePhase {
+fn phase(hold: &Hold<'_>, decision: &RetryDecision, ready: &Statement, draining: &Draining) -> MachinePhase {
     match (hold, decision) {
         (Hold::Take(_), _) => MachinePhase::Claiming,
         (Hold::Nothing { reason, .. }, _) if *reason == Reason::NoHost || *reason == Reason::HostNotReady => {
@@ -163,7 +183,11 @@ fn phase(hold: &Hold<'_>, decision: &RetryDecision, ready: &Statement) -> Machin
         (Hold::Held(_), RetryDecision::Done { .. })
             if ready.status != Some(false) && ready.reason != Reason::NodeSilent =>
         {
-            MachinePhase::Running
+            if draining.is_under_way() {
+                MachinePhase::Draining
+            } else {
+                MachinePhase::Running
+            }
         }
         (Hold::Held(_), RetryDecision::Done { .. }) => MachinePhase::Unhealthy,
         (Hold::Held(_), _) => MachinePhase::Provisioning,

@@ -1,18 +1,18 @@
-//! Which machines of a set are available: Ready for `minReadySeconds`.
+//! Which machines of a set are available: Ready for `minReadySeconds`, and not drained.
 
 use crds::Conditions;
 use crds::Machine;
 use crds::names::condition;
 use jiff::{SignedDuration, Timestamp};
 
-use super::scale_down::is_ready;
+use super::scale_down::serves;
 use crate::Next;
 
 /// How many there are, and when there will be more if nothing changes.
 pub(super) fn count(live: &[&Machine], min_ready_seconds: i32, now: Timestamp) -> (i32, Next) {
     let wait = SignedDuration::from_secs(min_ready_seconds.into());
     let (mut available, mut next) = (0, Next::OnChange);
-    for machine in live.iter().filter(|machine| is_ready(machine)) {
+    for machine in live.iter().filter(|machine| serves(machine)) {
         let ready = machine.condition(condition::READY);
         let since = ready.map_or(now, |ready| ready.last_transition_time.0);
         let left = wait - now.duration_since(since);

@@ -92,11 +92,11 @@ fn in_service<'a>(
 ) -> (Vec<&'a Machine>, Option<String>) {
     let wanted = usize::try_from(observed.set.spec.replicas).unwrap_or_default();
     let most = disruption::most(observed.set, observed.deployment);
-    let ready = live.iter().filter(|machine| is_ready(machine)).count();
+    let ready = live.iter().filter(|machine| serves(machine)).count();
     let mut may_go = ready.saturating_sub(wanted.saturating_sub(most));
     let mut kept = None;
     go.retain(|machine| {
-        if !is_ready(machine) {
+        if !serves(machine) {
             return true;
         }
         let goes = may_go > 0;
@@ -120,11 +120,12 @@ fn is_on_its_way(machine: &Machine) -> bool {
     !is_live(machine) && !out
 }
 
-/// Marked ones first, then Machines without a Host, then those that are not well, then by the set's order.
+/// Marked ones first, then Machines without a Host, then those that are not well, then those that are drained, then by
+/// the set's order.
 fn in_order<'a>(observed: &Observed<'_>, live: &[&'a Machine]) -> Vec<&'a Machine> {
     let class = |machine: &Machine| {
         let marked = machine.annotation(annotation::DELETE_FIRST).is_some();
-        (!marked, machine.spec.host_ref.is_some(), health(machine))
+        (!marked, machine.spec.host_ref.is_some(), health(machine), machine.spec.drain_for.is_empty())
     };
     let mut machines = live.to_vec();
     machines.sort_by_key(|machine| {
@@ -150,4 +151,9 @@ fn health(machine: &Machine) -> u8 {
 
 pub(super) fn is_ready(machine: &Machine) -> bool {
     health(machine) == 2
+}
+
+/// Whether it is Ready, and takes Pods.
+pub(super) fn serves(machine: &Machine) -> bool {
+    is_ready(machine) && machine.spec.drain_for.is_empty()
 }

@@ -96,9 +96,8 @@ impl Limits {
         if remediation.paused {
             return stop(Reason::RemediationPaused, format!("nothing is done while {} is paused", rule.source));
         }
-        if health.skipped {
-            let annotation = crds::names::annotation::SKIP_REMEDIATION;
-            return stop(Reason::Skipped, format!("nothing is done while the Machine has the annotation {annotation}"));
+        if let Some(why) = &health.skipped {
+            return stop(Reason::Skipped, format!("nothing is done while {why}"));
         }
         if let Some(lost) = &input.unreachable {
             return stop(Reason::ClusterUnreachable, format!("nothing is done: {lost}"));

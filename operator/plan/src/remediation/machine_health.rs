@@ -53,8 +53,8 @@ pub struct MachineHealth {
     pub joined: bool,
     /// What is to be done about it; none: nothing ever.
     pub rule: Option<Rule>,
-    /// A person asked to leave it alone.
-    pub skipped: bool,
+    /// By what a person asks to leave it alone: `the Machine has ...`; none: nobody asks.
+    pub skipped: Option<String>,
     /// Another run works on its Host.
     pub busy: Option<String>,
     /// What was tried, oldest first.

@@ -30,7 +30,7 @@ fn health(name: &str, role: Role, state: State) -> MachineHealth {
         state,
         seen_at: None,
         rule: Some(rule()),
-        skipped: false,
+        skipped: None,
         busy: None,
         efforts: Vec::new(),
         retry: None,
@@ -266,7 +266,7 @@ fn whatever_keeps_a_repair_from_beginning_is_said() {
         "RemediationPaused",
         "RemediationPolicy p is paused",
     );
-    check(&|input| input.machine("w1").skipped = true, "Skipped", "clusterwright.dev/skip-remediation");
+    check(&|input| input.machine("w1").skipped = Some("it is told".into()), "Skipped", "while it is told");
     check(
         &|input| input.unreachable = Some("the API does not answer".into()),
         "ClusterUnreachable",

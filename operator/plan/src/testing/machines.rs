@@ -43,6 +43,13 @@ impl World {
         self.registrations.remove(host);
     }
 
+    /// The kubelet of a machine registers its Node again, whatever is being done to the machine.
+    pub fn return_node(&mut self, host: &str) {
+        if self.nodes.insert(host.into()) {
+            self.returned.insert(host.into());
+        }
+    }
+
     /// Machines that have got their power back register their Nodes again, whoever has forgotten them.
     pub fn register_nodes(&mut self) {
         for host in self.booting.clone() {

@@ -3,6 +3,7 @@
 use crds::ObjectExt;
 use crds::PlaybookRun;
 use crds::cluster_deployment::ClusterDeploymentSpec;
+use crds::machine::DrainReason;
 use crds::names::{annotation, condition};
 use crds::playbook_run::PlaybookRunSpec;
 use crds::step::{Intent, Step};
@@ -44,6 +45,14 @@ impl World {
     pub fn delete_machine(&mut self, index: usize) {
         if let Some(machine) = self.machines.get(index).cloned() {
             self.mark_deleted(&machine);
+        }
+    }
+
+    /// A person wants the Node of a Machine drained, or not any more.
+    pub fn drain_for(&mut self, name: &str, reasons: Vec<DrainReason>) {
+        if let Some(machine) = self.machine(name).filter(|machine| machine.spec.drain_for != reasons) {
+            machine.spec.drain_for = reasons;
+            machine.metadata.generation = machine.metadata.generation.map(|generation| generation + 1);
         }
     }
 

@@ -1,6 +1,7 @@
 //! The Pods of the cluster's nodes, and the budgets that hold them.
 
-use crds::Machine;
+use crds::names::condition;
+use crds::{Conditions, Machine, ObjectExt};
 
 use super::cluster::SimulatedCluster;
 use super::world::World;
@@ -47,6 +48,37 @@ impl World {
             false => Vec::new(),
         };
         Drain { pods: Ok(pods), refusals }
+    }
+
+    /// Server-side apply by the operator.
+    pub(super) fn cordon(&mut self, cluster: &str, node: &str, uid: &str) {
+        assert_eq!(node, uid, "the UID of this Node, as `node` makes it");
+        let cluster = self.cluster_mut(cluster);
+        if cluster.nodes.contains(node) {
+            cluster.cordoned.insert(node.to_owned());
+            cluster.node_metadata.entry(node.to_owned()).or_default().owners.drains = true;
+        }
+    }
+
+    /// It gives that up.
+    pub(super) fn uncordon(&mut self, cluster: &str, node: &str, uid: &str) {
+        assert_eq!(node, uid, "the UID of this Node, as `node` makes it");
+        let cluster = self.cluster_mut(cluster);
+        cluster.cordoned.remove(node);
+        cluster.node_metadata.entry(node.to_owned()).or_default().owners.drains = false;
+    }
+
+    /// Whether each Node is drained whose machine is to be, and no other one.
+    pub(super) fn check_drained(&self) {
+        for machine in self.machines.iter().filter(|machine| !machine.is_deleting()) {
+            let host = machine.spec.host_ref.as_ref().map(|host| host.name.as_str()).unwrap_or_default();
+            let cluster = self.find_cluster(&machine.spec.cluster_name);
+            let Some(cluster) = cluster.filter(|cluster| cluster.nodes.contains(host)) else { continue };
+            let is_wanted = !machine.spec.drain_for.is_empty();
+            let (name, is_cordoned) = (machine.name(), cluster.cordoned.contains(host));
+            assert_eq!(is_cordoned, is_wanted, "whether the Node of {name} takes no Pods\n{}", self.report());
+            assert_eq!(machine.is_true(condition::DRAINED), is_wanted, "what {name} says\n{}", self.report());
+        }
     }
 
     /// A Pod's namespace names its node.

@@ -37,7 +37,8 @@ impl World {
         self.kubelets.insert(host.to_owned(), name.clone());
         self.register_node(&name, host);
         let cluster = self.cluster_mut(&name);
-        if does(Step::ControlPlane) || does(Step::Node) {
+        let drains = cluster.node_metadata.get(host).is_some_and(|node| node.owners.drains);
+        if (does(Step::ControlPlane) || does(Step::Node)) && !drains {
             cluster.cordoned.remove(host);
         }
     }

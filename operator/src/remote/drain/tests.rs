@@ -47,6 +47,28 @@ impl World {
         world
     }
 
+    /// The worker stays, and somebody is to work on it.
+    fn maintained() -> Self {
+        let world = Self::new();
+        world.ours.edit(MACHINE, |machine| {
+            machine["metadata"].as_object_mut().unwrap().remove("deletionTimestamp");
+            machine["spec"]["drainFor"] = json!(["Maintenance"]);
+        });
+        world
+    }
+
+    fn is_cordoned(&self) -> bool {
+        self.theirs.get("nodes//h1").unwrap()["spec"]["unschedulable"] == json!(true)
+    }
+
+    /// Whether no Pod is left on the machine, and each was moved once.
+    fn assert_drained(&self, when: &str) {
+        let pods = self.pods();
+        assert!(self.is_cordoned() && pods.iter().all(|pod| pod.ends_with("on h2")), "{when}: {pods:?}");
+        assert!(pods.iter().all(|pod| pod.contains("-2 ")), "{when}: moved once each: {pods:?}");
+        assert_eq!(self.drained(), ("True".into(), "Drained".into()), "{when}");
+    }
+
     /// The finalizer is its kubelet.
     fn pod(&self, name: &str, node: &str) {
         put_pod(&self.theirs, name, node);
@@ -491,4 +513,59 @@ async fn hooks_of_a_machine_that_is_forgotten_are_told_before_it_is_gone() {
     let told = events.iter().find(|event| event["reason"] == "PassedOver").unwrap();
     let note = told["note"].as_str().unwrap();
     assert!(note.starts_with("not played: hooks.beforeDrain, hooks.afterRemove; the machine was removed by"), "{note}");
+}
+
+#[tokio::test]
+async fn a_machine_that_somebody_works_on_is_drained_and_takes_pods_again_when_it_is_done() {
+    let world = World::maintained();
+    world.turns(TURNS).await;
+    world.assert_drained("undisturbed");
+    let before = (world.ours.writes(), world.theirs.writes());
+    world.turns(TURNS).await;
+    assert_eq!((world.ours.writes(), world.theirs.writes()), before, "at rest nothing is written");
+    assert_eq!((world.events("Draining"), world.events("Drained")), (1, 1));
+    world.ours.edit(MACHINE, |machine| machine["spec"]["drainFor"] = json!([]));
+    world.turns(TURNS).await;
+    assert!(!world.is_cordoned());
+    assert_eq!(world.drained(), (String::new(), String::new()));
+}
+
+#[tokio::test]
+async fn an_operator_that_dies_at_any_write_of_such_a_drain_is_followed_by_one_that_ends_it_the_same() {
+    let whole = World::maintained();
+    whole.turns(TURNS).await;
+    for kind in [Cut::Before, Cut::After] {
+        for number in 0..whole.theirs.writes() {
+            let world = World::maintained();
+            world.theirs.cut(Some((number, kind)));
+            world.turns(4).await;
+            world.theirs.cut(None);
+            world.turns(TURNS).await;
+            world.assert_drained(&format!("their API cut off {kind:?} write {number}"));
+        }
+        for number in 0..whole.ours.writes() {
+            let world = World::maintained();
+            world.ours.cut(Some((number, kind)));
+            world.turns(4).await;
+            world.ours.cut(None);
+            world.turns(TURNS).await;
+            world.assert_drained(&format!("our API cut off {kind:?} write {number}"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_a_person_has_cordoned_too_stays_so() {
+    let world = World::maintained();
+    world.theirs.edit("nodes//h1", |node| {
+        node["spec"]["unschedulable"] = json!(true);
+        let fields = json!({ "f:spec": { "f:unschedulable": {} } });
+        node["metadata"]["managedFields"] =
+            json!([{ "manager": "kubectl-cordon", "operation": "Update", "fieldsV1": fields }]);
+    });
+    world.turns(TURNS).await;
+    world.assert_drained("cordoned before");
+    world.ours.edit(MACHINE, |machine| machine["spec"]["drainFor"] = json!([]));
+    world.turns(TURNS).await;
+    assert!(world.is_cordoned());
 }

@@ -289,7 +289,7 @@ proptest! {
                     let provisioned = |machine: &&Machine| machine.status.as_ref().is_some_and(|status| status.provisioned_at.is_some());
                     let hosts = world.machines.iter().filter(provisioned).filter_map(|machine| machine.spec.host_ref.clone());
                     let hosts: Vec<String> = hosts.map(|host| host.name).collect();
-                    world.nodes.extend(hosts);
+                    hosts.iter().for_each(|host| world.return_node(host));
                 }
                 Happens::Delete(number) => if let Some(index) = nth(&world, number) {
                     world.delete_machine(index);

@@ -87,7 +87,7 @@ pub(super) fn leave_cluster(observed: &Observed<'_>, host: &str, force: Option<F
 }
 
 /// Whether its Pods would be looked at, if they were given.
-pub(super) fn looks_at_pods(observed: &Observed<'_>, host: &str) -> bool {
+pub(in crate::machine) fn looks_at_pods(observed: &Observed<'_>, host: &str) -> bool {
     let waits_for_pods = || {
         let actions = leave_cluster(observed, host, force::removal(observed, host));
         matches!(actions, DeletionSteps::Waits(leaving) if leaving.reason == Reason::Draining)

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::deletion::Leaving;
 use crate::cluster::NodeSeen;
-use crate::drain::{self, DrainObserved, UnderWay};
+use crate::drain::{self, DrainLimit, DrainObserved, UnderWay};
 use crate::lifecycle::is_provisioned;
 use crate::machine::action::Action;
 use crate::machine::observed::Observed;
@@ -43,10 +43,8 @@ pub(super) fn drain(observed: &Observed<'_>, host: &str) -> Progress {
         now: observed.now,
         node: host,
         pods: observed.drain,
-        since: since(observed),
         blocked: status.map(|status| status.blocked_pods.as_slice()).unwrap_or_default(),
-        timeout_seconds: seconds(observed),
-        then: "the removal goes on",
+        limit: Some(DrainLimit { since: since(observed), seconds: seconds(observed), then: "the removal goes on" }),
     });
     match progress {
         drain::Progress::Over(statement) => Progress::Over(Some(statement)),
@@ -58,11 +56,12 @@ pub(super) fn drain(observed: &Observed<'_>, host: &str) -> Progress {
 fn leaving(observed: &Observed<'_>, node: &str, under_way: UnderWay) -> Leaving {
     let (machine, UnderWay { evict, next, reason, message, blocked }) = (observed.machine, under_way);
     let (namespace, cluster) = (machine.namespace().to_owned(), machine.spec.cluster_name.clone());
-    let is_open = node_of(observed, node).is_some_and(|node| !node.unschedulable);
-    let cordon = is_open.then(|| Action::Cordon {
+    let open = node_of(observed, node).filter(|node| !node.unschedulable);
+    let cordon = open.map(|node| Action::Cordon {
         namespace: namespace.clone(),
         cluster: cluster.clone(),
-        node: node.to_owned(),
+        node: node.name.clone(),
+        uid: node.uid.clone(),
     });
     let evict = (!evict.is_empty()).then_some(Action::Evict { namespace, cluster, pods: evict });
     Leaving {
@@ -85,8 +84,9 @@ fn is_over(observed: &Observed<'_>) -> bool {
     drained(observed).is_some_and(|there| there.status == "True" || Reason::among(&there.reason, &GIVEN_UP))
 }
 
+/// What was said since the removal began: the machine may have been drained before, and have taken Pods again.
 fn drained<'a>(observed: &Observed<'a>) -> Option<&'a Condition> {
-    observed.machine.condition(condition::DRAINED)
+    observed.machine.condition(condition::DRAINED).filter(|_| observed.machine.condition(condition::DELETING).is_some())
 }
 
 /// Since when Pods are being moved.

@@ -3,11 +3,10 @@ use crds::{Cluster, ClusterDeployment, Host, Machine, MachineStatus, PlaybookRun
 use jiff::Timestamp;
 use proptest::prelude::*;
 
-use super::looks_at_pods;
 use crate::Plan;
 use crate::cluster::NodeSeen;
 use crate::drain::{Drain, PodSeen, Refusal};
-use crate::machine::{Action, Observed, plan};
+use crate::machine::{Action, Observed, looks_at_pods, plan};
 
 /// One machine that leaves, and all that its planner may look at.
 struct Case {

@@ -87,7 +87,7 @@ impl World {
                     health.state = State::NeverStarted { since: now, what: "no SSH".into() };
                 }
             }
-            Happening::SetSkip(index, skip) => self.nth(*index).skipped = *skip,
+            Happening::SetSkip(index, skip) => self.nth(*index).skipped = skip.then(String::new),
             Happening::Busy(index, busy) => {
                 let health = self.nth(*index);
                 let works = health.efforts.last().is_some_and(|last| last.result == EffortResult::UnderWay);
@@ -196,7 +196,7 @@ impl World {
             let remediation = &health.rule.as_ref().unwrap().remediation;
             let action = decision.action.unwrap();
             assert!(!input.paused && input.unreachable.is_none() && input.etcd.is_none());
-            assert!(!health.skipped && health.busy.is_none());
+            assert!(health.skipped.is_none() && health.busy.is_none());
             let IntOrString::Int(most) = remediation.max_unhealthy else { unreachable!() };
             let few = sick <= usize::try_from(most).unwrap();
             assert!(few || input.approved, "maxUnhealthy");
@@ -285,7 +285,7 @@ proptest! {
             world.happens(&calm);
         }
         for health in &mut world.input.machines {
-            (health.busy, health.skipped) = (None, false);
+            (health.busy, health.skipped) = (None, None);
         }
         let mut quiet = 0;
         for _ in 0..400 {

@@ -23,7 +23,8 @@ impl World {
             }),
             Action::SetHost(host) => self.set_host(uid, host),
             Action::ApplyNode { write, .. } => self.apply_to_node(&cluster, &write),
-            Action::Cordon { node, .. } => drop(self.cluster_mut(&cluster).cordoned.insert(node)),
+            Action::Cordon { node, uid, .. } => self.cordon(&cluster, &node, &uid),
+            Action::Uncordon { node, uid, .. } => self.uncordon(&cluster, &node, &uid),
             Action::Evict { pods, .. } => self.evict(&cluster, &pods),
             Action::DeleteNode { node, .. } => {
                 self.check_node_may_go(&cluster, &node);

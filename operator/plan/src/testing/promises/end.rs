@@ -10,6 +10,7 @@ impl World {
     /// Every cluster is as specified, as far as the Hosts suffice.
     pub fn check_end(&self) {
         self.check_node_metadata();
+        self.check_drained();
         let lacks: usize = self.clusters.iter().map(|cluster| self.check_end_of(cluster)).sum();
         let free = self.free();
         assert!(lacks == 0 || free == 0, "{lacks} nodes are missing, and {free} Hosts are free\n{}", self.report());

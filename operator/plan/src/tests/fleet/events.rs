@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use crds::machine::DrainReason;
 use crds::placement::{LabelValue, Taint, TaintEffect, WorkerSet};
 use crds::step::Role;
 use crds::{Host, Machine, ObjectExt};
@@ -32,6 +33,8 @@ pub enum Event {
     Workers(i32),
     /// A person wishes other labels and taints of the workers.
     Metadata(usize),
+    /// A person begins to work on a machine, or has ended.
+    Maintain(usize, bool),
     /// A person wishes so many control planes.
     Planes(i32),
     /// A person deletes a Machine.
@@ -65,6 +68,12 @@ impl Event {
             Self::Gap => world.resumed_at = Some(world.time().0),
             Self::Workers(count) => world.scale_workers(&cluster, *count),
             Self::Metadata(number) => world.change_spec(&cluster, |spec| set_metadata(&mut spec.workers[0], *number)),
+            Self::Maintain(index, begins) => {
+                if let Some(machine) = nth(world, *index) {
+                    let drain_for = begins.then_some(DrainReason::Maintenance).into_iter().collect();
+                    world.drain_for(machine.name(), drain_for);
+                }
+            }
             Self::Planes(count) => {
                 world.change_spec(&cluster, |spec| spec.control_plane.replicas = *count);
                 world.approve_next(&cluster);
@@ -157,6 +166,7 @@ pub fn of_workers() -> impl Strategy<Value = Event> {
         1 => Just(Event::Gap),
         3 => (0i32..5).prop_map(Event::Workers),
         2 => (0usize..3).prop_map(Event::Metadata),
+        2 => (1usize..6, prop::bool::ANY).prop_map(|(index, begins)| Event::Maintain(index, begins)),
         1 => (1usize..6).prop_map(Event::Delete),
         1 => (1usize..6).prop_map(Event::Forget),
         1 => machine.clone().prop_map(Event::SetUpAnew),
@@ -173,6 +183,7 @@ pub fn of_all() -> impl Strategy<Value = Event> {
         2 => (0usize..9).prop_map(Event::Dies),
         2 => (0usize..9).prop_map(Event::Returns),
         1 => (0usize..9).prop_map(Event::Sickens),
+        1 => (0usize..8, prop::bool::ANY).prop_map(|(index, begins)| Event::Maintain(index, begins)),
         1 => (0usize..8).prop_map(Event::Delete),
         2 => (0usize..8).prop_map(Event::Forget),
         1 => (0usize..9).prop_map(Event::SetUpAnew),

@@ -4,6 +4,7 @@ use crds::Conditions;
 use crds::ObjectExt;
 use crds::Reason;
 use crds::cluster_deployment::EtcdTopology;
+use crds::machine::DrainReason;
 use crds::machine_set::MachineSetMode;
 use crds::names::{annotation, condition};
 use crds::remediation_policy::RemediationAction as Action;
@@ -148,7 +149,7 @@ fn machine_health(
             .flatten(),
         set: claims::set_of(machine).map(str::to_owned),
         joined: status.is_some_and(|status| status.provisioned_at.is_some()),
-        skipped: annotations.is_some_and(|all| all.contains_key(annotation::SKIP_REMEDIATION)),
+        skipped: skipped(machine),
         busy: busy.and_then(|run| run.metadata.name.clone()),
         efforts,
         retry: attempts::asked_retry(annotations, machine.generation()),
@@ -157,6 +158,15 @@ fn machine_health(
         told: told(state, member.name()).is_some(),
         rule,
     }
+}
+
+/// By what a person asks that nothing is done about the machine.
+fn skipped(machine: &Machine) -> Option<String> {
+    if machine.annotation(annotation::SKIP_REMEDIATION).is_some() {
+        return Some(format!("the Machine has the annotation {}", annotation::SKIP_REMEDIATION));
+    }
+    let is_maintained = machine.spec.drain_for.contains(&DrainReason::Maintenance);
+    is_maintained.then(|| "the Machine has Maintenance in spec.drainFor".to_owned())
 }
 
 fn irreplaceable(state: &ClusterState<'_>, machine: &Machine) -> Option<String> {
