@@ -216,6 +216,11 @@ mod scripts {
     }
 
     #[test]
+    fn a_member_is_restarted_once_another_one_leads_and_never_where_etcd_would_lose_its_majority() {
+        play("etcd_restart.py");
+    }
+
+    #[test]
     fn an_etcd_without_space_accepts_writes_again_and_one_that_is_full_says_so() {
         play("etcd_no_space.py");
     }
