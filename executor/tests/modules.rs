@@ -141,6 +141,11 @@ mod scripts {
     }
 
     #[test]
+    fn programs_lie_ready_before_the_run_that_installs_them_and_nothing_is_switched_until_then() {
+        play("prefetch.py");
+    }
+
+    #[test]
     fn an_import_that_fails_leaves_no_lock_in_containerd() {
         play("images_import.py");
     }

@@ -829,6 +829,9 @@ reasons! {
     NotPaused Normal [PAUSED]
         "The cluster is not paused."
         "";
+    NotPrefetched Warning []
+        "Programs or images that were to be brought to a machine ahead are not there."
+        "Nothing: it is tried again. If that repeats, look at the machine's disk.";
     NotPrepared Warning []
         "The machine is not prepared for the step."
         "Run the steps before it first.";

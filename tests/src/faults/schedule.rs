@@ -98,6 +98,7 @@ fn typical_length(step: Step) -> Duration {
         | Step::UndoRestore
         | Step::ReleaseControlPlane
         | Step::RemoveOldData
+        | Step::Prefetch
         | Step::Custom(_) => 500,
     };
     Duration::from_millis(milliseconds)

@@ -98,6 +98,7 @@ impl World {
                 | Step::UndoRestore
                 | Step::ReleaseControlPlane
                 | Step::RemoveOldData
+                | Step::Prefetch
                 | Step::Custom(_) => {}
             }
         }
