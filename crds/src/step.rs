@@ -76,13 +76,15 @@ pub enum Step {
     RemoveOldData,
     /// Programs and images of the version that is wanted are brought to the machines; what runs there stays as it is.
     Prefetch,
+    /// kubeadm brings what it made on a machine to the version that is wanted; the kubelet's program comes later.
+    KubeadmUpgrade,
     /// A playbook of the user's: `custom-<name>`.
     Custom(CustomStep),
 }
 
 impl Step {
     /// All steps of ours, in the order in which they make sense.
-    pub const ALL: [Step; 31] = [
+    pub const ALL: [Step; 32] = [
         Step::BootstrapOs,
         Step::Preflight,
         Step::Prepare,
@@ -114,6 +116,7 @@ impl Step {
         Step::ReleaseControlPlane,
         Step::RemoveOldData,
         Step::Prefetch,
+        Step::KubeadmUpgrade,
     ];
 
     /// The step's name, which is its playbook's file name without `.yml`.
@@ -150,6 +153,7 @@ impl Step {
             Step::ReleaseControlPlane => "release-control-plane",
             Step::RemoveOldData => "remove-old-data",
             Step::Prefetch => "prefetch",
+            Step::KubeadmUpgrade => "kubeadm-upgrade",
             Step::Custom(custom) => &custom.0,
         }
     }

@@ -96,6 +96,16 @@ mod scripts {
     }
 
     #[test]
+    fn a_machine_is_upgraded_by_the_right_command_of_kubeadms_once_and_no_kubelet_is_newer_than_its_api_server() {
+        play("kubeadm_upgrade.py");
+    }
+
+    #[test]
+    fn kubeadm_takes_our_configuration_of_an_upgrade_and_leaves_coredns_out() {
+        play("kubeadm_upgrade_dry.py");
+    }
+
+    #[test]
     fn kubeadms_error_stands_before_all_else_that_it_says() {
         play("kubeadm_complaint.py");
     }

@@ -128,6 +128,7 @@ impl Step {
             | Step::ReleaseControlPlane
             | Step::RemoveOldData => StepSpec { intents: &[Restore], ..CHANGES },
             Step::Prefetch => StepSpec { intents: &[Upgrade], each_for_itself: true, downloads: true, ..CHANGES },
+            Step::KubeadmUpgrade => StepSpec { intents: &[Upgrade], downloads: true, ..CHANGES },
             Step::Custom(_) => StepSpec { intents: &[Install, Join, Remove, Reset, Custom], ..CHANGES },
         }
     }

@@ -99,6 +99,7 @@ fn typical_length(step: Step) -> Duration {
         | Step::ReleaseControlPlane
         | Step::RemoveOldData
         | Step::Prefetch
+        | Step::KubeadmUpgrade
         | Step::Custom(_) => 500,
     };
     Duration::from_millis(milliseconds)

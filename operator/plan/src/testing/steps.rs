@@ -99,6 +99,7 @@ impl World {
                 | Step::ReleaseControlPlane
                 | Step::RemoveOldData
                 | Step::Prefetch
+                | Step::KubeadmUpgrade
                 | Step::Custom(_) => {}
             }
         }
