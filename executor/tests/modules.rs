@@ -156,6 +156,11 @@ mod scripts {
     }
 
     #[test]
+    fn what_an_upgrade_needs_is_prefetched_on_all_machines_and_its_steps_download_nothing() {
+        play("upgrade_plays.py");
+    }
+
+    #[test]
     fn an_import_that_fails_leaves_no_lock_in_containerd() {
         play("images_import.py");
     }

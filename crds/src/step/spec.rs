@@ -2,7 +2,8 @@
 
 use super::{CustomStep, Intent, Step};
 use Intent::{
-    Backup, Configure, Custom, Install, Join, Maintain, Prepare, Probe, Remove, Renew, Repair, Reset, Restore, Stage, Upgrade,
+    Backup, Configure, Custom, Install, Join, Maintain, Prepare, Probe, Remove, Renew, Repair, Reset, Restore, Stage,
+    Upgrade,
 };
 
 /// What a step does, and in which runs.

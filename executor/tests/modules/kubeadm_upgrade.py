@@ -8,7 +8,6 @@ import pathlib
 import sys
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import (
-    api,
     command,
     control_plane,
     healthz,
@@ -43,7 +42,8 @@ for name in ("bin", "state", "manifests", "tmp"):
 
 def manifest(component: str, version: str) -> str:
     image = f"registry.k8s.io/{component}:{version}"
-    return f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: {component}\nspec:\n  containers:\n  - command: []\n    image: {image}\nstatus: {{}}\n"
+    spec = f"spec:\n  containers:\n  - command: []\n    image: {image}\n"
+    return f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: {component}\n{spec}status: {{}}\n"
 
 
 def write(path: pathlib.Path, text: str) -> None:
@@ -60,7 +60,8 @@ KUBEADM = f"""#!/usr/bin/python3
 import json, os, pathlib, sys
 place, state = pathlib.Path({str(PLACE)!r}), pathlib.Path({str(STATE)!r})
 config = next(word.partition("=")[2] for word in sys.argv if word.startswith("--config="))
-call = {{"words": sys.argv[1:], "config": json.load(open(config)), "environment": sorted(os.environ), "mode": os.stat(config).st_mode & 0o777}}
+call = {{"words": sys.argv[1:], "config": json.load(open(config)), "environment": sorted(os.environ)}}
+call["mode"] = os.stat(config).st_mode & 0o777
 with open(state / "calls", "a") as out:
     out.write(json.dumps(call) + "\\n")
 if (state / "fail").exists() and (count := int((state / "fail").read_text().split(" ", 1)[0])) > 0:
@@ -80,6 +81,7 @@ if (place / "manifests").is_dir() and os.listdir(place / "manifests"):
             path.rename(backup / path.name)
             path.write_text((backup / path.name).read_text().replace("{OLD}", version))
     (state / "served").write_text(version)
+    (state / "proxy").write_text(version)
 (place / "kubelet.yaml").write_text(f"of {{version}} and {{(state / 'kubelet-config').read_text()}}")
 """
 write(PLACE / "bin/kubeadm", KUBEADM)
@@ -98,7 +100,8 @@ class Api:
 
     def get(self, path: str):
         if path == kubeadm_config.PATH:
-            text = f"apiVersion: x\ndns:\n  imageRepository: registry.k8s.io/coredns\n  imageTag: {read(STATE / 'dns')}\nkubernetesVersion: {read(STATE / 'configured')}\n"
+            dns = f"dns:\n  imageRepository: registry.k8s.io/coredns\n  imageTag: {read(STATE / 'dns')}\n"
+            text = f"apiVersion: x\n{dns}kubernetesVersion: {read(STATE / 'configured')}\n"
             return {"metadata": {"resourceVersion": "1"}, "data": {kubeadm_config.KEY: text}}
         if path == kubeadm_upgrade.KUBELET_CONFIG_MAP:
             return {"data": {"kubelet": read(STATE / "kubelet-config")}}
@@ -107,6 +110,9 @@ class Api:
         if path == kubeadm_upgrade.APISERVERS:
             versions = [read(STATE / "served"), *self.others]
             return {"items": [{"spec": {"containers": [{"image": f"registry.k8s.io/kube-apiserver:{version}"}]}} for version in versions]}
+        if path == kubeadm_upgrade.KUBE_PROXY:
+            containers = [{"name": "kube-proxy", "image": f"registry.k8s.io/kube-proxy:{read(STATE / 'proxy')}"}]
+            return {"spec": {"template": {"spec": {"containers": containers}}}}
         assert path == kubeadm_upgrade.coredns.PATH, path
         return self.coredns
 
@@ -126,7 +132,12 @@ class Api:
 
 def deployment(image: str) -> dict:
     containers = [{"name": "other", "image": "x"}, {"name": "coredns", "image": image}]
-    status = {"observedGeneration": 1, "updatedReplicas": 1, "availableReplicas": 1, "conditions": [{"type": "Available", "status": "True"}]}
+    status = {
+        "observedGeneration": 1,
+        "updatedReplicas": 1,
+        "availableReplicas": 1,
+        "conditions": [{"type": "Available", "status": "True"}],
+    }
     return {"metadata": {"generation": 1}, "spec": {"replicas": 1, "template": {"spec": {"containers": containers}}}, "status": status}
 
 
@@ -137,7 +148,15 @@ SICK: list = []
 
 def begin(configured: str = OLD, served: str = OLD) -> None:
     """A machine of a cluster, before or amid an upgrade."""
-    for name, text in (("configured", configured), ("served", served), ("dns", "v1.12.1"), ("kubelet-config", "settings"), ("calls", ""), ("fail", "0 ")):
+    for name, text in (
+        ("configured", configured),
+        ("served", served),
+        ("dns", "v1.12.1"),
+        ("kubelet-config", "settings"),
+        ("proxy", OLD),
+        ("calls", ""),
+        ("fail", "0 "),
+    ):
         write(STATE / name, text)
     for component in control_plane.COMPONENTS:
         write(PLACE / "manifests" / f"{component}.yaml", manifest(component, served))
@@ -209,7 +228,11 @@ for change, part in (
     (lambda: write(STATE / "kubelet-config", "others"), "kubelet.yaml is not what kubeadm"),
     (lambda: write(PLACE / "patches/kubeletconfiguration+merge.json", "[]"), "are not those wanted"),
     (lambda: write(PLACE / "kubeadm.json", json.dumps({"identity": "a"})), "kubelet.yaml is not what kubeadm"),
-    (lambda: write(PLACE / "manifests/kube-scheduler.yaml", manifest("kube-scheduler", OLD)), "the manifest of kube-scheduler has version v1.34.4"),
+    (lambda: write(STATE / "proxy", OLD), f"kube-proxy has the image registry.k8s.io/kube-proxy:{OLD}"),
+    (
+        lambda: write(PLACE / "manifests/kube-scheduler.yaml", manifest("kube-scheduler", OLD)),
+        "the manifest of kube-scheduler has version v1.34.4",
+    ),
 ):
     change()
     assert part in probe(), probe()
@@ -246,7 +269,9 @@ refused("InvalidVariables", "v1.36.0", lambda: play(role="worker"))
 
 # Cut off between kubeadm's two renames.
 begin()
-for number, text in enumerate((manifest("kube-apiserver", "v1.33.0"), manifest("kube-apiserver", OLD), manifest("kube-apiserver", OLD)[:-12], manifest("etcd", OLD))):
+for number, text in enumerate(
+    (manifest("kube-apiserver", "v1.33.0"), manifest("kube-apiserver", OLD), manifest("kube-apiserver", OLD)[:-12], manifest("etcd", OLD))
+):
     folder = PLACE / f"tmp/kubeadm-backup-manifests-2026-11-25-10-00-0{number}"
     write(folder / "kube-apiserver.yaml", text)
     os.utime(folder, (number + 1, number + 1))
@@ -273,7 +298,9 @@ for kind in ("kubeadm-kubelet-config-2026-01-01-00-00-0", "kubeadm-upgraded-mani
 write(PLACE / "tmp/mine/file", "x")
 play()
 left = sorted(path.name for path in (PLACE / "tmp").iterdir())
-assert "mine" in left and [name for name in left if "env" in name] == [f"kubeadm-kubelet-env1000000{number}" for number in ("02", "03", "04")], left
+assert "mine" in left and [name for name in left if "env" in name] == [
+    f"kubeadm-kubelet-env1000000{number}" for number in ("02", "03", "04")
+], left
 assert len([name for name in left if name.startswith("kubeadm-backup-manifests-")]) == 3, left
 
 # kubeadm fails; a Job that was too slow is no reason on a busy machine, twice.
@@ -306,15 +333,15 @@ assert kubeadm_config.with_dns_tag("kind: x\n", "1") == "kind: x\ndns:\n  imageT
 
 # Before the kubelet's program.
 def switch(version: str, check: bool = False) -> bool:
-    params = {"version": version, "host": "10.0.0.1", "port": 6443, "timeout_seconds": 1}
+    params = {"identity": "a", "version": version, "host": "10.0.0.1", "port": 6443, "timeout_seconds": 1}
     return kubelet_switch.work(type("Call", (), {"params": params, "check_mode": check}))["changed"]
 
 
 FLAGS = 'KUBELET_KUBEADM_ARGS="--node-ip=10.0.0.1 --pod-infra-container-image=registry.k8s.io/pause:3.10 --runtime-cgroups=/"\n'
-api.KUBELET = str(PLACE / "kubelet.conf")
 begin()
-assert switch(NEW) is False, "a machine that is in no cluster yet"
-write(pathlib.Path(api.KUBELET), "")
+write(PLACE / "kubeadm.json", json.dumps({"identity": "b"}))
+assert switch(NEW) is False, "a machine that is no node of the cluster yet"
+write(PLACE / "kubeadm.json", json.dumps({"identity": "a"}))
 refused("KubeletTooNew", f"which is of {OLD}", lambda: switch(NEW))
 write(STATE / "served", NEW)
 assert switch(NEW) is False

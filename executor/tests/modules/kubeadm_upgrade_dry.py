@@ -19,7 +19,12 @@ KUBEADM = f"{os.environ['KUBERNETES_PROGRAMS']}/kubeadm"
 VERSION = subprocess.run((KUBEADM, "version", "-o", "short"), check=True, capture_output=True, text=True).stdout.strip()
 # Nothing here runs containers.
 kubeadm_upgrade.SHARED_CHECKS += ("ContainerRuntimeVersion",)
-PARAMS = {"version": VERSION, "image_pull_policy": "IfNotPresent", "ignored_checks": [*kubeadm_upgrade.SHARED_CHECKS], "timeout_seconds": 300}
+PARAMS = {
+    "version": VERSION,
+    "image_pull_policy": "IfNotPresent",
+    "ignored_checks": [*kubeadm_upgrade.SHARED_CHECKS],
+    "timeout_seconds": 300,
+}
 UPPER, WORK, HOME = f"{PLACE}/upper", f"{PLACE}/work", "/etc/kubernetes"
 for folder in (UPPER, WORK):
     os.makedirs(folder)

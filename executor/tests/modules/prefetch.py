@@ -78,7 +78,9 @@ assert programs() == {"kubelet": content_of("kubelet", "1.35.4").decode(), "kube
 assert lies_ready() == [] and not play(prefetch, check=True, wanted=wanted("1.35.4"))["changed"], "installed is as good"
 
 # Of a program one version lies ready.
-served.say(*OLD, *NEW, *(later := [entry("kubelet", "1.35.5"), entry("kubeadm", "1.35.5"), entry("kubelet", "1.35.6"), entry("kubeadm", "1.35.6")]))
+served.say(
+    *OLD, *NEW, *(later := [entry("kubelet", "1.35.5"), entry("kubeadm", "1.35.5"), entry("kubelet", "1.35.6"), entry("kubeadm", "1.35.6")])
+)
 play(prefetch, wanted=wanted("1.35.5"))
 play(prefetch, wanted=wanted("1.35.6"))
 assert sorted(os.listdir(prefetched.FOLDER)) == sorted(os.path.basename(prefetched.place(artifact)) for artifact in later[2:])
@@ -123,7 +125,9 @@ def attempt(*argv: str, **_options: object) -> Output:
 
 
 images.attempt = attempt
-take = lambda ahead, check=False: play(images, check, wanted=[{"name": IMAGE["name"], "version": None}], also_all_others=False, ahead=ahead)  # noqa: E731
+take = lambda ahead, check=False: play(
+    images, check, wanted=[{"name": IMAGE["name"], "version": None}], also_all_others=False, ahead=ahead
+)  # noqa: E731
 record = lambda: membership.read(membership.ARTIFACTS)["image:registry.example/pause:3.10.2"]  # noqa: E731
 result = take(True)
 assert result["changed"] and "clusterwright" not in result, result

@@ -13,16 +13,9 @@ DEPLOYMENT = {"resource": "deployments", "namespace": "kube-system", "name": NAM
 PATH = f"/apis/apps/v1/namespaces/kube-system/deployments/{NAME}"
 
 
-def image(deployment: dict) -> str:
-    """The image of its container `coredns`; empty where it has none of this name."""
-    containers = deployment["spec"]["template"]["spec"]["containers"]
-    return next((container["image"] for container in containers if container["name"] == NAME), "")
-
-
 def present(client: Api) -> str:
     """The image that CoreDNS has; empty where there is no CoreDNS of kubeadm's."""
-    deployment = client.get(PATH)
-    return image(deployment) if deployment else ""
+    return rollouts.image(client.get(PATH), NAME)
 
 
 def roll(client: Api, wanted: str, timeout: float) -> None:

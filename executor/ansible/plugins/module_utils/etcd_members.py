@@ -110,12 +110,12 @@ def has_caught_up(etcd: Etcd) -> bool:
 
 
 def hand_over(etcd: Etcd, members: list, timeout: float) -> str | None:
-    """Lets the one of the members that has applied most lead in place of the one that does, and returns its name; None where there is
-    no other voter. Fails with EtcdUnhealthy when the leader stays."""
-    leader = next(member for member in members if member.leads)
+    """Lets the one of the members that has applied most lead in place of the one that does, and returns its name; None where none
+    of them leads, or there is no other voter. Fails with EtcdUnhealthy when the leader stays."""
+    leader = next((member for member in members if member.leads), None)
     heirs = [member for member in members if not member.leads and not member.is_learner]
     heir = max(heirs, key=lambda member: member.applied, default=None)
-    if heir is None:
+    if leader is None or heir is None:
         return None
     etcd.at([leader.endpoint]).command("move-leader", f"{heir.id:x}")
 

@@ -7,6 +7,12 @@ from __future__ import annotations
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, condition, wait
 
 
+def image(thing: dict | None, name: str) -> str:
+    """The image of the container of this name; empty where there is none."""
+    containers = thing["spec"]["template"]["spec"]["containers"] if thing else []
+    return next((container["image"] for container in containers if container["name"] == name), "")
+
+
 def rolled_out(kind: str, thing: dict | None) -> str:
     """Nothing when all Pods are of the newest revision and enough are available, else what is missing. How many of a Deployment are
     enough is its own strategy's: the second CoreDNS comes up to 10 s later, at its next readiness probe."""

@@ -78,6 +78,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     kubeadm_program,
     manifest_backups,
     membership,
+    rollouts,
     static_pod,
     units,
 )
@@ -88,6 +89,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.versions imp
 PATCHES = "/etc/kubernetes/patches"
 KUBELET_CONFIG = "/var/lib/kubelet/config.yaml"
 KUBELET_CONFIG_MAP = "/api/v1/namespaces/kube-system/configmaps/kubelet-config"
+KUBE_PROXY = "/apis/apps/v1/namespaces/kube-system/daemonsets/kube-proxy"
 APISERVERS = "/api/v1/namespaces/kube-system/pods?labelSelector=component%3Dkube-apiserver"
 # kubeadm knows no CoreDNS that is newer than itself: it would fail in these checks, and in this phase.
 COREDNS_CHECKS = ("CoreDNSUnsupportedPlugins", "CoreDNSMigration")
@@ -122,7 +124,8 @@ def verb(role: str, configured: str, wanted: str) -> str:
     """Which of kubeadm's commands it takes, by the version that the cluster's configuration says. A `node` would make what that says."""
     if rank(configured) > rank(wanted):
         raise StepFailure(
-            "InvalidVariables", f"kube_version is {wanted}, and the cluster's configuration says {configured} already: kubeadm never goes back"
+            "InvalidVariables",
+            f"kube_version is {wanted}, and the cluster's configuration says {configured} already: kubeadm never goes back",
         )
     if rank(configured) == rank(wanted):
         return "node"
@@ -221,6 +224,11 @@ class Upgrade:
             return f"the patches in {PATCHES} are not those wanted"
         if membership.read(membership.KUBEADM).get("upgraded") != self.proof():
             return f"{KUBELET_CONFIG} is not what kubeadm {self.version} makes of the cluster's kubelet-config and the patches"
+        if self.is_control_plane and self.is_last():
+            # kubeadm rolls it on the machine that is upgraded last, and on none where the last one was removed instead.
+            image = rollouts.image(asked(lambda: self.client.get(KUBE_PROXY)), "kube-proxy")
+            if image and image.rpartition(":")[2] != self.version:
+                return f"kube-proxy has the image {image}"
         return ""
 
     def prepare(self) -> None:

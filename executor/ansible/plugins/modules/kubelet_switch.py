@@ -10,9 +10,13 @@ module: kubelet_switch
 short_description: Refuses a kubelet that is newer than its API server, and removes flags that it does not know
 description:
   - A kubelet must not be newer than any API server that it may reach. On a control plane that is the machine's own, on a worker whichever
-    answers at the endpoint. A machine that is in no cluster yet has none, and one whose kubelet is not newer than before is not asked for.
+    answers at the endpoint. Nobody is asked for a machine that is no node of the cluster yet, or whose kubelet is not newer than before.
   - The flags that kubeadm wrote when the machine joined stay but for those that the version does not know.
 options:
+  identity:
+    description: Identity of the cluster for which kubeadm succeeded here, if it did.
+    type: str
+    required: true
   version:
     description: Version of the kubelet that is to be installed.
     type: str
@@ -32,8 +36,6 @@ options:
 author:
   - Clusterwright developers
 """
-
-import os
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import api, files, kubelet_flags, membership
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, wait
@@ -69,7 +71,9 @@ def check_api_server(params: dict) -> None:
 
 def work(call) -> dict:
     params = call.params
-    if os.path.exists(api.KUBELET) and is_newer(params["version"]):
+    # What an attempt to join that was cut off left answers nobody, and is undone before the next.
+    is_node = membership.read(membership.KUBEADM).get("identity") == params["identity"]
+    if is_node and is_newer(params["version"]):
         check_api_server(params)
     try:
         with open(kubelet_flags.FILE, encoding="utf-8") as source:
