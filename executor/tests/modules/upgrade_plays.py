@@ -3,6 +3,7 @@
 containerd and kubeadm are stand-ins. No cluster runs: what `kubeadm-upgrade` does is in kubeadm_upgrade.py, and here it is how far it
 gets without one."""
 
+import atexit
 import hashlib
 import io
 import json
@@ -119,8 +120,11 @@ for name, versions in IMAGES.items():
 served.index = json.dumps({"formatVersion": 1, "artifacts": listed}).encode()
 (PLACE / "secrets").mkdir()
 mounts = " && ".join(f"mount --bind $HERE/{name} {place}" for name, place in OWN.items())
+# A machine has these; this one may not, and has them only meanwhile.
 for place in OWN.values():
-    os.makedirs(place, exist_ok=True)
+    if not os.path.isdir(place):
+        os.makedirs(place)
+        atexit.register(os.rmdir, place)
 for host in HOSTS:
     for name in OWN:
         (PLACE / host / name).mkdir(parents=True)
