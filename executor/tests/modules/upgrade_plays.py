@@ -120,11 +120,12 @@ for name, versions in IMAGES.items():
 served.index = json.dumps({"formatVersion": 1, "artifacts": listed}).encode()
 (PLACE / "secrets").mkdir()
 mounts = " && ".join(f"mount --bind $HERE/{name} {place}" for name, place in OWN.items())
-# A machine has these; this one may not, and has them only meanwhile.
+# A machine has these; this one may not, and has them only meanwhile. One of them other scripts need at the same time.
 for place in OWN.values():
     if not os.path.isdir(place):
-        os.makedirs(place)
-        atexit.register(os.rmdir, place)
+        os.makedirs(place, exist_ok=True)
+        if place != "/etc/clusterwright":
+            atexit.register(os.rmdir, place)
 for host in HOSTS:
     for name in OWN:
         (PLACE / host / name).mkdir(parents=True)
