@@ -74,13 +74,17 @@ pub enum Step {
     ReleaseControlPlane,
     /// What a restore left on the machines is removed.
     RemoveOldData,
+    /// Programs and images of the version that is wanted are brought to the machines; what runs there stays as it is.
+    Prefetch,
+    /// kubeadm brings what it made on a machine to the version that is wanted; the kubelet's program comes later.
+    KubeadmUpgrade,
     /// A playbook of the user's: `custom-<name>`.
     Custom(CustomStep),
 }
 
 impl Step {
     /// All steps of ours, in the order in which they make sense.
-    pub const ALL: [Step; 30] = [
+    pub const ALL: [Step; 32] = [
         Step::BootstrapOs,
         Step::Preflight,
         Step::Prepare,
@@ -111,6 +115,8 @@ impl Step {
         Step::UndoRestore,
         Step::ReleaseControlPlane,
         Step::RemoveOldData,
+        Step::Prefetch,
+        Step::KubeadmUpgrade,
     ];
 
     /// The step's name, which is its playbook's file name without `.yml`.
@@ -146,6 +152,8 @@ impl Step {
             Step::UndoRestore => "undo-restore",
             Step::ReleaseControlPlane => "release-control-plane",
             Step::RemoveOldData => "remove-old-data",
+            Step::Prefetch => "prefetch",
+            Step::KubeadmUpgrade => "kubeadm-upgrade",
             Step::Custom(custom) => &custom.0,
         }
     }
@@ -251,8 +259,7 @@ pub enum Intent {
     Reset,
     /// Something is done to a sick machine, or to an etcd without a majority.
     Repair,
-    /// A newer Kubernetes version. It does nothing yet, and is not admitted.
-    #[schemars(skip)]
+    /// Machines are brought to a newer Kubernetes version.
     Upgrade,
     /// Certificates are renewed.
     Renew,

@@ -96,6 +96,16 @@ mod scripts {
     }
 
     #[test]
+    fn a_machine_is_upgraded_by_the_right_command_of_kubeadms_once_and_no_kubelet_is_newer_than_its_api_server() {
+        play("kubeadm_upgrade.py");
+    }
+
+    #[test]
+    fn kubeadm_takes_our_configuration_of_an_upgrade_and_leaves_coredns_out() {
+        play("kubeadm_upgrade_dry.py");
+    }
+
+    #[test]
     fn kubeadms_error_stands_before_all_else_that_it_says() {
         play("kubeadm_complaint.py");
     }
@@ -138,6 +148,16 @@ mod scripts {
     #[test]
     fn a_manifest_is_applied_whatever_an_autoscaler_does_with_the_fields_that_it_took_over() {
         play("manifest_ownership.py");
+    }
+
+    #[test]
+    fn programs_lie_ready_before_the_run_that_installs_them_and_nothing_is_switched_until_then() {
+        play("prefetch.py");
+    }
+
+    #[test]
+    fn what_an_upgrade_needs_is_prefetched_on_all_machines_and_its_steps_download_nothing() {
+        play("upgrade_plays.py");
     }
 
     #[test]
@@ -213,6 +233,11 @@ mod scripts {
     #[test]
     fn etcd_is_defragmented_one_member_at_a_time_under_a_writer_the_leader_last_and_never_beside_a_dead_one() {
         play("etcd_defragment.py");
+    }
+
+    #[test]
+    fn a_member_is_restarted_once_another_one_leads_and_never_where_etcd_would_lose_its_majority() {
+        play("etcd_restart.py");
     }
 
     #[test]

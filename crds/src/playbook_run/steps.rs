@@ -17,14 +17,8 @@ pub struct StepNotAllowed {
 
 impl fmt::Display for StepNotAllowed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match allowed(self.intent) {
-            Some(allowed) => write!(
-                f,
-                "steps: step {} is not allowed in a run of intent {:?}; allowed are: {allowed}",
-                self.step, self.intent
-            ),
-            None => write!(f, "intent: {:?} does nothing yet; allowed are: {}", self.intent, available()),
-        }
+        let (step, intent, allowed) = (self.step, self.intent, allowed(self.intent));
+        write!(f, "steps: step {step} is not allowed in a run of intent {intent:?}; allowed are: {allowed}")
     }
 }
 
@@ -38,32 +32,23 @@ pub fn check_steps(intent: Intent, steps: &[Step]) -> Result<(), StepNotAllowed>
     }
 }
 
-/// The steps of an intent, as a message lists them; none where it does nothing yet.
-fn allowed(intent: Intent) -> Option<String> {
+/// The steps of an intent, as a message lists them.
+fn allowed(intent: Intent) -> String {
     let mut names = intent.step_names();
-    if names.is_empty() {
-        return None;
-    }
     if intent.allows_custom() {
         names.push("custom-<name>");
     }
-    Some(names.join(", "))
-}
-
-fn available() -> String {
-    let names: Vec<String> = Intent::available().map(|intent| format!("{intent:?}")).collect();
     names.join(", ")
 }
 
 /// The same for the API server.
 pub(super) fn rule() -> Rule {
     let all_allowed = by_intent("false", |intent| format!("self.steps.all(s, {})", condition(intent)));
-    let nothing_yet = format!("'intent: ' + self.intent + ' does nothing yet; allowed are: {}'", available());
-    let message = by_intent(&nothing_yet, |intent| {
+    let message = by_intent("'intent: ' + self.intent + ' is unknown'", |intent| {
         format!(
             "'steps: step ' + self.steps.filter(s, !({}))[0] + ' is not allowed in a run of intent {intent:?}; allowed are: {}'",
             condition(intent),
-            allowed(intent).unwrap_or_default()
+            allowed(intent)
         )
     });
     let mut rule = Rule::new(all_allowed);
@@ -80,10 +65,10 @@ fn condition(intent: Intent) -> String {
     }
 }
 
-/// An expression that depends on the intent; the other one holds for intents that do nothing yet.
+/// An expression that depends on the intent; the other one holds for what is no intent.
 fn by_intent(otherwise: &str, expression: impl Fn(Intent) -> String) -> String {
     let mut all = String::new();
-    for intent in Intent::available() {
+    for intent in Intent::ALL {
         all.push_str(&format!("self.intent == '{intent:?}' ? {} : ", expression(intent)));
     }
     all + otherwise
@@ -151,16 +136,13 @@ mod tests {
     }
 
     #[test]
-    fn an_intent_that_does_nothing_yet_is_not_admitted() {
+    fn every_intent_is_admitted_and_has_steps() {
         let crd = serde_json::to_value(crate::PlaybookRun::crd()).unwrap();
         let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
         let admitted = &schema["properties"]["spec"]["properties"]["intent"]["enum"];
-        assert_eq!(admitted, &json!(Intent::available().collect::<Vec<_>>()));
-        let intent = Intent::Upgrade;
-        let message = format!(
-            "intent: {intent:?} does nothing yet; allowed are: Install, Prepare, Join, Remove, Reset, Repair, Renew, Configure, Maintain, Backup, Stage, Restore, Probe, Custom"
-        );
-        let said = said(intent, &[Step::Prepare]);
-        assert!(said.contains(&message), "{said}");
+        assert_eq!(admitted, &json!(Intent::ALL));
+        for intent in Intent::ALL {
+            assert!(!intent.step_names().is_empty(), "{intent:?}");
+        }
     }
 }

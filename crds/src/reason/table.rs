@@ -256,6 +256,9 @@ reasons! {
     ControlPlaneNotReleased Warning []
         "The control plane that was held is not healthy again on a machine."
         "Look at the kubelet of the machine that the message names.";
+    ControlPlaneTooOld Warning []
+        "The cluster's configuration still says an older version of Kubernetes than a worker is to have."
+        "Nothing: the control planes are upgraded first. By hand: run `kubeadm-upgrade` on them.";
     CoolingDown Progressing [READY REMEDIATION]
         "Many machines were sick at once: nothing is done for `cooldownSeconds`."
         "";
@@ -607,6 +610,9 @@ reasons! {
     KubeletNotHealthy Warning []
         "The kubelet is not healthy."
         "See its journal in the message.";
+    KubeletTooNew Warning []
+        "The kubelet that is to be installed is newer than its API server, which Kubernetes does not support."
+        "Nothing: the control planes are upgraded first. By hand: run `kubeadm-upgrade` on them.";
     KubernetesVersionDiffers Warning [COMPLETE FAILED]
         "The cluster ran another minor version of Kubernetes when the backup was taken."
         "Name a backup of the version that it runs, in a new EtcdRestore.";
@@ -832,6 +838,9 @@ reasons! {
     NotPaused Normal [PAUSED]
         "The cluster is not paused."
         "";
+    NotPrefetched Warning []
+        "Programs or images that were to be brought to a machine ahead are not there."
+        "Nothing: it is tried again. If that repeats, look at the machine's disk.";
     NotPrepared Warning []
         "The machine is not prepared for the step."
         "Run the steps before it first.";
@@ -859,6 +868,9 @@ reasons! {
     NotToBeFenced Warning [FAILED]
         "The run would fence a machine that is not to be fenced."
         "Nothing: such a run is not made by the operator.";
+    NotUpgraded Warning []
+        "What kubeadm made on a machine is not of the version that is wanted."
+        "Nothing: it is tried again. The message says what is missing.";
     NothingFound Normal [CLEAN]
         "Nothing of a cluster was found on the machine."
         "";

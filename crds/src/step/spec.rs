@@ -3,6 +3,7 @@
 use super::{CustomStep, Intent, Step};
 use Intent::{
     Backup, Configure, Custom, Install, Join, Maintain, Prepare, Probe, Remove, Renew, Repair, Reset, Restore, Stage,
+    Upgrade,
 };
 
 /// What a step does, and in which runs.
@@ -86,19 +87,22 @@ impl Step {
         match self {
             Step::BootstrapOs | Step::Prepare => StepSpec { intents: &[Install, Prepare, Join, Custom], ..CHANGES },
             Step::ContainerRuntime => {
-                StepSpec { intents: &[Install, Prepare, Join, Configure, Custom], downloads: true, ..CHANGES }
+                StepSpec { intents: &[Install, Prepare, Join, Upgrade, Configure, Custom], downloads: true, ..CHANGES }
             }
             Step::Preflight => {
                 StepSpec { intents: &[Install, Prepare, Join, Custom], read_only: true, downloads: true, ..CHANGES }
             }
             Step::Network => StepSpec { intents: &[Install, Join, Restore, Configure, Custom], ..CHANGES },
-            Step::Etcd => StepSpec { intents: &[Install, Join, Custom], downloads: true, ..CHANGES },
-            Step::ControlPlane => StepSpec { intents: &[Install, Join, Configure, Custom], downloads: true, ..CHANGES },
-            Step::Node => StepSpec { intents: &[Join, Custom], downloads: true, ..CHANGES },
-            Step::Addons => StepSpec { intents: &[Install, Configure, Custom], ..CHANGES },
+            Step::Etcd => StepSpec { intents: &[Install, Join, Upgrade, Custom], downloads: true, ..CHANGES },
+            Step::ControlPlane => {
+                StepSpec { intents: &[Install, Join, Upgrade, Configure, Custom], downloads: true, ..CHANGES }
+            }
+            Step::Node => StepSpec { intents: &[Join, Upgrade, Custom], downloads: true, ..CHANGES },
+            Step::Addons => StepSpec { intents: &[Install, Upgrade, Configure, Custom], ..CHANGES },
             Step::LoadBalancer => StepSpec { intents: &[Install, Join, Repair, Custom], ..CHANGES },
             Step::PostInstall => {
-                StepSpec { intents: &[Install, Join, Restore, Custom], downloads: true, always_played: true, ..CHANGES }
+                let intents = &[Install, Join, Upgrade, Restore, Custom];
+                StepSpec { intents, downloads: true, always_played: true, ..CHANGES }
             }
             // These destroy data, or a member's vote: only a planner knows when that is right.
             Step::RemoveEtcdMember => StepSpec { intents: &[Remove], ..CHANGES },
@@ -124,6 +128,8 @@ impl Step {
             | Step::UndoRestore
             | Step::ReleaseControlPlane
             | Step::RemoveOldData => StepSpec { intents: &[Restore], ..CHANGES },
+            Step::Prefetch => StepSpec { intents: &[Upgrade], each_for_itself: true, downloads: true, ..CHANGES },
+            Step::KubeadmUpgrade => StepSpec { intents: &[Upgrade], downloads: true, ..CHANGES },
             Step::Custom(_) => StepSpec { intents: &[Install, Join, Remove, Reset, Custom], ..CHANGES },
         }
     }
@@ -237,15 +243,10 @@ impl Intent {
         }
     }
 
-    /// The names of our steps that a run of the intent may have; empty: the intent does nothing yet.
+    /// The names of our steps that a run of the intent may have.
     pub fn step_names(self) -> Vec<&'static str> {
         let ours = Step::ALL.iter().filter(|step| step.is_allowed_in(self));
         ours.map(Step::name).collect()
-    }
-
-    /// The intents whose runs do something.
-    pub fn available() -> impl Iterator<Item = Intent> {
-        Intent::ALL.into_iter().filter(|intent| !intent.step_names().is_empty())
     }
 
     /// Whether its runs may have playbooks of the user's.

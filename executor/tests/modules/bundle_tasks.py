@@ -48,7 +48,7 @@ def tasks(value: object):
 
 
 modules = readers()
-assert modules == {"artifacts", "images", "preflight", "smoke_test", "worker_smoke_test"}, modules
+assert modules == {"artifacts", "images", "kubeadm_pause", "prefetch", "preflight", "smoke_test", "worker_smoke_test"}, modules
 option = GROUPS["bundle"]["bundle"]
 assert (option["type"], option["required"]) == ("dict", True), option
 for module in modules:

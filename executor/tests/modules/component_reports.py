@@ -52,14 +52,14 @@ assert found() == programs
 
 # Of images, those wanted by name.
 everything = [component("kubelet", "1.35.4"), component(PAUSE, "3.10"), component("runc", "1.5.2")]
-result = work(images, wanted=[{"name": PAUSE}], also_all_others=True)
+result = work(images, wanted=[{"name": PAUSE}], also_all_others=True, ahead=False)
 assert result["imported"] == [f"{PAUSE}:3.10", f"{CALICO}:v3.30.0"], result
 assert components_of(result) == [component(PAUSE, "3.10")]
-assert "clusterwright" not in work(images, check_mode=True, wanted=[{"name": PAUSE}], also_all_others=True)
+assert "clusterwright" not in work(images, check_mode=True, wanted=[{"name": PAUSE}], also_all_others=True, ahead=False)
 assert found() == everything
 
 # An older tag that comes later is not the newest; a record that nobody understands is none.
-result = work(images, wanted=[{"name": PAUSE}], also_all_others=False, components={PAUSE: {"version": "3.9"}})
+result = work(images, wanted=[{"name": PAUSE}], also_all_others=False, ahead=False, components={PAUSE: {"version": "3.9"}})
 assert components_of(result) == [component(PAUSE, "3.9")]
 assert found() == everything, "of several tags, the newest"
 records = membership.read(membership.ARTIFACTS)

@@ -73,11 +73,16 @@ class Machine:
     def data(self):
         return f"{self.home}/data"
 
+    def runs(self):
+        return self.process is not None and self.process.poll() is None
+
     # What of module_utils/units.py the modules use.
-    def ensure(self, _unit, restart=False, start=True, check=False, block=True, reads=()):
+    def ensure(self, _unit, restart=False, start=True, check=False, block=True, reads=(), before_restart=lambda: None):
         if restart:
+            if self.runs():
+                before_restart()
             self.kill()
-        if self.process and self.process.poll() is None:
+        if self.runs():
             return False
         if check:
             return True
@@ -104,7 +109,7 @@ class Machine:
             self.ensure("")
 
     def state(self, _unit):
-        return {}
+        return {"InvocationID": str(self.process.pid)} if self.runs() else {}
 
     def journal(self, _unit, lines=8):
         with open(f"{self.home}/log", encoding="utf-8", errors="replace") as log:
@@ -142,10 +147,10 @@ class Machine:
             return failure.reason
 
     def join(self, members, state="existing", **more):
-        params = {"catch_up_seconds": 60, "token": "t", "restore": "", **more}
+        params = {"catch_up_seconds": 60, "token": "t", "restore": "", "files": [], "timeout_seconds": 60, **more}
         return self.play(
             etcd_member, name=self.name, members=[machine.member() for machine in members], state=state,
-            data_directory=self.data(), pki_directory=PKI, files=[], secrets=[], program=f"{PROGRAMS}/etcd", timeout_seconds=60, **params)
+            data_directory=self.data(), pki_directory=PKI, secrets=[], program=f"{PROGRAMS}/etcd", **params)
 
     def remove(self, other, check=False):
         return self.play(etcd_remove_member, check, name=other.name, peer_urls=[other.peer], pki_directory=PKI, timeout_seconds=30)

@@ -8,7 +8,7 @@ PAUSE = {"name": "registry.k8s.io/pause", "version": "3.10.1", "sha256": "0" * 6
 
 
 class Call:
-    params = {"bundle": {"url": "http://bundle"}, "wanted": [{"name": PAUSE["name"]}], "also_all_others": False}
+    params = {"bundle": {"url": "http://bundle"}, "wanted": [{"name": PAUSE["name"]}], "also_all_others": False, "ahead": False}
     check_mode = False
 
 

@@ -1,7 +1,7 @@
 """What is kept of what kubeadm says when it stops: its error first."""
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import Output
-from ansible_collections.clusterwright.cluster.plugins.modules.kubeadm import complaint
+from ansible_collections.clusterwright.cluster.plugins.module_utils.kubeadm_program import complaint
 
 ERROR = "error: error execution phase kubelet-start: a Node with this name exists\nTo see the stack trace"
 out = "CGROUPS_\x1b[0;37mCPU\x1b[0m: \x1b[0;32menabled\x1b[0m\n" * 200 + "[preflight] Reading configuration"

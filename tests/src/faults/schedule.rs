@@ -98,6 +98,8 @@ fn typical_length(step: Step) -> Duration {
         | Step::UndoRestore
         | Step::ReleaseControlPlane
         | Step::RemoveOldData
+        | Step::Prefetch
+        | Step::KubeadmUpgrade
         | Step::Custom(_) => 500,
     };
     Duration::from_millis(milliseconds)

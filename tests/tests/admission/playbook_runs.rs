@@ -99,7 +99,8 @@ async fn a_run_has_the_steps_of_its_intent_and_no_others() -> Result<()> {
         (0, "a reset", of("Reset"), "spec.steps", json!([["reset"]]), Admitted),
         (0, "a renewal", of("Renew"), "spec.steps", json!([["renew-certificates"]]), Admitted),
         (0, "another renewal", of("Custom"), "spec.steps", json!([["renew-certificates"]]), refused_at("spec", "is not allowed in a run of intent Custom")),
-        (0, "an intent that does nothing yet", r(), "spec.intent", json!(["Upgrade"]), refused("Unsupported value")),
+        (0, "an upgrade", of("Upgrade"), "spec.steps", json!([["prefetch"], ["kubeadm-upgrade", "control-plane"]]), Admitted),
+        (0, "an intent that there is not", r(), "spec.intent", json!(["Downgrade"]), refused("Unsupported value")),
     ]).await
 }
 

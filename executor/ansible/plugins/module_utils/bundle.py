@@ -12,7 +12,7 @@ import time
 import urllib.error
 from concurrent.futures import ThreadPoolExecutor
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import bundle_cache, bundle_index
+from ansible_collections.clusterwright.cluster.plugins.module_utils import bundle_cache, bundle_index, prefetched
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle_source import Source
 from ansible_collections.clusterwright.cluster.plugins.module_utils.components import frozen_components
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
@@ -127,7 +127,10 @@ class Bundle:
         return resolved
 
     def fetch(self, artifact: dict) -> str:
-        """Downloads the artifact into the cache and verifies it; returns the file's path."""
+        """Downloads the artifact into the cache, unless it was prefetched, and verifies it; returns the file's path."""
+        found = prefetched.find(artifact)
+        if found:
+            return found
         url = f"{self.url}/{artifact['path']}"
         os.makedirs(CACHE, mode=0o700, exist_ok=True)
         target = os.path.join(CACHE, f"{artifact['sha256'][:16]}-{os.path.basename(artifact['path'])}")
@@ -161,10 +164,14 @@ class Bundle:
 
         def one(artifact):
             path = self.fetch(artifact)
+            done = False
             try:
-                return then(artifact, path) if then else None
+                result = then(artifact, path) if then else None
+                done = True
+                return result
             finally:
-                if os.path.exists(path):
+                # What was prefetched is there for another attempt as well.
+                if os.path.exists(path) and (done or not prefetched.is_kept(path)):
                     os.unlink(path)
 
         if not artifacts:

@@ -1,7 +1,7 @@
 # -*- coding: utf-8 -*-
 # SPDX-License-Identifier: Apache-2.0
 """The cluster's configuration as kubeadm keeps it in the API: what the next machine, upgrade or renewal goes by. kubeadm writes it in
-one plain form, of which two lists are read and set here; the rest stays as it is, character by character."""
+one plain form, of which a few fields are read and set here; the rest stays as it is, character by character."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ NAMES = ("apiServer", "certSANs")
 # On the ConfigMap: the names that the cluster's owner has ever given the API servers' certificates, as JSON.
 GIVEN = "clusterwright.dev/given-names"
 VALIDITY = "certificateValidityPeriod"
+VERSION = "kubernetesVersion"
 # As Go writes a duration of whole seconds: 8760h0m0s.
 DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
@@ -67,6 +68,17 @@ def with_scalar(text: str, key: str, value: str) -> str:
     line = f"{key}: {value}\n"
     changed, count = re.subn(rf"^{re.escape(key)}:.*\n?", line, text, count=1, flags=re.MULTILINE)
     return changed if count else f"{text.rstrip()}\n{line}"
+
+
+def with_dns_tag(text: str, tag: str) -> str:
+    """The text with another tag of CoreDNS' image. Without one kubeadm would take the version that it was built with."""
+    line = f"  imageTag: {tag}\n"
+    found = block(text, ("dns",))
+    if not found:
+        return re.sub(r"^dns:.*\n", "", text, flags=re.MULTILINE).rstrip() + f"\ndns:\n{line}"
+    begin, end, _indent = found
+    inside, count = re.subn(r"^  imageTag:.*\n", line, text[begin:end], count=1, flags=re.MULTILINE)
+    return text[:begin] + (inside if count else inside + line) + text[end:]
 
 
 def seconds(duration: str) -> int | None:

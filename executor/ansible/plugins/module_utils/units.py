@@ -45,10 +45,17 @@ def journal(unit: str, lines: int = 8) -> str:
 
 
 def ensure(
-    unit: str, restart: bool = False, start: bool = True, check: bool = False, block: bool = True, reads: tuple = ()
+    unit: str,
+    restart: bool = False,
+    start: bool = True,
+    check: bool = False,
+    block: bool = True,
+    reads: tuple = (),
+    before_restart=lambda: None,
 ) -> bool:
     """Makes the unit enabled and, unless `start` is false, running; restarts it when asked, or when it runs with other content of the
-    files that it `reads` at its start than is in them now. True when it acted."""
+    files that it `reads` at its start than is in them now. `before_restart` is called before one that runs is stopped, and may
+    refuse. True when it acted."""
     now = state(unit)
     if now.get("NeedDaemonReload") == "yes" or now.get("LoadState") == "not-found":
         if not check:
@@ -70,6 +77,7 @@ def ensure(
         attempt("systemctl", "reset-failed", unit)
         systemctl("start", *wait, unit, what=f"start {unit}")
     elif again:
+        before_restart()
         systemctl("restart", *wait, unit, what=f"restart {unit}")
     if block:
         # Of a start that nobody waited for it is not known yet which one it will be.

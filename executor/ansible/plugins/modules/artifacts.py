@@ -51,22 +51,7 @@ import tarfile
 from ansible_collections.clusterwright.cluster.plugins.module_utils import components, membership
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
-
-
-def fingerprint(path: str) -> list:
-    """Size and time of change: enough to see that a file is the one that we put there, without reading 80 MB."""
-    status = os.stat(path)
-    return [status.st_size, status.st_mtime_ns]
-
-
-def in_place(record: dict, artifact: dict, directory: str) -> bool:
-    """Whether the files of this very artifact are where they were put, untouched."""
-    if record.get("sha256") != artifact["sha256"] or record.get("directory") != directory:
-        return False
-    try:
-        return all(fingerprint(path) == known for path, known in record["files"].items())
-    except OSError:
-        return False
+from ansible_collections.clusterwright.cluster.plugins.module_utils.installed import fingerprint, in_place
 
 
 def place(source, path: str) -> None:

@@ -94,23 +94,12 @@ class Defragmentation:
             raise refusal
         return members
 
-    def hand_over(self, leader, members: list) -> None:
-        """Lets another one lead while the leader stands still."""
-        heir = max((member for member in members if not member.leads), key=lambda member: member.applied, default=None)
-        if heir is None:
-            return
-        self.etcd.at([leader.endpoint]).command("move-leader", f"{heir.id:x}")
-
-        def follows() -> bool:
-            return any(member.leads and member.id != leader.id for member in self.members())
-
-        wait(follows, self.params["timeout_seconds"], "EtcdUnhealthy", lambda: f"{leader.name} still leads etcd")
-
     def defragment(self, name: str) -> None:
         members = self.members()
         member = next(member for member in members if member.name == name)
         if member.leads:
-            self.hand_over(member, members)
+            etcd_members.hand_over(self.etcd, members, self.params["timeout_seconds"])
+            self.members()
         self.etcd.at([member.endpoint]).command("defrag", f"--command-timeout={WHOLE_SECONDS}s", timeout=WHOLE_SECONDS + 10)
         after = next(found for found in self.members() if found.name == name)
         self.done.append(f"{name} {mib(member.size)} -> {mib(after.size)}")

@@ -13,6 +13,8 @@ description:
   - With C(state=existing) and no data, the member is first added as a learner through the others, and promoted once it caught up.
   - An attempt that was cut short is taken up where it stands. A learner that another one left behind is removed, and so is this member
     when it lost its data. Data of another cluster is refused.
+  - Before a member that takes part is restarted, another one leads. The restart is refused while etcd would lose its majority by it,
+    and it is over when the member has what the others have. One that is down is just started.
   - Ends when the member is healthy, which needs a majority.
 options:
   name:
@@ -46,11 +48,11 @@ options:
     type: path
     required: true
   timeout_seconds:
-    description: Until the member is healthy.
+    description: Until the member is healthy, and until the others are before this one is restarted.
     type: int
     default: 120
   catch_up_seconds:
-    description: Until a learner has the others' data.
+    description: Until a learner, or a member that was restarted, has the others' data.
     type: int
     default: 600
 extends_documentation_fragment:
@@ -64,6 +66,7 @@ import os
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     etcd_data,
+    etcd_members,
     etcd_new_cluster,
     files,
     membership,
@@ -191,6 +194,11 @@ def initial_pairs(params: dict, others: Etcd) -> list | None:
     return None
 
 
+def takes_part(local: Etcd) -> bool:
+    """Whether etcd would notice if this member stopped. One that is not healthy is restarted, whatever the others are."""
+    return joined() and any(local.works(LOCAL) for _try in range(3))
+
+
 def work(call) -> dict:
     params, check = call.params, call.check_mode
     local = Etcd(params["pki_directory"], [LOCAL])
@@ -209,7 +217,22 @@ def work(call) -> dict:
     # Not waiting for systemd: a new cluster's members become ready together.
     read = [params["program"], *(entry["path"] for entry in (params["files"] or []) + (params["secrets"] or []))]
     before = units.state(UNIT).get("InvocationID")
-    started = acted = units.ensure(UNIT, bool(changed) and not fresh, check=check, block=False, reads=() if fresh else tuple(read))
+    restarted = False
+
+    def before_restart() -> None:
+        nonlocal restarted
+        restarted = takes_part(local)
+        if restarted:
+            etcd_members.prepare_stop(local, params["timeout_seconds"])
+
+    started = acted = units.ensure(
+        UNIT,
+        bool(changed) and not fresh,
+        check=check,
+        block=False,
+        reads=() if fresh else tuple(read),
+        before_restart=before_restart,
+    )
     if not check:
         # The only member is no learner, and has no other to ask.
         alive = others.at([])
@@ -218,11 +241,19 @@ def work(call) -> dict:
         if alive.endpoints:
             acted = alive.promote(peer_url, params["catch_up_seconds"], lambda: units.journal(UNIT)) or acted
         wait(
-            local.healthy,
+            # Until a restart that nobody waited for has come to its turn, the one of before answers.
+            lambda: not (restarted and units.state(UNIT).get("InvocationID") == before) and local.healthy(),
             params["timeout_seconds"],
             "EtcdUnhealthy",
             lambda: f"etcd member {params['name']} is not healthy: {local.said}{units.journal(UNIT)}",
         )
+        if started and joined():
+            wait(
+                lambda: etcd_members.has_caught_up(local),
+                params["catch_up_seconds"],
+                "EtcdUnhealthy",
+                lambda: f"etcd member {params['name']} is still far behind the others",
+            )
         now = units.state(UNIT)
         # A restart that nobody waited for may not have come to its turn yet.
         if not started or now.get("InvocationID") != before:

@@ -31,8 +31,9 @@ author:
   - Clusterwright developers
 """
 
+from ansible_collections.clusterwright.cluster.plugins.module_utils import etcd_members
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
-from ansible_collections.clusterwright.cluster.plugins.module_utils.etcd import LOCAL, Etcd, hexadecimal, label
+from ansible_collections.clusterwright.cluster.plugins.module_utils.etcd import LOCAL, Etcd, label
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 
@@ -47,19 +48,14 @@ def find(params: dict, members: list) -> dict | None:
     return None
 
 
-def hand_over(local: Etcd, leaving: dict) -> bool:
+def hand_over(params: dict, local: Etcd, leaving: dict) -> bool:
     """Lets another one lead before the leader goes: the next election would wait for its silence. Only a courtesy."""
     try:
         if local.leader() != leaving["ID"]:
             return False
-        stay = [member for member in local.members() if member["ID"] != leaving["ID"] and not member.get("isLearner")]
-        for member in stay:
-            if any(local.healthy_at(url) for url in member.get("clientURLs") or []):
-                local.at(leaving.get("clientURLs") or []).command("move-leader", hexadecimal(member))
-                return True
+        return etcd_members.hand_over(local, etcd_members.answering(local), params["timeout_seconds"]) is not None
     except StepFailure:
-        pass
-    return False
+        return False
 
 
 def work(call) -> dict:
@@ -76,7 +72,7 @@ def work(call) -> dict:
     if call.check_mode:
         return {"changed": True, "msg": f"etcd has a member {params['name']}"}
     local.check_quorum_without(leaving)
-    handed = hand_over(local, leaving)
+    handed = hand_over(params, local, leaving)
     local.remove(leaving)
 
     def gone() -> bool:

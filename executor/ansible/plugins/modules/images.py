@@ -11,6 +11,7 @@ short_description: Imports container images from the artifact bundle into contai
 description:
   - Downloads the archives of images that containerd does not have, verifies each digest, imports them and deletes the archive.
   - The images wanted by name are in C(clusterwright.components), each with name, version, arch and sha256; not in check mode.
+  - With C(ahead), images are only laid ready for a later run, which makes them the cluster's.
   - Imported images are pinned, since the kubelet could not fetch them again after collecting them as garbage.
 options:
   wanted:
@@ -28,6 +29,10 @@ options:
         type: str
   also_all_others:
     description: Import every other image of the bundle as well, which is what network plugins given as manifests need.
+    type: bool
+    default: false
+  ahead:
+    description: They are for a later run. They are not in C(clusterwright.components), and not yet among what this machine runs with.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -77,6 +82,7 @@ def work(call) -> dict:
     artifacts = wanted + (others(bundle, wanted) if call.params["also_all_others"] else [])
     present = set(ctr("images", "ls", "-q").split())
     records = membership.read(membership.ARTIFACTS)
+    ahead = call.params["ahead"]
     due = [
         artifact
         for artifact in artifacts
@@ -91,8 +97,12 @@ def work(call) -> dict:
         with lock:
             record = {"sha256": artifact["sha256"]}
             # No component of the cluster, as far as we know: nothing freezes its version.
-            records[membership.IMAGE + reference(artifact)] = record if artifact in wanted else {**record, "other": True}
+            other = ahead or artifact not in wanted
+            records[membership.IMAGE + reference(artifact)] = {**record, "other": True} if other else record
 
+    # What was laid ready before is the cluster's by now.
+    laid_ready = [records.get(membership.IMAGE + reference(artifact), {}) for artifact in wanted if not ahead and artifact not in due]
+    taken = [record.pop("other") for record in laid_ready if "other" in record]
     if due and not call.check_mode:
         try:
             bundle.fetch_all(due, load)
@@ -104,7 +114,9 @@ def work(call) -> dict:
             raise
         finally:
             membership.save(membership.ARTIFACTS, records)
+    elif taken and not call.check_mode:
+        membership.save(membership.ARTIFACTS, records)
     result = {"changed": bool(due), "imported": [reference(artifact) for artifact in due]}
-    if not call.check_mode:
+    if not call.check_mode and not ahead:
         result["clusterwright"] = components.report(wanted)
     return result

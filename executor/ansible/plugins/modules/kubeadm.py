@@ -54,18 +54,20 @@ author:
 """
 
 import os
-import re
 import ssl
-import time
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import files, healthz, membership, static_pod, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import (
+    files,
+    healthz,
+    kubeadm_program,
+    membership,
+    static_pod,
+    units,
+)
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
-from ansible_collections.clusterwright.cluster.plugins.module_utils.command import Output, attempt
+from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
-# What kubeadm's preflight prints of the system is coloured.
-COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-RUN_DIRECTORY = "/run/clusterwright"
 KUBELET_UNIT = "kubelet.service"
 # What the kubelet reads at its start, beside its program.
 KUBELET_READS = ("/etc/systemd/system/kubelet.service", "/var/lib/kubelet/config.yaml", "/var/lib/kubelet/kubeadm-flags.env")
@@ -100,31 +102,11 @@ def undo_attempt() -> None:
 
 
 def run_kubeadm(verb: str, config: str, params: dict) -> None:
-    """Runs kubeadm with the configuration in memory only: it holds the bootstrap token."""
-    path = f"{RUN_DIRECTORY}/kubeadm-{verb}.yaml"
-    os.makedirs(RUN_DIRECTORY, mode=0o700, exist_ok=True)
-    files.write(path, config, files.SECRET)
-    arguments = ["kubeadm", verb, f"--config={path}"]
-    if verb == "init":
-        arguments.append("--skip-token-print")
-    deadline = time.monotonic() + params["timeout_seconds"]
-    try:
-        output = attempt(*arguments, timeout=params["timeout_seconds"])
-        # The Node of an attempt that was cut short counts as Ready until its kubelet has been silent for a while.
-        while not output.ok and STILL_READY in output.err and time.monotonic() < deadline:
-            time.sleep(5)
-            output = attempt(*arguments, timeout=params["timeout_seconds"])
-    finally:
-        files.remove(path)
-    if not output.ok:
-        raise StepFailure("KubeadmFailed", f"kubeadm {verb} failed on {params['node_name']}: {complaint(output)}")
-
-
-def complaint(output: Output) -> str:
-    """Why kubeadm stopped, and behind it what it did: a status keeps the beginning of a long text, and kubeadm says its error last."""
-    out, err = (COLOUR.sub("", text).strip() for text in (output.out, output.err))
-    before, mark, why = err.rpartition("error: error execution phase")
-    return "\n".join(part for part in ((mark + why)[:1500], before.strip()[-700:], out[-600:]) if part)
+    """Runs init or join."""
+    arguments = [verb, "--skip-token-print"] if verb == "init" else [verb]
+    # The Node of an attempt that was cut short counts as Ready until its kubelet has been silent for a while.
+    still_ready = lambda output: STILL_READY in output.err  # noqa: E731
+    kubeadm_program.run(arguments, config, params["node_name"], params["timeout_seconds"], still_ready)
 
 
 def components(params: dict) -> list:

@@ -53,8 +53,8 @@ author:
 import json
 import time
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import api
-from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, wait
+from ansible_collections.clusterwright.cluster.plugins.module_utils import api, rollouts
+from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.ownership import would_change
@@ -123,47 +123,10 @@ def apply(manifest: dict, check: bool) -> list:
     return [f"{kind} {name}" for (kind, namespace, name), version in now.items() if known.get((kind, namespace, name)) != version]
 
 
-def rolled_out(kind: str, thing: dict | None) -> str:
-    """Nothing when all Pods are of the newest revision and enough are available, else what is missing. How many of a Deployment are
-    enough is its own strategy's: the second CoreDNS comes up to 10 s later, at its next readiness probe."""
-    if thing is None:
-        return "does not exist"
-    status, spec = thing.get("status") or {}, thing.get("spec") or {}
-    if status.get("observedGeneration", 0) < thing["metadata"].get("generation", 0):
-        return "not seen by its controller yet"
-    if kind == "deployments":
-        wanted = spec.get("replicas", 1)
-        updated, available = status.get("updatedReplicas", 0), status.get("availableReplicas", 0)
-        if updated >= wanted and api.condition(thing, "Available").get("status") == "True":
-            return ""
-    else:
-        wanted = status.get("desiredNumberScheduled", 0)
-        updated, available = status.get("updatedNumberScheduled", 0), status.get("numberAvailable", 0)
-        if wanted == 0:
-            return "wanted on no node"
-    return "" if updated >= wanted and available >= wanted else f"{available} of {wanted} Pods available"
-
-
-def wait_for_rollouts(rollouts: list, timeout: float) -> None:
-    client = Api(api.ADMIN)
-    missing: dict = {}
-
-    def all_out() -> bool:
-        missing.clear()
-        for entry in rollouts:
-            path = f"/apis/apps/v1/namespaces/{entry['namespace']}/{entry['resource']}/{entry['name']}"
-            lack = rolled_out(entry["resource"], client.ask(path))
-            if lack:
-                missing[entry["name"]] = lack
-        return not missing
-
-    wait(all_out, timeout, "RolloutIncomplete", lambda: "; ".join(f"{name}: {lack}" for name, lack in missing.items()))
-
-
 def work(call) -> dict:
     changed = []
     for manifest in call.params["manifests"]:
         changed += apply(manifest, call.check_mode)
     if call.params["rollouts"]:
-        wait_for_rollouts(call.params["rollouts"], call.params["timeout_seconds"])
+        rollouts.wait_for(Api(api.ADMIN), call.params["rollouts"], call.params["timeout_seconds"])
     return {"changed": bool(changed), "objects": changed}

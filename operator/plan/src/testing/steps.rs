@@ -99,6 +99,8 @@ impl World {
                 | Step::UndoRestore
                 | Step::ReleaseControlPlane
                 | Step::RemoveOldData
+                | Step::Prefetch
+                | Step::KubeadmUpgrade
                 | Step::Custom(_) => {}
             }
         }
