@@ -1,6 +1,6 @@
 //! `lab build ...`: makes what the lab runs on, and nothing that is there already.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::{Context, Result, anyhow};
@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use crate::cache::Cache;
 use crate::images::ours::Foundation;
 use crate::images::scratch;
-use crate::programs::{COMPONENTS, Programs, STORAGES, go};
+use crate::programs::{COMPONENTS, Component, Programs, STORAGES, UPGRADES, go};
 use crate::progress::Progress;
 use crate::{bundle, cargo, prerequisites, rootfs};
 
@@ -26,6 +26,8 @@ pub enum BuildCommand {
     Images(Images),
     /// The artifact bundle, with the programs and images in it
     Bundle,
+    /// The artifact bundle with an older minor of Kubernetes in it too, for tests of upgrades; `all` leaves it out
+    Upgrades,
     /// All of the above
     All(Images),
 }
@@ -54,19 +56,32 @@ fn blocking(command: &BuildCommand) -> Result<()> {
         BuildCommand::Programs => go::build(COMPONENTS, &cache, &programs, &progress),
         BuildCommand::Rootfs => rootfs::machine::build(&cache, &progress).map(drop),
         BuildCommand::Images(options) => images(options, &cache, &programs, &progress),
-        BuildCommand::Bundle => {
-            side_by_side(
-                || go::build(COMPONENTS, &cache, &programs, &progress),
-                || rootfs::machine::build(&cache, &progress).map(drop),
-            )?;
-            scratch::build(&cache, &programs, &progress)?;
-            bundle::build(&cache, &programs, &progress)
+        BuildCommand::Bundle => whole_bundle(&cache.bundle(), COMPONENTS, &cache, &programs, &progress),
+        BuildCommand::Upgrades => {
+            let components = [COMPONENTS, UPGRADES].concat();
+            whole_bundle(&cache.upgrades_bundle(), &components, &cache, &programs, &progress)
         }
         BuildCommand::All(options) => {
             images(options, &cache, &programs, &progress)?;
-            bundle::build(&cache, &programs, &progress)
+            bundle::build(&cache.bundle(), COMPONENTS, &cache, &programs, &progress)
         }
     }
+}
+
+/// A bundle of these components, and what it is made of.
+fn whole_bundle(
+    directory: &Path,
+    components: &[Component],
+    cache: &Cache,
+    programs: &Programs,
+    progress: &Progress,
+) -> Result<()> {
+    side_by_side(
+        || go::build(components, cache, programs, progress),
+        || rootfs::machine::build(cache, progress).map(drop),
+    )?;
+    scratch::build(components, cache, programs, progress)?;
+    bundle::build(directory, components, cache, programs, progress)
 }
 
 /// Compilers on one side, Debian's packages on the other: the one waits for cores, the other for the network.
@@ -81,7 +96,7 @@ fn images(options: &Images, cache: &Cache, programs: &Programs, progress: &Progr
             Foundation::prepare(options.base_image.as_deref(), cache, progress)
         },
     )?;
-    scratch::build(cache, programs, progress)?;
+    scratch::build(COMPONENTS, cache, programs, progress)?;
     foundation.build(&ours, cache, progress)
 }
 

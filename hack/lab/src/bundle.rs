@@ -1,4 +1,4 @@
-//! The artifact bundle: everything that machines take, in one directory with an index of sizes and digests.
+//! The artifact bundles: everything that machines take, in one directory with an index of sizes and digests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::{Cache, create_dir, publish};
 use crate::images::archive::digest;
-use crate::programs::Programs;
+use crate::programs::{Component, Programs};
 use crate::progress::Progress;
 
 pub mod artifact;
@@ -29,10 +29,16 @@ struct Entry {
     sha256: String,
 }
 
-/// Brings the bundle up to date with programs and images.
-pub fn build(cache: &Cache, programs: &Programs, progress: &Progress) -> Result<()> {
-    let planned = artifact::all(cache, programs);
-    let bundle = cache.bundle();
+/// Brings the bundle in that directory up to date with the programs and images of the components, which must have been
+/// built.
+pub fn build(
+    bundle: &Path,
+    components: &[Component],
+    cache: &Cache,
+    programs: &Programs,
+    progress: &Progress,
+) -> Result<()> {
+    let planned = artifact::all(components, cache, programs);
     // Beside the bundle, since it is nobody else's business.
     let memory = bundle.with_extension("made.json");
     let before = read(&memory);
@@ -41,7 +47,7 @@ pub fn build(cache: &Cache, programs: &Programs, progress: &Progress) -> Result<
     let mut index = Index::new();
     for artifact in planned {
         task.at(&artifact.path);
-        let entry = bring(&artifact, &bundle, &before)?;
+        let entry = bring(&artifact, bundle, &before)?;
         index.artifacts.push(Artifact::new(&artifact, entry.size, &entry.sha256));
         made.0.insert(artifact.path, entry);
         task.advance();
@@ -50,7 +56,7 @@ pub fn build(cache: &Cache, programs: &Programs, progress: &Progress) -> Result<
     // The index is whole before anything is removed that the old one named.
     write_json(&bundle.join("index.json"), &index)?;
     write_json(&memory, &made)?;
-    sweep(&bundle, &made.0.keys().map(String::as_str).collect())?;
+    sweep(bundle, &made.0.keys().map(String::as_str).collect())?;
     task.done();
     Ok(())
 }

@@ -50,6 +50,11 @@ impl Cache {
         self.root.join("bundle")
     }
 
+    /// The artifact bundle for tests of upgrades: the other one, and an older minor of Kubernetes.
+    pub fn upgrades_bundle(&self) -> PathBuf {
+        self.root.join("bundle-upgrades")
+    }
+
     /// Debian packages and Python wheels as they were downloaded.
     pub fn downloads(&self, of: &str) -> PathBuf {
         self.root.join("downloads").join(of)

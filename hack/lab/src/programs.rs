@@ -9,7 +9,7 @@ use crate::cache::Cache;
 pub mod go;
 
 /// Several programs that come from one Go module and share a version.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Component {
     /// Its name in the cache and, for most, in the bundle.
     pub name: &'static str,
@@ -29,8 +29,7 @@ pub struct Component {
     pub variables: &'static [(&'static str, &'static str)],
 }
 
-/// Every component. A second Kubernetes minor is one more folder and one more line; the first one of a name is
-/// what the lab itself runs.
+/// What the lab runs and its bundle holds.
 pub const COMPONENTS: &[Component] = &[
     Component {
         name: "etcd",
@@ -131,6 +130,9 @@ pub const STORAGES: &[Component] = &[Component {
     variables: &[],
 }];
 
+/// What tests of upgrades need beside them: the minor of Kubernetes that a cluster is upgraded from.
+pub const UPGRADES: &[Component] = &[kubernetes("1.34.4", "kubernetes-1.34")];
+
 const fn kubernetes(version: &'static str, folder: &'static str) -> Component {
     Component {
         name: "kubernetes",
@@ -160,10 +162,10 @@ const fn kubernetes(version: &'static str, folder: &'static str) -> Component {
 }
 
 fn all() -> impl Iterator<Item = &'static Component> {
-    COMPONENTS.iter().chain(STORAGES)
+    COMPONENTS.iter().chain(STORAGES).chain(UPGRADES)
 }
 
-/// The first component of this name.
+/// The first component of this name: Kubernetes is the minor that the lab itself runs.
 pub fn component(name: &str) -> Result<&'static Component> {
     all().find(|it| it.name == name).with_context(|| format!("no component is named {name}"))
 }
@@ -256,6 +258,21 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn the_lab_runs_the_newer_kubernetes() {
+        assert_eq!(component("kubernetes").unwrap().version, "1.35.4");
+        let programs = Programs::new(None, PathBuf::from("/cache"));
+        let error = programs.find("kubeadm").unwrap_err().to_string();
+        assert!(error.contains("/cache/kubernetes/1.35.4/bin/kubeadm"), "{error}");
+    }
+
+    #[test]
+    fn an_upgrade_starts_one_minor_below_the_labs() {
+        let minor = |version: &str| version.split('.').nth(1).unwrap().parse::<u32>().unwrap();
+        let newer = minor(component("kubernetes").unwrap().version);
+        assert!(UPGRADES.iter().all(|it| it.name == "kubernetes" && minor(it.version) + 1 == newer));
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::place::Place;
 use crate::processes::{self, Daemon};
 use crate::programs::Programs;
 use crate::progress::Progress;
+use crate::serve::UPGRADES_PATH;
 use crate::{images, manifests, network, operator, rootfs, ssh};
 
 /// The port of the artifact bundle on the host's address.
@@ -93,6 +94,11 @@ impl Lab {
     /// Where machines find the artifact bundle: the URL without a slash at its end.
     pub fn bundle_url() -> String {
         format!("http://{HOST_ADDRESS}:{BUNDLE_PORT}")
+    }
+
+    /// Where machines find the artifact bundle for tests of upgrades, once it has been built.
+    pub fn upgrades_bundle_url() -> String {
+        format!("{}{UPGRADES_PATH}", Self::bundle_url())
     }
 
     /// Adds a machine and waits until it answers SSH.

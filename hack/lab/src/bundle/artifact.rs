@@ -12,7 +12,7 @@ use flate2::write::GzEncoder;
 use crate::cache::Cache;
 use crate::images::tree::{Tree, file_fingerprint};
 use crate::images::{architecture, scratch};
-use crate::programs::{COMPONENTS, Component, Programs};
+use crate::programs::{Component, Programs};
 
 /// One artifact to be.
 #[derive(Debug)]
@@ -79,10 +79,10 @@ impl Planned {
     }
 }
 
-/// Every artifact, in the order of the index.
-pub fn all(cache: &Cache, programs: &Programs) -> Vec<Planned> {
-    let mut artifacts: Vec<Planned> = COMPONENTS.iter().flat_map(|it| of_component(it, programs)).collect();
-    artifacts.extend(scratch::references().into_iter().map(|image| Planned {
+/// Every artifact of these components, in the order of the index.
+pub fn all(components: &[Component], cache: &Cache, programs: &Programs) -> Vec<Planned> {
+    let mut artifacts: Vec<Planned> = components.iter().flat_map(|it| of_component(it, programs)).collect();
+    artifacts.extend(scratch::references(components).into_iter().map(|image| Planned {
         path: format!("images/{}", image.file()),
         content: Content::Image(image.archive(cache)),
         name: image.name.to_owned(),
@@ -137,15 +137,20 @@ fn under(directory: &str, component: &Component, programs: &Programs) -> Tree {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::programs::{COMPONENTS, UPGRADES};
 
-    fn planned() -> Vec<Planned> {
+    fn planned(components: &[Component]) -> Vec<Planned> {
         let cache = Cache::at("/cache");
-        all(&cache, &Programs::new(None, cache.programs()))
+        all(components, &cache, &Programs::new(None, cache.programs()))
+    }
+
+    fn names(components: &[Component]) -> Vec<String> {
+        planned(components).iter().map(|it| format!("{}:{}", it.name, it.version)).collect()
     }
 
     #[test]
     fn the_bundle_has_all_that_machines_take() {
-        let names: Vec<String> = planned().iter().map(|it| format!("{}:{}", it.name, it.version)).collect();
+        let names = names(COMPONENTS);
         for wanted in [
             "kubelet:1.35.4",
             "kubeadm:1.35.4",
@@ -167,8 +172,28 @@ mod tests {
     }
 
     #[test]
+    fn the_bundle_of_upgrades_has_an_older_kubernetes_beside_all_of_the_labs() {
+        let (labs, upgrades) = (names(COMPONENTS), names(&[COMPONENTS, UPGRADES].concat()));
+        assert!(labs.iter().all(|it| upgrades.contains(it)), "{labs:?} are not all among {upgrades:?}");
+        let mut older: Vec<&str> = upgrades.iter().filter(|it| !labs.contains(it)).map(String::as_str).collect();
+        older.sort_unstable();
+        assert_eq!(
+            older,
+            [
+                "kubeadm:1.34.4",
+                "kubectl:1.34.4",
+                "kubelet:1.34.4",
+                "registry.k8s.io/kube-apiserver:v1.34.4",
+                "registry.k8s.io/kube-controller-manager:v1.34.4",
+                "registry.k8s.io/kube-proxy:v1.34.4",
+                "registry.k8s.io/kube-scheduler:v1.34.4",
+            ]
+        );
+    }
+
+    #[test]
     fn no_two_artifacts_have_one_place() {
-        let planned = planned();
+        let planned = planned(&[COMPONENTS, UPGRADES].concat());
         let places: std::collections::BTreeSet<&str> = planned.iter().map(|it| it.path.as_str()).collect();
         assert_eq!(places.len(), planned.len());
     }
@@ -184,7 +209,7 @@ mod tests {
                 fs::write(path, *name).unwrap();
             }
         }
-        let artifacts = all(&Cache::at(dir.path()), &programs);
+        let artifacts = all(COMPONENTS, &Cache::at(dir.path()), &programs);
         let etcd = artifacts.iter().find(|it| it.name == "etcd").unwrap();
         let made = dir.path().join("etcd.tar.gz");
         etcd.make(&made).unwrap();

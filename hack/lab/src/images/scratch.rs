@@ -10,7 +10,7 @@ use super::archive::{Settings, is_fresh, write};
 use super::tree::Tree;
 use super::{BUSYBOX, PAUSE, Reference};
 use crate::cache::Cache;
-use crate::programs::{COMPONENTS, Component, Programs};
+use crate::programs::{Component, Programs};
 use crate::progress::Progress;
 use crate::{cargo, rootfs};
 
@@ -23,10 +23,10 @@ struct Scratch {
     tree: Tree,
 }
 
-/// The images that clusters are made of, in all versions that the table has.
-pub fn references() -> Vec<Reference> {
+/// The images that clusters of these components are made of.
+pub fn references(components: &[Component]) -> Vec<Reference> {
     let mut references = vec![PAUSE, BUSYBOX];
-    for component in COMPONENTS {
+    for component in components {
         match component.name {
             "coredns" => references.push(coredns_reference(component)),
             "kubernetes" => references.extend(KUBERNETES.map(|(name, _)| kubernetes_reference(component, name))),
@@ -36,12 +36,12 @@ pub fn references() -> Vec<Reference> {
     references
 }
 
-/// Makes the archives whose programs have changed.
-pub fn build(cache: &Cache, programs: &Programs, progress: &Progress) -> Result<()> {
+/// Makes the archives of these images whose programs have changed.
+pub fn build(components: &[Component], cache: &Cache, programs: &Programs, progress: &Progress) -> Result<()> {
     let pause = cargo::pause(cache, progress)?;
     let machine = rootfs::machine::find(cache)?;
     let mut images = vec![pause_image(pause), busybox(&machine)?];
-    for component in COMPONENTS {
+    for component in components {
         match component.name {
             "coredns" => images.push(coredns(component, programs)),
             "kubernetes" => images.extend(kubernetes(component, programs, &machine)?),
@@ -207,6 +207,7 @@ fn needed(said: &str) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::programs::COMPONENTS;
 
     #[test]
     fn ldd_lines_give_libraries_and_the_loader_but_not_the_files_asked_for() {
@@ -218,7 +219,7 @@ mod tests {
 
     #[test]
     fn every_kubernetes_version_has_its_four_images() {
-        let names: Vec<String> = references().iter().map(Reference::to_string).collect();
+        let names: Vec<String> = references(COMPONENTS).iter().map(Reference::to_string).collect();
         for image in ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"] {
             assert!(names.contains(&format!("registry.k8s.io/{image}:v1.35.4")), "{names:?}");
         }
