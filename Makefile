@@ -32,6 +32,10 @@ faults: ## Hit installs with every fault in every step: make faults SEED=n (over
 lifecycle: ## Grow, shrink, break and repair real clusters: make lifecycle ARGS='--scenario grow' (under an hour)
 	@hack/lifecycle $(ARGS)
 
+.PHONY: changes
+changes: ## Upgrade real clusters, for which an older minor of Kubernetes is built (under an hour)
+	@hack/changes $(ARGS)
+
 .PHONY: backups
 backups: ## Back up and restore real clusters, interrupted, undone and at random moments (under two hours)
 	@hack/storages

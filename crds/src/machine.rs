@@ -102,6 +102,8 @@ pub struct MachineSpec {
 /// What the Node of a machine is drained for.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
 pub enum DrainReason {
+    /// Written by the operator, which takes it back: the machine is brought to the next minor of Kubernetes.
+    Upgrade,
     /// Somebody works on the machine. Its Node may be out of order meanwhile: the machine is not repaired.
     Maintenance,
 }
@@ -166,8 +168,8 @@ pub struct BlockedPod {
     pub message: Option<String>,
 }
 
-/// Which of the settings that can be edited later runs have brought to a machine: digests, compared with what is wanted
-/// now. An absent one is not known.
+/// Which of the settings that can be edited later runs have brought to a machine: digests, but for versions, compared with
+/// what is wanted now. An absent one is not known.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AppliedSettings {
@@ -194,6 +196,14 @@ pub struct AppliedSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub etcd_client: Option<String>,
+    /// The Kubernetes version to which all steps have brought it, e.g. `1.35.4`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16))]
+    pub kubernetes_version: Option<String>,
+    /// The Kubernetes version whose programs and images lie ready on it, e.g. `1.36.0`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16))]
+    pub prefetched_version: Option<String>,
 }
 
 /// What was observed of the machine in its cluster.

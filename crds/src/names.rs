@@ -75,8 +75,9 @@ pub mod annotation {
     pub const DEFRAGMENT: &str = "clusterwright.dev/defragment";
     /// On runs that defragment etcd: what for, `schedule.<time>`, `annotation.<value>` or `no-space.<number>`.
     pub const DEFRAGMENTS_FOR: &str = "clusterwright.dev/defragments-for";
-    /// On runs that bring settings that were changed: a digest of what was wanted then.
-    pub const CONFIGURES: &str = "clusterwright.dev/configures";
+    /// On runs that roll something out that was changed: a digest of the settings that were wanted then, or the Kubernetes
+    /// version.
+    pub const ROLLS_OUT: &str = "clusterwright.dev/rolls-out";
     /// On a renewal of certificates: the end that it puts off, in seconds since 1970.
     pub const RENEWS: &str = "clusterwright.dev/renews";
     /// On the operator's Lease, written with the write that takes it: when an operator took the metadata cluster up again

@@ -259,6 +259,8 @@ pub enum Intent {
     Reset,
     /// Something is done to a sick machine, or to an etcd without a majority.
     Repair,
+    /// What a newer Kubernetes version needs is brought to machines; what runs there stays as it is.
+    Prefetch,
     /// Machines are brought to a newer Kubernetes version.
     Upgrade,
     /// Certificates are renewed.

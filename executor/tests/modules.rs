@@ -106,6 +106,11 @@ mod scripts {
     }
 
     #[test]
+    fn a_control_plane_is_waited_for_until_its_new_kubelet_has_started_it_anew() {
+        play("kubeadm_quiet.py");
+    }
+
+    #[test]
     fn kubeadms_error_stands_before_all_else_that_it_says() {
         play("kubeadm_complaint.py");
     }

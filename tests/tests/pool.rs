@@ -40,10 +40,12 @@ async fn spare(client: &Client, number: u8) -> Result<()> {
     let now = Timestamp::from_second(Timestamp::now().as_second())?.to_string();
     let state = |type_: &str| json!({"type": type_, "status": "True", "reason": "ByHand", "message": "", "observedGeneration": 1, "lastTransitionTime": now});
     let conditions = ["Ready", "Reachable", "HostKeyVerified", "Clean"].map(state);
-    // As if by a probe since an operator has taken the Lease, which one does later.
+    // As if by a probe since an operator has taken the Lease, which one does later, and which a guard has answered: a
+    // cluster none of whose machines answers is held until somebody approves.
     let asked = Timestamp::from_second(Timestamp::now().as_second() + 3600)?.to_string();
     let status = json!({"status": {
         "phase": "Available", "askedSince": asked, "cleanedEpoch": 0, "lastProbeAt": now, "lastProbeRun": "by-hand", "conditions": conditions,
+        "fence": {"epoch": 0, "token": 0},
     }});
     let patch = Patch::Merge(status);
     hosts.patch_status(&name, &PatchParams::default(), &patch).await?;

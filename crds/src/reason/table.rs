@@ -823,9 +823,6 @@ reasons! {
     NotFenced Warning []
         "Something that speaks for a cluster is still at work on the machine."
         "See the message; stop it by hand.";
-    NotImplemented Warning [READY]
-        "A field is accepted and has no effect yet."
-        "Set it back to what the message says.";
     NotInstalled Progressing [ADDONS_READY COMPLETE CONTROL_PLANE_READY ETCD_READY NETWORK_READY READY UP_TO_DATE WORKERS_READY]
         "The cluster is not installed yet."
         "";
@@ -1282,6 +1279,12 @@ reasons! {
     UpdatingNode Progressing [UP_TO_DATE]
         "Labels, annotations or taints of the spec are being written to the Node."
         "";
+    UpgradeFailed Warning [UP_TO_DATE]
+        "A machine could not be brought to the Kubernetes version that is wanted; no other machine is, meanwhile."
+        "See the message: repair the machine, and retry. One that nothing helps: delete its Machine.";
+    Upgrading Progressing [UP_TO_DATE]
+        "Machines are brought to the Kubernetes version that is wanted, one control plane after the other, then workers."
+        "";
     VIPInUse Warning [READY]
         "Somebody else holds, or wants, the endpoint's address."
         "Make the cluster with a free address.";
@@ -1300,6 +1303,9 @@ reasons! {
     Verified Normal [VERIFIED]
         "The stored backup was verified: it is what was written."
         "";
+    VersionSkewNotAllowed Warning [READY]
+        "The Kubernetes version that is wanted is more than one minor above that of a machine."
+        "Set `spec.kubernetesVersion` to what the message says, and raise it again when all machines have that.";
     Waiting Progressing [PROGRESSING READY REMEDIATION]
         "It goes on by itself later."
         "";

@@ -2,8 +2,8 @@
 
 use super::{CustomStep, Intent, Step};
 use Intent::{
-    Backup, Configure, Custom, Install, Join, Maintain, Prepare, Probe, Remove, Renew, Repair, Reset, Restore, Stage,
-    Upgrade,
+    Backup, Configure, Custom, Install, Join, Maintain, Prefetch, Prepare, Probe, Remove, Renew, Repair, Reset,
+    Restore, Stage, Upgrade,
 };
 
 /// What a step does, and in which runs.
@@ -128,7 +128,7 @@ impl Step {
             | Step::UndoRestore
             | Step::ReleaseControlPlane
             | Step::RemoveOldData => StepSpec { intents: &[Restore], ..CHANGES },
-            Step::Prefetch => StepSpec { intents: &[Upgrade], each_for_itself: true, downloads: true, ..CHANGES },
+            Step::Prefetch => StepSpec { intents: &[Prefetch], each_for_itself: true, downloads: true, ..CHANGES },
             Step::KubeadmUpgrade => StepSpec { intents: &[Upgrade], downloads: true, ..CHANGES },
             Step::Custom(_) => StepSpec { intents: &[Install, Join, Remove, Reset, Custom], ..CHANGES },
         }
@@ -142,13 +142,14 @@ impl Step {
 
 impl Intent {
     /// All intents.
-    pub const ALL: [Intent; 15] = [
+    pub const ALL: [Intent; 16] = [
         Intent::Install,
         Intent::Prepare,
         Intent::Join,
         Intent::Remove,
         Intent::Reset,
         Intent::Repair,
+        Intent::Prefetch,
         Intent::Upgrade,
         Intent::Renew,
         Intent::Configure,
@@ -179,8 +180,11 @@ impl Intent {
             Intent::Install => {
                 IntentSpec { slug: "install", doing: "installing", done: "installed", brings_version: true, ..ALONE }
             }
+            Intent::Prefetch => {
+                IntentSpec { slug: "prefetch", doing: "prefetching on", done: "ready", lock: LockUse::Shared, ..ALONE }
+            }
             Intent::Upgrade => {
-                IntentSpec { slug: "upgrade", doing: "upgrading", done: "upgraded", brings_version: true, ..ALONE }
+                IntentSpec { slug: "upgrade", doing: "upgrading", done: "upgraded", brings_version: true, ..BESIDE }
             }
             Intent::Renew => IntentSpec {
                 slug: "renew",

@@ -33,7 +33,10 @@ mod state;
 mod store;
 mod summary;
 mod tokens;
+mod tried;
+mod turn;
 mod up_to_date;
+mod upgrade;
 
 use crds::ObjectExt;
 use crds::names::finalizer;

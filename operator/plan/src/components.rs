@@ -17,10 +17,15 @@ pub fn version(deployment: &ClusterDeployment) -> KubernetesVersion {
     started.unwrap_or(deployment.spec.kubernetes_version)
 }
 
+/// The Kubernetes version of a run: only what lies ready for later is of one whose rollout has not begun.
+pub fn version_of(deployment: &ClusterDeployment, intent: Intent) -> KubernetesVersion {
+    if intent == Intent::Prefetch { deployment.spec.kubernetes_version } else { version(deployment) }
+}
+
 /// The variable that freezes the components into a run: `{NAME: {version, digests: {ARCHITECTURE: SHA256}}}`; none:
 /// they are not known, and the first machine that looks finds them.
-pub fn variable(deployment: &ClusterDeployment) -> Option<Value> {
-    let known = recorded(deployment);
+pub fn variable(deployment: &ClusterDeployment, intent: Intent) -> Option<Value> {
+    let known = recorded(deployment, version_of(deployment, intent));
     let entry = |component: &Component| {
         let frozen = json!({"version": component.version, "digests": component.digests});
         (component.name.clone(), frozen)
@@ -28,11 +33,10 @@ pub fn variable(deployment: &ClusterDeployment) -> Option<Value> {
     (!known.is_empty()).then(|| Value::Object(known.iter().map(entry).collect()))
 }
 
-/// The components as they are known now: those that the status remembers, and what runs of the same Kubernetes version
-/// have reported beside them.
-pub fn resolved(deployment: &ClusterDeployment, runs: &[&PlaybookRun]) -> Vec<Component> {
-    let mut known = recorded(deployment).to_vec();
-    let version = version(deployment);
+/// The components of this Kubernetes version as they are known now: those that the status remembers, and what runs of the
+/// same version have reported beside them.
+pub fn resolved(deployment: &ClusterDeployment, version: KubernetesVersion, runs: &[&PlaybookRun]) -> Vec<Component> {
+    let mut known = recorded(deployment, version).to_vec();
     let mut reports: Vec<&PlaybookRun> = runs.iter().copied().filter(|run| is_of(run, version)).collect();
     // What the first ones found is what the cluster was built of. Probes tell only what no other run does.
     reports.sort_by_key(|run| {
@@ -45,12 +49,12 @@ pub fn resolved(deployment: &ClusterDeployment, runs: &[&PlaybookRun]) -> Vec<Co
     known
 }
 
-/// What the status remembers, if that is of the version that runs bring now.
-fn recorded(deployment: &ClusterDeployment) -> &[Component] {
+/// What the status remembers, if that is of this version.
+fn recorded(deployment: &ClusterDeployment, version: KubernetesVersion) -> &[Component] {
     let status = deployment.status.as_ref();
     let known = status.map(|status| status.components.as_slice()).unwrap_or_default();
     match speaks_of(known) {
-        Some(of) if of.parse() != Ok(version(deployment)) => &[],
+        Some(of) if of.parse() != Ok(version) => &[],
         Some(_) | None => known,
     }
 }
@@ -112,14 +116,14 @@ mod tests {
 
     fn told(deployment: &ClusterDeployment, runs: &[PlaybookRun]) -> Vec<String> {
         let runs: Vec<&PlaybookRun> = runs.iter().collect();
-        let known = resolved(deployment, &runs);
+        let known = resolved(deployment, version(deployment), &runs);
         known.iter().map(|component| format!("{} {}", component.name, component.version)).collect()
     }
 
     #[test]
     fn components_are_resolved_once_and_a_newer_bundle_changes_none_of_them() {
         let new = deployment("1.35.4", "1.35.4", &[]);
-        assert_eq!(variable(&new), None, "the first machine that looks finds them");
+        assert_eq!(variable(&new, Intent::Install), None, "the first machine that looks finds them");
         let install = run("Install", 1, "1.35.4", &[("etcd", "3.6.16"), ("kubelet", "1.35.4")]);
         let join = run("Join", 2, "1.35.4", &[("etcd", "3.6.20"), ("runc", "1.5.2")]);
         let both = ["etcd 3.6.16", "kubelet 1.35.4", "runc 1.5.2"];
@@ -127,7 +131,7 @@ mod tests {
         // The install is pruned, and what it found stays.
         let known = deployment("1.35.4", "1.35.4", &[("etcd", "3.6.16"), ("kubelet", "1.35.4")]);
         assert_eq!(told(&known, &[join]), both);
-        let frozen = variable(&known).unwrap();
+        let frozen = variable(&known, Intent::Join).unwrap();
         assert_eq!(frozen["etcd"], json!({"version": "3.6.16", "digests": {"amd64": DIGEST}}));
     }
 
@@ -136,11 +140,14 @@ mod tests {
         let old = [("etcd", "3.6.16"), ("kubelet", "v1.35.4")];
         let wanted = deployment("1.36.0", "1.35.4", &old);
         assert_eq!(told(&wanted, &[]), ["etcd 3.6.16", "kubelet v1.35.4"]);
-        assert!(variable(&wanted).is_some());
+        assert!(variable(&wanted, Intent::Join).is_some());
+        assert_eq!(variable(&wanted, Intent::Prefetch), None, "what lies ready is of the other version");
+        assert_eq!(version_of(&wanted, Intent::Prefetch).to_string(), "1.36.0");
+        assert_eq!(version_of(&wanted, Intent::Join).to_string(), "1.35.4");
         let begun = deployment("1.36.0", "1.36.0", &old);
         let before = run("Join", 4, "1.35.4", &[("etcd", "3.6.16")]);
         assert_eq!(told(&begun, std::slice::from_ref(&before)), [""; 0]);
-        assert_eq!(variable(&begun), None);
+        assert_eq!(variable(&begun, Intent::Upgrade), None);
         let upgrade = run("Join", 5, "1.36.0", &[("etcd", "3.7.0"), ("kubelet", "v1.36.0")]);
         assert_eq!(told(&begun, &[before, upgrade]), ["etcd 3.7.0", "kubelet v1.36.0"]);
     }

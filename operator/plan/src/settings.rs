@@ -1,5 +1,5 @@
 //! Settings that can be edited after they were applied: what was frozen into runs, what runs have brought to machines,
-//! and where that differs from what is wanted now. Nothing rolls such a change out by itself: it is reported.
+//! and where that differs from what is wanted now.
 
 mod differences;
 mod wanted;
@@ -13,7 +13,7 @@ use crds::ObjectExt;
 use crds::cluster_deployment::AppliedManifests;
 use crds::machine::AppliedSettings;
 use crds::playbook_run::FrozenSettings;
-use crds::step::{Intent, Step};
+use crds::step::{Intent, Role, Step};
 use crds::{ClusterDeployment, Machine, PlaybookRun};
 
 use crate::{attempts, components};
@@ -30,9 +30,10 @@ pub struct Manifests {
     pub network: Option<String>,
 }
 
-/// The settings of a run whose inputs are frozen now.
+/// The settings of a run of this intent whose inputs are frozen now.
 pub fn frozen(
     deployment: &ClusterDeployment,
+    intent: Intent,
     addons: &BTreeMap<String, String>,
     network: &BTreeMap<String, String>,
     etcd_client: Option<String>,
@@ -45,7 +46,7 @@ pub fn frozen(
         network_manifests: digest(network),
         etcd_endpoints: wanted.etcd_endpoints,
         etcd_client,
-        kubernetes_version: Some(components::version(deployment)),
+        kubernetes_version: Some(components::version_of(deployment, intent)),
     }
 }
 
@@ -73,12 +74,24 @@ pub fn applied(machine: &Machine, host: &str, runs: &[&PlaybookRun]) -> Option<A
             bring(&mut applied.etcd_endpoints, step, |settings| settings.etcd_endpoints.clone());
             bring(&mut applied.etcd_client, step, |settings| settings.etcd_client.clone());
         }
+        let version = |settings: &FrozenSettings| settings.kubernetes_version.map(|version| version.to_string());
+        bring(&mut applied.kubernetes_version, brings_version(machine.spec.role), version);
+        bring(&mut applied.prefetched_version, Step::Prefetch, version);
         if how_done(run, host, Step::LoadBalancer) == Some(Done::Played) {
             applied.load_balancer_backends = run.spec.vars.get(BACKENDS).map(digest);
         }
         applied.token = token;
     }
     Some(applied)
+}
+
+/// The step after which a machine has the Kubernetes version of its run.
+fn brings_version(role: Role) -> Step {
+    match role {
+        Role::ControlPlane => Step::ControlPlane,
+        Role::Worker => Step::Node,
+        Role::Etcd => Step::Etcd,
+    }
 }
 
 /// Ended runs on the machine, with their tokens, that its status does not remember yet.

@@ -23,6 +23,7 @@ mod results;
 mod set_back;
 mod steps;
 mod turns;
+mod versions;
 mod world;
 
 pub use fate::Fate;

@@ -31,6 +31,10 @@ pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, actio
         Action::DeleteMachineSet(set) => execute::delete(ctx, &**set, None).await,
         Action::DeleteMachine(machine) => execute::delete(ctx, &**machine, None).await,
         Action::ForceRemoveMachine(machine) => force_remove(ctx, machine, None).await,
+        Action::SetDrainFor { machine, reasons } => {
+            let patch = json!({ "spec": { "drainFor": reasons } });
+            execute::patch_if_unchanged(ctx, &**machine, patch).await.map(drop)
+        }
         Action::ForgetMachine { machine, since } => force_remove(ctx, machine, Some(*since)).await,
         Action::CreateRun(run) => execute::create_ours(ctx, &**run).await,
         Action::CancelRun(run) => execute::ask_run(ctx, run, "cancel", json!({ "cancel": true })).await,

@@ -7,7 +7,7 @@ use crds::Reason;
 use crds::cluster_deployment::Artifacts;
 use crds::inputs::MODEL_FILE;
 use crds::references::LocalRef;
-use crds::step::{Effect, Intent};
+use crds::step::Effect;
 use crds::{ClusterDeployment, Host, PlaybookRun};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
@@ -20,7 +20,7 @@ use plan::playbook_run::InputsSeen;
 use plan::undecodable::Undecodable;
 
 use super::ownership::{named_as, taken};
-use super::{backup, etcd_client, restore};
+use super::{backup, etcd_client, restore, secrets};
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
 use crate::{live, pki};
@@ -93,7 +93,7 @@ async fn gather(
     };
     if let Some(deployment) = deployment
         && !secrets_needed(&model).join_hosts.is_empty()
-        && run.spec.intent != Intent::Install
+        && secrets::mints_tokens(run.spec.intent)
         && ctx.remote.client(&namespace, &deployment.name_any()).is_none()
     {
         let message = format!("waits for the API of cluster {}: a token to join is made there", deployment.name_any());
@@ -102,7 +102,7 @@ async fn gather(
     let text = serde_json::to_string(&model).doing(|| "write the model".into())?;
     let settings = cluster.as_ref().map(|cluster| {
         let (addons, network) = (&cluster.addon_manifests, &cluster.network_manifests);
-        plan::settings::frozen(cluster.deployment, addons, network, cluster.etcd_client.clone())
+        plan::settings::frozen(cluster.deployment, run.spec.intent, addons, network, cluster.etcd_client.clone())
     });
     Ok(Ok(InputsSeen::Model { text, model: Box::new(model), settings }))
 }

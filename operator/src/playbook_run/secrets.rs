@@ -58,6 +58,12 @@ pub(super) async fn freeze(
     execute::create_ours(ctx, &secret).await
 }
 
+/// Whether tokens to join are made in the cluster: `kubeadm init` writes that of an install, and machines that are upgraded
+/// have joined.
+pub(super) fn mints_tokens(intent: Intent) -> bool {
+    ![Intent::Install, Intent::Upgrade].contains(&intent)
+}
+
 async fn credentials(api: &Api<Secret>, model: &RunInputs) -> Result<Data, Error> {
     let mut wanted: BTreeSet<(&str, bool)> = BTreeSet::new();
     for host in model.hosts.values() {
@@ -101,12 +107,8 @@ async fn keys(
         data.extend(artifacts_login(ctx, deployment).await?);
     }
     for host in &needs.join_hosts {
-        let token = if intent == Intent::Install {
-            // `kubeadm init` writes it.
-            BootstrapToken::random()
-        } else {
-            token(ctx, deployment, host, now).await?
-        };
+        let token =
+            if !mints_tokens(intent) { BootstrapToken::random() } else { token(ctx, deployment, host, now).await? };
         data.insert(format!("join.{host}.token"), ByteString(token.text().into_bytes()));
     }
     Ok(data)

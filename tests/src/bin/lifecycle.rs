@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use e2e::lifecycle::profile::Profile;
 use e2e::lifecycle::scenario::LifecycleScenario;
 use e2e::lifecycle::{campaign, table};
 
@@ -25,6 +26,9 @@ struct Arguments {
     /// Those of backups and restores instead of the others
     #[arg(long, conflicts_with = "sample")]
     backups: bool,
+    /// Those of changes of running clusters instead of the others
+    #[arg(long, conflicts_with_all = ["sample", "backups"])]
+    changes: bool,
     /// Says what there is
     #[arg(long)]
     list: bool,
@@ -56,7 +60,9 @@ impl Arguments {
     fn named(&self) -> Result<Vec<LifecycleScenario>> {
         let all: &[LifecycleScenario] = if self.sample { &LifecycleScenario::SAMPLE } else { &LifecycleScenario::ALL };
         if self.scenarios.is_empty() {
-            let asked = all.iter().copied().filter(|scenario| scenario.profile().is_of_backups() == self.backups);
+            let is_of_run =
+                |profile: Profile| profile.is_of_backups() == self.backups && profile.is_of_changes() == self.changes;
+            let asked = all.iter().copied().filter(|scenario| is_of_run(scenario.profile()));
             return Ok(asked.collect());
         }
         let known = LifecycleScenario::ALL.map(LifecycleScenario::name).join(", ");

@@ -8,6 +8,7 @@ use anyhow::Result;
 use lab::Lab;
 use lab::endpoint::Endpoint;
 use lab::machines::Machine;
+use lab::programs::UPGRADES;
 use serde_json::json;
 
 use super::scenario::LifecycleScenario;
@@ -41,11 +42,13 @@ pub enum Profile {
     DedicatedRestores,
     /// One control plane and one worker, which are backed up; two spare machines.
     Beginnings,
+    /// Three control planes behind a load balancer and two workers, with the lab's older minor of Kubernetes.
+    OlderMinor,
 }
 
 impl Profile {
     /// All of them.
-    pub const ALL: [Profile; 9] = [
+    pub const ALL: [Profile; 10] = [
         Profile::Workers,
         Profile::Race,
         Profile::Loss,
@@ -55,6 +58,7 @@ impl Profile {
         Profile::Restores,
         Profile::DedicatedRestores,
         Profile::Beginnings,
+        Profile::OlderMinor,
     ];
 
     fn namespace(self) -> &'static str {
@@ -68,6 +72,7 @@ impl Profile {
             Self::Restores => "lifecycle-restores",
             Self::DedicatedRestores => "lifecycle-dedicated",
             Self::Beginnings => "lifecycle-beginnings",
+            Self::OlderMinor => "lifecycle-older",
         }
     }
 
@@ -84,18 +89,24 @@ impl Profile {
             Self::Restores => 122,
             Self::DedicatedRestores => 123,
             Self::Beginnings => 128,
+            Self::OlderMinor => 129,
         };
         format!("10.{second}.0.0/16")
     }
 
     /// Whether what is measured here would not hold beside another cluster on two cores.
     pub fn goes_alone(self) -> bool {
-        matches!(self, Self::ControlPlane | Self::Dedicated | Self::Keepalived)
+        matches!(self, Self::ControlPlane | Self::Dedicated | Self::Keepalived | Self::OlderMinor)
     }
 
     /// Whether it is about backups: these have a run of their own.
     pub fn is_of_backups(self) -> bool {
         matches!(self, Self::Restores | Self::DedicatedRestores | Self::Beginnings)
+    }
+
+    /// Whether it is about changes of a running cluster: these have a run of their own.
+    pub fn is_of_changes(self) -> bool {
+        self == Self::OlderMinor
     }
 
     /// Makes the cluster. What is given beside it has to live as long.
@@ -104,7 +115,7 @@ impl Profile {
             Self::Workers => &["a", "b", "c", "d", "e"],
             Self::Race | Self::Keepalived | Self::Restores => &["a", "b", "c"],
             Self::Loss | Self::Beginnings => &["a", "b", "c", "d"],
-            Self::ControlPlane | Self::DedicatedRestores => &["a", "b", "c", "d", "e"],
+            Self::ControlPlane | Self::DedicatedRestores | Self::OlderMinor => &["a", "b", "c", "d", "e"],
             Self::Dedicated => &["a", "b", "c", "d", "e", "f", "g"],
         };
         let mut stage = Stage::set(scenario, machines, &self.pod_network()).await?;
@@ -122,6 +133,14 @@ impl Profile {
                 spec["controlPlane"]["endpoint"] = json!({"host": "172.30.0.1", "port": BALANCER});
                 spec["controlPlane"]["replicas"] = json!(3);
                 spec["etcd"] = json!({"topology": "Dedicated", "replicas": 1});
+            }
+            Self::OlderMinor => {
+                balancer = Some(balance(&stage.machines)?);
+                spec["kubernetesVersion"] = json!(UPGRADES[0].version);
+                spec["artifacts"]["url"] = json!(Lab::upgrades_bundle_url());
+                spec["controlPlane"]["endpoint"] = json!({"host": "172.30.0.1", "port": BALANCER});
+                spec["controlPlane"]["replicas"] = json!(3);
+                spec["workers"][0]["replicas"] = json!(2);
             }
             Self::DedicatedRestores => {
                 spec["workers"][0]["replicas"] = json!(1);

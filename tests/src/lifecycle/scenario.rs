@@ -15,6 +15,7 @@ mod moments;
 mod race;
 mod restores;
 mod schedule;
+mod upgrade;
 mod workers;
 
 pub use losses::remediate;
@@ -95,11 +96,13 @@ pub enum LifecycleScenario {
     RestoreLatest,
     /// A cluster moves to other machines, by a backup.
     Migrate,
+    /// The next minor of Kubernetes.
+    Upgrade,
 }
 
 impl LifecycleScenario {
     /// All, in the order in which those of a profile are played.
-    pub const ALL: [LifecycleScenario; 26] = [
+    pub const ALL: [LifecycleScenario; 27] = [
         LifecycleScenario::Expand,
         LifecycleScenario::ShrinkWithBudget,
         LifecycleScenario::Reuse,
@@ -126,6 +129,7 @@ impl LifecycleScenario {
         LifecycleScenario::RestoreDedicated,
         LifecycleScenario::RestoreLatest,
         LifecycleScenario::Migrate,
+        LifecycleScenario::Upgrade,
     ];
 
     /// Those that every run of all tests has.
@@ -165,6 +169,7 @@ impl LifecycleScenario {
             Self::RestoreDedicated => "restore-dedicated",
             Self::RestoreLatest => "restore-latest",
             Self::Migrate => "migrate",
+            Self::Upgrade => "upgrade",
         }
     }
 
@@ -220,6 +225,9 @@ impl LifecycleScenario {
             Self::Migrate => {
                 "a cluster of another name in another namespace, on other machines, goes on from a backup once approved"
             }
+            Self::Upgrade => {
+                "every machine has the next minor of Kubernetes, and a client and a budget had what they may ask for"
+            }
         }
     }
 
@@ -246,6 +254,7 @@ impl LifecycleScenario {
             | Self::MetadataYesterday => Profile::Restores,
             Self::RestoreDedicated => Profile::DedicatedRestores,
             Self::RestoreLatest | Self::Migrate => Profile::Beginnings,
+            Self::Upgrade => Profile::OlderMinor,
         }
     }
 
@@ -278,6 +287,7 @@ impl LifecycleScenario {
             Self::RestoreDedicated => restores::dedicated(stage).await,
             Self::RestoreLatest => beginnings::restore_latest(stage).await,
             Self::Migrate => beginnings::migrate(stage).await,
+            Self::Upgrade => upgrade::next_minor(stage).await,
         }
     }
 }

@@ -37,6 +37,17 @@ async fn a_machine_stays_on_its_host_and_in_its_cluster_row_15() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 #[rustfmt::skip]
+async fn a_node_is_drained_for_reasons_that_there_are() -> Result<()> {
+    let reasons = "spec.drainFor";
+    check(&ApiServer::shared().await?, [
+        (0, "reasons", machine("drained"), reasons, json!([[], ["Maintenance"], ["Maintenance", "Upgrade"]]), Admitted),
+        (0, "another", machine("drained"), reasons, json!([["Holidays"]]), refused("supported values: \"Upgrade\", \"Maintenance\"")),
+        (9, "twice", machine("drained"), reasons, json!([["Maintenance", "Maintenance"]]), refused_at("spec.drainFor[1]", "Duplicate value")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
 async fn capacity_is_asked_for_in_whole_numbers() -> Result<()> {
     let (cpus, memory) = ("spec.template.hostSelector.minCPUs", "spec.template.hostSelector.minMemoryMiB");
     check(&ApiServer::shared().await?, [

@@ -55,8 +55,10 @@ author:
 
 import os
 import ssl
+import time
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import (
+    control_plane,
     files,
     healthz,
     kubeadm_program,
@@ -72,6 +74,8 @@ KUBELET_UNIT = "kubelet.service"
 # What the kubelet reads at its start, beside its program.
 KUBELET_READS = ("/etc/systemd/system/kubelet.service", "/var/lib/kubelet/config.yaml", "/var/lib/kubelet/kubeadm-flags.env")
 CA = "/etc/kubernetes/pki/ca.crt"
+COMPONENTS = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"]
+QUIET_SECONDS = 10
 STILL_READY = 'and status "Ready" already exists in the cluster'
 # What tells that an earlier attempt got far enough to be in the way.
 TRACES = (
@@ -138,6 +142,22 @@ def wait_until_healthy(params: dict) -> None:
     wait(all_well, params["timeout_seconds"], reason, missing)
 
 
+def wait_until_quiet(params: dict) -> None:
+    """A kubelet of another version starts its containers anew, a moment after it has begun itself: until they are healthy, and the same for
+    a while."""
+    seen, since = None, time.monotonic()
+
+    def is_quiet() -> bool:
+        nonlocal seen, since
+        well = all(healthz.answer(endpoint)[0] for _name, endpoint in components(params))
+        now = control_plane.own_processes(COMPONENTS)
+        if not well or now != seen:
+            seen, since = now, time.monotonic()
+        return well and time.monotonic() - since >= QUIET_SECONDS
+
+    wait(is_quiet, params["timeout_seconds"], "ApiserverNotReady", lambda: f"the control plane does not come to rest: {seen}")
+
+
 def become_node(params: dict) -> str:
     """Runs init or join, whichever is right, and remembers it."""
     if any(os.path.exists(path) for path in TRACES):
@@ -160,7 +180,7 @@ def become_node(params: dict) -> str:
 def work(call) -> dict:
     params = call.params
     done = membership.read(membership.KUBEADM).get("identity") == params["identity"]
-    verb = None
+    verb, restarted = None, False
     if not done:
         if not call.check_mode:
             verb = become_node(params)
@@ -168,8 +188,10 @@ def work(call) -> dict:
     else:
         written = write_files(params, call.check_mode)
         # Certificates and kubeadm's own configuration are read when they are used.
-        acted = units.ensure(KUBELET_UNIT, check=call.check_mode, reads=(params["kubelet"], *KUBELET_READS))
-        changed = bool(written) or acted
+        restarted = units.ensure(KUBELET_UNIT, check=call.check_mode, reads=(params["kubelet"], *KUBELET_READS))
+        changed = bool(written) or restarted
     if not call.check_mode:
         wait_until_healthy(params)
+        if restarted and params["role"] == "control-plane":
+            wait_until_quiet(params)
     return {"changed": changed, "ran": verb, "msg": f"kubeadm {verb}" if verb else "already a node"}

@@ -1,6 +1,7 @@
 //! What a ClusterDeployment's plan does; each action carries every value that doing it needs.
 
 use crds::host::Quarantine;
+use crds::machine::DrainReason;
 use crds::{Cluster, Host, Machine, MachineSet, PlaybookRun};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -48,6 +49,13 @@ pub enum Action {
         machine: Box<Machine>,
         /// Since when.
         since: Timestamp,
+    },
+    /// Have the Node of this Machine drained for these reasons, if nobody has written the Machine since it was read.
+    SetDrainFor {
+        /// The Machine, as it was read.
+        machine: Box<Machine>,
+        /// `spec.drainFor` from now on.
+        reasons: Vec<DrainReason>,
     },
     /// Make this run, once.
     CreateRun(Box<PlaybookRun>),

@@ -106,7 +106,7 @@ pub(super) fn living(state: &ClusterState<'_>, round: &Round) -> (ClusterDeploym
         components.workers.statement(condition::WORKERS_READY),
         network(state, round),
         addons(state),
-        up_to_date::statement(state, round.report(Area::Configuration)),
+        up_to_date::statement(state, round.report(Area::Upgrade), round.report(Area::Configuration)),
         progressing(state, round, &message),
         Statement::new(condition::PAUSED, round.paused, pause, cut(paused)),
     ];
@@ -147,12 +147,14 @@ fn blocker(state: &ClusterState<'_>, round: &Round, components: &Components) -> 
 /// The STATUS sentence of a cluster that is not paused.
 fn sentence(state: &ClusterState<'_>, round: &Round, blocker: Option<&Blocker>) -> String {
     let renewal = round.report(Area::Certificates);
+    let upgrade = round.report(Area::Upgrade);
     let first = match (blocker, state.active.first()) {
         (Some(blocker), _) => blocker.message.clone(),
-        (None, Some(run)) if renewal.is_none() => format!("running; {}", describe(state, run)),
+        (None, Some(run)) if renewal.is_none() && upgrade.is_none() => format!("running; {}", describe(state, run)),
         (None, _) => "running".into(),
     };
     let renewal = renewal.map(|report| report.message.clone());
+    let upgrade = upgrade.map(|report| report.message.clone());
     let closed = round.tokens.lost().map(|lost| lost.message.clone());
     let closed = closed.filter(|closed| *closed != first);
     let repair = round.report(Area::Remediation);
@@ -167,7 +169,7 @@ fn sentence(state: &ClusterState<'_>, round: &Round, blocker: Option<&Blocker>) 
     let is_renewed = |statement: &Statement| statement.reason == Reason::RenewingCertificates;
     let ends = ends.filter(|statement| statement.status == Some(false) && !is_renewed(statement));
     let ends = ends.map(|statement| statement.message.clone());
-    let rest = [renewal, closed, repair, configuration, etcd, ends, queue(round)].into_iter().flatten();
+    let rest = [renewal, upgrade, closed, repair, configuration, etcd, ends, queue(round)].into_iter().flatten();
     std::iter::once(first).chain(rest).collect::<Vec<_>>().join("; ")
 }
 
@@ -183,7 +185,7 @@ fn waits_for_somebody(state: &ClusterState<'_>, round: &Round) -> bool {
         status.any(|status| kstatus::is_stalled(&status.conditions))
     };
     let is_stalled_in = |area| round.report(area).is_some_and(|report| report.severity == Severity::Stalled);
-    let is_held = [Area::Store, Area::Configuration].into_iter().any(is_stalled_in);
+    let is_held = [Area::Store, Area::Configuration, Area::Upgrade].into_iter().any(is_stalled_in);
     has_failed(round) || is_held || state.live.iter().any(is_stalled)
 }
 

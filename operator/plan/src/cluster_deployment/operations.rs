@@ -6,6 +6,7 @@ mod access;
 pub(super) mod compare_store;
 mod configure;
 mod defragment_etcd;
+mod end_upgrade_drains;
 mod fence_returned;
 mod hold_for_restore;
 pub(super) mod hold_runs;
@@ -17,6 +18,7 @@ mod machine_sets;
 mod observe_certificates;
 mod observe_etcd;
 mod play_drain_hooks;
+mod prefetch;
 mod prepare_workers;
 mod quorum_loss;
 mod rebuild;
@@ -33,6 +35,8 @@ pub(super) mod reset;
 mod restore_from;
 mod update_etcd_endpoints;
 mod update_load_balancers;
+mod upgrade_control_plane;
+mod upgrade_workers;
 mod withdraw_runs;
 
 use super::lane::{Lane, Needs};
@@ -78,10 +82,16 @@ const OPERATIONS: &[Operation] = &[
         .keeping(update_etcd_endpoints::keeps),
     Operation::new(Lane::ControlPlane, Needs::Lock, update_load_balancers::propose),
     Operation::new(Lane::ControlPlane, Needs::Lock, defragment_etcd::propose).keeping(defragment_etcd::keeps),
+    // Before anything joins: what joins while it is under way would have a kubelet newer than the API servers.
+    Operation::new(Lane::ControlPlane, Needs::Spec, upgrade_control_plane::propose)
+        .keeping(upgrade_control_plane::keeps),
     Operation::new(Lane::ControlPlane, Needs::Spec, join_control_plane::propose),
     Operation::new(Lane::ControlPlane, Needs::Spec, configure::propose).keeping(configure::keeps),
     Operation::new(Lane::Workers, Needs::Spec, prepare_workers::propose),
     Operation::new(Lane::Workers, Needs::Spec, join_workers::propose),
+    Operation::new(Lane::Workers, Needs::Spec, prefetch::propose).keeping(prefetch::keeps),
+    Operation::new(Lane::Workers, Needs::Spec, upgrade_workers::propose),
+    Operation::new(Lane::Workers, Needs::Lock, end_upgrade_drains::propose),
     Operation::new(Lane::Remediation, Needs::Nothing, remediate::propose).keeping(remediate::keeps),
     Operation::new(Lane::Remediation, Needs::Nothing, observe_etcd::propose).keeping(observe_etcd::keeps),
     Operation::new(Lane::Remediation, Needs::Lock, observe_certificates::propose).keeping(observe_certificates::keeps),

@@ -67,6 +67,8 @@ pub(super) enum Area {
     Remediation,
     /// Settings that were changed.
     Configuration,
+    /// Another Kubernetes version.
+    Upgrade,
     /// Certificates, which are renewed while all works on.
     Certificates,
 }
@@ -211,6 +213,16 @@ impl Round {
     /// The change of the control plane or etcd that begins now.
     pub fn begins(&self) -> Option<&PlaybookRun> {
         self.begins.as_ref()
+    }
+
+    /// Whether a run is made in this round that works on a Host.
+    pub fn works_on(&self, host: &str) -> bool {
+        self.actions.iter().any(|action| match action {
+            Action::CreateRun(run) => {
+                run.spec.intent != Intent::Probe && run.spec.hosts.iter().any(|named| named == host)
+            }
+            _ => false,
+        })
     }
 
     /// Takes what an operation proposes.

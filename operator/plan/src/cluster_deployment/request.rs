@@ -56,12 +56,23 @@ pub(super) struct Request<'r, 'a> {
     pub vars: BTreeMap<String, Value>,
     /// Puts hooks around its steps.
     pub around: fn(&mut PlaybookRunSpec, &ClusterDeployment),
+    /// What it rolls out, where such runs are told from others by that.
+    pub rolls_out: Option<String>,
 }
 
 impl<'r, 'a> Request<'r, 'a> {
     /// These steps, on these machines.
     pub fn new(intent: Intent, steps: Vec<RunStep>, targets: &'r [Target<'a>], attempt: Attempt) -> Self {
-        Self { intent, steps, targets, attempt, name_of: None, vars: BTreeMap::new(), around: |_, _| () }
+        Self {
+            intent,
+            steps,
+            targets,
+            attempt,
+            name_of: None,
+            vars: BTreeMap::new(),
+            around: |_, _| (),
+            rolls_out: None,
+        }
     }
 
     /// The same, with a name that follows from these parts.
@@ -73,6 +84,11 @@ impl<'r, 'a> Request<'r, 'a> {
     /// The same, with these variables before those of its cluster.
     pub fn with(self, vars: BTreeMap<String, Value>) -> Self {
         Self { vars, ..self }
+    }
+
+    /// The same, which rolls this out.
+    pub fn rolling_out(self, key: &str) -> Self {
+        Self { rolls_out: Some(key.to_owned()), ..self }
     }
 
     /// The same, with the hooks that this puts around its steps.
@@ -112,6 +128,7 @@ impl<'r, 'a> Request<'r, 'a> {
             (annotation::GENERATION.to_owned(), state.generation().to_string()),
             (annotation::WANTED.to_owned(), provisioning::wanted(state.deployment)),
         ]);
+        annotations.extend(self.rolls_out.map(|key| (annotation::ROLLS_OUT.to_owned(), key)));
         run
     }
 }

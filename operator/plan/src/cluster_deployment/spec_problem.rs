@@ -8,7 +8,7 @@ use crds::{ClusterDeployment, ObjectExt, Reason};
 
 use super::problem::Problem;
 use super::state::ClusterState;
-use super::{endpoint, external_etcd, pki};
+use super::{endpoint, external_etcd, pki, upgrade};
 use crate::hooks;
 
 /// Prefix length of the network that each node takes.
@@ -23,7 +23,7 @@ pub(super) fn find(state: &ClusterState<'_>) -> Option<Problem> {
         .or_else(|| names_taken(state))
         .or_else(|| pki_missing(state))
         .or_else(|| external_etcd::problem(state))
-        .or_else(|| changes_of_a_running_cluster(state))
+        .or_else(|| version_skew(state))
         .or_else(|| pod_network_too_small(state))
         .or_else(|| pod_network_shared(state))
         .or_else(|| endpoint::problem(state))
@@ -80,18 +80,22 @@ fn pki_missing(state: &ClusterState<'_>) -> Option<Problem> {
     })
 }
 
-fn changes_of_a_running_cluster(state: &ClusterState<'_>) -> Option<Problem> {
-    state.installed.as_ref()?;
+/// The API server refuses what is too far above the version whose rollout has begun; machines may be behind that.
+fn version_skew(state: &ClusterState<'_>) -> Option<Problem> {
     let wanted = state.deployment.spec.kubernetes_version;
-    if let Some(installed) = state.version_reported().filter(|reported| reported.parse() != Ok(wanted)) {
-        return problem(
-            Reason::NotImplemented,
-            format!(
-                "spec.kubernetesVersion: the upgrade from {installed} to {wanted} is not there yet: set it back to {installed}"
-            ),
-        );
+    let (machine, lowest) = upgrade::lowest(state)?;
+    let next = lowest.minor() + 1;
+    if wanted.minor() <= next {
+        return None;
     }
-    None
+    let has = state.version_begun();
+    problem(
+        Reason::VersionSkewNotAllowed,
+        format!(
+            "spec.kubernetesVersion: {wanted} is more than one minor above {lowest}, which {} has: set it to {has} first, and raise it when all machines have that",
+            machine.title()
+        ),
+    )
 }
 
 fn pod_network_too_small(state: &ClusterState<'_>) -> Option<Problem> {

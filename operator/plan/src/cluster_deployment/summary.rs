@@ -26,10 +26,11 @@ pub(super) fn base(state: &ClusterState<'_>, lock: &Lock, tokens: &Tokens) -> Cl
     });
     let url = state.endpoint();
     let first = state.first_control_plane().map(|member| member.name().to_owned());
+    let started = started_version(state, lock);
     ClusterDeploymentStatus {
         observed_generation: state.deployment.metadata.generation,
         kubernetes_version: version(state).or(old.kubernetes_version),
-        started_kubernetes_version: started_version(state, lock),
+        started_kubernetes_version: started,
         cluster_ref: url.as_ref().map(|_| LocalRef::new(&state.name)).or(old.cluster_ref),
         kubeconfig_ref: match &url {
             Some(_) => Some(LocalRef::new(names::kubeconfig_secret(&state.name))),
@@ -41,7 +42,11 @@ pub(super) fn base(state: &ClusterState<'_>, lock: &Lock, tokens: &Tokens) -> Cl
         first_control_plane: first.or(old.first_control_plane),
         installed_at: state.installed.clone(),
         operations: lock.operations.clone(),
-        components: components::resolved(state.deployment, state.observed.runs),
+        components: components::resolved(
+            state.deployment,
+            started.unwrap_or_else(|| components::version(state.deployment)),
+            state.observed.runs,
+        ),
         applied_manifests: outdated::applied(state),
         last_token: lock.last_token,
         control_plane_endpoints: endpoint::control_planes(state),

@@ -27,6 +27,7 @@ mod restoring;
 mod rows;
 mod settings;
 mod turmoil;
+mod upgrade;
 mod versions;
 
 use crds::cluster_deployment::{DeletionPolicy, LockMode};
@@ -142,19 +143,6 @@ fn what_is_not_there_yet_is_refused_with_its_field_and_no_machine_is_made() {
         "PodCIDRTooSmall",
         "spec.networking.podCIDR",
     );
-}
-
-#[test]
-fn a_change_that_is_not_there_yet_leaves_a_running_cluster_alone() {
-    let mut world = World::new("controlPlane: {replicas: 1}", 9);
-    world.settle();
-    world.deployment.spec.kubernetes_version = "1.35.5".parse().unwrap();
-    world.touch();
-    world.settle();
-    let (_, reason, message) = ready(&world);
-    assert_eq!(reason, "NotImplemented");
-    assert!(message.contains("set it back to 1.35.4"), "{message}");
-    assert_eq!(world.machines.len(), 1);
 }
 
 #[test]

@@ -16,14 +16,17 @@ use crate::machine_set;
 use crate::message::cut;
 use crate::settings::Difference;
 
-/// With what goes on to roll out what was edited.
-pub(super) fn statement(state: &ClusterState<'_>, rollout: Option<&Report>) -> Statement {
+/// With what goes on to bring another version, and to roll out what was edited.
+pub(super) fn statement(state: &ClusterState<'_>, upgrade: Option<&Report>, rollout: Option<&Report>) -> Statement {
     let wanted = state.deployment.spec.kubernetes_version;
     let stated = |status: Option<bool>, reason: Reason, message: String| {
         Statement::new(condition::UP_TO_DATE, status, reason, cut(message))
     };
     if state.installed.is_none() {
         return stated(Some(false), Reason::NotInstalled, NOT_INSTALLED.into());
+    }
+    if let Some(report) = upgrade {
+        return stated(Some(false), report.reason, report.message.clone());
     }
     let mut other = state.live.iter().filter_map(|member| {
         let seen = member.machine.status.as_ref()?.kubernetes_version.as_ref()?;

@@ -209,7 +209,7 @@ fn a_run_that_the_schema_should_have_refused_is_refused_before_anything_is_begun
     refused(&run("Probe", "reset", "w1", ""), "StepNotAllowed", words);
     let words = "step recover-etcd is not allowed in a run of intent Custom";
     refused(&run("Custom", "prepare, recover-etcd", "c1", ""), "StepNotAllowed", words);
-    let words = "Upgrade does nothing yet";
+    let words = "step prepare is not allowed in a run of intent Upgrade";
     refused(&run("Upgrade", "prepare", "c1", ""), "StepNotAllowed", words);
     let mut homeless = run("Custom", "prepare", "w1", "");
     homeless.spec.cluster_name = None;

@@ -7,7 +7,7 @@ use crds::Reason;
 use crds::cluster_deployment::{Etcd, EtcdTopology};
 use crds::names::annotation;
 use crds::networking::{API_SERVER_PORT, NetworkPluginName};
-use crds::step::{Effect, Role};
+use crds::step::{Effect, Intent, Role};
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
 use serde_json::{Value, json};
 
@@ -28,12 +28,13 @@ pub(super) fn of_cluster(
 ) -> Result<BTreeMap<String, Value>, InputsProblem> {
     let spec = &cluster.deployment.spec;
     // Cleaning or probing a machine needs nothing from the artifact source.
-    let provisions = run.spec.intent.spec().effect == Effect::Provisions;
+    let intent = run.spec.intent;
+    let provisions = intent.spec().effect == Effect::Provisions;
     if provisions {
         can_provision(cluster.deployment, hosts, run)?;
     }
     let layout = layout(cluster, hosts, run);
-    let mut vars = cluster_variables(cluster.deployment, provisions);
+    let mut vars = cluster_variables(cluster.deployment, intent);
     vars.extend(control_plane_variables(cluster, &layout));
     let index = spec.artifacts.as_ref();
     let index = index.and_then(|artifacts| artifacts.index_sha256.as_deref());
@@ -124,7 +125,7 @@ fn layout<'a>(cluster: &'a ClusterSeen<'_>, hosts: &'a BTreeMap<String, Host>, r
 }
 
 /// Variables that follow from the spec alone.
-fn cluster_variables(deployment: &ClusterDeployment, provisions: bool) -> BTreeMap<String, Value> {
+fn cluster_variables(deployment: &ClusterDeployment, intent: Intent) -> BTreeMap<String, Value> {
     let spec = &deployment.spec;
     let (name, uid) = (deployment.name(), deployment.uid());
     let topology = format!("{:?}", spec.etcd.topology).to_lowercase();
@@ -132,7 +133,7 @@ fn cluster_variables(deployment: &ClusterDeployment, provisions: bool) -> BTreeM
     let preflight = spec.preflight.clone().unwrap_or_default();
     let renewal = RenewalPolicy::new(deployment);
     let always = [
-        ("kube_version", json!(components::version(deployment))),
+        ("kube_version", json!(components::version_of(deployment, intent))),
         ("cluster_name", json!(name)),
         ("cluster_identity", json!(uid)),
         ("dns_domain", json!(spec.networking.dns_domain)),
@@ -148,7 +149,8 @@ fn cluster_variables(deployment: &ClusterDeployment, provisions: bool) -> BTreeM
         ("preflight_ignore", json!(preflight.ignore)),
         ("allow_unsupported_distribution_setup", json!(preflight.allow_unsupported_distribution)),
     ];
-    let components = components::variable(deployment).filter(|_| provisions);
+    let provisions = intent.spec().effect == Effect::Provisions;
+    let components = components::variable(deployment, intent).filter(|_| provisions);
     let source = spec.artifacts.as_ref().map(|artifacts| artifacts.url.trim_end_matches('/'));
     let sometimes = [("components", components), ("artifacts_url", source.map(|url| json!(url)))];
     named(always.into_iter().chain(present(sometimes)))

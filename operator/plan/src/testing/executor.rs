@@ -104,7 +104,7 @@ impl World {
         }
         let etcd_client = self.etcd_client.clone().and_then(Result::ok);
         let deployment = &self.cluster_mut(&cluster).deployment;
-        let frozen = settings::frozen(deployment, &BTreeMap::new(), &BTreeMap::new(), etcd_client);
+        let frozen = settings::frozen(deployment, run.spec.intent, &BTreeMap::new(), &BTreeMap::new(), etcd_client);
         let settings = FrozenSettings {
             addon_manifests: self.manifests.addons.clone().unwrap_or_default(),
             network_manifests: self.manifests.network.clone().unwrap_or_default(),

@@ -40,6 +40,8 @@ impl World {
             of_clusters.remove(host);
         }
         self.kubelets.remove(host);
+        self.kubelet_versions.remove(host);
+        self.api_versions.remove(host);
         self.registrations.remove(host);
     }
 

@@ -118,6 +118,11 @@ impl World {
         self.always_fails.clear();
         let names: Vec<String> = self.hosts.iter().map(|host| host.name().to_owned()).collect();
         names.iter().for_each(|host| self.boot(host));
+        for name in self.machines.iter().map(|machine| machine.name().to_owned()).collect::<Vec<_>>() {
+            // Who worked on a machine has ended.
+            let reasons = self.machine(&name).map(|machine| machine.spec.drain_for.clone()).unwrap_or_default();
+            self.drain_for(&name, reasons.into_iter().filter(|reason| *reason != DrainReason::Maintenance).collect());
+        }
         let selected = self.name().to_owned();
         for name in self.clusters.iter().map(|cluster| cluster.name().to_owned()).collect::<Vec<_>>() {
             self.cluster_mut(&name).cut = false;

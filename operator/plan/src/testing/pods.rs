@@ -15,7 +15,7 @@ impl World {
             uid: name.to_owned(),
             addresses: vec![name.replace('h', "10.0.0.")],
             ready: (!self.silent_nodes.contains(name)).then_some(!self.sick_nodes.contains(name)),
-            kubelet_version: "1.35.4".into(),
+            kubelet_version: self.kubelet_versions.get(name).map(ToString::to_string).unwrap_or_default(),
             unschedulable: cluster.cordoned.contains(name),
             network: self.cut_off_nodes.contains(name).then(|| NetworkSeen::CutOff {
                 reason: crds::Reason::PodNetworkUnreachable,

@@ -22,6 +22,7 @@ impl World {
         for cluster in &self.clusters {
             self.check_lock(cluster);
             self.check_one_change(cluster);
+            self.check_drains(cluster);
         }
         self.check_installs();
         self.check_reasons();

@@ -17,6 +17,7 @@ impl World {
     /// So does one that did, but where it cleans a machine or only stops what is there.
     pub(super) fn leave_trace(&mut self, run: &PlaybookRun, host: &str, done: usize) {
         self.done.insert(host.to_owned(), done);
+        self.bring_versions(run, host, done);
         if !run.spec.steps.contains(&Step::Reset) && !is_fence(run) {
             self.dirty.insert(host.to_owned());
         }

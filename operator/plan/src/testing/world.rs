@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use crds::step::{Intent, Role};
 use crds::{
-    ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, Machine, MachineSet, PlaybookRun,
-    PlaybookRunStatus, RemediationPolicy,
+    ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, KubernetesVersion, Machine, MachineSet,
+    PlaybookRun, PlaybookRunStatus, RemediationPolicy,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -98,6 +98,10 @@ pub struct World {
     pub(super) begun_on: BTreeSet<String>,
     /// The cluster that a machine's kubelet is of.
     pub(super) kubelets: BTreeMap<String, String>,
+    /// The version of a machine's kubelet.
+    pub(super) kubelet_versions: BTreeMap<String, KubernetesVersion>,
+    /// The version of a machine's API server.
+    pub(super) api_versions: BTreeMap<String, KubernetesVersion>,
     /// What the kubelet of a machine registers its Node with.
     pub(super) registrations: BTreeMap<String, NodeSeen>,
     /// Machines whose kubelet has started, and registers its Node once the API answers.
@@ -175,6 +179,8 @@ impl World {
             etcd_data: BTreeSet::new(),
             begun_on: BTreeSet::new(),
             kubelets: BTreeMap::new(),
+            kubelet_versions: BTreeMap::new(),
+            api_versions: BTreeMap::new(),
             registrations: BTreeMap::new(),
             booting: BTreeSet::new(),
             returned: BTreeSet::new(),

@@ -2,14 +2,12 @@
 //! etcd one after the other, then manifests, then workers, first one of them and then the others. It goes on only while
 //! what it has touched is well: one machine that fails keeps all others as they are.
 
-mod gate;
 mod target;
-mod tried;
 
 use std::collections::BTreeMap;
 
 use crds::step::{Intent, Role, Step};
-use crds::{ObjectExt, PlaybookRun, Reason};
+use crds::{ObjectExt, Reason};
 
 use crate::attempts::{self, RetryDecision};
 use crate::cluster_deployment::action::Action;
@@ -18,11 +16,13 @@ use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::{BATCH, Target, describe};
 use crate::cluster_deployment::retrying::Effort;
 use crate::cluster_deployment::state::ClusterState;
+use crate::cluster_deployment::tried::{self, Tried};
+use crate::cluster_deployment::{turn, upgrade};
 use crate::departure::is_healthy;
 use crate::message::count;
+use crate::{provisioning, settings};
 
 use target::Outdated;
-use tried::Tried;
 
 /// Runs that are kept, the newest.
 const KEEP: usize = 8;
@@ -31,7 +31,7 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
     if state.installed.is_none() || !round.allows(Lane::ControlPlane, Needs::Spec) {
         return Proposal::default();
     }
-    match runs(state).into_iter().find(|run| !attempts::is_over(run)) {
+    match tried::runs(state, Intent::Configure).into_iter().find(|run| !attempts::is_over(run)) {
         Some(run) => progressing(describe(state, run)),
         None => next(state).unwrap_or_default(),
     }
@@ -39,12 +39,16 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
 
 /// The runs by which it is known how often something was tried.
 pub(super) fn keeps(state: &ClusterState<'_>) -> Vec<String> {
-    runs(state).into_iter().take(KEEP).map(|run| run.name().to_owned()).collect()
+    let runs = tried::runs(state, Intent::Configure).into_iter();
+    runs.take(KEEP).map(|run| run.name().to_owned()).collect()
 }
 
-/// Those of the cluster's own, the newest first.
-fn runs<'a>(state: &ClusterState<'a>) -> Vec<&'a PlaybookRun> {
-    state.newest_runs(|run| run.spec.intent == Intent::Configure && !attempts::targets(run).is_empty())
+/// A digest of what is wanted.
+fn key(state: &ClusterState<'_>) -> String {
+    let manifests = &state.observed.manifests;
+    let etcd_client = state.observed.etcd_client.and_then(|client| client.as_ref().ok());
+    let wanted = provisioning::wanted(state.deployment);
+    settings::digest(&(wanted, &manifests.addons, &manifests.network, etcd_client))
 }
 
 fn progressing(message: String) -> Proposal {
@@ -53,12 +57,17 @@ fn progressing(message: String) -> Proposal {
 
 /// What is due next, if anything is.
 fn next(state: &ClusterState<'_>) -> Option<Proposal> {
-    let tried = Tried::new(state, runs(state));
+    let tried = Tried::new(state, Intent::Configure, key(state));
+    let is_in_vain = |outdated: &Outdated<'_>| tried.is_in_vain(state, &outdated.machine, &outdated.steps());
     let mut outdated = target::outdated(state);
-    outdated.retain(|outdated| !tried.is_in_vain(state, outdated));
+    outdated.retain(|outdated| !is_in_vain(outdated));
     let is_worker = |outdated: &Outdated<'_>| outdated.machine.machine.spec.role == Role::Worker;
     let (workers, mut others): (Vec<_>, Vec<_>) = outdated.into_iter().partition(is_worker);
-    others.extend(target::of_cluster(state).filter(|outdated| !tried.is_in_vain(state, outdated)));
+    others.extend(target::of_cluster(state).filter(|outdated| !is_in_vain(outdated)));
+    let waits = upgrade::in_the_way(state).filter(|_| !others.is_empty() || !workers.is_empty());
+    if let Some(waits) = waits {
+        return Some(progressing(format!("changed settings are to be rolled out; {waits}")));
+    }
     match others.first() {
         Some(first) => one(state, &tried, first, others.len() + workers.len() - 1),
         None => many(state, &tried, &workers),
@@ -67,10 +76,10 @@ fn next(state: &ClusterState<'_>) -> Option<Proposal> {
 
 /// A control plane, a machine of etcd, or the one by which manifests are applied.
 fn one(state: &ClusterState<'_>, tried: &Tried<'_>, outdated: &Outdated<'_>, more: usize) -> Option<Proposal> {
-    if let Some(why) = gate::why_not_now(state, outdated) {
+    if let Some(why) = why_not_now(state, outdated) {
         return Some(progressing(format!("{} is to be configured ({}); {why}", outdated.title(), outdated.fields())));
     }
-    let decision = tried.decision(state, outdated);
+    let decision = tried.decision(state, &outdated.machine, &outdated.steps());
     let retry = decision.retry();
     waits(state, outdated, decision).or_else(|| {
         let more = match more {
@@ -78,9 +87,17 @@ fn one(state: &ClusterState<'_>, tried: &Tried<'_>, outdated: &Outdated<'_>, mor
             more => format!("; {} after it", count(more, "more change")),
         };
         let message = format!("configuring {} ({}){more}", outdated.title(), outdated.fields());
-        let run = tried.run(state, outdated.steps(), &[(outdated.machine, retry)]);
+        let run = tried.request(outdated.steps(), &[(outdated.machine, retry)], "").run(state);
         Some(progressing(message).and(Action::create(run)))
     })
+}
+
+/// How an external etcd is reached is brought in any case: without it, the API server may not answer.
+fn why_not_now(state: &ClusterState<'_>, outdated: &Outdated<'_>) -> Option<String> {
+    match outdated.steps().contains(&Step::EtcdEndpoints) {
+        true => turn::in_the_way(state),
+        false => turn::why_not_now(state, None),
+    }
 }
 
 /// Workers: one before all others, and while one has failed no other one.
@@ -90,7 +107,12 @@ fn many(state: &ClusterState<'_>, tried: &Tried<'_>, workers: &[Outdated<'_>]) -
     let (mut failed, mut sick) = (None, None);
     for worker in workers {
         let machine = worker.machine;
-        let decision = tried.decision(state, worker);
+        let busy = machine.host_name().and_then(|host| state.active_on(host));
+        if let Some(run) = busy {
+            sick = sick.or_else(|| Some(format!("waits for run {} on {} to end", run.name(), machine.title())));
+            continue;
+        }
+        let decision = tried.decision(state, &machine, &worker.steps());
         let (is_again, retry) = (decision.is_again(), decision.retry());
         if let Some(proposal) = waits(state, worker, decision) {
             failed = failed.or(Some(proposal));
@@ -114,7 +136,7 @@ fn many(state: &ClusterState<'_>, tried: &Tried<'_>, workers: &[Outdated<'_>]) -
         0 => String::new(),
         left => format!("; {} after that", count(left, "more worker")),
     };
-    let run = tried.run(state, steps.clone(), batch);
+    let run = tried.request(steps.clone(), batch, "").run(state);
     Some(progressing(format!("configuring {what}{more}")).and(Action::create(run)))
 }
 

@@ -16,6 +16,7 @@ use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::{Attempt, BATCH, Request, Target, brings_machines, describe};
 use crate::cluster_deployment::retrying::{failed_after, failed_to_join, next_attempt, retry};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
+use crate::cluster_deployment::upgrade;
 use crate::hooks;
 use crate::message::count;
 
@@ -100,7 +101,7 @@ fn held(state: &ClusterState<'_>, joins: &Joins<'_>) -> Option<String> {
     if due == 0 || status.cluster_uid.is_none() {
         return None;
     }
-    let why = state.waits_for_api().or_else(|| state.waits_for_etcd())?;
+    let why = upgrade::in_the_way(state).or_else(|| state.waits_for_api()).or_else(|| state.waits_for_etcd())?;
     Some(format!("{} to join; {why}", count(due, "worker")))
 }
 

@@ -89,8 +89,8 @@ fn put_back(state: &ClusterState<'_>) -> Option<Statement> {
 
 fn wanted(state: &ClusterState<'_>) -> Vec<Wanted> {
     let spec = &state.deployment.spec;
-    // New machines of a running cluster get the version that it has.
-    let version = Some(state.version_installed().unwrap_or(spec.kubernetes_version));
+    // What is wanted later is not what runs bring.
+    let version = Some(state.version_begun());
     let held = |role| scale_down::held(state, role).map(|held| held.replicas);
     let mut sets = vec![Wanted {
         name: names::control_plane_set(&state.name),

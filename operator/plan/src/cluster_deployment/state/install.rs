@@ -84,6 +84,13 @@ impl<'a> ClusterState<'a> {
         self.version_reported()?.parse().ok()
     }
 
+    /// The Kubernetes version whose rollout has begun. While none is recorded, what the control planes have.
+    pub fn version_begun(&self) -> KubernetesVersion {
+        let status = self.deployment.status.as_ref();
+        let recorded = status.and_then(|status| status.started_kubernetes_version);
+        recorded.or_else(|| self.version_installed()).unwrap_or(self.deployment.spec.kubernetes_version)
+    }
+
     /// The machine that runs `kubeadm init`: the one chosen, or else the first by ordinal once all have their Hosts. In
     /// a cluster that stands it is one that is part of it, which another one becomes when it goes.
     pub fn first_control_plane(&self) -> Option<ClusterMachine<'a>> {

@@ -53,6 +53,7 @@ impl World {
                 self.mark_deleted(&machine);
             }
             Action::ForceRemoveMachine(machine) => self.force_remove(machine.name()),
+            Action::SetDrainFor { machine, reasons } => self.drain_for(machine.name(), reasons),
             Action::ForgetMachine { machine, since } => {
                 self.force_remove(machine.name());
                 if let Some(machine) = self.machine_with(machine.uid()) {

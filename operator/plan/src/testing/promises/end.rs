@@ -11,6 +11,7 @@ impl World {
     pub fn check_end(&self) {
         self.check_node_metadata();
         self.check_drained();
+        self.check_versions();
         let lacks: usize = self.clusters.iter().map(|cluster| self.check_end_of(cluster)).sum();
         let free = self.free();
         assert!(lacks == 0 || free == 0, "{lacks} nodes are missing, and {free} Hosts are free\n{}", self.report());

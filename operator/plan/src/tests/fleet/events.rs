@@ -35,6 +35,8 @@ pub enum Event {
     Metadata(usize),
     /// A person begins to work on a machine, or has ended.
     Maintain(usize, bool),
+    /// A person wishes the next minor of Kubernetes, or the next patch.
+    Upgrade(bool),
     /// A person wishes so many control planes.
     Planes(i32),
     /// A person deletes a Machine.
@@ -74,6 +76,7 @@ impl Event {
                     world.drain_for(machine.name(), drain_for);
                 }
             }
+            Self::Upgrade(minor) => upgrade(world, &cluster, *minor),
             Self::Planes(count) => {
                 world.change_spec(&cluster, |spec| spec.control_plane.replicas = *count);
                 world.approve_next(&cluster);
@@ -118,6 +121,21 @@ fn set_metadata(set: &mut WorkerSet, number: usize) {
     set.taints =
         (0..number).map(|_| Taint { key: name.clone(), value: None, effect: TaintEffect::NoSchedule }).collect();
     set.taints.dedup();
+}
+
+/// From the version whose rollout has begun, once all machines have that: the API server and the planner refuse the rest.
+fn upgrade(world: &mut World, cluster: &str, is_minor: bool) {
+    let status = world.select(cluster).deployment.status.clone().unwrap_or_default();
+    let wanted = world.deployment.spec.kubernetes_version.to_string();
+    let all = status.kubernetes_version;
+    if status.started_kubernetes_version.is_none_or(|started| started.to_string() != wanted)
+        || all != Some(wanted.clone())
+    {
+        return;
+    }
+    let numbers: Vec<u32> = wanted.split('.').map(|number| number.parse().unwrap()).collect();
+    let (minor, patch) = if is_minor { (numbers[1] + 1, 0) } else { (numbers[1], numbers[2] + 1) };
+    world.change_spec(cluster, |spec| spec.kubernetes_version = format!("1.{minor}.{patch}").parse().unwrap());
 }
 
 fn host(world: &World, index: usize) -> String {
@@ -166,6 +184,7 @@ pub fn of_workers() -> impl Strategy<Value = Event> {
         1 => Just(Event::Gap),
         3 => (0i32..5).prop_map(Event::Workers),
         2 => (0usize..3).prop_map(Event::Metadata),
+        2 => prop::bool::ANY.prop_map(Event::Upgrade),
         2 => (1usize..6, prop::bool::ANY).prop_map(|(index, begins)| Event::Maintain(index, begins)),
         1 => (1usize..6).prop_map(Event::Delete),
         1 => (1usize..6).prop_map(Event::Forget),

@@ -1,0 +1,92 @@
+//! Brings what another Kubernetes version needs to all machines before the first of them is touched. Nothing runs there
+//! with it yet, so the wish may still be taken back.
+
+use crds::step::{Intent, Role, Step};
+use crds::{ObjectExt, Reason};
+
+use crate::attempts::{self, RetryDecision};
+use crate::cluster_deployment::action::Action;
+use crate::cluster_deployment::lane::{Lane, Needs};
+use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
+use crate::cluster_deployment::request::{BATCH, Target, describe};
+use crate::cluster_deployment::retrying::Effort;
+use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
+use crate::cluster_deployment::tried::{self, Tried};
+use crate::cluster_deployment::upgrade::{self, Upgrade};
+use crate::departure::is_healthy;
+
+/// What is played.
+const STEPS: [Step; 1] = [Step::Prefetch];
+/// Runs that are kept, the newest.
+const KEEP: usize = 4;
+
+pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
+    if !round.allows(Lane::Workers, Needs::Spec) {
+        return Proposal::default();
+    }
+    let upgrade = Upgrade::find(state).filter(|upgrade| !upgrade.has_begun);
+    upgrade.and_then(|upgrade| next(state, round, &upgrade)).unwrap_or_default()
+}
+
+/// The runs by which it is known how often it was tried.
+pub(super) fn keeps(state: &ClusterState<'_>) -> Vec<String> {
+    let runs = tried::runs(state, Intent::Prefetch).into_iter();
+    runs.take(KEEP).map(|run| run.name().to_owned()).collect()
+}
+
+/// The machines that have yet to be brought it: all but workers that are not well, for which nobody waits.
+pub(super) fn missing<'a>(state: &ClusterState<'a>, upgrade: &Upgrade<'_>) -> Vec<ClusterMachine<'a>> {
+    let is_awaited = |machine: &ClusterMachine<'_>| {
+        let is_part = machine.is_provisioned() && machine.host.is_some();
+        is_part && (machine.machine.spec.role != Role::Worker || is_healthy(machine.machine))
+    };
+    let awaited = state.live.iter().copied().filter(is_awaited);
+    awaited.filter(|machine| !upgrade::is_prefetched(state, machine, upgrade.to)).collect()
+}
+
+fn next(state: &ClusterState<'_>, round: &Round, upgrade: &Upgrade<'_>) -> Option<Proposal> {
+    let progressing = |what: String| {
+        let message = format!("{}: {what}", upgrade.title());
+        Proposal::report(Area::Upgrade, Reason::Upgrading, message, Severity::Progressing)
+    };
+    let under_way = tried::runs(state, Intent::Prefetch).into_iter().find(|run| !attempts::is_over(run));
+    if let Some(run) = under_way {
+        return Some(progressing(describe(state, run)));
+    }
+    let tried = Tried::new(state, Intent::Prefetch, upgrade.to.to_string());
+    let missing = missing(state, upgrade);
+    let (mut due, mut failed): (Vec<Target<'_>>, Option<Proposal>) = (Vec::new(), None);
+    for machine in &missing {
+        match tried.decision(state, machine, &STEPS) {
+            RetryDecision::Now { retry, .. } => {
+                let is_free = |host| state.active_on(host).is_none() && !round.works_on(host);
+                if is_healthy(machine.machine) && machine.host_name().is_some_and(is_free) {
+                    due.push((*machine, retry));
+                }
+            }
+            decision => {
+                let effort = Effort {
+                    area: Area::Upgrade,
+                    failed: Reason::UpgradeFailed,
+                    could_not: format!(
+                        "{}: what {} needs could not be brought to {}",
+                        upgrade.title(),
+                        upgrade.to,
+                        machine.title()
+                    ),
+                };
+                failed = failed.or_else(|| effort.propose(state, decision, |_, _| None));
+            }
+        }
+    }
+    let mut proposal = match (&failed, missing.as_slice()) {
+        (Some(_), _) => failed.unwrap_or_default(),
+        (None, []) => return None,
+        (None, _) => progressing("what it needs is brought to the machines".into()),
+    };
+    for (number, batch) in due.chunks(BATCH).enumerate() {
+        let run = tried.request(STEPS.into(), batch, &number.to_string()).run(state);
+        proposal = proposal.and(Action::create(run));
+    }
+    Some(proposal)
+}

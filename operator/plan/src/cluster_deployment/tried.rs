@@ -1,0 +1,58 @@
+//! How often it was tried to bring machines to what is wanted now.
+
+use crds::names::annotation;
+use crds::step::{Intent, Step};
+use crds::{ObjectExt, PlaybookRun};
+
+use super::request::{Attempt, Request, Target, number_after};
+use super::state::{ClusterMachine, ClusterState};
+use crate::attempts::{self, RetryDecision};
+use crate::provisioning::{self, asked_retries};
+
+/// The runs of an intent for what is wanted now.
+pub(super) struct Tried<'a> {
+    intent: Intent,
+    /// What is wanted, by which such runs are told from others.
+    key: String,
+    runs: Vec<&'a PlaybookRun>,
+    /// All, the newest first.
+    all: Vec<&'a PlaybookRun>,
+}
+
+impl<'a> Tried<'a> {
+    /// Runs of an intent that the operator made for this.
+    pub fn new(state: &ClusterState<'a>, intent: Intent, key: String) -> Self {
+        let all = runs(state, intent);
+        let is_same = |run: &&PlaybookRun| run.annotation(annotation::ROLLS_OUT) == Some(&key);
+        let runs = all.iter().copied().filter(is_same).collect();
+        Self { intent, key, runs, all }
+    }
+
+    /// Whether the next attempt at these steps on the machine is due.
+    pub fn decision(&self, state: &ClusterState<'_>, machine: &ClusterMachine<'_>, steps: &[Step]) -> RetryDecision {
+        let machine = machine.machine;
+        let same: Vec<&PlaybookRun> = self.runs.iter().copied().filter(|run| run.spec.steps == steps).collect();
+        let tried = attempts::tried(&same, &[self.intent], machine.uid());
+        let policy = provisioning::limited(state.deployment, asked_retries(machine, state.deployment));
+        attempts::retry_decision(&tried, &policy, state.observed.now)
+    }
+
+    /// Whether the last run with these steps on the machine was for this, and went well: what differs all the same would
+    /// do so for ever.
+    pub fn is_in_vain(&self, state: &ClusterState<'_>, machine: &ClusterMachine<'_>, steps: &[Step]) -> bool {
+        let RetryDecision::Done { run, .. } = self.decision(state, machine, steps) else { return false };
+        let is_same = |run: &&&PlaybookRun| run.spec.steps == steps && attempts::is_about(run, machine.uid());
+        self.all.iter().find(is_same).is_some_and(|newest| newest.name() == run)
+    }
+
+    /// The next run, with these steps on these machines; its name follows from what is wanted, and from this.
+    pub fn request<'r>(&self, steps: Vec<Step>, targets: &'r [Target<'a>], name_of: &str) -> Request<'r, 'a> {
+        let attempt = Attempt::from_start(number_after(self.runs.iter().copied()));
+        Request::new(self.intent, steps, targets, attempt).named([&self.key, name_of]).rolling_out(&self.key)
+    }
+}
+
+/// Runs of an intent that the operator made, the newest first.
+pub(super) fn runs<'a>(state: &ClusterState<'a>, intent: Intent) -> Vec<&'a PlaybookRun> {
+    state.newest_runs(|run| run.spec.intent == intent && !attempts::targets(run).is_empty())
+}

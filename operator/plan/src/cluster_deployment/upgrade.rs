@@ -1,0 +1,155 @@
+//! An upgrade of Kubernetes: from which version to which, whether it has begun, and which machines are still due.
+
+use std::cmp::Reverse;
+
+use crds::KubernetesVersion;
+use crds::machine::{AppliedSettings, DrainReason};
+use crds::step::Role;
+
+use super::action::Action;
+use super::state::{ClusterMachine, ClusterState};
+use crate::settings;
+
+/// An upgrade that is wanted, and not over.
+pub(super) struct Upgrade<'a> {
+    /// The lowest version on any machine of it.
+    pub from: KubernetesVersion,
+    /// What is wanted.
+    pub to: KubernetesVersion,
+    /// Runs bring that version by now: it cannot be taken back.
+    pub has_begun: bool,
+    /// Machines that do not have it yet, by role: first one that is drained for it, then the one on which the cluster began.
+    pub due: Vec<ClusterMachine<'a>>,
+}
+
+impl<'a> Upgrade<'a> {
+    /// None: every machine has the version that is wanted, for all that is known.
+    pub fn find(state: &ClusterState<'a>) -> Option<Self> {
+        state.installed.as_ref()?;
+        let to = state.deployment.spec.kubernetes_version;
+        let mut due: Vec<ClusterMachine<'a>> = state.live.iter().copied().filter(|it| is_due(state, it, to)).collect();
+        if due.iter().any(|machine| machine.machine.spec.role == Role::ControlPlane) {
+            due.extend(state.of_role(Role::Etcd).filter(|machine| is_unknown(state, machine)));
+        }
+        let first = state.first_control_plane().map(|first| first.uid());
+        let order = |role| match role {
+            Role::Etcd => 0,
+            Role::ControlPlane => 1,
+            Role::Worker => 2,
+        };
+        let is_first = |machine: &ClusterMachine<'_>| (is_drained_for(machine), Some(machine.uid()) == first);
+        due.sort_by_key(|machine| (order(machine.machine.spec.role), Reverse(is_first(machine))));
+        let (_, lowest) = lowest(state)?;
+        let has_begun = state.version_begun() == to;
+        (!due.is_empty()).then_some(Self { from: lowest, to, has_begun, due })
+    }
+
+    /// Whether a machine is to be drained for it: a kubelet's minor may not change under its Pods.
+    pub fn drains(&self, machine: &ClusterMachine<'_>) -> bool {
+        let version = version_of(machine);
+        machine.machine.spec.role != Role::Etcd && version.is_none_or(|version| version.minor() != self.to.minor())
+    }
+
+    /// The machines of the control plane and of etcd that do not have it yet.
+    pub fn control_planes(&self) -> impl Iterator<Item = &ClusterMachine<'a>> {
+        self.due.iter().filter(|machine| machine.machine.spec.role != Role::Worker)
+    }
+
+    /// The workers that do not have it yet.
+    pub fn workers(&self) -> impl Iterator<Item = &ClusterMachine<'a>> {
+        self.due.iter().filter(|machine| machine.machine.spec.role == Role::Worker)
+    }
+
+    /// Whether a machine does not have it yet.
+    pub fn is_due(&self, machine: &ClusterMachine<'_>) -> bool {
+        self.due.iter().any(|due| due.uid() == machine.uid())
+    }
+
+    /// `upgrading 1.34.4 -> 1.35.4`.
+    pub fn title(&self) -> String {
+        match self.from == self.to {
+            // What is left to do has no other kubelet.
+            true => format!("upgrading to {}", self.to),
+            false => format!("upgrading {} -> {}", self.from, self.to),
+        }
+    }
+}
+
+/// Of a running cluster, a machine with the lowest version, and that version.
+pub(super) fn lowest<'a>(state: &ClusterState<'a>) -> Option<(ClusterMachine<'a>, KubernetesVersion)> {
+    state.installed.as_ref()?;
+    let provisioned = state.live.iter().filter(|machine| machine.is_provisioned());
+    provisioned.filter_map(|machine| Some((*machine, version_of(machine)?))).min_by_key(|(_, version)| *version)
+}
+
+/// Why no machine joins, and no setting is brought to one: the steps that do so would bring a kubelet that is newer than
+/// the API servers.
+pub(super) fn in_the_way(state: &ClusterState<'_>) -> Option<String> {
+    let upgrade = Upgrade::find(state).filter(|upgrade| upgrade.has_begun)?;
+    let first = upgrade.control_planes().next()?;
+    Some(format!("waits for the control planes to be upgraded to {}, {} is next", upgrade.to, first.title()))
+}
+
+/// Whether the Node of a machine is kept drained for an upgrade.
+pub(super) fn is_drained_for(machine: &ClusterMachine<'_>) -> bool {
+    machine.machine.spec.drain_for.contains(&DrainReason::Upgrade)
+}
+
+/// Has its Node drained for an upgrade, or not any more.
+pub(super) fn drain(machine: &ClusterMachine<'_>, wanted: bool) -> Action {
+    let mut reasons = machine.machine.spec.drain_for.clone();
+    reasons.retain(|reason| *reason != DrainReason::Upgrade);
+    if wanted {
+        reasons.push(DrainReason::Upgrade);
+    }
+    Action::SetDrainFor { machine: Box::new(machine.machine.clone()), reasons }
+}
+
+/// Whether all that the version needs lies ready on a machine.
+pub(super) fn is_prefetched(
+    state: &ClusterState<'_>,
+    machine: &ClusterMachine<'_>,
+    version: KubernetesVersion,
+) -> bool {
+    let is_ready = |applied: &AppliedSettings| applied.prefetched_version == Some(version.to_string());
+    recorded(machine).is_some_and(is_ready) || applied(state, machine).as_ref().is_some_and(is_ready)
+}
+
+/// The version of a machine's kubelet; of one without, the version for which it was brought its etcd.
+fn version_of(machine: &ClusterMachine<'_>) -> Option<KubernetesVersion> {
+    let status = machine.machine.status.as_ref()?;
+    let version = match machine.machine.spec.role {
+        Role::Etcd => status.applied.as_ref()?.kubernetes_version.as_ref()?,
+        Role::ControlPlane | Role::Worker => status.kubernetes_version.as_ref()?,
+    };
+    version.parse().ok()
+}
+
+/// A kubelet of another version, or one behind whose version something was left undone.
+fn is_due(state: &ClusterState<'_>, machine: &ClusterMachine<'_>, to: KubernetesVersion) -> bool {
+    let kubelet = version_of(machine).filter(|_| machine.machine.spec.role != Role::Etcd);
+    let is_left = |applied: &AppliedSettings| {
+        let brought = applied.kubernetes_version.as_ref();
+        brought.is_some_and(|version| version.parse() != Ok(to))
+    };
+    let is_part = machine.is_provisioned() && machine.host.is_some();
+    let lacks = || recorded(machine).is_some_and(is_left) && applied(state, machine).as_ref().is_some_and(is_left);
+    is_part && (kubelet.is_some_and(|version| version != to) || lacks())
+}
+
+/// Whether nobody remembers for which version a machine of etcd was brought its program.
+fn is_unknown(state: &ClusterState<'_>, machine: &ClusterMachine<'_>) -> bool {
+    let is_known = |applied: &AppliedSettings| applied.kubernetes_version.is_some();
+    let known = recorded(machine).is_some_and(is_known) || applied(state, machine).as_ref().is_some_and(is_known);
+    machine.is_provisioned() && machine.host.is_some() && !known
+}
+
+/// What was brought to a machine, as its status remembers.
+fn recorded<'a>(machine: &ClusterMachine<'a>) -> Option<&'a AppliedSettings> {
+    machine.machine.status.as_ref()?.applied.as_ref()
+}
+
+/// The same, with what runs have brought of which the status does not tell yet.
+fn applied(state: &ClusterState<'_>, machine: &ClusterMachine<'_>) -> Option<AppliedSettings> {
+    settings::applied(machine.machine, machine.host_name()?, state.observed.runs)
+}
