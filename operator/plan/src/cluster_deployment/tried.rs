@@ -56,3 +56,8 @@ impl<'a> Tried<'a> {
 pub(super) fn runs<'a>(state: &ClusterState<'a>, intent: Intent) -> Vec<&'a PlaybookRun> {
     state.newest_runs(|run| run.spec.intent == intent && !attempts::targets(run).is_empty())
 }
+
+/// Names of the newest of them: by these it is known how often something was tried.
+pub(super) fn kept(state: &ClusterState<'_>, intent: Intent, most: usize) -> Vec<String> {
+    runs(state, intent).into_iter().take(most).map(|run| run.name().to_owned()).collect()
+}

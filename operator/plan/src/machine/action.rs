@@ -1,10 +1,11 @@
 //! What is done about a Machine.
 
-use crds::Host;
 use crds::host::Quarantine;
 use crds::inputs::HostIdentity;
 use crds::references::{ClaimRef, LocalRef};
+use crds::{Host, Machine, ObjectExt};
 
+use crate::cluster::NodeSeen;
 use crate::drain::PodSeen;
 use crate::node_metadata::NodeWrite;
 
@@ -93,6 +94,18 @@ pub enum Action {
 }
 
 impl Action {
+    /// Keeps new Pods off the Node of a machine.
+    pub(super) fn cordon(machine: &Machine, node: &NodeSeen) -> Self {
+        let (namespace, cluster) = (machine.namespace().to_owned(), machine.spec.cluster_name.clone());
+        Self::Cordon { namespace, cluster, node: node.name.clone(), uid: node.uid.clone() }
+    }
+
+    /// Asks these Pods of a machine to go, if there are any.
+    pub(super) fn evict(machine: &Machine, pods: Vec<PodSeen>) -> Option<Self> {
+        let (namespace, cluster) = (machine.namespace().to_owned(), machine.spec.cluster_name.clone());
+        (!pods.is_empty()).then_some(Self::Evict { namespace, cluster, pods })
+    }
+
     /// Whether it is only right if nothing has changed since what it was decided on was read: caches are not
     /// believed.
     pub fn is_irrevocable(&self) -> bool {

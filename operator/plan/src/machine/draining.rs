@@ -58,7 +58,7 @@ pub(super) fn plan(observed: &Observed<'_>, host: Option<&Host>) -> Draining {
     if let Some(why) = hindrance(observed) {
         return Draining::says(None, Reason::DrainOnHold, format!("Node {} is not drained: {why}", node.name));
     }
-    let cordon = (!node.owners.drains).then(|| on_node(machine, node, true));
+    let cordon = (!node.owners.drains).then(|| Action::cordon(machine, node));
     let status = machine.status.as_ref();
     let progress = drain::drain(&DrainObserved {
         now: observed.now,
@@ -75,19 +75,12 @@ pub(super) fn plan(observed: &Observed<'_>, host: Option<&Host>) -> Draining {
             ..Draining::says(Some(false), Reason::Draining, format!("drains Node {}", node.name))
         },
         Progress::Over(statement) => Draining { drained: Some(statement), ..Draining::default() },
-        Progress::UnderWay(UnderWay { evict, next, reason, message, blocked }) => {
-            let evict = (!evict.is_empty()).then(|| Action::Evict {
-                namespace: machine.namespace().to_owned(),
-                cluster: machine.spec.cluster_name.clone(),
-                pods: evict,
-            });
-            Draining {
-                actions: cordon.into_iter().chain(evict).collect(),
-                next,
-                blocked_pods: blocked,
-                ..Draining::says(Some(false), reason, message)
-            }
-        }
+        Progress::UnderWay(UnderWay { evict, next, reason, message, blocked }) => Draining {
+            actions: cordon.into_iter().chain(Action::evict(machine, evict)).collect(),
+            next,
+            blocked_pods: blocked,
+            ..Draining::says(Some(false), reason, message)
+        },
     }
 }
 
@@ -134,17 +127,13 @@ fn give_back(observed: &Observed<'_>, node: &NodeSeen) -> Draining {
         Some(why) => {
             Draining::says(None, Reason::DrainOnHold, format!("Node {} takes no new Pods still: {why}", node.name))
         }
-        None => Draining { actions: vec![on_node(observed.machine, node, false)], ..Draining::default() },
+        None => Draining { actions: vec![uncordon(observed.machine, node)], ..Draining::default() },
     }
 }
 
-fn on_node(machine: &Machine, node: &NodeSeen, cordon: bool) -> Action {
+fn uncordon(machine: &Machine, node: &NodeSeen) -> Action {
     let (namespace, cluster) = (machine.namespace().to_owned(), machine.spec.cluster_name.clone());
-    let (node, uid) = (node.name.clone(), node.uid.clone());
-    match cordon {
-        true => Action::Cordon { namespace, cluster, node, uid },
-        false => Action::Uncordon { namespace, cluster, node, uid },
-    }
+    Action::Uncordon { namespace, cluster, node: node.name.clone(), uid: node.uid.clone() }
 }
 
 #[cfg(test)]

@@ -39,8 +39,7 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
 
 /// The runs by which it is known how often something was tried.
 pub(super) fn keeps(state: &ClusterState<'_>) -> Vec<String> {
-    let runs = tried::runs(state, Intent::Configure).into_iter();
-    runs.take(KEEP).map(|run| run.name().to_owned()).collect()
+    tried::kept(state, Intent::Configure, KEEP)
 }
 
 /// A digest of what is wanted.
@@ -64,8 +63,8 @@ fn next(state: &ClusterState<'_>) -> Option<Proposal> {
     let is_worker = |outdated: &Outdated<'_>| outdated.machine.machine.spec.role == Role::Worker;
     let (workers, mut others): (Vec<_>, Vec<_>) = outdated.into_iter().partition(is_worker);
     others.extend(target::of_cluster(state).filter(|outdated| !is_in_vain(outdated)));
-    let waits = upgrade::in_the_way(state).filter(|_| !others.is_empty() || !workers.is_empty());
-    if let Some(waits) = waits {
+    let is_due = !others.is_empty() || !workers.is_empty();
+    if let Some(waits) = is_due.then(|| upgrade::in_the_way(state)).flatten() {
         return Some(progressing(format!("changed settings are to be rolled out; {waits}")));
     }
     match others.first() {

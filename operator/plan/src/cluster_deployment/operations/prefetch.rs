@@ -1,8 +1,8 @@
 //! Brings what another Kubernetes version needs to all machines before the first of them is touched. Nothing runs there
 //! with it yet, so the wish may still be taken back.
 
+use crds::Reason;
 use crds::step::{Intent, Role, Step};
-use crds::{ObjectExt, Reason};
 
 use crate::attempts::{self, RetryDecision};
 use crate::cluster_deployment::action::Action;
@@ -30,8 +30,7 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
 
 /// The runs by which it is known how often it was tried.
 pub(super) fn keeps(state: &ClusterState<'_>) -> Vec<String> {
-    let runs = tried::runs(state, Intent::Prefetch).into_iter();
-    runs.take(KEEP).map(|run| run.name().to_owned()).collect()
+    tried::kept(state, Intent::Prefetch, KEEP)
 }
 
 /// The machines that have yet to be brought it: all but workers that are not well, for which nobody waits.

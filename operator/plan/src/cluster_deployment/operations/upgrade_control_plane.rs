@@ -4,7 +4,7 @@
 use crds::cluster_deployment::EtcdTopology;
 use crds::names::condition;
 use crds::step::{Intent, Role, Step};
-use crds::{Conditions, ObjectExt, Reason};
+use crds::{Conditions, Reason};
 
 use super::prefetch;
 use crate::attempts::RetryDecision;
@@ -30,8 +30,7 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
 
 /// The runs by which it is known how often it was tried, those on workers among them.
 pub(super) fn keeps(state: &ClusterState<'_>) -> Vec<String> {
-    let runs = tried::runs(state, Intent::Upgrade).into_iter();
-    runs.take(KEEP).map(|run| run.name().to_owned()).collect()
+    tried::kept(state, Intent::Upgrade, KEEP)
 }
 
 fn next(state: &ClusterState<'_>, upgrade: &Upgrade<'_>) -> Option<Proposal> {
@@ -84,7 +83,7 @@ fn joins(state: &ClusterState<'_>) -> bool {
     others.any(|machine| machine.host.is_some() && !machine.is_provisioned())
 }
 
-/// `upgrading 1.34.4 -> 1.35.4: control plane 2 of 3 (a-control-plane-x7k2 (rack2-node01))`.
+/// `upgrading 1.34.4 -> 1.35.4: control plane 2 of 3, a-control-plane-x7k2 (rack2-node01)`.
 fn title(state: &ClusterState<'_>, upgrade: &Upgrade<'_>, machine: &ClusterMachine<'_>) -> String {
     let role = machine.machine.spec.role;
     let all = state.of_role(role).filter(ClusterMachine::is_provisioned).count();

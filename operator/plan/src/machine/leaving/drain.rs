@@ -1,7 +1,6 @@
 //! The drain of the Node of a machine that leaves: whether there is anything to move, and what is said of it.
 
 use crds::Conditions;
-use crds::ObjectExt;
 use crds::Reason;
 use crds::conditions::Statement;
 use crds::names::condition;
@@ -55,17 +54,10 @@ pub(super) fn drain(observed: &Observed<'_>, host: &str) -> Progress {
 /// What is done at the Node, and said of the Machine.
 fn leaving(observed: &Observed<'_>, node: &str, under_way: UnderWay) -> Leaving {
     let (machine, UnderWay { evict, next, reason, message, blocked }) = (observed.machine, under_way);
-    let (namespace, cluster) = (machine.namespace().to_owned(), machine.spec.cluster_name.clone());
     let open = node_of(observed, node).filter(|node| !node.unschedulable);
-    let cordon = open.map(|node| Action::Cordon {
-        namespace: namespace.clone(),
-        cluster: cluster.clone(),
-        node: node.name.clone(),
-        uid: node.uid.clone(),
-    });
-    let evict = (!evict.is_empty()).then_some(Action::Evict { namespace, cluster, pods: evict });
+    let cordon = open.map(|node| Action::cordon(machine, node));
     Leaving {
-        actions: cordon.into_iter().chain(evict).collect(),
+        actions: cordon.into_iter().chain(Action::evict(machine, evict)).collect(),
         next,
         drained: Some(Statement::new(condition::DRAINED, false, reason, message.clone())),
         blocked_pods: blocked,
