@@ -98,6 +98,17 @@ def dropped(params: dict, given: list, text: str) -> list:
     return sorted(name for name in given if plain(name) not in wanted)
 
 
+def with_names(params: dict, lacks: list, found: dict, text: str) -> tuple:
+    """The cluster's configuration with the names that the certificate lacks and without those that are not wanted any more; and all names
+    that were ever given."""
+    given = kubeadm_config.given_names(found)
+    unwanted = dropped(params, given, text)
+    names = kubeadm_config.items(text, kubeadm_config.NAMES)
+    wanted = [name for name in names if name not in unwanted] + [name for name in lacks if name not in names]
+    text = kubeadm_config.with_items(text, kubeadm_config.NAMES, wanted) if wanted != names else text
+    return text, given + [name for name in params["given"] if name not in given]
+
+
 def renew(params: dict, text: str) -> None:
     """Lets kubeadm make the certificate again; the old one comes back when it cannot."""
     os.makedirs(os.path.dirname(CONFIGURATION), mode=0o700, exist_ok=True)
@@ -141,18 +152,11 @@ def work(call) -> dict:
         client = Api(api.ADMIN)
         check_info(client, params)
         found, text = kubeadm_config.read(client)
-        given = kubeadm_config.given_names(found)
-        unwanted = dropped(params, given, text)
+        unwanted = dropped(params, kubeadm_config.given_names(found), text)
         has = [name for name in unwanted if plain(name) in there]
         due = lacks or has
         if not call.check_mode:
-            names = kubeadm_config.items(text, kubeadm_config.NAMES)
-            wanted = [name for name in names if name not in unwanted]
-            wanted += [name for name in lacks if name not in names]
-            text = kubeadm_config.with_items(text, kubeadm_config.NAMES, wanted) if wanted != names else text
-            all_given = given + [name for name in params["given"] if name not in given]
-            if wanted != names or all_given != given:
-                kubeadm_config.write(client, found, text, all_given)
+            text = kubeadm_config.edit(client, lambda found, text: with_names(params, lacks, found, text))
             if due:
                 renew(params, text)
     except OSError as error:

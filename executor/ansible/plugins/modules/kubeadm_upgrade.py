@@ -260,12 +260,11 @@ class Upgrade:
 
     def run(self) -> str:
         """Runs kubeadm; its command."""
-        found, text = self.configuration()
+        _found, text = self.configuration()
         command = verb(self.params["role"], kubeadm_config.scalar(text, kubeadm_config.VERSION), self.version)
         if command == "apply":
-            wanted = kubeadm_config.with_dns_tag(text, self.params["coredns_version"])
-            if wanted != text:
-                kubeadm_config.write(self.client, found, wanted)
+            tag = self.params["coredns_version"]
+            kubeadm_config.edit(self.client, lambda _found, text: (kubeadm_config.with_dns_tag(text, tag), None))
         retries = iter(range(JOB_ATTEMPTS - 1))
         kubeadm_program.run(
             ["upgrade", command, *(["--yes"] if command == "apply" else [])],
