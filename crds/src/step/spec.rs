@@ -93,7 +93,7 @@ impl Step {
                 StepSpec { intents: &[Install, Prepare, Join, Custom], read_only: true, downloads: true, ..CHANGES }
             }
             Step::Network => StepSpec { intents: &[Install, Join, Restore, Configure, Custom], ..CHANGES },
-            Step::Etcd => StepSpec { intents: &[Install, Join, Upgrade, Custom], downloads: true, ..CHANGES },
+            Step::Etcd => StepSpec { intents: &[Install, Join, Upgrade, Configure, Custom], downloads: true, ..CHANGES },
             Step::ControlPlane => {
                 StepSpec { intents: &[Install, Join, Upgrade, Configure, Custom], downloads: true, ..CHANGES }
             }
@@ -130,6 +130,7 @@ impl Step {
             | Step::RemoveOldData => StepSpec { intents: &[Restore], ..CHANGES },
             Step::Prefetch => StepSpec { intents: &[Prefetch], each_for_itself: true, downloads: true, ..CHANGES },
             Step::KubeadmUpgrade => StepSpec { intents: &[Upgrade], downloads: true, ..CHANGES },
+            Step::ControlPlaneConfiguration => StepSpec { intents: &[Configure, Custom], ..CHANGES },
             Step::Custom(_) => StepSpec { intents: &[Install, Join, Remove, Reset, Custom], ..CHANGES },
         }
     }
