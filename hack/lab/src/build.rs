@@ -26,7 +26,7 @@ pub enum BuildCommand {
     Images(Images),
     /// The artifact bundle, with the programs and images in it
     Bundle,
-    /// The artifact bundle with an older minor of Kubernetes in it too, for tests of upgrades; `all` leaves it out
+    /// The artifact bundle with other versions of Kubernetes in it too, for tests of upgrades; `all` leaves it out
     Upgrades,
     /// All of the above
     All(Images),
