@@ -125,13 +125,12 @@ pub const STORAGES: &[Component] = &[Component {
     minor: None,
 }];
 
-/// What tests of upgrades need beside them: other versions of Kubernetes, and an etcd that goes with the oldest.
-pub const UPGRADES: &[Component] = &[
-    kubernetes("1.34.3", "kubernetes-1.34.3"),
-    kubernetes("1.34.4", "kubernetes-1.34"),
-    kubernetes("1.36.3", "kubernetes-1.36"),
-    etcd("3.6.14", "etcd-3.6.14", Some("1.34")),
-];
+/// What a test of an upgrade needs beside them: an older minor of Kubernetes, and the etcd that goes with it.
+pub const UPGRADES: &[Component] =
+    &[kubernetes("1.34.4", "kubernetes-1.34"), etcd("3.6.14", "etcd-3.6.14", Some("1.34"))];
+
+/// What `make changes` needs beside those: a patch of that minor, and the minor after the lab's.
+pub const CHANGES: &[Component] = &[kubernetes("1.34.3", "kubernetes-1.34.3"), kubernetes("1.36.3", "kubernetes-1.36")];
 
 const fn etcd(version: &'static str, folder: &'static str, minor: Option<&'static str>) -> Component {
     Component {
@@ -182,7 +181,7 @@ const fn kubernetes(version: &'static str, folder: &'static str) -> Component {
 }
 
 fn all() -> impl Iterator<Item = &'static Component> {
-    COMPONENTS.iter().chain(STORAGES).chain(UPGRADES)
+    COMPONENTS.iter().chain(STORAGES).chain(UPGRADES).chain(CHANGES)
 }
 
 /// The first component of this name: Kubernetes is the minor that the lab itself runs.
@@ -292,9 +291,10 @@ mod tests {
     fn upgrades_are_to_a_patch_and_to_the_minors_around_the_labs() {
         let minor = |version: &str| version.split('.').nth(1).unwrap().parse::<u32>().unwrap();
         let ours = minor(component("kubernetes").unwrap().version);
-        let others: Vec<u32> =
-            UPGRADES.iter().filter(|it| it.name == "kubernetes").map(|it| minor(it.version)).collect();
-        assert_eq!(others, [ours - 1, ours - 1, ours + 1]);
+        let minors = |all: &[Component]| -> Vec<u32> {
+            all.iter().filter(|it| it.name == "kubernetes").map(|it| minor(it.version)).collect()
+        };
+        assert_eq!((minors(UPGRADES), minors(CHANGES)), (vec![ours - 1], vec![ours - 1, ours + 1]));
     }
 
     #[test]

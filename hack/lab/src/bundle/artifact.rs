@@ -142,7 +142,7 @@ fn under(directory: &str, component: &Component, programs: &Programs) -> Tree {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::programs::{COMPONENTS, UPGRADES};
+    use crate::programs::{CHANGES, COMPONENTS, UPGRADES};
 
     fn planned(components: &[Component]) -> Vec<Planned> {
         let cache = Cache::at("/cache");
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_bundle_of_upgrades_has_other_versions_beside_all_of_the_labs() {
-        let (labs, upgrades) = (names(COMPONENTS), names(&[COMPONENTS, UPGRADES].concat()));
+        let (labs, upgrades) = (names(COMPONENTS), names(&[COMPONENTS, UPGRADES, CHANGES].concat()));
         assert!(labs.iter().all(|it| upgrades.contains(it)), "{labs:?} are not all among {upgrades:?}");
         let mut older: Vec<&str> = upgrades.iter().filter(|it| !labs.contains(it)).map(String::as_str).collect();
         older.sort_unstable();
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn no_two_artifacts_have_one_place() {
-        let planned = planned(&[COMPONENTS, UPGRADES].concat());
+        let planned = planned(&[COMPONENTS, UPGRADES, CHANGES].concat());
         let places: std::collections::BTreeSet<&str> = planned.iter().map(|it| it.path.as_str()).collect();
         assert_eq!(places.len(), planned.len());
     }

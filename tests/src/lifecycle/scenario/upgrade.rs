@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use crds::names::condition;
 use crds::step::Role;
-use crds::{ClusterDeployment, Conditions};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt;
 use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt};
 use serde_json::json;
 
 use super::Seen;
@@ -22,6 +20,7 @@ use crate::lifecycle::stage::{CLUSTER, Stage};
 use crate::lifecycle::whole::{api_servers, etcd_members, healthy};
 use crate::lifecycle::writer::Writer;
 use crate::objects::{NEWER, OLDER, VERSION};
+use crate::upgrades;
 use crate::workload::IMAGE;
 
 /// Three control planes and two workers, one after the other, each drained.
@@ -59,11 +58,6 @@ pub async fn newer_minor(stage: &mut Stage<'_>) -> Result<Seen> {
 async fn upgraded(stage: &mut Stage<'_>, to: &str) -> Result<Seen> {
     let client = stage.client().await?;
     workload(&client).await?;
-    let deployments: Api<Deployment> = Api::namespaced(client.clone(), "default");
-    let ready = async || {
-        let status = deployments.get(APP).await?.status.unwrap_or_default();
-        anyhow::Ok(status.ready_replicas.unwrap_or_default())
-    };
     running(&client).await?;
     let before = stage.wish["spec"]["kubernetesVersion"].as_str().unwrap_or_default().to_owned();
     let planes = stage.members(Role::ControlPlane).await?.len();
@@ -71,33 +65,16 @@ async fn upgraded(stage: &mut Stage<'_>, to: &str) -> Result<Seen> {
     let began = Instant::now();
     stage.wish["spec"]["kubernetesVersion"] = json!(to);
     stage.apply().await?;
-    let (mut fewest, mut told) = (REPLICAS, String::new());
-    eventually("every machine has the version", UPGRADED, async || {
+    let mut fewest = REPLICAS;
+    upgrades::brought(stage.scenario, CLUSTER, to, UPGRADED, async || {
         // Unknown while the API of a cluster with one control plane is away.
-        fewest = fewest.min(ready().await.unwrap_or(fewest));
-        let deployment = stage.deployment().await?;
-        let message = deployment.status.as_ref().and_then(|status| status.message.clone()).unwrap_or_default();
-        if message != told {
-            stage.scenario.say(&message);
-            told.clone_from(&message);
-        }
-        let failed = deployment.condition(condition::UP_TO_DATE).filter(|said| said.reason == "UpgradeFailed");
-        ensure!(failed.is_none_or(|failed| !failed.message.contains("after 3 attempts")), "{message}");
-        Ok(if is_upgraded(&deployment, to) { Look::Done(()) } else { Look::Waiting(message) })
+        fewest = fewest.min(ready_pods(&client).await.unwrap_or(fewest));
     })
     .await?;
     let took = began.elapsed();
     let written = writer.written();
     let nodes = stage.ready(planes + stage.workers_wished()).await?;
-    for node in &nodes {
-        let version = node.status.as_ref().and_then(|status| status.node_info.as_ref());
-        let version = version.map(|info| info.kubelet_version.clone()).unwrap_or_default();
-        ensure!(version == format!("v{to}"), "the kubelet of {} is {version}", node.name_any());
-        let is_open = node.spec.as_ref().is_none_or(|spec| !spec.unschedulable.unwrap_or_default());
-        ensure!(is_open, "{} takes no Pods", node.name_any());
-    }
-    let served = client.apiserver_version().await.context("ask the API server for its version")?.git_version;
-    ensure!(served == format!("v{to}"), "the API server says {served}");
+    upgrades::is_everywhere(&client, &nodes, to).await?;
     etcd_as_wanted(stage).await?;
     api_servers(stage, planes).await?;
     healthy(stage.scenario, CLUSTER).await?;
@@ -110,14 +87,6 @@ async fn upgraded(stage: &mut Stage<'_>, to: &str) -> Result<Seen> {
         took,
         text: format!("{before} -> {to}; {}; at least {fewest} of {REPLICAS} Pods were ready", written.told()),
     })
-}
-
-fn is_upgraded(deployment: &ClusterDeployment, to: &str) -> bool {
-    let status = deployment.status.as_ref();
-    let is_seen = status.is_some_and(|status| status.observed_generation == deployment.metadata.generation);
-    is_seen
-        && deployment.is_true(condition::UP_TO_DATE)
-        && status.and_then(|status| status.kubernetes_version.as_deref()) == Some(to)
 }
 
 /// Each member of etcd runs the version that goes with that of Kubernetes.
@@ -138,18 +107,22 @@ async fn etcd_as_wanted(stage: &Stage<'_>) -> Result<()> {
 /// What the process of etcd says of itself, whatever file has its place by now.
 const RUNNING_ETCD: &str = "/proc/$(pidof -s etcd)/exe --version | head -n 1";
 
-async fn running(client: &kube::Client) -> Result<()> {
-    let deployments: Api<Deployment> = Api::namespaced(client.clone(), "default");
+async fn running(client: &Client) -> Result<()> {
     eventually("the workload runs", Duration::from_secs(120), async || {
-        let status = deployments.get(APP).await?.status.unwrap_or_default();
-        let ready = status.ready_replicas.unwrap_or_default();
+        let ready = ready_pods(client).await?;
         Ok(if ready == REPLICAS { Look::Done(()) } else { Look::Waiting(format!("{ready} Pods are ready")) })
     })
     .await
 }
 
+async fn ready_pods(client: &Client) -> Result<i32> {
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), "default");
+    let status = deployments.get(APP).await?.status.unwrap_or_default();
+    Ok(status.ready_replicas.unwrap_or_default())
+}
+
 /// The workload's Pods, with how often their containers were restarted.
-async fn pods(client: &kube::Client) -> Result<BTreeMap<String, i32>> {
+async fn pods(client: &Client) -> Result<BTreeMap<String, i32>> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
     let restarts = |pod: &Pod| {
         let statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
@@ -159,7 +132,7 @@ async fn pods(client: &kube::Client) -> Result<BTreeMap<String, i32>> {
     Ok(list.items.iter().map(|pod| (pod.name_any(), restarts(pod))).collect())
 }
 
-async fn workload(client: &kube::Client) -> Result<()> {
+async fn workload(client: &Client) -> Result<()> {
     let spread = json!([{
         "maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
         "labelSelector": {"matchLabels": {"app": APP}},
