@@ -204,6 +204,10 @@ pub struct AppliedSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16))]
     pub prefetched_version: Option<String>,
+    /// Of each part of `spec.configuration` that runs brought to it, e.g. `kubelet`. An absent one is as it is by itself.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 32))]
+    pub configuration: BTreeMap<String, String>,
 }
 
 /// What was observed of the machine in its cluster.

@@ -10,7 +10,15 @@ use crate::departure::is_healthy;
 use crate::settings::{self, Difference};
 
 /// The order in which steps are played.
-const ORDER: [Step; 5] = [Step::ContainerRuntime, Step::ControlPlane, Step::EtcdEndpoints, Step::Network, Step::Addons];
+const ORDER: [Step; 7] = [
+    Step::Prepare,
+    Step::ContainerRuntime,
+    Step::ControlPlane,
+    Step::EtcdEndpoints,
+    Step::KubeletConfiguration,
+    Step::Network,
+    Step::Addons,
+];
 
 /// A machine on which something is due.
 pub(super) struct Outdated<'a> {
