@@ -106,6 +106,8 @@ pub enum DrainReason {
     Upgrade,
     /// Somebody works on the machine. Its Node may be out of order meanwhile: the machine is not repaired.
     Maintenance,
+    /// Written by the operator, which takes it back: the machine is given a configuration that its Pods would not outlive.
+    Configuration,
 }
 
 /// Where a Machine is in its life; for people.

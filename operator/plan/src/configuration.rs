@@ -32,7 +32,11 @@ pub struct Part {
     /// What a MachineSet's machines are to have of it, as the spec says it; none: nothing is configured. Machines of no
     /// set have what the cluster says. A digest of this is what statuses remember: it changes with the spec alone.
     pub wanted: fn(&ClusterDeployment, Option<&str>) -> Option<Value>,
-    /// The variable by which a run's steps get it. A machine for which nothing is configured has none.
+    /// Whether the Pods of a machine's Node would not outlive that it goes from what it has to what is wanted. Both are
+    /// digests, or numbers as they are; none: nothing is configured.
+    pub drains: fn(Option<&str>, Option<&str>) -> bool,
+    /// The variable by which a run's steps get it, one for several parts. A machine for which nothing is configured has
+    /// none.
     pub variable: &'static str,
     /// The variable's value.
     pub lower: fn(&ClusterDeployment, Value) -> Value,
@@ -47,6 +51,7 @@ pub const PARTS: &[Part] = &[
         step: Step::Prepare,
         steps_beside: &[],
         wanted: machine::wanted,
+        drains: never,
         variable: "machine_settings",
         lower: as_it_is,
     },
@@ -57,28 +62,35 @@ pub const PARTS: &[Part] = &[
         step: Step::ContainerRuntime,
         steps_beside: &[],
         wanted: containerd::wanted,
+        drains: never,
         variable: "containerd_settings",
         lower: containerd::lower,
     },
+    Part { name: "kubelet", field: "configuration.kubelet", wanted: kubelet::wanted, ..KUBELET },
     Part {
-        name: "kubelet",
-        field: "configuration.kubelet",
-        roles: &[Role::ControlPlane, Role::Worker],
-        step: Step::KubeletConfiguration,
-        // They make a kubelet, and give one that is there its configuration.
-        steps_beside: &[Step::ControlPlane, Step::Node],
-        wanted: kubelet::wanted,
-        variable: "kubelet_settings",
-        lower: kubelet::lower,
+        name: "kubelet-max-pods",
+        field: "configuration.kubelet.maxPods",
+        wanted: kubelet::max_pods,
+        drains: kubelet::has_fewer_pods,
+        lower: kubelet::lower_max_pods,
+        ..KUBELET
     },
     Part {
-        name: "controlPlane",
-        field: "configuration.apiServer, controllerManager or scheduler",
+        name: "kubelet-policies",
+        field: "configuration.kubelet (cpuManagerPolicy, topologyManagerPolicy)",
+        wanted: kubelet::policies,
+        drains: always,
+        ..KUBELET
+    },
+    Part {
+        name: "control-plane",
+        field: "configuration.{apiServer,controllerManager,scheduler}",
         roles: &[Role::ControlPlane],
         step: Step::ControlPlaneConfiguration,
         // It makes a control plane, and gives one that is there its configuration.
         steps_beside: &[Step::ControlPlane],
         wanted: control_plane::wanted,
+        drains: never,
         variable: "control_plane_settings",
         lower: control_plane::lower,
     },
@@ -89,10 +101,25 @@ pub const PARTS: &[Part] = &[
         step: Step::Etcd,
         steps_beside: &[],
         wanted: etcd::wanted,
+        drains: never,
         variable: "etcd_extra_environment",
         lower: etcd::lower,
     },
 ];
+
+/// What all parts of the kubelet have in common.
+const KUBELET: Part = Part {
+    name: "",
+    field: "",
+    roles: &[Role::ControlPlane, Role::Worker],
+    step: Step::KubeletConfiguration,
+    // They make a kubelet, and give one that is there its configuration.
+    steps_beside: &[Step::ControlPlane, Step::Node],
+    wanted: kubelet::wanted,
+    drains: never,
+    variable: "kubelet_settings",
+    lower: kubelet::lower,
+};
 
 impl Part {
     /// Whether machines of the role have it.
@@ -110,11 +137,22 @@ impl Part {
 pub fn variables(deployment: &ClusterDeployment, machine: &Machine) -> BTreeMap<String, Value> {
     let parts = PARTS.iter().filter(|part| part.concerns(machine.spec.role));
     let set = claims::set_of(machine);
-    let variable = |part: &Part| {
-        let wanted = (part.wanted)(deployment, set)?;
-        Some((part.variable.to_owned(), (part.lower)(deployment, wanted)))
-    };
-    parts.filter_map(variable).collect()
+    let mut variables = BTreeMap::new();
+    for part in parts {
+        if let Some(wanted) = (part.wanted)(deployment, set) {
+            let variable = variables.entry(part.variable.to_owned()).or_insert(Value::Null);
+            merge::over(variable, (part.lower)(deployment, wanted));
+        }
+    }
+    variables
+}
+
+fn never(_: Option<&str>, _: Option<&str>) -> bool {
+    false
+}
+
+fn always(_: Option<&str>, _: Option<&str>) -> bool {
+    true
 }
 
 fn as_it_is(_: &ClusterDeployment, wanted: Value) -> Value {

@@ -5,6 +5,7 @@ mod backups;
 mod claims;
 mod cluster_deployments;
 mod commands;
+mod configuration;
 mod control_plane_configuration;
 mod every_kind;
 mod hosts;

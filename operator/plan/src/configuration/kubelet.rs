@@ -6,7 +6,40 @@ use serde_json::{Map, Value, json};
 
 use super::merge;
 
+/// The most Pods of a kubelet to which nobody says anything else.
+const MAX_PODS: i64 = 110;
+/// What only Pods have that come later.
+const POLICIES: [&str; 2] = ["cpuManagerPolicy", "topologyManagerPolicy"];
+
+/// All that Pods outlive.
 pub(super) fn wanted(deployment: &ClusterDeployment, set: Option<&str>) -> Option<Value> {
+    let mut fields = merged(deployment, set);
+    fields.retain(|name, _| name != "maxPods" && !POLICIES.contains(&name.as_str()));
+    merge::unless_empty(Value::Object(fields))
+}
+
+pub(super) fn max_pods(deployment: &ClusterDeployment, set: Option<&str>) -> Option<Value> {
+    merged(deployment, set).remove("maxPods")
+}
+
+pub(super) fn lower_max_pods(_: &ClusterDeployment, max_pods: Value) -> Value {
+    json!({ "maxPods": max_pods })
+}
+
+/// A kubelet that starts refuses the Pods that are too many.
+pub(super) fn has_fewer_pods(has: Option<&str>, wanted: Option<&str>) -> bool {
+    let [has, wanted] = [has, wanted].map(|number| number.and_then(|number| number.parse().ok()).unwrap_or(MAX_PODS));
+    wanted < has
+}
+
+pub(super) fn policies(deployment: &ClusterDeployment, set: Option<&str>) -> Option<Value> {
+    let mut fields = merged(deployment, set);
+    fields.retain(|name, _| POLICIES.contains(&name.as_str()));
+    merge::unless_empty(Value::Object(fields))
+}
+
+/// What the cluster says, and over it what the set says.
+fn merged(deployment: &ClusterDeployment, set: Option<&str>) -> Map<String, Value> {
     let of_cluster = deployment.spec.configuration.as_ref().and_then(|configuration| configuration.kubelet.as_ref());
     let mut wanted = json!(of_cluster.cloned().unwrap_or_default());
     if let Some(of_set) = set.and_then(|set| of_set(deployment, set)) {
@@ -18,7 +51,7 @@ pub(super) fn wanted(deployment: &ClusterDeployment, set: Option<&str>) -> Optio
         }
         merge::over(&mut wanted, json!(of_set));
     }
-    merge::unless_empty(wanted)
+    if let Value::Object(fields) = wanted { fields } else { Map::new() }
 }
 
 /// What the MachineSet of this name says.

@@ -1,21 +1,23 @@
 //! How what a set of machines says goes over what the cluster says.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Field by field; a map, key by key.
 pub(super) fn over(base: &mut Value, more: Value) {
-    match (base, more) {
-        (Value::Object(base), Value::Object(more)) => {
-            for (key, value) in more {
-                over(base.entry(key).or_insert(Value::Null), value);
-            }
-        }
-        (base, more) => *base = more,
+    let Value::Object(more) = more else {
+        *base = more;
+        return;
+    };
+    if !base.is_object() {
+        *base = Value::Object(Map::new());
+    }
+    if let Value::Object(base) = base {
+        more.into_iter().for_each(|(key, value)| over(base.entry(key).or_insert(Value::Null), value));
     }
 }
 
 /// A value for what has anything to say, and none for `{}`.
 pub(super) fn unless_empty(value: Value) -> Option<Value> {
-    let is_empty = value.as_object().is_none_or(serde_json::Map::is_empty);
+    let is_empty = value.as_object().is_none_or(Map::is_empty);
     (!is_empty).then_some(value)
 }

@@ -19,12 +19,14 @@ pub struct Difference {
     pub is_known: bool,
     /// What brings it there; none: nothing does.
     pub step: Option<Step>,
+    /// Whether the Pods of the machine's Node would not outlive that.
+    pub drains: bool,
 }
 
 impl Difference {
     /// How what was applied of a field that a step brings differs from what is wanted, if it does.
     pub fn between(field: &str, step: Step, applied: Option<&String>, wanted: &str) -> Option<Self> {
-        let difference = Self { field: field.to_owned(), is_known: applied.is_some(), step: Some(step) };
+        let difference = Self { field: field.to_owned(), is_known: applied.is_some(), step: Some(step), drains: false };
         (applied.map(String::as_str) != Some(wanted)).then_some(difference)
     }
 
@@ -72,7 +74,8 @@ fn of_parts(
         let has = applied.and_then(|applied| applied.configuration.get(part.name));
         let wanted = parts::of_machine(wanted, part, machine);
         let is_known = has.is_some() || is_remembered;
-        let difference = Difference { field: part.field.to_owned(), is_known, step: Some(part.step) };
+        let drains = (part.drains)(has.map(String::as_str), wanted.as_deref());
+        let difference = Difference { field: part.field.to_owned(), is_known, step: Some(part.step), drains };
         (has != wanted.as_ref()).then_some(difference)
     })
 }

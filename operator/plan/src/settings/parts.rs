@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crds::{ClusterDeployment, Machine};
+use serde_json::Value;
 
 use super::digest::digest;
 use crate::claims;
@@ -18,9 +19,14 @@ pub(super) fn digests(deployment: &ClusterDeployment) -> BTreeMap<String, String
         let of_sets = sets.iter().map(|set| (key(part, set), (part.wanted)(deployment, Some(set))));
         let others = of_sets.filter(|(_, of_set)| *of_set != of_all);
         let configured = others.chain([(part.name.to_owned(), of_all.clone())]);
-        digests.extend(configured.filter_map(|(name, value)| Some((name, digest(&value?)))));
+        digests.extend(configured.filter_map(|(name, value)| Some((name, digest_of(&value?)))));
     }
     digests
+}
+
+/// A number as it is: the part may ask which of two is the greater one.
+fn digest_of(value: &Value) -> String {
+    if value.is_number() { value.to_string() } else { digest(value) }
 }
 
 fn key(part: &Part, set: &str) -> String {

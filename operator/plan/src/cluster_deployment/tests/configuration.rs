@@ -1,6 +1,7 @@
 //! `spec.configuration`: what rolls an edit out, to which machines, and what is rolled out to nobody.
 
 use crds::conditions;
+use crds::machine::DrainReason;
 use crds::names::condition;
 use crds::step::{Intent, Step};
 use serde_json::{Value, json};
@@ -135,4 +136,55 @@ fn after_statuses_were_lost_it_is_known_from_the_runs_or_said_to_be_unknown_and_
     let (status, message) = up_to_date(&world);
     assert!(status == "Unknown" && message.contains("configuration.kubelet"), "{status}: {message}");
     assert!(world.runs.iter().all(|run| run.spec.intent != Intent::Configure));
+}
+
+/// Hosts that were drained for a configuration until the cluster came to rest.
+fn drained(world: &mut World) -> std::collections::BTreeSet<String> {
+    let mut drained = std::collections::BTreeSet::new();
+    for _ in 0..400 {
+        world.run_for(1);
+        let machines = world.machines.iter().filter(|it| it.spec.drain_for.contains(&DrainReason::Configuration));
+        let hosts: Vec<String> = machines.map(|it| it.spec.host_ref.clone().unwrap().name).collect();
+        assert!(hosts.len() <= 1, "{hosts:?} are drained at once");
+        drained.extend(hosts);
+    }
+    world.settle();
+    assert!(world.machines.iter().all(|machine| machine.spec.drain_for.is_empty()), "all take Pods again");
+    drained
+}
+
+#[test]
+fn what_pods_would_not_outlive_is_brought_to_drained_nodes_one_after_the_other_and_they_take_pods_again() {
+    let (mut world, mut seen) = (built(), 0);
+    let edits = [
+        (json!({"kubelet": {"maxPods": 200}}), 0),
+        (json!({"kubelet": {"maxPods": 150}}), 3),
+        (json!({"kubelet": {"maxPods": 150, "podPidsLimit": 4096}}), 0),
+        (json!({"kubelet": {"maxPods": 150, "cpuManagerPolicy": "static"}}), 3),
+        (json!({"kubelet": {"cpuManagerPolicy": "static"}}), 3),
+    ];
+    for (configuration, nodes) in edits {
+        world.deployment.spec.configuration = serde_json::from_value(configuration.clone()).unwrap();
+        world.touch();
+        assert_eq!(drained(&mut world).len(), nodes, "{configuration}");
+        assert_eq!(configured(&world, &mut seen).len(), 3, "{configuration}");
+    }
+}
+
+#[test]
+fn a_worker_that_does_not_take_its_configuration_stays_drained_until_that_is_taken_back() {
+    let (mut world, mut seen) = (built(), 0);
+    world.always_fails = [hosts(&world, "a"), hosts(&world, "b")].concat();
+    world.deployment.spec.configuration = serde_json::from_value(json!({"kubelet": {"maxPods": 50}})).unwrap();
+    world.touch();
+    world.settle();
+    assert!(up_to_date(&world).1.contains("after 3 attempts"), "{:?}", up_to_date(&world));
+    let drained = |world: &World| world.machines.iter().filter(|it| !it.spec.drain_for.is_empty()).count();
+    assert_eq!(drained(&world), 1);
+    world.deployment.spec.configuration = None;
+    world.touch();
+    world.always_fails.clear();
+    world.settle();
+    assert_eq!(drained(&world), 0);
+    assert!(!configured(&world, &mut seen).is_empty(), "the control plane has it set back");
 }
