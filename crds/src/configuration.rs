@@ -14,13 +14,13 @@ mod machine;
 mod scheduler;
 
 pub use api_server::{AdmissionPlugins, ApiServerSettings, AuditSettings};
+pub use containerd::{ContainerdSettings, Proxy};
 pub use controller_manager::ControllerManagerSettings;
 pub use etcd::EtcdSettings;
 pub use flags::FlagValue;
-pub use scheduler::SchedulerSettings;
-pub use containerd::{ContainerdSettings, Proxy};
 pub use kubelet::{CpuManagerPolicy, EvictionThresholds, KubeletSettings, ReservedResources, TopologyManagerPolicy};
 pub use machine::{MachineSettings, SysctlValue};
+pub use scheduler::SchedulerSettings;
 
 /// How the components of a cluster's machines are configured. An edit is rolled out to machine after machine
 /// (docs/operations/change.md).

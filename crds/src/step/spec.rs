@@ -95,7 +95,9 @@ impl Step {
                 StepSpec { intents: &[Install, Prepare, Join, Custom], read_only: true, downloads: true, ..CHANGES }
             }
             Step::Network => StepSpec { intents: &[Install, Join, Restore, Configure, Custom], ..CHANGES },
-            Step::Etcd => StepSpec { intents: &[Install, Join, Upgrade, Configure, Custom], downloads: true, ..CHANGES },
+            Step::Etcd => {
+                StepSpec { intents: &[Install, Join, Upgrade, Configure, Custom], downloads: true, ..CHANGES }
+            }
             Step::ControlPlane => {
                 StepSpec { intents: &[Install, Join, Upgrade, Configure, Custom], downloads: true, ..CHANGES }
             }

@@ -15,7 +15,11 @@ pub(super) fn of_machine(
     applied: Option<&AppliedSettings>,
 ) -> Vec<Difference> {
     let differences = settings::differences(&state.wanted, member.machine, applied);
-    differences.into_iter().chain(of_etcd_client(state, member, applied)).chain(of_files(state, member, applied)).collect()
+    differences
+        .into_iter()
+        .chain(of_etcd_client(state, member, applied))
+        .chain(of_files(state, member, applied))
+        .collect()
 }
 
 /// Whether a control plane has other files than its configuration refers to by now. While a ConfigMap cannot be read, that
@@ -33,7 +37,7 @@ fn of_files(
     // As with the parts: one that is remembered, and was never given any, has none.
     let is_known = has.is_some() || applied.is_some_and(|applied| applied.registry_mirrors.is_some());
     let field = "content of the ConfigMaps of configuration".to_owned();
-    let difference = Difference { field, is_known, step: Some(Step::ControlPlaneConfiguration) };
+    let difference = Difference { field, is_known, step: Some(Step::ControlPlaneConfiguration), drains: false };
     (has != wanted.as_ref()).then_some(difference)
 }
 

@@ -94,10 +94,7 @@ fn plugins(settings: &AdmissionPlugins) -> Flags {
 
 fn of_controller_manager(settings: &ControllerManagerSettings) -> Flags {
     let typed = [
-        (
-            "node-monitor-grace-period",
-            settings.node_monitor_grace_period_seconds.map(|seconds| format!("{seconds}s")),
-        ),
+        ("node-monitor-grace-period", settings.node_monitor_grace_period_seconds.map(|seconds| format!("{seconds}s"))),
         ("terminated-pod-gc-threshold", settings.terminated_pod_gc_threshold.map(|number| number.to_string())),
         ("feature-gates", gates(&settings.feature_gates)),
     ];

@@ -42,9 +42,7 @@ pub(super) const AUTHENTICATION: File = File {
     field: "configuration.apiServer.authenticationRef",
     key: "authentication.yaml",
     program: "kube-apiserver",
-    reference: |deployment| {
-        deployment.spec.configuration.as_ref()?.api_server.as_ref()?.authentication_ref.as_ref()
-    },
+    reference: |deployment| deployment.spec.configuration.as_ref()?.api_server.as_ref()?.authentication_ref.as_ref(),
 };
 pub(super) const SCHEDULER: File = File {
     field: "configuration.scheduler.configurationRef",

@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 
 use crate::testing::World;
 
-const SPEC: &str =
-    "controlPlane: {replicas: 3, endpoint: {host: 10.0.0.100}}, workers: [{name: a, replicas: 1}]";
+const SPEC: &str = "controlPlane: {replicas: 3, endpoint: {host: 10.0.0.100}}, workers: [{name: a, replicas: 1}]";
 
 fn built(spec: &str, hosts: usize) -> World {
     let mut world = World::new(spec, hosts);

@@ -39,7 +39,8 @@ fn typed_fields_become_flags_in_the_order_of_their_names_and_further_flags_stand
         "shutdown-delay-duration=10s",
     ];
     assert_eq!(flags(json!({ "apiServer": api_server }), "apiserver"), wanted);
-    let manager = json!({"nodeMonitorGracePeriodSeconds": 60, "terminatedPodGCThreshold": 100, "extraArgs": {"v": "4"}});
+    let manager =
+        json!({"nodeMonitorGracePeriodSeconds": 60, "terminatedPodGCThreshold": 100, "extraArgs": {"v": "4"}});
     let wanted = ["node-monitor-grace-period=60s", "terminated-pod-gc-threshold=100", "v=4"];
     assert_eq!(flags(json!({ "controllerManager": manager }), "controller_manager"), wanted);
     assert_eq!(flags(json!({ "scheduler": {"extraArgs": {"v": "4"}} }), "scheduler"), ["v=4"]);
@@ -70,7 +71,10 @@ fn what_is_referred_to_is_a_file_of_its_component() {
         "apiServer": {"authenticationRef": {"name": "a"}}, "scheduler": {"configurationRef": {"name": "a"}},
     });
     let of_api_server = flags(configuration.clone(), "apiserver");
-    assert_eq!(of_api_server, ["authentication-config=/etc/kubernetes/clusterwright/kube-apiserver/authentication.yaml"]);
+    assert_eq!(
+        of_api_server,
+        ["authentication-config=/etc/kubernetes/clusterwright/kube-apiserver/authentication.yaml"]
+    );
     let of_scheduler = flags(configuration, "scheduler");
     assert_eq!(of_scheduler, ["config=/etc/kubernetes/clusterwright/kube-scheduler/scheduler.yaml"]);
     let contents = [("authentication.yaml", "a: {{ b }}\n"), ("scheduler.yaml", "s")];
