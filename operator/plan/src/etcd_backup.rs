@@ -174,11 +174,11 @@ fn state<'a>(observed: &Observed<'a>) -> State<'a> {
             State::GivenUp(reason, format!("{message}; to try again, make a new EtcdBackup"))
         }
         // The restore that it precedes is not held up any longer.
-        Attempt::Failed(run, _) if before::is_before_restore(observed.backup) => {
+        Attempt::Failed(run, _) if before::is_before_restore(observed.backup) && !attempts::was_paused(run) => {
             State::GivenUp(attempts::reason_of(run), format!("run {}: {}", run.name(), attempts::said(run)))
         }
         Attempt::Failed(run, at) if at > observed.now => State::Retries(run, at),
-        Attempt::None | Attempt::Failed(..) => begin(observed, tried.len()),
+        Attempt::None | Attempt::Failed(..) => begin(observed, attempts::next_number(&tried)),
     }
 }
 
