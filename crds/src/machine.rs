@@ -204,6 +204,9 @@ pub struct AppliedSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16))]
     pub prefetched_version: Option<String>,
+    /// When that was brought, and preflight of the upgrade had found nothing on the machine that blocks it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefetched_at: Option<Time>,
 }
 
 /// What was observed of the machine in its cluster.

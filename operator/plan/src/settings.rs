@@ -15,6 +15,7 @@ use crds::machine::AppliedSettings;
 use crds::playbook_run::FrozenSettings;
 use crds::step::{Intent, Role, Step};
 use crds::{ClusterDeployment, Machine, PlaybookRun};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::{attempts, components};
 
@@ -77,6 +78,9 @@ pub fn applied(machine: &Machine, host: &str, runs: &[&PlaybookRun]) -> Option<A
         let version = |settings: &FrozenSettings| settings.kubernetes_version.map(|version| version.to_string());
         bring(&mut applied.kubernetes_version, brings_version(machine.spec.role), version);
         bring(&mut applied.prefetched_version, Step::Prefetch, version);
+        if how_done(run, host, Step::Prefetch) == Some(Done::Played) {
+            applied.prefetched_at = attempts::ended_at(run).map(Time);
+        }
         if how_done(run, host, Step::LoadBalancer) == Some(Done::Played) {
             applied.load_balancer_backends = run.spec.vars.get(BACKENDS).map(digest);
         }
