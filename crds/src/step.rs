@@ -74,6 +74,8 @@ pub enum Step {
     ReleaseControlPlane,
     /// What a restore left on the machines is removed.
     RemoveOldData,
+    /// Reports all that stands against the version that is wanted; errors block, warnings do not.
+    PreflightUpgrade,
     /// Programs and images of the version that is wanted are brought to the machines; what runs there stays as it is.
     Prefetch,
     /// kubeadm brings what it made on a machine to the version that is wanted; the kubelet's program comes later.
@@ -86,7 +88,7 @@ pub enum Step {
 
 impl Step {
     /// All steps of ours, in the order in which they make sense.
-    pub const ALL: [Step; 33] = [
+    pub const ALL: [Step; 34] = [
         Step::BootstrapOs,
         Step::Preflight,
         Step::Prepare,
@@ -117,6 +119,7 @@ impl Step {
         Step::UndoRestore,
         Step::ReleaseControlPlane,
         Step::RemoveOldData,
+        Step::PreflightUpgrade,
         Step::Prefetch,
         Step::KubeadmUpgrade,
         Step::KubeletConfiguration,
@@ -155,6 +158,7 @@ impl Step {
             Step::UndoRestore => "undo-restore",
             Step::ReleaseControlPlane => "release-control-plane",
             Step::RemoveOldData => "remove-old-data",
+            Step::PreflightUpgrade => "preflight-upgrade",
             Step::Prefetch => "prefetch",
             Step::KubeadmUpgrade => "kubeadm-upgrade",
             Step::KubeletConfiguration => "kubelet-configuration",

@@ -130,6 +130,13 @@ impl Step {
             | Step::UndoRestore
             | Step::ReleaseControlPlane
             | Step::RemoveOldData => StepSpec { intents: &[Restore], ..CHANGES },
+            Step::PreflightUpgrade => StepSpec {
+                intents: &[Prefetch, Custom],
+                read_only: true,
+                each_for_itself: true,
+                downloads: true,
+                always_played: true,
+            },
             Step::Prefetch => StepSpec { intents: &[Prefetch], each_for_itself: true, downloads: true, ..CHANGES },
             Step::KubeadmUpgrade => StepSpec { intents: &[Upgrade], downloads: true, ..CHANGES },
             Step::Custom(_) => StepSpec { intents: &[Install, Join, Remove, Reset, Custom], ..CHANGES },

@@ -18,6 +18,7 @@ use crds::machine::AppliedSettings;
 use crds::playbook_run::FrozenSettings;
 use crds::step::{Intent, Role, Step};
 use crds::{ClusterDeployment, Machine, PlaybookRun};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::configuration::{PARTS, Part};
 use crate::{attempts, components};
@@ -87,6 +88,9 @@ pub fn applied(machine: &Machine, host: &str, runs: &[&PlaybookRun]) -> Option<A
             let mut has = applied.configuration.remove(part.name);
             part.steps().for_each(|step| bring(&mut has, step, &setting));
             applied.configuration.extend(has.map(|has| (part.name.to_owned(), has)));
+        }
+        if how_done(run, host, Step::Prefetch) == Some(Done::Played) {
+            applied.prefetched_at = attempts::ended_at(run).map(Time);
         }
         if how_done(run, host, Step::LoadBalancer) == Some(Done::Played) {
             applied.load_balancer_backends = run.spec.vars.get(BACKENDS).map(digest);
