@@ -15,12 +15,22 @@ pub struct Difference {
     pub is_known: bool,
     /// What brings it there; none: nothing does.
     pub step: Option<Step>,
+    /// What is wanted, as a digest; empty: that is not known.
+    pub wanted: String,
+    /// Whether something that serves restarts when it is brought.
+    pub is_disruptive: bool,
 }
 
 impl Difference {
     /// How what was applied of a field that a step brings differs from what is wanted, if it does.
     pub fn between(field: &str, step: Step, applied: Option<&String>, wanted: &str) -> Option<Self> {
-        let difference = Self { field: field.to_owned(), is_known: applied.is_some(), step: Some(step) };
+        let difference = Self {
+            field: field.to_owned(),
+            is_known: applied.is_some(),
+            step: Some(step),
+            wanted: wanted.to_owned(),
+            is_disruptive: step.spec().disruptive,
+        };
         (applied.map(String::as_str) != Some(wanted)).then_some(difference)
     }
 

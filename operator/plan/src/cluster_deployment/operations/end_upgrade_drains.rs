@@ -2,7 +2,7 @@
 
 use crate::cluster_deployment::proposal::{Proposal, Round};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
-use crate::cluster_deployment::upgrade::{self, Upgrade};
+use crate::cluster_deployment::upgrade;
 
 pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     let drained: Vec<&ClusterMachine<'_>> =
@@ -10,9 +10,8 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     if drained.is_empty() {
         return Proposal::default();
     }
-    let upgrade = Upgrade::find(state);
     let is_over = |machine: &&ClusterMachine<'_>| {
-        let is_due = upgrade.as_ref().is_some_and(|upgrade| upgrade.is_due(machine));
+        let is_due = state.upgrade.as_ref().is_some_and(|upgrade| upgrade.is_due(machine));
         let is_free = machine.host_name().is_none_or(|host| state.active_on(host).is_none());
         !is_due && is_free
     };

@@ -24,8 +24,8 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
     if !round.allows(Lane::Workers, Needs::Spec) {
         return Proposal::default();
     }
-    let upgrade = Upgrade::find(state).filter(|upgrade| !upgrade.has_begun);
-    upgrade.and_then(|upgrade| next(state, round, &upgrade)).unwrap_or_default()
+    let upgrade = state.upgrade.as_ref().filter(|upgrade| !upgrade.has_begun);
+    upgrade.and_then(|upgrade| next(state, round, upgrade)).unwrap_or_default()
 }
 
 /// The runs by which it is known how often it was tried.
@@ -63,6 +63,8 @@ fn next(state: &ClusterState<'_>, round: &Round, upgrade: &Upgrade<'_>) -> Optio
                     due.push((*machine, retry));
                 }
             }
+            // What was brought since was for another version.
+            RetryDecision::Done { .. } if !tried.is_in_vain(state, machine, &STEPS) => due.push((*machine, None)),
             decision => {
                 let effort = Effort {
                     area: Area::Upgrade,
