@@ -78,13 +78,15 @@ pub enum Step {
     Prefetch,
     /// kubeadm brings what it made on a machine to the version that is wanted; the kubelet's program comes later.
     KubeadmUpgrade,
+    /// The kubelet is given another configuration, and the former one again if it does not start with it.
+    KubeletConfiguration,
     /// A playbook of the user's: `custom-<name>`.
     Custom(CustomStep),
 }
 
 impl Step {
     /// All steps of ours, in the order in which they make sense.
-    pub const ALL: [Step; 32] = [
+    pub const ALL: [Step; 33] = [
         Step::BootstrapOs,
         Step::Preflight,
         Step::Prepare,
@@ -117,6 +119,7 @@ impl Step {
         Step::RemoveOldData,
         Step::Prefetch,
         Step::KubeadmUpgrade,
+        Step::KubeletConfiguration,
     ];
 
     /// The step's name, which is its playbook's file name without `.yml`.
@@ -154,6 +157,7 @@ impl Step {
             Step::RemoveOldData => "remove-old-data",
             Step::Prefetch => "prefetch",
             Step::KubeadmUpgrade => "kubeadm-upgrade",
+            Step::KubeletConfiguration => "kubelet-configuration",
             Step::Custom(custom) => &custom.0,
         }
     }

@@ -12,6 +12,7 @@ use crate::cluster_deployment::{
     Approval, ContainerRuntimeName, DeletionPolicy, EtcdTopology, FenceReturned, LockMode, PlannedOperation,
     RecoveryStrategy, TolerationOperator,
 };
+use crate::configuration::{CpuManagerPolicy, TopologyManagerPolicy};
 use crate::etcd_backup::{BackupDeletionPolicy, BackupPhase, VerifyMethod};
 use crate::etcd_restore::RestorePhase;
 use crate::host::{HostKeyPolicy, HostPhase, QuarantineReason};
@@ -35,6 +36,7 @@ pub(super) fn all() -> Vec<Meanings> {
         meanings::<BackupPhase>(),
         meanings::<VerifyMethod>(),
         meanings::<ContainerRuntimeName>(),
+        meanings::<CpuManagerPolicy>(),
         meanings::<DeletionOrder>(),
         meanings::<DeletionPolicy>(),
         meanings::<DrainReason>(),
@@ -61,6 +63,7 @@ pub(super) fn all() -> Vec<Meanings> {
         meanings::<StepPhase>(),
         meanings::<TaintEffect>(),
         meanings::<TolerationOperator>(),
+        meanings::<TopologyManagerPolicy>(),
         meanings::<UnhealthyCondition>(),
     ]
 }

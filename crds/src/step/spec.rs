@@ -94,10 +94,15 @@ impl Step {
             disruptive: false,
         };
         match self {
-            Step::BootstrapOs | Step::Prepare => StepSpec { intents: &[Install, Prepare, Join, Custom], ..CHANGES },
-            Step::ContainerRuntime => {
-                StepSpec { intents: &[Install, Prepare, Join, Upgrade, Configure, Custom], downloads: true, ..CHANGES }
-            }
+            Step::BootstrapOs => StepSpec { intents: &[Install, Prepare, Join, Custom], ..CHANGES },
+            Step::Prepare => StepSpec { intents: &[Install, Prepare, Join, Configure, Custom], ..CHANGES },
+            Step::KubeletConfiguration => StepSpec { intents: &[Configure, Custom], disruptive: true, ..CHANGES },
+            Step::ContainerRuntime => StepSpec {
+                intents: &[Install, Prepare, Join, Upgrade, Configure, Custom],
+                downloads: true,
+                disruptive: true,
+                ..CHANGES
+            },
             Step::Preflight => {
                 StepSpec { intents: &[Install, Prepare, Join, Custom], read_only: true, downloads: true, ..CHANGES }
             }

@@ -6,6 +6,7 @@ mod blocker;
 mod component_status;
 mod conditions;
 mod deletion;
+mod drained_for;
 mod endpoint;
 mod external_etcd;
 pub mod fencing;
@@ -28,6 +29,7 @@ mod request;
 pub mod restoring;
 mod retrying;
 mod rollout;
+mod room;
 mod scale_down;
 mod spec_problem;
 mod state;
@@ -121,8 +123,7 @@ fn grant(state: &ClusterState<'_>, tokens: &Tokens) -> Lock {
             let cleans = run.spec.intent.spec().effect == Effect::Removes;
             // What is cleaned, or about to be, is not worked on any more.
             let goes = || run.spec.hosts.iter().any(|host| state.is_leaving(host));
-            let is_held =
-                deployment.spec.paused || state.comparison.holds() || state.rollout.supersedes(state, run);
+            let is_held = deployment.spec.paused || state.comparison.holds() || state.rollout.supersedes(state, run);
             let may_start = !is_held && (cleans || !(deleting || goes()));
             let takes_backup = run.spec.intent == Intent::Backup;
             let lets = |restore: &&EtcdRestore| !takes_backup || lets_backup_begin(restore, run);

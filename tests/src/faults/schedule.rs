@@ -100,6 +100,7 @@ fn typical_length(step: Step) -> Duration {
         | Step::RemoveOldData
         | Step::Prefetch
         | Step::KubeadmUpgrade
+        | Step::KubeletConfiguration
         | Step::Custom(_) => 500,
     };
     Duration::from_millis(milliseconds)

@@ -1,10 +1,14 @@
 //! Where a machine differs from what its cluster's spec wants now.
 
+use std::collections::BTreeMap;
+
 use crds::Machine;
 use crds::machine::AppliedSettings;
 use crds::step::{Role, Step};
 
+use super::parts;
 use super::wanted::Wanted;
+use crate::configuration::PARTS;
 
 /// Where a machine, or what was applied to the cluster, is not as the spec wants it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,10 +19,12 @@ pub struct Difference {
     pub is_known: bool,
     /// What brings it there; none: nothing does.
     pub step: Option<Step>,
-    /// What is wanted, as a digest; empty: that is not known.
+    /// What is wanted, as a digest; empty: nothing, or that is not known.
     pub wanted: String,
     /// Whether something that serves restarts when it is brought.
     pub is_disruptive: bool,
+    /// Whether the Pods of the machine's Node would not outlive that.
+    pub drains: bool,
 }
 
 impl Difference {
@@ -30,6 +36,7 @@ impl Difference {
             step: Some(step),
             wanted: wanted.to_owned(),
             is_disruptive: step.spec().disruptive,
+            drains: false,
         };
         (applied.map(String::as_str) != Some(wanted)).then_some(difference)
     }
@@ -42,6 +49,7 @@ impl Difference {
 
 /// The fields of the spec that differ from what a machine of the cluster was given.
 pub fn differences(wanted: &Wanted, machine: &Machine, applied: Option<&AppliedSettings>) -> Vec<Difference> {
+    let configured = of_parts(&wanted.configuration, machine, applied);
     let applied = |setting: fn(&AppliedSettings) -> Option<&String>| applied.and_then(setting);
     let mirrors = Difference::between(
         "containerRuntime.registryMirrors",
@@ -49,6 +57,8 @@ pub fn differences(wanted: &Wanted, machine: &Machine, applied: Option<&AppliedS
         applied(|applied| applied.registry_mirrors.as_ref()),
         &wanted.registry_mirrors,
     );
+    // containerd reads them at each pull.
+    let mirrors = mirrors.map(|mirrors| Difference { is_disruptive: false, ..mirrors });
     let names = || {
         let applied = applied(|applied| applied.cert_sans.as_ref());
         Difference::between("controlPlane.certSANs", Step::ControlPlane, applied, &wanted.cert_sans)
@@ -57,8 +67,35 @@ pub fn differences(wanted: &Wanted, machine: &Machine, applied: Option<&AppliedS
         let applied = applied(|applied| applied.etcd_endpoints.as_ref());
         Difference::between("etcd.endpoints", Step::EtcdEndpoints, applied, wanted.etcd_endpoints.as_ref()?)
     };
-    match machine.spec.role {
-        Role::ControlPlane => mirrors.into_iter().chain(names()).chain(endpoints()).collect(),
-        Role::Worker | Role::Etcd => mirrors.into_iter().collect(),
-    }
+    let of_role: Vec<Difference> = match machine.spec.role {
+        Role::ControlPlane => names().into_iter().chain(endpoints()).collect(),
+        Role::Worker | Role::Etcd => Vec::new(),
+    };
+    mirrors.into_iter().chain(of_role).chain(configured).collect()
+}
+
+/// The parts of which a machine has another configuration than it is to have. One to which nothing was ever brought is
+/// as it is by itself.
+fn of_parts(
+    wanted: &BTreeMap<String, String>,
+    machine: &Machine,
+    applied: Option<&AppliedSettings>,
+) -> impl Iterator<Item = Difference> {
+    // All machines were brought mirrors, or none: where not even that is remembered, a status was lost.
+    let is_remembered = applied.is_some_and(|applied| applied.registry_mirrors.is_some());
+    PARTS.iter().filter(|part| part.concerns(machine.spec.role)).filter_map(move |part| {
+        let has = applied.and_then(|applied| applied.configuration.get(part.name));
+        let wanted = parts::of_machine(wanted, part, machine);
+        let is_known = has.is_some() || is_remembered;
+        let drains = (part.drains)(has.map(String::as_str), wanted.as_deref());
+        let difference = Difference {
+            field: part.field.to_owned(),
+            is_known,
+            step: Some(part.step),
+            wanted: wanted.clone().unwrap_or_default(),
+            is_disruptive: part.step.spec().disruptive,
+            drains,
+        };
+        (has != wanted.as_ref()).then_some(difference)
+    })
 }

@@ -102,6 +102,7 @@ impl World {
                 | Step::RemoveOldData
                 | Step::Prefetch
                 | Step::KubeadmUpgrade
+                | Step::KubeletConfiguration
                 | Step::Custom(_) => {}
             }
         }

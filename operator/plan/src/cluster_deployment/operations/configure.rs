@@ -2,29 +2,38 @@
 //! etcd one after the other, then manifests, then workers, first one of them and then the others. It goes on only while
 //! what it has touched is well: one machine that fails keeps all others as they are.
 
+mod draining;
 mod target;
 
 use std::collections::BTreeMap;
 
+use crds::machine::DrainReason;
 use crds::step::{Intent, Role, Step};
 use crds::{ObjectExt, Reason};
 
 use crate::attempts::{self, RetryDecision};
 use crate::cluster_deployment::action::Action;
+use crate::cluster_deployment::drained_for::{drained, is_drained_for};
 use crate::cluster_deployment::lane::{Lane, Needs};
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::{BATCH, Target, describe};
 use crate::cluster_deployment::retrying::Effort;
 use crate::cluster_deployment::rollout::Begun;
 use crate::cluster_deployment::rollout::canaries::Canaries;
-use crate::cluster_deployment::state::ClusterState;
+use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::cluster_deployment::tried::{self, Tried};
 use crate::cluster_deployment::{turn, upgrade};
 use crate::departure::is_healthy;
 use crate::message::count;
 use crate::{provisioning, settings};
 
+use draining::Draining;
 pub(in crate::cluster_deployment) use target::Outdated;
+
+/// Whether a machine is drained, or to be drained, for what it is to have.
+pub(super) fn is_drained_still(state: &ClusterState<'_>, machine: &ClusterMachine<'_>) -> bool {
+    target::is_drained(state, machine)
+}
 
 /// Runs that are kept, the newest.
 const KEEP: usize = 8;
@@ -81,7 +90,9 @@ fn next(state: &ClusterState<'_>) -> Option<Proposal> {
     let tried = Tried::new(state, Intent::Configure, key(state));
     let (due, closed) = open(state, &tried);
     let is_worker = |outdated: &Outdated<'_>| outdated.machine.machine.spec.role == Role::Worker;
-    let (workers, others): (Vec<_>, Vec<_>) = due.into_iter().partition(is_worker);
+    let (workers, mut others): (Vec<_>, Vec<_>) = due.into_iter().partition(is_worker);
+    // One that is drained for it already goes on.
+    others.sort_by_key(|outdated| !is_drained_for(&outdated.machine, DrainReason::Configuration));
     match (others.first(), workers.first()) {
         (Some(first), _) => one(state, &tried, first, others.len() + workers.len() - 1),
         (None, Some(_)) => many(state, &tried, &workers),
@@ -95,8 +106,9 @@ fn open<'a>(state: &ClusterState<'a>, tried: &Tried<'_>) -> (Vec<Outdated<'a>>, 
     for outdated in state.outdated.iter().cloned() {
         let gate = || {
             let is_tried = tried.decision(state, &outdated.machine, &outdated.steps()).is_again();
+            let is_drained = is_drained_for(&outdated.machine, DrainReason::Configuration);
             let what = format!("{} is to be configured ({})", outdated.title(), outdated.fields());
-            state.rollout.gate(state, Begun::new(is_tried, false), Area::Configuration, &what)
+            state.rollout.gate(state, Begun::new(is_tried, is_drained), Area::Configuration, &what)
         };
         match (!outdated.disruptive().is_empty()).then(gate).flatten() {
             Some(gate) => {
@@ -117,7 +129,12 @@ fn one(state: &ClusterState<'_>, tried: &Tried<'_>, outdated: &Outdated<'_>, mor
     }
     let decision = tried.decision(state, &outdated.machine, &outdated.steps());
     let retry = decision.retry();
-    waits(state, outdated, decision).or_else(|| {
+    let drained = || {
+        let progressing = |what: &str| progressing(format!("configuring {}: {what}", outdated.title()));
+        let drains = outdated.drains().then_some(&outdated.machine);
+        drains.and_then(|machine| drained(machine, DrainReason::Configuration, &progressing))
+    };
+    waits(state, outdated, decision).or_else(drained).or_else(|| {
         let more = match more {
             0 => String::new(),
             more => format!("; {} after it", count(more, "more change")),
@@ -140,7 +157,7 @@ fn why_not_now(state: &ClusterState<'_>, outdated: &Outdated<'_>) -> Option<Stri
 fn many(state: &ClusterState<'_>, tried: &Tried<'_>, workers: &[Outdated<'_>]) -> Option<Proposal> {
     // Those that are tried again are the first.
     let mut due: BTreeMap<(bool, Vec<Step>), Vec<Target<'_>>> = BTreeMap::new();
-    let (mut failed, mut sick) = (None, None);
+    let (mut failed, mut sick, mut draining) = (None, None, Vec::new());
     for worker in workers {
         let machine = worker.machine;
         let busy = machine.host_name().and_then(|host| state.active_on(host));
@@ -152,6 +169,8 @@ fn many(state: &ClusterState<'_>, tried: &Tried<'_>, workers: &[Outdated<'_>]) -
         let (is_again, retry) = (decision.is_again(), decision.retry());
         if let Some(proposal) = waits(state, worker, decision) {
             failed = failed.or(Some(proposal));
+        } else if worker.drains() {
+            draining.push(Draining { worker, retry, is_again });
         } else if is_healthy(machine.machine) {
             due.entry((!is_again, worker.steps())).or_default().push((machine, retry));
         } else {
@@ -161,7 +180,9 @@ fn many(state: &ClusterState<'_>, tried: &Tried<'_>, workers: &[Outdated<'_>]) -
     if failed.is_some() {
         return failed;
     }
-    let Some(((_, steps), targets)) = due.first_key_value() else { return sick.map(progressing) };
+    let Some(((_, steps), targets)) = due.first_key_value() else {
+        return draining::propose(state, tried, draining).or(sick.map(progressing));
+    };
     let canaries = Canaries::look(state, tried, |worker| target::lacks(state, worker, steps));
     if let Some((waits, until)) = canaries.waits() {
         let proposal = progressing(format!("{} to be configured; {waits}", count(workers.len(), "more worker")));

@@ -55,7 +55,11 @@ fn settings(state: &ClusterState<'_>, changes: &mut Changes) {
         let disruptive = outdated.disruptive();
         for difference in outdated.differences() {
             let restarts = difference.due().is_some_and(|step| disruptive.contains(&step));
-            let effect = if restarts { Effect::Restarts } else { Effect::None };
+            let effect = match restarts {
+                true if difference.drains => Effect::Drains,
+                true => Effect::Restarts,
+                false => Effect::None,
+            };
             changes.add(PlannedOperation::Configure, &difference.field, &outdated.machine, effect);
         }
     }

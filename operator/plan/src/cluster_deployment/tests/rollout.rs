@@ -8,9 +8,10 @@ use crds::cluster_deployment::{
 use crds::conditions;
 use crds::names::condition;
 use crds::playbook_run::PlaybookRunStatus;
-use crds::step::{Intent, Role};
+use crds::step::{Intent, Role, Step};
 use crds::{ObjectExt, PlaybookRun};
 use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
 
 use super::growth::approve_asked;
 use super::{external_etcd, ready};
@@ -478,4 +479,49 @@ fn a_canary_that_is_not_well_keeps_all_other_workers_as_they_are() {
     world.sick_nodes.clear();
     world.settle();
     is_done(&world);
+}
+
+fn configure(world: &mut World, configuration: serde_json::Value) {
+    let configuration = serde_json::from_value(configuration).unwrap();
+    world.change_spec("a", |spec| spec.configuration = configuration);
+    world.settle();
+}
+
+#[test]
+fn of_what_is_edited_together_only_what_restarts_something_waits() {
+    let mut world = manual(built(SPEC, 6));
+    let sysctls = json!({"sysctls": {"net.core.somaxconn": "4096"}});
+    configure(&mut world, json!({"kubelet": {"cpuManagerPolicy": "static", "podPidsLimit": 4096}, "machine": sysctls}));
+    is_asked(&world);
+    let steps = |world: &World| -> BTreeSet<Step> {
+        runs(world, Intent::Configure).into_iter().flat_map(|run| run.spec.steps.clone()).collect()
+    };
+    assert_eq!(steps(&world), [Step::Prepare].into());
+    let told = plan(&world).unwrap().summary;
+    assert!(told.contains("Configure configuration.kubelet: 3 control planes, 3 workers (restarts)"), "{told}");
+    let drained = "cpuManagerPolicy, topologyManagerPolicy): 3 control planes, 3 workers (restarts, drained)";
+    assert!(told.contains(drained), "{told}");
+    assert!(!told.contains("configuration.machine"), "{told}");
+    assert!(world.machines.iter().all(|machine| machine.spec.drain_for.is_empty()));
+    let asked = digest(&world);
+    approve(&mut world);
+    assert_eq!(digest(&world), asked);
+    world.settle();
+    is_done(&world);
+    assert_eq!(steps(&world), [Step::Prepare, Step::KubeletConfiguration].into());
+}
+
+#[test]
+fn settings_that_restart_something_are_brought_in_windows_only() {
+    let mut world = built(SPEC, 6);
+    windows(&mut world, &["0 2 * * *"]);
+    until(&mut world, |world| hour(world.time().0) == 5);
+    configure(&mut world, json!({"kubelet": {"podPidsLimit": 4096}}));
+    let (_, reason, message) = stated(&world, condition::UP_TO_DATE);
+    assert_eq!(reason, "WaitingForWindow", "{message}");
+    assert!(runs(&world, Intent::Configure).is_empty());
+    until(&mut world, |world| plan(world).is_none());
+    world.settle();
+    is_done(&world);
+    assert!(made(&world, Intent::Configure).iter().all(|at| hour(*at) == 2), "{:?}", made(&world, Intent::Configure));
 }

@@ -10,7 +10,15 @@ use crate::departure::is_healthy;
 use crate::settings::{self, Difference};
 
 /// The order in which steps are played.
-const ORDER: [Step; 5] = [Step::ContainerRuntime, Step::ControlPlane, Step::EtcdEndpoints, Step::Network, Step::Addons];
+const ORDER: [Step; 7] = [
+    Step::Prepare,
+    Step::ContainerRuntime,
+    Step::ControlPlane,
+    Step::EtcdEndpoints,
+    Step::KubeletConfiguration,
+    Step::Network,
+    Step::Addons,
+];
 
 /// A machine on which something is due.
 #[derive(Clone)]
@@ -44,6 +52,11 @@ impl Outdated<'_> {
         (!self.due.is_empty()).then_some(self)
     }
 
+    /// Whether Pods would not outlive it.
+    pub fn drains(&self) -> bool {
+        self.due.iter().any(|difference| difference.drains)
+    }
+
     /// `containerRuntime.registryMirrors, controlPlane.certSANs`.
     pub fn fields(&self) -> String {
         self.due.iter().map(|difference| difference.field.as_str()).collect::<Vec<_>>().join(", ")
@@ -75,6 +88,11 @@ fn differs<'a>(state: &ClusterState<'a>, machine: ClusterMachine<'a>) -> Option<
     let applied = settings::applied(machine.machine, machine.host_name()?, state.observed.runs);
     let due = due(applied.as_ref());
     (!due.is_empty()).then_some(Outdated { machine, due })
+}
+
+/// Whether a machine is to have something that Pods would not outlive.
+pub(super) fn is_drained(state: &ClusterState<'_>, machine: &ClusterMachine<'_>) -> bool {
+    differs(state, *machine).is_some_and(|outdated| outdated.drains())
 }
 
 /// The manifests that differ, and the control plane by which they are applied.
