@@ -68,9 +68,9 @@ impl std::fmt::Display for Loss {
             Loss::Silent { seconds } => {
                 write!(f, "no renewal succeeded for {seconds} s, so another may hold it")
             }
-            Loss::SetBack => {
-                f.write_str("the metadata cluster was set back to an older state: it is read anew, and its machines are asked")
-            }
+            Loss::SetBack => f.write_str(
+                "the metadata cluster was set back to an older state: it is read anew, and its machines are asked",
+            ),
         }
     }
 }

@@ -346,7 +346,8 @@ fn no_backup_and_no_restore_begins_while_the_store_is_older_row_34() {
     use crds::step::{Intent, Step};
     let (mut world, then, [worker, _]) = worked_on();
     world.set_back(&then);
-    let asked = [(Intent::Backup, Step::BackupEtcd), (Intent::Stage, Step::StageBackup), (Intent::Restore, Step::RestoreEtcd)];
+    let asked =
+        [(Intent::Backup, Step::BackupEtcd), (Intent::Stage, Step::StageBackup), (Intent::Restore, Step::RestoreEtcd)];
     for (intent, step) in asked {
         world.select("a");
         world.custom_run(&format!("{intent:?}").to_lowercase(), &[&worker]);
