@@ -74,17 +74,21 @@ pub enum Step {
     ReleaseControlPlane,
     /// What a restore left on the machines is removed.
     RemoveOldData,
+    /// Reports all that stands against the version that is wanted; errors block, warnings do not.
+    PreflightUpgrade,
     /// Programs and images of the version that is wanted are brought to the machines; what runs there stays as it is.
     Prefetch,
     /// kubeadm brings what it made on a machine to the version that is wanted; the kubelet's program comes later.
     KubeadmUpgrade,
+    /// The kubelet is given another configuration, and the former one again if it does not start with it.
+    KubeletConfiguration,
     /// A playbook of the user's: `custom-<name>`.
     Custom(CustomStep),
 }
 
 impl Step {
     /// All steps of ours, in the order in which they make sense.
-    pub const ALL: [Step; 32] = [
+    pub const ALL: [Step; 34] = [
         Step::BootstrapOs,
         Step::Preflight,
         Step::Prepare,
@@ -115,8 +119,10 @@ impl Step {
         Step::UndoRestore,
         Step::ReleaseControlPlane,
         Step::RemoveOldData,
+        Step::PreflightUpgrade,
         Step::Prefetch,
         Step::KubeadmUpgrade,
+        Step::KubeletConfiguration,
     ];
 
     /// The step's name, which is its playbook's file name without `.yml`.
@@ -152,8 +158,10 @@ impl Step {
             Step::UndoRestore => "undo-restore",
             Step::ReleaseControlPlane => "release-control-plane",
             Step::RemoveOldData => "remove-old-data",
+            Step::PreflightUpgrade => "preflight-upgrade",
             Step::Prefetch => "prefetch",
             Step::KubeadmUpgrade => "kubeadm-upgrade",
+            Step::KubeletConfiguration => "kubelet-configuration",
             Step::Custom(custom) => &custom.0,
         }
     }

@@ -85,7 +85,9 @@ impl Step {
             always_played: true,
         };
         match self {
-            Step::BootstrapOs | Step::Prepare => StepSpec { intents: &[Install, Prepare, Join, Custom], ..CHANGES },
+            Step::BootstrapOs => StepSpec { intents: &[Install, Prepare, Join, Custom], ..CHANGES },
+            Step::Prepare => StepSpec { intents: &[Install, Prepare, Join, Configure, Custom], ..CHANGES },
+            Step::KubeletConfiguration => StepSpec { intents: &[Configure, Custom], ..CHANGES },
             Step::ContainerRuntime => {
                 StepSpec { intents: &[Install, Prepare, Join, Upgrade, Configure, Custom], downloads: true, ..CHANGES }
             }
@@ -128,6 +130,13 @@ impl Step {
             | Step::UndoRestore
             | Step::ReleaseControlPlane
             | Step::RemoveOldData => StepSpec { intents: &[Restore], ..CHANGES },
+            Step::PreflightUpgrade => StepSpec {
+                intents: &[Prefetch, Custom],
+                read_only: true,
+                each_for_itself: true,
+                downloads: true,
+                always_played: true,
+            },
             Step::Prefetch => StepSpec { intents: &[Prefetch], each_for_itself: true, downloads: true, ..CHANGES },
             Step::KubeadmUpgrade => StepSpec { intents: &[Upgrade], downloads: true, ..CHANGES },
             Step::Custom(_) => StepSpec { intents: &[Install, Join, Remove, Reset, Custom], ..CHANGES },

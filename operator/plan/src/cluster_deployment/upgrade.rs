@@ -5,9 +5,11 @@ use std::cmp::Reverse;
 use crds::KubernetesVersion;
 use crds::machine::{AppliedSettings, DrainReason};
 use crds::step::Role;
+use jiff::{SignedDuration, Timestamp};
 
-use super::action::Action;
+use super::drained_for;
 use super::state::{ClusterMachine, ClusterState};
+use crate::moment::after;
 use crate::settings;
 
 /// An upgrade that is wanted, and not over.
@@ -92,26 +94,27 @@ pub(super) fn in_the_way(state: &ClusterState<'_>) -> Option<String> {
 
 /// Whether the Node of a machine is kept drained for an upgrade.
 pub(super) fn is_drained_for(machine: &ClusterMachine<'_>) -> bool {
-    machine.machine.spec.drain_for.contains(&DrainReason::Upgrade)
+    drained_for::is_drained_for(machine, DrainReason::Upgrade)
 }
 
-/// Has its Node drained for an upgrade, or not any more.
-pub(super) fn drain(machine: &ClusterMachine<'_>, wanted: bool) -> Action {
-    let mut reasons = machine.machine.spec.drain_for.clone();
-    reasons.retain(|reason| *reason != DrainReason::Upgrade);
-    if wanted {
-        reasons.push(DrainReason::Upgrade);
-    }
-    Action::SetDrainFor { machine: Box::new(machine.machine.clone()), reasons }
+/// How long preflight's word holds: an upgrade that begins later is looked at anew.
+const PREFLIGHT_HOLDS: SignedDuration = SignedDuration::from_hours(24);
+
+/// Whether preflight of the version is so old that it says nothing any more.
+pub(super) fn is_stale(state: &ClusterState<'_>, at: Timestamp) -> bool {
+    after(at, PREFLIGHT_HOLDS) < state.observed.now
 }
 
-/// Whether all that the version needs lies ready on a machine.
+/// Whether all that the version needs lies ready on a machine, and preflight found nothing there of late that blocks it.
 pub(super) fn is_prefetched(
     state: &ClusterState<'_>,
     machine: &ClusterMachine<'_>,
     version: KubernetesVersion,
 ) -> bool {
-    let is_ready = |applied: &AppliedSettings| applied.prefetched_version == Some(version.to_string());
+    let is_ready = |applied: &AppliedSettings| {
+        let is_recent = applied.prefetched_at.as_ref().is_some_and(|at| !is_stale(state, at.0));
+        is_recent && applied.prefetched_version == Some(version.to_string())
+    };
     recorded(machine).is_some_and(is_ready) || applied(state, machine).as_ref().is_some_and(is_ready)
 }
 
