@@ -643,7 +643,7 @@ reasons! {
     LockClosed Warning [READY REMEDIATION]
         "The cluster's last token is lost, and not yet found again."
         "See condition `LockAvailable`.";
-    LookingAtMachines Progressing [DELETING HOST_CLAIMED READY STORE_IS_OLDER]
+    LookingAtMachines Progressing [COMPLETE DELETING HOST_CLAIMED READY STORE_IS_OLDER]
         "No operator has worked for a while, and the metadata cluster may have been set back: its machines are looked at first."
         "";
     MachineDeleted Warning [CONTROL_PLANE_READY ETCD_READY READY]
