@@ -235,6 +235,9 @@ reasons! {
     ConfigMapNotFound Warning [COMPLETE REACHABLE READY]
         "A ConfigMap that the spec names is not there."
         "Make it, or correct the reference.";
+    ConfigurationDiffers Warning []
+        "A control plane does not run with the flags and files that are wanted."
+        "Run the step `control-plane-configuration` again; the message says what differs.";
     ConfigurationFailed Warning [UP_TO_DATE]
         "A machine could not be brought to settings that were changed; no other machine is, meanwhile."
         "See the message: correct the setting, or take it back; or repair the machine, and retry.";
