@@ -26,7 +26,9 @@ mod etcd_status;
 mod executor;
 mod hooks;
 mod leaving;
+mod planned;
 mod restore_from;
+mod rollout;
 mod status;
 
 pub use certificates::Certificates;
@@ -36,7 +38,9 @@ pub use etcd_status::{EtcdDefragmentation, EtcdHashCheck, EtcdMember, EtcdStatus
 pub use executor::{ExecutorPod, PodToleration, TolerationOperator};
 pub use hooks::{Hook, Hooks, ReadinessGate};
 pub use leaving::{FenceReturned, MachineRemoval, Recovery, RecoveryStrategy};
+pub use planned::{PlannedChange, PlannedOperation, RolloutPlan};
 pub use restore_from::{RestoreFrom, RestoredFrom};
+pub use rollout::{Approval, MaintenanceWindow, Rollout};
 pub use status::{
     AppliedManifests, ClusterDeploymentStatus, ControlPlaneEndpoint, ForgottenMachine, LockMode, Operation, Repair,
     ReplicaCounts,
@@ -182,6 +186,12 @@ pub struct ClusterDeploymentSpec {
     /// True: the current step ends, nothing more starts. Default false.
     #[serde(default)]
     pub paused: bool,
+    /// Whether what is changed waits for a person before it disrupts a machine. Default `Automatic`.
+    #[serde(default)]
+    pub approval: Approval,
+    /// When, and how fast, what is changed reaches the machines.
+    #[serde(default)]
+    pub rollout: Rollout,
     /// What deletion does with the machines. Default `Reset`.
     #[serde(default)]
     pub deletion_policy: DeletionPolicy,

@@ -74,6 +74,8 @@ pub enum Step {
     ReleaseControlPlane,
     /// What a restore left on the machines is removed.
     RemoveOldData,
+    /// Reports all that stands against the version that is wanted; errors block, warnings do not.
+    PreflightUpgrade,
     /// Programs and images of the version that is wanted are brought to the machines; what runs there stays as it is.
     Prefetch,
     /// kubeadm brings what it made on a machine to the version that is wanted; the kubelet's program comes later.
@@ -88,7 +90,7 @@ pub enum Step {
 
 impl Step {
     /// All steps of ours, in the order in which they make sense.
-    pub const ALL: [Step; 34] = [
+    pub const ALL: [Step; 35] = [
         Step::BootstrapOs,
         Step::Preflight,
         Step::Prepare,
@@ -119,6 +121,7 @@ impl Step {
         Step::UndoRestore,
         Step::ReleaseControlPlane,
         Step::RemoveOldData,
+        Step::PreflightUpgrade,
         Step::Prefetch,
         Step::KubeadmUpgrade,
         Step::ControlPlaneConfiguration,
@@ -158,6 +161,7 @@ impl Step {
             Step::UndoRestore => "undo-restore",
             Step::ReleaseControlPlane => "release-control-plane",
             Step::RemoveOldData => "remove-old-data",
+            Step::PreflightUpgrade => "preflight-upgrade",
             Step::Prefetch => "prefetch",
             Step::KubeadmUpgrade => "kubeadm-upgrade",
             Step::ControlPlaneConfiguration => "control-plane-configuration",

@@ -186,6 +186,11 @@ mod scripts {
     }
 
     #[test]
+    fn what_stands_against_an_upgrade_is_found_at_once_and_names_what_to_do() {
+        play("preflight_upgrade.py");
+    }
+
+    #[test]
     fn an_import_that_fails_leaves_no_lock_in_containerd() {
         play("images_import.py");
     }

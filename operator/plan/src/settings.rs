@@ -18,6 +18,7 @@ use crds::machine::AppliedSettings;
 use crds::playbook_run::FrozenSettings;
 use crds::step::{Intent, Role, Step};
 use crds::{ClusterDeployment, Machine, PlaybookRun};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::configuration::{PARTS, Part, files};
 use crate::{attempts, components};
@@ -97,6 +98,9 @@ pub fn applied(machine: &Machine, host: &str, runs: &[&PlaybookRun]) -> Option<A
             let setting = |settings: &FrozenSettings| settings.configuration.get(files::NAME).cloned();
             files::STEPS.into_iter().for_each(|step| bring(&mut has, step, &setting));
             applied.configuration.extend(has.map(|has| (files::NAME.to_owned(), has)));
+        }
+        if how_done(run, host, Step::Prefetch) == Some(Done::Played) {
+            applied.prefetched_at = attempts::ended_at(run).map(Time);
         }
         if how_done(run, host, Step::LoadBalancer) == Some(Done::Played) {
             applied.load_balancer_backends = run.spec.vars.get(BACKENDS).map(digest);

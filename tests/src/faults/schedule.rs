@@ -98,6 +98,7 @@ fn typical_length(step: Step) -> Duration {
         | Step::UndoRestore
         | Step::ReleaseControlPlane
         | Step::RemoveOldData
+        | Step::PreflightUpgrade
         | Step::Prefetch
         | Step::KubeadmUpgrade
         | Step::ControlPlaneConfiguration

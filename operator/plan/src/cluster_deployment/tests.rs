@@ -26,6 +26,7 @@ mod rebuild_cut_off;
 mod repair;
 mod restores;
 mod restoring;
+mod rollout;
 mod rows;
 mod settings;
 mod turmoil;

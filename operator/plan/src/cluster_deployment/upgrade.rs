@@ -5,9 +5,11 @@ use std::cmp::Reverse;
 use crds::KubernetesVersion;
 use crds::machine::{AppliedSettings, DrainReason};
 use crds::step::Role;
+use jiff::{SignedDuration, Timestamp};
 
 use super::drained_for;
 use super::state::{ClusterMachine, ClusterState};
+use crate::moment::after;
 use crate::settings;
 
 /// An upgrade that is wanted, and not over.
@@ -65,6 +67,15 @@ impl<'a> Upgrade<'a> {
         self.due.iter().any(|due| due.uid() == machine.uid())
     }
 
+    /// `1.34.4 -> 1.35.4`, of a machine that is due.
+    pub fn change(&self, machine: &ClusterMachine<'_>) -> String {
+        match version_of(machine).filter(|from| *from != self.to) {
+            Some(from) => format!("{from} -> {}", self.to),
+            // What is left to do there has no other kubelet, or it is not known what it has.
+            None => format!("-> {}", self.to),
+        }
+    }
+
     /// `upgrading 1.34.4 -> 1.35.4`.
     pub fn title(&self) -> String {
         match self.from == self.to {
@@ -85,7 +96,7 @@ pub(super) fn lowest<'a>(state: &ClusterState<'a>) -> Option<(ClusterMachine<'a>
 /// Why no machine joins, and no setting is brought to one: the steps that do so would bring a kubelet that is newer than
 /// the API servers.
 pub(super) fn in_the_way(state: &ClusterState<'_>) -> Option<String> {
-    let upgrade = Upgrade::find(state).filter(|upgrade| upgrade.has_begun)?;
+    let upgrade = state.upgrade.as_ref().filter(|upgrade| upgrade.has_begun)?;
     let first = upgrade.control_planes().next()?;
     Some(format!("waits for the control planes to be upgraded to {}, {} is next", upgrade.to, first.title()))
 }
@@ -95,13 +106,24 @@ pub(super) fn is_drained_for(machine: &ClusterMachine<'_>) -> bool {
     drained_for::is_drained_for(machine, DrainReason::Upgrade)
 }
 
-/// Whether all that the version needs lies ready on a machine.
+/// How long preflight's word holds: an upgrade that begins later is looked at anew.
+const PREFLIGHT_HOLDS: SignedDuration = SignedDuration::from_hours(24);
+
+/// Whether preflight of the version is so old that it says nothing any more.
+pub(super) fn is_stale(state: &ClusterState<'_>, at: Timestamp) -> bool {
+    after(at, PREFLIGHT_HOLDS) < state.observed.now
+}
+
+/// Whether all that the version needs lies ready on a machine, and preflight found nothing there of late that blocks it.
 pub(super) fn is_prefetched(
     state: &ClusterState<'_>,
     machine: &ClusterMachine<'_>,
     version: KubernetesVersion,
 ) -> bool {
-    let is_ready = |applied: &AppliedSettings| applied.prefetched_version == Some(version.to_string());
+    let is_ready = |applied: &AppliedSettings| {
+        let is_recent = applied.prefetched_at.as_ref().is_some_and(|at| !is_stale(state, at.0));
+        is_recent && applied.prefetched_version == Some(version.to_string())
+    };
     recorded(machine).is_some_and(is_ready) || applied(state, machine).as_ref().is_some_and(is_ready)
 }
 

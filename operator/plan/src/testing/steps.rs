@@ -100,6 +100,7 @@ impl World {
                 | Step::UndoRestore
                 | Step::ReleaseControlPlane
                 | Step::RemoveOldData
+                | Step::PreflightUpgrade
                 | Step::Prefetch
                 | Step::KubeadmUpgrade
                 | Step::ControlPlaneConfiguration
