@@ -13,8 +13,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import files
 HOME = f"{membership.HOME}/control-plane-configuration"
 # Names of the flags that were set, by their components.
 APPLIED = f"{HOME}/applied.json"
-
-
+# What is on trial, and whether it was refused.
 TRIAL = f"{HOME}/trial.json"
 
 
