@@ -121,6 +121,11 @@ mod scripts {
     }
 
     #[test]
+    fn authorities_are_trusted_for_as_long_as_they_are_configured_and_containerd_reads_them() {
+        play("trusted_authorities.py");
+    }
+
+    #[test]
     fn kubeadms_error_stands_before_all_else_that_it_says() {
         play("kubeadm_complaint.py");
     }

@@ -4,15 +4,14 @@ import os
 import pathlib
 import sys
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import files
+from ansible_collections.clusterwright.cluster.plugins.module_utils import files, kernel_settings
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
-from ansible_collections.clusterwright.cluster.plugins.modules import prepare
 
 PLACE = pathlib.Path(sys.argv[1])
-prepare.path_of = lambda name: str(PLACE / "sys" / name)
-prepare.SYSCTL_FILE = str(PLACE / "90.conf")
-prepare.FORMER_FILE = str(PLACE / "former.json")
-prepare.machine.container = lambda: ""
+kernel_settings.path_of = lambda name: str(PLACE / "sys" / name)
+kernel_settings.SYSCTL_FILE = str(PLACE / "90.conf")
+kernel_settings.FORMER_FILE = str(PLACE / "former.json")
+kernel_settings.machine.container = lambda: ""
 (PLACE / "sys").mkdir()
 OURS = {"net.ipv4.ip_forward": 1, "fs.inotify.max_user_watches": 1000}
 for name, value in {"net.ipv4.ip_forward": "0", "fs.inotify.max_user_watches": "5", "net.core.somaxconn": "4096", "net.ipv4.tcp_rmem": "1\t2\t3"}.items():
@@ -24,16 +23,16 @@ def value(name: str) -> str:
 
 
 def play(configured: dict, check: bool = False) -> list:
-    return prepare.sysctl(OURS, configured, check)
+    return kernel_settings.apply(OURS, configured, check)
 
 
 def written() -> str:
-    return pathlib.Path(prepare.SYSCTL_FILE).read_text(encoding="utf-8")
+    return pathlib.Path(kernel_settings.SYSCTL_FILE).read_text(encoding="utf-8")
 
 
 assert len(play({}, check=True)) == 3 and value("net.ipv4.ip_forward") == "0"
 play({})
-assert value("fs.inotify.max_user_watches") == "1000" and play({}, check=True) == [] and not os.path.exists(prepare.FORMER_FILE)
+assert value("fs.inotify.max_user_watches") == "1000" and play({}, check=True) == [] and not os.path.exists(kernel_settings.FORMER_FILE)
 asked = {"net.core.somaxconn": "8192", "net.ipv4.tcp_rmem": "4 5 6", "fs.inotify.max_user_watches": "2000"}
 assert len(play(asked, check=True)) == 5, play(asked, check=True)
 play(asked)
@@ -53,4 +52,8 @@ except StepFailure as failure:
     assert failure.reason == "SysctlRefused" and "vm.nothing/below" in failure.message, failure.message
 assert value("net.core.somaxconn") == "4096" and written() == before
 play({})
-assert play({}, check=True) == [] and files.remove(prepare.SYSCTL_FILE)
+assert play({}, check=True) == [] and files.remove(kernel_settings.SYSCTL_FILE)
+
+play(asked)
+kernel_settings.set_back()
+assert [value(name) for name in asked] == ["4096", "1 2 3", "1000"], "a machine that leaves is as it was"
