@@ -26,7 +26,9 @@ mod etcd_status;
 mod executor;
 mod hooks;
 mod leaving;
+mod planned;
 mod restore_from;
+mod rollout;
 mod status;
 
 pub use certificates::Certificates;
@@ -36,7 +38,9 @@ pub use etcd_status::{EtcdDefragmentation, EtcdHashCheck, EtcdMember, EtcdStatus
 pub use executor::{ExecutorPod, PodToleration, TolerationOperator};
 pub use hooks::{Hook, Hooks, ReadinessGate};
 pub use leaving::{FenceReturned, MachineRemoval, Recovery, RecoveryStrategy};
+pub use planned::{PlannedChange, PlannedOperation, RolloutPlan};
 pub use restore_from::{RestoreFrom, RestoredFrom};
+pub use rollout::{Approval, MaintenanceWindow, Rollout};
 pub use status::{
     AppliedManifests, ClusterDeploymentStatus, ControlPlaneEndpoint, ForgottenMachine, LockMode, Operation, Repair,
     ReplicaCounts,
@@ -128,6 +132,9 @@ const HOOKS_RULE: &str = "!has(self.hooks) || (has(self.executor) && has(self.ex
 #[x_kube(validation = Rule::new("has(self.restoreFrom) == has(oldSelf.restoreFrom) && (!has(self.restoreFrom) || self.restoreFrom == oldSelf.restoreFrom)")
     .message("Forbidden: restoreFrom is immutable: a cluster begins with a backup, or without; to set one back to a backup, make an EtcdRestore")
     .field_path(".restoreFrom"))]
+#[x_kube(validation = Rule::new("!has(self.configuration) || !has(self.configuration.etcd) || self.etcd.topology != 'External'")
+    .message("configuration.etcd is of an etcd on the cluster's machines: an external one is configured by its administrator")
+    .field_path(".configuration.etcd"))]
 #[x_kube(validation = Rule::new("!has(self.restoreFrom) || self.etcd.topology != 'External'")
     .message("restoreFrom is for an etcd of the cluster's own machines: whoever runs the external etcd restores it; leave restoreFrom out")
     .field_path(".restoreFrom"))]
@@ -159,7 +166,8 @@ pub struct ClusterDeploymentSpec {
     /// The container runtime.
     #[serde(default)]
     pub container_runtime: ContainerRuntime,
-    /// How kubelet, containerd and operating system of the machines are configured. Absent: as they are by themselves.
+    /// How control plane, etcd, kubelet, containerd and operating system of the machines are configured. Absent: as they
+    /// are by themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<Configuration>,
     /// Where programs and images come from. Absent: `ArtifactSourceMissing`; upstream without a bundle is not there
@@ -178,6 +186,12 @@ pub struct ClusterDeploymentSpec {
     /// True: the current step ends, nothing more starts. Default false.
     #[serde(default)]
     pub paused: bool,
+    /// Whether what is changed waits for a person before it disrupts a machine. Default `Automatic`.
+    #[serde(default)]
+    pub approval: Approval,
+    /// When, and how fast, what is changed reaches the machines.
+    #[serde(default)]
+    pub rollout: Rollout,
     /// What deletion does with the machines. Default `Reset`.
     #[serde(default)]
     pub deletion_policy: DeletionPolicy,

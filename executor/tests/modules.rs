@@ -106,6 +106,11 @@ mod scripts {
     }
 
     #[test]
+    fn flags_and_files_of_a_control_plane_are_proved_or_put_back_wherever_the_attempt_is_cut_off() {
+        play("control_plane_configuration.py");
+    }
+
+    #[test]
     fn a_control_plane_is_waited_for_until_its_new_kubelet_has_started_it_anew() {
         play("kubeadm_quiet.py");
     }

@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::backup_storage::ServerSideAlgorithm;
 use crate::cluster_deployment::{
-    ContainerRuntimeName, DeletionPolicy, EtcdTopology, FenceReturned, LockMode, RecoveryStrategy, TolerationOperator,
+    Approval, ContainerRuntimeName, DeletionPolicy, EtcdTopology, FenceReturned, LockMode, PlannedOperation,
+    RecoveryStrategy, TolerationOperator,
 };
 use crate::configuration::{CpuManagerPolicy, TopologyManagerPolicy};
 use crate::etcd_backup::{BackupDeletionPolicy, BackupPhase, VerifyMethod};
@@ -30,6 +31,7 @@ pub(super) type Meanings = Vec<(String, String)>;
 /// The enums of the API.
 pub(super) fn all() -> Vec<Meanings> {
     vec![
+        meanings::<Approval>(),
         meanings::<BackupDeletionPolicy>(),
         meanings::<BackupPhase>(),
         meanings::<VerifyMethod>(),
@@ -49,6 +51,7 @@ pub(super) fn all() -> Vec<Meanings> {
         meanings::<MachinePhase>(),
         meanings::<MachineSetMode>(),
         meanings::<NetworkPluginName>(),
+        meanings::<PlannedOperation>(),
         meanings::<QuarantineReason>(),
         meanings::<RecoveryStrategy>(),
         meanings::<RemediationAction>(),

@@ -28,6 +28,7 @@ pub mod removals;
 mod request;
 pub mod restoring;
 mod retrying;
+mod rollout;
 mod room;
 mod scale_down;
 mod spec_problem;
@@ -122,7 +123,7 @@ fn grant(state: &ClusterState<'_>, tokens: &Tokens) -> Lock {
             let cleans = run.spec.intent.spec().effect == Effect::Removes;
             // What is cleaned, or about to be, is not worked on any more.
             let goes = || run.spec.hosts.iter().any(|host| state.is_leaving(host));
-            let is_held = deployment.spec.paused || state.comparison.holds();
+            let is_held = deployment.spec.paused || state.comparison.holds() || state.rollout.supersedes(state, run);
             let may_start = !is_held && (cleans || !(deleting || goes()));
             let takes_backup = run.spec.intent == Intent::Backup;
             let lets = |restore: &&EtcdRestore| !takes_backup || lets_backup_begin(restore, run);

@@ -236,6 +236,35 @@ async fn nothing_is_named_twice_row_9() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 #[rustfmt::skip]
+async fn approvals_canaries_and_windows_are_what_they_can_be() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let window = json!({ "schedule": "0 2 * * SAT,SUN", "timeZone": "Europe/Paris", "durationMinutes": 180 });
+    let windowed = || with(demo(), "spec.rollout.windows", json!([window]));
+    let (rollout, first) = ("spec.rollout", "spec.rollout.windows[0]");
+    let many: Vec<Value> = vec![window.clone(); 17];
+    check(&server, [
+        (2, "approval", demo(), "spec.approval", json!(["Automatic", "Manual"]), Admitted),
+        (2, "no such approval", demo(), "spec.approval", json!(["manual", ""]), refused("Unsupported value")),
+        (2, "a rollout", demo(), rollout, json!([{}, { "canaries": 3, "pauseSeconds": 3600 }]), Admitted),
+        (2, "no canary", demo(), rollout, json!([{ "canaries": 0 }]), refused("greater than or equal to 1")),
+        (2, "too many canaries", demo(), rollout, json!([{ "canaries": 101 }]), refused("less than or equal to 100")),
+        (2, "back in time", demo(), rollout, json!([{ "pauseSeconds": -1 }]), refused("greater than or equal to 0")),
+        (2, "for ever", demo(), rollout, json!([{ "pauseSeconds": 604801 }]), refused("less than or equal to 604800")),
+        (2, "a window", demo(), rollout, json!([{ "windows": [window] }]), Admitted),
+        (2, "too many windows", demo(), rollout, json!([{ "windows": many }]), refused("at most 16")),
+        (2, "no schedule", windowed(), first, json!([{ "durationMinutes": 60 }]), refused("Required value")),
+        (2, "no end", windowed(), first, json!([{ "schedule": "0 2 * * *" }]), refused("Required value")),
+        (2, "four fields", windowed(), "spec.rollout.windows[0].schedule", json!(["0 2 * *", "@daily"]), refused("")),
+        (2, "too short", windowed(), "spec.rollout.windows[0].durationMinutes", json!([0, 9]),
+            refused("greater than or equal to 10")),
+        (2, "too long", windowed(), "spec.rollout.windows[0].durationMinutes", json!([10081]),
+            refused("less than or equal to 10080")),
+        (2, "no zone", windowed(), "spec.rollout.windows[0].timeZone", json!(["", "Europe/ Paris"]), refused("")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
 async fn addresses_are_machines_addresses_rows_11_and_12() -> Result<()> {
     check(&ApiServer::shared().await?, [
         (11, "no address", demo(), "spec.controlPlane.endpoint.host", json!(NO_ADDRESSES), refused("must be")),

@@ -54,6 +54,7 @@ pub(super) fn base(state: &ClusterState<'_>, lock: &Lock, tokens: &Tokens) -> Cl
         approved_contradictions: state.comparison.approved(),
         compared_since: state.comparison.since(state.observed).or(old.compared_since),
         comparisons: state.comparison.comparisons(state.observed, old.last_token.or(tokens.last())),
+        plan: state.rollout.plan.clone().filter(|_| !deleting),
         conditions: undecodable::ended(&old.conditions),
         ..old
     }

@@ -1,8 +1,11 @@
 //! How often it was tried to bring machines to what is wanted now.
 
+use std::collections::BTreeMap;
+
 use crds::names::annotation;
 use crds::step::{Intent, Step};
 use crds::{ObjectExt, PlaybookRun};
+use jiff::Timestamp;
 
 use super::request::{Attempt, Request, Target, number_after};
 use super::state::{ClusterMachine, ClusterState};
@@ -43,6 +46,18 @@ impl<'a> Tried<'a> {
         let RetryDecision::Done { run, .. } = self.decision(state, machine, steps) else { return false };
         let is_same = |run: &&&PlaybookRun| run.spec.steps == steps && attempts::is_about(run, machine.uid());
         self.all.iter().find(is_same).is_some_and(|newest| newest.name() == run)
+    }
+
+    /// When the last of the runs on each machine ended, by UID.
+    pub fn ends(&self) -> BTreeMap<String, Timestamp> {
+        let mut ends: BTreeMap<String, Timestamp> = BTreeMap::new();
+        for run in self.runs.iter().filter(|run| attempts::is_over(run)) {
+            for target in attempts::targets(run).into_values() {
+                let end = ends.entry(target.uid).or_insert(Timestamp::MIN);
+                *end = (*end).max(attempts::ended_at(run).unwrap_or(Timestamp::MIN));
+            }
+        }
+        ends
     }
 
     /// The next run, with these steps on these machines; its name follows from what is wanted, and from this.

@@ -67,6 +67,15 @@ impl<'a> Upgrade<'a> {
         self.due.iter().any(|due| due.uid() == machine.uid())
     }
 
+    /// `1.34.4 -> 1.35.4`, of a machine that is due.
+    pub fn change(&self, machine: &ClusterMachine<'_>) -> String {
+        match version_of(machine).filter(|from| *from != self.to) {
+            Some(from) => format!("{from} -> {}", self.to),
+            // What is left to do there has no other kubelet, or it is not known what it has.
+            None => format!("-> {}", self.to),
+        }
+    }
+
     /// `upgrading 1.34.4 -> 1.35.4`.
     pub fn title(&self) -> String {
         match self.from == self.to {
@@ -87,7 +96,7 @@ pub(super) fn lowest<'a>(state: &ClusterState<'a>) -> Option<(ClusterMachine<'a>
 /// Why no machine joins, and no setting is brought to one: the steps that do so would bring a kubelet that is newer than
 /// the API servers.
 pub(super) fn in_the_way(state: &ClusterState<'_>) -> Option<String> {
-    let upgrade = Upgrade::find(state).filter(|upgrade| upgrade.has_begun)?;
+    let upgrade = state.upgrade.as_ref().filter(|upgrade| upgrade.has_begun)?;
     let first = upgrade.control_planes().next()?;
     Some(format!("waits for the control planes to be upgraded to {}, {} is next", upgrade.to, first.title()))
 }

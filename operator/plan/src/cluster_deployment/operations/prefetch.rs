@@ -24,8 +24,8 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
     if !round.allows(Lane::Workers, Needs::Spec) {
         return Proposal::default();
     }
-    let upgrade = Upgrade::find(state).filter(|upgrade| !upgrade.has_begun);
-    upgrade.and_then(|upgrade| next(state, round, &upgrade)).unwrap_or_default()
+    let upgrade = state.upgrade.as_ref().filter(|upgrade| !upgrade.has_begun);
+    upgrade.and_then(|upgrade| next(state, round, upgrade)).unwrap_or_default()
 }
 
 /// The runs by which it is known how often it was tried.

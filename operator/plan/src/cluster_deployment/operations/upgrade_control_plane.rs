@@ -14,6 +14,7 @@ use crate::cluster_deployment::lane::{Lane, Needs};
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::describe_as;
 use crate::cluster_deployment::retrying::Effort;
+use crate::cluster_deployment::rollout::Begun;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::cluster_deployment::tried::{self, Tried};
 use crate::cluster_deployment::turn;
@@ -26,7 +27,7 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
     if !round.allows(Lane::ControlPlane, Needs::Spec) {
         return Proposal::default();
     }
-    Upgrade::find(state).and_then(|upgrade| next(state, &upgrade)).unwrap_or_default()
+    state.upgrade.as_ref().and_then(|upgrade| next(state, upgrade)).unwrap_or_default()
 }
 
 /// The runs by which it is known how often it was tried, those on workers among them.
@@ -54,6 +55,10 @@ fn next(state: &ClusterState<'_>, upgrade: &Upgrade<'_>) -> Option<Proposal> {
     let is_again = decision.is_again();
     match decision {
         RetryDecision::Now { retry, .. } => {
+            let begun = Begun::new(is_again, upgrade::is_drained_for(machine));
+            if let Some(closed) = state.rollout.gate(state, begun, Area::Upgrade, &title) {
+                return Some(closed);
+            }
             let why = turn::why_not_now(state, is_again.then_some(machine)).or_else(|| still_drained(state, machine));
             if let Some(why) = why {
                 return Some(progressing(&why));

@@ -10,18 +10,21 @@ use crate::departure::is_healthy;
 use crate::settings::{self, Difference};
 
 /// The order in which steps are played.
-const ORDER: [Step; 7] = [
+const ORDER: [Step; 9] = [
     Step::Prepare,
     Step::ContainerRuntime,
+    Step::Etcd,
     Step::ControlPlane,
     Step::EtcdEndpoints,
+    Step::ControlPlaneConfiguration,
     Step::KubeletConfiguration,
     Step::Network,
     Step::Addons,
 ];
 
 /// A machine on which something is due.
-pub(super) struct Outdated<'a> {
+#[derive(Clone)]
+pub(in crate::cluster_deployment) struct Outdated<'a> {
     pub machine: ClusterMachine<'a>,
     due: Vec<Difference>,
 }
@@ -31,6 +34,24 @@ impl Outdated<'_> {
     pub fn steps(&self) -> Vec<Step> {
         let due: BTreeSet<Step> = self.due.iter().filter_map(Difference::due).collect();
         ORDER.into_iter().filter(|step| due.contains(step)).collect()
+    }
+
+    /// What is due.
+    pub fn differences(&self) -> &[Difference] {
+        &self.due
+    }
+
+    /// The steps among them with which something restarts: all that they bring is brought at once.
+    pub fn disruptive(&self) -> BTreeSet<Step> {
+        let disruptive = self.due.iter().filter(|difference| difference.is_disruptive);
+        disruptive.filter_map(Difference::due).collect()
+    }
+
+    /// The same without what disrupts the machine; none: nothing else is due.
+    pub fn undisruptive(mut self) -> Option<Self> {
+        let disruptive = self.disruptive();
+        self.due.retain(|difference| difference.due().is_some_and(|step| !disruptive.contains(&step)));
+        (!self.due.is_empty()).then_some(self)
     }
 
     /// Whether Pods would not outlive it.
@@ -86,12 +107,8 @@ pub(super) fn of_cluster<'a>(state: &ClusterState<'a>) -> Option<Outdated<'a>> {
     (!due.is_empty()).then_some(Outdated { machine, due })
 }
 
-/// Whether a worker has what these steps bring, and is well with it.
-pub(super) fn proved(state: &ClusterState<'_>, steps: &[Step]) -> bool {
-    let lacks = |machine: &ClusterMachine<'_>| {
-        let outdated = differs(state, *machine);
-        outdated.is_some_and(|outdated| outdated.steps().iter().any(|step| steps.contains(step)))
-    };
-    let mut workers = state.of_role(Role::Worker);
-    workers.any(|machine| machine.is_provisioned() && is_healthy(machine.machine) && !lacks(&machine))
+/// Whether a machine has yet to be brought what one of these steps brings.
+pub(super) fn lacks(state: &ClusterState<'_>, machine: &ClusterMachine<'_>, steps: &[Step]) -> bool {
+    let outdated = differs(state, *machine);
+    outdated.is_some_and(|outdated| outdated.steps().iter().any(|step| steps.contains(step)))
 }
