@@ -122,7 +122,7 @@ mod scripts {
 
     #[test]
     fn what_is_configured_of_the_kernel_is_set_and_what_is_taken_back_is_as_it_was_before() {
-        play("configured_sysctl.py");
+        play("configured_kernel.py");
     }
 
     #[test]

@@ -86,14 +86,24 @@ def loaded(name: str) -> bool:
         return os.path.exists(sign)
     if sign and re.search(rf"\b{sign}$", machine.text("/proc/filesystems"), re.MULTILINE):
         return True
-    return os.path.exists(f"/sys/module/{name.replace('-', '_')}")
+    return os.path.exists(f"/sys/module/{name.replace('-', '_')}") or built_in(name)
 
 
-def load_modules(names: list, check: bool) -> list:
+def built_in(name: str) -> bool:
+    """Whether the kernel itself has it: one without parameters shows nowhere else."""
+    known = machine.text(f"/lib/modules/{os.uname().release}/modules.builtin")
+    return f"/{name.replace('-', '_')}.ko" in known.replace("-", "_")
+
+
+def load_modules(ours: list, configured: list, check: bool) -> list:
     changed = []
+    names = [*ours, *(name for name in configured if name not in ours)]
     content = "# Written by clusterwright.\n" + "".join(f"{name}\n" for name in names)
     if machine.container():
         # It loads nothing, and has what its host loaded.
+        missing = [name for name in configured if not loaded(name)]
+        if missing:
+            raise StepFailure("KernelModuleMissing", f"this machine is a container: its host has to load {', '.join(missing)}")
         return changed
     if files.write(MODULES_FILE, content, 0o644, check):
         changed.append(MODULES_FILE)
@@ -106,6 +116,8 @@ def load_modules(names: list, check: bool) -> list:
         output = attempt("modprobe", name)
         if not output.ok:
             raise StepFailure("KernelModuleMissing", f"failed to load the kernel module {name}: {output.said}")
+        if not loaded(name):
+            raise StepFailure("KernelModuleMissing", f"{name} is another name of a kernel module: give the one that lsmod shows")
     return changed
 
 
@@ -136,7 +148,7 @@ def work(call) -> dict:
         changed.append(membership.CLUSTER)
     if roots.record(params["cluster"]["identity"], check):
         changed.append(membership.ROOTS)
-    changed += load_modules([*params["modules"], *params["configured_modules"]], check)
+    changed += load_modules(params["modules"], params["configured_modules"], check)
     changed += kernel_settings.apply(params["sysctl"], params["configured_sysctl"], check)
     changed += trusted_authorities.apply(params["configured_authorities"], check)
     if params["swap_off"]:

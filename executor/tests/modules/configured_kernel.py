@@ -5,7 +5,9 @@ import pathlib
 import sys
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import files, kernel_settings
+from ansible_collections.clusterwright.cluster.plugins.module_utils.command import Output
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+from ansible_collections.clusterwright.cluster.plugins.modules import prepare
 
 PLACE = pathlib.Path(sys.argv[1])
 kernel_settings.path_of = lambda name: str(PLACE / "sys" / name)
@@ -57,3 +59,27 @@ assert play({}, check=True) == [] and files.remove(kernel_settings.SYSCTL_FILE)
 play(asked)
 kernel_settings.set_back()
 assert [value(name) for name in asked] == ["4096", "1 2 3", "1000"], "a machine that leaves is as it was"
+
+# Modules: an alias is loaded under another name, by which nobody would find it again.
+LOADED = {"overlay"}
+prepare.MODULES_FILE = str(PLACE / "modules.conf")
+prepare.loaded = LOADED.__contains__
+prepare.attempt = lambda _program, name: LOADED.add("algif_hash" if name == "an_alias" else name) or Output(0, "", "")
+assert prepare.load_modules(["overlay"], ["ip_vs", "overlay"], True) == [prepare.MODULES_FILE, "module ip_vs"]
+prepare.load_modules(["overlay"], ["ip_vs", "overlay"], False)
+assert pathlib.Path(prepare.MODULES_FILE).read_text(encoding="utf-8").splitlines()[1:] == ["overlay", "ip_vs"]
+assert prepare.load_modules(["overlay"], ["ip_vs"], True) == [] and prepare.load_modules(["overlay"], [], False) == [prepare.MODULES_FILE]
+
+
+def module_missing(part: str, name: str) -> None:
+    try:
+        prepare.load_modules(["overlay"], [name], False)
+        raise AssertionError("it was loaded")
+    except StepFailure as failure:
+        assert failure.reason == "KernelModuleMissing" and part in failure.message, failure.message
+
+
+module_missing("another name", "an_alias")
+prepare.machine.container = lambda: "docker"
+module_missing("its host has to load ip_set", "ip_set")
+assert prepare.load_modules(["br_netfilter"], ["ip_vs"], True) == []
