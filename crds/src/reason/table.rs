@@ -87,6 +87,9 @@ reasons! {
     AuthenticationFailed Warning [COMPLETE FAILED REACHABLE READY]
         "The machine does not accept the login: wrong user, key or password."
         "Correct `Host.spec.ssh`, its Secret, or `authorized_keys` on the machine.";
+    AuthoritiesRefused Warning []
+        "The machine could not be made to trust the authorities that are configured."
+        "See the message: it ends with what update-ca-certificates said.";
     Available Normal [READY]
         "The Host may be claimed."
         "";
