@@ -132,6 +132,9 @@ const HOOKS_RULE: &str = "!has(self.hooks) || (has(self.executor) && has(self.ex
 #[x_kube(validation = Rule::new("has(self.restoreFrom) == has(oldSelf.restoreFrom) && (!has(self.restoreFrom) || self.restoreFrom == oldSelf.restoreFrom)")
     .message("Forbidden: restoreFrom is immutable: a cluster begins with a backup, or without; to set one back to a backup, make an EtcdRestore")
     .field_path(".restoreFrom"))]
+#[x_kube(validation = Rule::new("!has(self.configuration) || !has(self.configuration.etcd) || self.etcd.topology != 'External'")
+    .message("configuration.etcd is of an etcd on the cluster's machines: an external one is configured by its administrator")
+    .field_path(".configuration.etcd"))]
 #[x_kube(validation = Rule::new("!has(self.restoreFrom) || self.etcd.topology != 'External'")
     .message("restoreFrom is for an etcd of the cluster's own machines: whoever runs the external etcd restores it; leave restoreFrom out")
     .field_path(".restoreFrom"))]
@@ -163,7 +166,8 @@ pub struct ClusterDeploymentSpec {
     /// The container runtime.
     #[serde(default)]
     pub container_runtime: ContainerRuntime,
-    /// How kubelet, containerd and operating system of the machines are configured. Absent: as they are by themselves.
+    /// How control plane, etcd, kubelet, containerd and operating system of the machines are configured. Absent: as they
+    /// are by themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<Configuration>,
     /// Where programs and images come from. Absent: `ArtifactSourceMissing`; upstream without a bundle is not there

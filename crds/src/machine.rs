@@ -206,6 +206,9 @@ pub struct AppliedSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16))]
     pub prefetched_version: Option<String>,
+    /// When that was brought, and preflight of the upgrade had found nothing on the machine that blocks it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefetched_at: Option<Time>,
     /// Of each part of `spec.configuration` that runs brought to it, e.g. `kubelet`. An absent one is as it is by itself.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]

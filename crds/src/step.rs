@@ -74,10 +74,14 @@ pub enum Step {
     ReleaseControlPlane,
     /// What a restore left on the machines is removed.
     RemoveOldData,
+    /// Reports all that stands against the version that is wanted; errors block, warnings do not.
+    PreflightUpgrade,
     /// Programs and images of the version that is wanted are brought to the machines; what runs there stays as it is.
     Prefetch,
     /// kubeadm brings what it made on a machine to the version that is wanted; the kubelet's program comes later.
     KubeadmUpgrade,
+    /// Flags and files that are configured come to the components of a control plane, or what was there before comes back.
+    ControlPlaneConfiguration,
     /// The kubelet is given another configuration, and the former one again if it does not start with it.
     KubeletConfiguration,
     /// A playbook of the user's: `custom-<name>`.
@@ -86,7 +90,7 @@ pub enum Step {
 
 impl Step {
     /// All steps of ours, in the order in which they make sense.
-    pub const ALL: [Step; 33] = [
+    pub const ALL: [Step; 35] = [
         Step::BootstrapOs,
         Step::Preflight,
         Step::Prepare,
@@ -117,8 +121,10 @@ impl Step {
         Step::UndoRestore,
         Step::ReleaseControlPlane,
         Step::RemoveOldData,
+        Step::PreflightUpgrade,
         Step::Prefetch,
         Step::KubeadmUpgrade,
+        Step::ControlPlaneConfiguration,
         Step::KubeletConfiguration,
     ];
 
@@ -155,8 +161,10 @@ impl Step {
             Step::UndoRestore => "undo-restore",
             Step::ReleaseControlPlane => "release-control-plane",
             Step::RemoveOldData => "remove-old-data",
+            Step::PreflightUpgrade => "preflight-upgrade",
             Step::Prefetch => "prefetch",
             Step::KubeadmUpgrade => "kubeadm-upgrade",
+            Step::ControlPlaneConfiguration => "control-plane-configuration",
             Step::KubeletConfiguration => "kubelet-configuration",
             Step::Custom(custom) => &custom.0,
         }

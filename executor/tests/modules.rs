@@ -106,6 +106,16 @@ mod scripts {
     }
 
     #[test]
+    fn flags_and_files_of_a_control_plane_are_proved_or_put_back_wherever_the_attempt_is_cut_off() {
+        play("control_plane_configuration.py");
+    }
+
+    #[test]
+    fn flags_that_are_edited_are_those_that_kubeadm_makes_of_the_same_configuration() {
+        play("control_plane_configuration_dry.py");
+    }
+
+    #[test]
     fn a_control_plane_is_waited_for_until_its_new_kubelet_has_started_it_anew() {
         play("kubeadm_quiet.py");
     }
@@ -173,6 +183,11 @@ mod scripts {
     #[test]
     fn what_an_upgrade_needs_is_prefetched_on_all_machines_and_its_steps_download_nothing() {
         play("upgrade_plays.py");
+    }
+
+    #[test]
+    fn what_stands_against_an_upgrade_is_found_at_once_and_names_what_to_do() {
+        play("preflight_upgrade.py");
     }
 
     #[test]

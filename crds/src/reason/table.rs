@@ -235,6 +235,9 @@ reasons! {
     ConfigMapNotFound Warning [COMPLETE REACHABLE READY]
         "A ConfigMap that the spec names is not there."
         "Make it, or correct the reference.";
+    ConfigurationDiffers Warning []
+        "A control plane does not run with the flags and files that are wanted."
+        "Run the step `control-plane-configuration` again; the message says what differs.";
     ConfigurationFailed Warning [UP_TO_DATE]
         "A machine could not be brought to settings that were changed; no other machine is, meanwhile."
         "See the message: correct the setting, or take it back; or repair the machine, and retry.";
@@ -643,7 +646,7 @@ reasons! {
     LockClosed Warning [READY REMEDIATION]
         "The cluster's last token is lost, and not yet found again."
         "See condition `LockAvailable`.";
-    LookingAtMachines Progressing [DELETING HOST_CLAIMED READY STORE_IS_OLDER]
+    LookingAtMachines Progressing [COMPLETE DELETING HOST_CLAIMED READY STORE_IS_OLDER]
         "No operator has worked for a while, and the metadata cluster may have been set back: its machines are looked at first."
         "";
     MachineDeleted Warning [CONTROL_PLANE_READY ETCD_READY READY]

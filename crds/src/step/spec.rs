@@ -107,9 +107,12 @@ impl Step {
                 StepSpec { intents: &[Install, Prepare, Join, Custom], read_only: true, downloads: true, ..CHANGES }
             }
             Step::Network => StepSpec { intents: &[Install, Join, Restore, Configure, Custom], ..CHANGES },
-            Step::Etcd => {
-                StepSpec { intents: &[Install, Join, Upgrade, Custom], downloads: true, disruptive: true, ..CHANGES }
-            }
+            Step::Etcd => StepSpec {
+                intents: &[Install, Join, Upgrade, Configure, Custom],
+                downloads: true,
+                disruptive: true,
+                ..CHANGES
+            },
             Step::ControlPlane => {
                 StepSpec { intents: &[Install, Join, Upgrade, Configure, Custom], downloads: true, ..CHANGES }
             }
@@ -146,8 +149,17 @@ impl Step {
             | Step::UndoRestore
             | Step::ReleaseControlPlane
             | Step::RemoveOldData => StepSpec { intents: &[Restore], ..CHANGES },
+            Step::PreflightUpgrade => StepSpec {
+                intents: &[Prefetch, Custom],
+                read_only: true,
+                each_for_itself: true,
+                downloads: true,
+                always_played: true,
+                disruptive: false,
+            },
             Step::Prefetch => StepSpec { intents: &[Prefetch], each_for_itself: true, downloads: true, ..CHANGES },
             Step::KubeadmUpgrade => StepSpec { intents: &[Upgrade], downloads: true, disruptive: true, ..CHANGES },
+            Step::ControlPlaneConfiguration => StepSpec { intents: &[Configure, Custom], disruptive: true, ..CHANGES },
             Step::Custom(_) => StepSpec { intents: &[Install, Join, Remove, Reset, Custom], ..CHANGES },
         }
     }

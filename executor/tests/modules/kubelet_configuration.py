@@ -55,7 +55,9 @@ lines = [f"{{key}}: {{value}}" for key, value in sorted({{"cgroupDriver": "syste
 (place / "config.yaml").write_text("".join(line + chr(10) for line in lines))
 """,
 )
-program("journalctl", "#!/bin/sh\necho 'I1125 12:00:00 starts'\necho 'E1125 12:00:01 run.go:72] \"command failed\" err=\"unknown gate Nope\"'\n")
+COMPLAINT = "panic: failed to merge global and in-flight KubeletConfiguration, error: unrecognized feature gate: Nope"
+TRACE = "goroutine 1 [running]:\\nmain.main()\\n\\tcmd/kubelet.go:37 +0x2a"
+program("journalctl", f"#!/bin/sh\necho 'I1125 12:00:00 starts'\nprintf '%b' '{COMPLAINT}\\n{TRACE}'\n")
 
 
 class Machine:
@@ -149,7 +151,7 @@ def one_that_keeps_ending_has_its_former_configuration_again_and_the_step_says_w
     play({"maxPods": 50})
     failure = refused({"featureGates": "bad"})
     assert failure.reason == "ConfigurationRefused", failure.reason
-    assert "unknown gate Nope" in failure.message and "starts" not in failure.message.splitlines()[1], failure.message
+    assert COMPLAINT in failure.message and "main.main" not in failure.message and "starts" not in failure.message.splitlines()[1], failure.message
     assert "featureGates" in failure.message and "it works" in failure.message, failure.message
     assert machine.works() and "maxPods: 50" in machine.config
     assert json.loads(pathlib.Path(kubelet.PATCHES, PATCH).read_text(encoding="utf-8")) == {"maxPods": 50}

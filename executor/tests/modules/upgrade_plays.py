@@ -133,6 +133,12 @@ for host in HOSTS:
     write(PLACE / host / "bin/ctr", CTR.format(place=PLACE, host=host), 0o755)
     write(PLACE / host / "python", PYTHON.format(mounts=mounts.replace("$HERE", f"{PLACE}/{host}"), python=sys.executable), 0o755)
 
+# No cluster runs, so the control plane says that its etcd is not well; the worker has nothing to say.
+code, results = play("preflight-upgrade", "probe/preflight-upgrade")
+assert code != 0 and last(results, "c1")["reason"] == "PreflightFailed", results
+assert "etcd-unhealthy" in last(results, "c1")["msg"] and "artifacts-missing" not in last(results, "c1")["msg"], results
+assert last(results, "w1")["status"] == "ok", results
+
 code, results = play("probe/prefetch")
 assert code != 0 and {last(results, host)["reason"] for host in HOSTS} == {"NotPrefetched"}, results
 

@@ -21,6 +21,7 @@ use k8s_openapi::api::batch::v1::Job;
 use crate::attempts::{self, Attempt};
 use crate::backup_storage::usable;
 use crate::lifecycle::is_installed;
+use crate::owned_run::unclaimed;
 use crate::{Next, Plan};
 use expiry::{Expiry, expiry};
 pub use needed::needed_by;
@@ -209,7 +210,7 @@ fn begin<'a>(observed: &Observed<'a>, tried: usize) -> State<'a> {
     if let Err(unusable) = usable(&observed.backup.spec.storage_ref.name, observed.storage) {
         return State::Waits(unusable.reason, unusable.message);
     }
-    State::Begins(Box::new(run::next(observed, deployment, tried)))
+    State::Begins(unclaimed(observed.runs, tried, |number| run::next(observed, deployment, number)))
 }
 
 /// The cluster, once its etcd can be read; none where the backup is of an etcd without one.

@@ -21,6 +21,7 @@ use crds::{ClusterDeployment, EtcdBackup, EtcdRestore, EtcdRestoreStatus, Machin
 use crate::attempts::{self, Attempt};
 use crate::lifecycle::{is_installed, is_provisioned};
 use crate::message::quote;
+use crate::owned_run::unclaimed;
 use crate::{Next, Plan, store};
 use leftovers::Leftovers;
 pub use observed::Observed;
@@ -158,8 +159,8 @@ fn state<'a>(observed: &Observed<'a>, runs: &Runs<'a>) -> State<'a> {
         Attempt::None | Attempt::Failed(..) => match blocker(observed, deployment) {
             Some(blocked) => blocked,
             None => {
-                let tried = runs.tried(Doing::Staging);
-                State::Begins(Box::new(runs::stage(observed, deployment, tried)), Doing::Staging)
+                let stage = |number| runs::stage(observed, deployment, number);
+                State::Begins(unclaimed(observed.runs, runs.tried(Doing::Staging), stage), Doing::Staging)
             }
         },
     }
@@ -302,8 +303,8 @@ fn restarting<'a>(observed: &Observed<'a>, runs: &Runs<'a>, deployment: &Cluster
         Attempt::GivenUp(_, message) => State::Restored(runs.released(), Some(message)),
         Attempt::Failed(run, at) if at > observed.now => State::Retries(run, at, Doing::Restarting),
         Attempt::None | Attempt::Failed(..) => {
-            let run = runs::restart(observed, deployment, runs.tried(Doing::Restarting));
-            State::Begins(Box::new(run), Doing::Restarting)
+            let restart = |number| runs::restart(observed, deployment, number);
+            State::Begins(unclaimed(observed.runs, runs.tried(Doing::Restarting), restart), Doing::Restarting)
         }
     }
 }

@@ -45,6 +45,13 @@ pub(crate) fn owned_run(
     run
 }
 
+/// The next run of an owner after so many: one whose name nobody else has. A run that lost its owner keeps its name.
+pub(crate) fn unclaimed(runs: &[&PlaybookRun], tried: usize, make: impl Fn(usize) -> PlaybookRun) -> Box<PlaybookRun> {
+    let is_free = |run: &PlaybookRun| !runs.iter().any(|there| there.name() == run.name());
+    let mut next = (tried..=tried + runs.len()).map(&make);
+    Box::new(next.find(is_free).unwrap_or_else(|| make(tried)))
+}
+
 /// The Hosts of machines that are part of their cluster and stay, in order.
 pub(crate) fn hosts_of(machines: &[&Machine], is_one: impl Fn(&Machine) -> bool) -> Vec<String> {
     let stays = |machine: &&&Machine| is_provisioned(machine) && !machine.is_deleting() && is_one(machine);

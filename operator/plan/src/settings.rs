@@ -18,20 +18,23 @@ use crds::machine::AppliedSettings;
 use crds::playbook_run::FrozenSettings;
 use crds::step::{Intent, Role, Step};
 use crds::{ClusterDeployment, Machine, PlaybookRun};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::configuration::{PARTS, Part};
+use crate::configuration::{PARTS, Part, files};
 use crate::{attempts, components};
 
 /// The variable that says which API servers are behind an endpoint that the control planes hold.
 pub const BACKENDS: &str = "kube_apiserver_backends";
 
-/// Data of the ConfigMaps with manifests, as digests; none: it could not be read.
+/// What ConfigMaps hold that the spec refers to: manifests, as digests; none: it could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifests {
     /// Of `addons.manifestsRef`.
     pub addons: Option<String>,
     /// Of `networking.plugin.manifestsRef`.
     pub network: Option<String>,
+    /// The files that `configuration` refers to, by their keys, as they are.
+    pub files: Option<BTreeMap<String, String>>,
 }
 
 /// The settings of a run of this intent whose inputs are frozen now.
@@ -41,8 +44,10 @@ pub fn frozen(
     addons: &BTreeMap<String, String>,
     network: &BTreeMap<String, String>,
     etcd_client: Option<String>,
+    files: &BTreeMap<String, String>,
 ) -> FrozenSettings {
-    let wanted = Wanted::new(deployment);
+    let mut wanted = Wanted::new(deployment);
+    wanted.configuration.extend(files::digest(files).map(|digest| (files::NAME.to_owned(), digest)));
     FrozenSettings {
         cert_sans: wanted.cert_sans,
         registry_mirrors: wanted.registry_mirrors,
@@ -87,6 +92,15 @@ pub fn applied(machine: &Machine, host: &str, runs: &[&PlaybookRun]) -> Option<A
             let mut has = applied.configuration.remove(part.name);
             part.steps().for_each(|step| bring(&mut has, step, &setting));
             applied.configuration.extend(has.map(|has| (part.name.to_owned(), has)));
+        }
+        if machine.spec.role == Role::ControlPlane {
+            let mut has = applied.configuration.remove(files::NAME);
+            let setting = |settings: &FrozenSettings| settings.configuration.get(files::NAME).cloned();
+            files::STEPS.into_iter().for_each(|step| bring(&mut has, step, &setting));
+            applied.configuration.extend(has.map(|has| (files::NAME.to_owned(), has)));
+        }
+        if how_done(run, host, Step::Prefetch) == Some(Done::Played) {
+            applied.prefetched_at = attempts::ended_at(run).map(Time);
         }
         if how_done(run, host, Step::LoadBalancer) == Some(Done::Played) {
             applied.load_balancer_backends = run.spec.vars.get(BACKENDS).map(digest);

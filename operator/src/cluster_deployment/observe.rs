@@ -238,6 +238,7 @@ async fn manifests(ctx: &Context, deployment: &ClusterDeployment) -> Result<Mani
     Ok(Manifests {
         addons: digest(addons).await?,
         network: digest(spec.networking.plugin.manifests_ref.as_ref()).await?,
+        files: playbook_run::inputs::configuration_files(ctx, deployment).await?.ok(),
     })
 }
 

@@ -87,7 +87,8 @@ impl Controller {
 /// What goes wrong is tried again by the next pass.
 async fn pass<R: Reconcile<Object: DeserializeOwned>>(ctx: &Arc<Context>, shown: &FakeApi, plural: &str) {
     for object in shown.list::<R::Object>(plural) {
-        let _ = reconcile::<R>(ctx.clone(), Arc::new(object)).await;
+        // Boxed: the futures of all controllers in one are more than a test's stack takes.
+        let _ = Box::pin(reconcile::<R>(ctx.clone(), Arc::new(object))).await;
     }
 }
 

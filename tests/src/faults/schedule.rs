@@ -98,8 +98,10 @@ fn typical_length(step: Step) -> Duration {
         | Step::UndoRestore
         | Step::ReleaseControlPlane
         | Step::RemoveOldData
+        | Step::PreflightUpgrade
         | Step::Prefetch
         | Step::KubeadmUpgrade
+        | Step::ControlPlaneConfiguration
         | Step::KubeletConfiguration
         | Step::Custom(_) => 500,
     };

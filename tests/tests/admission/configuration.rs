@@ -4,7 +4,7 @@ use anyhow::Result;
 use e2e::api_server::ApiServer;
 use serde_json::{Value, json};
 
-use super::{Admitted, check, deployment, refused, refused_at, with};
+use super::{Admitted, check, deployment, refused, refused_at};
 
 fn demo() -> Value {
     deployment("demo")

@@ -185,18 +185,3 @@ CHECKS = (
     external_etcd,
     artifacts,
 )
-
-
-def all_findings(params: dict) -> list:
-    """What every check found. One that breaks is a finding, not the end of the others."""
-    found = []
-    for check in CHECKS:
-        try:
-            found += check(params)
-        except Exception as problem:  # pylint: disable=broad-except
-            found.append(warning(f"check-{check.__name__}", f"the check failed: {type(problem).__name__}: {problem}"))
-    for finding in found:
-        if finding["name"] in params["ignore"]:
-            finding["severity"] = "warning"
-            finding["message"] += " (ignored by preflight_ignore)"
-    return found

@@ -68,7 +68,7 @@ MOST_STARTS = 4
 # Which CPUs the kubelet gave to which container. It does not start beside what another policy, or one with other CPUs, noted.
 CPU_STATE = "/var/lib/kubelet/cpu_manager_state"
 # As klog marks an error, and what the kubelet says when it gives up.
-COMPLAINT = re.compile(r"^[EF]\d{4} |command failed|^Error: ")
+COMPLAINT = re.compile(r"^[EF]\d{4} |command failed|^Error: |^panic: ")
 JOURNAL_LINES = 120
 
 

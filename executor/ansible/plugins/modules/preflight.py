@@ -106,15 +106,9 @@ author:
   - Clusterwright developers
 """
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
-from ansible_collections.clusterwright.cluster.plugins.module_utils.findings import all_findings
+from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import collect, report
+from ansible_collections.clusterwright.cluster.plugins.module_utils.findings import CHECKS
 
 
 def work(call) -> dict:
-    findings = all_findings(call.params)
-    report = {"kind": "preflight", "findings": findings}
-    errors = [finding for finding in findings if finding["severity"] == "error"]
-    if errors:
-        text = "; ".join(f"{finding['name']}: {finding['message']}" for finding in errors)
-        raise StepFailure("PreflightFailed", text, clusterwright=report)
-    return {"changed": False, "clusterwright": report, "msg": f"{len(findings)} warnings" if findings else "no findings"}
+    return report(collect(CHECKS, call.params))

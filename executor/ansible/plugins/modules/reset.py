@@ -40,7 +40,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.failure impo
 
 
 # Made by the steps, or by kubectl on the machine; of no importance if they stay.
-OTHER_DIRECTORIES = ("/run/clusterwright", "/root/.kube/cache", "/var/lib/clusterwright/spool")
+OTHER_DIRECTORIES = ("/run/clusterwright", "/root/.kube/cache", "/var/lib/clusterwright/spool", "/var/log/kubernetes/audit")
 CNI_DIRECTORIES = ("/opt/cni", "/etc/cni")
 
 

@@ -93,6 +93,15 @@ impl RetryDecision {
         }
     }
 
+    /// What went wrong last, where nothing is tried now.
+    pub fn cause(&self) -> Option<&Failure> {
+        match self {
+            RetryDecision::Later { cause, .. } => Some(cause),
+            RetryDecision::Halted { cause, .. } => cause.as_ref(),
+            RetryDecision::Now { .. } | RetryDecision::UnderWay { .. } | RetryDecision::Done { .. } => None,
+        }
+    }
+
     /// Whether something that failed is tried again now.
     pub fn is_again(&self) -> bool {
         matches!(self, RetryDecision::Now { attempt: 1.., .. })

@@ -5,6 +5,7 @@ use crds::machine::AppliedSettings;
 use crds::step::{Role, Step};
 
 use super::state::{ClusterMachine, ClusterState};
+use crate::configuration::files;
 use crate::settings::{self, Difference};
 
 /// What differs on a machine to which this was applied.
@@ -14,7 +15,31 @@ pub(super) fn of_machine(
     applied: Option<&AppliedSettings>,
 ) -> Vec<Difference> {
     let differences = settings::differences(&state.wanted, member.machine, applied);
-    differences.into_iter().chain(of_etcd_client(state, member, applied)).collect()
+    differences
+        .into_iter()
+        .chain(of_etcd_client(state, member, applied))
+        .chain(of_files(state, member, applied))
+        .collect()
+}
+
+/// Whether a control plane has other files than its configuration refers to by now. While a ConfigMap cannot be read, that
+/// is a problem of its own.
+fn of_files(
+    state: &ClusterState<'_>,
+    member: &ClusterMachine<'_>,
+    applied: Option<&AppliedSettings>,
+) -> Option<Difference> {
+    let wanted = files::digest(state.observed.manifests.files.as_ref()?);
+    if member.machine.spec.role != Role::ControlPlane {
+        return None;
+    }
+    let has = applied.and_then(|applied| applied.configuration.get(files::NAME));
+    // As with the parts: one that is remembered, and was never given any, has none.
+    let is_known = has.is_some() || applied.is_some_and(|applied| applied.registry_mirrors.is_some());
+    let field = "content of the ConfigMaps of configuration";
+    let digest = wanted.as_deref().unwrap_or_default();
+    let difference = Difference::new(field, Step::ControlPlaneConfiguration, is_known, digest);
+    (has != wanted.as_ref()).then_some(difference)
 }
 
 /// Whether a control plane speaks to an external etcd with the certificates that the Secret has by now. While the Secret

@@ -8,11 +8,13 @@ use super::machine::ClusterMachine;
 use crate::settings::Difference;
 
 /// The order in which steps are played.
-const ORDER: [Step; 7] = [
+const ORDER: [Step; 9] = [
     Step::Prepare,
     Step::ContainerRuntime,
+    Step::Etcd,
     Step::ControlPlane,
     Step::EtcdEndpoints,
+    Step::ControlPlaneConfiguration,
     Step::KubeletConfiguration,
     Step::Network,
     Step::Addons,

@@ -5,6 +5,7 @@ mod backups;
 mod certificates;
 mod clocks;
 mod configuration;
+mod control_plane_configuration;
 mod deletion;
 mod etcd;
 mod extensions;

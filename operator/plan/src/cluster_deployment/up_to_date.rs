@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::outdated;
 use super::proposal::Report;
 use super::state::ClusterState;
+use crate::configuration::files::FILES;
 use crate::machine_set;
 use crate::message::cut;
 use crate::settings::Difference;
@@ -137,7 +138,8 @@ pub(super) fn compares_content(state: &ClusterState<'_>) -> bool {
     let spec = &state.deployment.spec;
     let addons = spec.addon_manifests();
     let named = [addons, spec.networking.plugin.manifests_ref.as_ref(), spec.etcd.secret_ref.as_ref()];
-    state.installed.is_some() && named.iter().any(Option::is_some)
+    let files = FILES.iter().map(|file| file.reference(state.deployment));
+    state.installed.is_some() && named.into_iter().chain(files).any(|reference| reference.is_some())
 }
 
 pub(super) const NOT_INSTALLED: &str = "the cluster is not installed yet";

@@ -5,10 +5,12 @@ use std::cmp::Reverse;
 use crds::KubernetesVersion;
 use crds::machine::{AppliedSettings, DrainReason};
 use crds::step::Role;
+use jiff::{SignedDuration, Timestamp};
 
 use super::drained_for;
 use super::state::{ClusterMachine, ClusterState};
 use super::wanted_upgrade::{Upgrade, version_of};
+use crate::moment::after;
 use crate::settings;
 
 /// The upgrade that is wanted; none: every machine has the version that is wanted, for all that is known.
@@ -52,13 +54,24 @@ pub(super) fn is_drained_for(machine: &ClusterMachine<'_>) -> bool {
     drained_for::is_drained_for(machine, DrainReason::Upgrade)
 }
 
-/// Whether all that the version needs lies ready on a machine.
+/// How long preflight's word holds: an upgrade that begins later is looked at anew.
+const PREFLIGHT_HOLDS: SignedDuration = SignedDuration::from_hours(24);
+
+/// Whether preflight of the version is so old that it says nothing any more.
+pub(super) fn is_stale(state: &ClusterState<'_>, at: Timestamp) -> bool {
+    after(at, PREFLIGHT_HOLDS) < state.observed.now
+}
+
+/// Whether all that the version needs lies ready on a machine, and preflight found nothing there of late that blocks it.
 pub(super) fn is_prefetched(
     state: &ClusterState<'_>,
     machine: &ClusterMachine<'_>,
     version: KubernetesVersion,
 ) -> bool {
-    let is_ready = |applied: &AppliedSettings| applied.prefetched_version == Some(version.to_string());
+    let is_ready = |applied: &AppliedSettings| {
+        let is_recent = applied.prefetched_at.as_ref().is_some_and(|at| !is_stale(state, at.0));
+        is_recent && applied.prefetched_version == Some(version.to_string())
+    };
     recorded(machine).is_some_and(is_ready) || applied(state, machine).as_ref().is_some_and(is_ready)
 }
 

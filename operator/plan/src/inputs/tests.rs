@@ -77,6 +77,7 @@ fn build_with(
         artifacts: artifacts::ArtifactsSeen { ca: None, login: Some(artifacts::Login::Bearer) },
         addon_manifests: [("b".to_owned(), "B".to_owned()), ("a".to_owned(), "A".to_owned())].into(),
         network_manifests: BTreeMap::new(),
+        configuration_files: BTreeMap::new(),
     };
     let credentials = [("fleet".to_owned(), Ok(CredentialKind::SshKey))].into();
     let cluster = run.spec.cluster_name.is_some().then_some(&cluster);

@@ -28,17 +28,22 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// How what was applied of a field that a step brings differs from what is wanted, if it does.
-    pub fn between(field: &str, step: Step, applied: Option<&String>, wanted: &str) -> Option<Self> {
-        let difference = Self {
+    /// Of a field that a step brings, with a digest of what is wanted.
+    pub fn new(field: &str, step: Step, is_known: bool, wanted: &str) -> Self {
+        Self {
             field: field.to_owned(),
-            is_known: applied.is_some(),
+            is_known,
             step: Some(step),
             wanted: wanted.to_owned(),
             is_disruptive: step.spec().disruptive,
             drains: false,
-        };
-        (applied.map(String::as_str) != Some(wanted)).then_some(difference)
+        }
+    }
+
+    /// How what was applied of a field that a step brings differs from what is wanted, if it does.
+    pub fn between(field: &str, step: Step, applied: Option<&String>, wanted: &str) -> Option<Self> {
+        let differs = applied.map(String::as_str) != Some(wanted);
+        differs.then(|| Self::new(field, step, applied.is_some(), wanted))
     }
 
     /// The step that is due, where it is known that something differs.
@@ -88,14 +93,8 @@ fn of_parts(
         let wanted = parts::of_machine(wanted, part, machine);
         let is_known = has.is_some() || is_remembered;
         let drains = (part.drains)(has.map(String::as_str), wanted.as_deref());
-        let difference = Difference {
-            field: part.field.to_owned(),
-            is_known,
-            step: Some(part.step),
-            wanted: wanted.clone().unwrap_or_default(),
-            is_disruptive: part.step.spec().disruptive,
-            drains,
-        };
+        let difference = Difference::new(part.field, part.step, is_known, wanted.as_deref().unwrap_or_default());
+        let difference = Difference { drains, ..difference };
         (has != wanted.as_ref()).then_some(difference)
     })
 }

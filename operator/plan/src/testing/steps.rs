@@ -100,8 +100,10 @@ impl World {
                 | Step::UndoRestore
                 | Step::ReleaseControlPlane
                 | Step::RemoveOldData
+                | Step::PreflightUpgrade
                 | Step::Prefetch
                 | Step::KubeadmUpgrade
+                | Step::ControlPlaneConfiguration
                 | Step::KubeletConfiguration
                 | Step::Custom(_) => {}
             }

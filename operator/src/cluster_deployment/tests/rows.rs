@@ -53,7 +53,7 @@ enum Fault {
     Misses(usize),
     /// In this turn requests begin to be answered with this code, so many of them.
     Refuses(usize, usize, u16),
-    /// Each pass is repeated so often by what was seen before the first.
+    /// Each pass over backups and restores is repeated so often, and the others' twice, by what was seen before the first.
     Repeats(usize),
     /// Another operator does the same, by what was so a turn before.
     Rival,
@@ -129,12 +129,13 @@ impl World {
         self.time();
     }
 
-    /// Everybody looks at the same so many times.
+    /// Everybody looks at the same twice, and those of backups so many times.
     async fn repeated_turn(&self, ctx: &Arc<Context>, times: usize) {
         self.show_nodes(ctx);
         let shown = self.ours.copy();
         look(ctx, &shown);
         for controller in Controller::ALL {
+            let times = if matches!(controller, Controller::Etcd) { times } else { 2 };
             for _ in 0..times {
                 controller.pass(ctx, &shown).await;
             }

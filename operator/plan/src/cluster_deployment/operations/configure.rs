@@ -26,7 +26,7 @@ use crate::cluster_deployment::tried::{self, Tried};
 use crate::cluster_deployment::{turn, upgrade};
 use crate::departure::is_healthy;
 use crate::message::count;
-use crate::{provisioning, settings};
+use crate::{configuration, provisioning, settings};
 
 use draining::Draining;
 
@@ -58,7 +58,12 @@ fn key(state: &ClusterState<'_>) -> String {
     let manifests = &state.observed.manifests;
     let etcd_client = state.observed.etcd_client.and_then(|client| client.as_ref().ok());
     let wanted = provisioning::wanted(state.deployment);
-    settings::digest(&(wanted, &manifests.addons, &manifests.network, etcd_client))
+    settings::digest(&(wanted, &manifests.addons, &manifests.network, etcd_client, files(state)))
+}
+
+/// A digest of the files that the configuration refers to; none where there is none, so that attempts of before count.
+fn files(state: &ClusterState<'_>) -> Option<String> {
+    configuration::files::digest(state.observed.manifests.files.as_ref()?)
 }
 
 fn progressing(message: String) -> Proposal {

@@ -1,5 +1,5 @@
-//! Brings what another Kubernetes version needs to all machines before the first of them is touched. Nothing runs there
-//! with it yet, so the wish may still be taken back.
+//! Looks for everything that stands against another Kubernetes version, and brings what it needs to all machines before
+//! the first of them is touched. Nothing runs there with it yet, so the wish may still be taken back.
 
 use crds::Reason;
 use crds::step::{Intent, Role, Step};
@@ -17,7 +17,7 @@ use crate::cluster_deployment::wanted_upgrade::Upgrade;
 use crate::departure::is_healthy;
 
 /// What is played.
-const STEPS: [Step; 1] = [Step::Prefetch];
+const STEPS: [Step; 2] = [Step::PreflightUpgrade, Step::Prefetch];
 /// Runs that are kept, the newest.
 const KEEP: usize = 4;
 
@@ -57,28 +57,14 @@ fn next(state: &ClusterState<'_>, round: &Round, upgrade: &Upgrade<'_>) -> Optio
     let missing = missing(state, upgrade);
     let (mut due, mut failed): (Vec<Target<'_>>, Option<Proposal>) = (Vec::new(), None);
     for machine in &missing {
-        match tried.decision(state, machine, &STEPS) {
-            RetryDecision::Now { retry, .. } => {
+        match next_attempt(state, &tried, machine) {
+            Ok(retry) => {
                 let is_free = |host| state.active_on(host).is_none() && !round.works_on(host);
                 if is_healthy(machine.machine) && machine.host_name().is_some_and(is_free) {
                     due.push((*machine, retry));
                 }
             }
-            // What was brought since was for another version.
-            RetryDecision::Done { .. } if !tried.is_in_vain(state, machine, &STEPS) => due.push((*machine, None)),
-            decision => {
-                let effort = Effort {
-                    area: Area::Upgrade,
-                    failed: Reason::UpgradeFailed,
-                    could_not: format!(
-                        "{}: what {} needs could not be brought to {}",
-                        upgrade.title(),
-                        upgrade.to,
-                        machine.title()
-                    ),
-                };
-                failed = failed.or_else(|| effort.propose(state, decision, |_, _| None));
-            }
+            Err(decision) => failed = failed.or_else(|| report_failure(state, upgrade, machine, decision)),
         }
     }
     let mut proposal = match (&failed, missing.as_slice()) {
@@ -91,4 +77,37 @@ fn next(state: &ClusterState<'_>, round: &Round, upgrade: &Upgrade<'_>) -> Optio
         proposal = proposal.and(Action::create(run));
     }
     Some(proposal)
+}
+
+/// The retry that the machine's next attempt answers, if that is due; else where the last one stands. One that went well
+/// is made again when its word is too old, and when another version was brought since.
+fn next_attempt(
+    state: &ClusterState<'_>,
+    tried: &Tried<'_>,
+    machine: &ClusterMachine<'_>,
+) -> Result<Option<String>, RetryDecision> {
+    match tried.decision(state, machine, &STEPS) {
+        RetryDecision::Now { retry, .. } => Ok(retry),
+        RetryDecision::Done { at: Some(at), .. } if upgrade::is_stale(state, at) => Ok(None),
+        RetryDecision::Done { .. } if !tried.is_in_vain(state, machine, &STEPS) => Ok(None),
+        decision => Err(decision),
+    }
+}
+
+fn report_failure(
+    state: &ClusterState<'_>,
+    upgrade: &Upgrade<'_>,
+    machine: &ClusterMachine<'_>,
+    decision: RetryDecision,
+) -> Option<Proposal> {
+    let is_refused = decision.cause().is_some_and(|cause| cause.reason == Reason::PreflightFailed);
+    let (title, name) = (upgrade.title(), machine.title());
+    let could_not = match is_refused {
+        true => format!(
+            "{title}: preflight on {name} found what blocks it: correct it, name it in spec.preflight.ignore, or set spec.kubernetesVersion back to {}",
+            state.version_begun()
+        ),
+        false => format!("{title}: what {} needs could not be brought to {name}", upgrade.to),
+    };
+    Effort { area: Area::Upgrade, failed: Reason::UpgradeFailed, could_not }.propose(state, decision, |_, _| None)
 }

@@ -94,6 +94,19 @@ fn a_run_that_is_deleted_is_followed_by_another_whichever_it_was_rows_18_and_30(
 }
 
 #[test]
+fn a_run_that_lost_its_owner_keeps_its_name_and_another_takes_the_backup_row_30() {
+    let mut world = World::new();
+    world.step();
+    world.runs[0].metadata.owner_references = None;
+    for _ in 0..3 {
+        world.step();
+        assert_eq!(world.runs.len(), 2);
+    }
+    assert!(world.runs[1].name().ends_with("-1"), "{}", world.runs[1].name());
+    world.succeed();
+}
+
+#[test]
 fn a_job_that_is_deleted_is_made_again_while_a_backup_is_verified_and_while_it_is_removed_row_18() {
     let mut world = World::verifying();
     world.rests();

@@ -244,6 +244,17 @@ fn what_lost_its_owner_is_taken_for_deleted_and_what_lost_its_finalizer_gets_it_
     let (phase, message) = world.step();
     assert!(phase == RestorePhase::Interrupted && message.contains("was deleted"), "{message}");
 
+    for (start, step) in [(World::new as fn() -> World, Step::StageBackup), (World::restarting, Step::RestartServices)]
+    {
+        let mut world = start();
+        world.step();
+        world.runs.last_mut().unwrap().metadata.owner_references = None;
+        world.runs.last_mut().unwrap().status.as_mut().unwrap().phase = Some(RunPhase::Canceled);
+        world.step();
+        assert_eq!((world.made(step), world.made(Step::RestoreEtcd) < 2), (2, true));
+        assert!(world.last().name().ends_with("-1"), "{}", world.last().name());
+    }
+
     for start in [World::restoring, World::undoing, World::restarting] {
         let mut world = start();
         world.restore.metadata.finalizers = None;
