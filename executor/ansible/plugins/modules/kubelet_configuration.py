@@ -177,7 +177,7 @@ class Attempt:
         except StepFailure as failure:
             return StepFailure("ConfigurationRefused", f"{message}its former configuration is back, and {failure.message}")
         files.remove(kubelet.FORMER)
-        return StepFailure("ConfigurationRefused", f"{message}its former configuration is back, and it works: correct the field that it names")
+        return StepFailure("ConfigurationRefused", f"{message}its former configuration is back, and it works: correct the field it names")
 
     def play(self) -> None:
         former = self.keep_former()
