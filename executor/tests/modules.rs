@@ -111,6 +111,11 @@ mod scripts {
     }
 
     #[test]
+    fn flags_that_are_edited_are_those_that_kubeadm_makes_of_the_same_configuration() {
+        play("control_plane_configuration_dry.py");
+    }
+
+    #[test]
     fn a_control_plane_is_waited_for_until_its_new_kubelet_has_started_it_anew() {
         play("kubeadm_quiet.py");
     }

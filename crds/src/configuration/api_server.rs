@@ -75,8 +75,8 @@ pub struct ApiServerSettings {
     /// The audit log, `/var/log/kubernetes/audit/audit.log` on each control plane. Absent: there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit: Option<AuditSettings>,
-    /// A ConfigMap with an AuthenticationConfiguration under the key `authentication.yaml`. Absent: client certificates
-    /// and tokens of the cluster alone.
+    /// A ConfigMap with an AuthenticationConfiguration under the key `authentication.yaml`; it must leave `/livez` and
+    /// `/readyz` to anonymous requests. Absent: client certificates and tokens of the cluster alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authentication_ref: Option<LocalRef>,
     /// Admission plugins that are turned on or off beside Kubernetes' defaults.

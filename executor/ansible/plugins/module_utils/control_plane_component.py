@@ -26,7 +26,7 @@ LOGS = "/var/log/pods"
 LOG_LINES = 40
 # What the runtime writes before each line: time, stream, whether the line is whole.
 LOG_PREFIX = re.compile(r"^\S+ (?:stdout|stderr) [FP] ")
-COMPLAINT = re.compile(r"^Error:|^F\d{4} |^panic:|unknown flag|invalid|cannot |failed to", re.IGNORECASE)
+COMPLAINT = re.compile(r"^Error:|^F\d{4} |^panic:|command failed|unknown flag|invalid|failed to", re.IGNORECASE)
 
 
 class Component:

@@ -54,6 +54,8 @@ KUBELET = "kubelet.service"
 # One that starts, answers and stops again has not proved itself.
 STEADY_SECONDS = 5
 PAUSE_SECONDS = 0.5
+# Of a message that is too long the beginning would go, which says why.
+LOG_LIMIT = 2000
 
 
 def restart_kubelet() -> None:
@@ -159,7 +161,7 @@ class Machine:
         head = f"{component.name} did not come up with its new configuration within {self.params['timeout_seconds']} s: "
         if not lines:
             return f"{head}{said}{units.journal(KUBELET)}"
-        return f"{head}{complaint(lines)[:500]} ({said[:200]})\nlast lines of its log:\n" + "\n".join(lines)
+        return f"{head}{complaint(lines)[:500]} ({said[:200]})\nlast lines of its log:\n" + "\n".join(lines)[-LOG_LIMIT:]
 
     def return_to_former(self) -> None:
         """Puts back what was there before, and fails with what was refused."""

@@ -14,11 +14,12 @@ use crate::cluster_deployment::lane::{Lane, Needs};
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::describe_as;
 use crate::cluster_deployment::retrying::Effort;
-use crate::cluster_deployment::rollout::Begun;
+use crate::cluster_deployment::rollout::gate::{Begun, gate};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::cluster_deployment::tried::{self, Tried};
 use crate::cluster_deployment::turn;
-use crate::cluster_deployment::upgrade::{self, Upgrade};
+use crate::cluster_deployment::upgrade;
+use crate::cluster_deployment::wanted_upgrade::Upgrade;
 
 /// Runs that are kept, the newest.
 const KEEP: usize = 16;
@@ -56,7 +57,7 @@ fn next(state: &ClusterState<'_>, upgrade: &Upgrade<'_>) -> Option<Proposal> {
     match decision {
         RetryDecision::Now { retry, .. } => {
             let begun = Begun::new(is_again, upgrade::is_drained_for(machine));
-            if let Some(closed) = state.rollout.gate(state, begun, Area::Upgrade, &title) {
+            if let Some(closed) = gate(state, begun, Area::Upgrade, &title) {
                 return Some(closed);
             }
             let why = turn::why_not_now(state, is_again.then_some(machine)).or_else(|| still_drained(state, machine));

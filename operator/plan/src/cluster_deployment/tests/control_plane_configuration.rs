@@ -38,7 +38,9 @@ fn is_up_to_date(world: &World) -> bool {
 
 fn hosts(world: &World, role: Role) -> Vec<String> {
     let machines = world.machines.iter().filter(|machine| machine.spec.role == role);
-    machines.map(|machine| machine.spec.host_ref.clone().unwrap().name).collect()
+    let mut hosts: Vec<String> = machines.map(|machine| machine.spec.host_ref.clone().unwrap().name).collect();
+    hosts.sort();
+    hosts
 }
 
 /// Of runs that each had one machine: which, in no order.
