@@ -1,4 +1,4 @@
-"""What the cluster's configuration asks of the kernel is set, and written for the next boot; what it does not ask for any more is as it was."""
+"""What the cluster's configuration asks of the kernel is set, now and for the next boot; what it does not ask for any more is as it was."""
 
 import os
 import pathlib
@@ -16,7 +16,8 @@ kernel_settings.FORMER_FILE = str(PLACE / "former.json")
 kernel_settings.machine.container = lambda: ""
 (PLACE / "sys").mkdir()
 OURS = {"net.ipv4.ip_forward": 1, "fs.inotify.max_user_watches": 1000}
-for name, value in {"net.ipv4.ip_forward": "0", "fs.inotify.max_user_watches": "5", "net.core.somaxconn": "4096", "net.ipv4.tcp_rmem": "1\t2\t3"}.items():
+HAS = {"net.ipv4.ip_forward": "0", "fs.inotify.max_user_watches": "5", "net.core.somaxconn": "4096", "net.ipv4.tcp_rmem": "1\t2\t3"}
+for name, value in HAS.items():
     (PLACE / "sys" / name).write_text(f"{value}\n", encoding="ascii")
 
 

@@ -19,7 +19,8 @@ for name in ("bin", "certificates"):
     (PLACE / name).mkdir()
 (FOLDER / "another.crt").write_text("ANOTHER\n", encoding="ascii")
 PROGRAM = PLACE / "bin" / "update-ca-certificates"
-PROGRAM.write_text(f"#!/bin/sh\n[ -e {PLACE}/fails ] && {{ echo no room >&2; exit 1; }}\ncat {FOLDER}/*.crt > {PLACE}/bundle.crt\n", encoding="ascii")
+FAILS = f"[ -e {PLACE}/fails ] && {{ echo no room >&2; exit 1; }}"
+PROGRAM.write_text(f"#!/bin/sh\n{FAILS}\ncat {FOLDER}/*.crt > {PLACE}/bundle.crt\n", encoding="ascii")
 PROGRAM.chmod(0o755)
 A, B = (f"-----BEGIN CERTIFICATE-----\n{letter * 20}\n-----END CERTIFICATE-----" for letter in "AB")
 STARTED = {"at": time.monotonic() - 100, "restarts": 0, "active": "active"}
