@@ -137,7 +137,7 @@ impl Step {
             },
             Step::Prefetch => StepSpec { intents: &[Prefetch], each_for_itself: true, downloads: true, ..CHANGES },
             Step::KubeadmUpgrade => StepSpec { intents: &[Upgrade], downloads: true, ..CHANGES },
-            Step::Custom(_) => StepSpec { intents: &[Install, Join, Remove, Reset, Custom], ..CHANGES },
+            Step::Custom(_) => StepSpec { intents: &[Install, Join, Upgrade, Remove, Reset, Custom], ..CHANGES },
         }
     }
 

@@ -10,14 +10,16 @@ use jiff::{SignedDuration, Timestamp};
 use super::action::Action;
 use super::state::{ClusterMachine, ClusterState};
 use crate::moment::after;
-use crate::settings;
+use crate::{components, settings};
 
 /// An upgrade that is wanted, and not over.
 pub(super) struct Upgrade<'a> {
     /// The lowest version on any machine of it.
     pub from: KubernetesVersion,
-    /// What is wanted.
+    /// What machines are brought to now.
     pub to: KubernetesVersion,
+    /// What is wanted in the end.
+    pub wanted: KubernetesVersion,
     /// Runs bring that version by now: it cannot be taken back.
     pub has_begun: bool,
     /// Machines that do not have it yet, by role: first one that is drained for it, then the one on which the cluster began.
@@ -28,7 +30,7 @@ impl<'a> Upgrade<'a> {
     /// None: every machine has the version that is wanted, for all that is known.
     pub fn find(state: &ClusterState<'a>) -> Option<Self> {
         state.installed.as_ref()?;
-        let to = state.deployment.spec.kubernetes_version;
+        let to = target(state);
         let mut due: Vec<ClusterMachine<'a>> = state.live.iter().copied().filter(|it| is_due(state, it, to)).collect();
         if due.iter().any(|machine| machine.machine.spec.role == Role::ControlPlane) {
             due.extend(state.of_role(Role::Etcd).filter(|machine| is_unknown(state, machine)));
@@ -43,7 +45,7 @@ impl<'a> Upgrade<'a> {
         due.sort_by_key(|machine| (order(machine.machine.spec.role), Reverse(is_first(machine))));
         let (_, lowest) = lowest(state)?;
         let has_begun = state.version_begun() == to;
-        (!due.is_empty()).then_some(Self { from: lowest, to, has_begun, due })
+        (!due.is_empty()).then_some(Self { from: lowest, to, wanted: state.deployment.spec.kubernetes_version, has_begun, due })
     }
 
     /// Whether a machine is to be drained for it: a kubelet's minor may not change under its Pods.
@@ -67,13 +69,27 @@ impl<'a> Upgrade<'a> {
         self.due.iter().any(|due| due.uid() == machine.uid())
     }
 
-    /// `upgrading 1.34.4 -> 1.35.4`.
+    /// `upgrading 1.34.4 -> 1.35.4`, and on a longer way `upgrading 1.34.4 -> 1.35.4 (then 1.36.2)`.
     pub fn title(&self) -> String {
+        let then = if self.to == self.wanted { String::new() } else { format!(" (then {})", self.wanted) };
         match self.from == self.to {
             // What is left to do has no other kubelet.
-            true => format!("upgrading to {}", self.to),
-            false => format!("upgrading {} -> {}", self.from, self.to),
+            true => format!("upgrading to {}{then}", self.to),
+            false => format!("upgrading {} -> {}{then}", self.from, self.to),
         }
+    }
+}
+
+/// The version that machines are brought to now. One that has begun is finished first where a machine could not go
+/// straight to what is wanted, and wherever the way to that is longer.
+pub(super) fn target(state: &ClusterState<'_>) -> KubernetesVersion {
+    let (wanted, begun) = (state.deployment.spec.kubernetes_version, state.version_begun());
+    let Some((_, lowest)) = lowest(state) else { return wanted };
+    let is_on_its_way = wanted.minor() > begun.minor() && !state.deployment.spec.upgrade_path.via.is_empty();
+    let is_left = || state.live.iter().any(|machine| is_due(state, machine, begun));
+    match (wanted.minor() > begun.minor() && lowest.minor() < begun.minor()) || (is_on_its_way && is_left()) {
+        true => begun,
+        false => components::version_after(state.deployment, begun),
     }
 }
 
