@@ -33,7 +33,7 @@ lifecycle: ## Grow, shrink, break and repair real clusters: make lifecycle ARGS=
 	@hack/lifecycle $(ARGS)
 
 .PHONY: changes
-changes: ## Upgrade real clusters, for which an older minor of Kubernetes is built (under an hour)
+changes: ## Upgrade real clusters, for which other versions of Kubernetes are built (over an hour)
 	@hack/changes $(ARGS)
 
 .PHONY: backups

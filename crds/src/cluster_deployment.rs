@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::KubernetesVersion;
+use crate::configuration::{Configuration, KubeletSettings};
 use crate::names;
 use crate::networking::{Endpoint, Networking};
 use crate::node_metadata::{
@@ -163,6 +164,9 @@ pub struct ClusterDeploymentSpec {
     /// The container runtime.
     #[serde(default)]
     pub container_runtime: ContainerRuntime,
+    /// How kubelet, containerd and operating system of the machines are configured. Absent: as they are by themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<Configuration>,
     /// Where programs and images come from. Absent: `ArtifactSourceMissing`; upstream without a bundle is not there
     /// yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -256,6 +260,9 @@ pub struct ControlPlane {
     #[schemars(length(max = 32))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["key".into(), "effect".into()]))]
     pub taints: Vec<Taint>,
+    /// What is different on the kubelets of the control planes from `configuration.kubelet`, field by field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubelet: Option<KubeletSettings>,
 }
 
 /// The kinds of container runtime.

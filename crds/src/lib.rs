@@ -12,6 +12,7 @@ pub mod cluster_deployment;
 pub mod commands;
 pub mod component;
 pub mod conditions;
+pub mod configuration;
 pub mod etcd_backup;
 pub mod etcd_backup_schedule;
 pub mod etcd_restore;

@@ -106,6 +106,8 @@ pub enum DrainReason {
     Upgrade,
     /// Somebody works on the machine. Its Node may be out of order meanwhile: the machine is not repaired.
     Maintenance,
+    /// Written by the operator, which takes it back: the machine is given a configuration that its Pods would not outlive.
+    Configuration,
 }
 
 /// Where a Machine is in its life; for people.
@@ -207,6 +209,10 @@ pub struct AppliedSettings {
     /// When that was brought, and preflight of the upgrade had found nothing on the machine that blocks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefetched_at: Option<Time>,
+    /// Of each part of `spec.configuration` that runs brought to it, e.g. `kubelet`. An absent one is as it is by itself.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 32))]
+    pub configuration: BTreeMap<String, String>,
 }
 
 /// What was observed of the machine in its cluster.

@@ -8,6 +8,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::configuration::KubeletSettings;
 use crate::node_metadata::{
     ANNOTATION_KEYS_MESSAGE, ANNOTATION_KEYS_RULE, AnnotationValue, LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE,
     OWNED_ANNOTATIONS_MESSAGE, OWNED_ANNOTATIONS_RULE, OWNED_LABELS_MESSAGE, OWNED_LABELS_RULE,
@@ -209,6 +210,9 @@ pub struct WorkerSet {
     #[schemars(length(max = 32))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["key".into(), "effect".into()]))]
     pub taints: Vec<Taint>,
+    /// What is different on the kubelets of the set from `configuration.kubelet`, field by field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubelet: Option<KubeletSettings>,
     /// How many machines of the set may be out of service at once for our own doing: a count (1 to 5000) or a
     /// percentage of the set's `replicas` (1 % to 99 %), rounded down, at least 1. Default `10%`. Counted are machines
     /// under repair (restart, reboot, replacement) until they are Ready again, or out of the cluster; those that never

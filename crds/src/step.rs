@@ -80,13 +80,15 @@ pub enum Step {
     Prefetch,
     /// kubeadm brings what it made on a machine to the version that is wanted; the kubelet's program comes later.
     KubeadmUpgrade,
+    /// The kubelet is given another configuration, and the former one again if it does not start with it.
+    KubeletConfiguration,
     /// A playbook of the user's: `custom-<name>`.
     Custom(CustomStep),
 }
 
 impl Step {
     /// All steps of ours, in the order in which they make sense.
-    pub const ALL: [Step; 33] = [
+    pub const ALL: [Step; 34] = [
         Step::BootstrapOs,
         Step::Preflight,
         Step::Prepare,
@@ -120,6 +122,7 @@ impl Step {
         Step::PreflightUpgrade,
         Step::Prefetch,
         Step::KubeadmUpgrade,
+        Step::KubeletConfiguration,
     ];
 
     /// The step's name, which is its playbook's file name without `.yml`.
@@ -158,6 +161,7 @@ impl Step {
             Step::PreflightUpgrade => "preflight-upgrade",
             Step::Prefetch => "prefetch",
             Step::KubeadmUpgrade => "kubeadm-upgrade",
+            Step::KubeletConfiguration => "kubelet-configuration",
             Step::Custom(custom) => &custom.0,
         }
     }

@@ -111,6 +111,16 @@ mod scripts {
     }
 
     #[test]
+    fn a_kubelet_that_does_not_work_with_its_configuration_has_the_former_one_again() {
+        play("kubelet_configuration.py");
+    }
+
+    #[test]
+    fn what_is_configured_of_the_kernel_is_set_and_what_is_taken_back_is_as_it_was_before() {
+        play("configured_sysctl.py");
+    }
+
+    #[test]
     fn kubeadms_error_stands_before_all_else_that_it_says() {
         play("kubeadm_complaint.py");
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crds::etcd_restore::RestorePhase;
 use crds::names::{condition, finalizer};
 use crds::{BackupStorage, ClusterDeployment, Conditions, EtcdBackup, EtcdRestore, Machine, PlaybookRun};
 use jiff::Timestamp;
@@ -64,6 +65,7 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
 /// What is known of an EtcdRestore.
 pub(crate) struct Observation {
     now: Timestamp,
+    resumed_at: Option<Timestamp>,
     restore: Arc<EtcdRestore>,
     backup: Option<Arc<EtcdBackup>>,
     storage: Option<Arc<BackupStorage>>,
@@ -88,6 +90,7 @@ impl Reconcile for Observation {
         let safety = safety_wanted(&restore, backup.as_deref());
         Ok(Some(Self {
             now: now(),
+            resumed_at: ctx.resumed_at(),
             safety: cache.etcd_backups.get(&namespace, &safety_name(&restore)),
             safety_storage: safety.and_then(|(storage, _)| cache.backup_storages.get(&namespace, &storage.name)),
             storage: storage.and_then(|storage| cache.backup_storages.get(&namespace, storage)),
@@ -107,6 +110,7 @@ impl Reconcile for Observation {
     fn plan(&self) -> PlanOf<Self> {
         plan::etcd_restore::plan(&Observed {
             now: self.now,
+            resumed_at: self.resumed_at,
             restore: &self.restore,
             backup: self.backup.as_deref(),
             storage: self.storage.as_deref(),
@@ -119,10 +123,12 @@ impl Reconcile for Observation {
         })
     }
 
-    /// A run that the cache does not show yet would be followed by another one, and what is approved is for what is
-    /// there now.
+    /// A run that the cache does not show yet would be followed by another one, or be taken for one that is gone, and
+    /// what is approved is for what is there now.
     fn must_refresh(&self, plan: &PlanOf<Self>) -> bool {
-        !plan.actions.is_empty()
+        let asks_anew = plan.status.phase == Some(RestorePhase::Interrupted)
+            && self.restore.status.as_ref().and_then(|status| status.phase) != Some(RestorePhase::Interrupted);
+        !plan.actions.is_empty() || asks_anew
     }
 
     async fn refresh(self, ctx: &Context, _: &PlanOf<Self>) -> Result<Option<Self>, Error> {

@@ -161,10 +161,11 @@ impl FakeApi {
         self.lock().version
     }
 
-    /// Whether conflicts are being answered.
+    /// Whether conflicts or failures are being answered.
     pub(crate) fn is_disturbed(&self) -> bool {
         let state = self.lock();
-        matches!(state.conflicts, Some((at, 1..)) if state.writes >= at)
+        let refuses = state.refusals.iter().any(|(_, times, _)| *times > 0);
+        refuses || matches!(state.conflicts, Some((at, 1..)) if state.writes >= at)
     }
 
     /// Takes an object away without a trace, as a restored backup without it does.

@@ -117,14 +117,42 @@ impl Election {
         }
     }
 
-    /// Renews it; ends when this operator leads no more.
+    /// Renews it; ends when this operator leads no more, or the store was set back: what its caches hold is newer than
+    /// the store then, and is dropped with the process.
     pub async fn keep(&mut self) -> Loss {
         loop {
-            if let Some(loss) = self.turn().await {
+            let lost = self.turn().await;
+            if self.is_set_back {
+                self.gate.close();
+                self.say_set_back().await;
+                return Loss::SetBack;
+            }
+            if let Some(loss) = lost {
                 self.gate.close();
                 return loss;
             }
         }
+    }
+
+    /// Has the Lease say that its store was taken up again, whoever holds it there: the next to lead looks at the machines
+    /// before it does anything. Nobody else may know it, so it is tried until it is said.
+    async fn say_set_back(&mut self) {
+        let patience = self.times.renew_deadline() / 2;
+        loop {
+            match tokio::time::timeout(patience, self.mark_set_back()).await {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => self.complain("write", &error.into()),
+                Err(_) => self.complain("write", &Problem::Silence(patience)),
+            }
+            tokio::time::sleep(self.times.retry(chance())).await;
+        }
+    }
+
+    async fn mark_set_back(&self) -> Result<(), kube::Error> {
+        // Who makes one that is gone takes the store for an old one by that.
+        let Some(lease) = self.leases.get_opt(&self.name).await? else { return Ok(()) };
+        let marked = record::taken_up_again(lease);
+        self.leases.replace(&self.name, &PostParams::default(), &marked).await.map(drop)
     }
 
     async fn turn(&mut self) -> Option<Loss> {

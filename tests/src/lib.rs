@@ -19,6 +19,7 @@ pub mod report;
 pub mod restores;
 pub mod rights;
 pub mod scenario;
+pub mod upgrades;
 pub mod variables;
 pub mod volume;
 pub mod workload;

@@ -6,6 +6,10 @@ use serde_json::{Value, json};
 pub const BUNDLE: &str = "http://172.30.0.1:8080";
 /// The Kubernetes version that the lab's bundle holds.
 pub const VERSION: &str = "1.35.4";
+/// Versions that the lab's bundle of upgrades holds beside it: a patch, the newest of that minor, and the next minor.
+pub const OLD_PATCH: &str = "1.34.3";
+pub const OLDER: &str = "1.34.4";
+pub const NEWER: &str = "1.36.3";
 
 /// A ClusterDeployment of one control plane and one set of workers, each on Hosts named. The lab is one network, so the
 /// Pods of each cluster that may be there with another have addresses of their own: `pod_cidr`, as in `10.240.0.0/16`.

@@ -11,6 +11,7 @@ use crate::backup_storage::ServerSideAlgorithm;
 use crate::cluster_deployment::{
     ContainerRuntimeName, DeletionPolicy, EtcdTopology, FenceReturned, LockMode, RecoveryStrategy, TolerationOperator,
 };
+use crate::configuration::{CpuManagerPolicy, TopologyManagerPolicy};
 use crate::etcd_backup::{BackupDeletionPolicy, BackupPhase, VerifyMethod};
 use crate::etcd_restore::RestorePhase;
 use crate::host::{HostKeyPolicy, HostPhase, QuarantineReason};
@@ -33,6 +34,7 @@ pub(super) fn all() -> Vec<Meanings> {
         meanings::<BackupPhase>(),
         meanings::<VerifyMethod>(),
         meanings::<ContainerRuntimeName>(),
+        meanings::<CpuManagerPolicy>(),
         meanings::<DeletionOrder>(),
         meanings::<DeletionPolicy>(),
         meanings::<DrainReason>(),
@@ -58,6 +60,7 @@ pub(super) fn all() -> Vec<Meanings> {
         meanings::<StepPhase>(),
         meanings::<TaintEffect>(),
         meanings::<TolerationOperator>(),
+        meanings::<TopologyManagerPolicy>(),
         meanings::<UnhealthyCondition>(),
     ]
 }

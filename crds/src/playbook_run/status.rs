@@ -1,5 +1,7 @@
 //! Where a run is and what came out, for each step and each host.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -89,6 +91,11 @@ pub struct FrozenSettings {
     /// The Kubernetes version, as it is. Absent: not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes_version: Option<KubernetesVersion>,
+    /// Of each part of `spec.configuration` that is configured, e.g. `kubelet`; where a set of machines has another than
+    /// all others, also `kubelet/<MachineSet>`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 256))]
+    pub configuration: BTreeMap<String, String>,
 }
 
 /// Where the executor is.

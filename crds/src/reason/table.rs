@@ -242,6 +242,9 @@ reasons! {
     ConfigurationFailed Warning [UP_TO_DATE]
         "A machine could not be brought to settings that were changed; no other machine is, meanwhile."
         "See the message: correct the setting, or take it back; or repair the machine, and retry.";
+    ConfigurationRefused Warning []
+        "A component did not work with the configuration that it was given; it has the former one again."
+        "See the message: it ends with what the component said. Correct the field, or take it back.";
     Configuring Progressing [UP_TO_DATE]
         "Settings that were changed are brought to machines, or to the cluster."
         "";

@@ -85,7 +85,9 @@ impl Step {
             always_played: true,
         };
         match self {
-            Step::BootstrapOs | Step::Prepare => StepSpec { intents: &[Install, Prepare, Join, Custom], ..CHANGES },
+            Step::BootstrapOs => StepSpec { intents: &[Install, Prepare, Join, Custom], ..CHANGES },
+            Step::Prepare => StepSpec { intents: &[Install, Prepare, Join, Configure, Custom], ..CHANGES },
+            Step::KubeletConfiguration => StepSpec { intents: &[Configure, Custom], ..CHANGES },
             Step::ContainerRuntime => {
                 StepSpec { intents: &[Install, Prepare, Join, Upgrade, Configure, Custom], downloads: true, ..CHANGES }
             }

@@ -22,6 +22,8 @@ class Cluster:
     """The ConfigMap of kubeadm, and the certificate that it makes by it."""
 
     def __init__(self) -> None:
+        # How often the old certificate is shown after a new one was made.
+        self.late, self.next = 0, None
         self.text, self.annotations, self.writes, self.renewals = TEXT, {}, 0, 0
         self.shown = OWN | {"10.0.0.1", "10.0.0.2"}
 
@@ -34,7 +36,14 @@ class Cluster:
 
     def renew(self, _params, text) -> None:
         self.renewals += 1
-        self.shown = OWN | {module.plain(name) for name in kubeadm_config.items(text, kubeadm_config.NAMES)}
+        self.next = OWN | {module.plain(name) for name in kubeadm_config.items(text, kubeadm_config.NAMES)}
+
+    def served(self, _params) -> set:
+        if self.next is not None:
+            self.late -= 1
+            if self.late < 0:
+                self.shown, self.next = self.next, None
+        return set(self.shown)
 
     def play(self, *given, check=False) -> list:
         params = {"names": ["10.0.0.1", *given], "given": list(given), "timeout_seconds": 1, "endpoint": {}, "address": "10.0.0.1", "port": 0}
@@ -43,7 +52,7 @@ class Cluster:
 
 
 cluster = Cluster()
-module.served = lambda _params: set(cluster.shown)
+module.served = cluster.served
 module.Api = lambda _path: None
 module.check_info = lambda _client, _params: None
 module.renew = cluster.renew
@@ -61,3 +70,9 @@ assert cluster.play("other.example") == ["other.example", "API.example"]
 assert kubeadm_config.items(cluster.text, kubeadm_config.NAMES) == ["10.0.0.1", "10.0.0.2", "other.example"]
 assert cluster.play("other.example") == [] and cluster.play() == ["other.example"] and cluster.play() == []
 assert cluster.shown == OWN | {"10.0.0.1", "10.0.0.2"} and cluster.renewals == 3
+
+# Nothing ends before the API server shows what was made, also where a name goes.
+for given in (("late.example",), ()):
+    cluster.late = 2
+    cluster.play(*given)
+    assert cluster.next is None and ("late.example" in cluster.shown) == bool(given), cluster.shown

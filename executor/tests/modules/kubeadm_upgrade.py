@@ -32,8 +32,10 @@ membership.KUBEADM = str(PLACE / "kubeadm.json")
 membership.ARTIFACTS = str(PLACE / "artifacts.json")
 kubeadm_program.RUN_DIRECTORY = str(PLACE / "run")
 kubeadm_program.time.sleep = lambda _seconds: None
-kubeadm_upgrade.PATCHES = str(PLACE / "patches")
-kubeadm_upgrade.KUBELET_CONFIG = str(PLACE / "kubelet.yaml")
+kubeadm_upgrade.kubelet.PATCHES = str(PLACE / "patches")
+kubeadm_upgrade.kubelet.CONFIG = str(PLACE / "kubelet.yaml")
+kubeadm_upgrade.kubelet.RECORD = str(PLACE / "record.json")
+kubeadm_upgrade.kubelet.FORMER = str(PLACE / "former.json")
 kubelet_flags.FILE = str(PLACE / "flags.env")
 command.PATH = f"{PLACE}/bin:{command.PATH}"
 for name in ("bin", "state", "manifests", "tmp"):
@@ -170,7 +172,7 @@ def play(check: bool = False, role: str = "control-plane", **more: object) -> di
     params = {
         "role": role, "identity": "a", "version": NEW, "image_repository": "registry.k8s.io", "coredns_version": "v1.14.7",
         "image_pull_policy": "IfNotPresent", "ignored_checks": ["SystemVerification", "Swap"], "timeout_seconds": 1, "node_name": "n1",
-        "patches": {"kubeletconfiguration+merge.json": "{}"}, "address": "10.0.0.1", "port": 6443, **more,
+        "patches": {"kubeletconfiguration+merge.json": "{}"}, "address": "10.0.0.1", "port": 6443, "kubelet_settings": {}, **more,
     }  # fmt: skip
     return kubeadm_upgrade.work(type("Call", (), {"params": params, "check_mode": check}))
 

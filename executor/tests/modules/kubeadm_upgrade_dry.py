@@ -31,7 +31,7 @@ for folder in (UPPER, WORK):
 subprocess.run(("mount", "-t", "overlay", "overlay", "-o", f"lowerdir=/etc,upperdir={UPPER},workdir={WORK}", "/etc"), check=True)
 os.makedirs(HOME, exist_ok=True)
 subprocess.run(("mount", "-t", "tmpfs", "tmpfs", HOME), check=True)
-os.makedirs(kubeadm_upgrade.PATCHES)
+os.makedirs(kubeadm_upgrade.kubelet.PATCHES)
 
 
 def dry_run(command: str, configuration: dict) -> tuple:

@@ -9,7 +9,7 @@ from machine_world import enter, play, program, write
 
 enter()
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import files, healthz, membership, units  # noqa: E402
+from ansible_collections.clusterwright.cluster.plugins.module_utils import files, healthz, kubelet, membership, units  # noqa: E402
 from ansible_collections.clusterwright.cluster.plugins.modules import bridge_network, kubeadm, load_balancer, service  # noqa: E402
 
 # One unit at a time, in /unit: its state, and each verb that it was given.
@@ -143,19 +143,19 @@ def a_clock_that_was_wrong_costs_one_restart_at_most() -> None:
 
 def the_kubelet_and_the_load_balancer_and_the_network_do_the_same() -> None:
     """Each after a run that wrote everything and told nobody."""
-    for path in kubeadm.KUBELET_READS:
+    for path in kubelet.READS:
         write(path, "old\n")
     write("/usr/local/bin/kubelet", "1", 0o755)
     membership.save(membership.KUBEADM, {"identity": "a"})
     healthz.answer = lambda *_arguments, **_more: (True, "ok")
     kubeadm.wait_until_healthy = lambda _params: None
-    wanted = [{"path": kubeadm.KUBELET_READS[0], "content": "old\n", "mode": "0644"}]
+    wanted = [{"path": kubelet.READS[0], "content": "old\n", "mode": "0644"}]
     params = {"identity": "a", "kubelet": "/usr/local/bin/kubelet", "files": wanted, "secrets": [], "role": "worker"}
     assert play(kubeadm, **params)[1] is None and verbs() == ["start"]
     assert play(kubeadm, **params)[0]["changed"] is False and verbs() == []
     files.write("/usr/local/bin/kubelet", "2", 0o755)
     assert play(kubeadm, **params)[0]["changed"] is True and verbs() == ["restart"]
-    files.write(kubeadm.KUBELET_READS[1], "new\n")
+    files.write(kubelet.READS[1], "new\n")
     assert play(kubeadm, True, **params)[0]["changed"] is True and verbs() == []
     assert play(kubeadm, **params)[0]["changed"] is True and verbs() == ["restart"]
     assert play(kubeadm, **params)[0]["changed"] is False

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use crate::cache::Cache;
 use crate::images::ours::Foundation;
 use crate::images::scratch;
-use crate::programs::{COMPONENTS, Component, Programs, STORAGES, UPGRADES, go};
+use crate::programs::{CHANGES, COMPONENTS, Component, Programs, STORAGES, UPGRADES, go};
 use crate::progress::Progress;
 use crate::{bundle, cargo, prerequisites, rootfs};
 
@@ -26,8 +26,10 @@ pub enum BuildCommand {
     Images(Images),
     /// The artifact bundle, with the programs and images in it
     Bundle,
-    /// The artifact bundle with an older minor of Kubernetes in it too, for tests of upgrades; `all` leaves it out
+    /// The artifact bundle of upgrades: with an older minor of Kubernetes in it too; `all` leaves it out
     Upgrades,
+    /// The same with more versions of Kubernetes, for `make changes`; `all` leaves it out
+    Changes,
     /// All of the above
     All(Images),
 }
@@ -59,6 +61,10 @@ fn blocking(command: &BuildCommand) -> Result<()> {
         BuildCommand::Bundle => whole_bundle(&cache.bundle(), COMPONENTS, &cache, &programs, &progress),
         BuildCommand::Upgrades => {
             let components = [COMPONENTS, UPGRADES].concat();
+            whole_bundle(&cache.upgrades_bundle(), &components, &cache, &programs, &progress)
+        }
+        BuildCommand::Changes => {
+            let components = [COMPONENTS, UPGRADES, CHANGES].concat();
             whole_bundle(&cache.upgrades_bundle(), &components, &cache, &programs, &progress)
         }
         BuildCommand::All(options) => {

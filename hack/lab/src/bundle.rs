@@ -45,14 +45,16 @@ pub fn build(
     let task = progress.counted("artifact bundle", planned.len());
     let mut made = Made::default();
     let mut index = Index::new();
+    let mut minors = BTreeMap::new();
     for artifact in planned {
         task.at(&artifact.path);
+        minors.extend(artifact.minor.map(|minor| ((artifact.name.clone(), artifact.version.clone()), minor)));
         let entry = bring(&artifact, bundle, &before)?;
         index.artifacts.push(Artifact::new(&artifact, entry.size, &entry.sha256));
         made.0.insert(artifact.path, entry);
         task.advance();
     }
-    index.combine();
+    index.combine(&minors);
     // The index is whole before anything is removed that the old one named.
     write_json(&bundle.join("index.json"), &index)?;
     write_json(&memory, &made)?;
@@ -114,6 +116,7 @@ mod tests {
             version: "1.5.2".into(),
             path: "files/runc-1.5.2-linux-amd64".into(),
             content: Content::File(source.to_owned()),
+            minor: None,
         }
     }
 

@@ -19,6 +19,9 @@ pub const OPERATOR: Reference = Reference { name: "clusterwright.dev/operator", 
 pub const EXECUTOR: Reference = Reference { name: "clusterwright.dev/executor", version: Cow::Borrowed("dev") };
 /// What holds a Pod's namespaces open; the version is the one that kubeadm and containerd expect.
 pub const PAUSE: Reference = Reference { name: "registry.k8s.io/pause", version: Cow::Borrowed("3.10.1") };
+/// The same of the minors after the lab's.
+pub const NEWER_PAUSE: (Reference, &str) =
+    (Reference { name: "registry.k8s.io/pause", version: Cow::Borrowed("3.10.2") }, "1.36");
 /// A shell and small tools, for smoke tests and the demo.
 pub const BUSYBOX: Reference = Reference { name: "clusterwright.dev/busybox", version: Cow::Borrowed("1.35") };
 

@@ -27,24 +27,13 @@ pub struct Component {
     pub tags: &'static str,
     /// Go variables set at link time; `{v}` is the version, `{major}` and `{minor}` its parts.
     pub variables: &'static [(&'static str, &'static str)],
+    /// The minor of Kubernetes that it goes with in place of what goes with all others.
+    pub minor: Option<&'static str>,
 }
 
 /// What the lab runs and its bundle holds.
 pub const COMPONENTS: &[Component] = &[
-    Component {
-        name: "etcd",
-        version: "3.6.16",
-        folder: "etcd-3.6",
-        module: "go.etcd.io/etcd/server/v3",
-        programs: &[
-            ("etcd", "go.etcd.io/etcd/server/v3"),
-            ("etcdctl", "go.etcd.io/etcd/etcdctl/v3"),
-            ("etcdutl", "go.etcd.io/etcd/etcdutl/v3"),
-        ],
-        cgo: false,
-        tags: "",
-        variables: &[("go.etcd.io/etcd/api/v3/version.GitSHA", "unknown")],
-    },
+    etcd("3.6.16", "etcd-3.6", None),
     Component {
         name: "containerd",
         version: "2.4.2",
@@ -62,6 +51,7 @@ pub const COMPONENTS: &[Component] = &[
             ("github.com/containerd/containerd/v2/version.Revision", "unknown"),
             ("github.com/containerd/containerd/v2/version.Package", "github.com/containerd/containerd/v2"),
         ],
+        minor: None,
     },
     Component {
         name: "runc",
@@ -73,6 +63,7 @@ pub const COMPONENTS: &[Component] = &[
         tags: "seccomp netgo osusergo",
         // Its version comes with its source, as an embedded file.
         variables: &[("main.gitCommit", "unknown")],
+        minor: None,
     },
     Component {
         name: "cni-plugins",
@@ -92,6 +83,7 @@ pub const COMPONENTS: &[Component] = &[
         cgo: false,
         tags: "",
         variables: &[("github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion", "v{v}")],
+        minor: None,
     },
     Component {
         name: "coredns",
@@ -102,6 +94,7 @@ pub const COMPONENTS: &[Component] = &[
         cgo: false,
         tags: "",
         variables: &[("github.com/coredns/coredns/coremain.GitCommit", "unknown")],
+        minor: None,
     },
     kubernetes("1.35.4", "kubernetes-1.35"),
     // An S3 server, for backups. It is in no bundle: users have their own.
@@ -114,6 +107,7 @@ pub const COMPONENTS: &[Component] = &[
         cgo: false,
         tags: "",
         variables: &[("main.Version", "v{v}")],
+        minor: None,
     },
 ];
 
@@ -128,10 +122,33 @@ pub const STORAGES: &[Component] = &[Component {
     cgo: false,
     tags: "",
     variables: &[],
+    minor: None,
 }];
 
-/// What tests of upgrades need beside them: the minor of Kubernetes that a cluster is upgraded from.
-pub const UPGRADES: &[Component] = &[kubernetes("1.34.4", "kubernetes-1.34")];
+/// What a test of an upgrade needs beside them: an older minor of Kubernetes, and the etcd that goes with it.
+pub const UPGRADES: &[Component] =
+    &[kubernetes("1.34.4", "kubernetes-1.34"), etcd("3.6.14", "etcd-3.6.14", Some("1.34"))];
+
+/// What `make changes` needs beside those: a patch of that minor, and the minor after the lab's.
+pub const CHANGES: &[Component] = &[kubernetes("1.34.3", "kubernetes-1.34.3"), kubernetes("1.36.3", "kubernetes-1.36")];
+
+const fn etcd(version: &'static str, folder: &'static str, minor: Option<&'static str>) -> Component {
+    Component {
+        name: "etcd",
+        version,
+        folder,
+        module: "go.etcd.io/etcd/server/v3",
+        programs: &[
+            ("etcd", "go.etcd.io/etcd/server/v3"),
+            ("etcdctl", "go.etcd.io/etcd/etcdctl/v3"),
+            ("etcdutl", "go.etcd.io/etcd/etcdutl/v3"),
+        ],
+        cgo: false,
+        tags: "",
+        variables: &[("go.etcd.io/etcd/api/v3/version.GitSHA", "unknown")],
+        minor,
+    }
+}
 
 const fn kubernetes(version: &'static str, folder: &'static str) -> Component {
     Component {
@@ -158,11 +175,13 @@ const fn kubernetes(version: &'static str, folder: &'static str) -> Component {
             ("k8s.io/component-base/version.gitTreeState", "clean"),
             ("k8s.io/component-base/version.gitCommit", "unknown"),
         ],
+        // It is one.
+        minor: None,
     }
 }
 
 fn all() -> impl Iterator<Item = &'static Component> {
-    COMPONENTS.iter().chain(STORAGES).chain(UPGRADES)
+    COMPONENTS.iter().chain(STORAGES).chain(UPGRADES).chain(CHANGES)
 }
 
 /// The first component of this name: Kubernetes is the minor that the lab itself runs.
@@ -269,10 +288,13 @@ mod tests {
     }
 
     #[test]
-    fn an_upgrade_starts_one_minor_below_the_labs() {
+    fn upgrades_are_to_a_patch_and_to_the_minors_around_the_labs() {
         let minor = |version: &str| version.split('.').nth(1).unwrap().parse::<u32>().unwrap();
-        let newer = minor(component("kubernetes").unwrap().version);
-        assert!(UPGRADES.iter().all(|it| it.name == "kubernetes" && minor(it.version) + 1 == newer));
+        let ours = minor(component("kubernetes").unwrap().version);
+        let minors = |all: &[Component]| -> Vec<u32> {
+            all.iter().filter(|it| it.name == "kubernetes").map(|it| minor(it.version)).collect()
+        };
+        assert_eq!((minors(UPGRADES), minors(CHANGES)), (vec![ours - 1], vec![ours - 1, ours + 1]));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crds::step::Intent;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use made::{Attempt, last, owned_by, reason_of, said};
+pub use made::{Attempt, last, next_number, owned_by, reason_of, said, was_paused};
 pub use outcome::{Failure, Outcome, outcome, why_halted};
 pub use retry::{asked, asked_retry, names_generation, next_retry, next_value};
 pub use retry_decision::{Policy, RetryDecision, backoff, retry_decision};

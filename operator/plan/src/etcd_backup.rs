@@ -69,16 +69,36 @@ pub fn is_over(backup: &EtcdBackup) -> bool {
 
 /// Decides.
 pub fn plan(observed: &Observed<'_>) -> Plan<Action, EtcdBackupStatus> {
-    let settled = |status| Plan { actions: Vec::new(), status, next: Next::OnChange, waits_for: None };
     if observed.backup.is_deleting() {
+        let status = observed.backup.status.clone().unwrap_or_default();
         return match is_held(observed.backup) {
             true => leaves(observed),
-            false => settled(observed.backup.status.clone().unwrap_or_default()),
+            false => Plan { actions: Vec::new(), status, next: Next::OnChange, waits_for: None },
         };
     }
-    if is_over(observed.backup) {
-        return stays(observed);
+    let mut plan = match is_over(observed.backup) {
+        true => stays(observed),
+        false => goes_on(observed),
+    };
+    if is_to_be_held(observed, &plan.actions) {
+        plan.actions.insert(0, Action::AddFinalizer);
     }
+    plan
+}
+
+/// Whether something of it may be in the storage that is removed before it goes, and nothing holds it: it begins now, or
+/// somebody took the finalizer off.
+fn is_to_be_held(observed: &Observed<'_>, actions: &[Action]) -> bool {
+    let backup = observed.backup;
+    let is_stored = backup.status.as_ref().is_some_and(|status| status.backup.is_some());
+    let begins = || actions.iter().any(|action| matches!(action, Action::Begin(_)));
+    let is_wished = backup.spec.deletion_policy == BackupDeletionPolicy::Delete;
+    is_wished && !is_held(backup) && (is_stored || begins() || !run::attempts(observed).is_empty())
+}
+
+/// What is done about one that is being taken.
+fn goes_on(observed: &Observed<'_>) -> Plan<Action, EtcdBackupStatus> {
+    let settled = |status| Plan { actions: Vec::new(), status, next: Next::OnChange, waits_for: None };
     let state = state(observed);
     let status = status::status(observed, &state);
     let waits_for = status.message.clone();
@@ -89,12 +109,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, EtcdBackupStatus> {
         }
         State::Taken(..) | State::GivenUp(..) => settled(status),
         State::Waits(..) | State::Runs(_) => Plan { waits_for, ..settled(status) },
-        State::Begins(run) => {
-            let holds = observed.backup.spec.deletion_policy == BackupDeletionPolicy::Delete;
-            let hold = (holds && !is_held(observed.backup)).then_some(Action::AddFinalizer);
-            let actions = hold.into_iter().chain([Action::Begin(run)]).collect();
-            Plan { actions, waits_for, ..settled(status) }
-        }
+        State::Begins(run) => Plan { actions: vec![Action::Begin(run)], waits_for, ..settled(status) },
         State::Retries(_, at) => Plan { next: until(observed.now, at), waits_for, ..settled(status) },
     }
 }
@@ -174,11 +189,11 @@ fn state<'a>(observed: &Observed<'a>) -> State<'a> {
             State::GivenUp(reason, format!("{message}; to try again, make a new EtcdBackup"))
         }
         // The restore that it precedes is not held up any longer.
-        Attempt::Failed(run, _) if before::is_before_restore(observed.backup) => {
+        Attempt::Failed(run, _) if before::is_before_restore(observed.backup) && !attempts::was_paused(run) => {
             State::GivenUp(attempts::reason_of(run), format!("run {}: {}", run.name(), attempts::said(run)))
         }
         Attempt::Failed(run, at) if at > observed.now => State::Retries(run, at),
-        Attempt::None | Attempt::Failed(..) => begin(observed, tried.len()),
+        Attempt::None | Attempt::Failed(..) => begin(observed, attempts::next_number(&tried)),
     }
 }
 

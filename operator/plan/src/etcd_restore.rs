@@ -4,6 +4,7 @@
 
 mod approvals;
 mod leftovers;
+mod lost;
 mod observed;
 mod runs;
 mod safety;
@@ -20,7 +21,7 @@ use crds::{ClusterDeployment, EtcdBackup, EtcdRestore, EtcdRestoreStatus, Machin
 use crate::attempts::{self, Attempt};
 use crate::lifecycle::{is_installed, is_provisioned};
 use crate::message::quote;
-use crate::{Next, Plan};
+use crate::{Next, Plan, store};
 use leftovers::Leftovers;
 pub use observed::Observed;
 use runs::Runs;
@@ -42,6 +43,9 @@ pub enum Action {
     /// Let the object go.
     RemoveFinalizer,
 }
+
+/// Looks again after this for what nobody tells.
+const LOOK_AGAIN_SECONDS: u64 = 15;
 
 /// Whether nothing more comes of it, but that what it left is removed.
 pub fn is_over(restore: &EtcdRestore) -> bool {
@@ -104,19 +108,24 @@ fn goes_on(observed: &Observed<'_>, runs: &Runs<'_>) -> Plan<Action, EtcdRestore
     let state = state(observed, runs);
     let status = status::status(observed, runs, &state);
     let mut plan = Plan { actions: Vec::new(), waits_for: status.message.clone(), status, next: Next::OnChange };
+    // Also where somebody took it off.
+    let is_begun = matches!(state, State::Begins(..)) || !runs.staging.is_empty() || runs.has_begun();
+    if is_begun && !observed.restore.has_finalizer(finalizer::RESTORE) && !observed.restore.is_deleting() {
+        plan.actions.push(Action::AddFinalizer);
+    }
     match state {
         State::BacksUp(backup, _) => plan.actions.extend(backup.map(Action::BackUp)),
-        State::Begins(run, _) => {
-            if !observed.restore.has_finalizer(finalizer::RESTORE) {
-                plan.actions.push(Action::AddFinalizer);
-            }
-            plan.actions.push(Action::Begin(run));
-        }
+        State::Begins(run, _) => plan.actions.push(Action::Begin(run)),
         State::Retries(_, at, _) => {
             let seconds = u64::try_from(at.as_second() - observed.now.as_second()).unwrap_or_default();
             plan.next = Next::after_seconds(seconds.max(1));
         }
         State::Restored(..) | State::Undone(_) | State::GivenUp(..) => plan.waits_for = None,
+        // Nobody is woken when the store is believed again, or not any more.
+        State::Waits(Reason::LookingAtMachines, _) => plan.next = Next::after_seconds(LOOK_AGAIN_SECONDS),
+        State::Interrupted(..) if observed.deployment.is_some_and(|of| unbelieved(observed, of).is_some()) => {
+            plan.next = Next::after_seconds(LOOK_AGAIN_SECONDS);
+        }
         State::Waits(..) | State::Runs(..) | State::AwaitsApproval(_) | State::Interrupted(..) => {}
     }
     plan
@@ -124,7 +133,7 @@ fn goes_on(observed: &Observed<'_>, runs: &Runs<'_>) -> Plan<Action, EtcdRestore
 
 fn state<'a>(observed: &Observed<'a>, runs: &Runs<'a>) -> State<'a> {
     let cluster = &observed.restore.spec.cluster_name;
-    let has_begun = !runs.restoring.is_empty();
+    let has_begun = runs.has_begun();
     let Some(deployment) = observed.deployment.filter(|there| !there.is_deleting()) else {
         let gone = observed.deployment.map_or("is not there", |_| "is being deleted");
         let message = format!("ClusterDeployment {cluster} {gone}");
@@ -148,7 +157,10 @@ fn state<'a>(observed: &Observed<'a>, runs: &Runs<'a>) -> State<'a> {
         Attempt::Failed(run, at) if at > observed.now => State::Retries(run, at, Doing::Staging),
         Attempt::None | Attempt::Failed(..) => match blocker(observed, deployment) {
             Some(blocked) => blocked,
-            None => State::Begins(Box::new(runs::stage(observed, deployment, runs.staging.len())), Doing::Staging),
+            None => {
+                let tried = runs.tried(Doing::Staging);
+                State::Begins(Box::new(runs::stage(observed, deployment, tried)), Doing::Staging)
+            }
         },
     }
 }
@@ -165,6 +177,9 @@ fn blocker<'a>(observed: &Observed<'a>, deployment: &ClusterDeployment) -> Optio
     if !is_installed(deployment) {
         return Some(State::Waits(Reason::NotInstalled, format!("cluster {cluster} is not installed yet")));
     }
+    if let Some(waits) = unbelieved(observed, deployment) {
+        return Some(waits);
+    }
     let others = observed.restores.iter().filter(|other| other.uid() != observed.restore.uid() && !is_over(other));
     let before = |other: &&&EtcdRestore| {
         (other.created_at(), other.name()) < (observed.restore.created_at(), observed.restore.name())
@@ -174,6 +189,12 @@ fn blocker<'a>(observed: &Observed<'a>, deployment: &ClusterDeployment) -> Optio
         return Some(State::Waits(Reason::WaitingForRestore, message));
     }
     source::blocker(observed).or_else(|| unsettled(observed))
+}
+
+/// A store that may be older than the machines: what it says of the restore may be of the past, too.
+fn unbelieved<'a>(observed: &Observed<'_>, deployment: &ClusterDeployment) -> Option<State<'a>> {
+    let waits = || State::Waits(Reason::LookingAtMachines, store::waiting(deployment.name()));
+    (!store::is_believed(deployment, observed.resumed_at)).then(waits)
 }
 
 /// A control plane or member that comes or goes: an API server that no run holds would write beside the restored data.
@@ -194,7 +215,7 @@ fn ready<'a>(
     staged: &StagedBackup,
 ) -> State<'a> {
     let hosts = runs::members(observed, deployment);
-    if let Some(waits) = unsettled(observed) {
+    if let Some(waits) = unbelieved(observed, deployment).or_else(|| unsettled(observed)) {
         return waits;
     }
     if hosts != run.spec.hosts {
@@ -206,7 +227,7 @@ fn ready<'a>(
         return State::GivenUp(Reason::MembersChanged.into(), message);
     }
     let approval = approvals::of_restore(observed, deployment, staged, &hosts, 0);
-    if !approvals::is_given(observed, &approval) {
+    if !approvals::is_given(observed, deployment, &approval) {
         return State::AwaitsApproval(approvals::ask_to_begin(observed, staged, &hosts, &approval));
     }
     match safety(observed) {
@@ -227,76 +248,81 @@ fn ready<'a>(
 
 /// Once it has begun there are two ends: the data of the backup, or the data of before.
 fn after_approval<'a>(observed: &Observed<'a>, runs: &Runs<'a>, deployment: &ClusterDeployment) -> State<'a> {
-    if let Some(undo) = runs.undoing.last().copied() {
-        return undoing(observed, runs, deployment, undo);
+    if runs.has_begun_undo() {
+        return undoing(observed, runs, deployment);
     }
-    if let Some(released) = runs.released() {
-        return restarting(observed, runs, deployment, released);
+    if runs.is_released() {
+        return restarting(observed, runs, deployment);
     }
-    let Some(last) = runs.restoring.last().copied() else {
-        return State::Waits(Reason::WaitingForRun, "its run is not to be seen".into());
-    };
-    if !attempts::is_over(last) {
-        return State::Runs(last, Doing::Restoring);
+    let last = runs.restoring.last().copied();
+    if let Some(goes_on) = last.filter(|last| !attempts::is_over(last)) {
+        return State::Runs(goes_on, Doing::Restoring);
     }
-    let tried = runs.restoring.len();
-    let staged = runs.staging.iter().find_map(|run| runs::staged_by(run));
+    if let Some(retries) = begins_again(observed, runs, (last, Doing::Restoring)) {
+        return retries;
+    }
+    let (tried, approved) = (runs.tried(Doing::Restoring), runs.approved(Doing::Restoring));
+    let known = observed.restore.status.as_ref().and_then(|status| status.staged.as_ref());
+    let staged = runs.staging.iter().find_map(|run| runs::staged_by(run)).or(known);
     let on = staged.map(|staged| {
         let hosts = runs::members(observed, deployment);
-        (approvals::of_restore(observed, deployment, staged, &hosts, tried), staged)
+        (approvals::of_restore(observed, deployment, staged, &hosts, approved), staged)
     });
     // An API server may have written since: what it wrote would be lost without a word.
-    let back = (!runs.has_begun_release()).then(|| approvals::of_undo(observed, deployment, 0));
-    if back.as_deref().is_some_and(|value| approvals::is_given(observed, value)) {
+    let back = (!runs.may_have_begun_release()).then(|| approvals::of_undo(observed, deployment, 0));
+    if back.as_deref().is_some_and(|value| approvals::is_given(observed, deployment, value)) {
         return State::Begins(Box::new(runs::undo(observed, deployment, 0)), Doing::Undoing);
     }
     match &on {
-        Some((value, staged)) if approvals::is_given(observed, value) => {
+        Some((value, staged)) if approvals::is_given(observed, deployment, value) => {
             State::Begins(Box::new(runs::restore(observed, deployment, staged, tried)), Doing::Restoring)
         }
         _ => {
             let on = on.as_ref().map(|(value, _)| value.as_str());
-            State::Interrupted(last, approvals::ask_what_now(observed, last, on, back.as_deref()))
+            State::Interrupted(last, approvals::ask_what_now(observed, (runs, last), on, back.as_deref()))
         }
     }
 }
 
-/// The control plane stands on the restored data; what holds in memory what is no more is restarted.
-fn restarting<'a>(
+/// The next attempt, where the executor of the last one never came up.
+fn begins_again<'a>(
     observed: &Observed<'a>,
     runs: &Runs<'a>,
-    deployment: &ClusterDeployment,
-    released: &'a PlaybookRun,
-) -> State<'a> {
+    (last, doing): (Option<&'a PlaybookRun>, Doing),
+) -> Option<State<'a>> {
+    let at = runs.begins_again(doing).filter(|at| *at > observed.now)?;
+    last.map(|last| State::Retries(last, at, doing))
+}
+
+/// The control plane stands on the restored data; what holds in memory what is no more is restarted.
+fn restarting<'a>(observed: &Observed<'a>, runs: &Runs<'a>, deployment: &ClusterDeployment) -> State<'a> {
     match attempts::last(&runs.restarting, |run| runs::has_succeeded(run).then_some(())) {
         Attempt::UnderWay(run) => State::Runs(run, Doing::Restarting),
-        Attempt::Made(run, ()) => State::Restored(run, None),
-        Attempt::GivenUp(_, message) => State::Restored(released, Some(message)),
+        Attempt::Made(run, ()) => State::Restored(Some(run), None),
+        Attempt::GivenUp(_, message) => State::Restored(runs.released(), Some(message)),
         Attempt::Failed(run, at) if at > observed.now => State::Retries(run, at, Doing::Restarting),
         Attempt::None | Attempt::Failed(..) => {
-            let run = runs::restart(observed, deployment, runs.restarting.len());
+            let run = runs::restart(observed, deployment, runs.tried(Doing::Restarting));
             State::Begins(Box::new(run), Doing::Restarting)
         }
     }
 }
 
-fn undoing<'a>(
-    observed: &Observed<'a>,
-    runs: &Runs<'a>,
-    deployment: &ClusterDeployment,
-    last: &'a PlaybookRun,
-) -> State<'a> {
-    if !attempts::is_over(last) {
-        return State::Runs(last, Doing::Undoing);
+fn undoing<'a>(observed: &Observed<'a>, runs: &Runs<'a>, deployment: &ClusterDeployment) -> State<'a> {
+    let last = runs.undoing.last().copied();
+    match last {
+        Some(last) if !attempts::is_over(last) => return State::Runs(last, Doing::Undoing),
+        Some(last) if runs::has_succeeded(last) => return State::Undone(last),
+        Some(_) | None => {}
     }
-    if runs::has_succeeded(last) {
-        return State::Undone(last);
+    if let Some(retries) = begins_again(observed, runs, (last, Doing::Undoing)) {
+        return retries;
     }
-    let tried = runs.undoing.len();
-    let again = approvals::of_undo(observed, deployment, tried);
-    match approvals::is_given(observed, &again) {
+    let tried = runs.tried(Doing::Undoing);
+    let again = approvals::of_undo(observed, deployment, runs.approved(Doing::Undoing));
+    match approvals::is_given(observed, deployment, &again) {
         true => State::Begins(Box::new(runs::undo(observed, deployment, tried)), Doing::Undoing),
-        false => State::Interrupted(last, approvals::ask_what_now(observed, last, None, Some(&again))),
+        false => State::Interrupted(last, approvals::ask_what_now(observed, (runs, last), None, Some(&again))),
     }
 }
 

@@ -57,6 +57,8 @@ pub enum Loss {
         /// The renew deadline.
         seconds: u64,
     },
+    /// The store was set back to an older state: what was seen of it is newer than it is.
+    SetBack,
 }
 
 impl std::fmt::Display for Loss {
@@ -66,6 +68,9 @@ impl std::fmt::Display for Loss {
             Loss::Silent { seconds } => {
                 write!(f, "no renewal succeeded for {seconds} s, so another may hold it")
             }
+            Loss::SetBack => f.write_str(
+                "the metadata cluster was set back to an older state: it is read anew, and its machines are asked",
+            ),
         }
     }
 }

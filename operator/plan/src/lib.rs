@@ -13,6 +13,7 @@ pub mod claims;
 pub mod cluster;
 pub mod cluster_deployment;
 pub mod components;
+pub mod configuration;
 mod cron;
 pub mod departure;
 pub mod disruption;

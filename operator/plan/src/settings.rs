@@ -2,10 +2,13 @@
 //! and where that differs from what is wanted now.
 
 mod differences;
+mod digest;
+mod parts;
 mod wanted;
 
 pub use differences::{Difference, differences};
-pub use wanted::{Wanted, digest};
+pub use digest::digest;
+pub use wanted::Wanted;
 
 use std::collections::BTreeMap;
 
@@ -17,6 +20,7 @@ use crds::step::{Intent, Role, Step};
 use crds::{ClusterDeployment, Machine, PlaybookRun};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::configuration::{PARTS, Part};
 use crate::{attempts, components};
 
 /// The variable that says which API servers are behind an endpoint that the control planes hold.
@@ -48,6 +52,7 @@ pub fn frozen(
         etcd_endpoints: wanted.etcd_endpoints,
         etcd_client,
         kubernetes_version: Some(components::version_of(deployment, intent)),
+        configuration: wanted.configuration,
     }
 }
 
@@ -62,22 +67,28 @@ pub fn applied(machine: &Machine, host: &str, runs: &[&PlaybookRun]) -> Option<A
     }
     let mut applied = recorded.unwrap_or_default();
     for (token, run) in newer {
-        let bring = |field: &mut Option<String>, step, setting: Setting| match how_done(run, host, step) {
+        let bring = |field: &mut Option<String>, step, setting: Setting<'_>| match how_done(run, host, step) {
             Some(Done::Played) => *field = settings_of(run).and_then(setting),
             Some(Done::PassedOver) if field.is_none() => *field = common(machine, host, runs, step, setting),
             Some(Done::PassedOver) | None => {}
         };
-        bring(&mut applied.registry_mirrors, Step::ContainerRuntime, |settings| {
+        bring(&mut applied.registry_mirrors, Step::ContainerRuntime, &|settings| {
             Some(settings.registry_mirrors.clone())
         });
-        bring(&mut applied.cert_sans, Step::ControlPlane, |settings| Some(settings.cert_sans.clone()));
+        bring(&mut applied.cert_sans, Step::ControlPlane, &|settings| Some(settings.cert_sans.clone()));
         for step in [Step::ControlPlane, Step::EtcdEndpoints] {
-            bring(&mut applied.etcd_endpoints, step, |settings| settings.etcd_endpoints.clone());
-            bring(&mut applied.etcd_client, step, |settings| settings.etcd_client.clone());
+            bring(&mut applied.etcd_endpoints, step, &|settings| settings.etcd_endpoints.clone());
+            bring(&mut applied.etcd_client, step, &|settings| settings.etcd_client.clone());
         }
         let version = |settings: &FrozenSettings| settings.kubernetes_version.map(|version| version.to_string());
-        bring(&mut applied.kubernetes_version, brings_version(machine.spec.role, run), version);
-        bring(&mut applied.prefetched_version, Step::Prefetch, version);
+        bring(&mut applied.kubernetes_version, brings_version(machine.spec.role, run), &version);
+        bring(&mut applied.prefetched_version, Step::Prefetch, &version);
+        for part in PARTS.iter().filter(|part| part.concerns(machine.spec.role)) {
+            let setting = |settings: &FrozenSettings| parts::of_machine(&settings.configuration, part, machine);
+            let mut has = applied.configuration.remove(part.name);
+            part.steps().for_each(|step| bring(&mut has, step, &setting));
+            applied.configuration.extend(has.map(|has| (part.name.to_owned(), has)));
+        }
         if how_done(run, host, Step::Prefetch) == Some(Done::Played) {
             applied.prefetched_at = attempts::ended_at(run).map(Time);
         }
@@ -156,14 +167,14 @@ fn settings_of(run: &PlaybookRun) -> Option<&FrozenSettings> {
 
 /// A setting that is the same in all runs with this step on the machine: whichever of them did it (its executor may
 /// have been lost before it could say so), it brought this one.
-fn common(machine: &Machine, host: &str, runs: &[&PlaybookRun], step: Step, setting: Setting) -> Option<String> {
+fn common(machine: &Machine, host: &str, runs: &[&PlaybookRun], step: Step, setting: Setting<'_>) -> Option<String> {
     let with_step = |run: &&&PlaybookRun| run.spec.steps.contains(&step) && is_on(run, machine, host);
     let mut seen = runs.iter().filter(with_step).map(|run| settings_of(run).and_then(setting));
     let first = seen.next()??;
     seen.all(|other| other.as_ref() == Some(&first)).then_some(first)
 }
 
-type Setting = fn(&FrozenSettings) -> Option<String>;
+type Setting<'a> = &'a dyn Fn(&FrozenSettings) -> Option<String>;
 
 /// The manifests that were applied to the cluster, by what its status remembers and what ended since. They are applied
 /// on one of the control planes, of which these are the Hosts.
@@ -238,5 +249,6 @@ fn applies_manifests(run: &PlaybookRun) -> bool {
 /// Whether a run may bring settings to its machines.
 fn applies_settings(run: &PlaybookRun) -> bool {
     let steps = [Step::ContainerRuntime, Step::ControlPlane, Step::EtcdEndpoints];
-    steps.iter().any(|step| run.spec.steps.contains(step))
+    let mut steps = steps.into_iter().chain(PARTS.iter().flat_map(Part::steps));
+    steps.any(|step| run.spec.steps.contains(&step))
 }

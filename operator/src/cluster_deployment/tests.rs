@@ -6,13 +6,17 @@ mod undecodable;
 
 use std::sync::Arc;
 
-use crds::{Cluster, ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
+use crds::{
+    BackupStorage, Cluster, ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, Machine, MachineSet,
+    PlaybookRun,
+};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::Observation;
 use crate::context::Context;
 use crate::fake_api::{Cut, FakeApi};
-use crate::reconcile::reconcile;
+use crate::reconcile::{Reconcile, reconcile};
 use crate::remote::Key;
 
 const DEPLOYMENT: &str = "clusterdeployments/fleet/a";
@@ -37,6 +41,10 @@ fn look(ctx: &Context, api: &FakeApi) -> u64 {
     ctx.cache.machines.fill(api.list::<Machine>("machines"));
     ctx.cache.hosts.fill(api.list::<Host>("hosts"));
     ctx.cache.runs.fill(api.list::<PlaybookRun>("playbookruns"));
+    ctx.cache.backup_storages.fill(api.list::<BackupStorage>("backupstorages"));
+    ctx.cache.etcd_backups.fill(api.list::<EtcdBackup>("etcdbackups"));
+    ctx.cache.etcd_backup_schedules.fill(api.list::<EtcdBackupSchedule>("etcdbackupschedules"));
+    ctx.cache.etcd_restores.fill(api.list::<EtcdRestore>("etcdrestores"));
     api.changes()
 }
 
@@ -48,21 +56,49 @@ fn look_again(ctx: &Context, api: &FakeApi, seen: u64) -> u64 {
     }
 }
 
-/// One look at what is there, and one pass of every object. What goes wrong is tried again by the next one.
+/// The controllers that are here.
+#[derive(Clone, Copy, Debug)]
+enum Controller {
+    ClusterDeployments,
+    MachineSets,
+    Machines,
+    /// Of backups, their schedules, and restores.
+    Etcd,
+}
+
+impl Controller {
+    const ALL: [Self; 4] = [Self::ClusterDeployments, Self::MachineSets, Self::Machines, Self::Etcd];
+
+    /// One pass of every object, as the caches show it.
+    async fn pass(self, ctx: &Arc<Context>, shown: &FakeApi) {
+        match self {
+            Self::ClusterDeployments => pass::<Observation>(ctx, shown, "clusterdeployments").await,
+            Self::MachineSets => pass::<crate::machine_set::Observation>(ctx, shown, "machinesets").await,
+            Self::Machines => pass::<crate::machine::Observation>(ctx, shown, "machines").await,
+            Self::Etcd => {
+                pass::<crate::etcd_backup_schedule::Observation>(ctx, shown, "etcdbackupschedules").await;
+                pass::<crate::etcd_backup::Observation>(ctx, shown, "etcdbackups").await;
+                pass::<crate::etcd_restore::Observation>(ctx, shown, "etcdrestores").await;
+            }
+        }
+    }
+}
+
+/// What goes wrong is tried again by the next pass.
+async fn pass<R: Reconcile<Object: DeserializeOwned>>(ctx: &Arc<Context>, shown: &FakeApi, plural: &str) {
+    for object in shown.list::<R::Object>(plural) {
+        let _ = reconcile::<R>(ctx.clone(), Arc::new(object)).await;
+    }
+}
+
+/// One look at what is there, and one pass of every object.
 async fn turn(ctx: &Arc<Context>, api: &FakeApi) {
     // The controller of Clusters is not here to do it.
     ctx.remote.looked(&Key::new("fleet", "a"));
-    let seen = look(ctx, api);
-    for deployment in api.list("clusterdeployments") {
-        let _ = reconcile::<Observation>(ctx.clone(), Arc::new(deployment)).await;
-    }
-    let seen = look_again(ctx, api, seen);
-    for set in api.list("machinesets") {
-        let _ = reconcile::<crate::machine_set::Observation>(ctx.clone(), Arc::new(set)).await;
-    }
-    look_again(ctx, api, seen);
-    for machine in api.list("machines") {
-        let _ = reconcile::<crate::machine::Observation>(ctx.clone(), Arc::new(machine)).await;
+    let mut seen = look(ctx, api);
+    for controller in Controller::ALL {
+        controller.pass(ctx, api).await;
+        seen = look_again(ctx, api, seen);
     }
 }
 

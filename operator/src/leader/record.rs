@@ -23,8 +23,13 @@ pub(super) fn resumed_at(lease: &Lease) -> Option<Timestamp> {
     annotations.get(annotation::RESUMED_AT)?.parse().ok()
 }
 
-/// Whether one Lease is of a store that was set back since the other was seen.
+/// Whether one Lease is of a store that was set back since the other was seen: it changed hands less often, or its holder
+/// renewed it less far.
 pub(super) fn is_older(lease: &Lease, before: &Lease) -> bool {
+    let is_the_same = lease.metadata.uid == before.metadata.uid;
+    if is_the_same && read(lease).transitions < read(before).transitions {
+        return true;
+    }
     let renewed = |lease: &Lease| {
         let spec = lease.spec.clone().unwrap_or_default();
         spec.holder_identity.zip(spec.renew_time.map(|renewed| renewed.0))
@@ -70,6 +75,14 @@ pub(super) fn held(
         renew_time: Some(MicroTime(now)),
         ..LeaseSpec::default()
     });
+    lease
+}
+
+/// The Lease as it is, which says that its store was taken up again now.
+pub(super) fn taken_up_again(mut lease: Lease) -> Lease {
+    // Whole seconds, as in a status.
+    let now = Timestamp::from_second(Timestamp::now().as_second()).unwrap_or_default();
+    lease.metadata.annotations.get_or_insert_default().insert(annotation::RESUMED_AT.into(), now.to_string());
     lease
 }
 

@@ -8,12 +8,12 @@ use anyhow::Result;
 use lab::Lab;
 use lab::endpoint::Endpoint;
 use lab::machines::Machine;
-use lab::programs::UPGRADES;
 use serde_json::json;
 
 use super::scenario::LifecycleScenario;
 use super::stage::Stage;
 use super::table::Row;
+use crate::objects::{OLD_PATCH, OLDER};
 use crate::scenario::{Scenario, within};
 
 /// Where the load balancer's stand-in listens.
@@ -42,13 +42,15 @@ pub enum Profile {
     DedicatedRestores,
     /// One control plane and one worker, which are backed up; two spare machines.
     Beginnings,
-    /// Three control planes behind a load balancer and two workers, with the lab's older minor of Kubernetes.
+    /// Three control planes behind a load balancer and two workers, with the lab's oldest version of Kubernetes.
     OlderMinor,
+    /// One control plane and one worker, etcd on three machines of its own, with the lab's older minor of Kubernetes.
+    OlderDedicated,
 }
 
 impl Profile {
     /// All of them.
-    pub const ALL: [Profile; 10] = [
+    pub const ALL: [Profile; 11] = [
         Profile::Workers,
         Profile::Race,
         Profile::Loss,
@@ -59,6 +61,7 @@ impl Profile {
         Profile::DedicatedRestores,
         Profile::Beginnings,
         Profile::OlderMinor,
+        Profile::OlderDedicated,
     ];
 
     fn namespace(self) -> &'static str {
@@ -73,6 +76,7 @@ impl Profile {
             Self::DedicatedRestores => "lifecycle-dedicated",
             Self::Beginnings => "lifecycle-beginnings",
             Self::OlderMinor => "lifecycle-older",
+            Self::OlderDedicated => "lifecycle-older-etcd",
         }
     }
 
@@ -90,13 +94,14 @@ impl Profile {
             Self::DedicatedRestores => 123,
             Self::Beginnings => 128,
             Self::OlderMinor => 129,
+            Self::OlderDedicated => 130,
         };
         format!("10.{second}.0.0/16")
     }
 
     /// Whether what is measured here would not hold beside another cluster on two cores.
     pub fn goes_alone(self) -> bool {
-        matches!(self, Self::ControlPlane | Self::Dedicated | Self::Keepalived | Self::OlderMinor)
+        matches!(self, Self::ControlPlane | Self::Dedicated | Self::Keepalived) || self.is_of_changes()
     }
 
     /// Whether it is about backups: these have a run of their own.
@@ -106,7 +111,7 @@ impl Profile {
 
     /// Whether it is about changes of a running cluster: these have a run of their own.
     pub fn is_of_changes(self) -> bool {
-        self == Self::OlderMinor
+        matches!(self, Self::OlderMinor | Self::OlderDedicated)
     }
 
     /// Makes the cluster. What is given beside it has to live as long.
@@ -115,7 +120,9 @@ impl Profile {
             Self::Workers => &["a", "b", "c", "d", "e"],
             Self::Race | Self::Keepalived | Self::Restores => &["a", "b", "c"],
             Self::Loss | Self::Beginnings => &["a", "b", "c", "d"],
-            Self::ControlPlane | Self::DedicatedRestores | Self::OlderMinor => &["a", "b", "c", "d", "e"],
+            Self::ControlPlane | Self::DedicatedRestores | Self::OlderMinor | Self::OlderDedicated => {
+                &["a", "b", "c", "d", "e"]
+            }
             Self::Dedicated => &["a", "b", "c", "d", "e", "f", "g"],
         };
         let mut stage = Stage::set(scenario, machines, &self.pod_network()).await?;
@@ -136,11 +143,17 @@ impl Profile {
             }
             Self::OlderMinor => {
                 balancer = Some(balance(&stage.machines)?);
-                spec["kubernetesVersion"] = json!(UPGRADES[0].version);
+                spec["kubernetesVersion"] = json!(OLD_PATCH);
                 spec["artifacts"]["url"] = json!(Lab::upgrades_bundle_url());
                 spec["controlPlane"]["endpoint"] = json!({"host": "172.30.0.1", "port": BALANCER});
                 spec["controlPlane"]["replicas"] = json!(3);
                 spec["workers"][0]["replicas"] = json!(2);
+            }
+            Self::OlderDedicated => {
+                spec["kubernetesVersion"] = json!(OLDER);
+                spec["artifacts"]["url"] = json!(Lab::upgrades_bundle_url());
+                spec["workers"][0]["replicas"] = json!(1);
+                spec["etcd"] = json!({"topology": "Dedicated", "replicas": 3});
             }
             Self::DedicatedRestores => {
                 spec["workers"][0]["replicas"] = json!(1);

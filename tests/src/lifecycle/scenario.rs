@@ -96,13 +96,19 @@ pub enum LifecycleScenario {
     RestoreLatest,
     /// A cluster moves to other machines, by a backup.
     Migrate,
+    /// A later patch of Kubernetes.
+    UpgradePatch,
     /// The next minor of Kubernetes.
     Upgrade,
+    /// And the next.
+    UpgradeNewer,
+    /// The next minor of a cluster with one control plane and dedicated etcd.
+    UpgradeDedicated,
 }
 
 impl LifecycleScenario {
     /// All, in the order in which those of a profile are played.
-    pub const ALL: [LifecycleScenario; 27] = [
+    pub const ALL: [LifecycleScenario; 30] = [
         LifecycleScenario::Expand,
         LifecycleScenario::ShrinkWithBudget,
         LifecycleScenario::Reuse,
@@ -129,7 +135,10 @@ impl LifecycleScenario {
         LifecycleScenario::RestoreDedicated,
         LifecycleScenario::RestoreLatest,
         LifecycleScenario::Migrate,
+        LifecycleScenario::UpgradePatch,
         LifecycleScenario::Upgrade,
+        LifecycleScenario::UpgradeNewer,
+        LifecycleScenario::UpgradeDedicated,
     ];
 
     /// Those that every run of all tests has.
@@ -169,7 +178,10 @@ impl LifecycleScenario {
             Self::RestoreDedicated => "restore-dedicated",
             Self::RestoreLatest => "restore-latest",
             Self::Migrate => "migrate",
+            Self::UpgradePatch => "upgrade-patch",
             Self::Upgrade => "upgrade",
+            Self::UpgradeNewer => "upgrade-newer",
+            Self::UpgradeDedicated => "upgrade-dedicated",
         }
     }
 
@@ -225,8 +237,13 @@ impl LifecycleScenario {
             Self::Migrate => {
                 "a cluster of another name in another namespace, on other machines, goes on from a backup once approved"
             }
+            Self::UpgradePatch => "every machine has a later patch of Kubernetes, and no Pod was moved or restarted",
             Self::Upgrade => {
                 "every machine has the next minor of Kubernetes, and a client and a budget had what they may ask for"
+            }
+            Self::UpgradeNewer => "every machine has the minor after that",
+            Self::UpgradeDedicated => {
+                "one control plane, a worker and three machines of etcd have what goes with the next minor"
             }
         }
     }
@@ -254,7 +271,8 @@ impl LifecycleScenario {
             | Self::MetadataYesterday => Profile::Restores,
             Self::RestoreDedicated => Profile::DedicatedRestores,
             Self::RestoreLatest | Self::Migrate => Profile::Beginnings,
-            Self::Upgrade => Profile::OlderMinor,
+            Self::UpgradePatch | Self::Upgrade | Self::UpgradeNewer => Profile::OlderMinor,
+            Self::UpgradeDedicated => Profile::OlderDedicated,
         }
     }
 
@@ -287,7 +305,9 @@ impl LifecycleScenario {
             Self::RestoreDedicated => restores::dedicated(stage).await,
             Self::RestoreLatest => beginnings::restore_latest(stage).await,
             Self::Migrate => beginnings::migrate(stage).await,
-            Self::Upgrade => upgrade::next_minor(stage).await,
+            Self::UpgradePatch => upgrade::patch(stage).await,
+            Self::Upgrade | Self::UpgradeDedicated => upgrade::next_minor(stage).await,
+            Self::UpgradeNewer => upgrade::newer_minor(stage).await,
         }
     }
 }

@@ -5,6 +5,7 @@ mod backups;
 mod claims;
 mod cluster_deployments;
 mod commands;
+mod configuration;
 mod every_kind;
 mod hosts;
 mod installed;

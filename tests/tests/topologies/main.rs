@@ -1,10 +1,11 @@
 //! Where the control plane and etcd may stand: three stacked control planes, etcd on a machine of its own. The first ones
-//! have their certificates renewed, and are defragmented, backed up and restored, too.
+//! have their certificates renewed, and are defragmented, backed up, restored and upgraded, too.
 
 mod backup;
 mod certificates;
 mod defragment;
 mod restore;
+mod upgrade;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -36,6 +37,8 @@ async fn three_control_planes_stand_behind_one_endpoint_with_stacked_etcd() {
         let mut cluster = objects::cluster("three", "stacked", POD_CIDR, &names, &[]);
         cluster["spec"]["controlPlane"]["endpoint"] = json!({"host": "172.30.0.1", "port": 7001});
         cluster["spec"]["certificates"] = json!({"validityDays": certificates::SHORT});
+        cluster["spec"]["kubernetesVersion"] = json!(objects::OLDER);
+        cluster["spec"]["artifacts"]["url"] = json!(Lab::upgrades_bundle_url());
         scenario.apply(&cluster).await?;
         scenario.ready("stacked", INSTALL).await?;
 
@@ -50,7 +53,8 @@ async fn three_control_planes_stand_behind_one_endpoint_with_stacked_etcd() {
         let identity = Identity::generate();
         restore::something_is_there_to_lose(&client).await?;
         backup::holds_what_was_written_before_it_and_is_read_without_us(scenario, &client, &bucket, &identity).await?;
-        restore::brings_back_what_was_deleted(scenario, &client, &machines, &bucket, &identity).await
+        restore::brings_back_what_was_deleted(scenario, &client, &machines, &bucket, &identity).await?;
+        upgrade::brings_the_next_minor_while_a_client_writes(scenario, "stacked", &client, machines.len()).await
     })
     .await;
 }

@@ -23,6 +23,9 @@ VALIDITY = "certificateValidityPeriod"
 VERSION = "kubernetesVersion"
 # As Go writes a duration of whole seconds: 8760h0m0s.
 DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+# How often it is written while others write, and what the API says then.
+ATTEMPTS = 10
+CONFLICT = 409
 
 
 def block(text: str, path: tuple) -> tuple | None:
@@ -119,12 +122,27 @@ def given_names(found: dict) -> list:
         return []
 
 
-def write(client: Api, found: dict, text: str, given: list | None = None) -> None:
-    """Writes the text, and the names that were given, unless somebody else wrote meanwhile."""
+def edit(client: Api, change) -> str:
+    """Writes what `change(found, text)` makes of the text, and the names that it says were given (None: it leaves them as they are). Control
+    planes that join at once all write here: where somebody else has written meanwhile, it is read and asked again. The text as it stands."""
+    for _again in range(ATTEMPTS):
+        found, text = read(client)
+        wanted, given = change(found, text)
+        if wanted == text and given in (None, given_names(found)):
+            return text
+        try:
+            write(client, found, wanted, given)
+            return wanted
+        except Refused as refused:
+            last = refused
+            if refused.status != CONFLICT:
+                break
+    raise StepFailure("ManifestRefused", f"failed to write ConfigMap kubeadm-config: {last}") from last
+
+
+def write(client: Api, found: dict, text: str, given: list | None) -> None:
+    """Raises Refused when somebody else wrote meanwhile."""
     metadata: dict = {"resourceVersion": found["metadata"]["resourceVersion"]}
     if given is not None:
         metadata["annotations"] = {GIVEN: json.dumps(given)}
-    try:
-        client.request("PATCH", PATH, {"metadata": metadata, "data": {KEY: text}}, MERGE)
-    except Refused as refused:
-        raise StepFailure("ManifestRefused", f"failed to write ConfigMap kubeadm-config: {refused}") from refused
+    client.request("PATCH", PATH, {"metadata": metadata, "data": {KEY: text}}, MERGE)

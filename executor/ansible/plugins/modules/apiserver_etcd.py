@@ -65,17 +65,22 @@ def set_manifest(endpoints: list, check: bool) -> tuple:
     return flag, files.write(MANIFEST, FLAG.sub(f"--etcd-servers={flag}", text), files.SECRET, check)
 
 
-def set_configuration(endpoints: list, check: bool) -> bool:
-    client = Api(api.ADMIN)
-    found, text = kubeadm_config.read(client)
-    wanted = text
+def with_endpoints(text: str, endpoints: list) -> str:
+    """The cluster's configuration with these endpoints of etcd."""
     for path in (kubeadm_config.ENDPOINTS, kubeadm_config.HTTP_ENDPOINTS):
         now = kubeadm_config.items(text, path)
         if (now or path == kubeadm_config.ENDPOINTS) and set(now) != set(endpoints):
-            wanted = kubeadm_config.with_items(wanted, path, endpoints)
-    if wanted != text and not check:
-        kubeadm_config.write(client, found, wanted)
-    return wanted != text
+            text = kubeadm_config.with_items(text, path, endpoints)
+    return text
+
+
+def set_configuration(endpoints: list, check: bool) -> bool:
+    client = Api(api.ADMIN)
+    _found, text = kubeadm_config.read(client)
+    differs = with_endpoints(text, endpoints) != text
+    if differs and not check:
+        kubeadm_config.edit(client, lambda _found, text: (with_endpoints(text, endpoints), None))
+    return differs
 
 
 def work(call) -> dict:

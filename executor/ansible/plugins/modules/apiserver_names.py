@@ -98,6 +98,24 @@ def dropped(params: dict, given: list, text: str) -> list:
     return sorted(name for name in given if plain(name) not in wanted)
 
 
+def differing(params: dict, there: set, unwanted: list) -> list:
+    """How the names that are there differ from those wanted, in words."""
+    lacks = missing(params, there)
+    has = [name for name in unwanted if plain(name) in there]
+    return [*([f"it lacks {', '.join(lacks)}"] if lacks else []), *([f"it has {', '.join(has)}"] if has else [])]
+
+
+def with_names(params: dict, lacks: list, found: dict, text: str) -> tuple:
+    """The cluster's configuration with the names that the certificate lacks and without those that are not wanted any more; and all names
+    that were ever given."""
+    given = kubeadm_config.given_names(found)
+    unwanted = dropped(params, given, text)
+    names = kubeadm_config.items(text, kubeadm_config.NAMES)
+    wanted = [name for name in names if name not in unwanted] + [name for name in lacks if name not in names]
+    text = kubeadm_config.with_items(text, kubeadm_config.NAMES, wanted) if wanted != names else text
+    return text, given + [name for name in params["given"] if name not in given]
+
+
 def renew(params: dict, text: str) -> None:
     """Lets kubeadm make the certificate again; the old one comes back when it cannot."""
     os.makedirs(os.path.dirname(CONFIGURATION), mode=0o700, exist_ok=True)
@@ -141,28 +159,20 @@ def work(call) -> dict:
         client = Api(api.ADMIN)
         check_info(client, params)
         found, text = kubeadm_config.read(client)
-        given = kubeadm_config.given_names(found)
-        unwanted = dropped(params, given, text)
+        unwanted = dropped(params, kubeadm_config.given_names(found), text)
         has = [name for name in unwanted if plain(name) in there]
-        due = lacks or has
+        due = differing(params, there, unwanted)
         if not call.check_mode:
-            names = kubeadm_config.items(text, kubeadm_config.NAMES)
-            wanted = [name for name in names if name not in unwanted]
-            wanted += [name for name in lacks if name not in names]
-            text = kubeadm_config.with_items(text, kubeadm_config.NAMES, wanted) if wanted != names else text
-            all_given = given + [name for name in params["given"] if name not in given]
-            if wanted != names or all_given != given:
-                kubeadm_config.write(client, found, text, all_given)
+            text = kubeadm_config.edit(client, lambda found, text: with_names(params, lacks, found, text))
             if due:
                 renew(params, text)
     except OSError as error:
         raise StepFailure("ApiserverNotReady", f"the cluster's endpoint does not answer: {error}") from error
-    if lacks and not call.check_mode:
+    if due and not call.check_mode:
         wait(
-            lambda: not missing(params, served(params)),
+            lambda: not differing(params, served(params), unwanted),
             params["timeout_seconds"],
             "ApiserverNotReady",
-            lambda: f"the API server still shows a certificate without {', '.join(missing(params, served(params)))}",
+            lambda: f"the API server still shows its old certificate: {' and '.join(differing(params, served(params), unwanted))}",
         )
-    said = "; ".join(filter(None, [lacks and f"lacked {', '.join(lacks)}", has and f"had {', '.join(has)}"]))
-    return {"changed": bool(due), "differences": lacks + has, "msg": said or "all names are there, and no others that were given"}
+    return {"changed": bool(due), "differences": lacks + has, "msg": "; ".join(due) or "all names are there, and no others that were given"}

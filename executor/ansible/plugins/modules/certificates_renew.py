@@ -137,14 +137,16 @@ def prove(params: dict, well_before: list, silent_before: list) -> None:
 
 def set_validity(params: dict) -> str:
     """Has control planes that join later follow the same validity. What came of it, where it is not done."""
-    wanted = f"{params['validity_seconds']}s"
+    wanted = params["validity_seconds"]
+
+    def with_validity(_found: dict, text: str) -> tuple:
+        has = kubeadm_config.seconds(kubeadm_config.scalar(text, kubeadm_config.VALIDITY)) == wanted
+        return (text if has else kubeadm_config.with_scalar(text, kubeadm_config.VALIDITY, f"{wanted}s")), None
+
     try:
-        client = api.Api(api.ADMIN)
-        found, text = kubeadm_config.read(client)
-        if kubeadm_config.seconds(kubeadm_config.scalar(text, kubeadm_config.VALIDITY)) != params["validity_seconds"]:
-            kubeadm_config.write(client, found, kubeadm_config.with_scalar(text, kubeadm_config.VALIDITY, wanted))
+        kubeadm_config.edit(api.Api(api.ADMIN), with_validity)
     except (OSError, api.Refused, StepFailure) as error:
-        return f"; ConfigMap kubeadm-config does not have {kubeadm_config.VALIDITY} {wanted} yet: {error}"
+        return f"; ConfigMap kubeadm-config does not have {kubeadm_config.VALIDITY} {wanted}s yet: {error}"
     return ""
 
 

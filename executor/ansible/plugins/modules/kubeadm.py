@@ -41,6 +41,10 @@ options:
     description: The kubelet's program.
     type: path
     default: /usr/local/bin/kubelet
+  kubelet_settings:
+    description: What the cluster's configuration says of the kubelet; the patches among the files have it.
+    type: dict
+    default: {}
   timeout_seconds:
     description: For kubeadm, and again for the components to become healthy.
     type: int
@@ -62,6 +66,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     files,
     healthz,
     kubeadm_program,
+    kubelet,
     membership,
     static_pod,
     units,
@@ -70,9 +75,6 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.api import w
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
-KUBELET_UNIT = "kubelet.service"
-# What the kubelet reads at its start, beside its program.
-KUBELET_READS = ("/etc/systemd/system/kubelet.service", "/var/lib/kubelet/config.yaml", "/var/lib/kubelet/kubeadm-flags.env")
 CA = "/etc/kubernetes/pki/ca.crt"
 COMPONENTS = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"]
 QUIET_SECONDS = 10
@@ -136,7 +138,7 @@ def wait_until_healthy(params: dict) -> None:
         return True
 
     def missing() -> str:
-        return "; ".join(f"{name} is not healthy: {text}" for name, text in said.items()) + units.journal(KUBELET_UNIT)
+        return "; ".join(f"{name} is not healthy: {text}" for name, text in said.items()) + units.journal(kubelet.UNIT)
 
     reason = "ApiserverNotReady" if params["role"] == "control-plane" else "KubeletNotHealthy"
     wait(all_well, params["timeout_seconds"], reason, missing)
@@ -166,11 +168,12 @@ def become_node(params: dict) -> str:
     if params["role"] == "worker":
         # Before the kubelet starts, so that it learns of a static Pod at once.
         static_pod.make_folder()
-    units.ensure(KUBELET_UNIT, start=False)
+    units.ensure(kubelet.UNIT, start=False)
     verb = "init"
     if not params["init_config"] or params["initialized"] or endpoint_answers(params):
         verb = "join"
     run_kubeadm(verb, params["init_config"] if verb == "init" else params["join_config"], params)
+    kubelet.record(params["kubelet_settings"])
     membership.save(
         membership.KUBEADM, {"identity": params["identity"], "node": params["node_name"], "role": params["role"], "by": verb}
     )
@@ -188,7 +191,7 @@ def work(call) -> dict:
     else:
         written = write_files(params, call.check_mode)
         # Certificates and kubeadm's own configuration are read when they are used.
-        restarted = units.ensure(KUBELET_UNIT, check=call.check_mode, reads=(params["kubelet"], *KUBELET_READS))
+        restarted = units.ensure(kubelet.UNIT, check=call.check_mode, reads=(params["kubelet"], *kubelet.READS))
         changed = bool(written) or restarted
     if not call.check_mode:
         wait_until_healthy(params)

@@ -48,6 +48,10 @@ options:
     description: Content of this machine's patches by the names of their files, for kubeadm to lay over what it writes.
     type: dict
     default: {}
+  kubelet_settings:
+    description: What the cluster's configuration says of the kubelet; the patches have it.
+    type: dict
+    default: {}
   ignored_checks:
     description: Names of kubeadm's checks that this machine may fail.
     type: list
@@ -76,6 +80,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     healthz,
     kubeadm_config,
     kubeadm_program,
+    kubelet,
     manifest_backups,
     membership,
     rollouts,
@@ -86,8 +91,6 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.api import A
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.versions import rank
 
-PATCHES = "/etc/kubernetes/patches"
-KUBELET_CONFIG = "/var/lib/kubelet/config.yaml"
 KUBELET_CONFIG_MAP = "/api/v1/namespaces/kube-system/configmaps/kubelet-config"
 KUBE_PROXY = "/apis/apps/v1/namespaces/kube-system/daemonsets/kube-proxy"
 APISERVERS = "/api/v1/namespaces/kube-system/pods?labelSelector=component%3Dkube-apiserver"
@@ -108,7 +111,7 @@ def upgrade_configuration(params: dict) -> dict:
         "etcdUpgrade": False,
         "ignorePreflightErrors": [*(check for check in params["ignored_checks"] if check in SHARED_CHECKS), *COREDNS_CHECKS],
         "imagePullPolicy": params["image_pull_policy"],
-        "patches": {"directory": PATCHES},
+        "patches": {"directory": kubelet.PATCHES},
         "skipPhases": [COREDNS_PHASE],
     }
     return {
@@ -171,7 +174,7 @@ class Upgrade:
         self.params = params
         self.version = params["version"]
         self.is_control_plane = params["role"] == "control-plane"
-        self.patches = [{"path": f"{PATCHES}/{name}", "content": content} for name, content in sorted(params["patches"].items())]
+        self.patches = kubelet.patch_files(params["patches"])
         self.client = Api(api.ADMIN if self.is_control_plane else api.KUBELET)
         if self.is_control_plane:
             self.client.server = f"https://{params['address']}:{params['port']}"
@@ -196,12 +199,12 @@ class Upgrade:
         """What the kubelet's configuration on this machine was made of, and what it is."""
         found = asked(lambda: self.client.get(KUBELET_CONFIG_MAP)) or {}
         source = json.dumps(found.get("data"), sort_keys=True)
-        patches = [os.path.join(PATCHES, name) for name in os.listdir(PATCHES)] if os.path.isdir(PATCHES) else []
+        patches = [os.path.join(kubelet.PATCHES, name) for name in os.listdir(kubelet.PATCHES)] if os.path.isdir(kubelet.PATCHES) else []
         return {
             "version": self.version,
             "source": hashlib.sha256(source.encode()).hexdigest(),
             "patches": digest_of(patches),
-            "config": digest_of([KUBELET_CONFIG]) if os.path.exists(KUBELET_CONFIG) else "",
+            "config": digest_of([kubelet.CONFIG]) if os.path.exists(kubelet.CONFIG) else "",
         }
 
     def served(self) -> str:
@@ -221,9 +224,9 @@ class Upgrade:
         if configured != self.version:
             return f"the cluster's configuration says {configured}"
         if files.write_all(self.patches, check=True):
-            return f"the patches in {PATCHES} are not those wanted"
+            return f"the patches in {kubelet.PATCHES} are not those wanted"
         if membership.read(membership.KUBEADM).get("upgraded") != self.proof():
-            return f"{KUBELET_CONFIG} is not what kubeadm {self.version} makes of the cluster's kubelet-config and the patches"
+            return f"{kubelet.CONFIG} is not what kubeadm {self.version} makes of the cluster's kubelet-config and the patches"
         if self.is_control_plane and self.is_last():
             # kubeadm rolls it on the machine that is upgraded last, and on none where the last one was removed instead.
             image = rollouts.image(asked(lambda: self.client.get(KUBE_PROXY)), "kube-proxy")
@@ -235,16 +238,16 @@ class Upgrade:
         """Makes the machine such that kubeadm can begin."""
         if self.is_control_plane:
             manifest_backups.put_back(control_plane.COMPONENTS)
-        kubelet: list = [False, ""]
+        seen: list = [False, ""]
 
         def is_healthy() -> bool:
-            kubelet[:] = healthz.answer(healthz.KUBELET)
-            return kubelet[0]
+            seen[:] = healthz.answer(healthz.KUBELET)
+            return seen[0]
 
-        self.wait(is_healthy, "KubeletNotHealthy", lambda: f"the kubelet is not healthy: {kubelet[1]}")
+        self.wait(is_healthy, "KubeletNotHealthy", lambda: f"the kubelet is not healthy: {seen[1]}")
         if self.is_control_plane:
             self.wait_for_components()
-        os.makedirs(PATCHES, mode=0o755, exist_ok=True)
+        os.makedirs(kubelet.PATCHES, mode=0o755, exist_ok=True)
         files.write_all(self.patches)
 
     def wait_for_components(self) -> None:
@@ -260,12 +263,11 @@ class Upgrade:
 
     def run(self) -> str:
         """Runs kubeadm; its command."""
-        found, text = self.configuration()
+        _found, text = self.configuration()
         command = verb(self.params["role"], kubeadm_config.scalar(text, kubeadm_config.VERSION), self.version)
         if command == "apply":
-            wanted = kubeadm_config.with_dns_tag(text, self.params["coredns_version"])
-            if wanted != text:
-                kubeadm_config.write(self.client, found, wanted)
+            tag = self.params["coredns_version"]
+            kubeadm_config.edit(self.client, lambda _found, text: (kubeadm_config.with_dns_tag(text, tag), None))
         retries = iter(range(JOB_ATTEMPTS - 1))
         kubeadm_program.run(
             ["upgrade", command, *(["--yes"] if command == "apply" else [])],
@@ -287,6 +289,7 @@ class Upgrade:
             self.wait_for_components()
         self.configuration()
         membership.save(membership.KUBEADM, {**membership.read(membership.KUBEADM), "upgraded": self.proof()})
+        kubelet.record(self.params["kubelet_settings"])
         manifest_backups.prune()
 
     def is_last(self) -> bool:

@@ -24,6 +24,17 @@ options:
     type: list
     elements: str
     default: []
+  configured_sysctl:
+    description:
+      - Values by name that the cluster's configuration asks for; they go before C(sysctl). One that is not there any more has the value again
+        that it had before.
+    type: dict
+    default: {}
+  configured_modules:
+    description: Further kernel modules, that the cluster's configuration asks for.
+    type: list
+    elements: str
+    default: []
   swap_off:
     description: Turn swap off, now and for the next boot.
     type: bool
@@ -49,6 +60,8 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.command impo
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 SYSCTL_FILE = "/etc/sysctl.d/90-clusterwright.conf"
+# The values that the configured ones had before.
+FORMER_FILE = f"{membership.HOME}/sysctl.json"
 MODULES_FILE = "/etc/modules-load.d/clusterwright.conf"
 # What shows that a module's function is there, also when it is built in.
 SIGNS = {"overlay": "overlay", "br_netfilter": "/proc/sys/net/bridge", "nf_conntrack": "/proc/sys/net/netfilter"}
@@ -60,7 +73,7 @@ def loaded(name: str) -> bool:
         return os.path.exists(sign)
     if sign and re.search(rf"\b{sign}$", machine.text("/proc/filesystems"), re.MULTILINE):
         return True
-    return os.path.exists(f"/sys/module/{name}")
+    return os.path.exists(f"/sys/module/{name.replace('-', '_')}")
 
 
 def load_modules(names: list, check: bool) -> list:
@@ -83,13 +96,22 @@ def load_modules(names: list, check: bool) -> list:
     return changed
 
 
+def path_of(name: str) -> str:
+    return "/proc/sys/" + name.replace(".", "/")
+
+
+def set_value(name: str, value: object) -> None:
+    try:
+        with open(path_of(name), "w", encoding="ascii") as target:
+            target.write(f"{value}\n")
+    except OSError as error:
+        raise StepFailure("SysctlRefused", f"failed to set {name} to {value}: {error}") from error
+
+
 def set_sysctl(values: dict, check: bool) -> list:
     changed = []
-    content = "# Written by clusterwright.\n" + "".join(f"{name} = {value}\n" for name, value in sorted(values.items()))
-    if files.write(SYSCTL_FILE, content, 0o644, check):
-        changed.append(SYSCTL_FILE)
     for name, value in sorted(values.items()):
-        path = "/proc/sys/" + name.replace(".", "/")
+        path = path_of(name)
         current = machine.text(path)
         if current.split() == str(value).split():
             continue
@@ -97,14 +119,59 @@ def set_sysctl(values: dict, check: bool) -> list:
         if machine.container() and (not os.access(path, os.W_OK) or higher(current, value)):
             continue
         changed.append(f"{name}={value}")
-        if check:
-            continue
-        try:
-            with open(path, "w", encoding="ascii") as target:
-                target.write(f"{value}\n")
-        except OSError as error:
-            raise StepFailure("SysctlRefused", f"failed to set {name} to {value}: {error}") from error
+        if not check:
+            set_value(name, value)
     return changed
+
+
+def configure_sysctl(values: dict, ours: dict, check: bool) -> list:
+    """Sets what the cluster's configuration asks for, and sets back what it does not ask for any more; nothing, if one is refused."""
+    before = membership.read(FORMER_FILE)
+    now = {name: " ".join(machine.text(path_of(name)).split()) for name in {*before, *values}}
+    # Of what is ours as well, the value that we want is set in any case.
+    back = {name: value for name, value in before.items() if name not in values and name not in ours and value}
+    wanted = {**back, **{name: " ".join(str(value).split()) for name, value in values.items()}}
+    differ = [name for name, value in sorted(wanted.items()) if now[name] != value]
+    former = {name: before.get(name, now[name]) for name in values}
+    if check:
+        return [f"{name}={wanted[name]}" for name in differ] + ([FORMER_FILE] if former != before else [])
+    # First what goes, so that an attempt that is cut short knows it still.
+    if former != before:
+        membership.save(FORMER_FILE, {**former, **before})
+    done: list = []
+    try:
+        for name in differ:
+            set_value(name, wanted[name])
+            done.append(name)
+    except StepFailure:
+        for name in done:
+            set_value(name, now[name])
+        raise
+    if former:
+        membership.save(FORMER_FILE, former)
+    else:
+        files.remove(FORMER_FILE)
+    return [f"{name}={wanted[name]}" for name in differ]
+
+
+def write_sysctl(values: dict, check: bool) -> list:
+    """Writes the values for the next boot."""
+    content = "# Written by clusterwright.\n" + "".join(f"{name} = {value}\n" for name, value in sorted(values.items()))
+    return [SYSCTL_FILE] if files.write(SYSCTL_FILE, content, 0o644, check) else []
+
+
+def sysctl(ours: dict, configured: dict, check: bool) -> list:
+    """All values, now and for the next boot; what is configured goes before ours."""
+    ours = {name: value for name, value in ours.items() if name not in configured}
+    before = machine.text(SYSCTL_FILE)
+    # First: what keeps the Pod network puts each value back that is another one than the file has.
+    changed = write_sysctl({**ours, **configured}, check)
+    try:
+        return changed + configure_sysctl(configured, ours, check) + set_sysctl(ours, check)
+    except StepFailure:
+        if before:
+            files.write(SYSCTL_FILE, f"{before}\n")
+        raise
 
 
 def higher(current: str, wanted: object) -> bool:
@@ -138,8 +205,8 @@ def work(call) -> dict:
         changed.append(membership.CLUSTER)
     if roots.record(params["cluster"]["identity"], check):
         changed.append(membership.ROOTS)
-    changed += load_modules(params["modules"], check)
-    changed += set_sysctl(params["sysctl"], check)
+    changed += load_modules([*params["modules"], *params["configured_modules"]], check)
+    changed += sysctl(params["sysctl"], params["configured_sysctl"], check)
     if params["swap_off"]:
         changed += turn_swap_off(check)
     if params["leave_routes"]:

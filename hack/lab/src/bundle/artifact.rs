@@ -11,7 +11,7 @@ use flate2::write::GzEncoder;
 
 use crate::cache::Cache;
 use crate::images::tree::{Tree, file_fingerprint};
-use crate::images::{architecture, scratch};
+use crate::images::{NEWER_PAUSE, architecture, scratch};
 use crate::programs::{Component, Programs};
 
 /// One artifact to be.
@@ -25,6 +25,8 @@ pub struct Planned {
     pub path: String,
     /// What it is made of.
     pub content: Content,
+    /// The minor of Kubernetes that it goes with in place of what goes with all others.
+    pub minor: Option<&'static str>,
 }
 
 /// What an artifact is made of.
@@ -85,6 +87,7 @@ pub fn all(components: &[Component], cache: &Cache, programs: &Programs) -> Vec<
     artifacts.extend(scratch::references(components).into_iter().map(|image| Planned {
         path: format!("images/{}", image.file()),
         content: Content::Image(image.archive(cache)),
+        minor: (image == NEWER_PAUSE.0).then_some(NEWER_PAUSE.1),
         name: image.name.to_owned(),
         version: image.version.into_owned(),
     }));
@@ -99,12 +102,14 @@ fn of_component(component: &Component, programs: &Programs) -> Vec<Planned> {
         version: version.to_owned(),
         path: format!("files/{name}-{version}-{platform}"),
         content: Content::File(programs.path(component, name)),
+        minor: component.minor,
     };
     let archive = |ending: &str, tree: Tree| Planned {
         name: component.name.to_owned(),
         version: version.to_owned(),
         path: format!("files/{}-{version}-{platform}.{ending}", component.name),
         content: Content::Archive(tree),
+        minor: component.minor,
     };
     match component.name {
         "kubernetes" => ["kubelet", "kubeadm", "kubectl"].map(file).into(),
@@ -137,7 +142,7 @@ fn under(directory: &str, component: &Component, programs: &Programs) -> Tree {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::programs::{COMPONENTS, UPGRADES};
+    use crate::programs::{CHANGES, COMPONENTS, UPGRADES};
 
     fn planned(components: &[Component]) -> Vec<Planned> {
         let cache = Cache::at("/cache");
@@ -172,28 +177,26 @@ mod tests {
     }
 
     #[test]
-    fn the_bundle_of_upgrades_has_an_older_kubernetes_beside_all_of_the_labs() {
-        let (labs, upgrades) = (names(COMPONENTS), names(&[COMPONENTS, UPGRADES].concat()));
+    fn the_bundle_of_upgrades_has_other_versions_beside_all_of_the_labs() {
+        let (labs, upgrades) = (names(COMPONENTS), names(&[COMPONENTS, UPGRADES, CHANGES].concat()));
         assert!(labs.iter().all(|it| upgrades.contains(it)), "{labs:?} are not all among {upgrades:?}");
         let mut older: Vec<&str> = upgrades.iter().filter(|it| !labs.contains(it)).map(String::as_str).collect();
         older.sort_unstable();
-        assert_eq!(
-            older,
-            [
-                "kubeadm:1.34.4",
-                "kubectl:1.34.4",
-                "kubelet:1.34.4",
-                "registry.k8s.io/kube-apiserver:v1.34.4",
-                "registry.k8s.io/kube-controller-manager:v1.34.4",
-                "registry.k8s.io/kube-proxy:v1.34.4",
-                "registry.k8s.io/kube-scheduler:v1.34.4",
-            ]
-        );
+        let kubernetes = ["1.34.3", "1.34.4", "1.36.3"].iter().flat_map(|version| {
+            let programs = ["kubeadm", "kubectl", "kubelet"].map(|name| format!("{name}:{version}"));
+            let images = ["apiserver", "controller-manager", "proxy", "scheduler"];
+            let images = images.map(|name| format!("registry.k8s.io/kube-{name}:v{version}"));
+            programs.into_iter().chain(images)
+        });
+        let mut wanted: Vec<String> = kubernetes.collect();
+        wanted.extend(["etcd:3.6.14".to_owned(), "registry.k8s.io/pause:3.10.2".to_owned()]);
+        wanted.sort_unstable();
+        assert_eq!(older, wanted);
     }
 
     #[test]
     fn no_two_artifacts_have_one_place() {
-        let planned = planned(&[COMPONENTS, UPGRADES].concat());
+        let planned = planned(&[COMPONENTS, UPGRADES, CHANGES].concat());
         let places: std::collections::BTreeSet<&str> = planned.iter().map(|it| it.path.as_str()).collect();
         assert_eq!(places.len(), planned.len());
     }

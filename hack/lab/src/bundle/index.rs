@@ -27,19 +27,23 @@ impl Index {
         Self { format_version: 1, components: BTreeMap::new(), artifacts: Vec::new() }
     }
 
-    /// Says that all that is there goes with each Kubernetes minor that is there: of nothing is there more than one
-    /// version.
-    pub fn combine(&mut self) {
+    /// Says which of what is there goes with each Kubernetes minor that is there: what is of that minor, and otherwise
+    /// what is of none. `minors` are those that artifacts are of, by name and version.
+    pub fn combine(&mut self, minors: &BTreeMap<(String, String), &str>) {
         let kubernetes = |artifact: &&Artifact| {
             let name = artifact.name.as_str();
             ["kubelet", "kubeadm", "kubectl"].contains(&name) || name.starts_with("registry.k8s.io/kube-")
         };
-        let others = self.artifacts.iter().filter(|artifact| !kubernetes(artifact));
-        let versions: BTreeMap<String, String> =
-            others.map(|artifact| (artifact.name.clone(), artifact.version.clone())).collect();
+        let others: Vec<&Artifact> = self.artifacts.iter().filter(|artifact| !kubernetes(artifact)).collect();
+        let of = |wanted: Option<&str>| -> BTreeMap<String, String> {
+            let minor = |it: &Artifact| minors.get(&(it.name.clone(), it.version.clone())).copied();
+            let these = others.iter().filter(|artifact| minor(artifact) == wanted);
+            these.map(|artifact| (artifact.name.clone(), artifact.version.clone())).collect()
+        };
         let kubelets = self.artifacts.iter().filter(|artifact| artifact.name == "kubelet");
-        let minors = kubelets.filter_map(|kubelet| Some(kubelet.version.rsplit_once('.')?.0.to_owned()));
-        self.components = minors.map(|minor| (minor, versions.clone())).collect();
+        let there = kubelets.filter_map(|kubelet| Some(kubelet.version.rsplit_once('.')?.0.to_owned()));
+        let with = |minor: &str| of(None).into_iter().chain(of(Some(minor))).collect();
+        self.components = there.map(|minor| (minor.clone(), with(&minor))).collect();
     }
 }
 
@@ -89,6 +93,7 @@ mod tests {
             version: version.into(),
             path: format!("files/{name}"),
             content: Content::File("/cache/file".into()),
+            minor: None,
         }
     }
 
@@ -100,15 +105,16 @@ mod tests {
             ("kubelet", "1.34.4"),
             ("registry.k8s.io/kube-proxy", "v1.35.4"),
             ("etcd", "3.6.16"),
+            ("etcd", "3.6.14"),
             ("registry.k8s.io/pause", "3.10.1"),
         ] {
             index.artifacts.push(Artifact::new(&planned(name, version), 7, "ab"));
         }
-        index.combine();
-        let versions = serde_json::json!({"etcd": "3.6.16", "registry.k8s.io/pause": "3.10.1"});
+        index.combine(&[(("etcd".to_owned(), "3.6.14".to_owned()), "1.34")].into());
+        let with = |etcd: &str| serde_json::json!({"etcd": etcd, "registry.k8s.io/pause": "3.10.1"});
         assert_eq!(
             serde_json::to_value(&index).unwrap()["components"],
-            serde_json::json!({"1.34": versions, "1.35": versions})
+            serde_json::json!({"1.34": with("3.6.14"), "1.35": with("3.6.16")})
         );
     }
 
@@ -119,6 +125,7 @@ mod tests {
             version: "3.10.1".into(),
             path: "images/pause-3.10.1-linux-amd64.tar".into(),
             content: Content::Image("/cache/pause.tar".into()),
+            minor: None,
         };
         let mut index = Index::new();
         index.artifacts.push(Artifact::new(&planned, 7, "ab"));

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use super::archive::{Settings, is_fresh, write};
 use super::tree::Tree;
-use super::{BUSYBOX, PAUSE, Reference};
+use super::{BUSYBOX, NEWER_PAUSE, PAUSE, Reference};
 use crate::cache::Cache;
 use crate::programs::{Component, Programs};
 use crate::progress::Progress;
@@ -29,7 +29,10 @@ pub fn references(components: &[Component]) -> Vec<Reference> {
     for component in components {
         match component.name {
             "coredns" => references.push(coredns_reference(component)),
-            "kubernetes" => references.extend(KUBERNETES.map(|(name, _)| kubernetes_reference(component, name))),
+            "kubernetes" => {
+                references.extend(KUBERNETES.map(|(name, _)| kubernetes_reference(component, name)));
+                references.extend(newer_pause(component));
+            }
             _ => {}
         }
     }
@@ -40,11 +43,14 @@ pub fn references(components: &[Component]) -> Vec<Reference> {
 pub fn build(components: &[Component], cache: &Cache, programs: &Programs, progress: &Progress) -> Result<()> {
     let pause = cargo::pause(cache, progress)?;
     let machine = rootfs::machine::find(cache)?;
-    let mut images = vec![pause_image(pause), busybox(&machine)?];
+    let mut images = vec![pause_image(PAUSE, pause.clone()), busybox(&machine)?];
     for component in components {
         match component.name {
             "coredns" => images.push(coredns(component, programs)),
-            "kubernetes" => images.extend(kubernetes(component, programs, &machine)?),
+            "kubernetes" => {
+                images.extend(kubernetes(component, programs, &machine)?);
+                images.extend(newer_pause(component).map(|reference| pause_image(reference, pause.clone())));
+            }
             _ => {}
         }
     }
@@ -77,11 +83,17 @@ fn base() -> Tree {
     tree
 }
 
-fn pause_image(program: PathBuf) -> Scratch {
+/// The pause image that a Kubernetes of another minor expects.
+fn newer_pause(component: &Component) -> Option<Reference> {
+    let (reference, minor) = NEWER_PAUSE;
+    component.version.starts_with(minor).then_some(reference)
+}
+
+fn pause_image(reference: Reference, program: PathBuf) -> Scratch {
     let mut tree = Tree::new();
     tree.program("/pause", program);
     let settings = Settings { entrypoint: vec!["/pause".into()], user: "65535:65535".into(), ..Settings::default() };
-    Scratch { reference: PAUSE, settings, tree }
+    Scratch { reference, settings, tree }
 }
 
 fn coredns_reference(component: &Component) -> Reference {

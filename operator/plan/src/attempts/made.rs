@@ -36,6 +36,16 @@ pub fn owned_by<'a>(
     ours
 }
 
+/// The number of the next of these runs, oldest first: some of them may be gone.
+pub fn next_number(tried: &[&PlaybookRun]) -> usize {
+    tried.last().map_or(0, |last| usize::try_from(attempt_of(last)).unwrap_or_default() + 1)
+}
+
+/// Whether the run ended since its cluster is paused: the next one waits for that, and it was no attempt.
+pub fn was_paused(run: &PlaybookRun) -> bool {
+    run.status.as_ref().and_then(|status| status.end_reason()).is_some_and(|reason| reason == Reason::Paused)
+}
+
 /// What came of the last of these runs, oldest first. What is `made` counts however its run ended: a machine that was
 /// not needed may have failed in it.
 pub fn last<'a, T>(tried: &[&'a PlaybookRun], made: impl Fn(&'a PlaybookRun) -> Option<T>) -> Attempt<'a, T> {
@@ -49,6 +59,10 @@ pub fn last<'a, T>(tried: &[&'a PlaybookRun], made: impl Fn(&'a PlaybookRun) -> 
     let Some(status) = run.status.as_ref().filter(|_| is_over(run)) else {
         return Attempt::UnderWay(run);
     };
+    let count = tried.iter().filter(|run| !was_paused(run)).count();
+    if was_paused(run) {
+        return Attempt::Failed(run, ended_at(run).unwrap_or_default());
+    }
     let may_help = match status.phase {
         Some(RunPhase::Canceled) => false,
         Some(RunPhase::Failed) => status.retriable == Some(true),
@@ -62,10 +76,10 @@ pub fn last<'a, T>(tried: &[&'a PlaybookRun], made: impl Fn(&'a PlaybookRun) -> 
         | None => true,
     };
     match ended_at(run) {
-        Some(ended) if may_help && tried.len() < MOST => Attempt::Failed(run, after(ended, backoff(tried.len()))),
+        Some(ended) if may_help && count < MOST => Attempt::Failed(run, after(ended, backoff(count))),
         _ => {
             let reason = reason_of(run);
-            let message = format!("attempt {} of {MOST}, run {}: {}", tried.len(), run.name(), said(run));
+            let message = format!("attempt {count} of {MOST}, run {}: {}", run.name(), said(run));
             Attempt::GivenUp(reason, message)
         }
     }

@@ -6,7 +6,7 @@ mod access;
 pub(super) mod compare_store;
 mod configure;
 mod defragment_etcd;
-mod end_upgrade_drains;
+mod end_drains;
 mod fence_returned;
 mod hold_for_restore;
 pub(super) mod hold_runs;
@@ -91,7 +91,7 @@ const OPERATIONS: &[Operation] = &[
     Operation::new(Lane::Workers, Needs::Spec, join_workers::propose),
     Operation::new(Lane::Workers, Needs::Spec, prefetch::propose).keeping(prefetch::keeps),
     Operation::new(Lane::Workers, Needs::Spec, upgrade_workers::propose),
-    Operation::new(Lane::Workers, Needs::Lock, end_upgrade_drains::propose),
+    Operation::new(Lane::Workers, Needs::Lock, end_drains::propose),
     Operation::new(Lane::Remediation, Needs::Nothing, remediate::propose).keeping(remediate::keeps),
     Operation::new(Lane::Remediation, Needs::Nothing, observe_etcd::propose).keeping(observe_etcd::keeps),
     Operation::new(Lane::Remediation, Needs::Lock, observe_certificates::propose).keeping(observe_certificates::keeps),

@@ -42,7 +42,7 @@ pub(super) fn of_cluster(state: &ClusterState<'_>) -> Vec<Difference> {
             // Nothing is wanted, and nothing can be missing.
             (None, _) if !is_named => None,
             (_, Some(wanted)) => Difference::between(field, step, applied.as_ref(), wanted),
-            (_, None) => Some(Difference { field: field.to_owned(), is_known: false, step: Some(step) }),
+            (_, None) => Some(Difference { field: field.to_owned(), is_known: false, step: Some(step), drains: false }),
         }
     };
     let is_named = spec.addon_manifests().is_some();

@@ -4,6 +4,7 @@
 mod backups;
 mod certificates;
 mod clocks;
+mod configuration;
 mod deletion;
 mod etcd;
 mod extensions;

@@ -7,7 +7,7 @@ use crds::machine::{AppliedSettings, DrainReason};
 use crds::step::Role;
 use jiff::{SignedDuration, Timestamp};
 
-use super::action::Action;
+use super::drained_for;
 use super::state::{ClusterMachine, ClusterState};
 use crate::moment::after;
 use crate::{components, settings};
@@ -110,17 +110,7 @@ pub(super) fn in_the_way(state: &ClusterState<'_>) -> Option<String> {
 
 /// Whether the Node of a machine is kept drained for an upgrade.
 pub(super) fn is_drained_for(machine: &ClusterMachine<'_>) -> bool {
-    machine.machine.spec.drain_for.contains(&DrainReason::Upgrade)
-}
-
-/// Has its Node drained for an upgrade, or not any more.
-pub(super) fn drain(machine: &ClusterMachine<'_>, wanted: bool) -> Action {
-    let mut reasons = machine.machine.spec.drain_for.clone();
-    reasons.retain(|reason| *reason != DrainReason::Upgrade);
-    if wanted {
-        reasons.push(DrainReason::Upgrade);
-    }
-    Action::SetDrainFor { machine: Box::new(machine.machine.clone()), reasons }
+    drained_for::is_drained_for(machine, DrainReason::Upgrade)
 }
 
 /// How long preflight's word holds: an upgrade that begins later is looked at anew.

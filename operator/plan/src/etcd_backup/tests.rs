@@ -1,3 +1,4 @@
+mod faults;
 mod verifying;
 
 use crds::etcd_backup::{BackupContent, BackupPhase};

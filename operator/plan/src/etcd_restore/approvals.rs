@@ -6,14 +6,17 @@ use crds::names::annotation;
 use crds::{ClusterDeployment, ObjectExt, PlaybookRun};
 
 use super::observed::Observed;
+use super::runs::Runs;
 use super::safety::announced;
 use crate::approval::{self, What};
 use crate::attempts::said;
 use crate::message::{count, cut, quote};
 use crate::moment::day_and_clock;
 use crate::size::size;
+use crate::store::is_believed;
 
-/// The approval to replace the data: for this backup on these machines, and for one attempt.
+/// The approval to replace the data: for this backup on these machines, and for one attempt. None outlives a look at the
+/// machines after which the store may be an older one: what was approved then may have been done since.
 pub(super) fn of_restore(
     observed: &Observed<'_>,
     deployment: &ClusterDeployment,
@@ -22,18 +25,28 @@ pub(super) fn of_restore(
     tried: usize,
 ) -> String {
     let hosts = hosts.join(",");
-    let acts = [deployment.uid(), &staged.location, &staged.sha256, &hosts, &tried.to_string()];
+    let (tried, compared) = (tried.to_string(), compared_since(deployment));
+    let acts = [deployment.uid(), &staged.location, &staged.sha256, &hosts, &tried].into_iter();
+    let acts: Vec<&str> = acts.chain(compared.as_deref()).collect();
     approval::value(What::Restore, &observed.restore.metadata, &acts)
 }
 
 /// The approval to put the data of before back, for one attempt.
 pub(super) fn of_undo(observed: &Observed<'_>, deployment: &ClusterDeployment, tried: usize) -> String {
-    approval::value(What::Undo, &observed.restore.metadata, &[deployment.uid(), &tried.to_string()])
+    let (tried, compared) = (tried.to_string(), compared_since(deployment));
+    let acts: Vec<&str> = [deployment.uid(), &tried].into_iter().chain(compared.as_deref()).collect();
+    approval::value(What::Undo, &observed.restore.metadata, &acts)
 }
 
-/// Whether a person has given it.
-pub(super) fn is_given(observed: &Observed<'_>, value: &str) -> bool {
-    approval::is_given(&observed.restore.metadata, value)
+/// When the machines were last compared with the store, if that was ever needed.
+fn compared_since(deployment: &ClusterDeployment) -> Option<String> {
+    let since = deployment.status.as_ref()?.compared_since.as_ref()?;
+    Some(since.0.to_string())
+}
+
+/// Whether a person has given it, and nothing is known by which the store may be an older one.
+pub(super) fn is_given(observed: &Observed<'_>, deployment: &ClusterDeployment, value: &str) -> bool {
+    is_believed(deployment, observed.resumed_at) && approval::is_given(&observed.restore.metadata, value)
 }
 
 /// What lies ready, what is lost, and what to type.
@@ -59,12 +72,21 @@ pub(super) fn ask_to_begin(observed: &Observed<'_>, staged: &StagedBackup, hosts
 }
 
 /// Why it ended, and what to type to go on or, where that is possible, back.
-pub(super) fn ask_what_now(observed: &Observed<'_>, run: &PlaybookRun, on: Option<&str>, back: Option<&str>) -> String {
-    let cluster = match back {
-        Some(_) => "before the control plane was released, and the cluster has no API",
-        None => "while the control plane was released: an API server may serve the backup's data, and the rest is held",
+pub(super) fn ask_what_now(
+    observed: &Observed<'_>,
+    (runs, last): (&Runs<'_>, Option<&PlaybookRun>),
+    on: Option<&str>,
+    back: Option<&str>,
+) -> String {
+    let mut said = match (&runs.lost, last) {
+        (Some(lost), _) => format!(
+            "run {} was deleted, and how far it came is not known: the cluster may have no API, or an API server may \
+             serve the backup's data",
+            lost.name
+        ),
+        (None, Some(run)) => format!("run {} ended {}: {}", run.name(), stands(back), quote(said(run).to_owned())),
+        (None, None) => format!("its run ended {}", stands(back)),
     };
-    let mut said = format!("run {} ended {cluster}: {}", run.name(), quote(said(run).to_owned()));
     if let Some(value) = on {
         said.push_str(&format!("; to go on: {}", command(observed, value)));
     }
@@ -72,6 +94,14 @@ pub(super) fn ask_what_now(observed: &Observed<'_>, run: &PlaybookRun, on: Optio
         said.push_str(&format!("; to go back to the data of before: {}", command(observed, value)));
     }
     cut(said)
+}
+
+/// How the cluster stands then.
+fn stands(back: Option<&str>) -> &'static str {
+    match back {
+        Some(_) => "before the control plane was released, and the cluster has no API",
+        None => "while the control plane was released: an API server may serve the backup's data, and the rest is held",
+    }
 }
 
 fn command(observed: &Observed<'_>, value: &str) -> String {

@@ -50,7 +50,7 @@ pub(super) fn leftovers(observed: &Observed<'_>, runs: &Runs<'_>, status: &EtcdR
             Leftovers::Stay(Next::after_seconds(seconds + 1))
         }
         Attempt::None | Attempt::Failed(..) => {
-            Leftovers::Go(Box::new(runs::remove(observed, deployment, runs.removing.len())))
+            Leftovers::Go(Box::new(runs::remove(observed, deployment, attempts::next_number(&runs.removing))))
         }
     }
 }

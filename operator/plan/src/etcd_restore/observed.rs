@@ -7,6 +7,8 @@ use jiff::Timestamp;
 pub struct Observed<'a> {
     /// The time.
     pub now: Timestamp,
+    /// When an operator took the metadata cluster up again.
+    pub resumed_at: Option<Timestamp>,
     /// The restore.
     pub restore: &'a EtcdRestore,
     /// The EtcdBackup of `source.backupRef`, if it is there.

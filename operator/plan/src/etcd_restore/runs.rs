@@ -6,11 +6,15 @@ use crds::etcd_restore::StagedBackup;
 use crds::playbook_run::{PlaybookRunSpec, RunPhase, StepPhase};
 use crds::references::{LocalRef, controller_ref};
 use crds::step::{Intent, Role, Step};
-use crds::{ClusterDeployment, EtcdRestore, Machine, ObjectExt, PlaybookRun};
+use crds::{ClusterDeployment, EtcdRestore, Machine, ObjectExt, PlaybookRun, Reason};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::lost::{Lost, lost};
 use super::observed::Observed;
-use crate::attempts::owned_by;
+use super::state::Doing;
+use crate::attempts::{self, backoff, next_number, owned_by};
+use crate::moment::after;
 use crate::owned_run::{hosts_of, owned_run};
 
 /// The variable that its steps read.
@@ -25,6 +29,8 @@ pub(super) struct Runs<'a> {
     pub restarting: Vec<&'a PlaybookRun>,
     pub undoing: Vec<&'a PlaybookRun>,
     pub removing: Vec<&'a PlaybookRun>,
+    /// The last of them, if it is gone.
+    pub lost: Option<Lost>,
 }
 
 impl<'a> Runs<'a> {
@@ -39,17 +45,72 @@ impl<'a> Runs<'a> {
             restarting: with(Step::RestartServices),
             undoing: with(Step::UndoRestore),
             removing: with(Step::RemoveOldData),
+            lost: observed.deployment.and_then(|deployment| lost(observed, deployment)),
         }
     }
 
-    /// The run after which the control plane stood on the data of the backup.
+    /// Whether a run was begun that changes what is there.
+    pub fn has_begun(&self) -> bool {
+        self.lost.is_some() || [&self.restoring, &self.restarting, &self.undoing].iter().any(|runs| !runs.is_empty())
+    }
+
+    /// Whether one was begun that puts the data of before back.
+    pub fn has_begun_undo(&self) -> bool {
+        !self.undoing.is_empty() || self.is_lost(Doing::Undoing)
+    }
+
+    /// How many attempts there were, those that are gone among them.
+    pub fn tried(&self, doing: Doing) -> usize {
+        let gone = self.lost.as_ref().filter(|lost| lost.doing == doing).map_or(0, |lost| lost.attempt + 1);
+        next_number(self.that_do(doing)).max(gone)
+    }
+
+    /// How many of them were approved each: one whose executor never came up has touched nothing, and the next one has
+    /// its approval.
+    pub fn approved(&self, doing: Doing) -> usize {
+        self.tried(doing) - self.never_started(doing)
+    }
+
+    /// When the next one begins after a last one whose executor never came up.
+    pub fn begins_again(&self, doing: Doing) -> Option<Timestamp> {
+        let last = self.that_do(doing).last().filter(|last| self.lost.is_none() && has_never_started(last))?;
+        attempts::ended_at(last).map(|ended| after(ended, backoff(self.never_started(doing))))
+    }
+
+    fn never_started(&self, doing: Doing) -> usize {
+        self.that_do(doing).iter().filter(|run| has_never_started(run)).count()
+    }
+
+    fn that_do(&self, doing: Doing) -> &[&'a PlaybookRun] {
+        match doing {
+            Doing::Staging => &self.staging,
+            Doing::Restoring => &self.restoring,
+            Doing::Restarting => &self.restarting,
+            Doing::Undoing => &self.undoing,
+        }
+    }
+
+    fn is_lost(&self, doing: Doing) -> bool {
+        self.lost.as_ref().is_some_and(|lost| lost.doing == doing)
+    }
+
+    /// The run after which the control plane stood on the data of the backup, if it is there.
     pub fn released(&self) -> Option<&'a PlaybookRun> {
         let released = |run: &&PlaybookRun| phase_of(run, Step::ReleaseControlPlane) == Some(StepPhase::Succeeded);
         self.restoring.iter().copied().find(released)
     }
 
-    /// Whether an API server may have stood on that data.
-    pub fn has_begun_release(&self) -> bool {
+    /// Whether the control plane stood on that data: nothing is restarted before.
+    pub fn is_released(&self) -> bool {
+        self.released().is_some() || !self.restarting.is_empty() || self.is_lost(Doing::Restarting)
+    }
+
+    /// Whether an API server may have stood on that data. What a run did that is gone is not known.
+    pub fn may_have_begun_release(&self) -> bool {
+        self.restoring.len() < self.tried(Doing::Restoring) || self.has_begun_release()
+    }
+
+    fn has_begun_release(&self) -> bool {
         let begun = |run: &PlaybookRun| match phase_of(run, Step::ReleaseControlPlane) {
             Some(StepPhase::Running | StepPhase::Succeeded | StepPhase::Failed) => true,
             Some(StepPhase::Pending | StepPhase::Skipped) | None => false,
@@ -61,6 +122,12 @@ impl<'a> Runs<'a> {
 fn phase_of(run: &PlaybookRun, step: Step) -> Option<StepPhase> {
     let status = run.status.as_ref()?;
     status.steps.iter().find(|told| told.name == step).map(|told| told.phase)
+}
+
+/// Whether a run ended before its executor did anything.
+fn has_never_started(run: &PlaybookRun) -> bool {
+    let reason = run.status.as_ref().and_then(|status| status.end_reason());
+    reason.is_some_and(|reason| reason == Reason::NotStarted)
 }
 
 /// Whether a run ended with all of its steps done.
@@ -90,7 +157,7 @@ pub(super) fn stage(observed: &Observed<'_>, deployment: &ClusterDeployment, tri
     next(
         observed,
         deployment,
-        "",
+        purpose(Doing::Staging),
         tried,
         json!({ "id": id_of(observed.restore) }),
         PlaybookRunSpec::new(Intent::Stage, steps, hosts),
@@ -110,7 +177,7 @@ pub(super) fn restore(
     });
     let mut spec = PlaybookRunSpec::new(Intent::Restore, steps, of_etcd_and_api(observed));
     spec.resume = tried > 0;
-    next(observed, deployment, "restore", tried, vars, spec)
+    next(observed, deployment, purpose(Doing::Restoring), tried, vars, spec)
 }
 
 /// Restarts what holds in memory what is no more, on all machines, and proves that the cluster works.
@@ -120,7 +187,7 @@ pub(super) fn restart(observed: &Observed<'_>, deployment: &ClusterDeployment, t
     next(
         observed,
         deployment,
-        "restart",
+        purpose(Doing::Restarting),
         tried,
         json!({ "id": id_of(observed.restore) }),
         PlaybookRunSpec::new(Intent::Restore, steps, hosts),
@@ -132,13 +199,29 @@ pub(super) fn undo(observed: &Observed<'_>, deployment: &ClusterDeployment, trie
     let steps = vec![Step::HoldControlPlane, Step::UndoRestore, Step::ReleaseControlPlane];
     let mut spec = PlaybookRunSpec::new(Intent::Restore, steps, of_etcd_and_api(observed));
     spec.resume = tried > 0;
-    next(observed, deployment, "undo", tried, json!({ "id": id_of(observed.restore) }), spec)
+    next(observed, deployment, purpose(Doing::Undoing), tried, json!({ "id": id_of(observed.restore) }), spec)
 }
 
 /// Removes what the restore left on the machines.
 pub(super) fn remove(observed: &Observed<'_>, deployment: &ClusterDeployment, tried: usize) -> PlaybookRun {
     let spec = PlaybookRunSpec::new(Intent::Restore, vec![Step::RemoveOldData], of_etcd_and_api(observed));
     next(observed, deployment, "remove", tried, json!({ "id": id_of(observed.restore) }), spec)
+}
+
+/// The name of the run of an attempt after the approval.
+pub(super) fn name(observed: &Observed<'_>, deployment: &ClusterDeployment, doing: Doing, attempt: usize) -> String {
+    let spec = PlaybookRunSpec::new(Intent::Restore, Vec::new(), Vec::new());
+    next(observed, deployment, purpose(doing), attempt, Value::Null, spec).name().to_owned()
+}
+
+/// What the name of a run says that it is for.
+fn purpose(doing: Doing) -> &'static str {
+    match doing {
+        Doing::Staging => "",
+        Doing::Restoring => "restore",
+        Doing::Restarting => "restart",
+        Doing::Undoing => "undo",
+    }
 }
 
 /// The next run for a purpose, after so many.

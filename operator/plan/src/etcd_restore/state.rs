@@ -31,10 +31,10 @@ pub(super) enum State<'a> {
     Retries(&'a PlaybookRun, Timestamp, Doing),
     /// All is ready; the message says what is lost, and what to type.
     AwaitsApproval(String),
-    /// The run ended before the control plane was released; the message says what to type.
-    Interrupted(&'a PlaybookRun, String),
+    /// The run ended before the control plane was released, or is gone; the message says what to type.
+    Interrupted(Option<&'a PlaybookRun>, String),
     /// The cluster has the backup's data; what could not be done afterwards, if anything.
-    Restored(&'a PlaybookRun, Option<String>),
+    Restored(Option<&'a PlaybookRun>, Option<String>),
     /// The cluster has the data of before.
     Undone(&'a PlaybookRun),
     /// Nothing of the cluster was touched, and nothing will be.

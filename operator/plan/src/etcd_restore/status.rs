@@ -44,7 +44,7 @@ pub(super) fn status(observed: &Observed<'_>, runs: &Runs<'_>, state: &State<'_>
         run_ref: told.run.map(|run| LocalRef::new(run.name())).or(old.run_ref),
         staged: runs.staging.iter().find_map(|run| runs::staged_by(run)).cloned().or(old.staged),
         safety_backup: taken_before(observed, runs).or(old.safety_backup),
-        began_at: runs.restoring.first().and_then(started).or(old.began_at),
+        began_at: old.began_at.or(runs.restoring.first().and_then(started)),
         finished_at: old.finished_at.or(ended.map(|_| now.clone())),
         old_data_removed_at: old.old_data_removed_at,
         conditions: conditions::state(&conditions, &statements, generation, &now),
@@ -92,14 +92,11 @@ impl<'a> Told<'a> {
                 told(RestorePhase::AwaitingApproval, &Reason::WaitingForApproval, message.clone(), None)
             }
             State::Interrupted(run, message) => {
-                told(RestorePhase::Interrupted, &Reason::RestoreInterrupted, message.clone(), Some(run))
+                told(RestorePhase::Interrupted, &Reason::RestoreInterrupted, message.clone(), *run)
             }
-            State::Restored(run, problem) => told(
-                RestorePhase::Succeeded,
-                &Reason::Restored,
-                restored(observed, runs, problem.as_deref()),
-                Some(run),
-            ),
+            State::Restored(run, problem) => {
+                told(RestorePhase::Succeeded, &Reason::Restored, restored(observed, runs, problem.as_deref()), *run)
+            }
             State::Undone(run) => {
                 let message = "the cluster has the data again that it had before".to_owned();
                 told(RestorePhase::Undone, &Reason::RestoreUndone, message, Some(run))

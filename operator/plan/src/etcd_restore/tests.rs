@@ -1,3 +1,5 @@
+mod faults;
+
 use crds::etcd_restore::RestorePhase;
 use crds::names::{annotation, finalizer};
 use crds::playbook_run::{RunPhase, StepPhase, StepStatus};
@@ -27,6 +29,7 @@ fn object<K: serde::de::DeserializeOwned>(kind: &str, name: &str, spec: Value, s
 /// A cluster of three control planes and a worker, and one restore of it.
 struct World {
     now: Timestamp,
+    resumed_at: Option<Timestamp>,
     restore: EtcdRestore,
     backup: Option<EtcdBackup>,
     storage: Option<BackupStorage>,
@@ -79,6 +82,7 @@ impl World {
         });
         Self {
             now: NOW.parse().unwrap(),
+            resumed_at: None,
             restore: restore("undo-monday"),
             backup: Some(backup("Succeeded")),
             storage: Some(storage("True")),
@@ -99,6 +103,7 @@ impl World {
         let restores: Vec<&EtcdRestore> = self.others.iter().chain([&self.restore]).collect();
         plan(&Observed {
             now: self.now,
+            resumed_at: self.resumed_at,
             restore: &self.restore,
             backup: self.backup.as_ref(),
             storage: self.storage.as_ref(),

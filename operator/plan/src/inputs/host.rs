@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::Credentials;
 use super::observed::ClusterSeen;
 use super::problem::InputsProblem;
+use crate::configuration;
 use crate::store::comparisons;
 
 /// Bastions behind bastions end here.
@@ -187,6 +188,7 @@ pub(super) fn place(
     vars.insert("kube_override_hostname".into(), json!(name));
     vars.insert("node_labels".into(), json!(plain(&machine.spec.labels)));
     vars.insert("node_taints".into(), Value::Array(machine.spec.taints.iter().map(taint).collect()));
+    vars.extend(configuration::variables(cluster, machine));
     Ok(())
 }
 

@@ -1,10 +1,14 @@
 //! Where a machine differs from what its cluster's spec wants now.
 
+use std::collections::BTreeMap;
+
 use crds::Machine;
 use crds::machine::AppliedSettings;
 use crds::step::{Role, Step};
 
+use super::parts;
 use super::wanted::Wanted;
+use crate::configuration::PARTS;
 
 /// Where a machine, or what was applied to the cluster, is not as the spec wants it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,12 +19,14 @@ pub struct Difference {
     pub is_known: bool,
     /// What brings it there; none: nothing does.
     pub step: Option<Step>,
+    /// Whether the Pods of the machine's Node would not outlive that.
+    pub drains: bool,
 }
 
 impl Difference {
     /// How what was applied of a field that a step brings differs from what is wanted, if it does.
     pub fn between(field: &str, step: Step, applied: Option<&String>, wanted: &str) -> Option<Self> {
-        let difference = Self { field: field.to_owned(), is_known: applied.is_some(), step: Some(step) };
+        let difference = Self { field: field.to_owned(), is_known: applied.is_some(), step: Some(step), drains: false };
         (applied.map(String::as_str) != Some(wanted)).then_some(difference)
     }
 
@@ -32,6 +38,7 @@ impl Difference {
 
 /// The fields of the spec that differ from what a machine of the cluster was given.
 pub fn differences(wanted: &Wanted, machine: &Machine, applied: Option<&AppliedSettings>) -> Vec<Difference> {
+    let configured = of_parts(&wanted.configuration, machine, applied);
     let applied = |setting: fn(&AppliedSettings) -> Option<&String>| applied.and_then(setting);
     let mirrors = Difference::between(
         "containerRuntime.registryMirrors",
@@ -47,8 +54,28 @@ pub fn differences(wanted: &Wanted, machine: &Machine, applied: Option<&AppliedS
         let applied = applied(|applied| applied.etcd_endpoints.as_ref());
         Difference::between("etcd.endpoints", Step::EtcdEndpoints, applied, wanted.etcd_endpoints.as_ref()?)
     };
-    match machine.spec.role {
-        Role::ControlPlane => mirrors.into_iter().chain(names()).chain(endpoints()).collect(),
-        Role::Worker | Role::Etcd => mirrors.into_iter().collect(),
-    }
+    let of_role: Vec<Difference> = match machine.spec.role {
+        Role::ControlPlane => names().into_iter().chain(endpoints()).collect(),
+        Role::Worker | Role::Etcd => Vec::new(),
+    };
+    mirrors.into_iter().chain(of_role).chain(configured).collect()
+}
+
+/// The parts of which a machine has another configuration than it is to have. One to which nothing was ever brought is
+/// as it is by itself.
+fn of_parts(
+    wanted: &BTreeMap<String, String>,
+    machine: &Machine,
+    applied: Option<&AppliedSettings>,
+) -> impl Iterator<Item = Difference> {
+    // All machines were brought mirrors, or none: where not even that is remembered, a status was lost.
+    let is_remembered = applied.is_some_and(|applied| applied.registry_mirrors.is_some());
+    PARTS.iter().filter(|part| part.concerns(machine.spec.role)).filter_map(move |part| {
+        let has = applied.and_then(|applied| applied.configuration.get(part.name));
+        let wanted = parts::of_machine(wanted, part, machine);
+        let is_known = has.is_some() || is_remembered;
+        let drains = (part.drains)(has.map(String::as_str), wanted.as_deref());
+        let difference = Difference { field: part.field.to_owned(), is_known, step: Some(part.step), drains };
+        (has != wanted.as_ref()).then_some(difference)
+    })
 }

@@ -1,18 +1,19 @@
 //! The settings that machines are to have, as digests.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crds::ClusterDeployment;
 use crds::cluster_deployment::{Etcd, EtcdTopology};
-use serde::Serialize;
 
-use crate::naming;
+use super::digest::digest;
+use super::parts;
 
-/// The settings that machines of a cluster are to have, as digests: the same for all of them.
+/// The settings that machines of a cluster are to have, as digests.
 pub struct Wanted {
     pub(super) registry_mirrors: String,
     pub(super) cert_sans: String,
     pub(super) etcd_endpoints: Option<String>,
+    pub(super) configuration: BTreeMap<String, String>,
 }
 
 impl Wanted {
@@ -23,14 +24,9 @@ impl Wanted {
             registry_mirrors: digest(&spec.container_runtime.registry_mirrors),
             cert_sans: digest(&spec.control_plane.cert_sans),
             etcd_endpoints: etcd_endpoints(&spec.etcd),
+            configuration: parts::digests(deployment),
         }
     }
-}
-
-/// A short digest of a setting.
-pub fn digest(value: &impl Serialize) -> String {
-    let text = serde_json::to_string(value).unwrap_or_default();
-    naming::short_hash(&[&text], 16)
 }
 
 /// A digest of the endpoints of an external etcd, whatever their order.

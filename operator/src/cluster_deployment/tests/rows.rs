@@ -1,15 +1,17 @@
-//! A worker that joins, one that leaves, and one that is replaced, through the controllers: whatever is cut off,
-//! refused, shown too late or never seen, the end is the same, and nothing is made or done twice.
+//! A worker that joins, one that leaves, and one that is replaced, backups and restores, through the controllers:
+//! whatever is cut off, refused, shown too late or never seen, the end is the same, and nothing is made or done twice.
+
+mod backups;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crds::{Host, Machine, PlaybookRun};
 use k8s_openapi::api::core::v1::Node;
 use plan::cluster::NodeSeen;
 use serde_json::{Value, json};
 
-use super::{DEPLOYMENT, Observation, look, others_go_on, reconcile, turn};
+use super::{Controller, DEPLOYMENT, look, others_go_on, turn};
 use crate::context::Context;
 use crate::fake_api::{Cut, FakeApi};
 use crate::remote::Key;
@@ -23,6 +25,14 @@ enum Deed {
     Join,
     Remove,
     Replace,
+    /// A backup is taken and verified.
+    BackUp,
+    /// A schedule is made whose time has come.
+    Schedule,
+    /// A backup is deleted, and removed from its storage.
+    RemoveBackup,
+    /// etcd is set back to a backup, which is approved once.
+    Restore,
 }
 
 const DEEDS: [Deed; 3] = [Deed::Join, Deed::Remove, Deed::Replace];
@@ -41,12 +51,20 @@ enum Fault {
     BackInTime(usize),
     /// Each turn only one controller sees anything of what happens, and each time so much has happened meanwhile.
     Misses(usize),
+    /// In this turn requests begin to be answered with this code, so many of them.
+    Refuses(usize, usize, u16),
+    /// Each pass is repeated so often by what was seen before the first.
+    Repeats(usize),
+    /// Another operator does the same, by what was so a turn before.
+    Rival,
 }
 
 /// The metadata cluster and the cluster itself.
 struct World {
     ours: FakeApi,
     theirs: FakeApi,
+    /// The restore that a person has approved: one, and once.
+    approved: Mutex<Option<String>>,
 }
 
 fn key() -> Key {
@@ -64,7 +82,7 @@ impl World {
                 "unhealthyAfterSeconds": 0, "waitSeconds": 0, "cooldownSeconds": 0, "maxUnhealthy": "100%", "actions": ["Replace"],
             });
         });
-        let world = Self { ours, theirs };
+        let world = Self { ours, theirs, approved: Mutex::default() };
         let ctx = world.operator();
         for _ in 0..TURNS {
             world.turn(&ctx).await;
@@ -81,7 +99,7 @@ impl World {
     }
 
     fn copy(&self) -> Self {
-        Self { ours: self.ours.copy(), theirs: self.theirs.copy() }
+        Self { ours: self.ours.copy(), theirs: self.theirs.copy(), approved: Mutex::default() }
     }
 
     fn operator(&self) -> Arc<Context> {
@@ -105,15 +123,21 @@ impl World {
     async fn stale_turn(&self, ctx: &Arc<Context>, shown: &FakeApi) {
         self.show_nodes(ctx);
         look(ctx, shown);
-        // What goes wrong is tried again.
-        for object in shown.list("clusterdeployments") {
-            let _ = reconcile::<Observation>(ctx.clone(), Arc::new(object)).await;
+        for controller in Controller::ALL {
+            controller.pass(ctx, shown).await;
         }
-        for object in shown.list("machinesets") {
-            let _ = reconcile::<crate::machine_set::Observation>(ctx.clone(), Arc::new(object)).await;
-        }
-        for object in shown.list("machines") {
-            let _ = reconcile::<crate::machine::Observation>(ctx.clone(), Arc::new(object)).await;
+        self.time();
+    }
+
+    /// Everybody looks at the same so many times.
+    async fn repeated_turn(&self, ctx: &Arc<Context>, times: usize) {
+        self.show_nodes(ctx);
+        let shown = self.ours.copy();
+        look(ctx, &shown);
+        for controller in Controller::ALL {
+            for _ in 0..times {
+                controller.pass(ctx, &shown).await;
+            }
         }
         self.time();
     }
@@ -122,23 +146,7 @@ impl World {
     async fn lonely_turn(&self, ctx: &Arc<Context>, number: usize, meanwhile: usize) {
         self.show_nodes(ctx);
         look(ctx, &self.ours);
-        match number % 3 {
-            0 => {
-                for object in self.ours.list("clusterdeployments") {
-                    let _ = reconcile::<Observation>(ctx.clone(), Arc::new(object)).await;
-                }
-            }
-            1 => {
-                for object in self.ours.list("machinesets") {
-                    let _ = reconcile::<crate::machine_set::Observation>(ctx.clone(), Arc::new(object)).await;
-                }
-            }
-            _ => {
-                for object in self.ours.list("machines") {
-                    let _ = reconcile::<crate::machine::Observation>(ctx.clone(), Arc::new(object)).await;
-                }
-            }
-        }
+        Controller::ALL[number % Controller::ALL.len()].pass(ctx, &self.ours).await;
         for _ in 0..meanwhile {
             self.time();
         }
@@ -147,6 +155,7 @@ impl World {
     /// Runs go on, and machines that joined are Nodes.
     fn time(&self) {
         others_go_on(&self.ours);
+        self.time_of_backups();
         for machine in self.ours.list::<Machine>("machines") {
             let joined = machine.status.as_ref().is_some_and(|status| status.provisioned_at.is_some());
             let host = machine.spec.host_ref.as_ref().map(|host| host.name.clone()).unwrap_or_default();
@@ -170,6 +179,10 @@ impl World {
             Deed::Replace => self.theirs.edit("nodes//h2", |node| {
                 node["status"]["conditions"][0]["status"] = json!("False");
             }),
+            Deed::BackUp => self.back_up(),
+            Deed::Schedule => self.schedule(),
+            Deed::RemoveBackup => self.remove_backup(),
+            Deed::Restore => self.restore(),
         }
     }
 
@@ -204,6 +217,7 @@ impl World {
             claims: claims.collect(),
             runs,
             nodes: nodes.iter().map(|node| node["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect(),
+            backups: self.told_of_backups(),
         }
     }
 }
@@ -217,6 +231,8 @@ struct Told {
     /// How often each was made.
     runs: BTreeMap<String, usize>,
     nodes: Vec<String>,
+    /// Backups and restores, and where they are.
+    backups: Vec<String>,
 }
 
 /// The deed is done to a copy of the world, with a fault; the copy, and how many writes it took.
@@ -231,7 +247,7 @@ async fn live(standing: &World, deed: Deed, fault: Fault) -> (World, usize) {
         _ => {}
     }
     let mut shown: Vec<FakeApi> = Vec::new();
-    let mut ctx = world.operator();
+    let (mut ctx, rival) = (world.operator(), world.operator());
     let (mut still, mut well) = (0, false);
     for number in 0..2 * TURNS {
         // One that was cut off and does nothing any more will not do better in the turns that are left.
@@ -254,13 +270,23 @@ async fn live(standing: &World, deed: Deed, fault: Fault) -> (World, usize) {
                 world.stale_turn(&ctx, &asked).await;
             }
             Fault::Misses(meanwhile) if !well => world.lonely_turn(&ctx, number, meanwhile).await,
+            Fault::Repeats(times) if !well => world.repeated_turn(&ctx, times).await,
+            Fault::Rival if !well => {
+                shown.push(world.ours.copy());
+                world.turn(&ctx).await;
+                world.stale_turn(&rival, &shown[number.saturating_sub(1)]).await;
+            }
+            Fault::Refuses(turn, times, code) if number == turn => {
+                world.ours.refuse("", times, code, json!({ "retryAfterSeconds": 60 }));
+                world.turn(&ctx).await;
+            }
             _ => world.turn(&ctx).await,
         }
         still = match before == (world.ours.changes(), world.theirs.changes()) {
             true if !refused => still + 1,
             _ => 0,
         };
-        let disturbed = matches!(fault, Fault::BackInTime(when) if number <= when)
+        let disturbed = matches!(fault, Fault::BackInTime(when) | Fault::Refuses(when, ..) if number <= when)
             || (!well && matches!(fault, Fault::Lags(_) | Fault::Misses(_) | Fault::Dies(..)))
             || world.ours.is_disturbed();
         if still >= 3 && !disturbed {
@@ -273,7 +299,10 @@ async fn live(standing: &World, deed: Deed, fault: Fault) -> (World, usize) {
 
 /// Every fault comes to the same end as none.
 async fn same_end(deed: Deed, faults: impl Fn(usize) -> Vec<Fault>) {
-    let standing = World::standing().await;
+    let mut standing = World::standing().await;
+    if matches!(deed, Deed::RemoveBackup | Deed::Restore) {
+        standing = live(&standing, Deed::BackUp, Fault::None).await.0;
+    }
     let (whole, writes) = live(&standing, deed, Fault::None).await;
     let expected = whole.told();
     assert_done(deed, &expected);
@@ -285,6 +314,7 @@ async fn same_end(deed: Deed, faults: impl Fn(usize) -> Vec<Fault>) {
 
 fn assert_done(deed: Deed, told: &Told) {
     let workers: &[&str] = match deed {
+        Deed::BackUp | Deed::Schedule | Deed::RemoveBackup | Deed::Restore => return backups::assert_done(deed, told),
         Deed::Join => &["h2", "h3"],
         Deed::Remove => &[],
         Deed::Replace => &["h3"],

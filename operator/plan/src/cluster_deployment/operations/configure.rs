@@ -2,27 +2,36 @@
 //! etcd one after the other, then manifests, then workers, first one of them and then the others. It goes on only while
 //! what it has touched is well: one machine that fails keeps all others as they are.
 
+mod draining;
 mod target;
 
 use std::collections::BTreeMap;
 
+use crds::machine::DrainReason;
 use crds::step::{Intent, Role, Step};
 use crds::{ObjectExt, Reason};
 
 use crate::attempts::{self, RetryDecision};
 use crate::cluster_deployment::action::Action;
+use crate::cluster_deployment::drained_for::{drained, is_drained_for};
 use crate::cluster_deployment::lane::{Lane, Needs};
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::{BATCH, Target, describe};
 use crate::cluster_deployment::retrying::Effort;
-use crate::cluster_deployment::state::ClusterState;
+use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::cluster_deployment::tried::{self, Tried};
 use crate::cluster_deployment::{turn, upgrade};
 use crate::departure::is_healthy;
 use crate::message::count;
 use crate::{provisioning, settings};
 
+use draining::Draining;
 use target::Outdated;
+
+/// Whether a machine is drained, or to be drained, for what it is to have.
+pub(super) fn is_drained_still(state: &ClusterState<'_>, machine: &ClusterMachine<'_>) -> bool {
+    target::is_drained(state, machine)
+}
 
 /// Runs that are kept, the newest.
 const KEEP: usize = 8;
@@ -63,6 +72,8 @@ fn next(state: &ClusterState<'_>) -> Option<Proposal> {
     let is_worker = |outdated: &Outdated<'_>| outdated.machine.machine.spec.role == Role::Worker;
     let (workers, mut others): (Vec<_>, Vec<_>) = outdated.into_iter().partition(is_worker);
     others.extend(target::of_cluster(state).filter(|outdated| !is_in_vain(outdated)));
+    // One that is drained for it already goes on.
+    others.sort_by_key(|outdated| !is_drained_for(&outdated.machine, DrainReason::Configuration));
     let is_due = !others.is_empty() || !workers.is_empty();
     if let Some(waits) = is_due.then(|| upgrade::in_the_way(state)).flatten() {
         return Some(progressing(format!("changed settings are to be rolled out; {waits}")));
@@ -80,7 +91,12 @@ fn one(state: &ClusterState<'_>, tried: &Tried<'_>, outdated: &Outdated<'_>, mor
     }
     let decision = tried.decision(state, &outdated.machine, &outdated.steps());
     let retry = decision.retry();
-    waits(state, outdated, decision).or_else(|| {
+    let drained = || {
+        let progressing = |what: &str| progressing(format!("configuring {}: {what}", outdated.title()));
+        let drains = outdated.drains().then_some(&outdated.machine);
+        drains.and_then(|machine| drained(machine, DrainReason::Configuration, &progressing))
+    };
+    waits(state, outdated, decision).or_else(drained).or_else(|| {
         let more = match more {
             0 => String::new(),
             more => format!("; {} after it", count(more, "more change")),
@@ -103,7 +119,7 @@ fn why_not_now(state: &ClusterState<'_>, outdated: &Outdated<'_>) -> Option<Stri
 fn many(state: &ClusterState<'_>, tried: &Tried<'_>, workers: &[Outdated<'_>]) -> Option<Proposal> {
     // Those that are tried again are the first.
     let mut due: BTreeMap<(bool, Vec<Step>), Vec<Target<'_>>> = BTreeMap::new();
-    let (mut failed, mut sick) = (None, None);
+    let (mut failed, mut sick, mut draining) = (None, None, Vec::new());
     for worker in workers {
         let machine = worker.machine;
         let busy = machine.host_name().and_then(|host| state.active_on(host));
@@ -115,6 +131,8 @@ fn many(state: &ClusterState<'_>, tried: &Tried<'_>, workers: &[Outdated<'_>]) -
         let (is_again, retry) = (decision.is_again(), decision.retry());
         if let Some(proposal) = waits(state, worker, decision) {
             failed = failed.or(Some(proposal));
+        } else if worker.drains() {
+            draining.push(Draining { worker, retry, is_again });
         } else if is_healthy(machine.machine) {
             due.entry((!is_again, worker.steps())).or_default().push((machine, retry));
         } else {
@@ -124,7 +142,9 @@ fn many(state: &ClusterState<'_>, tried: &Tried<'_>, workers: &[Outdated<'_>]) -
     if failed.is_some() {
         return failed;
     }
-    let Some(((_, steps), targets)) = due.first_key_value() else { return sick.map(progressing) };
+    let Some(((_, steps), targets)) = due.first_key_value() else {
+        return draining::propose(state, tried, draining).or(sick.map(progressing));
+    };
     let most = if target::proved(state, steps) { BATCH } else { 1 };
     let batch = &targets[..targets.len().min(most)];
     let what = match batch {

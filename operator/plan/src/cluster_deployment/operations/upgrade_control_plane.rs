@@ -1,15 +1,16 @@
 //! Upgrades machines of a dedicated etcd, then control planes, one after the other; the first one that fails keeps all
 //! others as they are.
 
+use crds::Reason;
 use crds::cluster_deployment::EtcdTopology;
-use crds::names::condition;
+use crds::machine::DrainReason;
 use crds::step::{Intent, Role, Step};
-use crds::{Conditions, Reason};
 
 use super::prefetch;
 use crate::attempts::RetryDecision;
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::backup_before;
+use crate::cluster_deployment::drained_for;
 use crate::cluster_deployment::lane::{Lane, Needs};
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::describe_as;
@@ -118,16 +119,7 @@ pub(super) fn drained(
     if !upgrade.drains(machine) {
         return None;
     }
-    if !upgrade::is_drained_for(machine) {
-        return Some(progressing("its Node is drained").and(upgrade::drain(machine, true)));
-    }
-    let drained = machine.machine.condition(condition::DRAINED);
-    let now = drained.filter(|drained| drained.observed_generation == machine.machine.metadata.generation);
-    match now {
-        Some(drained) if drained.status == "True" => None,
-        Some(drained) => Some(progressing(&format!("its Node is drained: {}", drained.message))),
-        None => Some(progressing("its Node is drained")),
-    }
+    drained_for::drained(machine, DrainReason::Upgrade, progressing)
 }
 
 /// What is said of a machine that has failed; none: it has not.

@@ -8,16 +8,15 @@ use crds::{PlaybookRun, Reason};
 
 use super::upgrade_control_plane::{drained, failed};
 use crate::attempts::RetryDecision;
-use crate::claims;
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::lane::{Lane, Needs};
 use crate::cluster_deployment::proposal::{Area, Proposal, Report, Round, Severity};
 use crate::cluster_deployment::request::describe_as;
+use crate::cluster_deployment::room::{self, set_of};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::cluster_deployment::tried::Tried;
 use crate::cluster_deployment::upgrade::{self, Upgrade};
 use crate::departure::is_healthy;
-use crate::disruption;
 use crate::hooks::around_upgrade;
 
 /// What is played. The kubelet comes last: what kubeadm leaves for it is of its version.
@@ -120,22 +119,10 @@ impl<'s, 'a> Workers<'s, 'a> {
 
     /// How many more of each set may be taken out of service.
     fn room(&self) -> BTreeMap<String, usize> {
-        let mut room: BTreeMap<String, usize> = BTreeMap::new();
-        for worker in self.state.of_role(Role::Worker).filter(ClusterMachine::is_provisioned) {
-            let set = set_of(&worker);
-            let most = self.state.set(&set).map_or(1, |set| disruption::most(set, Some(self.state.deployment)));
-            room.entry(set).or_insert(most);
-        }
-        let is_out = |worker: &ClusterMachine<'_>| {
-            let is_worked_on = self.under_way.iter().any(|(busy, _)| busy.uid() == worker.uid())
-                || self.settling.is_some_and(|settling| settling.uid() == worker.uid());
-            is_worked_on || !is_healthy(worker.machine) || !worker.machine.spec.drain_for.is_empty()
-        };
-        for worker in self.state.of_role(Role::Worker).filter(|worker| worker.is_provisioned() && is_out(worker)) {
-            let left = room.entry(set_of(&worker)).or_default();
-            *left = left.saturating_sub(1);
-        }
-        room
+        room::room(self.state, |worker| {
+            self.under_way.iter().any(|(busy, _)| busy.uid() == worker.uid())
+                || self.settling.is_some_and(|settling| settling.uid() == worker.uid())
+        })
     }
 
     /// Whether a worker is well with the version that is wanted.
@@ -167,8 +154,4 @@ impl<'s, 'a> Workers<'s, 'a> {
         };
         self.progressing(&waits)
     }
-}
-
-fn set_of(worker: &ClusterMachine<'_>) -> String {
-    claims::set_of(worker.machine).unwrap_or_default().to_owned()
 }

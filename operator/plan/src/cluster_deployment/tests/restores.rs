@@ -3,6 +3,7 @@
 
 use crds::EtcdRestore;
 use crds::names::condition;
+use crds::step::{Intent, Step};
 use crds::{ObjectExt, conditions};
 use serde_json::json;
 
@@ -82,4 +83,34 @@ fn the_runs_of_a_restore_that_is_not_over_are_no_history() {
     world.restores = vec![restore("Succeeded")];
     world.settle();
     assert!(kept(&world) < 40);
+}
+
+/// A run of an object beside the cluster, which waits for the lock.
+fn ask(world: &mut World, name: &str, intent: Intent, step: Step) {
+    world.custom_run(name, &["h1"]);
+    let spec = &mut world.runs.last_mut().unwrap().spec;
+    (spec.intent, spec.steps) = (intent, vec![step]);
+}
+
+fn ended_with(world: &World, name: &str) -> Option<(crds::playbook_run::RunPhase, i64)> {
+    let status = world.runs.iter().find(|run| run.name() == name)?.status.as_ref()?;
+    Some((status.phase?, status.token))
+}
+
+#[test]
+fn backups_and_restores_go_over_ssh_and_need_no_api_rows_35_and_36() {
+    let mut world = World::new("controlPlane: {replicas: 1}", 1);
+    world.settle();
+    world.cut = true;
+    world.run_for(20);
+    for (name, intent, step) in [
+        ("nightly", Intent::Backup, Step::BackupEtcd),
+        ("stages", Intent::Stage, Step::StageBackup),
+        ("restores", Intent::Restore, Step::RestoreEtcd),
+    ] {
+        ask(&mut world, name, intent, step);
+        world.run_for(20);
+        let (phase, token) = ended_with(&world, name).unwrap();
+        assert!(phase == crds::playbook_run::RunPhase::Succeeded && token > 0, "{name}: {phase:?}");
+    }
 }

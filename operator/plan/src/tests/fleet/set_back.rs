@@ -341,6 +341,31 @@ fn no_run_but_a_probe_begins_between_the_gap_and_the_comparison() {
     panic!("the lock did not open\n{}", world.report());
 }
 
+#[test]
+fn no_backup_and_no_restore_begins_while_the_store_is_older_row_34() {
+    use crds::step::{Intent, Step};
+    let (mut world, then, [worker, _]) = worked_on();
+    world.set_back(&then);
+    let asked =
+        [(Intent::Backup, Step::BackupEtcd), (Intent::Stage, Step::StageBackup), (Intent::Restore, Step::RestoreEtcd)];
+    for (intent, step) in asked {
+        world.select("a");
+        world.custom_run(&format!("{intent:?}").to_lowercase(), &[&worker]);
+        let spec = &mut world.runs.last_mut().unwrap().spec;
+        (spec.intent, spec.steps) = (intent, vec![step]);
+    }
+    world.run_for(100);
+    let begun = |world: &World| {
+        let asked = world.runs.iter().filter(|run| ["backup", "stage", "restore"].contains(&run.name()));
+        asked.filter(|run| run.status.as_ref().is_some_and(|status| status.token > 0)).count()
+    };
+    assert!(is_older(&world, "a").unwrap().starts_with("MachineIsNewer"));
+    assert_eq!(begun(&world), 0);
+    world.approve_next("a");
+    world.settle();
+    assert_eq!((is_older(&world, "a"), begun(&world)), (None, 3));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 40, ..ProptestConfig::default() })]
 
@@ -370,5 +395,43 @@ proptest! {
         // Machines that were silent come back, and are worked on, in any order.
         play(&mut world, &after);
         world.run_for(120);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, max_shrink_iters: 20, ..ProptestConfig::default() })]
+
+    /// At a random moment after the approval the store is set back once more, to a moment before or after it; machines
+    /// die and come back meanwhile. `check_set_back` looks at every run that begins.
+    #[test]
+    fn a_store_that_is_set_back_again_after_an_approval_touches_nothing_unasked_and_settles(
+        since in prop::collection::vec(events::of_workers(), 1..6),
+        meanwhile in prop::collection::vec(events::of_workers(), 0..4),
+        (remembered, moment) in (0usize..40, 0usize..60),
+        to_before in prop::bool::ANY,
+    ) {
+        let mut world = World::fleet(6);
+        apply_cluster(&mut world, "a", 1, 2);
+        world.settle();
+        let mut then = world.clone();
+        since.iter().for_each(|event| event.happens(&mut world));
+        world.set_back(&then);
+        world.run_for(60);
+        world.approve_next("a");
+        world.run_for(remembered);
+        if !to_before {
+            then = world.clone();
+        }
+        meanwhile.iter().for_each(|event| event.happens(&mut world));
+        world.run_for(moment);
+        world.set_back(&then);
+        world.run_for(120);
+        world.heal_all();
+        world.settle();
+        prop_assert_eq!(is_older(&world, "a"), None);
+        // Machines that the store does not know serve on, and their Hosts are nobody's: there may be too few.
+        let ready = world.find_cluster("a").unwrap().deployment.condition(condition::READY).unwrap();
+        let lacks_hosts = ready.reason.contains("Host");
+        prop_assert!(ready.status == "True" || lacks_hosts, "{}: {}", ready.reason, ready.message);
     }
 }

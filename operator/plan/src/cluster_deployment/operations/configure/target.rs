@@ -10,7 +10,15 @@ use crate::departure::is_healthy;
 use crate::settings::{self, Difference};
 
 /// The order in which steps are played.
-const ORDER: [Step; 5] = [Step::ContainerRuntime, Step::ControlPlane, Step::EtcdEndpoints, Step::Network, Step::Addons];
+const ORDER: [Step; 7] = [
+    Step::Prepare,
+    Step::ContainerRuntime,
+    Step::ControlPlane,
+    Step::EtcdEndpoints,
+    Step::KubeletConfiguration,
+    Step::Network,
+    Step::Addons,
+];
 
 /// A machine on which something is due.
 pub(super) struct Outdated<'a> {
@@ -23,6 +31,11 @@ impl Outdated<'_> {
     pub fn steps(&self) -> Vec<Step> {
         let due: BTreeSet<Step> = self.due.iter().filter_map(Difference::due).collect();
         ORDER.into_iter().filter(|step| due.contains(step)).collect()
+    }
+
+    /// Whether Pods would not outlive it.
+    pub fn drains(&self) -> bool {
+        self.due.iter().any(|difference| difference.drains)
     }
 
     /// `containerRuntime.registryMirrors, controlPlane.certSANs`.
@@ -56,6 +69,11 @@ fn differs<'a>(state: &ClusterState<'a>, machine: ClusterMachine<'a>) -> Option<
     let applied = settings::applied(machine.machine, machine.host_name()?, state.observed.runs);
     let due = due(applied.as_ref());
     (!due.is_empty()).then_some(Outdated { machine, due })
+}
+
+/// Whether a machine is to have something that Pods would not outlive.
+pub(super) fn is_drained(state: &ClusterState<'_>, machine: &ClusterMachine<'_>) -> bool {
+    differs(state, *machine).is_some_and(|outdated| outdated.drains())
 }
 
 /// The manifests that differ, and the control plane by which they are applied.

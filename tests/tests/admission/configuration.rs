@@ -1,0 +1,82 @@
+//! `spec.configuration`, and what sets of machines say otherwise.
+
+use anyhow::Result;
+use e2e::api_server::ApiServer;
+use serde_json::{Value, json};
+
+use super::{Admitted, check, deployment, refused, refused_at, with};
+
+fn demo() -> Value {
+    deployment("demo")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn kubelets_are_configured_in_their_own_words_and_within_what_they_take() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    for kubelet in ["spec.configuration.kubelet", "spec.controlPlane.kubelet", "spec.workers[0].kubelet"] {
+        let at = |name: &str| format!("{kubelet}.{name}");
+        check(&server, [
+            (0, "all that may be said", demo(), kubelet, json!([{}, {
+                "maxPods": 200, "systemReserved": {"cpu": "500m", "memory": "1Gi", "ephemeral-storage": "2Gi", "pid": "1000"},
+                "kubeReserved": {"cpu": "1"}, "evictionHard": {"memory.available": "5%", "nodefs.inodesFree": "1000"},
+                "imageGCHighThresholdPercent": 80, "imageGCLowThresholdPercent": 70, "containerLogMaxSize": "50Mi",
+                "containerLogMaxFiles": 3, "serializeImagePulls": false, "maxParallelImagePulls": 4, "registryPullQPS": 0,
+                "cpuManagerPolicy": "static", "topologyManagerPolicy": "single-numa-node", "podPidsLimit": 4096,
+                "featureGates": {"GracefulNodeShutdown": true}, "nodeStatusUpdateFrequencySeconds": 20,
+                "shutdownGracePeriodSeconds": 60, "shutdownGracePeriodCriticalPodsSeconds": 20,
+            }]), Admitted),
+            (0, "more Pods than addresses", demo(), &at("maxPods"), json!([0, 9, 251]), refused("should be")),
+            (0, "no amount", demo(), &at("systemReserved.memory"), json!(["1GB", "0", "lots"]), refused("should match")),
+            (0, "no resource", demo(), &at("kubeReserved.gpu"), json!(["1"]), refused("unknown field")),
+            (0, "no signal", demo(), &at("evictionHard"), json!([{"memory": "5%"}]), refused("unknown field")),
+            (0, "no threshold", demo(), &at("evictionHard"), json!([{"memory.available": "100%"}]), refused("should match")),
+            (0, "one of two", demo(), &at("imageGCHighThresholdPercent"), json!([80]), refused_at(kubelet, "given together")),
+            (0, "the wrong way round", demo(), kubelet,
+                json!([{"imageGCHighThresholdPercent": 70, "imageGCLowThresholdPercent": 70}]), refused("below the high one")),
+            (0, "one after the other, and at once", demo(), kubelet,
+                json!([{"maxParallelImagePulls": 2}, {"serializeImagePulls": true, "maxParallelImagePulls": 2}]),
+                refused_at(kubelet, "maxParallelImagePulls needs serializeImagePulls: false")),
+            (0, "no gate", demo(), &at("featureGates"), json!([{"a b": true}, {"x": false}]), refused("a feature gate's name")),
+            (0, "more for some than for all", demo(), kubelet,
+                json!([{"shutdownGracePeriodSeconds": 10, "shutdownGracePeriodCriticalPodsSeconds": 20}]),
+                refused("a part of the former")),
+            (0, "one of ours", demo(), &at("clusterDNS"), json!([["10.0.0.1"]]), refused("unknown field")),
+        ]).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn what_a_cluster_depends_on_is_no_sysctl_of_the_users() -> Result<()> {
+    let (machine, sysctls) = ("spec.configuration.machine", "spec.configuration.machine.sysctls");
+    check(&ApiServer::shared().await?, [
+        (0, "sysctls and modules", demo(), machine, json!([{
+            "sysctls": {"net.core.somaxconn": "8192", "net.ipv4.tcp_rmem": "4096 87380 6291456", "vm.swappiness": "0"},
+            "kernelModules": ["ip_vs", "nf-conntrack"],
+        }]), Admitted),
+        (0, "ours", demo(), sysctls, json!([{"net.ipv4.ip_forward": "0"}, {"net.bridge.bridge-nf-call-iptables": "0"},
+            {"kernel.panic_on_oops": "0"}, {"net.ipv4.conf.eth0.forwarding": "0"}, {"vm.overcommit_memory": "0"}]),
+            refused("the cluster depends on")),
+        (0, "no name", demo(), sysctls, json!([{"net/core/somaxconn": "1"}, {"net..core": "1"}, {"dev.x": "1"}, {"vm": "1"}]),
+            refused("as `sysctl -a` prints it")),
+        (0, "no value", demo(), sysctls, json!([{"vm.swappiness": ""}, {"vm.swappiness": "1\n2"}]), refused("sysctls")),
+        (0, "a number", demo(), sysctls, json!([{"vm.swappiness": 1}]), refused("must be of type string")),
+        (0, "no module", demo(), "spec.configuration.machine.kernelModules", json!([["../x"], ["a b"], [""]]), refused("kernelModules")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn a_proxy_is_a_url_without_a_login() -> Result<()> {
+    let proxy = "spec.configuration.containerd.proxy";
+    check(&ApiServer::shared().await?, [
+        (0, "a proxy", demo(), proxy,
+            json!([{"httpProxy": "http://proxy.example:3128", "noProxy": [".example", "10.0.0.0/8", "*.x", "[::1]"]}]), Admitted),
+        (0, "neither", demo(), proxy, json!([{}, {"noProxy": ["x"]}]), refused_at(proxy, "give httpProxy, httpsProxy, or both")),
+        (0, "a login", demo(), "spec.configuration.containerd.proxy.httpsProxy", json!(["http://me:secret@proxy:3128"]),
+            refused("should match")),
+        (0, "no host", demo(), proxy, json!([{"httpProxy": "http://proxy", "noProxy": ["a,b"]}]), refused("should match")),
+    ]).await
+}
