@@ -136,6 +136,10 @@ reasons! {
     BackupOverdue Warning [BACKED_UP READY]
         "The newest good backup of a cluster is too old: a backup was due twice since then."
         "See what the message and the EtcdBackups of the schedule say; make an EtcdBackup by hand meanwhile.";
+    BackupRequired Warning [UP_TO_DATE]
+        "An upgrade waits: the backup that precedes it has failed, and there is no good one of the last hour."
+        "See the EtcdBackup that the message names, and its storage; another one is made every ten minutes. Or name `backup` in \
+         `spec.preflight.ignore` to upgrade without.";
     BackupShrank Warning [READY]
         "The newest backup has less than half the size of the one before it: no older one is deleted."
         "Look for data that is missing in the cluster. Deletion goes on once the next backup has no less again.";

@@ -2,6 +2,7 @@
 //! lock, and says how far it is.
 
 mod action;
+mod backup_before;
 mod blocker;
 mod component_status;
 mod conditions;

@@ -11,12 +11,12 @@ use super::drained_for;
 use super::state::{ClusterMachine, ClusterState};
 use super::wanted_upgrade::{Upgrade, version_of};
 use crate::moment::after;
-use crate::settings;
+use crate::{components, settings};
 
 /// The upgrade that is wanted; none: every machine has the version that is wanted, for all that is known.
 pub(super) fn find<'a>(state: &ClusterState<'a>) -> Option<Upgrade<'a>> {
     state.installed.as_ref()?;
-    let to = state.deployment.spec.kubernetes_version;
+    let to = target(state);
     let mut due: Vec<ClusterMachine<'a>> = state.live.iter().copied().filter(|it| is_due(state, it, to)).collect();
     if due.iter().any(|machine| machine.machine.spec.role == Role::ControlPlane) {
         due.extend(state.of_role(Role::Etcd).filter(|machine| is_unknown(state, machine)));
@@ -31,7 +31,21 @@ pub(super) fn find<'a>(state: &ClusterState<'a>) -> Option<Upgrade<'a>> {
     due.sort_by_key(|machine| (order(machine.machine.spec.role), Reverse(is_first(machine))));
     let (_, lowest) = lowest(state)?;
     let has_begun = state.version_begun() == to;
-    (!due.is_empty()).then_some(Upgrade { from: lowest, to, has_begun, due })
+    let wanted = state.deployment.spec.kubernetes_version;
+    (!due.is_empty()).then_some(Upgrade { from: lowest, to, wanted, has_begun, due })
+}
+
+/// The version that machines are brought to now. One that has begun is finished first where a machine could not go
+/// straight to what is wanted, and wherever the way to that is longer.
+pub(super) fn target(state: &ClusterState<'_>) -> KubernetesVersion {
+    let (wanted, begun) = (state.deployment.spec.kubernetes_version, state.version_begun());
+    let Some((_, lowest)) = lowest(state) else { return wanted };
+    let is_on_its_way = wanted.minor() > begun.minor() && !state.deployment.spec.upgrade_path.via.is_empty();
+    let is_left = || state.live.iter().any(|machine| is_due(state, machine, begun));
+    match (wanted.minor() > begun.minor() && lowest.minor() < begun.minor()) || (is_on_its_way && is_left()) {
+        true => begun,
+        false => components::version_after(state.deployment, begun),
+    }
 }
 
 /// Of a running cluster, a machine with the lowest version, and that version.

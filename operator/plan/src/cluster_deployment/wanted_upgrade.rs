@@ -9,8 +9,10 @@ use super::machine::ClusterMachine;
 pub(super) struct Upgrade<'a> {
     /// The lowest version on any machine of it.
     pub from: KubernetesVersion,
-    /// What is wanted.
+    /// What machines are brought to now.
     pub to: KubernetesVersion,
+    /// What is wanted in the end.
+    pub wanted: KubernetesVersion,
     /// Runs bring that version by now: it cannot be taken back.
     pub has_begun: bool,
     /// Machines that do not have it yet, by role: first one that is drained for it, then the one on which the cluster began.
@@ -48,12 +50,13 @@ impl<'a> Upgrade<'a> {
         }
     }
 
-    /// `upgrading 1.34.4 -> 1.35.4`.
+    /// `upgrading 1.34.4 -> 1.35.4`, and on a longer way `upgrading 1.34.4 -> 1.35.4 (then 1.36.2)`.
     pub fn title(&self) -> String {
+        let then = if self.to == self.wanted { String::new() } else { format!(" (then {})", self.wanted) };
         match self.from == self.to {
             // What is left to do has no other kubelet.
-            true => format!("upgrading to {}", self.to),
-            false => format!("upgrading {} -> {}", self.from, self.to),
+            true => format!("upgrading to {}{then}", self.to),
+            false => format!("upgrading {} -> {}{then}", self.from, self.to),
         }
     }
 }

@@ -6,6 +6,7 @@ use crds::step::{Intent, Role, Step};
 
 use crate::attempts::{self, RetryDecision};
 use crate::cluster_deployment::action::Action;
+use crate::cluster_deployment::backup_before;
 use crate::cluster_deployment::lane::{Lane, Needs};
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::{BATCH, Target, describe};
@@ -51,7 +52,7 @@ fn next(state: &ClusterState<'_>, round: &Round, upgrade: &Upgrade<'_>) -> Optio
     };
     let under_way = tried::runs(state, Intent::Prefetch).into_iter().find(|run| !attempts::is_over(run));
     if let Some(run) = under_way {
-        return Some(progressing(describe(state, run)));
+        return Some(progressing(format!("{}{}", describe(state, run), backup_before::warning(state))));
     }
     let tried = Tried::new(state, Intent::Prefetch, upgrade.to.to_string());
     let missing = missing(state, upgrade);
@@ -70,7 +71,7 @@ fn next(state: &ClusterState<'_>, round: &Round, upgrade: &Upgrade<'_>) -> Optio
     let mut proposal = match (&failed, missing.as_slice()) {
         (Some(_), _) => failed.unwrap_or_default(),
         (None, []) => return None,
-        (None, _) => progressing("what it needs is brought to the machines".into()),
+        (None, _) => progressing(format!("what it needs is brought to the machines{}", backup_before::warning(state))),
     };
     for (number, batch) in due.chunks(BATCH).enumerate() {
         let run = tried.request(STEPS.into(), batch, &number.to_string()).run(state);

@@ -20,6 +20,7 @@ use crate::cluster_deployment::tried::Tried;
 use crate::cluster_deployment::upgrade;
 use crate::cluster_deployment::wanted_upgrade::Upgrade;
 use crate::departure::is_healthy;
+use crate::hooks::around_upgrade;
 
 /// What is played. The kubelet comes last: what kubeadm leaves for it is of its version.
 const STEPS: [Step; 3] = [Step::KubeadmUpgrade, Step::ContainerRuntime, Step::Node];
@@ -115,7 +116,7 @@ impl<'s, 'a> Workers<'s, 'a> {
                 }
                 None => {
                     let target = [(*worker, retry.clone())];
-                    let request = self.tried.request(STEPS.into(), &target, worker.uid());
+                    let request = self.tried.request(STEPS.into(), &target, worker.uid()).around(around_upgrade);
                     actions.push(Action::create(request.run(self.state)));
                     says = says.or(progressing("begins").report);
                 }
