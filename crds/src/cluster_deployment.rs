@@ -30,6 +30,7 @@ mod planned;
 mod restore_from;
 mod rollout;
 mod status;
+mod upgrade_path;
 
 pub use certificates::Certificates;
 pub(crate) use etcd::ENDPOINTS_RULE;
@@ -45,6 +46,7 @@ pub use status::{
     AppliedManifests, ClusterDeploymentStatus, ControlPlaneEndpoint, ForgottenMachine, LockMode, Operation, Repair,
     ReplicaCounts,
 };
+pub use upgrade_path::UpgradePath;
 
 /// CEL: no Host by name in two roles.
 const HOSTS_RULE: &str = "(!has(self.controlPlane.hosts) || (!has(self.workers) || self.workers.all(w, !has(w.hosts) || !w.hosts.exists(h, h in self.controlPlane.hosts)))) && (!has(self.etcd.hosts) || ((!has(self.workers) || self.workers.all(w, !has(w.hosts) || !w.hosts.exists(h, h in self.etcd.hosts))) && (!has(self.controlPlane.hosts) || !self.etcd.hosts.exists(h, h in self.controlPlane.hosts))))";
@@ -60,16 +62,16 @@ macro_rules! version_from {
     };
 }
 /// CEL: a wish that no machine has followed yet may be taken back, so what counts is how far it is from the version
-/// whose rollout has begun. An unchanged field passes whatever the status says: a status can be written in any case.
+/// whose rollout has begun, and whether there is a version of each minor between. An unchanged field passes whatever the status says: a status can be written in any case.
 const VERSION_RULE: &str = concat!(
     "self.spec.kubernetesVersion == oldSelf.spec.kubernetesVersion || [",
     version_from!(),
-    "].all(from, int(self.spec.kubernetesVersion.split('.')[1]) - int(from.split('.')[1]) in [0, 1] && (self.spec.kubernetesVersion.split('.')[1] != from.split('.')[1] || int(self.spec.kubernetesVersion.split('.')[2]) >= int(from.split('.')[2])))"
+    "].all(from, (int(self.spec.kubernetesVersion.split('.')[1]) - int(from.split('.')[1]) in [0, 1] || (int(self.spec.kubernetesVersion.split('.')[1]) > int(from.split('.')[1]) && has(self.spec.upgradePath) && has(self.spec.upgradePath.via) && self.spec.upgradePath.via.filter(v, int(v.split('.')[1]) > int(from.split('.')[1]) && int(v.split('.')[1]) < int(self.spec.kubernetesVersion.split('.')[1])).size() == int(self.spec.kubernetesVersion.split('.')[1]) - int(from.split('.')[1]) - 1)) && (self.spec.kubernetesVersion.split('.')[1] != from.split('.')[1] || int(self.spec.kubernetesVersion.split('.')[2]) >= int(from.split('.')[2])))"
 );
 const VERSION_MESSAGE: &str = concat!(
     "'VersionSkewNotAllowed: from ' + ",
     version_from!(),
-    " + ' to ' + self.spec.kubernetesVersion + '; allowed are the version itself, later patches of the same minor, and the next minor'"
+    " + ' to ' + self.spec.kubernetesVersion + '; allowed are the version itself, later patches of the same minor, the next minor, and a later one with a version of each minor between in spec.upgradePath.via'"
 );
 
 /// CEL: hooks have playbooks to name.
@@ -147,6 +149,9 @@ pub struct ClusterDeploymentSpec {
     #[x_kube(validation = Rule::new("self.matches('^1[.](34|35|36)[.](0|[1-9][0-9]?)$')")
         .message(Message::Expression("'UnsupportedVersion: ' + self + '; supported are 1.34.x, 1.35.x and 1.36.x, written without v, e.g. 1.35.4'".into())))]
     pub kubernetes_version: KubernetesVersion,
+    /// The way to a version that is more than one minor away.
+    #[serde(default)]
+    pub upgrade_path: UpgradePath,
     /// The control plane.
     pub control_plane: ControlPlane,
     /// etcd. Default: stacked on the control planes.

@@ -127,7 +127,12 @@ mod scripts {
 
     #[test]
     fn what_is_configured_of_the_kernel_is_set_and_what_is_taken_back_is_as_it_was_before() {
-        play("configured_sysctl.py");
+        play("configured_kernel.py");
+    }
+
+    #[test]
+    fn authorities_are_trusted_for_as_long_as_they_are_configured_and_containerd_reads_them() {
+        play("trusted_authorities.py");
     }
 
     #[test]

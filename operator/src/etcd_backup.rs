@@ -21,7 +21,7 @@ use crate::cache::{Decisive, IndexKey, refs};
 use crate::context::Context;
 use crate::controller::{self, beside};
 use crate::error::Error;
-use crate::reconcile::{PlanOf, Reconcile, now};
+use crate::reconcile::{PlanOf, Reconcile, StatusOf, now};
 use crate::{execute, live};
 
 /// Starts the controller.
@@ -69,6 +69,8 @@ pub(crate) struct Observation {
     deployments: Vec<Arc<ClusterDeployment>>,
     image: String,
     stored: Stored,
+    /// An action has written the backup itself.
+    has_written: bool,
 }
 
 impl Reconcile for Observation {
@@ -108,6 +110,7 @@ impl Reconcile for Observation {
             deployments: cache.cluster_deployments.list(&namespace, |_| true),
             image: ctx.settings.executor_image.clone(),
             stored,
+            has_written: false,
             backup,
         }))
     }
@@ -170,6 +173,7 @@ impl Reconcile for Observation {
     }
 
     async fn execute(&mut self, ctx: &Context, action: &Action) -> Result<(), Error> {
+        self.has_written |= matches!(action, Action::AddFinalizer | Action::Expire);
         match action {
             Action::AddFinalizer => execute::add_finalizer(ctx, &*self.backup, finalizer::BACKUP).await,
             Action::Begin(run) => execute::create_ours(ctx, &**run).await,
@@ -179,6 +183,16 @@ impl Reconcile for Observation {
             Action::Forget(job) => execute::delete(ctx, &**job, None).await,
             Action::RemoveFinalizer => execute::remove_finalizer(ctx, &*self.backup, finalizer::BACKUP).await,
             Action::Expire => execute::delete(ctx, &*self.backup, None).await,
+        }
+    }
+
+    /// Others count it by the phase: what a cache that is behind shows must not take it back. An action of ours that has
+    /// written the object was decided by what the API showed.
+    async fn write_status(&self, ctx: &Context, status: &StatusOf<Self>) -> Result<bool, Error> {
+        let backup = &*self.backup;
+        match self.has_written {
+            true => execute::patch_status(ctx, backup, backup.status.as_ref(), status).await,
+            false => execute::patch_status_if_unchanged(ctx, backup, backup.status.as_ref(), status).await,
         }
     }
 

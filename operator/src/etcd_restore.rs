@@ -16,7 +16,7 @@ use crate::cache::{Decisive, IndexKey, refs};
 use crate::context::Context;
 use crate::controller::{self, beside};
 use crate::error::Error;
-use crate::reconcile::{PlanOf, Reconcile, now};
+use crate::reconcile::{PlanOf, Reconcile, StatusOf, now};
 use crate::{execute, live};
 
 /// Starts the controller.
@@ -75,6 +75,8 @@ pub(crate) struct Observation {
     machines: Vec<Arc<Machine>>,
     runs: Vec<Arc<PlaybookRun>>,
     restores: Vec<Arc<EtcdRestore>>,
+    /// An action has written the restore itself.
+    has_written: bool,
 }
 
 impl Reconcile for Observation {
@@ -98,6 +100,7 @@ impl Reconcile for Observation {
             machines: cache.machines.of_cluster(&namespace, cluster),
             runs: cache.runs.of_cluster(&namespace, cluster),
             restores: cache.etcd_restores.of_cluster(&namespace, cluster),
+            has_written: false,
             backup,
             restore,
         }))
@@ -146,11 +149,22 @@ impl Reconcile for Observation {
     }
 
     async fn execute(&mut self, ctx: &Context, action: &Action) -> Result<(), Error> {
+        self.has_written |= matches!(action, Action::AddFinalizer);
         match action {
             Action::AddFinalizer => execute::add_finalizer(ctx, &*self.restore, finalizer::RESTORE).await,
             Action::BackUp(backup) => execute::create_ours(ctx, &**backup).await,
             Action::Begin(run) => execute::create_ours(ctx, &**run).await,
             Action::RemoveFinalizer => execute::remove_finalizer(ctx, &*self.restore, finalizer::RESTORE).await,
+        }
+    }
+
+    /// Others hold still by the phase: what a cache that is behind shows must not take it back. An action of ours that has
+    /// written the object was decided by what the API showed.
+    async fn write_status(&self, ctx: &Context, status: &StatusOf<Self>) -> Result<bool, Error> {
+        let restore = &*self.restore;
+        match self.has_written {
+            true => execute::patch_status(ctx, restore, restore.status.as_ref(), status).await,
+            false => execute::patch_status_if_unchanged(ctx, restore, restore.status.as_ref(), status).await,
         }
     }
 

@@ -104,12 +104,36 @@ pub async fn patch_status<K: Writable, S: Serialize>(
     observed: Option<&S>,
     wanted: &S,
 ) -> Result<bool, Error> {
+    patch_status_of(ctx, object, None, observed, wanted).await
+}
+
+/// The same if nobody has written the object since it was observed, and a conflict otherwise: for a status by which
+/// others decide, and that a cache that is behind must not take back.
+pub async fn patch_status_if_unchanged<K: Writable, S: Serialize>(
+    ctx: &Context,
+    object: &K,
+    observed: Option<&S>,
+    wanted: &S,
+) -> Result<bool, Error> {
+    patch_status_of(ctx, object, object.resource_version(), observed, wanted).await
+}
+
+async fn patch_status_of<K: Writable, S: Serialize>(
+    ctx: &Context,
+    object: &K,
+    version: Option<String>,
+    observed: Option<&S>,
+    wanted: &S,
+) -> Result<bool, Error> {
     let observed = observed.map(serde_json::to_value).transpose().doing(|| named("read the status of", object))?;
     let wanted = serde_json::to_value(wanted).doing(|| named("write the status of", object))?;
     let Some(difference) = merge_difference(&observed.unwrap_or_else(|| json!({})), &wanted) else {
         return Ok(false);
     };
-    let patch = json!({ "metadata": { "uid": object.uid() }, "status": difference });
+    let mut patch = json!({ "metadata": { "uid": object.uid() }, "status": difference });
+    if let Some(version) = version {
+        patch["metadata"]["resourceVersion"] = json!(version);
+    }
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
     api_of(ctx, object)
         .patch_status(&object.name_any(), &params, &Patch::Merge(patch))

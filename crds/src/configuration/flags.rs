@@ -36,7 +36,8 @@ pub(super) fn without_owned(names: &[&str], prefixes: &[&str]) -> Rule {
     let all: Vec<&str> = names.iter().copied().chain(any_of.iter().map(String::as_str)).collect();
     let message =
         format!("extraArgs may not have a flag on which the cluster depends; take it out: {}", all.join(", "));
-    Rule::new(format!("self.all(k, !(k in {quoted} || {beginnings}.exists(p, k.startsWith(p))))")).message(Message::Message(message))
+    Rule::new(format!("self.all(k, !(k in {quoted} || {beginnings}.exists(p, k.startsWith(p))))"))
+        .message(Message::Message(message))
 }
 
 fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {

@@ -132,6 +132,15 @@ mod tests {
     }
 
     #[test]
+    fn no_two_enums_have_the_same_values_in_the_same_order_by_which_their_meanings_are_found() {
+        let mut seen = std::collections::BTreeSet::new();
+        for meanings in super::all() {
+            let values: Vec<String> = meanings.into_iter().map(|(value, _)| value).collect();
+            assert!(seen.insert(values.clone()), "{values:?}");
+        }
+    }
+
+    #[test]
     fn kubectl_explain_says_what_each_value_of_an_enum_means() {
         let mut found = Vec::new();
         for definition in crate::manifests::all() {

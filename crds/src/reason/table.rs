@@ -87,6 +87,9 @@ reasons! {
     AuthenticationFailed Warning [COMPLETE FAILED REACHABLE READY]
         "The machine does not accept the login: wrong user, key or password."
         "Correct `Host.spec.ssh`, its Secret, or `authorized_keys` on the machine.";
+    AuthoritiesRefused Warning []
+        "The machine could not be made to trust the authorities that are configured."
+        "See the message: it ends with what update-ca-certificates said.";
     Available Normal [READY]
         "The Host may be claimed."
         "";
@@ -133,6 +136,10 @@ reasons! {
     BackupOverdue Warning [BACKED_UP READY]
         "The newest good backup of a cluster is too old: a backup was due twice since then."
         "See what the message and the EtcdBackups of the schedule say; make an EtcdBackup by hand meanwhile.";
+    BackupRequired Warning [UP_TO_DATE]
+        "An upgrade waits: the backup that precedes it has failed, and there is no good one of the last hour."
+        "See the EtcdBackup that the message names, and its storage; another one is made every ten minutes. Or name `backup` in \
+         `spec.preflight.ignore` to upgrade without.";
     BackupShrank Warning [READY]
         "The newest backup has less than half the size of the one before it: no older one is deleted."
         "Look for data that is missing in the cluster. Deletion goes on once the next backup has no less again.";

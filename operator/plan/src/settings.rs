@@ -85,7 +85,7 @@ pub fn applied(machine: &Machine, host: &str, runs: &[&PlaybookRun]) -> Option<A
             bring(&mut applied.etcd_client, step, &|settings| settings.etcd_client.clone());
         }
         let version = |settings: &FrozenSettings| settings.kubernetes_version.map(|version| version.to_string());
-        bring(&mut applied.kubernetes_version, brings_version(machine.spec.role), &version);
+        bring(&mut applied.kubernetes_version, brings_version(machine.spec.role, run), &version);
         bring(&mut applied.prefetched_version, Step::Prefetch, &version);
         for part in PARTS.iter().filter(|part| part.concerns(machine.spec.role)) {
             let setting = |settings: &FrozenSettings| parts::of_machine(&settings.configuration, part, machine);
@@ -110,13 +110,16 @@ pub fn applied(machine: &Machine, host: &str, runs: &[&PlaybookRun]) -> Option<A
     Some(applied)
 }
 
-/// The step after which a machine has the Kubernetes version of its run.
-fn brings_version(role: Role) -> Step {
-    match role {
+/// The step after which a machine has the Kubernetes version of its run. An upgrade is over with its last one: what hooks
+/// do afterwards is part of it.
+fn brings_version(role: Role, run: &PlaybookRun) -> Step {
+    let step = match role {
         Role::ControlPlane => Step::ControlPlane,
         Role::Worker => Step::Node,
         Role::Etcd => Step::Etcd,
-    }
+    };
+    let is_upgrade = run.spec.intent == Intent::Upgrade && run.spec.steps.contains(&step);
+    run.spec.steps.last().copied().filter(|_| is_upgrade).unwrap_or(step)
 }
 
 /// Ended runs on the machine, with their tokens, that its status does not remember yet.

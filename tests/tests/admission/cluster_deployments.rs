@@ -48,9 +48,16 @@ async fn versions_are_known_ones_and_go_up_one_minor_at_a_time_rows_4_and_5() ->
         (4, "a number", demo(), field, json!([1.3]), refused("must be of type string")),
     ]).await?;
     let to = |version: &str| json!({ "kubernetesVersion": version });
+    let by = |version: &str, via: &[&str]| json!({ "kubernetesVersion": version, "upgradePath": { "via": via } });
     let skew = "VersionSkewNotAllowed";
     check_changes(&server, with(deployment("versions"), field, json!("1.34.4")), [
         (5, "a minor skipped", to("1.36.0"), refused_at(field, "VersionSkewNotAllowed: from 1.34.4 to 1.36.0")),
+        (5, "a way that lacks a minor", by("1.36.0", &["1.34.9", "1.36.1"]), refused_at(field, "spec.upgradePath.via")),
+        (5, "two of a minor on the way", by("1.36.0", &["1.35.4", "1.35.5"]), refused_at("spec.upgradePath.via", "of the same minor")),
+        (5, "no version on the way", by("1.36.0", &["v1.35.4"]), refused("should match")),
+        (5, "the way", by("1.36.0", &["1.35.4"]), Admitted),
+        (5, "a way that is behind", by("1.34.4", &["1.35.4", "1.34.1"]), Admitted),
+        (5, "back on the way", by("1.34.3", &["1.35.4"]), refused_at(field, skew)),
         (5, "back", to("1.34.3"), refused_at(field, skew)),
         (5, "the same", to("1.34.4"), Admitted),
         (5, "the next patch", to("1.34.5"), Admitted),
@@ -428,7 +435,8 @@ async fn hooks_are_named_and_have_playbooks_row_28() -> Result<()> {
         (28, "text of a shell", d.clone(), "spec.hooks.beforeJoin[0]", json!([{ "command": "id" }, { "name": "x", "shell": "id" }]), refused("")),
         (28, "no name", d.clone(), "spec.hooks.beforeJoin[0].name", json!(["../x", "x;id", "X", ""]), refused("")),
         (9, "twice", d.clone(), "spec.hooks.beforeJoin", json!([[one, one]]), refused("Duplicate value")),
-        (9, "twice in a run", d, "spec.hooks", json!([{ "beforeJoin": [one], "afterJoin": [one] }, { "beforeRemove": [one], "afterRemove": [one] }]),
+        (9, "twice in a run", d, "spec.hooks", json!([{ "beforeJoin": [one], "afterJoin": [one] }, { "beforeRemove": [one], "afterRemove": [one] },
+            { "beforeUpgrade": [one], "afterUpgrade": [one] }]),
             refused("one run plays once")),
     ]).await
 }

@@ -115,17 +115,22 @@ class Component:
     def unhealthy(self, address: str, port: int) -> str:
         return control_plane.unhealthy([self.name], address, port).get(self.name, "")
 
-    def log(self, since: float) -> list:
-        """The last lines that its container wrote since then."""
-        written = []
+    def logs(self, since: float) -> dict:
+        """When each log of its containers was written last that was written since then: each start has a log of its own."""
+        written = {}
         for path in glob.glob(f"{LOGS}/kube-system_{self.name}-*/{self.name}/*.log"):
             try:
                 status = os.stat(path)
             except OSError:
                 continue
             if status.st_size and status.st_mtime >= since:
-                written.append((status.st_mtime, path))
-        lines = text(max(written)[1]).splitlines()[-LOG_LINES:] if written else []
+                written[path] = status.st_mtime
+        return written
+
+    def log(self, since: float) -> list:
+        """The last lines that its container wrote since then."""
+        written = self.logs(since)
+        lines = text(max(written, key=written.__getitem__)).splitlines()[-LOG_LINES:] if written else []
         return [LOG_PREFIX.sub("", line) for line in lines]
 
 

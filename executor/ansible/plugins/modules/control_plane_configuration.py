@@ -53,6 +53,8 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.failure impo
 KUBELET = "kubelet.service"
 # One that starts, answers and stops again has not proved itself.
 STEADY_SECONDS = 5
+# One that has been started so often will not come up.
+STARTS = 4
 PAUSE_SECONDS = 0.5
 # Of a message that is too long the beginning would go, which says why.
 LOG_LIMIT = 2000
@@ -131,12 +133,17 @@ class Machine:
             restart_kubelet()
 
     def is_steady(self, component: Component):
-        """A question that is answered with yes once the component has run for a while, as it is wanted, and was healthy each time."""
+        """A question that is answered with yes once the component has run for a while, as it is wanted, and was healthy each time. Fails when
+        it keeps ending."""
         seen: list = []
         since = time.monotonic()
+        starts: set = set()
 
         def answer() -> bool:
             nonlocal seen, since
+            starts.update(component.logs(self.trial.began()))
+            if len(starts) >= STARTS:
+                raise StepFailure("ConfigurationRefused", "it keeps ending")
             now = component_process.pids(component.name)
             well = component.runs() and not component.unhealthy(self.params["address"], self.params["port"])
             if not well or now != seen:
@@ -158,7 +165,7 @@ class Machine:
         """Why a component does not come up, the line that says it first."""
         said = component.unhealthy(self.params["address"], self.params["port"]) or "it keeps stopping, or still runs as before"
         lines = component.log(self.trial.began())
-        head = f"{component.name} did not come up with its new configuration within {self.params['timeout_seconds']} s: "
+        head = f"{component.name} did not come up with its new configuration: "
         if not lines:
             return f"{head}{said}{units.journal(KUBELET)}"
         return f"{head}{complaint(lines)[:500]} ({said[:200]})\nlast lines of its log:\n" + "\n".join(lines)[-LOG_LIMIT:]

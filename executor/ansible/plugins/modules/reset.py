@@ -22,6 +22,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     bpf,
     files,
     host_file,
+    kernel_settings,
     leftovers,
     links,
     membership,
@@ -33,6 +34,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     roots,
     routing,
     runtime,
+    trusted_authorities,
     units,
 )
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
@@ -150,6 +152,8 @@ def work(call) -> dict:
         kill_processes()
         unmount()
         remove_network()
+        kernel_settings.set_back()
+        trusted_authorities.forget()
         remove_files()
     left = leftovers.find_all(memory=False)
     if not left:

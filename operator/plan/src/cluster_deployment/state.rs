@@ -18,10 +18,10 @@ use serde_json::Value;
 
 pub(super) use super::machine::ClusterMachine;
 use super::observed::Observed;
-use super::operations::configure::{self, Outdated};
+use super::outdated_machine::Outdated;
 use super::rollout::Rollout;
 use super::store::Comparison;
-use super::upgrade::Upgrade;
+use super::wanted_upgrade::Upgrade;
 use crate::attempts::{self, RetryDecision};
 use crate::departure::EtcdMembership;
 use crate::settings::Wanted;
@@ -102,9 +102,6 @@ impl<'a> ClusterState<'a> {
         let since = past::anew_since(observed);
         let is_new = |at: &Time| since.is_none_or(|since| at.0 > since);
         state.installed = recorded.filter(is_new).or_else(|| state.seen_installed(since));
-        state.upgrade = Upgrade::find(&state);
-        state.outdated = configure::due(&state);
-        state.rollout = Rollout::look(&state);
         state
     }
 

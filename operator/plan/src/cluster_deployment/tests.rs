@@ -31,6 +31,8 @@ mod rows;
 mod settings;
 mod turmoil;
 mod upgrade;
+mod upgrade_begins;
+mod upgrade_paths;
 mod versions;
 
 use crds::cluster_deployment::{DeletionPolicy, LockMode};

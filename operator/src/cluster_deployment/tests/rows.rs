@@ -53,7 +53,8 @@ enum Fault {
     Misses(usize),
     /// In this turn requests begin to be answered with this code, so many of them.
     Refuses(usize, usize, u16),
-    /// Each pass over backups and restores is repeated so often, and the others' twice, by what was seen before the first.
+    /// Each pass over backups and restores is repeated so often, and the others' twice, by what was seen before the
+    /// first.
     Repeats(usize),
     /// Another operator does the same, by what was so a turn before.
     Rival,

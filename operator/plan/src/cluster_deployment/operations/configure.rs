@@ -15,11 +15,12 @@ use crate::attempts::{self, RetryDecision};
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::drained_for::{drained, is_drained_for};
 use crate::cluster_deployment::lane::{Lane, Needs};
+use crate::cluster_deployment::outdated_machine::Outdated;
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::{BATCH, Target, describe};
 use crate::cluster_deployment::retrying::Effort;
-use crate::cluster_deployment::rollout::Begun;
 use crate::cluster_deployment::rollout::canaries::Canaries;
+use crate::cluster_deployment::rollout::gate::{Begun, gate};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::cluster_deployment::tried::{self, Tried};
 use crate::cluster_deployment::{turn, upgrade};
@@ -28,7 +29,6 @@ use crate::message::count;
 use crate::{configuration, provisioning, settings};
 
 use draining::Draining;
-pub(in crate::cluster_deployment) use target::Outdated;
 
 /// Whether a machine is drained, or to be drained, for what it is to have.
 pub(super) fn is_drained_still(state: &ClusterState<'_>, machine: &ClusterMachine<'_>) -> bool {
@@ -109,16 +109,16 @@ fn next(state: &ClusterState<'_>) -> Option<Proposal> {
 fn open<'a>(state: &ClusterState<'a>, tried: &Tried<'_>) -> (Vec<Outdated<'a>>, Option<Proposal>) {
     let (mut due, mut closed) = (Vec::new(), None);
     for outdated in state.outdated.iter().cloned() {
-        let gate = || {
+        let is_closed = || {
             let is_tried = tried.decision(state, &outdated.machine, &outdated.steps()).is_again();
             let is_drained = is_drained_for(&outdated.machine, DrainReason::Configuration);
             let what = format!("{} is to be configured ({})", outdated.title(), outdated.fields());
-            state.rollout.gate(state, Begun::new(is_tried, is_drained), Area::Configuration, &what)
+            gate(state, Begun::new(is_tried, is_drained), Area::Configuration, &what)
         };
-        match (!outdated.disruptive().is_empty()).then(gate).flatten() {
-            Some(gate) => {
+        match (!outdated.disruptive().is_empty()).then(is_closed).flatten() {
+            Some(waits) => {
                 // An upgrade waits for the same, and says so.
-                closed = closed.or(state.upgrade.is_none().then_some(gate));
+                closed = closed.or(state.upgrade.is_none().then_some(waits));
                 due.extend(outdated.undisruptive().filter(|rest| !is_in_vain(state, tried, rest)));
             }
             None => due.push(outdated),

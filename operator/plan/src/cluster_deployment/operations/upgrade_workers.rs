@@ -12,13 +12,15 @@ use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::lane::{Lane, Needs};
 use crate::cluster_deployment::proposal::{Area, Proposal, Report, Round, Severity};
 use crate::cluster_deployment::request::describe_as;
-use crate::cluster_deployment::rollout::Begun;
 use crate::cluster_deployment::rollout::canaries::Canaries;
+use crate::cluster_deployment::rollout::gate::{Begun, gate};
 use crate::cluster_deployment::room::{self, set_of};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::cluster_deployment::tried::Tried;
-use crate::cluster_deployment::upgrade::{self, Upgrade};
+use crate::cluster_deployment::upgrade;
+use crate::cluster_deployment::wanted_upgrade::Upgrade;
 use crate::departure::is_healthy;
+use crate::hooks::around_upgrade;
 
 /// What is played. The kubelet comes last: what kubeadm leaves for it is of its version.
 const STEPS: [Step; 3] = [Step::KubeadmUpgrade, Step::ContainerRuntime, Step::Node];
@@ -98,8 +100,8 @@ impl<'s, 'a> Workers<'s, 'a> {
                 continue;
             }
             let title = self.message(&worker.title());
-            if let Some(gate) = self.state.rollout.gate(self.state, *at, Area::Upgrade, &title) {
-                closed = closed.or(Some(gate));
+            if let Some(waits) = gate(self.state, *at, Area::Upgrade, &title) {
+                closed = closed.or(Some(waits));
                 continue;
             }
             if !has_begun {
@@ -114,7 +116,7 @@ impl<'s, 'a> Workers<'s, 'a> {
                 }
                 None => {
                     let target = [(*worker, retry.clone())];
-                    let request = self.tried.request(STEPS.into(), &target, worker.uid());
+                    let request = self.tried.request(STEPS.into(), &target, worker.uid()).around(around_upgrade);
                     actions.push(Action::create(request.run(self.state)));
                     says = says.or(progressing("begins").report);
                 }

@@ -9,7 +9,6 @@ use crds::cluster_deployment;
 
 use super::Closed;
 use crate::approval::{self, What};
-use crate::cluster_deployment::proposal::Severity;
 use crate::cluster_deployment::state::ClusterState;
 
 /// How often the same changes can be asked for before an approval of before counts again, while it is still written on the
@@ -60,7 +59,6 @@ impl Approval {
         is_asked.then(|| Closed {
             reason: Reason::WaitingForApproval,
             why: format!("waits for approval of status.plan: {}", command()),
-            severity: Severity::Stalled,
             opens: None,
         })
     }

@@ -35,7 +35,7 @@ pub(super) fn wishes(state: &ClusterState<'_>) -> BTreeSet<String> {
     let upgrade = state.upgrade.iter().map(|upgrade| format!("Upgrade {}", upgrade.to));
     let disruptive = state.outdated.iter().flat_map(|outdated| {
         let steps = outdated.disruptive();
-        let differences = outdated.differences().iter();
+        let differences = outdated.due.iter();
         differences.filter(move |difference| difference.due().is_some_and(|step| steps.contains(&step)))
     });
     let settings = disruptive.map(|difference| format!("{} {}", difference.field, difference.wanted));
@@ -53,7 +53,7 @@ fn upgrades(state: &ClusterState<'_>, changes: &mut Changes) {
 fn settings(state: &ClusterState<'_>, changes: &mut Changes) {
     for outdated in &state.outdated {
         let disruptive = outdated.disruptive();
-        for difference in outdated.differences() {
+        for difference in &outdated.due {
             let restarts = difference.due().is_some_and(|step| disruptive.contains(&step));
             let effect = match restarts {
                 true if difference.drains => Effect::Drains,

@@ -72,7 +72,7 @@ fn is_asked(world: &World) {
     assert!(message.ends_with(&format!("plan.{digest}")), "{message}");
     let (ready, _, said) = ready(world);
     assert_eq!(ready, "True", "{said}");
-    assert!(said.contains(&format!("approve=plan.{digest}")), "{said}");
+    assert!(said.contains(&format!("plan.{digest}")), "{said}");
 }
 
 /// Lets time pass until this is so.

@@ -4,9 +4,10 @@
 use crds::Reason;
 use crds::machine::DrainReason;
 
-use super::target::{self, Outdated};
+use super::target;
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::drained_for::{drained, is_drained_for};
+use crate::cluster_deployment::outdated_machine::Outdated;
 use crate::cluster_deployment::proposal::{Area, Proposal, Severity};
 use crate::cluster_deployment::request::Target;
 use crate::cluster_deployment::rollout::canaries::Canaries;

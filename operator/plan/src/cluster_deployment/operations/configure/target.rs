@@ -1,73 +1,12 @@
 //! What differs, and what brings it to where it is wanted.
 
-use std::collections::BTreeSet;
-
 use crds::step::{Role, Step};
 
 use crate::cluster_deployment::outdated;
+use crate::cluster_deployment::outdated_machine::Outdated;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::departure::is_healthy;
 use crate::settings::{self, Difference};
-
-/// The order in which steps are played.
-const ORDER: [Step; 9] = [
-    Step::Prepare,
-    Step::ContainerRuntime,
-    Step::Etcd,
-    Step::ControlPlane,
-    Step::EtcdEndpoints,
-    Step::ControlPlaneConfiguration,
-    Step::KubeletConfiguration,
-    Step::Network,
-    Step::Addons,
-];
-
-/// A machine on which something is due.
-#[derive(Clone)]
-pub(in crate::cluster_deployment) struct Outdated<'a> {
-    pub machine: ClusterMachine<'a>,
-    due: Vec<Difference>,
-}
-
-impl Outdated<'_> {
-    /// What is played, in its order.
-    pub fn steps(&self) -> Vec<Step> {
-        let due: BTreeSet<Step> = self.due.iter().filter_map(Difference::due).collect();
-        ORDER.into_iter().filter(|step| due.contains(step)).collect()
-    }
-
-    /// What is due.
-    pub fn differences(&self) -> &[Difference] {
-        &self.due
-    }
-
-    /// The steps among them with which something restarts: all that they bring is brought at once.
-    pub fn disruptive(&self) -> BTreeSet<Step> {
-        let disruptive = self.due.iter().filter(|difference| difference.is_disruptive);
-        disruptive.filter_map(Difference::due).collect()
-    }
-
-    /// The same without what disrupts the machine; none: nothing else is due.
-    pub fn undisruptive(mut self) -> Option<Self> {
-        let disruptive = self.disruptive();
-        self.due.retain(|difference| difference.due().is_some_and(|step| !disruptive.contains(&step)));
-        (!self.due.is_empty()).then_some(self)
-    }
-
-    /// Whether Pods would not outlive it.
-    pub fn drains(&self) -> bool {
-        self.due.iter().any(|difference| difference.drains)
-    }
-
-    /// `containerRuntime.registryMirrors, controlPlane.certSANs`.
-    pub fn fields(&self) -> String {
-        self.due.iter().map(|difference| difference.field.as_str()).collect::<Vec<_>>().join(", ")
-    }
-
-    pub fn title(&self) -> String {
-        self.machine.title()
-    }
-}
 
 /// The machines on which something is due: control planes first, then machines of etcd, then workers.
 pub(super) fn outdated<'a>(state: &ClusterState<'a>) -> Vec<Outdated<'a>> {
