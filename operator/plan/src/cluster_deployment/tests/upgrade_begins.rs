@@ -60,7 +60,7 @@ fn what_preflight_finds_blocks_before_any_machine_is_touched_and_is_told_with_wh
             failure.message = "removed-apis: APIs are in use".into();
         }
     }
-    world.run_for(1);
+    world.write_statuses();
     let (reason, message) = up_to_date(&world);
     assert_eq!(reason, "UpgradeFailed", "{message}");
     for part in ["found what blocks it", "removed-apis: APIs are in use", "spec.preflight.ignore", "back to 1.35.4"] {
