@@ -26,7 +26,7 @@ async fn a_control_plane_is_configured_by_fields_within_bounds() -> Result<()> {
             "shutdownDelaySeconds": 10, "featureGates": {"MutatingAdmissionPolicy": true},
             "extraArgs": {"v": "4", "tls-min-version": "VersionTLS13", "runtime-config": "api/all=true"},
         }]), Admitted),
-        (6, "a chance", demo(), &format!("{api}.goawayChance"), json!(["0.0", "0.02", "0.015"]), Admitted),
+        (6, "a chance", demo(), &format!("{api}.goawayChance"), json!(["0.01", "0.02", "0.015"]), Admitted),
         (6, "no chance", demo(), &format!("{api}.goawayChance"), json!(["0.03", "1", "0.025", ".1"]), refused("should match")),
         (6, "too long a delay", demo(), &format!("{api}.shutdownDelaySeconds"), json!([30]), refused("less than or equal to 25")),
         (6, "an audit without a policy", demo(), &format!("{api}.audit"), json!([{}]), refused("Required value")),
