@@ -41,23 +41,28 @@ impl<'a> Upgrade<'a> {
         self.due.iter().any(|due| due.uid() == machine.uid())
     }
 
-    /// `1.34.4 -> 1.35.4`, of a machine that is due.
+    /// `1.34.4 -> 1.35.4`, of a machine that is due, and on a longer way `1.34.4 -> 1.35.4 (then 1.36.2)`.
     pub fn change(&self, machine: &ClusterMachine<'_>) -> String {
+        let then = self.then();
         match version_of(machine).filter(|from| *from != self.to) {
-            Some(from) => format!("{from} -> {}", self.to),
+            Some(from) => format!("{from} -> {}{then}", self.to),
             // What is left to do there has no other kubelet, or it is not known what it has.
-            None => format!("-> {}", self.to),
+            None => format!("-> {}{then}", self.to),
         }
     }
 
     /// `upgrading 1.34.4 -> 1.35.4`, and on a longer way `upgrading 1.34.4 -> 1.35.4 (then 1.36.2)`.
     pub fn title(&self) -> String {
-        let then = if self.to == self.wanted { String::new() } else { format!(" (then {})", self.wanted) };
+        let then = self.then();
         match self.from == self.to {
             // What is left to do has no other kubelet.
             true => format!("upgrading to {}{then}", self.to),
             false => format!("upgrading {} -> {}{then}", self.from, self.to),
         }
+    }
+
+    fn then(&self) -> String {
+        if self.to == self.wanted { String::new() } else { format!(" (then {})", self.wanted) }
     }
 }
 

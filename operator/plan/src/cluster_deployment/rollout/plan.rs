@@ -32,7 +32,9 @@ pub(super) fn plan(state: &ClusterState<'_>) -> Option<RolloutPlan> {
 
 /// What is wanted and disrupts machines: each change by itself, whatever machines are left.
 pub(super) fn wishes(state: &ClusterState<'_>) -> BTreeSet<String> {
-    let upgrade = state.upgrade.iter().map(|upgrade| format!("Upgrade {}", upgrade.to));
+    // All minors on the way are approved at once.
+    let via: String = state.deployment.spec.upgrade_path.via.iter().map(|version| format!(" {version}")).collect();
+    let upgrade = state.upgrade.iter().map(|upgrade| format!("Upgrade{via} {}", upgrade.wanted));
     let disruptive = state.outdated.iter().flat_map(|outdated| {
         let steps = outdated.disruptive();
         let differences = outdated.due.iter();

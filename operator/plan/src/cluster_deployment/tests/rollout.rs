@@ -238,6 +238,24 @@ fn another_disruptive_edit_in_the_middle_needs_another_approval_and_what_was_beg
 }
 
 #[test]
+fn one_approval_is_for_all_minors_on_the_way() {
+    let mut world = manual(built(SPEC, 6));
+    world.change_spec("a", |spec| {
+        spec.kubernetes_version = "1.37.1".parse().unwrap();
+        spec.upgrade_path.via = vec!["1.36.2".parse().unwrap()];
+    });
+    world.settle();
+    is_asked(&world);
+    let told = plan(&world).unwrap().summary;
+    let expected = "Upgrade 1.35.4 -> 1.36.2 (then 1.37.1): 3 control planes, 3 workers (restarts, drained)";
+    assert_eq!(told, expected);
+    approve(&mut world);
+    until(&mut world, |world| plan(world).is_none());
+    world.settle();
+    is_done(&world);
+}
+
+#[test]
 fn a_drained_machine_is_not_brought_what_nobody_has_approved() {
     let mut world = manual(built(SPEC, 6));
     want(&mut world, "1.36.0");
