@@ -33,7 +33,8 @@ pub(super) fn propose(state: &ClusterState<'_>, title: &str) -> Option<Proposal>
     let now = state.observed.now;
     let progressing = |what: String| {
         let message = format!("{title}: {what}");
-        Proposal::report(Area::Upgrade, Reason::Upgrading, message, Severity::Progressing).at(state, after(now, LOOK_AGAIN))
+        Proposal::report(Area::Upgrade, Reason::Upgrading, message, Severity::Progressing)
+            .at(state, after(now, LOOK_AGAIN))
     };
     if let Some(backup) = ours.iter().find(|backup| goes_on(backup)) {
         return Some(progressing(format!("waits for EtcdBackup {}{}", backup.name(), said(backup))));

@@ -86,8 +86,10 @@ fn version_skew(state: &ClusterState<'_>) -> Option<Problem> {
     let (machine, lowest) = upgrade::lowest(state)?;
     let begun = state.version_begun().minor();
     let on_the_way = |minor: &u8| *minor <= begun || state.deployment.spec.upgrade_path.of_minor(*minor).is_some();
-    let missing: Vec<String> =
-        (lowest.minor() + 1..wanted.minor()).filter(|minor| !on_the_way(minor)).map(|minor| format!("1.{minor}.x")).collect();
+    let missing: Vec<String> = (lowest.minor() + 1..wanted.minor())
+        .filter(|minor| !on_the_way(minor))
+        .map(|minor| format!("1.{minor}.x"))
+        .collect();
     if missing.is_empty() {
         return None;
     }

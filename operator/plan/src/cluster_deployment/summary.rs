@@ -99,7 +99,9 @@ fn started_version(state: &ClusterState<'_>, lock: &Lock) -> Option<KubernetesVe
     };
     let known = old.and_then(|status| status.started_kubernetes_version);
     // One that goes on with what has begun begins nothing, whatever is wanted by now.
-    let goes_on = |run: &PlaybookRun| known.is_some_and(|known| run.annotation(annotation::ROLLS_OUT) == Some(&known.to_string()));
+    let goes_on = |run: &PlaybookRun| {
+        known.is_some_and(|known| run.annotation(annotation::ROLLS_OUT) == Some(&known.to_string()))
+    };
     let begins = lock.operations.iter().any(|held| {
         let run = state.active.iter().find(|run| run.metadata.name.as_ref() == Some(&held.run));
         // An administrator's run of single steps is no rollout, whatever it is called.

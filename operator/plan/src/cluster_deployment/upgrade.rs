@@ -45,7 +45,13 @@ impl<'a> Upgrade<'a> {
         due.sort_by_key(|machine| (order(machine.machine.spec.role), Reverse(is_first(machine))));
         let (_, lowest) = lowest(state)?;
         let has_begun = state.version_begun() == to;
-        (!due.is_empty()).then_some(Self { from: lowest, to, wanted: state.deployment.spec.kubernetes_version, has_begun, due })
+        (!due.is_empty()).then_some(Self {
+            from: lowest,
+            to,
+            wanted: state.deployment.spec.kubernetes_version,
+            has_begun,
+            due,
+        })
     }
 
     /// Whether a machine is to be drained for it: a kubelet's minor may not change under its Pods.

@@ -8,7 +8,6 @@ use jiff::SignedDuration;
 use serde_json::json;
 
 use super::ready;
-use crate::attempts;
 use crate::hooks::Library;
 use crate::testing::{Fate, World};
 
@@ -49,11 +48,11 @@ fn what_preflight_finds_blocks_before_any_machine_is_touched_and_is_told_with_wh
     let mut world = built(SPEC);
     world.always_fails = vec!["h1".into()];
     want(&mut world, "1.36.0");
-    while !world.runs.iter().any(|run| run.spec.intent == Intent::Prefetch && attempts::is_over(run)) {
-        world.run_for(1);
-    }
+    world.settle();
     for run in world.runs.iter_mut().filter(|run| run.spec.intent == Intent::Prefetch) {
-        for failure in run.status.iter_mut().flat_map(|status| &mut status.hosts).filter_map(|host| host.failure.as_mut()) {
+        for failure in
+            run.status.iter_mut().flat_map(|status| &mut status.hosts).filter_map(|host| host.failure.as_mut())
+        {
             (failure.step, failure.reason) = ("preflight-upgrade".into(), "PreflightFailed".into());
             failure.message = "removed-apis: APIs are in use".into();
         }
@@ -67,6 +66,7 @@ fn what_preflight_finds_blocks_before_any_machine_is_touched_and_is_told_with_wh
     assert!(steps(&world, Intent::Prefetch).iter().all(|steps| steps == "preflight-upgrade prefetch"));
     assert!(steps(&world, Intent::Upgrade).is_empty());
     world.always_fails.clear();
+    world.request("a", annotation::RETRY);
     world.settle();
     is_upgraded(&world, "1.36.0");
 }
@@ -76,7 +76,9 @@ fn preflight_is_made_again_after_a_day_and_after_another_version_was_wanted() {
     let mut world = built(SPEC);
     // Nothing begins before there is a backup.
     world.schedules = vec![schedule("nightly")];
-    for (version, hours, runs) in [("1.36.0", 1, 1), ("1.36.1", 1, 2), ("1.36.0", 30, 3), ("1.36.0", 1, 4), ("1.36.0", 1, 4)] {
+    for (version, hours, runs) in
+        [("1.36.0", 1, 1), ("1.36.1", 1, 2), ("1.36.0", 30, 3), ("1.36.0", 1, 4), ("1.36.0", 1, 4)]
+    {
         want(&mut world, version);
         world.run_for(60);
         want(&mut world, "1.35.4");
