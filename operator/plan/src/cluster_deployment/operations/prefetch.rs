@@ -104,11 +104,16 @@ fn report_failure(
     let is_refused = decision.cause().is_some_and(|cause| cause.reason == Reason::PreflightFailed);
     let (title, name) = (upgrade.title(), machine.title());
     let could_not = match is_refused {
-        true => format!(
-            "{title}: preflight on {name} found what blocks it: correct it, name it in spec.preflight.ignore, or set spec.kubernetesVersion back to {}",
-            state.version_begun()
-        ),
+        true => format!("{title}: preflight on {name} found what blocks it"),
         false => format!("{title}: what {} needs could not be brought to {name}", upgrade.to),
     };
-    Effort { area: Area::Upgrade, failed: Reason::UpgradeFailed, could_not }.propose(state, decision, |_, _| None)
+    let effort = Effort { area: Area::Upgrade, failed: Reason::UpgradeFailed, could_not };
+    let mut proposal = effort.propose(state, decision, |_, _| None)?;
+    if let Some(report) = proposal.report.as_mut().filter(|_| is_refused) {
+        let back = state.version_begun();
+        report.message.push_str(&format!(
+            "; or name the finding in spec.preflight.ignore, or set spec.kubernetesVersion back to {back}"
+        ));
+    }
+    Some(proposal)
 }
