@@ -26,8 +26,11 @@ mod etcd_status;
 mod executor;
 mod hooks;
 mod leaving;
+mod planned;
 mod restore_from;
+mod rollout;
 mod status;
+mod upgrade_path;
 
 pub use certificates::Certificates;
 pub(crate) use etcd::ENDPOINTS_RULE;
@@ -36,11 +39,14 @@ pub use etcd_status::{EtcdDefragmentation, EtcdHashCheck, EtcdMember, EtcdStatus
 pub use executor::{ExecutorPod, PodToleration, TolerationOperator};
 pub use hooks::{Hook, Hooks, ReadinessGate};
 pub use leaving::{FenceReturned, MachineRemoval, Recovery, RecoveryStrategy};
+pub use planned::{PlannedChange, PlannedOperation, RolloutPlan};
 pub use restore_from::{RestoreFrom, RestoredFrom};
+pub use rollout::{Approval, MaintenanceWindow, Rollout};
 pub use status::{
     AppliedManifests, ClusterDeploymentStatus, ControlPlaneEndpoint, ForgottenMachine, LockMode, Operation, Repair,
     ReplicaCounts,
 };
+pub use upgrade_path::UpgradePath;
 
 /// CEL: no Host by name in two roles.
 const HOSTS_RULE: &str = "(!has(self.controlPlane.hosts) || (!has(self.workers) || self.workers.all(w, !has(w.hosts) || !w.hosts.exists(h, h in self.controlPlane.hosts)))) && (!has(self.etcd.hosts) || ((!has(self.workers) || self.workers.all(w, !has(w.hosts) || !w.hosts.exists(h, h in self.etcd.hosts))) && (!has(self.controlPlane.hosts) || !self.etcd.hosts.exists(h, h in self.controlPlane.hosts))))";
@@ -56,16 +62,16 @@ macro_rules! version_from {
     };
 }
 /// CEL: a wish that no machine has followed yet may be taken back, so what counts is how far it is from the version
-/// whose rollout has begun. An unchanged field passes whatever the status says: a status can be written in any case.
+/// whose rollout has begun, and whether there is a version of each minor between. An unchanged field passes whatever the status says: a status can be written in any case.
 const VERSION_RULE: &str = concat!(
     "self.spec.kubernetesVersion == oldSelf.spec.kubernetesVersion || [",
     version_from!(),
-    "].all(from, int(self.spec.kubernetesVersion.split('.')[1]) - int(from.split('.')[1]) in [0, 1] && (self.spec.kubernetesVersion.split('.')[1] != from.split('.')[1] || int(self.spec.kubernetesVersion.split('.')[2]) >= int(from.split('.')[2])))"
+    "].all(from, (int(self.spec.kubernetesVersion.split('.')[1]) - int(from.split('.')[1]) in [0, 1] || (int(self.spec.kubernetesVersion.split('.')[1]) > int(from.split('.')[1]) && has(self.spec.upgradePath) && has(self.spec.upgradePath.via) && self.spec.upgradePath.via.filter(v, int(v.split('.')[1]) > int(from.split('.')[1]) && int(v.split('.')[1]) < int(self.spec.kubernetesVersion.split('.')[1])).size() == int(self.spec.kubernetesVersion.split('.')[1]) - int(from.split('.')[1]) - 1)) && (self.spec.kubernetesVersion.split('.')[1] != from.split('.')[1] || int(self.spec.kubernetesVersion.split('.')[2]) >= int(from.split('.')[2])))"
 );
 const VERSION_MESSAGE: &str = concat!(
     "'VersionSkewNotAllowed: from ' + ",
     version_from!(),
-    " + ' to ' + self.spec.kubernetesVersion + '; allowed are the version itself, later patches of the same minor, and the next minor'"
+    " + ' to ' + self.spec.kubernetesVersion + '; allowed are the version itself, later patches of the same minor, the next minor, and a later one with a version of each minor between in spec.upgradePath.via'"
 );
 
 /// CEL: hooks have playbooks to name.
@@ -128,6 +134,9 @@ const HOOKS_RULE: &str = "!has(self.hooks) || (has(self.executor) && has(self.ex
 #[x_kube(validation = Rule::new("has(self.restoreFrom) == has(oldSelf.restoreFrom) && (!has(self.restoreFrom) || self.restoreFrom == oldSelf.restoreFrom)")
     .message("Forbidden: restoreFrom is immutable: a cluster begins with a backup, or without; to set one back to a backup, make an EtcdRestore")
     .field_path(".restoreFrom"))]
+#[x_kube(validation = Rule::new("!has(self.configuration) || !has(self.configuration.etcd) || self.etcd.topology != 'External'")
+    .message("configuration.etcd is of an etcd on the cluster's machines: an external one is configured by its administrator")
+    .field_path(".configuration.etcd"))]
 #[x_kube(validation = Rule::new("!has(self.restoreFrom) || self.etcd.topology != 'External'")
     .message("restoreFrom is for an etcd of the cluster's own machines: whoever runs the external etcd restores it; leave restoreFrom out")
     .field_path(".restoreFrom"))]
@@ -140,6 +149,9 @@ pub struct ClusterDeploymentSpec {
     #[x_kube(validation = Rule::new("self.matches('^1[.](34|35|36)[.](0|[1-9][0-9]?)$')")
         .message(Message::Expression("'UnsupportedVersion: ' + self + '; supported are 1.34.x, 1.35.x and 1.36.x, written without v, e.g. 1.35.4'".into())))]
     pub kubernetes_version: KubernetesVersion,
+    /// The way to a version that is more than one minor away.
+    #[serde(default)]
+    pub upgrade_path: UpgradePath,
     /// The control plane.
     pub control_plane: ControlPlane,
     /// etcd. Default: stacked on the control planes.
@@ -159,7 +171,8 @@ pub struct ClusterDeploymentSpec {
     /// The container runtime.
     #[serde(default)]
     pub container_runtime: ContainerRuntime,
-    /// How kubelet, containerd and operating system of the machines are configured. Absent: as they are by themselves.
+    /// How control plane, etcd, kubelet, containerd and operating system of the machines are configured. Absent: as they
+    /// are by themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<Configuration>,
     /// Where programs and images come from. Absent: `ArtifactSourceMissing`; upstream without a bundle is not there
@@ -178,6 +191,12 @@ pub struct ClusterDeploymentSpec {
     /// True: the current step ends, nothing more starts. Default false.
     #[serde(default)]
     pub paused: bool,
+    /// Whether what is changed waits for a person before it disrupts a machine. Default `Automatic`.
+    #[serde(default)]
+    pub approval: Approval,
+    /// When, and how fast, what is changed reaches the machines.
+    #[serde(default)]
+    pub rollout: Rollout,
     /// What deletion does with the machines. Default `Reset`.
     #[serde(default)]
     pub deletion_policy: DeletionPolicy,

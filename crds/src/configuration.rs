@@ -4,13 +4,23 @@
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
+mod api_server;
 mod containerd;
+mod controller_manager;
+mod etcd;
+mod flags;
 mod kubelet;
 mod machine;
+mod scheduler;
 
+pub use api_server::{AdmissionPlugins, ApiServerSettings, AuditSettings};
 pub use containerd::{ContainerdSettings, Proxy};
+pub use controller_manager::ControllerManagerSettings;
+pub use etcd::EtcdSettings;
+pub use flags::FlagValue;
 pub use kubelet::{CpuManagerPolicy, EvictionThresholds, KubeletSettings, ReservedResources, TopologyManagerPolicy};
 pub use machine::{MachineSettings, SysctlValue};
+pub use scheduler::SchedulerSettings;
 
 /// How the components of a cluster's machines are configured. An edit is rolled out to machine after machine
 /// (docs/operations/change.md).
@@ -20,6 +30,18 @@ pub struct Configuration {
     /// The kubelets of all machines; a set of machines may say otherwise in its own `kubelet`, field by field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubelet: Option<KubeletSettings>,
+    /// The API servers of all control planes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_server: Option<ApiServerSettings>,
+    /// The controller-managers of all control planes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller_manager: Option<ControllerManagerSettings>,
+    /// The schedulers of all control planes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<SchedulerSettings>,
+    /// The members of etcd; not with `etcd.topology: External`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etcd: Option<EtcdSettings>,
     /// containerd, on control planes and workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub containerd: Option<ContainerdSettings>,

@@ -73,7 +73,7 @@ pub struct EtcdBackupScheduleSpec {
     /// `Europe/Paris`. Default `Etc/UTC`. A time of day that a change of the clocks leaves out is due when the clocks
     /// have changed, and one that comes twice is due the first time; an hour that begins with `*` is due whenever the
     /// clocks show it.
-    #[serde(default = "default_time_zone")]
+    #[serde(default = "crate::schedule::default_time_zone")]
     #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$"))]
     pub time_zone: String,
     /// How late a backup may begin, in seconds, 10 to 31536000. After that it is left out until it is due again.
@@ -236,10 +236,6 @@ pub struct EtcdBackupTemplate {
     /// storage only grows.
     #[serde(default = "default_deletion_policy")]
     pub deletion_policy: BackupDeletionPolicy,
-}
-
-fn default_time_zone() -> String {
-    "Etc/UTC".into()
 }
 
 fn default_max_concurrent() -> i32 {

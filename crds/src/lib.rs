@@ -33,6 +33,7 @@ pub mod playbook_run;
 pub mod reason;
 pub mod references;
 pub mod remediation_policy;
+mod schedule;
 pub mod step;
 mod store_comparison;
 

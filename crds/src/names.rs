@@ -160,6 +160,9 @@ pub mod condition {
     pub const ADDONS_READY: &str = "AddonsReady";
     /// Every machine has the version wanted.
     pub const UP_TO_DATE: &str = "UpToDate";
+    /// The maintenance windows can be read and open within a year; only there where `spec.rollout.windows` has any. It is
+    /// no part of `Ready`.
+    pub const MAINTENANCE_WINDOWS_VALID: &str = "MaintenanceWindowsValid";
     /// Work is under way.
     pub const PROGRESSING: &str = "Progressing";
     /// Nothing more starts.

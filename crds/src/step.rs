@@ -80,6 +80,8 @@ pub enum Step {
     Prefetch,
     /// kubeadm brings what it made on a machine to the version that is wanted; the kubelet's program comes later.
     KubeadmUpgrade,
+    /// Flags and files that are configured come to the components of a control plane, or what was there before comes back.
+    ControlPlaneConfiguration,
     /// The kubelet is given another configuration, and the former one again if it does not start with it.
     KubeletConfiguration,
     /// A playbook of the user's: `custom-<name>`.
@@ -88,7 +90,7 @@ pub enum Step {
 
 impl Step {
     /// All steps of ours, in the order in which they make sense.
-    pub const ALL: [Step; 34] = [
+    pub const ALL: [Step; 35] = [
         Step::BootstrapOs,
         Step::Preflight,
         Step::Prepare,
@@ -122,6 +124,7 @@ impl Step {
         Step::PreflightUpgrade,
         Step::Prefetch,
         Step::KubeadmUpgrade,
+        Step::ControlPlaneConfiguration,
         Step::KubeletConfiguration,
     ];
 
@@ -161,6 +164,7 @@ impl Step {
             Step::PreflightUpgrade => "preflight-upgrade",
             Step::Prefetch => "prefetch",
             Step::KubeadmUpgrade => "kubeadm-upgrade",
+            Step::ControlPlaneConfiguration => "control-plane-configuration",
             Step::KubeletConfiguration => "kubelet-configuration",
             Step::Custom(custom) => &custom.0,
         }

@@ -106,6 +106,16 @@ mod scripts {
     }
 
     #[test]
+    fn flags_and_files_of_a_control_plane_are_proved_or_put_back_wherever_the_attempt_is_cut_off() {
+        play("control_plane_configuration.py");
+    }
+
+    #[test]
+    fn flags_that_are_edited_are_those_that_kubeadm_makes_of_the_same_configuration() {
+        play("control_plane_configuration_dry.py");
+    }
+
+    #[test]
     fn a_control_plane_is_waited_for_until_its_new_kubelet_has_started_it_anew() {
         play("kubeadm_quiet.py");
     }
@@ -117,7 +127,12 @@ mod scripts {
 
     #[test]
     fn what_is_configured_of_the_kernel_is_set_and_what_is_taken_back_is_as_it_was_before() {
-        play("configured_sysctl.py");
+        play("configured_kernel.py");
+    }
+
+    #[test]
+    fn authorities_are_trusted_for_as_long_as_they_are_configured_and_containerd_reads_them() {
+        play("trusted_authorities.py");
     }
 
     #[test]

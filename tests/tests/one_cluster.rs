@@ -321,10 +321,25 @@ async fn settings_are_rolled_out_and_taken_back(scenario: &Scenario, machines: &
     };
     let named =
         format!("openssl s_client -connect 127.0.0.1:6443 < /dev/null | openssl x509 -noout -text | grep {NAME}");
-    let mirrored = format!("grep mirror.example {MIRROR}");
+    // A mirror, a field of the kubelet, a sysctl.
+    let on_all = format!(
+        "grep mirror.example {MIRROR} && grep 'containerLogMaxFiles: 7' /var/lib/kubelet/config.yaml && \
+         sysctl net.core.somaxconn | grep 2048"
+    );
+    let on_none = format!(
+        "! grep mirror.example {MIRROR} && ! grep 'containerLogMaxFiles: 7' /var/lib/kubelet/config.yaml && \
+         ! sysctl net.core.somaxconn | grep 2048"
+    );
+    let configuration =
+        json!({"kubelet": {"containerLogMaxFiles": 7}, "machine": {"sysctls": {"net.core.somaxconn": "2048"}}});
     let mirrors = json!([{"prefix": "registry.example:5000", "endpoints": ["https://mirror.example"]}]);
-    for (names, mirrors, wanted) in [(json!([NAME]), mirrors, true), (json!([]), json!([]), false)] {
-        let spec = json!({"controlPlane": {"certSANs": names}, "containerRuntime": {"registryMirrors": mirrors}});
+    for (names, mirrors, configuration, wanted) in
+        [(json!([NAME]), mirrors, configuration, true), (json!([]), json!([]), json!(null), false)]
+    {
+        let spec = json!({
+            "controlPlane": {"certSANs": names}, "containerRuntime": {"registryMirrors": mirrors},
+            "configuration": configuration,
+        });
         let generation = api.patch("first", &PatchParams::default(), &Patch::Merge(json!({"spec": spec}))).await?;
         let generation = generation.metadata.generation;
         eventually("the settings are rolled out", RUN, async || {
@@ -339,11 +354,13 @@ async fn settings_are_rolled_out_and_taken_back(scenario: &Scenario, machines: &
         .await?;
         for machine in machines {
             let is_control_plane = machine.name().ends_with("-cp");
-            ensure!(has(machine, &mirrored).await? == wanted, "{}: a mirror is {}there", machine.name(), not(!wanted));
+            let is_so = has(machine, if wanted { &on_all } else { &on_none }).await?;
+            ensure!(is_so, "{}: mirror, kubelet or sysctl is {}there", machine.name(), not(!wanted));
             let is_named = is_control_plane && has(machine, &named).await?;
             ensure!(is_named == (is_control_plane && wanted), "{}: the name is {}served", machine.name(), not(!wanted));
         }
-        scenario.say(&format!("a name and a mirror are {}on the machines", not(wanted)));
+        let what = "a name, a mirror, a field of the kubelet and a sysctl";
+        scenario.say(&format!("{what} are {}on the machines", not(wanted)));
     }
     Ok(())
 }

@@ -120,7 +120,7 @@ pub struct Defragmentation {
     #[schemars(length(min = 9, max = 128), regex(pattern = r"^[0-9A-Za-z*,/-]+( +[0-9A-Za-z*,/-]+){4}$"))]
     pub schedule: String,
     /// The time zone that `schedule` is read in: a name of the IANA database, `Europe/Paris`. Default `Etc/UTC`.
-    #[serde(default = "default_time_zone")]
+    #[serde(default = "crate::schedule::default_time_zone")]
     #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$"))]
     pub time_zone: String,
     /// A member is left as it is while less than so much of its database is free, in percent of its size, 1 to 95.
@@ -132,10 +132,6 @@ pub struct Defragmentation {
     #[serde(default = "default_min_reclaim", rename = "minReclaimMiB")]
     #[schemars(range(min = 1, max = 16_384))]
     pub min_reclaim_mib: i32,
-}
-
-fn default_time_zone() -> String {
-    "Etc/UTC".into()
 }
 
 fn default_min_fragmentation_percent() -> i32 {

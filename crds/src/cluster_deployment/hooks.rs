@@ -16,6 +16,9 @@ use serde::{Deserialize, Serialize};
 #[x_kube(validation = Rule::new("!has(self.beforeJoin) || !has(self.afterJoin) || !self.beforeJoin.exists(a, self.afterJoin.exists(b, a.name == b.name))")
     .message("beforeJoin and afterJoin name the same playbook, which one run plays once: give the ConfigMap a second one of another name")
     .field_path(".afterJoin"))]
+#[x_kube(validation = Rule::new("!has(self.beforeUpgrade) || !has(self.afterUpgrade) || !self.beforeUpgrade.exists(a, self.afterUpgrade.exists(b, a.name == b.name))")
+    .message("beforeUpgrade and afterUpgrade name the same playbook, which one run plays once: give the ConfigMap a second one of another name")
+    .field_path(".afterUpgrade"))]
 #[x_kube(validation = Rule::new("!has(self.afterDrain) || !has(self.beforeRemove) || !self.afterDrain.exists(a, self.beforeRemove.exists(b, a.name == b.name))")
     .message("afterDrain and beforeRemove name the same playbook, which one run plays once: give the ConfigMap a second one of another name")
     .field_path(".beforeRemove"))]
@@ -43,6 +46,18 @@ pub struct Hooks {
     #[schemars(length(max = 8))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
     pub after_join: Vec<Hook>,
+    /// On each machine that gets another Kubernetes version, once its Pods have been moved away where they are, and before
+    /// its first step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
+    pub before_upgrade: Vec<Hook>,
+    /// On each machine that got another Kubernetes version, after its last step and before it takes Pods again. The next
+    /// machine waits for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
+    pub after_upgrade: Vec<Hook>,
     /// On a machine that leaves, before its Pods are moved away.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::etcd_status::EtcdStatus;
+use super::planned::RolloutPlan;
 use super::restore_from::RestoredFrom;
 use crate::KubernetesVersion;
 use crate::component::Component;
@@ -252,12 +253,16 @@ pub struct ClusterDeploymentStatus {
     /// A newer spec that waits for the current run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_generation: Option<i64>,
+    /// What is still to be done to machines that stay, for the spec as it stands. Absent: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<RolloutPlan>,
     /// `Ready`, `ControlPlaneReady`, `EtcdReady`, `WorkersReady`, `NetworkReady`, `AddonsReady`, `UpToDate`,
     /// `Progressing`, `Paused`, `Deleting`; `Reconciling` or `Stalled`, `LockAvailable`, `ReplicasReverted`,
     /// `MachinesForgotten` and `RemovalsHeld` only while they say something; `Remediation` where a policy holds,
     /// `BackedUp` where a schedule is for the cluster, `EtcdDataHealthy` where etcd's members are its own,
-    /// `CertificatesValid` once it is installed, and
-    /// `EtcdDefragmented` where their defragmentation is scheduled or was asked for.
+    /// `CertificatesValid` once it is installed,
+    /// `EtcdDefragmented` where their defragmentation is scheduled or was asked for, and `MaintenanceWindowsValid` where
+    /// `spec.rollout.windows` has any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

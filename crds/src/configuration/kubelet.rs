@@ -6,8 +6,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// CEL: a feature gate's name.
-const GATES_RULE: &str = "self.all(k, k.matches('^[A-Z][A-Za-z0-9]{1,62}$'))";
+use super::flags::GATES_RULE;
 
 /// The kubelet's configuration. What is taken back is again as the kubelet has it by itself.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, KubeSchema)]

@@ -33,6 +33,18 @@ pub struct MachineSettings {
     #[schemars(length(max = 64), inner(length(min = 1, max = 56), regex(pattern = r"^[a-zA-Z0-9][-_a-zA-Z0-9]*$")))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub kernel_modules: Vec<String>,
+    /// Certificates of authorities, PEM, one each, that machines trust beside those of their distribution, e.g. that of a
+    /// mirror; at most 16, of at most 8192 characters. An edit restarts containerd, which reads them when it starts;
+    /// containers go on.
+    #[serde(default, rename = "trustedCAs", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 16),
+        inner(
+            length(max = 8192),
+            regex(pattern = r"^-----BEGIN CERTIFICATE-----\n([A-Za-z0-9+/=]{1,76}\n)+-----END CERTIFICATE-----\n?$")
+        )
+    )]
+    pub trusted_cas: Vec<String>,
 }
 
 /// A value of a sysctl: numbers or a word, several separated by one space.

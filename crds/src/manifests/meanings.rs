@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::backup_storage::ServerSideAlgorithm;
 use crate::cluster_deployment::{
-    ContainerRuntimeName, DeletionPolicy, EtcdTopology, FenceReturned, LockMode, RecoveryStrategy, TolerationOperator,
+    Approval, ContainerRuntimeName, DeletionPolicy, EtcdTopology, FenceReturned, LockMode, PlannedOperation,
+    RecoveryStrategy, TolerationOperator,
 };
 use crate::configuration::{CpuManagerPolicy, TopologyManagerPolicy};
 use crate::etcd_backup::{BackupDeletionPolicy, BackupPhase, VerifyMethod};
@@ -30,6 +31,7 @@ pub(super) type Meanings = Vec<(String, String)>;
 /// The enums of the API.
 pub(super) fn all() -> Vec<Meanings> {
     vec![
+        meanings::<Approval>(),
         meanings::<BackupDeletionPolicy>(),
         meanings::<BackupPhase>(),
         meanings::<VerifyMethod>(),
@@ -49,6 +51,7 @@ pub(super) fn all() -> Vec<Meanings> {
         meanings::<MachinePhase>(),
         meanings::<MachineSetMode>(),
         meanings::<NetworkPluginName>(),
+        meanings::<PlannedOperation>(),
         meanings::<QuarantineReason>(),
         meanings::<RecoveryStrategy>(),
         meanings::<RemediationAction>(),
@@ -125,6 +128,15 @@ mod tests {
         let inner = ["items", "additionalProperties"].map(|key| (format!("{path}[]"), &schema[key]));
         for (path, schema) in fields.chain(inner) {
             unexplained(schema, &path, found);
+        }
+    }
+
+    #[test]
+    fn no_two_enums_have_the_same_values_in_the_same_order_by_which_their_meanings_are_found() {
+        let mut seen = std::collections::BTreeSet::new();
+        for meanings in super::all() {
+            let values: Vec<String> = meanings.into_iter().map(|(value, _)| value).collect();
+            assert!(seen.insert(values.clone()), "{values:?}");
         }
     }
 

@@ -87,6 +87,9 @@ reasons! {
     AuthenticationFailed Warning [COMPLETE FAILED REACHABLE READY]
         "The machine does not accept the login: wrong user, key or password."
         "Correct `Host.spec.ssh`, its Secret, or `authorized_keys` on the machine.";
+    AuthoritiesRefused Warning []
+        "The machine could not be made to trust the authorities that are configured."
+        "See the message: it ends with what update-ca-certificates said.";
     Available Normal [READY]
         "The Host may be claimed."
         "";
@@ -133,6 +136,10 @@ reasons! {
     BackupOverdue Warning [BACKED_UP READY]
         "The newest good backup of a cluster is too old: a backup was due twice since then."
         "See what the message and the EtcdBackups of the schedule say; make an EtcdBackup by hand meanwhile.";
+    BackupRequired Warning [UP_TO_DATE]
+        "An upgrade waits: the backup that precedes it has failed, and there is no good one of the last hour."
+        "See the EtcdBackup that the message names, and its storage; another one is made every ten minutes. Or name `backup` in \
+         `spec.preflight.ignore` to upgrade without.";
     BackupShrank Warning [READY]
         "The newest backup has less than half the size of the one before it: no older one is deleted."
         "Look for data that is missing in the cluster. Deletion goes on once the next backup has no less again.";
@@ -235,6 +242,9 @@ reasons! {
     ConfigMapNotFound Warning [COMPLETE REACHABLE READY]
         "A ConfigMap that the spec names is not there."
         "Make it, or correct the reference.";
+    ConfigurationDiffers Warning []
+        "A control plane does not run with the flags and files that are wanted."
+        "Run the step `control-plane-configuration` again; the message says what differs.";
     ConfigurationFailed Warning [UP_TO_DATE]
         "A machine could not be brought to settings that were changed; no other machine is, meanwhile."
         "See the message: correct the setting, or take it back; or repair the machine, and retry.";
@@ -685,6 +695,9 @@ reasons! {
     MachinesSilent Warning [LOCK_AVAILABLE]
         "The cluster's last token is lost, and machines that may know it do not answer."
         "Bring them back, or open the lock with the command in the message.";
+    MaintenanceWindowEmpty Warning [MAINTENANCE_WINDOWS_VALID UP_TO_DATE]
+        "A maintenance window does not open within a year, so that what waits for it might never be done."
+        "Correct the schedule that the message names, or take the window out.";
     ManifestMissing Warning []
         "The manifest of a component of the control plane is nowhere on its machine."
         "Put it back; the message names both places where it may be.";
@@ -1114,11 +1127,11 @@ reasons! {
     ScalingUp Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
         "Machines are being added."
         "";
-    ScheduleInvalid Warning [ETCD_DEFRAGMENTED READY]
-        "`spec.schedule` cannot be read, or is never due."
+    ScheduleInvalid Warning [ETCD_DEFRAGMENTED MAINTENANCE_WINDOWS_VALID READY UP_TO_DATE]
+        "A schedule cannot be read, or is never due."
         "Correct the field that the message names.";
-    Scheduled Normal [READY]
-        "The clusters are backed up when it is due."
+    Scheduled Normal [MAINTENANCE_WINDOWS_VALID READY]
+        "The clusters are backed up when it is due; or machines are disrupted in maintenance windows only."
         "";
     SecretMissing Warning []
         "A Secret that the run needs is not among its inputs."
@@ -1231,9 +1244,9 @@ reasons! {
     TaskTimedOut Warning []
         "A task took longer than it may."
         "See the message; the step runs again.";
-    TimeZoneUnknown Warning [ETCD_DEFRAGMENTED READY]
+    TimeZoneUnknown Warning [ETCD_DEFRAGMENTED MAINTENANCE_WINDOWS_VALID READY UP_TO_DATE]
         "There is no time zone of that name in the IANA database."
-        "Correct `spec.timeZone`, for example `Europe/Paris`.";
+        "Correct the field that the message names, for example `Europe/Paris`.";
     TimedOut Warning [DRAINED]
         "Pods were left on the Node when `drainTimeoutSeconds` was over; the removal went on."
         "See the message for the Pods.";
@@ -1312,9 +1325,9 @@ reasons! {
     Waiting Progressing [PROGRESSING READY REMEDIATION]
         "It goes on by itself later."
         "";
-    WaitingForApproval Warning [COMPLETE READY]
+    WaitingForApproval Warning [COMPLETE READY UP_TO_DATE]
         "All is ready, and nothing is done before a person approves it."
-        "Read what will be lost; the message has the command.";
+        "Read what will be done, or lost; the message has the command.";
     WaitingForBackup Progressing [READY]
         "The backup that the cluster begins with is not to be had yet."
         "See the EtcdBackup, the BackupStorage or the Secret that the message names.";
@@ -1359,6 +1372,9 @@ reasons! {
         "";
     WaitingForTurn Progressing [DELETING]
         "Other machines leave first."
+        "";
+    WaitingForWindow Progressing [UP_TO_DATE]
+        "What disrupts machines waits for the next maintenance window."
         "";
     WaitingToJoin Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
         "A machine is to join once something else is over."

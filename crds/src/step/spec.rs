@@ -19,6 +19,8 @@ pub struct StepSpec {
     pub downloads: bool,
     /// A run that resumes another plays it in any case: its probe does not prove that it is done.
     pub always_played: bool,
+    /// Where it brings an edited setting to a machine that serves, something restarts there that does.
+    pub disruptive: bool,
 }
 
 /// What the runs of an intent are for.
@@ -75,31 +77,46 @@ pub struct IntentSpec {
 impl Step {
     /// What the step does, and in which runs.
     pub const fn spec(&self) -> StepSpec {
-        const CHANGES: StepSpec =
-            StepSpec { intents: &[], read_only: false, each_for_itself: false, downloads: false, always_played: false };
+        const CHANGES: StepSpec = StepSpec {
+            intents: &[],
+            read_only: false,
+            each_for_itself: false,
+            downloads: false,
+            always_played: false,
+            disruptive: false,
+        };
         const LOOKS: StepSpec = StepSpec {
             intents: &[Probe, Custom],
             read_only: true,
             each_for_itself: true,
             downloads: false,
             always_played: true,
+            disruptive: false,
         };
         match self {
             Step::BootstrapOs => StepSpec { intents: &[Install, Prepare, Join, Custom], ..CHANGES },
             Step::Prepare => StepSpec { intents: &[Install, Prepare, Join, Configure, Custom], ..CHANGES },
-            Step::KubeletConfiguration => StepSpec { intents: &[Configure, Custom], ..CHANGES },
-            Step::ContainerRuntime => {
-                StepSpec { intents: &[Install, Prepare, Join, Upgrade, Configure, Custom], downloads: true, ..CHANGES }
-            }
+            Step::KubeletConfiguration => StepSpec { intents: &[Configure, Custom], disruptive: true, ..CHANGES },
+            Step::ContainerRuntime => StepSpec {
+                intents: &[Install, Prepare, Join, Upgrade, Configure, Custom],
+                downloads: true,
+                disruptive: true,
+                ..CHANGES
+            },
             Step::Preflight => {
                 StepSpec { intents: &[Install, Prepare, Join, Custom], read_only: true, downloads: true, ..CHANGES }
             }
             Step::Network => StepSpec { intents: &[Install, Join, Restore, Configure, Custom], ..CHANGES },
-            Step::Etcd => StepSpec { intents: &[Install, Join, Upgrade, Custom], downloads: true, ..CHANGES },
+            Step::Etcd => StepSpec {
+                intents: &[Install, Join, Upgrade, Configure, Custom],
+                downloads: true,
+                disruptive: true,
+                ..CHANGES
+            },
             Step::ControlPlane => {
                 StepSpec { intents: &[Install, Join, Upgrade, Configure, Custom], downloads: true, ..CHANGES }
             }
-            Step::Node => StepSpec { intents: &[Join, Upgrade, Custom], downloads: true, ..CHANGES },
+            Step::Node => StepSpec { intents: &[Join, Upgrade, Custom], downloads: true, disruptive: true, ..CHANGES },
             Step::Addons => StepSpec { intents: &[Install, Upgrade, Configure, Custom], ..CHANGES },
             Step::LoadBalancer => StepSpec { intents: &[Install, Join, Repair, Custom], ..CHANGES },
             Step::PostInstall => {
@@ -113,9 +130,11 @@ impl Step {
                 StepSpec { intents: &[Remove, Reset], each_for_itself: true, always_played: true, ..CHANGES }
             }
             Step::Fence => StepSpec { intents: &[Remove], each_for_itself: true, ..CHANGES },
-            Step::EtcdEndpoints => StepSpec { intents: &[Repair, Configure, Custom], ..CHANGES },
-            Step::RestartServices => StepSpec { intents: &[Repair, Restore, Custom], always_played: true, ..CHANGES },
-            Step::Reboot => StepSpec { intents: &[Repair, Custom], always_played: true, ..CHANGES },
+            Step::EtcdEndpoints => StepSpec { intents: &[Repair, Configure, Custom], disruptive: true, ..CHANGES },
+            Step::RestartServices => {
+                StepSpec { intents: &[Repair, Restore, Custom], always_played: true, disruptive: true, ..CHANGES }
+            }
+            Step::Reboot => StepSpec { intents: &[Repair, Custom], always_played: true, disruptive: true, ..CHANGES },
             Step::ProbeHost | Step::ProbeEtcd | Step::ProbeCertificates => LOOKS,
             Step::RenewCertificates => StepSpec { intents: &[Renew], ..CHANGES },
             // Each member stands still for a while: only a planner knows that all others are well.
@@ -136,10 +155,12 @@ impl Step {
                 each_for_itself: true,
                 downloads: true,
                 always_played: true,
+                disruptive: false,
             },
             Step::Prefetch => StepSpec { intents: &[Prefetch], each_for_itself: true, downloads: true, ..CHANGES },
-            Step::KubeadmUpgrade => StepSpec { intents: &[Upgrade], downloads: true, ..CHANGES },
-            Step::Custom(_) => StepSpec { intents: &[Install, Join, Remove, Reset, Custom], ..CHANGES },
+            Step::KubeadmUpgrade => StepSpec { intents: &[Upgrade], downloads: true, disruptive: true, ..CHANGES },
+            Step::ControlPlaneConfiguration => StepSpec { intents: &[Configure, Custom], disruptive: true, ..CHANGES },
+            Step::Custom(_) => StepSpec { intents: &[Install, Join, Upgrade, Remove, Reset, Custom], ..CHANGES },
         }
     }
 

@@ -109,12 +109,13 @@ impl Host {
 
     /// True when another attempt may go better without anyone doing something.
     pub(super) fn may_heal(&self) -> bool {
-        const STAYING: [Reason; 19] = [
+        const STAYING: [Reason; 20] = [
             Reason::AuthenticationFailed,
             Reason::BackupCorrupt,
             Reason::BackupNotFound,
             Reason::BackupOfOtherCluster,
             Reason::BucketNotFound,
+            Reason::ConfigurationRefused,
             Reason::DiskFull,
             Reason::EtcdDowngrade,
             Reason::HostKeyChanged,

@@ -30,9 +30,9 @@ class Cluster:
     def read(self, _client) -> tuple:
         return {"metadata": {"annotations": dict(self.annotations), "resourceVersion": "1"}}, self.text
 
-    def write(self, _client, _found, text, given=None) -> None:
+    def write(self, _client, _found, text, notes) -> None:
         self.text, self.writes = text, self.writes + 1
-        self.annotations[kubeadm_config.GIVEN] = module.json.dumps(given)
+        self.annotations.update({annotation: module.json.dumps(value) for annotation, value in notes.items()})
 
     def renew(self, _params, text) -> None:
         self.renewals += 1

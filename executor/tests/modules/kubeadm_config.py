@@ -79,14 +79,14 @@ class Api:
 
 def with_b(found: dict, text: str) -> tuple:
     names = config.items(text, config.NAMES)
-    return (text if "b" in names else config.with_items(text, config.NAMES, [*names, "b"])), [*config.given_names(found), "b"]
+    return (text if "b" in names else config.with_items(text, config.NAMES, [*names, "b"])), {config.GIVEN: [*config.given_names(found), "b"]}
 
 
 api = Api(others=2)
 assert config.items(config.edit(api, with_b), config.NAMES) == ["a", "other2", "other3", "b"]
 assert config.items(api.text, config.NAMES) == ["a", "other2", "other3", "b"] and api.given == '["b"]'
 before = api.version
-assert config.edit(api, lambda _found, text: (text, ["b"])) == api.text
+assert config.edit(api, lambda _found, text: (text, {config.GIVEN: ["b"]})) == api.text
 assert config.edit(api, lambda _found, text: (text, None)) == api.text and api.version == before, "nothing is written for nothing"
 for api, asked in ((Api(others=100), config.ATTEMPTS), (Api(others=100, status=403), 1)):
     try:

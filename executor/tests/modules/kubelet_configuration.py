@@ -55,7 +55,9 @@ lines = [f"{{key}}: {{value}}" for key, value in sorted({{"cgroupDriver": "syste
 (place / "config.yaml").write_text("".join(line + chr(10) for line in lines))
 """,
 )
-program("journalctl", "#!/bin/sh\necho 'I1125 12:00:00 starts'\necho 'E1125 12:00:01 run.go:72] \"command failed\" err=\"unknown gate Nope\"'\n")
+COMPLAINT = "panic: failed to merge global and in-flight KubeletConfiguration, error: unrecognized feature gate: Nope"
+TRACE = "goroutine 1 [running]:\\nmain.main()\\n\\tcmd/kubelet.go:37 +0x2a"
+program("journalctl", f"#!/bin/sh\necho 'I1125 12:00:00 starts'\nprintf '%b' '{COMPLAINT}\\n{TRACE}'\n")
 
 
 class Machine:
@@ -108,17 +110,17 @@ def begin() -> Machine:
     return machine
 
 
-def play(settings: dict, check: bool = False, identity: str = "a") -> dict:
+def play(settings: dict, check: bool = False, identity: str = "a", timeout: int = 60) -> dict:
     params = {
         "identity": identity, "settings": settings, "patches": {PATCH: json.dumps(settings)}, "program": "/usr/local/bin/kubelet",
-        "node_name": "n1", "timeout_seconds": 2,
+        "node_name": "n1", "timeout_seconds": timeout,
     }  # fmt: skip
     return module.work(type("Call", (), {"params": params, "check_mode": check}))
 
 
-def refused(settings: dict) -> StepFailure:
+def refused(settings: dict, **more: object) -> StepFailure:
     try:
-        play(settings)
+        play(settings, **more)
     except StepFailure as failure:
         return failure
     raise AssertionError(f"{settings} was taken")
@@ -149,7 +151,8 @@ def one_that_keeps_ending_has_its_former_configuration_again_and_the_step_says_w
     play({"maxPods": 50})
     failure = refused({"featureGates": "bad"})
     assert failure.reason == "ConfigurationRefused", failure.reason
-    assert "unknown gate Nope" in failure.message and "starts" not in failure.message.splitlines()[1], failure.message
+    assert COMPLAINT in failure.message and "main.main" not in failure.message
+    assert "starts" not in failure.message.splitlines()[1], failure.message
     assert "featureGates" in failure.message and "it works" in failure.message, failure.message
     assert machine.works() and "maxPods: 50" in machine.config
     assert json.loads(pathlib.Path(kubelet.PATCHES, PATCH).read_text(encoding="utf-8")) == {"maxPods": 50}
@@ -160,10 +163,22 @@ def one_whose_node_is_not_ready_any_more_too():
     machine = begin()
     ask = machine.ask
     machine.ask = lambda path: {} if "maxPods" in machine.config else ask(path)
-    assert refused({"maxPods": 50}).reason == "ConfigurationRefused" and machine.config == "cgroupDriver: systemd\n"
+    failure = refused({"maxPods": 50}, timeout=8)
+    assert failure.reason == "ConfigurationRefused" and machine.config == "cgroupDriver: systemd\n", failure.message
     # One that was not before proves nothing.
     machine.ready = False
     assert play({"maxPods": 50})["changed"]
+
+
+def one_that_is_not_well_with_what_it_had_either_refuses_nothing():
+    machine = begin()
+    works = machine.works
+    machine.works = lambda: machine.start < 2 and works()
+    failure = refused({"maxPods": 50})
+    assert failure.reason == "KubeletNotHealthy" and "nor with what it had before" in failure.message, failure.message
+    assert pathlib.Path(kubelet.CONFIG).read_text(encoding="utf-8") == "cgroupDriver: systemd\n"
+    machine.works = works
+    assert play({"maxPods": 50})["changed"] and "maxPods" in machine.config
 
 
 def an_attempt_that_was_cut_short_is_made_again_and_falls_back_on_what_was_proved_before_it():
@@ -187,8 +202,9 @@ def without_an_api_nothing_is_changed():
     (PLACE / "no-api").touch()
     failure = refused({"maxPods": 50})
     (PLACE / "no-api").unlink()
-    assert failure.reason == "KubeadmFailed" and machine.done == [] and not os.path.exists(kubelet.FORMER)
+    assert failure.reason == "KubeadmFailed" and machine.done == []
     assert pathlib.Path(kubelet.PATCHES, PATCH).read_text(encoding="utf-8") == "{}"
+    assert play({})["changed"] and machine.done == [] and not play({}, check=True)["changed"]
 
 
 def what_another_policy_noted_of_cpus_goes_while_the_kubelet_is_stopped():
@@ -203,6 +219,7 @@ what_is_given_is_taken_up_by_one_restart_and_what_is_taken_back_goes()
 a_file_that_is_the_same_restarts_nothing()
 one_that_keeps_ending_has_its_former_configuration_again_and_the_step_says_why()
 one_whose_node_is_not_ready_any_more_too()
+one_that_is_not_well_with_what_it_had_either_refuses_nothing()
 an_attempt_that_was_cut_short_is_made_again_and_falls_back_on_what_was_proved_before_it()
 without_an_api_nothing_is_changed()
 what_another_policy_noted_of_cpus_goes_while_the_kubelet_is_stopped()

@@ -29,11 +29,18 @@ pub enum What {
     Leave,
     /// Going on although machines know more than the metadata cluster.
     Store,
+    /// Disrupting machines for what was changed.
+    Plan,
 }
 
 impl What {
-    const ALL: [What; 7] =
-        [What::Shrink, What::QuorumLoss, What::Repair, What::Restore, What::Undo, What::Leave, What::Store];
+    const ALL: [What; 8] =
+        [What::Shrink, What::QuorumLoss, What::Repair, What::Restore, What::Undo, What::Leave, What::Store, What::Plan];
+
+    /// The value with this digest.
+    pub fn value(self, digest: &str) -> String {
+        format!("{}.{digest}", self.name())
+    }
 
     fn name(self) -> &'static str {
         match self {
@@ -44,17 +51,23 @@ impl What {
             What::Undo => "undo",
             What::Leave => "leave",
             What::Store => "store",
+            What::Plan => "plan",
         }
     }
 }
 
 /// `<what>.<digest12>`.
 pub fn value(what: What, object: &ObjectMeta, acts: &[&str]) -> String {
-    let uid = object.uid.as_deref().unwrap_or_default();
     let generation = object.generation.unwrap_or_default().to_string();
-    let mut parts = vec![uid, generation.as_str(), what.name()];
-    parts.extend(acts);
-    format!("{}.{}", what.name(), short_hash(&parts, DIGEST))
+    let acts: Vec<&str> = [generation.as_str()].into_iter().chain(acts.iter().copied()).collect();
+    lasting_value(what, object, &acts)
+}
+
+/// The value that approves this in any generation: the acts say all that it is for.
+pub fn lasting_value(what: What, object: &ObjectMeta, acts: &[&str]) -> String {
+    let uid = object.uid.as_deref().unwrap_or_default();
+    let parts: Vec<&str> = [uid, what.name()].into_iter().chain(acts.iter().copied()).collect();
+    what.value(&short_hash(&parts, DIGEST))
 }
 
 /// Whether the object carries this very approval.

@@ -2,6 +2,7 @@
 //! lock, and says how far it is.
 
 mod action;
+mod backup_before;
 mod blocker;
 mod component_status;
 mod conditions;
@@ -20,6 +21,7 @@ mod machine;
 mod observed;
 mod operations;
 mod outdated;
+mod outdated_machine;
 pub mod pki;
 mod problem;
 mod proposal;
@@ -28,6 +30,7 @@ pub mod removals;
 mod request;
 pub mod restoring;
 mod retrying;
+mod rollout;
 mod room;
 mod scale_down;
 mod spec_problem;
@@ -39,6 +42,7 @@ mod tried;
 mod turn;
 mod up_to_date;
 mod upgrade;
+mod wanted_upgrade;
 
 use crds::ObjectExt;
 use crds::names::finalizer;
@@ -60,7 +64,10 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, ClusterDeploymentStatus> {
     let is_former = |machine: &&Machine| former::is_former(machine, observed.deployment, observed.sets);
     let (former, machines): (Vec<&Machine>, Vec<&Machine>) = observed.machines.iter().copied().partition(is_former);
     let observed = &Observed { machines: &machines, ..*observed };
-    let state = ClusterState::observe(observed);
+    let mut state = ClusterState::observe(observed);
+    state.upgrade = upgrade::find(&state);
+    state.outdated = operations::configure::due(&state);
+    state.rollout = rollout::look::look(&state);
     let tokens = tokens::find(&state);
     let lock = grant(&state, &tokens);
     let mut plan = match observed.deployment.metadata.deletion_timestamp {
@@ -122,7 +129,7 @@ fn grant(state: &ClusterState<'_>, tokens: &Tokens) -> Lock {
             let cleans = run.spec.intent.spec().effect == Effect::Removes;
             // What is cleaned, or about to be, is not worked on any more.
             let goes = || run.spec.hosts.iter().any(|host| state.is_leaving(host));
-            let is_held = deployment.spec.paused || state.comparison.holds();
+            let is_held = deployment.spec.paused || state.comparison.holds() || rollout::gate::supersedes(state, run);
             let may_start = !is_held && (cleans || !(deleting || goes()));
             let takes_backup = run.spec.intent == Intent::Backup;
             let lets = |restore: &&EtcdRestore| !takes_backup || lets_backup_begin(restore, run);

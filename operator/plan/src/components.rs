@@ -19,7 +19,16 @@ pub fn version(deployment: &ClusterDeployment) -> KubernetesVersion {
 
 /// The Kubernetes version of a run: only what lies ready for later is of one whose rollout has not begun.
 pub fn version_of(deployment: &ClusterDeployment, intent: Intent) -> KubernetesVersion {
-    if intent == Intent::Prefetch { deployment.spec.kubernetes_version } else { version(deployment) }
+    let begun = version(deployment);
+    if intent == Intent::Prefetch { version_after(deployment, begun) } else { begun }
+}
+
+/// The Kubernetes version that follows the one that all machines have: what is wanted, or, where that is more than one
+/// minor away, the one of `upgradePath` on the way there.
+pub fn version_after(deployment: &ClusterDeployment, begun: KubernetesVersion) -> KubernetesVersion {
+    let wanted = deployment.spec.kubernetes_version;
+    let next = begun.minor() + 1;
+    deployment.spec.upgrade_path.of_minor(next).filter(|_| wanted.minor() > next).unwrap_or(wanted)
 }
 
 /// The variable that freezes the components into a run: `{NAME: {version, digests: {ARCHITECTURE: SHA256}}}`; none:

@@ -2,6 +2,9 @@
 //! more is a row of [`PARTS`], and a file that says what it is made of.
 
 mod containerd;
+mod control_plane;
+mod etcd;
+pub mod files;
 mod kubelet;
 mod machine;
 mod merge;
@@ -78,6 +81,29 @@ pub const PARTS: &[Part] = &[
         wanted: kubelet::policies,
         drains: always,
         ..KUBELET
+    },
+    Part {
+        name: "control-plane",
+        field: "configuration.{apiServer,controllerManager,scheduler}",
+        roles: &[Role::ControlPlane],
+        step: Step::ControlPlaneConfiguration,
+        // It makes a control plane, and gives one that is there its configuration.
+        steps_beside: &[Step::ControlPlane],
+        wanted: control_plane::wanted,
+        drains: never,
+        variable: "control_plane_settings",
+        lower: control_plane::lower,
+    },
+    Part {
+        name: "etcd",
+        field: "configuration.etcd",
+        roles: &[Role::ControlPlane, Role::Etcd],
+        step: Step::Etcd,
+        steps_beside: &[],
+        wanted: etcd::wanted,
+        drains: never,
+        variable: "etcd_extra_environment",
+        lower: etcd::lower,
     },
 ];
 

@@ -12,7 +12,7 @@ mod target;
 mod verdict;
 mod verification;
 
-use crds::{ClusterDeployment, EtcdBackup, EtcdBackupScheduleStatus, ObjectExt};
+use crds::{ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdBackupScheduleStatus, ObjectExt};
 use jiff::Timestamp;
 
 use crate::cron::Cron;
@@ -33,6 +33,13 @@ pub enum Action {
     Begin(Box<EtcdBackup>),
     /// Delete this backup, which is kept no longer.
     Delete(Box<EtcdBackup>),
+}
+
+/// The backup of a cluster that is made out of turn, for this moment, as the schedule makes its own: it is verified where
+/// the schedule has any verified, and kept and deleted with the others.
+pub fn backup_between(schedule: &EtcdBackupSchedule, deployment: &ClusterDeployment, moment: Timestamp) -> EtcdBackup {
+    let verify = schedule.spec.verify.as_ref().map(|verify| verify.of_backup());
+    backup::make(schedule, Target::Cluster(deployment), moment, verify)
 }
 
 /// Decides.

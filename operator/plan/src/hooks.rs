@@ -141,6 +141,13 @@ pub fn around_join(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
     }
 }
 
+/// Puts the hooks of an upgrade around the steps of one machine.
+pub fn around_upgrade(spec: &mut PlaybookRunSpec, deployment: &ClusterDeployment) {
+    if let Some(hooks) = hooks(deployment) {
+        frame(spec, deployment, &[&hooks.before_upgrade], &[&hooks.after_upgrade]);
+    }
+}
+
 /// Whether there are hooks that a machine's join begins with.
 pub fn come_before_join(deployment: &ClusterDeployment) -> bool {
     hooks(deployment).is_some_and(|hooks| !hooks.before_join.is_empty())
@@ -179,11 +186,13 @@ pub fn playbooks(
 /// Why the hooks of a cluster cannot be played.
 pub fn refusal(deployment: &ClusterDeployment, library: Option<&Library>) -> Option<Refusal> {
     let hooks = hooks(deployment)?;
-    let lists: [(&str, &[Hook]); 8] = [
+    let lists: [(&str, &[Hook]); 10] = [
         ("beforeInstall", &hooks.before_install),
         ("afterInstall", &hooks.after_install),
         ("beforeJoin", &hooks.before_join),
         ("afterJoin", &hooks.after_join),
+        ("beforeUpgrade", &hooks.before_upgrade),
+        ("afterUpgrade", &hooks.after_upgrade),
         ("beforeDrain", &hooks.before_drain),
         ("afterDrain", &hooks.after_drain),
         ("beforeRemove", &hooks.before_remove),

@@ -2,6 +2,7 @@
 
 pub mod artifacts;
 mod backup;
+mod common;
 mod credential;
 pub mod endpoint;
 mod etcd_client;
@@ -127,6 +128,7 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
         Some(cluster) if !run.spec.hosts.is_empty() => variables::of_cluster(cluster, observed.hosts, run)?,
         Some(_) | None => BTreeMap::new(),
     };
+    vars.extend(common::take(&mut hosts));
     vars.extend(run.spec.vars.clone());
     Ok(RunInputs {
         namespace: run.namespace().to_owned(),

@@ -2,7 +2,7 @@
 
 use crds::ObjectExt;
 use crds::Reason;
-use crds::cluster_deployment::{Certificates, DeletionPolicy, Executor};
+use crds::cluster_deployment::{Approval, Certificates, DeletionPolicy, Executor, Rollout, UpgradePath};
 use crds::names::condition;
 use crds::playbook_run::RunPhase;
 use crds::step::Intent;
@@ -25,6 +25,9 @@ pub fn wanted(deployment: &ClusterDeployment) -> String {
     spec.deletion_policy = DeletionPolicy::default();
     // No machine is given these.
     (spec.etcd.hash_check_seconds, spec.etcd.defragmentation) = (None, None);
+    (spec.approval, spec.rollout) = (Approval::default(), Rollout::default());
+    // It says how, and not what.
+    spec.upgrade_path = UpgradePath::default();
     // Those that were made under another one are renewed when they are due.
     spec.certificates = Certificates::default();
     let text = serde_json::to_string(&spec).unwrap_or_default();

@@ -20,19 +20,21 @@ use crds::step::{Intent, Role, Step};
 use crds::{ClusterDeployment, Machine, PlaybookRun};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::configuration::{PARTS, Part};
+use crate::configuration::{PARTS, Part, files};
 use crate::{attempts, components};
 
 /// The variable that says which API servers are behind an endpoint that the control planes hold.
 pub const BACKENDS: &str = "kube_apiserver_backends";
 
-/// Data of the ConfigMaps with manifests, as digests; none: it could not be read.
+/// What ConfigMaps hold that the spec refers to: manifests, as digests; none: it could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifests {
     /// Of `addons.manifestsRef`.
     pub addons: Option<String>,
     /// Of `networking.plugin.manifestsRef`.
     pub network: Option<String>,
+    /// The files that `configuration` refers to, by their keys, as they are.
+    pub files: Option<BTreeMap<String, String>>,
 }
 
 /// The settings of a run of this intent whose inputs are frozen now.
@@ -42,8 +44,10 @@ pub fn frozen(
     addons: &BTreeMap<String, String>,
     network: &BTreeMap<String, String>,
     etcd_client: Option<String>,
+    files: &BTreeMap<String, String>,
 ) -> FrozenSettings {
-    let wanted = Wanted::new(deployment);
+    let mut wanted = Wanted::new(deployment);
+    wanted.configuration.extend(files::digest(files).map(|digest| (files::NAME.to_owned(), digest)));
     FrozenSettings {
         cert_sans: wanted.cert_sans,
         registry_mirrors: wanted.registry_mirrors,
@@ -81,13 +85,19 @@ pub fn applied(machine: &Machine, host: &str, runs: &[&PlaybookRun]) -> Option<A
             bring(&mut applied.etcd_client, step, &|settings| settings.etcd_client.clone());
         }
         let version = |settings: &FrozenSettings| settings.kubernetes_version.map(|version| version.to_string());
-        bring(&mut applied.kubernetes_version, brings_version(machine.spec.role), &version);
+        bring(&mut applied.kubernetes_version, brings_version(machine.spec.role, run), &version);
         bring(&mut applied.prefetched_version, Step::Prefetch, &version);
         for part in PARTS.iter().filter(|part| part.concerns(machine.spec.role)) {
             let setting = |settings: &FrozenSettings| parts::of_machine(&settings.configuration, part, machine);
             let mut has = applied.configuration.remove(part.name);
             part.steps().for_each(|step| bring(&mut has, step, &setting));
             applied.configuration.extend(has.map(|has| (part.name.to_owned(), has)));
+        }
+        if machine.spec.role == Role::ControlPlane {
+            let mut has = applied.configuration.remove(files::NAME);
+            let setting = |settings: &FrozenSettings| settings.configuration.get(files::NAME).cloned();
+            files::STEPS.into_iter().for_each(|step| bring(&mut has, step, &setting));
+            applied.configuration.extend(has.map(|has| (files::NAME.to_owned(), has)));
         }
         if how_done(run, host, Step::Prefetch) == Some(Done::Played) {
             applied.prefetched_at = attempts::ended_at(run).map(Time);
@@ -100,13 +110,16 @@ pub fn applied(machine: &Machine, host: &str, runs: &[&PlaybookRun]) -> Option<A
     Some(applied)
 }
 
-/// The step after which a machine has the Kubernetes version of its run.
-fn brings_version(role: Role) -> Step {
-    match role {
+/// The step after which a machine has the Kubernetes version of its run. An upgrade is over with its last one: what hooks
+/// do afterwards is part of it.
+fn brings_version(role: Role, run: &PlaybookRun) -> Step {
+    let step = match role {
         Role::ControlPlane => Step::ControlPlane,
         Role::Worker => Step::Node,
         Role::Etcd => Step::Etcd,
-    }
+    };
+    let is_upgrade = run.spec.intent == Intent::Upgrade && run.spec.steps.contains(&step);
+    run.spec.steps.last().copied().filter(|_| is_upgrade).unwrap_or(step)
 }
 
 /// Ended runs on the machine, with their tokens, that its status does not remember yet.

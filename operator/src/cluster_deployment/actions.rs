@@ -37,6 +37,7 @@ pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, actio
         }
         Action::ForgetMachine { machine, since } => force_remove(ctx, machine, Some(*since)).await,
         Action::CreateRun(run) => execute::create_ours(ctx, &**run).await,
+        Action::CreateBackup(backup) => execute::create_ours(ctx, &**backup).await,
         Action::CancelRun(run) => execute::ask_run(ctx, run, "cancel", json!({ "cancel": true })).await,
         Action::HoldRun { run, paused: true } => execute::ask_run(ctx, run, "pause", json!({ "paused": true })).await,
         Action::HoldRun { run, paused: false } => {

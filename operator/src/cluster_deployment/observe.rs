@@ -193,12 +193,17 @@ async fn live_hosts(
     Ok(hosts)
 }
 
-/// What was stored of the cluster, where it may begin anew with it.
+/// Backups of the cluster: all of them where one may be wanted before an upgrade, else what was stored, where it may
+/// begin anew with it.
 fn own_backups(ctx: &Context, deployment: &ClusterDeployment) -> Vec<Arc<EtcdBackup>> {
+    let (namespace, name) = (deployment.namespace().unwrap_or_default(), deployment.name_any());
+    let started = deployment.status.as_ref().and_then(|status| status.started_kubernetes_version);
+    if started.is_some_and(|started| started != deployment.spec.kubernetes_version) {
+        return ctx.cache.etcd_backups.list(&namespace, |backup| backup.spec.cluster_name.as_ref() == Some(&name));
+    }
     if deployment.spec.recovery.strategy != RecoveryStrategy::RestoreLatest {
         return Vec::new();
     }
-    let (namespace, name) = (deployment.namespace().unwrap_or_default(), deployment.name_any());
     ctx.cache.etcd_backups.with(&namespace, &IndexKey::Stored(name))
 }
 
@@ -238,6 +243,7 @@ async fn manifests(ctx: &Context, deployment: &ClusterDeployment) -> Result<Mani
     Ok(Manifests {
         addons: digest(addons).await?,
         network: digest(spec.networking.plugin.manifests_ref.as_ref()).await?,
+        files: playbook_run::inputs::configuration_files(ctx, deployment).await?.ok(),
     })
 }
 

@@ -11,6 +11,7 @@ use crds::step::Effect;
 use crds::{ClusterDeployment, Host, PlaybookRun};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
+use plan::configuration::files::FILES;
 use plan::hooks::Library;
 use plan::inputs::artifacts::{self, ArtifactsSeen};
 use plan::inputs::{
@@ -102,7 +103,8 @@ async fn gather(
     let text = serde_json::to_string(&model).doing(|| "write the model".into())?;
     let settings = cluster.as_ref().map(|cluster| {
         let (addons, network) = (&cluster.addon_manifests, &cluster.network_manifests);
-        plan::settings::frozen(cluster.deployment, run.spec.intent, addons, network, cluster.etcd_client.clone())
+        let (etcd_client, files) = (cluster.etcd_client.clone(), &cluster.configuration_files);
+        plan::settings::frozen(cluster.deployment, run.spec.intent, addons, network, etcd_client, files)
     });
     Ok(Ok(InputsSeen::Model { text, model: Box::new(model), settings }))
 }
@@ -156,6 +158,10 @@ async fn cluster_seen<'a>(
         None => Ok(Ok(BTreeMap::new())),
     };
     let (addons, network) = (manifests(addons).await?, manifests(network).await?);
+    let files = match needs_cluster {
+        true => configuration_files(ctx, deployment).await?,
+        false => Ok(BTreeMap::new()),
+    };
     let source = deployment.spec.artifacts.as_ref().filter(|_| needs_cluster);
     let artifacts = match source {
         Some(source) => artifacts_seen(ctx, &namespace, source).await?,
@@ -174,8 +180,27 @@ async fn cluster_seen<'a>(
             ca_cert_hash,
             addon_manifests,
             network_manifests: network?,
+            configuration_files: files?,
         })
     }))
+}
+
+/// The files that the configuration of a control plane refers to, by their keys.
+pub(crate) async fn configuration_files(
+    ctx: &Context,
+    deployment: &ClusterDeployment,
+) -> Result<Result<BTreeMap<String, String>, InputsProblem>, Error> {
+    let namespace = deployment.namespace().unwrap_or_default();
+    let mut contents = BTreeMap::new();
+    for file in &FILES {
+        let Some(LocalRef { name }) = file.reference(deployment) else { continue };
+        let map = live::get::<ConfigMap>(ctx, &namespace, name).await?;
+        match file.content(name, map) {
+            Ok(content) => contents.insert(file.key.to_owned(), content),
+            Err(problem) => return Ok(Err(problem)),
+        };
+    }
+    Ok(Ok(contents))
 }
 
 /// What the references of the artifact source lead to.

@@ -101,6 +101,7 @@ fn typical_length(step: Step) -> Duration {
         | Step::PreflightUpgrade
         | Step::Prefetch
         | Step::KubeadmUpgrade
+        | Step::ControlPlaneConfiguration
         | Step::KubeletConfiguration
         | Step::Custom(_) => 500,
     };

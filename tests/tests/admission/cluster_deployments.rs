@@ -48,9 +48,16 @@ async fn versions_are_known_ones_and_go_up_one_minor_at_a_time_rows_4_and_5() ->
         (4, "a number", demo(), field, json!([1.3]), refused("must be of type string")),
     ]).await?;
     let to = |version: &str| json!({ "kubernetesVersion": version });
+    let by = |version: &str, via: &[&str]| json!({ "kubernetesVersion": version, "upgradePath": { "via": via } });
     let skew = "VersionSkewNotAllowed";
     check_changes(&server, with(deployment("versions"), field, json!("1.34.4")), [
         (5, "a minor skipped", to("1.36.0"), refused_at(field, "VersionSkewNotAllowed: from 1.34.4 to 1.36.0")),
+        (5, "a way that lacks a minor", by("1.36.0", &["1.34.9", "1.36.1"]), refused_at(field, "spec.upgradePath.via")),
+        (5, "two of a minor on the way", by("1.36.0", &["1.35.4", "1.35.5"]), refused_at("spec.upgradePath.via", "of the same minor")),
+        (5, "no version on the way", by("1.36.0", &["v1.35.4"]), refused("should match")),
+        (5, "the way", by("1.36.0", &["1.35.4"]), Admitted),
+        (5, "a way that is behind", by("1.34.4", &["1.35.4", "1.34.1"]), Admitted),
+        (5, "back on the way", by("1.34.3", &["1.35.4"]), refused_at(field, skew)),
         (5, "back", to("1.34.3"), refused_at(field, skew)),
         (5, "the same", to("1.34.4"), Admitted),
         (5, "the next patch", to("1.34.5"), Admitted),
@@ -236,6 +243,35 @@ async fn nothing_is_named_twice_row_9() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 #[rustfmt::skip]
+async fn approvals_canaries_and_windows_are_what_they_can_be() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let window = json!({ "schedule": "0 2 * * SAT,SUN", "timeZone": "Europe/Paris", "durationMinutes": 180 });
+    let windowed = || with(demo(), "spec.rollout.windows", json!([window]));
+    let (rollout, first) = ("spec.rollout", "spec.rollout.windows[0]");
+    let many: Vec<Value> = vec![window.clone(); 17];
+    check(&server, [
+        (2, "approval", demo(), "spec.approval", json!(["Automatic", "Manual"]), Admitted),
+        (2, "no such approval", demo(), "spec.approval", json!(["manual", ""]), refused("Unsupported value")),
+        (2, "a rollout", demo(), rollout, json!([{}, { "canaries": 3, "pauseSeconds": 3600 }]), Admitted),
+        (2, "no canary", demo(), rollout, json!([{ "canaries": 0 }]), refused("greater than or equal to 1")),
+        (2, "too many canaries", demo(), rollout, json!([{ "canaries": 101 }]), refused("less than or equal to 100")),
+        (2, "back in time", demo(), rollout, json!([{ "pauseSeconds": -1 }]), refused("greater than or equal to 0")),
+        (2, "for ever", demo(), rollout, json!([{ "pauseSeconds": 604801 }]), refused("less than or equal to 604800")),
+        (2, "a window", demo(), rollout, json!([{ "windows": [window] }]), Admitted),
+        (2, "too many windows", demo(), rollout, json!([{ "windows": many }]), refused("at most 16")),
+        (2, "no schedule", windowed(), first, json!([{ "durationMinutes": 60 }]), refused("Required value")),
+        (2, "no end", windowed(), first, json!([{ "schedule": "0 2 * * *" }]), refused("Required value")),
+        (2, "four fields", windowed(), "spec.rollout.windows[0].schedule", json!(["0 2 * *", "@daily"]), refused("")),
+        (2, "too short", windowed(), "spec.rollout.windows[0].durationMinutes", json!([0, 9]),
+            refused("greater than or equal to 10")),
+        (2, "too long", windowed(), "spec.rollout.windows[0].durationMinutes", json!([10081]),
+            refused("less than or equal to 10080")),
+        (2, "no zone", windowed(), "spec.rollout.windows[0].timeZone", json!(["", "Europe/ Paris"]), refused("")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
 async fn addresses_are_machines_addresses_rows_11_and_12() -> Result<()> {
     check(&ApiServer::shared().await?, [
         (11, "no address", demo(), "spec.controlPlane.endpoint.host", json!(NO_ADDRESSES), refused("must be")),
@@ -399,7 +435,8 @@ async fn hooks_are_named_and_have_playbooks_row_28() -> Result<()> {
         (28, "text of a shell", d.clone(), "spec.hooks.beforeJoin[0]", json!([{ "command": "id" }, { "name": "x", "shell": "id" }]), refused("")),
         (28, "no name", d.clone(), "spec.hooks.beforeJoin[0].name", json!(["../x", "x;id", "X", ""]), refused("")),
         (9, "twice", d.clone(), "spec.hooks.beforeJoin", json!([[one, one]]), refused("Duplicate value")),
-        (9, "twice in a run", d, "spec.hooks", json!([{ "beforeJoin": [one], "afterJoin": [one] }, { "beforeRemove": [one], "afterRemove": [one] }]),
+        (9, "twice in a run", d, "spec.hooks", json!([{ "beforeJoin": [one], "afterJoin": [one] }, { "beforeRemove": [one], "afterRemove": [one] },
+            { "beforeUpgrade": [one], "afterUpgrade": [one] }]),
             refused("one run plays once")),
     ]).await
 }

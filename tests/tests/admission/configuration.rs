@@ -4,7 +4,7 @@ use anyhow::Result;
 use e2e::api_server::ApiServer;
 use serde_json::{Value, json};
 
-use super::{Admitted, check, deployment, refused, refused_at, with};
+use super::{Admitted, check, deployment, refused, refused_at};
 
 fn demo() -> Value {
     deployment("demo")
@@ -51,11 +51,16 @@ async fn kubelets_are_configured_in_their_own_words_and_within_what_they_take() 
 #[rustfmt::skip]
 async fn what_a_cluster_depends_on_is_no_sysctl_of_the_users() -> Result<()> {
     let (machine, sysctls) = ("spec.configuration.machine", "spec.configuration.machine.sysctls");
+    let authorities = "spec.configuration.machine.trustedCAs";
     check(&ApiServer::shared().await?, [
         (0, "sysctls and modules", demo(), machine, json!([{
             "sysctls": {"net.core.somaxconn": "8192", "net.ipv4.tcp_rmem": "4096 87380 6291456", "vm.swappiness": "0"},
             "kernelModules": ["ip_vs", "nf-conntrack"],
         }]), Admitted),
+        (0, "an authority", demo(), authorities, json!([[], ["-----BEGIN CERTIFICATE-----\nMIIB\nAAA=\n-----END CERTIFICATE-----\n"]]),
+            Admitted),
+        (0, "no authority", demo(), authorities,
+            json!([["x"], ["-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"]]), refused("should match")),
         (0, "ours", demo(), sysctls, json!([{"net.ipv4.ip_forward": "0"}, {"net.bridge.bridge-nf-call-iptables": "0"},
             {"kernel.panic_on_oops": "0"}, {"net.ipv4.conf.eth0.forwarding": "0"}, {"vm.overcommit_memory": "0"}]),
             refused("the cluster depends on")),

@@ -6,6 +6,7 @@ mod claims;
 mod cluster_deployments;
 mod commands;
 mod configuration;
+mod control_plane_configuration;
 mod every_kind;
 mod hosts;
 mod installed;

@@ -100,7 +100,8 @@ async fn a_run_has_the_steps_of_its_intent_and_no_others() -> Result<()> {
         (0, "a renewal", of("Renew"), "spec.steps", json!([["renew-certificates"]]), Admitted),
         (0, "another renewal", of("Custom"), "spec.steps", json!([["renew-certificates"]]), refused_at("spec", "is not allowed in a run of intent Custom")),
         (0, "an upgrade", of("Upgrade"), "spec.steps", json!([["kubeadm-upgrade", "control-plane"], ["etcd"]]), Admitted),
-        (0, "what an upgrade needs", of("Prefetch"), "spec.steps", json!([["prefetch"]]), Admitted),
+        (0, "what an upgrade needs", of("Prefetch"), "spec.steps", json!([["prefetch"], ["preflight-upgrade", "prefetch"]]), Admitted),
+        (0, "a look ahead", of("Custom"), "spec.steps", json!([["preflight-upgrade"]]), Admitted),
         (0, "all at once", of("Upgrade"), "spec.steps", json!([["prefetch", "kubeadm-upgrade"]]), refused_at("spec", "step prefetch is not allowed in a run of intent Upgrade")),
         (0, "an intent that there is not", r(), "spec.intent", json!(["Downgrade"]), refused("Unsupported value")),
     ]).await

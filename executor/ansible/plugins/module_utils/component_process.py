@@ -9,6 +9,7 @@ import signal
 import time
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import apiserver_process, control_plane, processes
+from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import text
 
 
 def pids(component: str) -> list:
@@ -32,3 +33,8 @@ def end(component: str) -> None:
     """Asks it to end: the kubelet starts it anew."""
     for pid in pids(component):
         processes.kill(pid, signal.SIGTERM)
+
+
+def flags(pid: int) -> list:
+    """What it was started with."""
+    return [word for word in text(f"/proc/{pid}/cmdline").split("\0") if word.startswith("--")]

@@ -19,6 +19,8 @@ HTTP_ENDPOINTS = ("etcd", "external", "httpEndpoints")
 NAMES = ("apiServer", "certSANs")
 # On the ConfigMap: the names that the cluster's owner has ever given the API servers' certificates, as JSON.
 GIVEN = "clusterwright.dev/given-names"
+# Also there: the names of the flags that the cluster's owner has set, by their components.
+ARGUMENTS = "clusterwright.dev/given-arguments"
 VALIDITY = "certificateValidityPeriod"
 VERSION = "kubernetesVersion"
 # As Go writes a duration of whole seconds: 8760h0m0s.
@@ -113,25 +115,31 @@ def read(client: Api) -> tuple:
     return found, text
 
 
+def remembered(found: dict, annotation: str, nothing):
+    """What the ConfigMap has noted there, as JSON; `nothing`, which is of the same kind, where it has not."""
+    text = (found["metadata"].get("annotations") or {}).get(annotation, "null")
+    try:
+        value = json.loads(text)
+    except (ValueError, TypeError):
+        return nothing
+    return value if isinstance(value, type(nothing)) else nothing
+
+
 def given_names(found: dict) -> list:
     """The names that the cluster's owner has given, so far as is remembered."""
-    text = (found["metadata"].get("annotations") or {}).get(GIVEN, "[]")
-    try:
-        return [str(name) for name in json.loads(text)]
-    except (ValueError, TypeError):
-        return []
+    return [str(name) for name in remembered(found, GIVEN, [])]
 
 
 def edit(client: Api, change) -> str:
-    """Writes what `change(found, text)` makes of the text, and the names that it says were given (None: it leaves them as they are). Control
-    planes that join at once all write here: where somebody else has written meanwhile, it is read and asked again. The text as it stands."""
+    """Writes what `change(found, text)` makes of the text, and what it notes (values by their annotations; None: nothing). Control planes
+    that join at once all write here: where somebody else has written meanwhile, it is read and asked again. The text as it stands."""
     for _again in range(ATTEMPTS):
         found, text = read(client)
-        wanted, given = change(found, text)
-        if wanted == text and given in (None, given_names(found)):
+        wanted, notes = change(found, text)
+        if wanted == text and is_noted(found, notes):
             return text
         try:
-            write(client, found, wanted, given)
+            write(client, found, wanted, notes)
             return wanted
         except Refused as refused:
             last = refused
@@ -140,9 +148,13 @@ def edit(client: Api, change) -> str:
     raise StepFailure("ManifestRefused", f"failed to write ConfigMap kubeadm-config: {last}") from last
 
 
-def write(client: Api, found: dict, text: str, given: list | None) -> None:
+def is_noted(found: dict, notes: dict | None) -> bool:
+    return all(remembered(found, annotation, type(value)()) == value for annotation, value in (notes or {}).items())
+
+
+def write(client: Api, found: dict, text: str, notes: dict | None) -> None:
     """Raises Refused when somebody else wrote meanwhile."""
     metadata: dict = {"resourceVersion": found["metadata"]["resourceVersion"]}
-    if given is not None:
-        metadata["annotations"] = {GIVEN: json.dumps(given)}
+    if notes:
+        metadata["annotations"] = {annotation: json.dumps(value) for annotation, value in notes.items()}
     client.request("PATCH", PATH, {"metadata": metadata, "data": {KEY: text}}, MERGE)

@@ -64,6 +64,11 @@ def due(unit: str, state: dict, paths: list, since: str = "ExecMainStartTimestam
     known = membership.read(f"{FOLDER}/{unit}.json")
     if known.get("paths") == sorted(paths) and known.get("invocation") == state.get("InvocationID"):
         return known.get("digest") != digest(paths)
+    return is_older(state, paths, since)
+
+
+def is_older(state: dict, paths: list, since: str = "ExecMainStartTimestampMonotonic") -> bool:
+    """Whether a unit in this state began before one of the files came into its place."""
     moment = state.get(since, "0")
     if not moment.isdigit() or moment == "0":
         return False

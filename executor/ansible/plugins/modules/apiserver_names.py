@@ -113,7 +113,7 @@ def with_names(params: dict, lacks: list, found: dict, text: str) -> tuple:
     names = kubeadm_config.items(text, kubeadm_config.NAMES)
     wanted = [name for name in names if name not in unwanted] + [name for name in lacks if name not in names]
     text = kubeadm_config.with_items(text, kubeadm_config.NAMES, wanted) if wanted != names else text
-    return text, given + [name for name in params["given"] if name not in given]
+    return text, {kubeadm_config.GIVEN: given + [name for name in params["given"] if name not in given]}
 
 
 def renew(params: dict, text: str) -> None:

@@ -37,6 +37,11 @@ options:
     description: The cluster is known to exist, so that init would be wrong.
     type: bool
     default: false
+  initial_files:
+    description: Files that kubeadm's components read, to be written before kubeadm runs and not on a machine where it has succeeded.
+    type: list
+    elements: dict
+    default: []
   kubelet:
     description: The kubelet's program.
     type: path
@@ -165,6 +170,7 @@ def become_node(params: dict) -> str:
     if any(os.path.exists(path) for path in TRACES):
         undo_attempt()
     write_files(params, False)
+    files.write_all(params["initial_files"], mode=files.SECRET)
     if params["role"] == "worker":
         # Before the kubelet starts, so that it learns of a static Pod at once.
         static_pod.make_folder()

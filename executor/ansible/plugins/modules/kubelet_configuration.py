@@ -11,8 +11,8 @@ short_description: The kubelet has the settings given and works with them, or ha
 description:
   - Writes the patches, and has kubeadm make the kubelet's configuration of the cluster's own and of them. The kubelet is restarted only if
     its file is another one then.
-  - A kubelet that does not come up, or keeps ending, gets its former file and patches back, and the step fails with ConfigurationRefused and
-    the kubelet's last words.
+  - A kubelet that does not come up, or keeps ending, gets its former file and patches back. If it works with them, the step fails with
+    ConfigurationRefused and the kubelet's last words.
   - An attempt that was cut short is made again; what was proved before it is what is put back.
   - A machine that kubeadm has not made a node yet is left alone; it gets the settings when it becomes one.
 options:
@@ -68,7 +68,7 @@ MOST_STARTS = 4
 # Which CPUs the kubelet gave to which container. It does not start beside what another policy, or one with other CPUs, noted.
 CPU_STATE = "/var/lib/kubelet/cpu_manager_state"
 # As klog marks an error, and what the kubelet says when it gives up.
-COMPLAINT = re.compile(r"^[EF]\d{4} |command failed|^Error: ")
+COMPLAINT = re.compile(r"^[EF]\d{4} |command failed|^Error: |^panic: ")
 JOURNAL_LINES = 120
 
 
@@ -159,39 +159,43 @@ class Attempt:
         node = self.client.ask(self.node) if matters else None
         return node is None or api.is_ready(node)
 
-    def put_patches(self, former: dict) -> None:
+    def put_files(self, former: dict) -> None:
+        put(kubelet.CONFIG, former["config"])
         for path, content in former["patches"].items():
             put(path, content)
 
-    def put_back(self, former: dict, why: str) -> StepFailure:
-        """Makes the kubelet as it was; the failure that says so."""
-        now = read(kubelet.CONFIG) or ""
-        words = last_words()
-        put(kubelet.CONFIG, former["config"])
-        self.put_patches(former)
+    def put_back(self, former: dict, why: str, was_ready: bool) -> StepFailure:
+        """Makes the kubelet as it was; the failure that says so. What it is not well with either is no reason to refuse the new one."""
+        now, words = read(kubelet.CONFIG) or "", last_words()
+        self.put_files(former)
         settings = json.dumps(self.params["settings"], sort_keys=True)
-        message = f"the kubelet does not work with {settings}: {why}\n{words}\n"
         try:
             self.restart(now)
-            self.prove(False)
+            self.prove(was_ready)
         except StepFailure as failure:
-            return StepFailure("ConfigurationRefused", f"{message}its former configuration is back, and {failure.message}")
+            said = f"the kubelet is well neither with {settings}: {why}\n{words}\nnor with what it had before"
+            return StepFailure("KubeletNotHealthy", f"{said}, which is back: {failure.message}")
         files.remove(kubelet.FORMER)
-        return StepFailure("ConfigurationRefused", f"{message}its former configuration is back, and it works: correct the field that it names")
+        back = "its former configuration is back, and it works: correct the field it names"
+        return StepFailure("ConfigurationRefused", f"the kubelet does not work with {settings}: {why}\n{words}\n{back}")
 
     def play(self) -> None:
         former = self.keep_former()
         was_ready = api.is_ready(self.client.ask(self.node))
         try:
             self.render()
+        except StepFailure:
+            # The kubelet has not read what may be there by now.
+            self.put_files(former)
+            raise
+        try:
             self.restart(former["config"] or "")
             self.prove(was_ready)
         except StepFailure as failure:
             if read(kubelet.CONFIG) != former["config"]:
-                raise self.put_back(former, failure.message) from failure
+                raise self.put_back(former, failure.message, was_ready) from failure
             # It is not what is new that it fails by.
-            self.put_patches(former)
-            files.remove(kubelet.FORMER)
+            self.put_files(former)
             raise
         kubelet.record(self.params["settings"])
 

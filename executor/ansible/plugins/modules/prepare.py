@@ -35,6 +35,13 @@ options:
     type: list
     elements: str
     default: []
+  configured_authorities:
+    description:
+      - Certificates of authorities (PEM) that the machine trusts beside its distribution's. A change restarts containerd, which reads them
+        when it starts; containers go on.
+    type: list
+    elements: str
+    default: []
   swap_off:
     description: Turn swap off, now and for the next boot.
     type: bool
@@ -55,13 +62,19 @@ author:
 import os
 import re
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import files, host_file, machine, membership, networkd, roots
+from ansible_collections.clusterwright.cluster.plugins.module_utils import (
+    files,
+    host_file,
+    kernel_settings,
+    machine,
+    membership,
+    networkd,
+    roots,
+    trusted_authorities,
+)
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
-SYSCTL_FILE = "/etc/sysctl.d/90-clusterwright.conf"
-# The values that the configured ones had before.
-FORMER_FILE = f"{membership.HOME}/sysctl.json"
 MODULES_FILE = "/etc/modules-load.d/clusterwright.conf"
 # What shows that a module's function is there, also when it is built in.
 SIGNS = {"overlay": "overlay", "br_netfilter": "/proc/sys/net/bridge", "nf_conntrack": "/proc/sys/net/netfilter"}
@@ -73,14 +86,24 @@ def loaded(name: str) -> bool:
         return os.path.exists(sign)
     if sign and re.search(rf"\b{sign}$", machine.text("/proc/filesystems"), re.MULTILINE):
         return True
-    return os.path.exists(f"/sys/module/{name.replace('-', '_')}")
+    return os.path.exists(f"/sys/module/{name.replace('-', '_')}") or built_in(name)
 
 
-def load_modules(names: list, check: bool) -> list:
+def built_in(name: str) -> bool:
+    """Whether the kernel itself has it: one without parameters shows nowhere else."""
+    known = machine.text(f"/lib/modules/{os.uname().release}/modules.builtin")
+    return f"/{name.replace('-', '_')}.ko" in known.replace("-", "_")
+
+
+def load_modules(ours: list, configured: list, check: bool) -> list:
     changed = []
+    names = [*ours, *(name for name in configured if name not in ours)]
     content = "# Written by clusterwright.\n" + "".join(f"{name}\n" for name in names)
     if machine.container():
         # It loads nothing, and has what its host loaded.
+        missing = [name for name in configured if not loaded(name)]
+        if missing:
+            raise StepFailure("KernelModuleMissing", f"this machine is a container: its host has to load {', '.join(missing)}")
         return changed
     if files.write(MODULES_FILE, content, 0o644, check):
         changed.append(MODULES_FILE)
@@ -93,89 +116,9 @@ def load_modules(names: list, check: bool) -> list:
         output = attempt("modprobe", name)
         if not output.ok:
             raise StepFailure("KernelModuleMissing", f"failed to load the kernel module {name}: {output.said}")
+        if not loaded(name):
+            raise StepFailure("KernelModuleMissing", f"{name} is another name of a kernel module: give the one that lsmod shows")
     return changed
-
-
-def path_of(name: str) -> str:
-    return "/proc/sys/" + name.replace(".", "/")
-
-
-def set_value(name: str, value: object) -> None:
-    try:
-        with open(path_of(name), "w", encoding="ascii") as target:
-            target.write(f"{value}\n")
-    except OSError as error:
-        raise StepFailure("SysctlRefused", f"failed to set {name} to {value}: {error}") from error
-
-
-def set_sysctl(values: dict, check: bool) -> list:
-    changed = []
-    for name, value in sorted(values.items()):
-        path = path_of(name)
-        current = machine.text(path)
-        if current.split() == str(value).split():
-            continue
-        # A limit that the host of a container set, and set higher, is no difference: only the host may change it.
-        if machine.container() and (not os.access(path, os.W_OK) or higher(current, value)):
-            continue
-        changed.append(f"{name}={value}")
-        if not check:
-            set_value(name, value)
-    return changed
-
-
-def configure_sysctl(values: dict, ours: dict, check: bool) -> list:
-    """Sets what the cluster's configuration asks for, and sets back what it does not ask for any more; nothing, if one is refused."""
-    before = membership.read(FORMER_FILE)
-    now = {name: " ".join(machine.text(path_of(name)).split()) for name in {*before, *values}}
-    # Of what is ours as well, the value that we want is set in any case.
-    back = {name: value for name, value in before.items() if name not in values and name not in ours and value}
-    wanted = {**back, **{name: " ".join(str(value).split()) for name, value in values.items()}}
-    differ = [name for name, value in sorted(wanted.items()) if now[name] != value]
-    former = {name: before.get(name, now[name]) for name in values}
-    if check:
-        return [f"{name}={wanted[name]}" for name in differ] + ([FORMER_FILE] if former != before else [])
-    # First what goes, so that an attempt that is cut short knows it still.
-    if former != before:
-        membership.save(FORMER_FILE, {**former, **before})
-    done: list = []
-    try:
-        for name in differ:
-            set_value(name, wanted[name])
-            done.append(name)
-    except StepFailure:
-        for name in done:
-            set_value(name, now[name])
-        raise
-    if former:
-        membership.save(FORMER_FILE, former)
-    else:
-        files.remove(FORMER_FILE)
-    return [f"{name}={wanted[name]}" for name in differ]
-
-
-def write_sysctl(values: dict, check: bool) -> list:
-    """Writes the values for the next boot."""
-    content = "# Written by clusterwright.\n" + "".join(f"{name} = {value}\n" for name, value in sorted(values.items()))
-    return [SYSCTL_FILE] if files.write(SYSCTL_FILE, content, 0o644, check) else []
-
-
-def sysctl(ours: dict, configured: dict, check: bool) -> list:
-    """All values, now and for the next boot; what is configured goes before ours."""
-    ours = {name: value for name, value in ours.items() if name not in configured}
-    before = machine.text(SYSCTL_FILE)
-    # First: what keeps the Pod network puts each value back that is another one than the file has.
-    changed = write_sysctl({**ours, **configured}, check)
-    try:
-        return changed + configure_sysctl(configured, ours, check) + set_sysctl(ours, check)
-    except StepFailure:
-        if before:
-            files.write(SYSCTL_FILE, f"{before}\n")
-        raise
-
-
-def higher(current: str, wanted: object) -> bool:
-    return current.isdigit() and str(wanted).isdigit() and int(current) > int(str(wanted)) > 1
 
 
 def turn_swap_off(check: bool) -> list:
@@ -205,8 +148,9 @@ def work(call) -> dict:
         changed.append(membership.CLUSTER)
     if roots.record(params["cluster"]["identity"], check):
         changed.append(membership.ROOTS)
-    changed += load_modules([*params["modules"], *params["configured_modules"]], check)
-    changed += sysctl(params["sysctl"], params["configured_sysctl"], check)
+    changed += load_modules(params["modules"], params["configured_modules"], check)
+    changed += kernel_settings.apply(params["sysctl"], params["configured_sysctl"], check)
+    changed += trusted_authorities.apply(params["configured_authorities"], check)
     if params["swap_off"]:
         changed += turn_swap_off(check)
     if params["leave_routes"]:

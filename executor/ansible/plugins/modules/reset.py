@@ -22,6 +22,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     bpf,
     files,
     host_file,
+    kernel_settings,
     leftovers,
     links,
     membership,
@@ -33,6 +34,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     roots,
     routing,
     runtime,
+    trusted_authorities,
     units,
 )
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
@@ -40,7 +42,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.failure impo
 
 
 # Made by the steps, or by kubectl on the machine; of no importance if they stay.
-OTHER_DIRECTORIES = ("/run/clusterwright", "/root/.kube/cache", "/var/lib/clusterwright/spool")
+OTHER_DIRECTORIES = ("/run/clusterwright", "/root/.kube/cache", "/var/lib/clusterwright/spool", "/var/log/kubernetes/audit")
 CNI_DIRECTORIES = ("/opt/cni", "/etc/cni")
 
 
@@ -150,6 +152,8 @@ def work(call) -> dict:
         kill_processes()
         unmount()
         remove_network()
+        kernel_settings.set_back()
+        trusted_authorities.forget()
         remove_files()
     left = leftovers.find_all(memory=False)
     if not left:

@@ -200,7 +200,11 @@ fn failed(status: &PlaybookRunStatus) -> Failure {
 fn own_failure(result: &HostResult) -> Option<Failure> {
     match &result.failure {
         Some(failure) if Reason::among(&failure.reason, &NOT_ITS_OWN) => None,
-        Some(failure) => Some(Failure::own(&failure.reason, place(failure), result.unreachable)),
+        Some(failure) => Some(Failure {
+            // It was tried, and put back: the same would be refused again.
+            retriable: failure.reason != Reason::ConfigurationRefused,
+            ..Failure::own(&failure.reason, place(failure), result.unreachable)
+        }),
         None if result.unreachable => Some(Failure::own(Reason::Unreachable, "SSH does not answer".into(), true)),
         None if result.failed > 0 => Some(Failure::own(Reason::TaskFailed, "a task failed".into(), false)),
         None => None,

@@ -2,7 +2,7 @@
 
 use crds::host::Quarantine;
 use crds::machine::DrainReason;
-use crds::{Cluster, Host, Machine, MachineSet, PlaybookRun};
+use crds::{Cluster, EtcdBackup, Host, Machine, MachineSet, PlaybookRun};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -59,6 +59,8 @@ pub enum Action {
     },
     /// Make this run, once.
     CreateRun(Box<PlaybookRun>),
+    /// Make this backup, once.
+    CreateBackup(Box<EtcdBackup>),
     /// Ask this run to stop.
     CancelRun(Box<PlaybookRun>),
     /// Ask this run to hold before its next step, or no longer to.

@@ -4,7 +4,7 @@
 
 mod access;
 pub(super) mod compare_store;
-mod configure;
+pub(super) mod configure;
 mod defragment_etcd;
 mod end_drains;
 mod fence_returned;
@@ -25,12 +25,13 @@ mod rebuild;
 mod remediate;
 mod remember_orphans;
 mod remove_etcd_member;
-mod renew_certificates;
+pub(super) mod renew_certificates;
 mod reopen_lock;
 mod replace_members;
 mod report_backups;
 mod report_certificates;
 mod report_etcd;
+mod report_windows;
 pub(super) mod reset;
 mod restore_from;
 mod update_etcd_endpoints;
@@ -103,6 +104,7 @@ const OPERATIONS: &[Operation] = &[
     Operation::new(Lane::Records, Needs::Nothing, report_backups::propose),
     Operation::new(Lane::Records, Needs::Nothing, report_etcd::propose),
     Operation::new(Lane::Records, Needs::Nothing, report_certificates::propose),
+    Operation::new(Lane::Records, Needs::Nothing, report_windows::propose),
     Operation::new(Lane::Records, Needs::Nothing, look_again::propose),
     Operation::new(Lane::Records, Needs::Nothing, hold_runs::propose),
 ];

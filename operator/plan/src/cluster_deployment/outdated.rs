@@ -5,6 +5,7 @@ use crds::machine::AppliedSettings;
 use crds::step::{Role, Step};
 
 use super::state::{ClusterMachine, ClusterState};
+use crate::configuration::files;
 use crate::settings::{self, Difference};
 
 /// What differs on a machine to which this was applied.
@@ -14,7 +15,31 @@ pub(super) fn of_machine(
     applied: Option<&AppliedSettings>,
 ) -> Vec<Difference> {
     let differences = settings::differences(&state.wanted, member.machine, applied);
-    differences.into_iter().chain(of_etcd_client(state, member, applied)).collect()
+    differences
+        .into_iter()
+        .chain(of_etcd_client(state, member, applied))
+        .chain(of_files(state, member, applied))
+        .collect()
+}
+
+/// Whether a control plane has other files than its configuration refers to by now. While a ConfigMap cannot be read, that
+/// is a problem of its own.
+fn of_files(
+    state: &ClusterState<'_>,
+    member: &ClusterMachine<'_>,
+    applied: Option<&AppliedSettings>,
+) -> Option<Difference> {
+    let wanted = files::digest(state.observed.manifests.files.as_ref()?);
+    if member.machine.spec.role != Role::ControlPlane {
+        return None;
+    }
+    let has = applied.and_then(|applied| applied.configuration.get(files::NAME));
+    // As with the parts: one that is remembered, and was never given any, has none.
+    let is_known = has.is_some() || applied.is_some_and(|applied| applied.registry_mirrors.is_some());
+    let field = "content of the ConfigMaps of configuration";
+    let digest = wanted.as_deref().unwrap_or_default();
+    let difference = Difference::new(field, Step::ControlPlaneConfiguration, is_known, digest);
+    (has != wanted.as_ref()).then_some(difference)
 }
 
 /// Whether a control plane speaks to an external etcd with the certificates that the Secret has by now. While the Secret
@@ -29,7 +54,9 @@ fn of_etcd_client(
         return None;
     }
     let applied = applied.and_then(|applied| applied.etcd_client.as_ref());
-    Difference::between("content of etcd.secretRef", Step::EtcdEndpoints, applied, wanted)
+    // A certificate that was renewed is needed before the old one ends, whoever approves of what, and in any hour.
+    let difference = Difference::between("content of etcd.secretRef", Step::EtcdEndpoints, applied, wanted);
+    difference.map(|difference| Difference { is_disruptive: false, ..difference })
 }
 
 /// The manifests that differ.
@@ -42,7 +69,8 @@ pub(super) fn of_cluster(state: &ClusterState<'_>) -> Vec<Difference> {
             // Nothing is wanted, and nothing can be missing.
             (None, _) if !is_named => None,
             (_, Some(wanted)) => Difference::between(field, step, applied.as_ref(), wanted),
-            (_, None) => Some(Difference { field: field.to_owned(), is_known: false, step: Some(step), drains: false }),
+            // What is wanted could not be read.
+            (_, None) => Difference::between(field, step, None, ""),
         }
     };
     let is_named = spec.addon_manifests().is_some();

@@ -28,6 +28,8 @@ pub(super) struct Proposal {
     pub pending: bool,
     /// What goes on, or why it does not.
     pub report: Option<Report>,
+    /// It only waits, and holds up nothing else in its lane.
+    pub stands_aside: bool,
     /// Lanes whose actions are not taken beside this.
     pub blocks: &'static [Lane],
     /// Conditions that the operation states.
@@ -109,6 +111,11 @@ impl Proposal {
     /// Nothing but actions.
     pub fn actions(actions: Vec<Action>) -> Self {
         Self { actions, ..Self::default() }
+    }
+
+    /// The same, which holds up nothing else in its lane.
+    pub fn standing_aside(self) -> Self {
+        Self { stands_aside: true, ..self }
     }
 
     /// The same, and this is done.
@@ -236,7 +243,7 @@ impl Round {
             self.requeue = self.requeue.or_sooner(proposal.requeue);
         }
         if let Some(report) = proposal.report {
-            self.busy.push(lane);
+            self.busy.extend((!proposal.stands_aside).then_some(lane));
             self.reports.push(report);
         }
         self.pending |= proposal.pending;

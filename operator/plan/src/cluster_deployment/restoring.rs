@@ -47,14 +47,16 @@ pub(super) fn newest<'a>(state: &ClusterState<'a>) -> Option<&'a EtcdBackup> {
     good.max_by_key(|(completed, name, _)| (*completed, *name)).map(|(_, _, backup)| backup)
 }
 
-/// What was stored of this very ClusterDeployment, good or not: `<cluster>/<UID>/...`, since a namesake of before has
-/// backups of its own.
+/// What was stored of this very ClusterDeployment, good or not.
 fn own<'a>(state: &ClusterState<'a>) -> impl Iterator<Item = &'a EtcdBackup> {
-    let is_own = |backup: &&EtcdBackup| {
-        let content = backup.status.as_ref().and_then(|status| status.backup.as_ref());
-        content.is_some_and(|content| content.location.split('/').nth(1) == Some(state.uid())) && !backup.is_deleting()
-    };
-    state.observed.backups.iter().copied().filter(is_own)
+    state.observed.backups.iter().copied().filter(|backup| is_own(state, backup) && !backup.is_deleting())
+}
+
+/// Whether it was stored of this very ClusterDeployment: `<cluster>/<UID>/...`, since a namesake of before has backups of
+/// its own.
+pub(super) fn is_own(state: &ClusterState<'_>, backup: &EtcdBackup) -> bool {
+    let content = backup.status.as_ref().and_then(|status| status.backup.as_ref());
+    content.is_some_and(|content| content.location.split('/').nth(1) == Some(state.uid()))
 }
 
 /// The backup that was settled on, whether or not it has been restored.

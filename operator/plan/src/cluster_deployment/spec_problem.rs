@@ -84,16 +84,21 @@ fn pki_missing(state: &ClusterState<'_>) -> Option<Problem> {
 fn version_skew(state: &ClusterState<'_>) -> Option<Problem> {
     let wanted = state.deployment.spec.kubernetes_version;
     let (machine, lowest) = upgrade::lowest(state)?;
-    let next = lowest.minor() + 1;
-    if wanted.minor() <= next {
+    let begun = state.version_begun().minor();
+    let on_the_way = |minor: &u8| *minor <= begun || state.deployment.spec.upgrade_path.of_minor(*minor).is_some();
+    let missing: Vec<String> = (lowest.minor() + 1..wanted.minor())
+        .filter(|minor| !on_the_way(minor))
+        .map(|minor| format!("1.{minor}.x"))
+        .collect();
+    if missing.is_empty() {
         return None;
     }
-    let has = state.version_begun();
     problem(
         Reason::VersionSkewNotAllowed,
         format!(
-            "spec.kubernetesVersion: {wanted} is more than one minor above {lowest}, which {} has: set it to {has} first, and raise it when all machines have that",
-            machine.title()
+            "spec.kubernetesVersion: {wanted} is more than one minor above {lowest}, which {} has: name the versions on the way ({lowest} -> {} -> {wanted}) in spec.upgradePath.via, or set it to the first of them, and raise it when all machines have that",
+            machine.title(),
+            missing.join(" -> ")
         ),
     )
 }

@@ -18,7 +18,10 @@ use serde_json::Value;
 
 pub(super) use super::machine::ClusterMachine;
 use super::observed::Observed;
+use super::outdated_machine::Outdated;
+use super::rollout::Rollout;
 use super::store::Comparison;
+use super::wanted_upgrade::Upgrade;
 use crate::attempts::{self, RetryDecision};
 use crate::departure::EtcdMembership;
 use crate::settings::Wanted;
@@ -42,6 +45,12 @@ pub(super) struct ClusterState<'a> {
     pub comparison: Comparison<'a>,
     /// The settings that machines are to have.
     pub wanted: Wanted,
+    /// The upgrade that is wanted, and not over.
+    pub upgrade: Option<Upgrade<'a>>,
+    /// Machines to which settings are to be brought, and the one by which manifests are applied.
+    pub outdated: Vec<Outdated<'a>>,
+    /// What is to be done to machines that stay, and whether they may be disrupted for it.
+    pub rollout: Rollout,
 }
 
 impl<'a> ClusterState<'a> {
@@ -85,6 +94,9 @@ impl<'a> ClusterState<'a> {
             installed: None,
             comparison: Comparison::new(observed),
             wanted: Wanted::new(deployment),
+            upgrade: None,
+            outdated: Vec::new(),
+            rollout: Rollout::default(),
         };
         let recorded = deployment.status.as_ref().and_then(|status| status.installed_at.clone());
         let since = past::anew_since(observed);

@@ -2,7 +2,7 @@
 
 use crds::ObjectExt;
 use crds::cluster_deployment::ReplicaCounts;
-use crds::names;
+use crds::names::{self, annotation};
 use crds::references::LocalRef;
 use crds::step::Role;
 use crds::{ClusterDeploymentStatus, KubernetesVersion, PlaybookRun};
@@ -12,6 +12,7 @@ use super::lock::Lock;
 use super::outdated;
 use super::state::{ClusterMachine, ClusterState};
 use super::tokens::Tokens;
+use super::upgrade;
 use crate::{attempts, components, provisioning, undecodable};
 
 /// All but message, phase and conditions.
@@ -54,6 +55,7 @@ pub(super) fn base(state: &ClusterState<'_>, lock: &Lock, tokens: &Tokens) -> Cl
         approved_contradictions: state.comparison.approved(),
         compared_since: state.comparison.since(state.observed).or(old.compared_since),
         comparisons: state.comparison.comparisons(state.observed, old.last_token.or(tokens.last())),
+        plan: state.rollout.plan.clone().filter(|_| !deleting),
         conditions: undecodable::ended(&old.conditions),
         ..old
     }
@@ -96,15 +98,19 @@ fn started_version(state: &ClusterState<'_>, lock: &Lock) -> Option<KubernetesVe
         let operations = old.into_iter().flat_map(|status| &status.operations);
         operations.into_iter().any(|held| held.run == run)
     };
+    let known = old.and_then(|status| status.started_kubernetes_version);
+    // One that goes on with what has begun begins nothing, whatever is wanted by now.
+    let goes_on = |run: &PlaybookRun| {
+        known.is_some_and(|known| run.annotation(annotation::ROLLS_OUT) == Some(&known.to_string()))
+    };
     let begins = lock.operations.iter().any(|held| {
         let run = state.active.iter().find(|run| run.metadata.name.as_ref() == Some(&held.run));
         // An administrator's run of single steps is no rollout, whatever it is called.
-        let ours = |run: &&&PlaybookRun| !attempts::targets(run).is_empty();
+        let ours = |run: &&&PlaybookRun| !attempts::targets(run).is_empty() && !goes_on(run);
         run.filter(ours).is_some_and(|run| run.spec.intent.spec().brings_version) && !held_before(&held.run)
     });
     if begins {
-        return Some(state.deployment.spec.kubernetes_version);
+        return Some(upgrade::target(state));
     }
-    let known = old.and_then(|status| status.started_kubernetes_version);
     known.or_else(|| state.version_installed())
 }

@@ -1,8 +1,11 @@
 //! How often it was tried to bring machines to what is wanted now.
 
+use std::collections::BTreeMap;
+
 use crds::names::annotation;
 use crds::step::{Intent, Step};
 use crds::{ObjectExt, PlaybookRun};
+use jiff::Timestamp;
 
 use super::request::{Attempt, Request, Target, number_after};
 use super::state::{ClusterMachine, ClusterState};
@@ -28,10 +31,10 @@ impl<'a> Tried<'a> {
         Self { intent, key, runs, all }
     }
 
-    /// Whether the next attempt at these steps on the machine is due.
+    /// Whether the next attempt at these steps on the machine is due, whatever hooks are around them.
     pub fn decision(&self, state: &ClusterState<'_>, machine: &ClusterMachine<'_>, steps: &[Step]) -> RetryDecision {
         let machine = machine.machine;
-        let same: Vec<&PlaybookRun> = self.runs.iter().copied().filter(|run| run.spec.steps == steps).collect();
+        let same: Vec<&PlaybookRun> = self.runs.iter().copied().filter(|run| plays(run, steps)).collect();
         let tried = attempts::tried(&same, &[self.intent], machine.uid());
         let policy = provisioning::limited(state.deployment, asked_retries(machine, state.deployment));
         attempts::retry_decision(&tried, &policy, state.observed.now)
@@ -41,8 +44,20 @@ impl<'a> Tried<'a> {
     /// do so for ever.
     pub fn is_in_vain(&self, state: &ClusterState<'_>, machine: &ClusterMachine<'_>, steps: &[Step]) -> bool {
         let RetryDecision::Done { run, .. } = self.decision(state, machine, steps) else { return false };
-        let is_same = |run: &&&PlaybookRun| run.spec.steps == steps && attempts::is_about(run, machine.uid());
+        let is_same = |run: &&&PlaybookRun| plays(run, steps) && attempts::is_about(run, machine.uid());
         self.all.iter().find(is_same).is_some_and(|newest| newest.name() == run)
+    }
+
+    /// When the last of the runs on each machine ended, by UID.
+    pub fn ends(&self) -> BTreeMap<String, Timestamp> {
+        let mut ends: BTreeMap<String, Timestamp> = BTreeMap::new();
+        for run in self.runs.iter().filter(|run| attempts::is_over(run)) {
+            for target in attempts::targets(run).into_values() {
+                let end = ends.entry(target.uid).or_insert(Timestamp::MIN);
+                *end = (*end).max(attempts::ended_at(run).unwrap_or(Timestamp::MIN));
+            }
+        }
+        ends
     }
 
     /// The next run, with these steps on these machines; its name follows from what is wanted, and from this.
@@ -50,6 +65,11 @@ impl<'a> Tried<'a> {
         let attempt = Attempt::from_start(number_after(self.runs.iter().copied()));
         Request::new(self.intent, steps, targets, attempt).named([&self.key, name_of]).rolling_out(&self.key)
     }
+}
+
+/// Whether these are the steps of a run, beside those of hooks.
+fn plays(run: &PlaybookRun, steps: &[Step]) -> bool {
+    run.spec.steps.iter().filter(|step| step.custom().is_none()).eq(steps)
 }
 
 /// Runs of an intent that the operator made, the newest first.

@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::outdated;
 use super::proposal::Report;
 use super::state::ClusterState;
+use crate::configuration::files::FILES;
 use crate::machine_set;
 use crate::message::cut;
 use crate::settings::Difference;
@@ -37,8 +38,8 @@ pub(super) fn statement(state: &ClusterState<'_>, upgrade: Option<&Report>, roll
     }
     let differences = differences(state);
     let named = |is_known: bool| -> Vec<String> {
-        let fields = differences.iter().filter(|(difference, _)| difference.is_known == is_known);
-        let fields = fields.map(|(Difference { field, .. }, machines)| match machines.as_slice() {
+        let fields = differences.iter().filter(|((_, known), _)| *known == is_known);
+        let fields = fields.map(|((field, _), machines)| match machines.as_slice() {
             [] => field.clone(),
             machines => format!("{field} ({})", machines.join(", ")),
         });
@@ -115,18 +116,19 @@ const OF_NODES: [Reason; 6] = [
     Reason::ClusterUnreachable,
 ];
 
-/// The fields that differ, in order, each with its machines; manifests are the cluster's.
-fn differences<'a>(state: &ClusterState<'a>) -> BTreeMap<Difference, Vec<&'a str>> {
-    let mut fields: BTreeMap<Difference, Vec<&'a str>> = BTreeMap::new();
+/// The fields that differ, in order, and whether that is known, each with its machines; manifests are the cluster's.
+fn differences<'a>(state: &ClusterState<'a>) -> BTreeMap<(String, bool), Vec<&'a str>> {
+    let mut fields: BTreeMap<(String, bool), Vec<&'a str>> = BTreeMap::new();
+    let key = |difference: Difference| (difference.field, difference.is_known);
     for member in state.live.iter().filter(|member| member.is_provisioned()) {
         let status = member.machine.status.as_ref();
         let applied = status.and_then(|status| status.applied.as_ref());
         for difference in outdated::of_machine(state, member, applied) {
-            fields.entry(difference).or_default().push(member.name());
+            fields.entry(key(difference)).or_default().push(member.name());
         }
     }
     for difference in outdated::of_cluster(state) {
-        fields.entry(difference).or_default();
+        fields.entry(key(difference)).or_default();
     }
     fields
 }
@@ -136,7 +138,8 @@ pub(super) fn compares_content(state: &ClusterState<'_>) -> bool {
     let spec = &state.deployment.spec;
     let addons = spec.addon_manifests();
     let named = [addons, spec.networking.plugin.manifests_ref.as_ref(), spec.etcd.secret_ref.as_ref()];
-    state.installed.is_some() && named.iter().any(Option::is_some)
+    let files = FILES.iter().map(|file| file.reference(state.deployment));
+    state.installed.is_some() && named.into_iter().chain(files).any(|reference| reference.is_some())
 }
 
 pub(super) const NOT_INSTALLED: &str = "the cluster is not installed yet";

@@ -9,71 +9,42 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::drained_for;
 use super::state::{ClusterMachine, ClusterState};
+use super::wanted_upgrade::{Upgrade, version_of};
 use crate::moment::after;
-use crate::settings;
+use crate::{components, settings};
 
-/// An upgrade that is wanted, and not over.
-pub(super) struct Upgrade<'a> {
-    /// The lowest version on any machine of it.
-    pub from: KubernetesVersion,
-    /// What is wanted.
-    pub to: KubernetesVersion,
-    /// Runs bring that version by now: it cannot be taken back.
-    pub has_begun: bool,
-    /// Machines that do not have it yet, by role: first one that is drained for it, then the one on which the cluster began.
-    pub due: Vec<ClusterMachine<'a>>,
+/// The upgrade that is wanted; none: every machine has the version that is wanted, for all that is known.
+pub(super) fn find<'a>(state: &ClusterState<'a>) -> Option<Upgrade<'a>> {
+    state.installed.as_ref()?;
+    let to = target(state);
+    let mut due: Vec<ClusterMachine<'a>> = state.live.iter().copied().filter(|it| is_due(state, it, to)).collect();
+    if due.iter().any(|machine| machine.machine.spec.role == Role::ControlPlane) {
+        due.extend(state.of_role(Role::Etcd).filter(|machine| is_unknown(state, machine)));
+    }
+    let first = state.first_control_plane().map(|first| first.uid());
+    let order = |role| match role {
+        Role::Etcd => 0,
+        Role::ControlPlane => 1,
+        Role::Worker => 2,
+    };
+    let is_first = |machine: &ClusterMachine<'_>| (is_drained_for(machine), Some(machine.uid()) == first);
+    due.sort_by_key(|machine| (order(machine.machine.spec.role), Reverse(is_first(machine))));
+    let (_, lowest) = lowest(state)?;
+    let has_begun = state.version_begun() == to;
+    let wanted = state.deployment.spec.kubernetes_version;
+    (!due.is_empty()).then_some(Upgrade { from: lowest, to, wanted, has_begun, due })
 }
 
-impl<'a> Upgrade<'a> {
-    /// None: every machine has the version that is wanted, for all that is known.
-    pub fn find(state: &ClusterState<'a>) -> Option<Self> {
-        state.installed.as_ref()?;
-        let to = state.deployment.spec.kubernetes_version;
-        let mut due: Vec<ClusterMachine<'a>> = state.live.iter().copied().filter(|it| is_due(state, it, to)).collect();
-        if due.iter().any(|machine| machine.machine.spec.role == Role::ControlPlane) {
-            due.extend(state.of_role(Role::Etcd).filter(|machine| is_unknown(state, machine)));
-        }
-        let first = state.first_control_plane().map(|first| first.uid());
-        let order = |role| match role {
-            Role::Etcd => 0,
-            Role::ControlPlane => 1,
-            Role::Worker => 2,
-        };
-        let is_first = |machine: &ClusterMachine<'_>| (is_drained_for(machine), Some(machine.uid()) == first);
-        due.sort_by_key(|machine| (order(machine.machine.spec.role), Reverse(is_first(machine))));
-        let (_, lowest) = lowest(state)?;
-        let has_begun = state.version_begun() == to;
-        (!due.is_empty()).then_some(Self { from: lowest, to, has_begun, due })
-    }
-
-    /// Whether a machine is to be drained for it: a kubelet's minor may not change under its Pods.
-    pub fn drains(&self, machine: &ClusterMachine<'_>) -> bool {
-        let version = version_of(machine);
-        machine.machine.spec.role != Role::Etcd && version.is_none_or(|version| version.minor() != self.to.minor())
-    }
-
-    /// The machines of the control plane and of etcd that do not have it yet.
-    pub fn control_planes(&self) -> impl Iterator<Item = &ClusterMachine<'a>> {
-        self.due.iter().filter(|machine| machine.machine.spec.role != Role::Worker)
-    }
-
-    /// The workers that do not have it yet.
-    pub fn workers(&self) -> impl Iterator<Item = &ClusterMachine<'a>> {
-        self.due.iter().filter(|machine| machine.machine.spec.role == Role::Worker)
-    }
-
-    /// Whether a machine does not have it yet.
-    pub fn is_due(&self, machine: &ClusterMachine<'_>) -> bool {
-        self.due.iter().any(|due| due.uid() == machine.uid())
-    }
-
-    /// `upgrading 1.34.4 -> 1.35.4`.
-    pub fn title(&self) -> String {
-        match self.from == self.to {
-            // What is left to do has no other kubelet.
-            true => format!("upgrading to {}", self.to),
-            false => format!("upgrading {} -> {}", self.from, self.to),
-        }
+/// The version that machines are brought to now. One that has begun is finished first where a machine could not go
+/// straight to what is wanted, and wherever the way to that is longer.
+pub(super) fn target(state: &ClusterState<'_>) -> KubernetesVersion {
+    let (wanted, begun) = (state.deployment.spec.kubernetes_version, state.version_begun());
+    let Some((_, lowest)) = lowest(state) else { return wanted };
+    let is_on_its_way = wanted.minor() > begun.minor() && !state.deployment.spec.upgrade_path.via.is_empty();
+    let is_left = || state.live.iter().any(|machine| is_due(state, machine, begun));
+    match (wanted.minor() > begun.minor() && lowest.minor() < begun.minor()) || (is_on_its_way && is_left()) {
+        true => begun,
+        false => components::version_after(state.deployment, begun),
     }
 }
 
@@ -87,7 +58,7 @@ pub(super) fn lowest<'a>(state: &ClusterState<'a>) -> Option<(ClusterMachine<'a>
 /// Why no machine joins, and no setting is brought to one: the steps that do so would bring a kubelet that is newer than
 /// the API servers.
 pub(super) fn in_the_way(state: &ClusterState<'_>) -> Option<String> {
-    let upgrade = Upgrade::find(state).filter(|upgrade| upgrade.has_begun)?;
+    let upgrade = state.upgrade.as_ref().filter(|upgrade| upgrade.has_begun)?;
     let first = upgrade.control_planes().next()?;
     Some(format!("waits for the control planes to be upgraded to {}, {} is next", upgrade.to, first.title()))
 }
@@ -116,16 +87,6 @@ pub(super) fn is_prefetched(
         is_recent && applied.prefetched_version == Some(version.to_string())
     };
     recorded(machine).is_some_and(is_ready) || applied(state, machine).as_ref().is_some_and(is_ready)
-}
-
-/// The version of a machine's kubelet; of one without, the version for which it was brought its etcd.
-fn version_of(machine: &ClusterMachine<'_>) -> Option<KubernetesVersion> {
-    let status = machine.machine.status.as_ref()?;
-    let version = match machine.machine.spec.role {
-        Role::Etcd => status.applied.as_ref()?.kubernetes_version.as_ref()?,
-        Role::ControlPlane | Role::Worker => status.kubernetes_version.as_ref()?,
-    };
-    version.parse().ok()
 }
 
 /// A kubelet of another version, or one behind whose version something was left undone.

@@ -1,5 +1,7 @@
 //! What a machine is given of `spec.configuration`.
 
+mod control_plane;
+
 use std::collections::BTreeMap;
 
 use crds::Role;
@@ -79,7 +81,35 @@ fn nothing_of_the_cluster_is_asked_for_through_a_proxy() {
 }
 
 #[test]
-fn machines_of_etcd_are_given_what_is_of_the_operating_system_alone() {
+fn machines_of_etcd_are_given_what_is_of_etcd_and_of_the_operating_system() {
     let parts = super::PARTS.iter().filter(|part| part.concerns(Role::Etcd));
-    assert_eq!(parts.map(|part| part.name).collect::<Vec<_>>(), ["machine"]);
+    assert_eq!(parts.map(|part| part.name).collect::<Vec<_>>(), ["machine", "etcd"]);
+}
+
+/// `control planes, machines of etcd, workers`.
+fn machines(part: &super::Part) -> String {
+    let name = |role: &Role| match role {
+        Role::ControlPlane => "control planes",
+        Role::Etcd => "machines of etcd",
+        Role::Worker => "workers",
+    };
+    part.roles.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn the_docs_say_of_every_part_where_it_is_brought_and_by_which_step() {
+    let page = std::fs::read_to_string("../../docs/operations/change.md").unwrap();
+    for part in super::PARTS {
+        let row = format!("| `{}` | {} | `{}`: ", part.field, machines(part), part.step);
+        assert!(page.lines().any(|line| line.starts_with(&row)), "docs/operations/change.md has no row: {row}");
+    }
+}
+
+#[test]
+fn each_part_has_a_name_of_its_own_and_a_step_that_may_bring_an_edit() {
+    let names: std::collections::BTreeSet<&str> = super::PARTS.iter().map(|part| part.name).collect();
+    assert_eq!(names.len(), super::PARTS.len());
+    for part in super::PARTS {
+        assert!(part.step.is_allowed_in(crds::Intent::Configure), "{}", part.name);
+    }
 }

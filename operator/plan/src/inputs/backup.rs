@@ -177,6 +177,7 @@ mod tests {
                 artifacts: ArtifactsSeen::default(),
                 addon_manifests: Default::default(),
                 network_manifests: Default::default(),
+                configuration_files: Default::default(),
             });
             let inputs = inputs(&self.run, Some(&seen), cluster.as_ref());
             inputs.map(Option::unwrap).map_err(|problem| problem.message)

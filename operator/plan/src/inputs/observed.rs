@@ -46,6 +46,8 @@ pub struct ClusterSeen<'a> {
     pub addon_manifests: BTreeMap<String, String>,
     /// Data of the ConfigMap of `networking.plugin.manifestsRef`.
     pub network_manifests: BTreeMap<String, String>,
+    /// The files that the configuration of a control plane refers to, by their keys.
+    pub configuration_files: BTreeMap<String, String>,
 }
 
 /// What a run's `backupRef` leads to.

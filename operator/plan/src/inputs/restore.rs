@@ -199,6 +199,7 @@ mod tests {
             artifacts: ArtifactsSeen::default(),
             addon_manifests: Default::default(),
             network_manifests: Default::default(),
+            configuration_files: Default::default(),
         };
         match staging(&run, Some(&seen), Some(&cluster)) {
             Ok(Some(inputs)) => {
@@ -268,6 +269,7 @@ mod tests {
             artifacts: ArtifactsSeen::default(),
             addon_manifests: Default::default(),
             network_manifests: Default::default(),
+            configuration_files: Default::default(),
         };
         match staging(&run, Some(&seen), Some(&cluster)) {
             Ok(Some(inputs)) => format!("{} of {} with {}", inputs.location, inputs.cluster, inputs.keys),

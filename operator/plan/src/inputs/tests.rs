@@ -77,6 +77,7 @@ fn build_with(
         artifacts: artifacts::ArtifactsSeen { ca: None, login: Some(artifacts::Login::Bearer) },
         addon_manifests: [("b".to_owned(), "B".to_owned()), ("a".to_owned(), "A".to_owned())].into(),
         network_manifests: BTreeMap::new(),
+        configuration_files: BTreeMap::new(),
     };
     let credentials = [("fleet".to_owned(), Ok(CredentialKind::SshKey))].into();
     let cluster = run.spec.cluster_name.is_some().then_some(&cluster);
@@ -446,4 +447,19 @@ fn only_control_planes_that_look_for_an_external_etcd_or_use_it_get_its_clients_
     check(spec, "Join", "preflight, node", "w1", false);
     check(spec, "Probe", "probe-host", "c1", false);
     check("", "Install", "preflight, control-plane", "c1", false);
+}
+
+#[test]
+fn what_is_configured_alike_on_all_hosts_of_a_run_is_said_once() {
+    let deployment = deployment("configuration: {kubelet: {maxPods: 50}, machine: {kernelModules: [ip_vs]}}", "");
+    let built = |hosts: &str, more: &str| build_in(&deployment, &run("Custom", "prepare", hosts, more)).unwrap();
+    let (kubelet, machine) = (json!({"maxPods": 50}), json!({"kernelModules": ["ip_vs"]}));
+    let model = built("c1, w1", "");
+    assert_eq!((&model.vars["kubelet_settings"], &model.vars["machine_settings"]), (&kubelet, &machine));
+    assert!(model.hosts.values().all(|host| !host.vars.contains_key("kubelet_settings")));
+    let model = built("c1, e1", "");
+    assert_eq!((model.vars.get("kubelet_settings"), &model.vars["machine_settings"]), (None, &machine));
+    assert_eq!(model.hosts["c1"].vars["kubelet_settings"], kubelet, "a machine of etcd has no kubelet");
+    let model = built("c1", ", vars: {kubelet_settings: {}}");
+    assert_eq!(model.vars["kubelet_settings"], json!({}), "whoever makes a run of their own says what it does");
 }

@@ -19,6 +19,7 @@ use super::observed::ClusterSeen;
 use super::problem::InputsProblem;
 use crate::certificates::RenewalPolicy;
 use crate::components;
+use crate::configuration::files;
 use crate::lifecycle::{is_installed, is_provisioned};
 
 pub(super) fn of_cluster(
@@ -52,6 +53,7 @@ pub(super) fn of_cluster(
     ] {
         vars.insert(name.to_owned(), manifests::render(field, data, &facts)?);
     }
+    vars.extend(files::variables(&cluster.configuration_files));
     Ok(vars)
 }
 

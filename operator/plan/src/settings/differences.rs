@@ -19,15 +19,31 @@ pub struct Difference {
     pub is_known: bool,
     /// What brings it there; none: nothing does.
     pub step: Option<Step>,
+    /// What is wanted, as a digest; empty: nothing, or that is not known.
+    pub wanted: String,
+    /// Whether something that serves restarts when it is brought.
+    pub is_disruptive: bool,
     /// Whether the Pods of the machine's Node would not outlive that.
     pub drains: bool,
 }
 
 impl Difference {
+    /// Of a field that a step brings, with a digest of what is wanted.
+    pub fn new(field: &str, step: Step, is_known: bool, wanted: &str) -> Self {
+        Self {
+            field: field.to_owned(),
+            is_known,
+            step: Some(step),
+            wanted: wanted.to_owned(),
+            is_disruptive: step.spec().disruptive,
+            drains: false,
+        }
+    }
+
     /// How what was applied of a field that a step brings differs from what is wanted, if it does.
     pub fn between(field: &str, step: Step, applied: Option<&String>, wanted: &str) -> Option<Self> {
-        let difference = Self { field: field.to_owned(), is_known: applied.is_some(), step: Some(step), drains: false };
-        (applied.map(String::as_str) != Some(wanted)).then_some(difference)
+        let differs = applied.map(String::as_str) != Some(wanted);
+        differs.then(|| Self::new(field, step, applied.is_some(), wanted))
     }
 
     /// The step that is due, where it is known that something differs.
@@ -46,6 +62,8 @@ pub fn differences(wanted: &Wanted, machine: &Machine, applied: Option<&AppliedS
         applied(|applied| applied.registry_mirrors.as_ref()),
         &wanted.registry_mirrors,
     );
+    // containerd reads them at each pull.
+    let mirrors = mirrors.map(|mirrors| Difference { is_disruptive: false, ..mirrors });
     let names = || {
         let applied = applied(|applied| applied.cert_sans.as_ref());
         Difference::between("controlPlane.certSANs", Step::ControlPlane, applied, &wanted.cert_sans)
@@ -75,7 +93,8 @@ fn of_parts(
         let wanted = parts::of_machine(wanted, part, machine);
         let is_known = has.is_some() || is_remembered;
         let drains = (part.drains)(has.map(String::as_str), wanted.as_deref());
-        let difference = Difference { field: part.field.to_owned(), is_known, step: Some(part.step), drains };
+        let difference = Difference::new(part.field, part.step, is_known, wanted.as_deref().unwrap_or_default());
+        let difference = Difference { drains, ..difference };
         (has != wanted.as_ref()).then_some(difference)
     })
 }

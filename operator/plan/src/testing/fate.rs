@@ -9,6 +9,8 @@ pub enum Fate {
     Well,
     Fails,
     FailsAfter(usize),
+    /// What it is given does not work there, and was put back.
+    Refuses,
     Unreachable,
     /// Contact with the whole run is lost.
     Lost(usize),
@@ -28,7 +30,7 @@ impl Fate {
             Fate::Deadline(done) => Some((RunPhase::DeadlineExceeded, Reason::DeadlineExceeded, done)),
             Fate::NotStarted => Some((RunPhase::Failed, Reason::NotStarted, 0)),
             Fate::Canceled => Some((RunPhase::Canceled, Reason::Canceled, 1)),
-            Fate::Well | Fate::Fails | Fate::FailsAfter(_) | Fate::Unreachable => None,
+            Fate::Well | Fate::Fails | Fate::FailsAfter(_) | Fate::Refuses | Fate::Unreachable => None,
         }
     }
 }

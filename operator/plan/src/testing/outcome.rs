@@ -119,6 +119,7 @@ fn result_of(run: &PlaybookRun, host: &str, fate: Fate, before: usize) -> HostRe
         Fate::Unreachable => failed(host, step(before), Reason::Unreachable),
         Fate::Fails => failed(host, step(2), Reason::TaskFailed),
         Fate::FailsAfter(done) => failed(host, step(done), Reason::TaskFailed),
+        Fate::Refuses => failed(host, step(0), Reason::ConfigurationRefused),
         Fate::Well | Fate::Lost(_) | Fate::Deadline(_) | Fate::NotStarted | Fate::Canceled => {
             HostResult { name: host.to_owned(), ok: 3, ..HostResult::default() }
         }

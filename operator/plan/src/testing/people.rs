@@ -95,7 +95,7 @@ impl World {
             let messages = conditions.into_iter().map(|stated| stated.message).chain(status.message);
             let mut values = messages.filter_map(|text| {
                 let (_, value) = text.rsplit_once("clusterwright.dev/approve=")?;
-                value.split_whitespace().next().map(str::to_owned)
+                Some(value.split_whitespace().next()?.trim_end_matches(';').to_owned())
             });
             if let Some(value) = values.next() {
                 let is_of_store = value.rsplit(',').next().is_some_and(|asked| asked.starts_with("store."));
@@ -126,7 +126,10 @@ impl World {
         let selected = self.name().to_owned();
         for name in self.clusters.iter().map(|cluster| cluster.name().to_owned()).collect::<Vec<_>>() {
             self.cluster_mut(&name).cut = false;
-            self.change_spec(&name, |spec| spec.paused = false);
+            self.change_spec(&name, |spec| {
+                spec.paused = false;
+                spec.rollout.windows.clear();
+            });
             // The next generation: whatever was given up is tried again.
             self.change_spec(&name, |spec| spec.control_plane.cert_sans.push("again.example".into()));
             self.approve_next(&name);

@@ -103,6 +103,7 @@ impl World {
                 | Step::PreflightUpgrade
                 | Step::Prefetch
                 | Step::KubeadmUpgrade
+                | Step::ControlPlaneConfiguration
                 | Step::KubeletConfiguration
                 | Step::Custom(_) => {}
             }

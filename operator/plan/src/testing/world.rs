@@ -159,7 +159,11 @@ impl World {
             restoring: RestoringSeen::default(),
             others: Vec::new(),
             library: None,
-            manifests: Manifests { addons: Some("none".into()), network: Some("none".into()) },
+            manifests: Manifests {
+                addons: Some("none".into()),
+                network: Some("none".into()),
+                files: Some(BTreeMap::new()),
+            },
             etcd_client: None,
             fates: Vec::new(),
             always_fails: Vec::new(),

@@ -15,18 +15,20 @@ use crate::attempts::{self, RetryDecision};
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::drained_for::{drained, is_drained_for};
 use crate::cluster_deployment::lane::{Lane, Needs};
+use crate::cluster_deployment::outdated_machine::Outdated;
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::{BATCH, Target, describe};
 use crate::cluster_deployment::retrying::Effort;
+use crate::cluster_deployment::rollout::canaries::Canaries;
+use crate::cluster_deployment::rollout::gate::{Begun, gate};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::cluster_deployment::tried::{self, Tried};
 use crate::cluster_deployment::{turn, upgrade};
 use crate::departure::is_healthy;
 use crate::message::count;
-use crate::{provisioning, settings};
+use crate::{configuration, provisioning, settings};
 
 use draining::Draining;
-use target::Outdated;
 
 /// Whether a machine is drained, or to be drained, for what it is to have.
 pub(super) fn is_drained_still(state: &ClusterState<'_>, machine: &ClusterMachine<'_>) -> bool {
@@ -56,32 +58,73 @@ fn key(state: &ClusterState<'_>) -> String {
     let manifests = &state.observed.manifests;
     let etcd_client = state.observed.etcd_client.and_then(|client| client.as_ref().ok());
     let wanted = provisioning::wanted(state.deployment);
-    settings::digest(&(wanted, &manifests.addons, &manifests.network, etcd_client))
+    settings::digest(&(wanted, &manifests.addons, &manifests.network, etcd_client, files(state)))
+}
+
+/// A digest of the files that the configuration refers to; none where there is none, so that attempts of before count.
+fn files(state: &ClusterState<'_>) -> Option<String> {
+    configuration::files::digest(state.observed.manifests.files.as_ref()?)
 }
 
 fn progressing(message: String) -> Proposal {
     Proposal::report(Area::Configuration, Reason::Configuring, message, Severity::Progressing)
 }
 
+/// The machines on which something is due, and at last the one by which manifests are applied, if they are due. What a
+/// run has brought in vain is not.
+pub(in crate::cluster_deployment) fn due<'a>(state: &ClusterState<'a>) -> Vec<Outdated<'a>> {
+    if state.installed.is_none() {
+        return Vec::new();
+    }
+    let tried = Tried::new(state, Intent::Configure, key(state));
+    let mut due = target::outdated(state);
+    due.extend(target::of_cluster(state));
+    due.retain(|outdated| !is_in_vain(state, &tried, outdated));
+    due
+}
+
+fn is_in_vain(state: &ClusterState<'_>, tried: &Tried<'_>, outdated: &Outdated<'_>) -> bool {
+    tried.is_in_vain(state, &outdated.machine, &outdated.steps())
+}
+
 /// What is due next, if anything is.
 fn next(state: &ClusterState<'_>) -> Option<Proposal> {
-    let tried = Tried::new(state, Intent::Configure, key(state));
-    let is_in_vain = |outdated: &Outdated<'_>| tried.is_in_vain(state, &outdated.machine, &outdated.steps());
-    let mut outdated = target::outdated(state);
-    outdated.retain(|outdated| !is_in_vain(outdated));
-    let is_worker = |outdated: &Outdated<'_>| outdated.machine.machine.spec.role == Role::Worker;
-    let (workers, mut others): (Vec<_>, Vec<_>) = outdated.into_iter().partition(is_worker);
-    others.extend(target::of_cluster(state).filter(|outdated| !is_in_vain(outdated)));
-    // One that is drained for it already goes on.
-    others.sort_by_key(|outdated| !is_drained_for(&outdated.machine, DrainReason::Configuration));
-    let is_due = !others.is_empty() || !workers.is_empty();
-    if let Some(waits) = is_due.then(|| upgrade::in_the_way(state)).flatten() {
+    if let Some(waits) = (!state.outdated.is_empty()).then(|| upgrade::in_the_way(state)).flatten() {
         return Some(progressing(format!("changed settings are to be rolled out; {waits}")));
     }
-    match others.first() {
-        Some(first) => one(state, &tried, first, others.len() + workers.len() - 1),
-        None => many(state, &tried, &workers),
+    let tried = Tried::new(state, Intent::Configure, key(state));
+    let (due, closed) = open(state, &tried);
+    let is_worker = |outdated: &Outdated<'_>| outdated.machine.machine.spec.role == Role::Worker;
+    let (workers, mut others): (Vec<_>, Vec<_>) = due.into_iter().partition(is_worker);
+    // One that is drained for it already goes on.
+    others.sort_by_key(|outdated| !is_drained_for(&outdated.machine, DrainReason::Configuration));
+    match (others.first(), workers.first()) {
+        (Some(first), _) => one(state, &tried, first, others.len() + workers.len() - 1),
+        (None, Some(_)) => many(state, &tried, &workers),
+        (None, None) => closed,
     }
+}
+
+/// What is due, without what may not begin now, and what is said of that.
+fn open<'a>(state: &ClusterState<'a>, tried: &Tried<'_>) -> (Vec<Outdated<'a>>, Option<Proposal>) {
+    let (mut due, mut closed) = (Vec::new(), None);
+    for outdated in state.outdated.iter().cloned() {
+        let is_closed = || {
+            let is_tried = tried.decision(state, &outdated.machine, &outdated.steps()).is_again();
+            let is_drained = is_drained_for(&outdated.machine, DrainReason::Configuration);
+            let what = format!("{} is to be configured ({})", outdated.title(), outdated.fields());
+            gate(state, Begun::new(is_tried, is_drained), Area::Configuration, &what)
+        };
+        match (!outdated.disruptive().is_empty()).then(is_closed).flatten() {
+            Some(waits) => {
+                // An upgrade waits for the same, and says so.
+                closed = closed.or(state.upgrade.is_none().then_some(waits));
+                due.extend(outdated.undisruptive().filter(|rest| !is_in_vain(state, tried, rest)));
+            }
+            None => due.push(outdated),
+        }
+    }
+    (due, closed)
 }
 
 /// A control plane, a machine of etcd, or the one by which manifests are applied.
@@ -145,8 +188,12 @@ fn many(state: &ClusterState<'_>, tried: &Tried<'_>, workers: &[Outdated<'_>]) -
     let Some(((_, steps), targets)) = due.first_key_value() else {
         return draining::propose(state, tried, draining).or(sick.map(progressing));
     };
-    let most = if target::proved(state, steps) { BATCH } else { 1 };
-    let batch = &targets[..targets.len().min(most)];
+    let canaries = Canaries::look(state, tried, |worker| target::lacks(state, worker, steps));
+    if let Some((waits, until)) = canaries.waits() {
+        let proposal = progressing(format!("{} to be configured; {waits}", count(workers.len(), "more worker")));
+        return Some(until.into_iter().fold(proposal, |proposal, until| proposal.at(state, until)));
+    }
+    let batch = &targets[..targets.len().min(canaries.most()).min(BATCH)];
     let what = match batch {
         [(first, _)] => first.title(),
         batch => count(batch.len(), "worker"),

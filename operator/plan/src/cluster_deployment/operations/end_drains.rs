@@ -7,7 +7,6 @@ use super::configure;
 use crate::cluster_deployment::drained_for::{drain, is_drained_for};
 use crate::cluster_deployment::proposal::{Proposal, Round};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
-use crate::cluster_deployment::upgrade::Upgrade;
 
 pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     let drained = |reason| {
@@ -19,8 +18,8 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     let mut actions = Vec::new();
     let mut for_upgrade = drained(DrainReason::Upgrade);
     if for_upgrade.peek().is_some() {
-        let upgrade = Upgrade::find(state);
-        let is_due = |machine: &&ClusterMachine<'_>| upgrade.as_ref().is_some_and(|upgrade| upgrade.is_due(machine));
+        let upgrade = state.upgrade.as_ref();
+        let is_due = |machine: &&ClusterMachine<'_>| upgrade.is_some_and(|upgrade| upgrade.is_due(machine));
         let over = for_upgrade.filter(|machine| !is_due(machine));
         actions.extend(over.map(|machine| drain(machine, DrainReason::Upgrade, false)));
     }

@@ -6,13 +6,15 @@ use crds::step::{Intent, Role, Step};
 
 use crate::attempts::{self, RetryDecision};
 use crate::cluster_deployment::action::Action;
+use crate::cluster_deployment::backup_before;
 use crate::cluster_deployment::lane::{Lane, Needs};
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::{BATCH, Target, describe};
 use crate::cluster_deployment::retrying::Effort;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::cluster_deployment::tried::{self, Tried};
-use crate::cluster_deployment::upgrade::{self, Upgrade};
+use crate::cluster_deployment::upgrade;
+use crate::cluster_deployment::wanted_upgrade::Upgrade;
 use crate::departure::is_healthy;
 
 /// What is played.
@@ -24,8 +26,8 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
     if !round.allows(Lane::Workers, Needs::Spec) {
         return Proposal::default();
     }
-    let upgrade = Upgrade::find(state).filter(|upgrade| !upgrade.has_begun);
-    upgrade.and_then(|upgrade| next(state, round, &upgrade)).unwrap_or_default()
+    let upgrade = state.upgrade.as_ref().filter(|upgrade| !upgrade.has_begun);
+    upgrade.and_then(|upgrade| next(state, round, upgrade)).unwrap_or_default()
 }
 
 /// The runs by which it is known how often it was tried.
@@ -50,7 +52,7 @@ fn next(state: &ClusterState<'_>, round: &Round, upgrade: &Upgrade<'_>) -> Optio
     };
     let under_way = tried::runs(state, Intent::Prefetch).into_iter().find(|run| !attempts::is_over(run));
     if let Some(run) = under_way {
-        return Some(progressing(describe(state, run)));
+        return Some(progressing(format!("{}{}", describe(state, run), backup_before::warning(state))));
     }
     let tried = Tried::new(state, Intent::Prefetch, upgrade.to.to_string());
     let missing = missing(state, upgrade);
@@ -69,7 +71,7 @@ fn next(state: &ClusterState<'_>, round: &Round, upgrade: &Upgrade<'_>) -> Optio
     let mut proposal = match (&failed, missing.as_slice()) {
         (Some(_), _) => failed.unwrap_or_default(),
         (None, []) => return None,
-        (None, _) => progressing("what it needs is brought to the machines".into()),
+        (None, _) => progressing(format!("what it needs is brought to the machines{}", backup_before::warning(state))),
     };
     for (number, batch) in due.chunks(BATCH).enumerate() {
         let run = tried.request(STEPS.into(), batch, &number.to_string()).run(state);

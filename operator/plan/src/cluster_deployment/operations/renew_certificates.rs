@@ -53,6 +53,15 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
     proposal
 }
 
+/// The machines whose certificates are renewed, or are about to be.
+pub(in crate::cluster_deployment) fn due_now<'a>(state: &ClusterState<'a>) -> Vec<ClusterMachine<'a>> {
+    if state.installed.is_none() {
+        return Vec::new();
+    }
+    let now = due(state).into_iter().filter(|due| due.at <= state.observed.now);
+    now.map(|due| due.machine).collect()
+}
+
 fn progressing(message: String) -> Proposal {
     Proposal::report(Area::Certificates, Reason::RenewingCertificates, message, Severity::Progressing)
 }

@@ -9,15 +9,19 @@ use crds::step::{Intent, Role, Step};
 use super::prefetch;
 use crate::attempts::RetryDecision;
 use crate::cluster_deployment::action::Action;
+use crate::cluster_deployment::backup_before;
 use crate::cluster_deployment::drained_for;
 use crate::cluster_deployment::lane::{Lane, Needs};
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::describe_as;
 use crate::cluster_deployment::retrying::Effort;
+use crate::cluster_deployment::rollout::gate::{Begun, gate};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::cluster_deployment::tried::{self, Tried};
 use crate::cluster_deployment::turn;
-use crate::cluster_deployment::upgrade::{self, Upgrade};
+use crate::cluster_deployment::upgrade;
+use crate::cluster_deployment::wanted_upgrade::Upgrade;
+use crate::hooks::around_upgrade;
 
 /// Runs that are kept, the newest.
 const KEEP: usize = 16;
@@ -26,7 +30,7 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
     if !round.allows(Lane::ControlPlane, Needs::Spec) {
         return Proposal::default();
     }
-    Upgrade::find(state).and_then(|upgrade| next(state, &upgrade)).unwrap_or_default()
+    state.upgrade.as_ref().and_then(|upgrade| next(state, upgrade)).unwrap_or_default()
 }
 
 /// The runs by which it is known how often it was tried, those on workers among them.
@@ -54,17 +58,23 @@ fn next(state: &ClusterState<'_>, upgrade: &Upgrade<'_>) -> Option<Proposal> {
     let is_again = decision.is_again();
     match decision {
         RetryDecision::Now { retry, .. } => {
+            let begun = Begun::new(is_again, upgrade::is_drained_for(machine));
+            if let Some(closed) = gate(state, begun, Area::Upgrade, &title) {
+                return Some(closed);
+            }
             let why = turn::why_not_now(state, is_again.then_some(machine)).or_else(|| still_drained(state, machine));
             if let Some(why) = why {
                 return Some(progressing(&why));
             }
-            if let Some(proposal) = drained(upgrade, machine, &progressing) {
+            let is_untouched = !upgrade.has_begun && !upgrade::is_drained_for(machine);
+            let backup = || backup_before::propose(state, &title).filter(|_| is_untouched);
+            if let Some(proposal) = backup().or_else(|| drained(upgrade, machine, &progressing)) {
                 return Some(proposal);
             }
             let target = [(*machine, retry)];
             let request = tried.request(steps, &target, machine.uid());
             let members = state.etcd_variables(&state.membership().members());
-            Some(progressing("begins").and(Action::create(request.with(members).run(state))))
+            Some(progressing("begins").and(Action::create(request.with(members).around(around_upgrade).run(state))))
         }
         decision => failed(state, &title, decision)
             .or_else(|| Some(progressing(&format!("waits for its Node to say that its kubelet is {}", upgrade.to)))),

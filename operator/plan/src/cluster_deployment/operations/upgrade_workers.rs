@@ -12,11 +12,15 @@ use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::lane::{Lane, Needs};
 use crate::cluster_deployment::proposal::{Area, Proposal, Report, Round, Severity};
 use crate::cluster_deployment::request::describe_as;
+use crate::cluster_deployment::rollout::canaries::Canaries;
+use crate::cluster_deployment::rollout::gate::{Begun, gate};
 use crate::cluster_deployment::room::{self, set_of};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::cluster_deployment::tried::Tried;
-use crate::cluster_deployment::upgrade::{self, Upgrade};
+use crate::cluster_deployment::upgrade;
+use crate::cluster_deployment::wanted_upgrade::Upgrade;
 use crate::departure::is_healthy;
+use crate::hooks::around_upgrade;
 
 /// What is played. The kubelet comes last: what kubeadm leaves for it is of its version.
 const STEPS: [Step; 3] = [Step::KubeadmUpgrade, Step::ContainerRuntime, Step::Node];
@@ -25,7 +29,7 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
     if !round.allows(Lane::Workers, Needs::Spec) {
         return Proposal::default();
     }
-    let upgrade = Upgrade::find(state);
+    let upgrade = state.upgrade.as_ref();
     let upgrade = upgrade.filter(|upgrade| upgrade.has_begun && upgrade.control_planes().next().is_none());
     upgrade.and_then(|upgrade| Workers::look(state, upgrade).next(round)).unwrap_or_default()
 }
@@ -33,14 +37,14 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
 /// Where the workers stand.
 struct Workers<'s, 'a> {
     state: &'s ClusterState<'a>,
-    upgrade: Upgrade<'a>,
+    upgrade: &'s Upgrade<'a>,
     tried: Tried<'a>,
     /// Those whose turn it is, or may be.
     due: Vec<Due<'a>>,
     /// Those on which a run works.
     under_way: Vec<(ClusterMachine<'a>, &'a PlaybookRun)>,
-    /// One that is done, and whose Node does not say so yet.
-    settling: Option<ClusterMachine<'a>>,
+    /// Those that are done, and whose Nodes do not say so yet.
+    settling: Vec<ClusterMachine<'a>>,
     /// What is said of one that has failed.
     failed: Option<Proposal>,
 }
@@ -51,25 +55,25 @@ struct Due<'a> {
     /// The retry that it answers.
     retry: Option<String>,
     /// It is out of service for the upgrade already, or was tried before.
-    has_begun: bool,
+    begun: Begun,
 }
 
 impl<'s, 'a> Workers<'s, 'a> {
-    fn look(state: &'s ClusterState<'a>, upgrade: Upgrade<'a>) -> Self {
+    fn look(state: &'s ClusterState<'a>, upgrade: &'s Upgrade<'a>) -> Self {
         let tried = Tried::new(state, Intent::Upgrade, upgrade.to.to_string());
         let (due, under_way) = (Vec::new(), Vec::new());
-        let mut workers = Self { state, upgrade, tried, due, under_way, settling: None, failed: None };
-        for worker in workers.upgrade.workers().copied().collect::<Vec<_>>() {
+        let mut workers = Self { state, upgrade, tried, due, under_way, settling: Vec::new(), failed: None };
+        for worker in upgrade.workers().copied() {
             let run = worker.host_name().and_then(|host| state.active_on(host));
             if let Some(run) = run {
                 workers.under_way.push((worker, run));
                 continue;
             }
             let decision = workers.tried.decision(state, &worker, &STEPS);
-            let has_begun = decision.is_again() || upgrade::is_drained_for(&worker);
+            let begun = Begun::new(decision.is_again(), upgrade::is_drained_for(&worker));
             match decision {
-                RetryDecision::Now { retry, .. } => workers.due.push(Due { worker, retry, has_begun }),
-                RetryDecision::UnderWay { .. } | RetryDecision::Done { .. } => workers.settling = Some(worker),
+                RetryDecision::Now { retry, .. } => workers.due.push(Due { worker, retry, begun }),
+                RetryDecision::UnderWay { .. } | RetryDecision::Done { .. } => workers.settling.push(worker),
                 decision => {
                     let title = format!("{}: worker {}", workers.upgrade.title(), worker.title());
                     workers.failed = workers.failed.take().or_else(|| failed(state, &title, decision));
@@ -84,14 +88,20 @@ impl<'s, 'a> Workers<'s, 'a> {
             return Some(failed);
         }
         let mut room = self.room();
-        let is_first = !self.is_proved();
-        let mut begun = self.under_way.len() + usize::from(self.settling.is_some());
-        begun += self.due.iter().filter(|due| due.has_begun).count();
-        let (mut actions, mut says) = (Vec::new(), None);
-        for Due { worker, retry, has_begun } in &self.due {
+        let canaries = Canaries::look(self.state, &self.tried, |worker| self.upgrade.is_due(worker));
+        let mut begun = self.under_way.len() + self.settling.len();
+        begun += self.due.iter().filter(|due| due.begun != Begun::Nothing).count();
+        let (mut actions, mut says, mut closed) = (Vec::new(), None, None);
+        for Due { worker, retry, begun: at } in &self.due {
+            let has_begun = *at != Begun::Nothing;
             let room = room.entry(set_of(worker)).or_default();
-            let waits = !has_begun && (!is_healthy(worker.machine) || *room == 0 || (is_first && begun > 0));
+            let waits = !has_begun && (!is_healthy(worker.machine) || *room == 0 || begun >= canaries.most());
             if waits || worker.host_name().is_some_and(|host| round.works_on(host)) {
+                continue;
+            }
+            let title = self.message(&worker.title());
+            if let Some(waits) = gate(self.state, *at, Area::Upgrade, &title) {
+                closed = closed.or(Some(waits));
                 continue;
             }
             if !has_begun {
@@ -99,42 +109,40 @@ impl<'s, 'a> Workers<'s, 'a> {
                 begun += 1;
             }
             let progressing = |what: &str| self.progressing(&format!("{}: {what}", worker.title()));
-            match drained(&self.upgrade, worker, &progressing) {
+            match drained(self.upgrade, worker, &progressing) {
                 Some(proposal) => {
                     actions.extend(proposal.actions);
                     says = says.or(proposal.report);
                 }
                 None => {
                     let target = [(*worker, retry.clone())];
-                    let request = self.tried.request(STEPS.into(), &target, worker.uid());
+                    let request = self.tried.request(STEPS.into(), &target, worker.uid()).around(around_upgrade);
                     actions.push(Action::create(request.run(self.state)));
                     says = says.or(progressing("begins").report);
                 }
             }
         }
-        let report = self.report_of_run().or(says).or_else(|| self.waits().report);
-        Some(Proposal { actions, report, ..Proposal::default() })
+        let waits = closed.unwrap_or_else(|| self.waits(&canaries));
+        let report = self.report_of_run().or(says).or(waits.report);
+        Some(Proposal { actions, report, requeue: waits.requeue, ..Proposal::default() })
     }
 
     /// How many more of each set may be taken out of service.
     fn room(&self) -> BTreeMap<String, usize> {
         room::room(self.state, |worker| {
             self.under_way.iter().any(|(busy, _)| busy.uid() == worker.uid())
-                || self.settling.is_some_and(|settling| settling.uid() == worker.uid())
+                || self.settling.iter().any(|settling| settling.uid() == worker.uid())
         })
     }
 
-    /// Whether a worker is well with the version that is wanted.
-    fn is_proved(&self) -> bool {
-        let mut workers = self.state.of_role(Role::Worker).filter(ClusterMachine::is_provisioned);
-        workers.any(|worker| !self.upgrade.is_due(&worker) && is_healthy(worker.machine))
+    fn progressing(&self, what: &str) -> Proposal {
+        Proposal::report(Area::Upgrade, Reason::Upgrading, self.message(what), Severity::Progressing)
     }
 
-    fn progressing(&self, what: &str) -> Proposal {
+    fn message(&self, what: &str) -> String {
         let all = self.state.of_role(Role::Worker).filter(ClusterMachine::is_provisioned).count();
         let done = all - self.upgrade.workers().count();
-        let message = format!("{}: {done} of {all} workers have it; {what}", self.upgrade.title());
-        Proposal::report(Area::Upgrade, Reason::Upgrading, message, Severity::Progressing)
+        format!("{}: {done} of {all} workers have it; {what}", self.upgrade.title())
     }
 
     fn report_of_run(&self) -> Option<Report> {
@@ -143,10 +151,14 @@ impl<'s, 'a> Workers<'s, 'a> {
     }
 
     /// Nothing can begin now.
-    fn waits(&self) -> Proposal {
+    fn waits(&self, canaries: &Canaries<'_>) -> Proposal {
+        if let Some((waits, until)) = canaries.waits() {
+            let proposal = self.progressing(&waits);
+            return until.into_iter().fold(proposal, |proposal, until| proposal.at(self.state, until));
+        }
         let sick = || self.state.of_role(Role::Worker).find(|worker| !is_healthy(worker.machine));
         let drained = || self.state.of_role(Role::Worker).find(|worker| !worker.machine.spec.drain_for.is_empty());
-        let waits = match (self.settling.or_else(sick), drained()) {
+        let waits = match (self.settling.first().copied().or_else(sick), drained()) {
             (Some(worker), _) => format!("waits for {} to be well ({})", worker.title(), worker.says()),
             (None, Some(worker)) => format!("waits for {} to take Pods again ({})", worker.title(), worker.says()),
             (None, None) => "waits until machines may be taken out of service".to_owned(),

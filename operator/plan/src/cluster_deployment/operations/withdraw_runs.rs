@@ -1,5 +1,5 @@
 //! Withdraws runs that are in the way of machines that leave: what has not begun never does, and a join that works for
-//! nobody else ends.
+//! nobody else ends. So is what has not begun of a change that was edited to one that nobody has approved.
 
 use crds::PlaybookRun;
 use crds::step::Effect;
@@ -8,6 +8,7 @@ use crate::attempts;
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::proposal::{Proposal, Round};
 use crate::cluster_deployment::request::brings_machines;
+use crate::cluster_deployment::rollout::gate;
 use crate::cluster_deployment::state::ClusterState;
 
 pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
@@ -23,7 +24,7 @@ fn makes_machines(run: &PlaybookRun) -> bool {
 
 fn withdraw(state: &ClusterState<'_>, run: &PlaybookRun) -> Option<Action> {
     let leaves = |host: &String| state.is_leaving(host);
-    if !run.spec.hosts.iter().any(leaves) {
+    if !run.spec.hosts.iter().any(leaves) && !gate::supersedes(state, run) {
         return None;
     }
     let held = state.deployment.status.iter().flat_map(|status| &status.operations);

@@ -31,7 +31,7 @@ fn etcd_is_well(world: &mut World, well: bool) {
     world.touch();
 }
 
-fn built(replicas: u32, hosts: usize) -> World {
+pub(super) fn built(replicas: u32, hosts: usize) -> World {
     let mut world = world(&spec(replicas, ""), hosts);
     world.settle();
     etcd_is_well(&mut world, true);

@@ -43,7 +43,7 @@ fn asked(message: &str) -> String {
 }
 
 /// Gives the approval that the cluster asks for, if it asks for one.
-fn approve_asked(world: &mut World) {
+pub(super) fn approve_asked(world: &mut World) {
     let status = world.deployment.status.clone().unwrap_or_default();
     let messages = status.conditions.iter().map(|there| there.message.clone());
     let found = messages.chain(status.message.clone());

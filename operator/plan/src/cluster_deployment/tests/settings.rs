@@ -6,7 +6,7 @@ use crds::names::{annotation, condition};
 use crds::step::{Intent, Step};
 
 use super::ready;
-use crate::testing::World;
+use crate::testing::{Fate, World};
 
 const SPEC: &str = "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}], executor: {historyLimit: 1}";
 
@@ -173,6 +173,22 @@ fn a_machine_that_cannot_be_configured_keeps_all_others_as_they_are_until_somebo
     world.touch();
     world.settle();
     assert_eq!(up_to_date(&world).0, "True", "it was taken back: {:?}", up_to_date(&world));
+}
+
+#[test]
+fn what_a_machine_refuses_is_not_tried_again_before_somebody_acts() {
+    let mut world = wide();
+    world.fates = vec![Fate::Refuses];
+    mirror(&mut world);
+    world.settle();
+    assert_eq!(configured(&world).len(), 1, "{:?}", configured(&world));
+    let (_, reason, message) = up_to_date(&world);
+    assert_eq!(reason, "ConfigurationFailed");
+    assert!(message.contains("ConfigurationRefused") && message.contains("all other machines stay"), "{message}");
+    assert_eq!(ready(&world).0, "True", "the cluster works as it is");
+    world.deployment.metadata.annotations = Some([(annotation::RETRY.to_owned(), "2".to_owned())].into());
+    world.settle();
+    assert_eq!(up_to_date(&world).0, "True", "{:?}", up_to_date(&world));
 }
 
 #[test]

@@ -68,6 +68,11 @@ impl World {
                 }
                 self.create_run(*run);
             }
+            Action::CreateBackup(backup) => {
+                if self.backups.iter().all(|other| other.metadata.name != backup.metadata.name) {
+                    self.backups.push(*backup);
+                }
+            }
             Action::CancelRun(run) => self.change_run(&run, |run| run.spec.cancel = true),
             Action::HoldRun { run, paused } => self.change_run(&run, |run| run.spec.paused = paused),
             Action::DeleteRun(run) => self.delete_run(&run),

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use crds::cluster_deployment::{Approval, MaintenanceWindow};
 use crds::machine::DrainReason;
 use crds::placement::{LabelValue, Taint, TaintEffect, WorkerSet};
 use crds::step::Role;
@@ -37,6 +38,10 @@ pub enum Event {
     Maintain(usize, bool),
     /// A person wishes the next minor of Kubernetes, or the next patch.
     Upgrade(bool),
+    /// A person wishes to approve of what disrupts machines, or not any more.
+    Manual(bool),
+    /// A person has machines disrupted in the first minutes of each hour only.
+    Windows,
     /// A person wishes so many control planes.
     Planes(i32),
     /// A person deletes a Machine.
@@ -77,6 +82,13 @@ impl Event {
                 }
             }
             Self::Upgrade(minor) => upgrade(world, &cluster, *minor),
+            Self::Manual(asks) => world.change_spec(&cluster, |spec| {
+                spec.approval = if *asks { Approval::Manual } else { Approval::Automatic };
+            }),
+            Self::Windows => world.change_spec(&cluster, |spec| {
+                let (schedule, time_zone) = ("0 * * * *".into(), "Etc/UTC".into());
+                spec.rollout.windows = vec![MaintenanceWindow { schedule, time_zone, duration_minutes: 10 }];
+            }),
             Self::Planes(count) => {
                 world.change_spec(&cluster, |spec| spec.control_plane.replicas = *count);
                 world.approve_next(&cluster);
@@ -185,6 +197,8 @@ pub fn of_workers() -> impl Strategy<Value = Event> {
         3 => (0i32..5).prop_map(Event::Workers),
         2 => (0usize..3).prop_map(Event::Metadata),
         2 => prop::bool::ANY.prop_map(Event::Upgrade),
+        1 => prop::bool::ANY.prop_map(Event::Manual),
+        1 => Just(Event::Windows),
         2 => (1usize..6, prop::bool::ANY).prop_map(|(index, begins)| Event::Maintain(index, begins)),
         1 => (1usize..6).prop_map(Event::Delete),
         1 => (1usize..6).prop_map(Event::Forget),

@@ -4,11 +4,13 @@
 use crds::Reason;
 use crds::machine::DrainReason;
 
-use super::target::{self, Outdated};
+use super::target;
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::drained_for::{drained, is_drained_for};
+use crate::cluster_deployment::outdated_machine::Outdated;
 use crate::cluster_deployment::proposal::{Area, Proposal, Severity};
 use crate::cluster_deployment::request::Target;
+use crate::cluster_deployment::rollout::canaries::Canaries;
 use crate::cluster_deployment::room::{room, set_of};
 use crate::cluster_deployment::state::ClusterState;
 use crate::cluster_deployment::tried::Tried;
@@ -40,12 +42,12 @@ pub(super) fn propose<'a>(
     let mut room = room(state, |_| false);
     let mut begun = workers.iter().filter(|worker| worker.has_begun()).count();
     let steps = workers.first()?.worker.steps();
-    let is_first = !target::proved(state, &steps);
+    let canaries = Canaries::look(state, tried, |worker| target::lacks(state, worker, &steps));
     let (mut proposal, mut ready): (Proposal, Vec<Target<'a>>) = (Proposal::default(), Vec::new());
     for due in workers.iter().filter(|other| other.worker.steps() == steps) {
         let (machine, has_begun) = (due.worker.machine, due.has_begun());
         let room = room.entry(set_of(&machine)).or_default();
-        if !has_begun && (!is_healthy(machine.machine) || *room == 0 || (is_first && begun > 0)) {
+        if !has_begun && (!is_healthy(machine.machine) || *room == 0 || begun >= canaries.most()) {
             continue;
         }
         if !has_begun {
@@ -65,10 +67,9 @@ pub(super) fn propose<'a>(
         return Some(merged(progressing(message).and(Action::create(run)), proposal));
     }
     proposal.report.is_some().then_some(proposal).or_else(|| {
-        Some(progressing(format!(
-            "{} to be drained and configured; waits until one may be",
-            count(workers.len(), "worker")
-        )))
+        let (waits, until) = canaries.waits().unwrap_or_else(|| ("waits until one may be".to_owned(), None));
+        let message = format!("{} to be drained and configured; {waits}", count(workers.len(), "worker"));
+        Some(until.into_iter().fold(progressing(message), |proposal, until| proposal.at(state, until)))
     })
 }
 

@@ -1,52 +1,12 @@
 //! What differs, and what brings it to where it is wanted.
 
-use std::collections::BTreeSet;
-
 use crds::step::{Role, Step};
 
 use crate::cluster_deployment::outdated;
+use crate::cluster_deployment::outdated_machine::Outdated;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::departure::is_healthy;
 use crate::settings::{self, Difference};
-
-/// The order in which steps are played.
-const ORDER: [Step; 7] = [
-    Step::Prepare,
-    Step::ContainerRuntime,
-    Step::ControlPlane,
-    Step::EtcdEndpoints,
-    Step::KubeletConfiguration,
-    Step::Network,
-    Step::Addons,
-];
-
-/// A machine on which something is due.
-pub(super) struct Outdated<'a> {
-    pub machine: ClusterMachine<'a>,
-    due: Vec<Difference>,
-}
-
-impl Outdated<'_> {
-    /// What is played, in its order.
-    pub fn steps(&self) -> Vec<Step> {
-        let due: BTreeSet<Step> = self.due.iter().filter_map(Difference::due).collect();
-        ORDER.into_iter().filter(|step| due.contains(step)).collect()
-    }
-
-    /// Whether Pods would not outlive it.
-    pub fn drains(&self) -> bool {
-        self.due.iter().any(|difference| difference.drains)
-    }
-
-    /// `containerRuntime.registryMirrors, controlPlane.certSANs`.
-    pub fn fields(&self) -> String {
-        self.due.iter().map(|difference| difference.field.as_str()).collect::<Vec<_>>().join(", ")
-    }
-
-    pub fn title(&self) -> String {
-        self.machine.title()
-    }
-}
 
 /// The machines on which something is due: control planes first, then machines of etcd, then workers.
 pub(super) fn outdated<'a>(state: &ClusterState<'a>) -> Vec<Outdated<'a>> {
@@ -86,12 +46,8 @@ pub(super) fn of_cluster<'a>(state: &ClusterState<'a>) -> Option<Outdated<'a>> {
     (!due.is_empty()).then_some(Outdated { machine, due })
 }
 
-/// Whether a worker has what these steps bring, and is well with it.
-pub(super) fn proved(state: &ClusterState<'_>, steps: &[Step]) -> bool {
-    let lacks = |machine: &ClusterMachine<'_>| {
-        let outdated = differs(state, *machine);
-        outdated.is_some_and(|outdated| outdated.steps().iter().any(|step| steps.contains(step)))
-    };
-    let mut workers = state.of_role(Role::Worker);
-    workers.any(|machine| machine.is_provisioned() && is_healthy(machine.machine) && !lacks(&machine))
+/// Whether a machine has yet to be brought what one of these steps brings.
+pub(super) fn lacks(state: &ClusterState<'_>, machine: &ClusterMachine<'_>, steps: &[Step]) -> bool {
+    let outdated = differs(state, *machine);
+    outdated.is_some_and(|outdated| outdated.steps().iter().any(|step| steps.contains(step)))
 }

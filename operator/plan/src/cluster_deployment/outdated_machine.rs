@@ -1,0 +1,64 @@
+//! A machine that does not have the settings that are wanted.
+
+use std::collections::BTreeSet;
+
+use crds::step::Step;
+
+use super::machine::ClusterMachine;
+use crate::settings::Difference;
+
+/// The order in which steps are played.
+const ORDER: [Step; 9] = [
+    Step::Prepare,
+    Step::ContainerRuntime,
+    Step::Etcd,
+    Step::ControlPlane,
+    Step::EtcdEndpoints,
+    Step::ControlPlaneConfiguration,
+    Step::KubeletConfiguration,
+    Step::Network,
+    Step::Addons,
+];
+
+/// A machine on which something is due.
+#[derive(Clone)]
+pub(super) struct Outdated<'a> {
+    pub machine: ClusterMachine<'a>,
+    /// Known differences, each with a step.
+    pub due: Vec<Difference>,
+}
+
+impl Outdated<'_> {
+    /// What is played, in its order.
+    pub fn steps(&self) -> Vec<Step> {
+        let due: BTreeSet<Step> = self.due.iter().filter_map(Difference::due).collect();
+        ORDER.into_iter().filter(|step| due.contains(step)).collect()
+    }
+
+    /// The steps among them with which something restarts: all that they bring is brought at once.
+    pub fn disruptive(&self) -> BTreeSet<Step> {
+        let disruptive = self.due.iter().filter(|difference| difference.is_disruptive);
+        disruptive.filter_map(Difference::due).collect()
+    }
+
+    /// The same without what disrupts the machine; none: nothing else is due.
+    pub fn undisruptive(mut self) -> Option<Self> {
+        let disruptive = self.disruptive();
+        self.due.retain(|difference| difference.due().is_some_and(|step| !disruptive.contains(&step)));
+        (!self.due.is_empty()).then_some(self)
+    }
+
+    /// Whether Pods would not outlive it.
+    pub fn drains(&self) -> bool {
+        self.due.iter().any(|difference| difference.drains)
+    }
+
+    /// `containerRuntime.registryMirrors, controlPlane.certSANs`.
+    pub fn fields(&self) -> String {
+        self.due.iter().map(|difference| difference.field.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    pub fn title(&self) -> String {
+        self.machine.title()
+    }
+}
