@@ -68,7 +68,7 @@ impl<'a> Runs<'a> {
     /// How many of them were approved each: one whose executor never came up has touched nothing, and the next one has
     /// its approval.
     pub fn approved(&self, doing: Doing) -> usize {
-        self.tried(doing) - self.never_started(doing)
+        self.tried(doing).saturating_sub(self.never_started(doing))
     }
 
     /// When the next one begins after a last one whose executor never came up.
