@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use crds::Conditions;
 use crds::Reason;
 use crds::conditions::Statement;
+use crds::machine::DrainReason;
 use crds::names::condition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::outdated;
 use super::proposal::Report;
-use super::state::ClusterState;
+use super::state::{ClusterMachine, ClusterState};
 use crate::configuration::files::FILES;
 use crate::machine_set;
 use crate::message::cut;
@@ -66,12 +67,23 @@ pub(super) fn statement(state: &ClusterState<'_>, upgrade: Option<&Report>, roll
     if let Some(statement) = on_nodes(state) {
         return statement;
     }
+    if let Some(member) = state.live.iter().find(|member| is_drained_yet(member)) {
+        let message = format!("every machine has what is wanted; {} is to take Pods again", member.title());
+        return stated(Some(false), Reason::UpdatingNode, message);
+    }
     let unknown = named(false);
     if !unknown.is_empty() {
         let message = format!("not known whether it is rolled out: {}", unknown.join("; "));
         return stated(None, Reason::SettingsNotKnown, message);
     }
     stated(Some(true), Reason::UpToDate, format!("every machine has what is wanted, Kubernetes {wanted} among it"))
+}
+
+/// Whether the operator has drained its Node, for what is done by now, and it takes no Pods yet.
+fn is_drained_yet(member: &ClusterMachine<'_>) -> bool {
+    let machine = member.machine;
+    let is_for_a_person = machine.spec.drain_for.contains(&DrainReason::Maintenance);
+    !is_for_a_person && (!machine.spec.drain_for.is_empty() || machine.condition(condition::DRAINED).is_some())
 }
 
 /// Labels, annotations and taints that sets have yet to give to their Machines, each field with them.

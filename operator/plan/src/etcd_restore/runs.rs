@@ -45,7 +45,9 @@ impl<'a> Runs<'a> {
             restarting: with(Step::RestartServices),
             undoing: with(Step::UndoRestore),
             removing: with(Step::RemoveOldData),
-            lost: observed.deployment.and_then(|deployment| lost(observed, deployment)),
+            lost: observed
+                .deployment
+                .and_then(|deployment| lost(observed, |doing, attempt| name(observed, deployment, doing, attempt))),
         }
     }
 
@@ -209,7 +211,7 @@ pub(super) fn remove(observed: &Observed<'_>, deployment: &ClusterDeployment, tr
 }
 
 /// The name of the run of an attempt after the approval.
-pub(super) fn name(observed: &Observed<'_>, deployment: &ClusterDeployment, doing: Doing, attempt: usize) -> String {
+fn name(observed: &Observed<'_>, deployment: &ClusterDeployment, doing: Doing, attempt: usize) -> String {
     let spec = PlaybookRunSpec::new(Intent::Restore, Vec::new(), Vec::new());
     next(observed, deployment, purpose(doing), attempt, Value::Null, spec).name().to_owned()
 }

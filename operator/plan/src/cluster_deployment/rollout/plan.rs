@@ -103,9 +103,12 @@ impl Changes {
     }
 }
 
+/// Operation, what, whether it disrupts, whether Nodes are drained.
+type Kind<'a> = (PlannedOperation, &'a str, bool, bool);
+
 /// `Upgrade 1.34.4 -> 1.35.4: 3 control planes, 197 workers (restarts, drained); Configure controlPlane.certSANs: ...`.
 fn summary(changes: &[PlannedChange]) -> String {
-    let mut all: Vec<((PlannedOperation, &str, bool, bool), Vec<String>)> = Vec::new();
+    let mut all: Vec<(Kind<'_>, Vec<String>)> = Vec::new();
     for change in changes {
         let key = (change.operation, change.what.as_str(), change.disruptive, change.drained);
         let number = usize::try_from(change.machines).unwrap_or_default();

@@ -100,7 +100,7 @@ fn etcd_is_configured_where_its_members_are_and_before_the_control_plane() {
     let (mut world, mut seen) = (built(dedicated, 4), 0);
     configure(&mut world, both);
     let runs = configured(&world, &mut seen);
-    let of = |step: Step| runs.iter().filter(move |(_, steps)| *steps == [step.clone()]).cloned().collect::<Vec<_>>();
+    let of = |step: Step| runs.iter().filter(move |(_, steps)| *steps == [step]).cloned().collect::<Vec<_>>();
     assert_eq!(sorted(&of(Step::Etcd)), hosts(&world, Role::Etcd), "{runs:?}");
     assert_eq!(sorted(&of(Step::ControlPlaneConfiguration)), hosts(&world, Role::ControlPlane), "{runs:?}");
     assert!(is_up_to_date(&world));

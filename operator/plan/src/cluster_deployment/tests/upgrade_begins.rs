@@ -111,7 +111,9 @@ fn end(world: &mut World, index: usize, phase: BackupPhase) {
     });
     let status = match phase {
         BackupPhase::Succeeded => json!({ "phase": phase, "backup": content }),
-        _ => json!({ "phase": phase, "message": "the storage is full" }),
+        BackupPhase::Pending | BackupPhase::Running | BackupPhase::Failed => {
+            json!({ "phase": phase, "message": "the storage is full" })
+        }
     };
     backup.status = serde_json::from_value(status).unwrap();
 }

@@ -69,7 +69,7 @@ impl World {
     pub(super) fn time_of_backups(&self) {
         for run in self.ours.list::<PlaybookRun>("playbookruns") {
             let status = run.status.clone().unwrap_or_default();
-            let is_of_etcd = matches!(run.spec.intent, Intent::Backup | Intent::Stage | Intent::Restore);
+            let is_of_etcd = [Intent::Backup, Intent::Stage, Intent::Restore].contains(&run.spec.intent);
             if is_of_etcd && status.steps.is_empty() && status.finished_at.is_some() {
                 self.ours.edit(&format!("playbookruns/fleet/{}", run.name()), |object| report(&run, object));
             }
@@ -138,20 +138,16 @@ fn report(run: &PlaybookRun, object: &mut Value) {
     object["status"]["steps"] = json!(steps);
     // No later than what comes after it.
     let at = "2026-01-01T00:00:00Z";
-    match run.spec.intent {
-        Intent::Backup => {
-            object["status"]["backup"] = json!({
-                "location": format!("a/uid/{}", run.name()), "revision": 77, "keys": 5, "size": 1, "sha256": "00",
-                "member": "h1", "etcdVersion": "3.6.16", "startedAt": at, "completedAt": at,
-            });
-        }
-        Intent::Stage => {
-            object["status"]["staged"] = json!({
-                "backup": "nightly", "location": "a/uid/x", "takenAt": at, "revision": 77, "keys": 5, "size": 1,
-                "sha256": "00", "etcdVersion": "3.6.16", "bump": 1, "clusterID": "beef",
-            });
-        }
-        _ => {}
+    if run.spec.intent == Intent::Backup {
+        object["status"]["backup"] = json!({
+            "location": format!("a/uid/{}", run.name()), "revision": 77, "keys": 5, "size": 1, "sha256": "00",
+            "member": "h1", "etcdVersion": "3.6.16", "startedAt": at, "completedAt": at,
+        });
+    } else if run.spec.intent == Intent::Stage {
+        object["status"]["staged"] = json!({
+            "backup": "nightly", "location": "a/uid/x", "takenAt": at, "revision": 77, "keys": 5, "size": 1,
+            "sha256": "00", "etcdVersion": "3.6.16", "bump": 1, "clusterID": "beef",
+        });
     }
 }
 
