@@ -56,7 +56,11 @@ impl Fleet {
             hosts: Vec::new(),
             shared_hosts: Vec::new(),
             runs: Vec::new(),
-            manifests: Manifests { addons: Some("none".into()), network: Some("none".into()) },
+            manifests: Manifests {
+                addons: Some("none".into()),
+                network: Some("none".into()),
+                files: Some(BTreeMap::new()),
+            },
         };
         let cluster_size = shape.cluster_size.unwrap_or(size);
         for number in 0..size / cluster_size {
