@@ -60,7 +60,7 @@ impl World {
         let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
         let spec = PlaybookRunSpec {
             cluster_name: Some(self.name().to_owned()),
-            ..PlaybookRunSpec::new(Intent::Custom, vec![Step::Prepare], hosts)
+            ..PlaybookRunSpec::new(Intent::Custom, vec![Step::BootstrapOs], hosts)
         };
         let mut run = PlaybookRun::new(name, spec);
         self.stamp(&mut run.metadata);
