@@ -1320,8 +1320,8 @@ reasons! {
         "The stored backup was verified: it is what was written."
         "";
     VersionSkewNotAllowed Warning [READY]
-        "The Kubernetes version that is wanted is more than one minor above that of a machine."
-        "Set `spec.kubernetesVersion` to what the message says, and raise it again when all machines have that.";
+        "The Kubernetes version that is wanted is more than one minor above that of a machine, or below it."
+        "Set `spec.kubernetesVersion` to what the message says; one that is too high is raised again when all machines have that.";
     Waiting Progressing [PROGRESSING READY REMEDIATION]
         "It goes on by itself later."
         "";

@@ -23,6 +23,7 @@ pub(super) fn find(state: &ClusterState<'_>) -> Option<Problem> {
         .or_else(|| names_taken(state))
         .or_else(|| pki_missing(state))
         .or_else(|| external_etcd::problem(state))
+        .or_else(|| version_older(state))
         .or_else(|| version_skew(state))
         .or_else(|| pod_network_too_small(state))
         .or_else(|| pod_network_shared(state))
@@ -78,6 +79,19 @@ fn pki_missing(state: &ClusterState<'_>) -> Option<Problem> {
         message: pki::missing(state.deployment),
         ends_unseen: true,
     })
+}
+
+/// A store that was set back to before an upgrade wants the version of that time; no machine is brought to an older one.
+fn version_older(state: &ClusterState<'_>) -> Option<Problem> {
+    let wanted = state.deployment.spec.kubernetes_version;
+    let (machine, highest) = upgrade::highest(state).filter(|(_, highest)| *highest > wanted)?;
+    problem(
+        Reason::VersionSkewNotAllowed,
+        format!(
+            "spec.kubernetesVersion: {wanted} is older than {highest}, which {} has, and no machine is brought to an older version: set it to {highest}",
+            machine.title()
+        ),
+    )
 }
 
 /// The API server refuses what is too far above the version whose rollout has begun; machines may be behind that.

@@ -112,5 +112,11 @@ fn started_version(state: &ClusterState<'_>, lock: &Lock) -> Option<KubernetesVe
     if begins {
         return Some(upgrade::target(state));
     }
-    known.or_else(|| state.version_installed())
+    // A store that was set back to before an upgrade does not know that it began.
+    let wanted = state.deployment.spec.kubernetes_version;
+    match known {
+        Some(_) if upgrade::is_everywhere(state, wanted) => Some(wanted),
+        Some(known) => Some(known),
+        None => state.version_installed(),
+    }
 }

@@ -50,9 +50,24 @@ pub(super) fn target(state: &ClusterState<'_>) -> KubernetesVersion {
 
 /// Of a running cluster, a machine with the lowest version, and that version.
 pub(super) fn lowest<'a>(state: &ClusterState<'a>) -> Option<(ClusterMachine<'a>, KubernetesVersion)> {
-    state.installed.as_ref()?;
-    let provisioned = state.live.iter().filter(|machine| machine.is_provisioned());
-    provisioned.filter_map(|machine| Some((*machine, version_of(machine)?))).min_by_key(|(_, version)| *version)
+    versions(state).min_by_key(|(_, version)| *version)
+}
+
+/// Of a running cluster, a machine with the highest version, and that version.
+pub(super) fn highest<'a>(state: &ClusterState<'a>) -> Option<(ClusterMachine<'a>, KubernetesVersion)> {
+    versions(state).max_by_key(|(_, version)| *version)
+}
+
+fn versions<'a>(state: &ClusterState<'a>) -> impl Iterator<Item = (ClusterMachine<'a>, KubernetesVersion)> {
+    let provisioned = state.live.iter().filter(|machine| state.installed.is_some() && machine.is_provisioned());
+    provisioned.filter_map(|machine| Some((*machine, version_of(machine)?)))
+}
+
+/// Whether every Node of a running cluster is known to have the version.
+pub(super) fn is_everywhere(state: &ClusterState<'_>, version: KubernetesVersion) -> bool {
+    let is_node = |machine: &&ClusterMachine<'_>| machine.is_provisioned() && machine.machine.spec.role != Role::Etcd;
+    let mut nodes = state.live.iter().filter(is_node).peekable();
+    state.installed.is_some() && nodes.peek().is_some() && nodes.all(|node| version_of(node) == Some(version))
 }
 
 /// Why no machine joins, and no setting is brought to one: the steps that do so would bring a kubelet that is newer than

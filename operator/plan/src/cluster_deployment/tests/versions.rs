@@ -81,6 +81,28 @@ fn a_version_that_is_reported_in_another_form_is_shown_and_has_not_begun() {
 }
 
 #[test]
+fn no_machine_is_brought_to_an_older_version_than_it_has() {
+    let mut world = World::new("controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}]", 2);
+    world.settle();
+    want(&mut world, "1.36.0");
+    world.settle();
+    // As a store has it that was set back to before the upgrade.
+    want(&mut world, "1.35.4");
+    world.deployment.status.as_mut().unwrap().started_kubernetes_version = Some("1.35.4".parse().unwrap());
+    let runs = world.runs.len();
+    world.run_for(20);
+    assert!(world.runs[runs..].iter().all(|run| run.spec.intent == Intent::Probe), "{}", world.report());
+    let status = world.deployment.status.clone().unwrap();
+    let ready = conditions::find(&status.conditions, condition::READY).unwrap();
+    assert!(ready.reason == "VersionSkewNotAllowed" && ready.message.contains("set it to 1.36.0"), "{ready:?}");
+    want(&mut world, "1.36.0");
+    world.settle();
+    assert_eq!(started(&world).as_deref(), Some("1.36.0"));
+    let status = world.deployment.status.clone().unwrap();
+    assert!(conditions::is_true(&status.conditions, condition::UP_TO_DATE), "{}", world.report());
+}
+
+#[test]
 fn a_single_step_of_an_administrator_begins_no_version() {
     let mut world = World::new("controlPlane: {replicas: 1}", 1);
     world.settle();
