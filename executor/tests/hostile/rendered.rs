@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 /// Renders them all on the controller and writes them down.
 pub fn playbook(roles: &str) -> String {
-    let load: String = ["containerd", "kubelet", "control_plane", "etcd", "preflight", "prepare"]
+    let roles_loaded =
+        ["containerd", "kubelet", "control_plane_configuration", "control_plane", "etcd", "preflight", "prepare"];
+    let load: String = roles_loaded
         .iter()
         .map(|role| format!("  - ansible.builtin.include_vars: {{file: {roles}/{role}/vars/main.yml}}\n"))
         .collect();
@@ -55,6 +57,7 @@ pub fn variables(text: &str) -> (Value, Value) {
         "etcd_cluster_token": text, "containerd_registries_mirrors": [{"prefix": text, "mirrors": [{"host": text, "capabilities": [text]}]}],
         "artifacts_url": text, "addon_manifests": manifests, "network_manifests": manifests, "preflight_ignore": [text],
         "containerd_version": text, "etcd_version": text, "bin_dir": text, "kube_image_repo": text, "smoke_test_image": text,
+        "kube_apiserver_extra_args": [{"name": "v", "value": text}],
         "kubelet_installed": {"versions": {(format!("{text}/coredns/coredns")): text}},
     });
     let host = json!({"ip": text, "access_ip": text, "kube_override_hostname": text, "etcd_member_name": "m",
@@ -89,6 +92,8 @@ pub fn assert_literal(rendered: &Value, text: &str) {
     check(&format!("{cluster}/etcd/external/endpoints"), json!([text]));
     check(&format!("{cluster}/apiServer/certSANs"), json!([text]));
     check(&format!("{cluster}/dns/imageTag"), json!(text));
+    let arguments = rendered.pointer(&format!("{cluster}/apiServer/extraArgs")).and_then(Value::as_array).unwrap();
+    assert_eq!(arguments.last(), Some(&json!({"name": "v", "value": text})));
     let init = rendered["control_plane_init"].as_str().unwrap();
     let documents: Vec<Value> = init.split("\n---\n").map(|part| serde_json::from_str(part).unwrap()).collect();
     assert_eq!(documents[0]["localAPIEndpoint"]["advertiseAddress"], text);

@@ -48,7 +48,8 @@ def tasks(value: object):
 
 
 modules = readers()
-assert modules == {"artifacts", "images", "kubeadm_pause", "prefetch", "preflight", "smoke_test", "worker_smoke_test"}, modules
+EXPECTED = {"artifacts", "images", "kubeadm_pause", "prefetch", "preflight", "preflight_upgrade", "smoke_test", "worker_smoke_test"}
+assert modules == EXPECTED, modules
 option = GROUPS["bundle"]["bundle"]
 assert (option["type"], option["required"]) == ("dict", True), option
 for module in modules:

@@ -43,7 +43,9 @@ class Busy:
 
 
 def prepared() -> None:
-    _result, failure = play(prepare, cluster={"identity": "a", "name": "a"}, sysctl={}, modules=[], swap_off=False, hosts=[], leave_routes=False)
+    configured = {"configured_sysctl": {}, "configured_modules": [], "configured_authorities": []}
+    cluster = {"identity": "a", "name": "a"}
+    _result, failure = play(prepare, cluster=cluster, sysctl={}, modules=[], swap_off=False, hosts=[], leave_routes=False, **configured)
     assert failure is None, failure.message
 
 

@@ -16,8 +16,8 @@ kubeadm.healthz.answer = lambda *_arguments, **_more: (True, "ok")
 def a_kubelet_that_starts_finds_the_directory():
     program("kubeadm", f"stat -c '%a %h' {static_pod.FOLDER} > /seen; ls -A {static_pod.FOLDER} >> /seen")
     result, failure = play(
-        kubeadm, role="worker", identity="a", node_name="w1", files=[], secrets=[], init_config="", initialized=True, join_config="{}",
-        kubelet="/usr/local/bin/kubelet", timeout_seconds=1)
+        kubeadm, role="worker", identity="a", node_name="w1", files=[], initial_files=[], secrets=[], init_config="", initialized=True,
+        join_config="{}", kubelet_settings={}, kubelet="/usr/local/bin/kubelet", timeout_seconds=1)
     assert failure is None and result["ran"] == "join", failure.message
     with open("/seen", encoding="ascii") as seen:
         assert seen.read() == "700 2\n", "kubeadm refuses one with anything in it"
