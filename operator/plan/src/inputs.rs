@@ -2,7 +2,6 @@
 
 pub mod artifacts;
 mod backup;
-mod common;
 mod credential;
 pub mod endpoint;
 mod etcd_client;
@@ -16,6 +15,7 @@ mod private_key;
 mod problem;
 mod resets;
 mod restore;
+mod same_on_all_hosts;
 mod storage;
 mod variables;
 
@@ -128,7 +128,7 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
         Some(cluster) if !run.spec.hosts.is_empty() => variables::of_cluster(cluster, observed.hosts, run)?,
         Some(_) | None => BTreeMap::new(),
     };
-    vars.extend(common::take(&mut hosts));
+    vars.extend(same_on_all_hosts::take(&mut hosts));
     vars.extend(run.spec.vars.clone());
     Ok(RunInputs {
         namespace: run.namespace().to_owned(),

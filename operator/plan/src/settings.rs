@@ -87,17 +87,18 @@ pub fn applied(machine: &Machine, host: &str, runs: &[&PlaybookRun]) -> Option<A
         let version = |settings: &FrozenSettings| settings.kubernetes_version.map(|version| version.to_string());
         bring(&mut applied.kubernetes_version, brings_version(machine.spec.role, run), &version);
         bring(&mut applied.prefetched_version, Step::Prefetch, &version);
+        let mut configure = |name: &str, steps: &mut dyn Iterator<Item = Step>, setting: Setting<'_>| {
+            let mut has = applied.configuration.remove(name);
+            steps.for_each(|step| bring(&mut has, step, setting));
+            applied.configuration.extend(has.map(|has| (name.to_owned(), has)));
+        };
         for part in PARTS.iter().filter(|part| part.concerns(machine.spec.role)) {
             let setting = |settings: &FrozenSettings| parts::of_machine(&settings.configuration, part, machine);
-            let mut has = applied.configuration.remove(part.name);
-            part.steps().for_each(|step| bring(&mut has, step, &setting));
-            applied.configuration.extend(has.map(|has| (part.name.to_owned(), has)));
+            configure(part.name, &mut part.steps(), &setting);
         }
         if machine.spec.role == Role::ControlPlane {
-            let mut has = applied.configuration.remove(files::NAME);
             let setting = |settings: &FrozenSettings| settings.configuration.get(files::NAME).cloned();
-            files::STEPS.into_iter().for_each(|step| bring(&mut has, step, &setting));
-            applied.configuration.extend(has.map(|has| (files::NAME.to_owned(), has)));
+            configure(files::NAME, &mut files::STEPS.into_iter(), &setting);
         }
         if how_done(run, host, Step::Prefetch) == Some(Done::Played) {
             applied.prefetched_at = attempts::ended_at(run).map(Time);

@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// A write that has not been answered by then is tried again on a connection of its own.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
-/// A gap from which on it is told what came in the way.
+/// A gap from which on it is reported what came in the way.
 const LONG: Duration = Duration::from_secs(3);
 
 /// What has been written.

@@ -35,17 +35,18 @@ impl Outdated<'_> {
         ORDER.into_iter().filter(|step| due.contains(step)).collect()
     }
 
-    /// The steps among them with which something restarts: all that they bring is brought at once.
-    pub fn disruptive(&self) -> BTreeSet<Step> {
-        let disruptive = self.due.iter().filter(|difference| difference.is_disruptive);
-        disruptive.filter_map(Difference::due).collect()
+    /// Each difference, and whether something restarts when it is brought: all that a step brings is brought at once.
+    pub fn effects(&self) -> impl Iterator<Item = (&Difference, bool)> {
+        let restarts = self.due.iter().filter(|difference| difference.is_disruptive);
+        let restarts: BTreeSet<Step> = restarts.filter_map(Difference::due).collect();
+        self.due.iter().map(move |due| (due, due.due().is_some_and(|step| restarts.contains(&step))))
     }
 
     /// The same without what disrupts the machine; none: nothing else is due.
-    pub fn undisruptive(mut self) -> Option<Self> {
-        let disruptive = self.disruptive();
-        self.due.retain(|difference| difference.due().is_some_and(|step| !disruptive.contains(&step)));
-        (!self.due.is_empty()).then_some(self)
+    pub fn undisruptive(self) -> Option<Self> {
+        let due: Vec<Difference> =
+            self.effects().filter(|(_, restarts)| !restarts).map(|(difference, _)| difference.clone()).collect();
+        (!due.is_empty()).then_some(Self { due, ..self })
     }
 
     /// Whether Pods would not outlive it.

@@ -115,7 +115,8 @@ fn open<'a>(state: &ClusterState<'a>, tried: &Tried<'_>) -> (Vec<Outdated<'a>>, 
             let what = format!("{} is to be configured ({})", outdated.title(), outdated.fields());
             gate(state, Begun::new(is_tried, is_drained), Area::Configuration, &what)
         };
-        match (!outdated.disruptive().is_empty()).then(is_closed).flatten() {
+        let is_disruptive = outdated.effects().any(|(_, restarts)| restarts);
+        match is_disruptive.then(is_closed).flatten() {
             Some(waits) => {
                 // An upgrade waits for the same, and says so.
                 closed = closed.or(state.upgrade.is_none().then_some(waits));

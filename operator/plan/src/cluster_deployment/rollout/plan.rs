@@ -6,6 +6,7 @@ use crds::cluster_deployment::{PlannedChange, PlannedOperation, RolloutPlan};
 use crds::step::Role;
 
 use crate::cluster_deployment::operations::renew_certificates;
+use crate::cluster_deployment::outdated_machine::Outdated;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::message::{count, cut};
 
@@ -35,12 +36,8 @@ pub(super) fn wishes(state: &ClusterState<'_>) -> BTreeSet<String> {
     // All minors on the way are approved at once.
     let via: String = state.deployment.spec.upgrade_path.via.iter().map(|version| format!(" {version}")).collect();
     let upgrade = state.upgrade.iter().map(|upgrade| format!("Upgrade{via} {}", upgrade.wanted));
-    let disruptive = state.outdated.iter().flat_map(|outdated| {
-        let steps = outdated.disruptive();
-        let differences = outdated.due.iter();
-        differences.filter(move |difference| difference.due().is_some_and(|step| steps.contains(&step)))
-    });
-    let settings = disruptive.map(|difference| format!("{} {}", difference.field, difference.wanted));
+    let disruptive = state.outdated.iter().flat_map(Outdated::effects).filter(|(_, restarts)| *restarts);
+    let settings = disruptive.map(|(difference, _)| format!("{} {}", difference.field, difference.wanted));
     upgrade.chain(settings).map(|wish| wish.chars().take(LONGEST).collect()).collect()
 }
 
@@ -54,9 +51,7 @@ fn upgrades(state: &ClusterState<'_>, changes: &mut Changes) {
 
 fn settings(state: &ClusterState<'_>, changes: &mut Changes) {
     for outdated in &state.outdated {
-        let disruptive = outdated.disruptive();
-        for difference in &outdated.due {
-            let restarts = difference.due().is_some_and(|step| disruptive.contains(&step));
+        for (difference, restarts) in outdated.effects() {
             let effect = match restarts {
                 true if difference.drains => Effect::Drains,
                 true => Effect::Restarts,
