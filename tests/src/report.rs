@@ -8,6 +8,10 @@ use kube::{Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+/// Lines of a log that are read, and that are shown of them.
+const READ: i64 = 2000;
+const SHOWN: usize = 60;
+
 /// Prints spec and status of our objects, and the ends of the Pods' logs.
 pub async fn print(client: &Client, namespace: &str) {
     println!("---- objects of namespace {namespace}");
@@ -16,8 +20,10 @@ pub async fn print(client: &Client, namespace: &str) {
     objects::<MachineSet>(client, namespace, false).await;
     objects::<Machine>(client, namespace, true).await;
     objects::<PlaybookRun>(client, namespace, true).await;
-    logs(client, namespace).await;
-    logs(client, "clusterwright-system").await;
+    logs(client, namespace, |_| true).await;
+    // Not what the operator did elsewhere; and whatever it says of itself.
+    let elsewhere = |line: &str| line.contains(" namespace=") && !line.contains(&format!(" namespace={namespace} "));
+    logs(client, "clusterwright-system", |line| !elsewhere(line)).await;
     println!("---- end of {namespace}");
 }
 
@@ -41,15 +47,28 @@ where
     }
 }
 
-async fn logs(client: &Client, namespace: &str) {
+/// The last lines, of those that are shown, of each Pod's container, and of the one before it.
+async fn logs(client: &Client, namespace: &str, is_shown: impl Fn(&str) -> bool) {
     let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let Ok(pods) = api.list(&ListParams::default()).await else {
         return;
     };
     for pod in pods {
         let name = pod.name_any();
-        let params = LogParams { tail_lines: Some(60), ..LogParams::default() };
-        let log = api.logs(&name, &params).await.unwrap_or_else(|error| error.to_string());
-        println!("---- log of Pod {namespace}/{name}\n{log}");
+        for previous in [true, false] {
+            let params = LogParams { tail_lines: Some(READ), previous, ..LogParams::default() };
+            let log = match api.logs(&name, &params).await {
+                Ok(log) => log,
+                // Most containers are the first ones of their Pods.
+                Err(_) if previous => continue,
+                Err(error) => error.to_string(),
+            };
+            let lines: Vec<&str> = log.lines().filter(|line| is_shown(line)).collect();
+            let end = lines[lines.len().saturating_sub(SHOWN)..].join("\n");
+            println!(
+                "---- log of Pod {namespace}/{name}{}\n{end}",
+                if previous { ", the container before" } else { "" }
+            );
+        }
     }
 }
