@@ -179,6 +179,9 @@ reasons! {
     CertificateUnreadable Warning []
         "A certificate's file on the machine, or a kubeconfig, holds none that can be read."
         "The message names the file: put it back from a backup, or delete it and let kubeadm make it anew.";
+    CertificatesExpired Warning [COMPLETE]
+        "Certificates of the cluster have ended, without which its etcd cannot be read, or cannot start on restored data."
+        "Nothing while they are renewed, which needs SSH alone: see the condition `CertificatesValid` of the cluster.";
     CertificatesNotRenewed Warning []
         "After a renewal a certificate still ends soon, or is not in use."
         "The message names it; it is tried again.";

@@ -402,6 +402,22 @@ fn wrong_keys_and_credentials_are_not_worth_another_attempt() {
     check(["Permission denied (publickey).", "timed out"], true);
 }
 
+/// Another attempt brings the Secret as it is by then.
+#[test]
+fn a_machine_that_let_the_run_in_and_does_not_any_more_is_worth_another_attempt_row_26() {
+    let check = |intent: &str, step: &str, first: &str, retriable: bool| {
+        let script = [step, first, "a unreachable Permission denied (publickey).", "end a"];
+        let script: Vec<&str> = script.into_iter().filter(|line| !line.is_empty()).collect();
+        let (_, fold) = outcome(&model(intent, &[step], &["a"]), &script, Ending::Exited(Some(4)));
+        let outcome = fold.snapshot().outcome.unwrap();
+        assert_eq!((outcome.reason.as_str(), outcome.retriable), ("AuthenticationFailed", retriable), "{script:?}");
+    };
+    for (intent, step) in [("Backup", "backup-etcd"), ("Stage", "stage-backup")] {
+        check(intent, step, "a ok", true);
+        check(intent, step, "", false);
+    }
+}
+
 #[test]
 fn a_machine_that_was_not_reached_fares_as_the_one_that_failed() {
     let model = model("Stage", &["stage-backup"], &["a", "b"]);

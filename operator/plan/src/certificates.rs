@@ -1,5 +1,6 @@
 //! Certificates of a cluster's machines: what was seen of them last, and which of them end first.
 
+mod ended;
 mod policy;
 
 use crds::certificates::{CertificateSeen, Renewer, renewer};
@@ -9,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::attempts;
+pub(crate) use ended::{ended_on, keeps_from_reading};
 pub use policy::RenewalPolicy;
 
 /// A certificate with less left than this is spoken of.

@@ -20,6 +20,7 @@ use k8s_openapi::api::batch::v1::Job;
 
 use crate::attempts::{self, Attempt};
 use crate::backup_storage::usable;
+use crate::certificates::keeps_from_reading;
 use crate::lifecycle::is_installed;
 use crate::owned_run::unclaimed;
 use crate::{Next, Plan};
@@ -56,7 +57,7 @@ pub enum Action {
 const LOOK_SECONDS: u64 = 2;
 /// The same for a verification, which reads all that is stored.
 const LOOK_AT_VERIFICATION_SECONDS: u64 = 5;
-/// The same for what may change unseen: a Secret, a restore that ends.
+/// The same for what may change unseen: a Secret, a restore that ends, a certificate that is renewed.
 const LOOK_AGAIN_SECONDS: u64 = 30;
 
 /// Whether nothing more comes of it.
@@ -109,6 +110,10 @@ fn goes_on(observed: &Observed<'_>) -> Plan<Action, EtcdBackupStatus> {
             Plan { next: Next::after_seconds(1), ..settled(status) }
         }
         State::Taken(..) | State::GivenUp(..) => settled(status),
+        // Machines are not watched.
+        State::Waits(Reason::CertificatesExpired, _) => {
+            Plan { next: Next::after_seconds(LOOK_AGAIN_SECONDS), waits_for, ..settled(status) }
+        }
         State::Waits(..) | State::Runs(_) => Plan { waits_for, ..settled(status) },
         State::Begins(run) => Plan { actions: vec![Action::Begin(run)], waits_for, ..settled(status) },
         State::Retries(_, at) => Plan { next: until(observed.now, at), waits_for, ..settled(status) },
@@ -234,6 +239,10 @@ fn cluster<'a>(observed: &Observed<'a>) -> Result<Option<&'a ClusterDeployment>,
     }
     if !is_installed(deployment) {
         return Err(State::Waits(Reason::NotInstalled, format!("cluster {cluster} is not installed yet")));
+    }
+    if let Some(ended) = keeps_from_reading(&run::members(observed, deployment), observed.now) {
+        let message = format!("etcd of cluster {cluster} cannot be read: {ended}");
+        return Err(before::unless_before_restore(observed.backup, Reason::CertificatesExpired, message));
     }
     Ok(Some(deployment))
 }

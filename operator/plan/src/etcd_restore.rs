@@ -19,9 +19,10 @@ use crds::step::Role;
 use crds::{ClusterDeployment, EtcdBackup, EtcdRestore, EtcdRestoreStatus, Machine, ObjectExt, PlaybookRun, Reason};
 
 use crate::attempts::{self, Attempt};
+use crate::certificates::ended_on;
 use crate::lifecycle::{is_installed, is_provisioned};
 use crate::message::quote;
-use crate::owned_run::unclaimed;
+use crate::owned_run::{those_that_stay, unclaimed};
 use crate::{Next, Plan, store};
 use leftovers::Leftovers;
 pub use observed::Observed;
@@ -189,7 +190,7 @@ fn blocker<'a>(observed: &Observed<'a>, deployment: &ClusterDeployment) -> Optio
         let message = format!("EtcdRestore {} of cluster {cluster} is not over yet", other.name());
         return Some(State::Waits(Reason::WaitingForRestore, message));
     }
-    source::blocker(observed).or_else(|| unsettled(observed))
+    source::blocker(observed).or_else(|| unsettled(observed)).or_else(|| expired(observed))
 }
 
 /// A store that may be older than the machines: what it says of the restore may be of the past, too.
@@ -208,6 +209,13 @@ fn unsettled<'a>(observed: &Observed<'a>) -> Option<State<'a>> {
     Some(State::Waits(Reason::WaitingForMachines, message))
 }
 
+/// Members that do not believe each other do not start on the restored data, and while the cluster is held for the
+/// restore nothing is renewed.
+fn expired<'a>(observed: &Observed<'a>) -> Option<State<'a>> {
+    let machines: Vec<&Machine> = those_that_stay(observed.machines, |machine| machine.spec.role != Role::Worker).collect();
+    ended_on(&machines, observed.now).map(|ended| State::Waits(Reason::CertificatesExpired, ended))
+}
+
 /// All is ready: begins once it is approved.
 fn ready<'a>(
     observed: &Observed<'a>,
@@ -216,7 +224,8 @@ fn ready<'a>(
     staged: &StagedBackup,
 ) -> State<'a> {
     let hosts = runs::members(observed, deployment);
-    if let Some(waits) = unbelieved(observed, deployment).or_else(|| unsettled(observed)) {
+    let waits = unbelieved(observed, deployment).or_else(|| unsettled(observed)).or_else(|| expired(observed));
+    if let Some(waits) = waits {
         return waits;
     }
     if hosts != run.spec.hosts {

@@ -52,10 +52,18 @@ pub(crate) fn unclaimed(runs: &[&PlaybookRun], tried: usize, make: impl Fn(usize
     Box::new(next.find(is_free).unwrap_or_else(|| make(tried)))
 }
 
+/// Machines that are part of their cluster and stay.
+pub(crate) fn those_that_stay<'a>(
+    machines: &[&'a Machine],
+    is_one: impl Fn(&Machine) -> bool,
+) -> impl Iterator<Item = &'a Machine> {
+    let stays = move |machine: &&Machine| is_provisioned(machine) && !machine.is_deleting() && is_one(machine);
+    machines.iter().copied().filter(stays)
+}
+
 /// The Hosts of machines that are part of their cluster and stay, in order.
 pub(crate) fn hosts_of(machines: &[&Machine], is_one: impl Fn(&Machine) -> bool) -> Vec<String> {
-    let stays = |machine: &&&Machine| is_provisioned(machine) && !machine.is_deleting() && is_one(machine);
-    let hosts = machines.iter().filter(stays).filter_map(|machine| machine.spec.host_ref.as_ref());
+    let hosts = those_that_stay(machines, is_one).filter_map(|machine| machine.spec.host_ref.as_ref());
     let mut hosts: Vec<String> = hosts.map(|host| host.name.clone()).collect();
     hosts.sort_unstable();
     hosts

@@ -3,11 +3,11 @@
 use crds::playbook_run::PlaybookRunSpec;
 use crds::references::{LocalRef, controller_ref};
 use crds::step::{Intent, Step};
-use crds::{ClusterDeployment, ObjectExt, PlaybookRun};
+use crds::{ClusterDeployment, Machine, ObjectExt, PlaybookRun};
 
 use super::observed::Observed;
 use crate::attempts;
-use crate::owned_run::{hosts_of, owned_run};
+use crate::owned_run::{hosts_of, owned_run, those_that_stay};
 
 /// The runs of the backup, oldest first.
 pub(super) fn attempts<'a>(observed: &Observed<'a>) -> Vec<&'a PlaybookRun> {
@@ -18,12 +18,21 @@ pub(super) fn attempts<'a>(observed: &Observed<'a>) -> Vec<&'a PlaybookRun> {
 /// over its endpoints.
 pub(super) fn next(observed: &Observed<'_>, deployment: Option<&ClusterDeployment>, tried: usize) -> PlaybookRun {
     let backup = observed.backup;
-    let role = deployment.and_then(|deployment| deployment.spec.etcd.topology.role());
-    let hosts = hosts_of(observed.machines, |machine| Some(machine.spec.role) == role);
+    let hosts = hosts_of(observed.machines, |machine| has_member(deployment, machine));
     let spec = PlaybookRunSpec {
         backup_ref: Some(LocalRef::new(backup.name())),
         timeout_seconds: backup.spec.timeout_seconds,
         ..PlaybookRunSpec::new(Intent::Backup, vec![Step::BackupEtcd], hosts)
     };
     owned_run((backup, controller_ref(backup)), deployment, "", tried, spec)
+}
+
+/// The machines of the cluster that have a member of its etcd, and stay.
+pub(super) fn members<'a>(observed: &Observed<'a>, deployment: &ClusterDeployment) -> Vec<&'a Machine> {
+    those_that_stay(observed.machines, |machine| has_member(Some(deployment), machine)).collect()
+}
+
+fn has_member(deployment: Option<&ClusterDeployment>, machine: &Machine) -> bool {
+    let role = deployment.and_then(|deployment| deployment.spec.etcd.topology.role());
+    Some(machine.spec.role) == role
 }

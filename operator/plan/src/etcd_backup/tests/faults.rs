@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crds::Reason;
 use crds::playbook_run::end;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -180,4 +181,72 @@ fn a_run_that_says_that_it_succeeded_and_shows_no_backup_is_not_believed_row_44(
     }
     assert_eq!((world.step().0, world.runs.len()), (BackupPhase::Failed, 3));
     assert_eq!(world.backup.status.as_ref().unwrap().backup, None);
+}
+
+/// What stays wrong until somebody acts: the executor says that no other attempt helps.
+const STAYING: [Reason; 4] =
+    [Reason::DiskFull, Reason::HostKeyChanged, Reason::AuthenticationFailed, Reason::StorageClockSkewed];
+
+#[test]
+fn what_is_wrong_with_a_machine_or_its_credentials_ends_a_backup_with_that_reason_rows_24_25_and_26() {
+    for reason in STAYING {
+        let mut world = World::new();
+        world.step();
+        let said = json!({
+            "phase": "Failed", "retriable": false, "reason": reason.as_str(), "message": "so", "digest": "sha256:d",
+        });
+        world.end_run(RunPhase::Failed, false).status.as_mut().unwrap().outcome = serde_json::from_value(said).unwrap();
+        let (phase, message) = world.step();
+        assert_eq!((phase, world.runs.len()), (BackupPhase::Failed, 1), "{message}");
+        assert!(message.contains("the storage does not answer"), "what the run said: {message}");
+        for type_ in ["Failed", "Stalled"] {
+            assert_eq!(world.backup.condition(type_).unwrap().reason, reason.as_str());
+        }
+        world.now += SignedDuration::from_hours(1000);
+        world.rests();
+    }
+}
+
+#[test]
+fn members_whose_certificates_have_ended_are_not_read_and_the_backup_goes_on_once_they_are_renewed_row_48() {
+    let show = |world: &mut World, machine: usize, days: i64| {
+        let end = Time(world.now + SignedDuration::from_hours(24 * days));
+        let seen = json!([{ "name": "etcd-server", "expiresAt": end }, { "name": "apiserver", "expiresAt": end }]);
+        world.machines[machine].status.as_mut().unwrap().certificates = serde_json::from_value(seen).unwrap();
+    };
+    let mut world = World::new();
+    show(&mut world, 0, -7);
+    show(&mut world, 1, -7);
+    let (phase, message) = world.step();
+    assert_eq!((phase, world.runs.len()), (BackupPhase::Pending, 0));
+    assert_eq!(world.backup.condition("Complete").unwrap().reason, "CertificatesExpired");
+    let expected = "etcd of cluster paris cannot be read: certificate etcd-server of host-b ended on 2026-11-16";
+    assert!(message.starts_with(expected), "{message}");
+    world.rests();
+    assert!(matches!(world.plan().next, Next::After(_)), "nobody is woken when they are renewed");
+    show(&mut world, 0, 365);
+    assert_eq!((world.step().0, world.runs.len()), (BackupPhase::Pending, 0), "one of two is no majority");
+    show(&mut world, 1, 365);
+    assert_eq!((world.step().0, world.runs.len()), (BackupPhase::Pending, 1));
+    // A run that has begun is not stopped.
+    show(&mut world, 0, -7);
+    show(&mut world, 1, -7);
+    assert_eq!(world.step().0, BackupPhase::Running);
+    world.succeed();
+
+    // One before a restore does not hold it up: nothing is renewed meanwhile.
+    let mut world = World::new();
+    world.backup.metadata.labels = Some([("clusterwright.dev/restore".to_owned(), "back".to_owned())].into());
+    show(&mut world, 0, -7);
+    show(&mut world, 1, -7);
+    let (phase, message) = world.step();
+    assert_eq!((phase, world.runs.len()), (BackupPhase::Failed, 0), "{message}");
+}
+
+#[test]
+fn a_machine_without_a_member_is_not_asked_however_sick_it_is_row_46() {
+    let mut world = World::new();
+    world.step();
+    assert_eq!(world.runs[0].spec.hosts, ["host-a", "host-b"], "neither the worker nor one that joins");
+    world.succeed();
 }

@@ -11,8 +11,10 @@ use crds::step::Step;
 use crds::{Conditions, ObjectExt};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::json;
 
 use super::{World, holds_the_cluster};
+use crate::etcd_restore::keeps_others_out;
 
 /// How a run ends whose executor was ended, whose time was over, whose machine went away, or that was stopped.
 const ENDS: [RunPhase; 4] = [RunPhase::Unknown, RunPhase::DeadlineExceeded, RunPhase::Failed, RunPhase::Canceled];
@@ -362,4 +364,100 @@ fn a_restore_needs_nobody_to_say_what_is_there_rows_35_and_37() {
     world.step();
     world.back_up("Failed");
     assert_eq!(world.step().0, RestorePhase::Restoring, "etcd without a majority gives no backup");
+}
+
+#[test]
+fn what_is_wrong_with_a_machine_or_its_credentials_halts_a_restore_and_is_named_rows_24_25_and_26() {
+    for reason in ["DiskFull", "HostKeyChanged", "AuthenticationFailed"] {
+        let halt = |world: &mut World, step: usize| {
+            world.end(RunPhase::Failed, Some(step));
+            let status = world.runs.last_mut().unwrap().status.as_mut().unwrap();
+            let said = json!({
+                "phase": "Failed", "retriable": false, "reason": reason, "message": "so", "digest": "sha256:d"
+            });
+            (status.retriable, status.outcome) = (Some(false), serde_json::from_value(said).unwrap());
+        };
+        // Nothing of the cluster was touched: whoever has mended it asks anew.
+        let mut world = World::new();
+        world.step();
+        halt(&mut world, 0);
+        let (phase, message) = world.step();
+        assert_eq!((phase, world.made(Step::StageBackup)), (RestorePhase::Failed, 1), "{message}");
+        assert_eq!(world.restore.condition("Failed").unwrap().reason, reason);
+        assert!(message.contains("the machine a does not answer"), "what the run said: {message}");
+        assert!(!holds_the_cluster(&world.restore));
+
+        // Later it halts where it is, and the next attempt has the keys of then.
+        for start in [World::restoring, World::undoing] {
+            let mut world = start();
+            halt(&mut world, 1);
+            let (phase, message) = world.step();
+            assert_eq!(phase, RestorePhase::Interrupted, "{message}");
+            assert!(message.contains("the machine a does not answer"), "what the run said: {message}");
+            world.rests();
+        }
+        // The data is there, and is not undone for it.
+        let mut world = World::restarting();
+        halt(&mut world, 0);
+        let (phase, message) = world.step();
+        assert_eq!(phase, RestorePhase::Succeeded, "{message}");
+        assert!(message.contains("not all machines were restarted over it"), "{message}");
+    }
+}
+
+#[test]
+fn a_restore_waits_until_certificates_that_have_ended_are_renewed_row_48() {
+    let show = |world: &mut World, days: i64| {
+        let end = Time(world.now + SignedDuration::from_hours(24 * days));
+        let seen = json!([{ "name": "etcd-peer", "expiresAt": end }]);
+        world.machines[1].status.as_mut().unwrap().certificates = serde_json::from_value(seen).unwrap();
+    };
+    let waits = |world: &mut World, runs: usize| {
+        let (phase, message) = world.step();
+        assert_eq!((phase, world.runs.len()), (RestorePhase::Pending, runs), "{message}");
+        assert_eq!(world.restore.condition("Complete").unwrap().reason, "CertificatesExpired");
+        assert!(message.starts_with("certificate etcd-peer of a ended on 2026-02-22"), "{message}");
+        // What renews them is let in.
+        assert!(!keeps_others_out(&world.restore) && !holds_the_cluster(&world.restore));
+    };
+    let mut world = World::new();
+    show(&mut world, -7);
+    waits(&mut world, 0);
+    show(&mut world, 365);
+    assert_eq!(world.step().0, RestorePhase::Staging);
+
+    // They end while it waits for its approval, and while what is there is backed up.
+    let (mut world, message) = World::staged();
+    world.approve(&message, "restore");
+    show(&mut world, -7);
+    waits(&mut world, 1);
+    show(&mut world, 365);
+    assert_eq!(world.step().0, RestorePhase::BackingUp);
+    show(&mut world, -7);
+    waits(&mut world, 1);
+    show(&mut world, 365);
+    world.back_up("Succeeded");
+    assert_eq!(world.step().0, RestorePhase::Restoring);
+
+    // Those of a worker are its kubelet's own.
+    let mut world = World::new();
+    show(&mut world, -7);
+    world.machines[1].spec.role = crds::step::Role::Worker;
+    assert_eq!(world.step().0, RestorePhase::Staging);
+}
+
+#[test]
+fn one_sick_machine_without_a_member_does_not_keep_a_restore_from_its_end_row_46() {
+    let mut world = World::restarting();
+    for attempt in 1..=3 {
+        assert_eq!(world.made(Step::RestartServices), attempt);
+        world.end(RunPhase::Failed, Some(0));
+        world.step();
+        world.now += SignedDuration::from_mins(30);
+        world.step();
+    }
+    let (phase, message) = world.step();
+    assert_eq!((phase, world.made(Step::RestoreEtcd)), (RestorePhase::Succeeded, 1), "{message}");
+    assert!(message.contains("not all machines were restarted over it"), "{message}");
+    world.rests();
 }

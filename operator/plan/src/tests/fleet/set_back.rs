@@ -366,6 +366,53 @@ fn no_backup_and_no_restore_begins_while_the_store_is_older_row_34() {
     assert_eq!((is_older(&world, "a"), begun(&world)), (None, 3));
 }
 
+/// The same where the operator began anew less than two minutes after the snapshot: nothing tells it of that.
+fn set_back_unnoticed(world: &mut World, then: &World) {
+    let known = world.resumed_at;
+    world.set_back(then);
+    world.resumed_at = known;
+}
+
+#[test]
+fn a_store_that_is_set_back_unnoticed_is_found_by_the_first_machine_that_knows_more_and_nothing_is_done_row_34() {
+    let (mut world, then, [_, knows_more]) = worked_on();
+    let (knows, claims) = (world.guards[&knows_more].clone(), world.hosts.clone());
+    set_back_unnoticed(&mut world, &then);
+    world.run_for(5);
+    assert_eq!(is_older(&world, "a"), None, "nobody looks for it");
+    work(&mut world, "first", &knows_more);
+    assert_eq!(outcome(&world, "first"), "Failed Fenced");
+    assert_eq!(world.guards[&knows_more], knows, "nothing was done to it");
+    let told = is_older(&world, "a").unwrap();
+    assert!(told.starts_with("MachineIsNewer") && told.contains(&knows_more), "{told}");
+    let claimed = |hosts: &[Host]| -> Vec<bool> { hosts.iter().map(|host| host.spec.claim_ref.is_some()).collect() };
+    assert_eq!(claimed(&world.hosts), claimed(&claims));
+    world.approve_next("a");
+    world.settle();
+    assert_eq!(is_older(&world, "a"), None);
+    work(&mut world, "approved", &knows_more);
+    assert!(outcome(&world, "approved").starts_with("Succeeded"), "{}", outcome(&world, "approved"));
+}
+
+#[test]
+fn a_host_that_moved_to_another_cluster_is_left_alone_though_nobody_notices_that_the_store_is_older_row_34() {
+    let mut world = fleet();
+    let then = world.clone();
+    let moves = host_of(&world, "a", 1);
+    world.scale_workers("a", 0);
+    world.settle();
+    world.scale_workers("b", 5);
+    world.settle();
+    let nodes = world.find_cluster("b").unwrap().nodes.clone();
+    set_back_unnoticed(&mut world, &then);
+    // What each wants now is met on machines that serve the other.
+    world.scale_workers("a", 0);
+    world.scale_workers("b", 5);
+    world.run_for(120);
+    assert_eq!(world.kubelet_of(&moves), Some("b"));
+    assert_eq!(world.find_cluster("b").unwrap().nodes, nodes);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 40, ..ProptestConfig::default() })]
 
