@@ -321,6 +321,11 @@ mod scripts {
     }
 
     #[test]
+    fn a_restore_over_members_with_an_alarm_or_of_a_backup_that_has_one_leaves_none_and_is_undone_with_it_row_38() {
+        play("etcd_restore_alarms.py");
+    }
+
+    #[test]
     fn the_steps_of_a_restore_end_for_all_machines_with_the_first_that_fails() {
         play("restore_plays.py");
     }

@@ -6,12 +6,14 @@ mod stored;
 use std::sync::Arc;
 
 use crds::names::{condition, finalizer};
-use crds::{BackupStorage, ClusterDeployment, Conditions, EtcdBackup, EtcdRestore, Machine, PlaybookRun};
+use crds::{
+    BackupStorage, ClusterDeployment, Conditions, EtcdBackup, EtcdBackupStatus, EtcdRestore, Machine, PlaybookRun,
+};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::ListParams;
 use kube::runtime::reflector::ObjectRef;
-use plan::etcd_backup::{Action, Observed, is_held};
+use plan::etcd_backup::{Action, Observed, is_held, is_over};
 use plan::transitions::transitions;
 use serde_json::json;
 use stored::Stored;
@@ -137,6 +139,18 @@ impl Reconcile for Observation {
             jobs: &self.stored.jobs,
             pods: &self.stored.pods,
         })
+    }
+
+    /// What cannot be decoded is not gone, and is not said to be.
+    fn hold(&self, ctx: &Context, _: &PlanOf<Self>) -> Option<(String, StatusOf<Self>)> {
+        let (backup, namespace) = (&*self.backup, self.backup.namespace().unwrap_or_default());
+        let storage = Some(("BackupStorage", backup.spec.storage_ref.name.as_str()));
+        let cluster = backup.spec.cluster_name.as_deref().map(|cluster| ("ClusterDeployment", cluster));
+        let needed: Vec<(&str, &str)> = [storage, cluster].into_iter().flatten().collect();
+        let message = ctx.cache.hold_of(&namespace, &needed)?;
+        let old = backup.status.clone().unwrap_or_default();
+        let said = if is_over(backup) { old.message.clone() } else { Some(message.clone()) };
+        Some((message, EtcdBackupStatus { message: said, ..old }))
     }
 
     /// A run that the cache does not show yet would be followed by another one, and a restore that it does not show may

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use crds::etcd_restore::RestorePhase;
 use crds::names::{condition, finalizer};
-use crds::{BackupStorage, ClusterDeployment, Conditions, EtcdBackup, EtcdRestore, Machine, PlaybookRun};
+use crds::{
+    BackupStorage, ClusterDeployment, Conditions, EtcdBackup, EtcdRestore, EtcdRestoreStatus, Machine, PlaybookRun,
+};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
-use plan::etcd_restore::{Action, Observed, safety_name, safety_wanted, storage_of};
+use plan::etcd_restore::{Action, Observed, is_over, safety_name, safety_wanted, storage_of};
 use plan::transitions::transitions;
 use tokio::task::JoinSet;
 
@@ -31,9 +33,7 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     };
     // What it waits for is seldom there to be waited for: these are few, and so are restores.
     let waiting = |ctx: &Arc<Context>, namespace: &str| -> Vec<ObjectRef<EtcdRestore>> {
-        controller::references(
-            &ctx.cache.etcd_restores.list(namespace, |restore| !plan::etcd_restore::is_over(restore)),
-        )
+        controller::references(&ctx.cache.etcd_restores.list(namespace, |restore| !is_over(restore)))
     };
     let (of_restore, of_storage, of_backup, of_machine, of_deployment, decisive) =
         (ctx.clone(), ctx.clone(), ctx.clone(), ctx.clone(), ctx.clone(), Decisive::default());
@@ -124,6 +124,24 @@ impl Reconcile for Observation {
             runs: &refs(&self.runs),
             restores: &refs(&self.restores),
         })
+    }
+
+    /// What cannot be decoded is not gone: a restore of a cluster that is not there ends, and one of a backup that is not
+    /// there begins without one of what it replaces.
+    fn hold(&self, ctx: &Context, _: &PlanOf<Self>) -> Option<(String, StatusOf<Self>)> {
+        let (restore, namespace) = (&*self.restore, self.restore.namespace().unwrap_or_default());
+        let (backup, safety) = (self.backup.as_deref(), safety_name(restore));
+        let source = restore.spec.source.backup_ref.as_ref().map(|backup| backup.name.as_str());
+        let wanted = safety_wanted(restore, backup);
+        let storages = [storage_of(restore, backup), wanted.as_ref().map(|(storage, _)| storage.name.as_str())];
+        let backups = [source, Some(safety.as_str())].into_iter().flatten().map(|name| ("EtcdBackup", name));
+        let storages = storages.into_iter().flatten().map(|name| ("BackupStorage", name));
+        let needed: Vec<(&str, &str)> = backups.chain(storages).collect();
+        let of_cluster = ctx.cache.hold_of_cluster(&namespace, &restore.spec.cluster_name);
+        let message = of_cluster.or_else(|| ctx.cache.hold_of(&namespace, &needed))?;
+        let old = restore.status.clone().unwrap_or_default();
+        let said = if is_over(restore) { old.message.clone() } else { Some(message.clone()) };
+        Some((message, EtcdRestoreStatus { message: said, ..old }))
     }
 
     /// A run that the cache does not show yet would be followed by another one, or be taken for one that is gone, and

@@ -66,12 +66,20 @@ impl FakeApi {
         self.running().0
     }
 
+    /// The same for an operator that is started with these arguments, too.
+    pub(crate) fn context_with(&self, arguments: &[&str]) -> Arc<Context> {
+        self.running_with(arguments).0
+    }
+
     /// The same for controllers that run: until the sender is gone.
     pub(crate) fn running(&self) -> (Arc<Context>, tokio::sync::watch::Sender<bool>) {
+        self.running_with(&[])
+    }
+
+    fn running_with(&self, arguments: &[&str]) -> (Arc<Context>, tokio::sync::watch::Sender<bool>) {
         let command = Settings::augment_args(clap::Command::new("operator"));
-        let settings =
-            Settings::from_arg_matches(&command.get_matches_from(["operator", "--message-interval-seconds=0"]))
-                .unwrap();
+        let arguments = ["operator", "--message-interval-seconds=0"].iter().chain(arguments);
+        let settings = Settings::from_arg_matches(&command.get_matches_from(arguments)).unwrap();
         Context::new(self.client(), settings, Metrics::new())
     }
 

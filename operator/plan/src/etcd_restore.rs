@@ -212,7 +212,8 @@ fn unsettled<'a>(observed: &Observed<'a>) -> Option<State<'a>> {
 /// Members that do not believe each other do not start on the restored data, and while the cluster is held for the
 /// restore nothing is renewed.
 fn expired<'a>(observed: &Observed<'a>) -> Option<State<'a>> {
-    let machines: Vec<&Machine> = those_that_stay(observed.machines, |machine| machine.spec.role != Role::Worker).collect();
+    let machines: Vec<&Machine> =
+        those_that_stay(observed.machines, |machine| machine.spec.role != Role::Worker).collect();
     ended_on(&machines, observed.now).map(|ended| State::Waits(Reason::CertificatesExpired, ended))
 }
 

@@ -128,3 +128,6 @@ impl<K: Kind> Watched<K> {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,6 +38,8 @@ pub(super) fn status(code: u16, reason: &str) -> (StatusCode, Value) {
 
 pub(super) fn reason_of(code: u16) -> &'static str {
     match code {
+        401 => "Unauthorized",
+        403 => "Forbidden",
         404 => "NotFound",
         409 => "Conflict",
         429 => "TooManyRequests",

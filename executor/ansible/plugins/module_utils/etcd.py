@@ -96,6 +96,10 @@ class Etcd:
         """Whether the member answers and has a leader, also when its database is full."""
         return self.look(endpoint, "/health?exclude=NOSPACE") == WELL
 
+    def serves(self, endpoint: str) -> bool:
+        """Whether the member answers and has a leader, whatever alarms there are."""
+        return self.look(endpoint, "/health?exclude=NOSPACE&exclude=CORRUPT") == WELL
+
     def command(self, *arguments: str, timeout: float = 20, stdin: str | None = None) -> str:
         """What etcdctl says."""
         output = attempt(

@@ -20,7 +20,8 @@ class Proof:
     """What must be so of a cluster: its ID, its members, and what they hold."""
 
     def __init__(self, etcd: Etcd, members: list, cluster: int, revision: int | None = None, same: bool = True) -> None:
-        """`etcd` reaches all members, and `members` names them. `same`: they must hold the same, up to the same revision."""
+        """`etcd` reaches all members, and `members` names them. `same`: they must hold the same, up to the same revision, and have no
+        alarm."""
         self.etcd = etcd
         self.members = members
         self.cluster = cluster
@@ -29,7 +30,7 @@ class Proof:
 
     def problem(self) -> StepFailure | None:
         """The first thing that is not so."""
-        if not self.etcd.healthy():
+        if not (self.etcd.healthy() if self.same else all(self.etcd.serves(endpoint) for endpoint in self.etcd.endpoints)):
             return StepFailure("EtcdUnhealthy", f"etcd is not healthy: {self.etcd.said}")
         try:
             return self.foreign() or self.missing() or self.low() or (self.different() if self.same else None)

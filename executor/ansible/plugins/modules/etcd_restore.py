@@ -51,7 +51,15 @@ author:
   - Clusterwright developers
 """
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import etcd_data, etcd_revision, membership, units
+import time
+
+from ansible_collections.clusterwright.cluster.plugins.module_utils import (
+    etcd_alarms,
+    etcd_data,
+    etcd_revision,
+    membership,
+    units,
+)
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.etcd import LOCAL, Etcd
 from ansible_collections.clusterwright.cluster.plugins.module_utils.etcd_proof import Proof
@@ -115,11 +123,28 @@ def proof(params: dict, way) -> Proof:
     return Proof(reached, params["members"], way.cluster, way.revision(), same=not params["undo"])
 
 
+def take_back_alarms(params: dict) -> None:
+    """As soon as etcd serves; where it does not, the proof says why."""
+    local = Etcd(params["pki_directory"], [LOCAL])
+    deadline = time.monotonic() + params["timeout_seconds"]
+    while time.monotonic() < deadline:
+        if local.serves(LOCAL):
+            try:
+                etcd_alarms.take_back(local)
+                return
+            except StepFailure:
+                # It has just begun: another member may not be there yet.
+                pass
+        time.sleep(0.5)
+
+
 def start(params: dict, places: Places, way) -> dict:
     if way.due():
         raise StepFailure("EtcdRestoreUnclear", f"{places.member} does not hold the data that it should: run the step again")
     way.check()
     acted = units.ensure(UNIT, block=False)
+    if not params["undo"]:
+        take_back_alarms(params)
     proof(params, way).wait(params["timeout_seconds"], lambda: units.journal(UNIT))
     # It votes: from now on its data may be all there is.
     membership.save(membership.ETCD, {"joined": True, "name": params["name"]})

@@ -19,7 +19,7 @@ options:
     elements: str
     required: true
   timeout_seconds:
-    description: Until the API server lets the administrator in.
+    description: Until the API server lets the administrator in, and then until what the cluster asks about a deletion answers.
     type: int
     default: 120
 extends_documentation_fragment:
@@ -27,6 +27,8 @@ extends_documentation_fragment:
 author:
   - Clusterwright developers
 """
+
+import time
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import api
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, Refused, wait
@@ -38,6 +40,8 @@ SECRETS = "/api/v1/namespaces/kube-system/secrets"
 TOKENS = "fieldSelector=type%3Dbootstrap.kubernetes.io%2Ftoken"
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 PAGE = 250
+# A webhook that does not answer is waited for by the API server, 30 s at most.
+REQUEST_SECONDS = 40
 TOKEN, REQUEST, POD, NODE = "bootstrap token", "certificate signing request", "Pod", "Node"
 
 
@@ -79,16 +83,20 @@ def listed(client: Api, path: str, query: str = "") -> list:
         more = f"&continue={token}"
 
 
-def delete(client: Api, path: str, uid: str) -> bool:
-    """Deletes exactly this object, at once. False when it is gone, or is another one by now."""
+def delete(client: Api, path: str, uid: str, deadline: float) -> bool:
+    """Deletes exactly this object, at once. False when it is gone, or is another one by now. What refuses it may be a webhook of the
+    cluster, whose Pods are reached again only after some time."""
     body = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0, "preconditions": {"uid": uid}}
-    try:
-        client.request("DELETE", path, body)
-    except Refused as refused:
-        if refused.status in (404, 409):
-            return False
-        raise StepFailure("RestoreCleanupRefused", f"failed to delete {path}: {refused}") from refused
-    return True
+    while True:
+        try:
+            client.request("DELETE", path, body, timeout=REQUEST_SECONDS)
+            return True
+        except Refused as refused:
+            if refused.status in (404, 409):
+                return False
+            if refused.status < 500 or time.monotonic() > deadline:
+                raise StepFailure("RestoreCleanupRefused", f"failed to delete {path}: {refused}") from refused
+        time.sleep(1)
 
 
 def pods_of(client: Api, node: str) -> list:
@@ -123,10 +131,11 @@ def work(call) -> dict:
         raise StepFailure("InvalidVariables", "etcd_restore.nodes is empty: every Node would be deleted")
     client = local(params)
     wait_until_admitted(client, params["timeout_seconds"])
+    deadline = time.monotonic() + params["timeout_seconds"]
     try:
         entries = due(client, params["nodes"])
         if not call.check_mode:
-            entries = [entry for entry in entries if delete(client, *entry[1:])]
+            entries = [entry for entry in entries if delete(client, *entry[1:], deadline)]
     except OSError as error:
         raise StepFailure("ApiserverNotReady", f"the API server stopped to answer: {error}") from error
     except Refused as refused:

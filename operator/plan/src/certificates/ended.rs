@@ -71,7 +71,10 @@ mod tests {
         check(&[("kubelet.conf", PAST), ("kubelet-serving", PAST), ("etcd-ca", PAST)], None);
         let first = "certificate etcd-peer of h2 ended on 2026-11-11 12:00:00 UTC: it is renewed first";
         check(&[("apiserver", PAST), ("etcd-peer", "2026-11-11T12:00:00Z")], Some(first));
-        check(&[("admin.conf", NOW)], Some("certificate admin.conf of h2 ended on 2026-11-25 12:00:00 UTC: it is renewed first"));
+        check(
+            &[("admin.conf", NOW)],
+            Some("certificate admin.conf of h2 ended on 2026-11-25 12:00:00 UTC: it is renewed first"),
+        );
     }
 
     #[test]

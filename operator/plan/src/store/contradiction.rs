@@ -35,8 +35,8 @@ pub struct Contradiction<'a> {
     pub owner: Option<FenceOwner>,
 }
 
-/// The fence that a run met which the guard of the claimed Host refused, or that it read: of runs for the present claim
-/// alone. The highest of all.
+/// The fence that a run met which the guard of the claimed Host refused, or that it read: of runs for the present claim,
+/// and of those that name no claim, as backups, restores and what a person runs do. The highest of all.
 pub fn refusal<'r>(
     host: &Host,
     runs: impl IntoIterator<Item = &'r PlaybookRun>,
@@ -46,8 +46,10 @@ pub fn refusal<'r>(
         let results = run.status.iter().flat_map(|status| &status.hosts);
         let result = results.into_iter().find(|result| result.name == host.name())?;
         let fence = result.fence?;
-        let is_for_claim = targets(run).get(host.name()).is_some_and(|target| target.uid == claim.uid);
-        is_for_claim.then(|| (fence, result.fence_owner.clone()))
+        let targets = targets(run);
+        let is_of_another =
+            !targets.is_empty() && targets.get(host.name()).is_none_or(|target| target.uid != claim.uid);
+        (!is_of_another).then(|| (fence, result.fence_owner.clone()))
     });
     met.max_by_key(|(fence, _)| *fence)
 }

@@ -18,6 +18,10 @@ use crate::remote::Key;
 
 /// What goes wrong comes within so many turns; in as many more all is well again.
 const TURNS: usize = 40;
+/// So many turns what cannot be decoded stays so.
+const SPOILED_TURNS: usize = 3;
+/// What an API server says when it cannot ask.
+const WEBHOOK: &str = "failed calling webhook \"x.test\": context deadline exceeded";
 
 /// What is done to a cluster that stands.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +62,12 @@ enum Fault {
     Repeats(usize),
     /// Another operator does the same, by what was so a turn before.
     Rival,
+    /// In this turn writes begin to be refused, so many of them, as where a webhook does not answer.
+    Unadmitted(usize, usize),
+    /// From this turn on an operator of another version goes on, whose executors are others, too.
+    Upgraded(usize),
+    /// In this turn, and some more, the objects of this kind cannot be decoded.
+    Undecodable(usize, &'static str),
 }
 
 /// The metadata cluster and the cluster itself.
@@ -104,7 +114,12 @@ impl World {
     }
 
     fn operator(&self) -> Arc<Context> {
-        let ctx = self.ours.context();
+        self.operator_with(&[])
+    }
+
+    /// One that is started with these arguments.
+    fn operator_with(&self, arguments: &[&str]) -> Arc<Context> {
+        let ctx = self.ours.context_with(arguments);
         ctx.remote.put(&key(), self.theirs.client());
         ctx
     }
@@ -126,6 +141,31 @@ impl World {
         look(ctx, shown);
         for controller in Controller::ALL {
             controller.pass(ctx, shown).await;
+        }
+        self.time();
+    }
+
+    /// Everybody looks, and what there is of a kind cannot be decoded.
+    async fn spoiled_turn(&self, ctx: &Arc<Context>, plural: &str) {
+        let prefix = format!("{plural}/");
+        let names: Vec<String> = self.ours.names().into_iter().filter(|name| name.starts_with(&prefix)).collect();
+        let spoil = |name: &String| {
+            let mut kept = Value::Null;
+            self.ours.edit(name, |object| {
+                kept = std::mem::replace(&mut object["status"]["conditions"], json!("not a list"));
+            });
+            (name.clone(), kept)
+        };
+        let spoiled: Vec<(String, Value)> = names.iter().map(spoil).collect();
+        let before = self.ours.names();
+        self.show_nodes(ctx);
+        turn(ctx, &self.ours).await;
+        assert!(self.ours.names().iter().all(|name| before.contains(name) || !is_decided_by(name, plural)), "{plural}");
+        for (name, kept) in spoiled.iter().filter(|(name, _)| self.ours.get(name).is_some()) {
+            self.ours.edit(name, |object| match kept.is_null() {
+                true => drop(object["status"].as_object_mut().unwrap().remove("conditions")),
+                false => object["status"]["conditions"] = kept.clone(),
+            });
         }
         self.time();
     }
@@ -237,6 +277,15 @@ struct Told {
     backups: Vec<String>,
 }
 
+/// Whether what is made under this name must not be made while objects of a kind cannot be decoded.
+fn is_decided_by(name: &str, plural: &str) -> bool {
+    match plural {
+        "clusterdeployments" | "playbookruns" => name.starts_with("playbookruns/"),
+        "backupstorages" => name.starts_with("playbookruns/") && name.contains("-backup-"),
+        _ => false,
+    }
+}
+
 /// The deed is done to a copy of the world, with a fault; the copy, and how many writes it took.
 async fn live(standing: &World, deed: Deed, fault: Fault) -> (World, usize) {
     let world = standing.copy();
@@ -278,6 +327,19 @@ async fn live(standing: &World, deed: Deed, fault: Fault) -> (World, usize) {
                 world.turn(&ctx).await;
                 world.stale_turn(&rival, &shown[number.saturating_sub(1)]).await;
             }
+            Fault::Unadmitted(turn, times) if number == turn => {
+                for method in ["POST", "PATCH", "PUT", "DELETE"] {
+                    world.ours.refuse(method, times, 500, json!({ "causes": [{ "message": WEBHOOK }] }));
+                }
+                world.turn(&ctx).await;
+            }
+            Fault::Upgraded(turn) if number == turn => {
+                ctx = world.operator_with(&["--executor-image=registry.test/executor:next"]);
+                world.turn(&ctx).await;
+            }
+            Fault::Undecodable(first, plural) if (first..first + SPOILED_TURNS).contains(&number) => {
+                world.spoiled_turn(&ctx, plural).await;
+            }
             Fault::Refuses(turn, times, code) if number == turn => {
                 world.ours.refuse("", times, code, json!({ "retryAfterSeconds": 60 }));
                 world.turn(&ctx).await;
@@ -288,7 +350,14 @@ async fn live(standing: &World, deed: Deed, fault: Fault) -> (World, usize) {
             true if !refused => still + 1,
             _ => 0,
         };
-        let disturbed = matches!(fault, Fault::BackInTime(when) | Fault::Refuses(when, ..) if number <= when)
+        let comes = match fault {
+            Fault::BackInTime(when) | Fault::Refuses(when, ..) | Fault::Unadmitted(when, _) | Fault::Upgraded(when) => {
+                number <= when
+            }
+            Fault::Undecodable(first, _) => number < first + SPOILED_TURNS,
+            _ => false,
+        };
+        let disturbed = comes
             || (!well && matches!(fault, Fault::Lags(_) | Fault::Misses(_) | Fault::Dies(..)))
             || world.ours.is_disturbed();
         if still >= 3 && !disturbed {

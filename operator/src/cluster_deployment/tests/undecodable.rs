@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crds::ClusterDeployment;
 use serde_json::{Value, json};
 
-use super::{DEPLOYMENT, Observation, names_of, others_go_on, reconcile, stands, world};
+use super::{DEPLOYMENT, Observation, look, names_of, others_go_on, reconcile, stands, world};
 use crate::cache::{Kind, Watched};
 use crate::cluster_deployment::observe::live_belongings;
 use crate::context::Context;
@@ -13,7 +13,7 @@ use crate::decoding::Decoded;
 use crate::fake_api::FakeApi;
 
 /// Shows what can be decoded of a kind, and registers the rest.
-fn show<K: Kind>(ctx: &Context, watched: &Watched<K>, api: &FakeApi, plural: &str) {
+pub(super) fn show<K: Kind>(ctx: &Context, watched: &Watched<K>, api: &FakeApi, plural: &str) {
     let mut objects = Vec::new();
     ctx.cache.undecodable.keep(&K::kind(&()), &[]);
     for object in api.list::<Value>(plural) {
@@ -25,16 +25,6 @@ fn show<K: Kind>(ctx: &Context, watched: &Watched<K>, api: &FakeApi, plural: &st
         }
     }
     watched.fill(objects);
-}
-
-fn look(ctx: &Context, api: &FakeApi) {
-    let cache = &ctx.cache;
-    show(ctx, &cache.cluster_deployments, api, "clusterdeployments");
-    show(ctx, &cache.clusters, api, "clusters");
-    show(ctx, &cache.machine_sets, api, "machinesets");
-    show(ctx, &cache.machines, api, "machines");
-    show(ctx, &cache.hosts, api, "hosts");
-    show(ctx, &cache.runs, api, "playbookruns");
 }
 
 /// One look, and one pass of every object that can be decoded.

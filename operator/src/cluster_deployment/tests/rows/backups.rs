@@ -9,7 +9,7 @@ use crds::{EtcdBackup, EtcdBackupSchedule, EtcdRestore, ObjectExt, PlaybookRun};
 use k8s_openapi::api::batch::v1::Job;
 use serde_json::{Value, json};
 
-use super::{Controller, Cut, DEPLOYMENT, Deed, Fault, Told, World, live, look, same_end};
+use super::{Controller, Cut, DEPLOYMENT, Deed, Fault, TURNS, Told, World, live, look, same_end};
 
 const OF_BACKUPS: [Deed; 4] = [Deed::BackUp, Deed::Schedule, Deed::RemoveBackup, Deed::Restore];
 const BACKUP: &str = "etcdbackups/fleet/nightly";
@@ -261,4 +261,97 @@ async fn whoever_reconciles_a_backup_or_a_restore_however_often_it_is_done_once_
     for deed in OF_BACKUPS {
         same_end(deed, |_| vec![Fault::Rival, Fault::Repeats(100)]).await;
     }
+}
+
+/// Of the metadata cluster, and whoever's it is: it answers again later.
+#[tokio::test]
+async fn a_webhook_that_is_down_or_slow_holds_a_backup_or_a_restore_and_changes_nothing_row_41() {
+    for deed in OF_BACKUPS {
+        same_end(deed, |_| (0..12).flat_map(|turn| [1, 40].map(|times| Fault::Unadmitted(turn, times))).collect())
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn an_operator_of_another_version_goes_on_with_a_backup_or_a_restore_wherever_it_is_row_33() {
+    for deed in OF_BACKUPS {
+        same_end(deed, |_| (0..24).map(Fault::Upgraded).collect()).await;
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_decoded_is_waited_for_by_a_backup_or_a_restore_and_is_not_taken_for_gone_row_47() {
+    const KINDS: [&str; 6] =
+        ["clusterdeployments", "playbookruns", "backupstorages", "etcdbackups", "etcdrestores", "hosts"];
+    for deed in OF_BACKUPS {
+        same_end(deed, |_| (0..20).flat_map(|turn| KINDS.map(|plural| Fault::Undecodable(turn, plural))).collect())
+            .await;
+    }
+}
+
+/// What `kubectl delete namespace` does: all in it is deleted, and nothing can be made in it any more.
+fn delete_namespace(world: &World) {
+    let terminating = json!({ "causes": [{ "reason": "NamespaceTerminating", "message": "it is being terminated" }] });
+    world.ours.refuse("POST", usize::MAX, 403, terminating);
+    for name in world.ours.names() {
+        world.ours.edit(&name, |object| object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
+    }
+}
+
+#[tokio::test]
+async fn a_namespace_that_is_deleted_takes_its_backups_and_restores_and_cleans_nothing_row_31() {
+    for deed in [Deed::BackUp, Deed::Restore] {
+        for goes_in in 0..16 {
+            let mut world = World::standing().await;
+            if matches!(deed, Deed::Restore) {
+                world = live(&world, Deed::BackUp, Fault::None).await.0;
+            }
+            world.ask(deed);
+            let ctx = world.operator();
+            for _ in 0..goes_in {
+                world.turn(&ctx).await;
+            }
+            let claimed = |world: &World| -> Vec<(String, bool)> {
+                let hosts = world.ours.list::<crds::Host>("hosts").into_iter();
+                hosts.map(|host| (host.name().to_owned(), host.spec.claim_ref.is_some())).collect()
+            };
+            let (held, was_stored) = (claimed(&world), stored(&world));
+            delete_namespace(&world);
+            let before = world.ours.names();
+            for _ in 0..TURNS {
+                world.turn(&ctx).await;
+            }
+            let place = format!("{deed:?} in turn {goes_in}: {:#?}", world.ours.requests());
+            let made: Vec<String> = world
+                .ours
+                .names()
+                .into_iter()
+                .filter(|name| !before.contains(name) && !name.contains("-pod"))
+                .collect();
+            assert_eq!(made, [""; 0], "{place}");
+            // The Hosts that serve the cluster stay, and stay its own.
+            let held: Vec<(String, bool)> = held.into_iter().filter(|(_, claimed)| *claimed).collect();
+            assert_eq!(claimed(&world), held, "{place}");
+            assert!(world.ours.get(RESTORE).is_none(), "{place}");
+            let Some(backup) = world.ours.get(BACKUP) else {
+                assert!(!was_stored, "what is stored is let go only by a person: {place}");
+                continue;
+            };
+            let conditions = backup["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            let deleting = conditions.into_iter().find(|condition| condition["type"] == "Deleting").unwrap_or_default();
+            let (reason, message) = (&deleting["reason"], deleting["message"].as_str().unwrap_or_default());
+            assert_eq!(reason, "BackupNotRemoved", "{message} {place}");
+            let approval = message.rsplit_once("approve=").expect("the way to let it go").1.to_owned();
+            world.ours.edit(BACKUP, |backup| {
+                backup["metadata"]["annotations"] = json!({ "clusterwright.dev/approve": approval });
+            });
+            world.turn(&ctx).await;
+            assert!(world.ours.get(BACKUP).is_none(), "{place}");
+        }
+    }
+}
+
+/// Whether something of the backup is in its storage.
+fn stored(world: &World) -> bool {
+    world.ours.get(BACKUP).is_some_and(|backup| backup["status"]["backup"].is_object())
 }
