@@ -101,6 +101,8 @@ put("/registry/pods/default/waits", pod("waits", ""))
 BOUND = [f"/registry/pods/default/p{number:03}" for number in range(250)]
 for name in BOUND:
     put(name, pod(name, "old-a"))
+# An alarm of the old cluster comes along, and is of nobody in the new one.
+old.raise_alarm("NOSPACE")
 SNAPSHOT = f"{PLACE}/snapshot.db"
 ctl(old, "snapshot", "save", SNAPSHOT)
 REVISION = old.etcd().status()["header"]["revision"]
@@ -133,6 +135,7 @@ for machine in NEW:
     expect(os.path.exists(Places(machine.data(), ID).snapshot), False, "no snapshot is left")
     expect(staging_plan.has_snapshot(info(machine), DIGEST), True, "and it is not brought again")
 assert x.etcd().status()["header"]["revision"] >= REVISION + BUMP
+expect(x.etcd().alarms(), [], "the old cluster's alarm is gone")
 expect(begin(x), False, "the step again changes nothing")
 
 # What is of the past goes once.

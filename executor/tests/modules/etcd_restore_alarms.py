@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import etcd, etcd_alarms, etcd_data
+from ansible_collections.clusterwright.cluster.plugins.module_utils import etcd_alarms, etcd_data
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.restore_places import Places
 from ansible_collections.clusterwright.cluster.plugins.modules import etcd_restore, etcd_stage
@@ -94,14 +94,10 @@ expect(alarms(), [], "its alarm is of no member that there is")
 put("more", 500_000)
 expect((a.defragment(free_space=True), alarms(), put("after")), (True, [], True), "history was what filled it")
 
-# An alarm of a member that there is stays, and it is said.
-taken_back = etcd_alarms.take_back(a.etcd())
-expect(taken_back, False, "nothing to take back")
-own = a.etcd().list()[1]
-known, etcd.Etcd.alarms = etcd.Etcd.alarms, lambda _self: [{"memberID": 1, "alarm": 2}, {"memberID": own, "alarm": 2}]
-expect(etcd_alarms.take_back(a.etcd()), False, "its own")
-etcd.Etcd.alarms = lambda _self: [{"alarm": 2}]
-expect(etcd_alarms.take_back(a.etcd()), False, "of nobody: it may be its own")
-etcd.Etcd.alarms = lambda _self: [{"memberID": 1, "alarm": 2}]
-expect(etcd_alarms.take_back(a.etcd()), True, "of one that is no more")
-etcd.Etcd.alarms = known
+# An alarm of a member that there is stays, and all others with it.
+c.raise_alarm("CORRUPT")
+expect(etcd_alarms.take_back(a.etcd()), False, "of a member that there is")
+corrupt = snapshot("corrupt")
+expect(restore("cccccccc", corrupt), "restored", "of a backup of a cluster with a corrupt member")
+expect((alarms(), put("after")), ([], True), "which is no member any more")
+expect(etcd_alarms.take_back(a.etcd()), False, "nothing is left")

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils.etcd import Etcd
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 
 def take_back(etcd: Etcd) -> bool:
@@ -15,4 +16,15 @@ def take_back(etcd: Etcd) -> bool:
     if not of or any(member in members or member == 0 for member in of):
         return False
     etcd.command("alarm", "disarm")
+    return True
+
+
+def are_taken_back(local: Etcd, endpoint: str) -> bool:
+    """Whether this machine's member serves, and nothing of that kind is left. A member that has just begun may have no others yet."""
+    if not local.serves(endpoint):
+        return False
+    try:
+        take_back(local)
+    except StepFailure:
+        return False
     return True

@@ -65,6 +65,7 @@ author:
 import os
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import (
+    etcd_alarms,
     etcd_data,
     etcd_members,
     etcd_new_cluster,
@@ -240,9 +241,15 @@ def work(call) -> dict:
             alive = others.alive() if joined() else others.alive_soon()
         if alive.endpoints:
             acted = alive.promote(peer_url, params["catch_up_seconds"], lambda: units.journal(UNIT)) or acted
-        wait(
+
+        def well() -> bool:
+            if params["restore"]:
+                etcd_alarms.are_taken_back(local, LOCAL)
             # Until a restart that nobody waited for has come to its turn, the one of before answers.
-            lambda: not (restarted and units.state(UNIT).get("InvocationID") == before) and local.healthy(),
+            return not (restarted and units.state(UNIT).get("InvocationID") == before) and local.healthy()
+
+        wait(
+            well,
             params["timeout_seconds"],
             "EtcdUnhealthy",
             lambda: f"etcd member {params['name']} is not healthy: {local.said}{units.journal(UNIT)}",

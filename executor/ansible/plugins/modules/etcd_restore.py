@@ -127,14 +127,7 @@ def take_back_alarms(params: dict) -> None:
     """As soon as etcd serves; where it does not, the proof says why."""
     local = Etcd(params["pki_directory"], [LOCAL])
     deadline = time.monotonic() + params["timeout_seconds"]
-    while time.monotonic() < deadline:
-        if local.serves(LOCAL):
-            try:
-                etcd_alarms.take_back(local)
-                return
-            except StepFailure:
-                # It has just begun: another member may not be there yet.
-                pass
+    while not etcd_alarms.are_taken_back(local, LOCAL) and time.monotonic() < deadline:
         time.sleep(0.5)
 
 
