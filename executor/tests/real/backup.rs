@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::bench::{Bench, free_port, wait};
 use crate::machine::{Machine, text};
+use crate::wire::Wire;
 
 /// The role's tasks, but for the module that asks the member: the test's member is elsewhere.
 const TAKE: &str = "
@@ -224,6 +225,31 @@ fn a_backup_that_is_stopped_leaves_nothing_behind() {
     assert_eq!(ran.result.get("backup"), None);
     machine.bench.assert_nothing_left();
     wait(|| stored(&machine).is_empty(), || format!("left: {:?}", stored(&machine)));
+    machine.history();
+}
+
+#[test]
+fn a_backup_whose_machine_is_cut_off_for_some_seconds_goes_on_row_45() {
+    let (mut machine, etcd) = prepared(&["m1"], |_| ());
+    let wire = Wire::to(machine.sshd.port);
+    inputs(&mut machine, &["m1"], |model| {
+        model["backup"]["bytesPerSecond"] = json!(1 << 20);
+        model["hosts"]["m1"]["port"] = json!(wire.port);
+    });
+    let log = machine.bench.path().join("log");
+    let file = fs::File::create(&log).unwrap();
+    let mut run = command(&machine, &etcd, 1).stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap();
+    let said = || fs::read_to_string(&log).unwrap();
+    wait(|| !stored(&machine).is_empty(), || format!("nothing was stored: {}", said()));
+    for _ in 0..3 {
+        wire.flaps(5);
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    assert!(run.try_wait().unwrap().is_none(), "it was over before: {}", said());
+    let code = run.wait().unwrap().code();
+    let ran = machine.bench.ran(code, said());
+    assert_eq!(ran.code, 0, "{}", ran.text);
+    assert_eq!(stored(&machine), ["cluster.tar.age", "manifest.json", "snapshot.db.age"]);
     machine.history();
 }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use age::secrecy::ExposeSecret;
 use age::x25519::Identity;
@@ -13,6 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::backup::{self, prepared};
 use crate::bench::{Ran, Sshd, wait};
 use crate::machine::{Machine, text};
+use crate::wire::Wire;
 
 /// Calls the program as the action of Ansible does: beside the FIFO of events, with an input that does not end.
 const CALL: &str = "
@@ -116,6 +118,24 @@ fn a_backup_comes_to_the_machine_as_etcd_sent_it_and_is_reported() {
     assert_eq!(ran.code, 0, "{}", ran.text);
     machine.history();
     machine.bench.assert_nothing_left();
+}
+
+#[test]
+fn a_staging_whose_machine_is_cut_off_for_some_seconds_goes_on_row_45() {
+    let mut machine = backed_up(&Identity::generate(), None);
+    let wire = Wire::to(machine.sshd.port);
+    inputs(&mut machine, |model| model["hosts"]["m1"]["port"] = json!(wire.port));
+    let log = machine.bench.path().join("log");
+    let file = fs::File::create(&log).unwrap();
+    let mut run = command(&machine, 2).stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap();
+    for _ in 0..4 {
+        std::thread::sleep(Duration::from_secs(1));
+        wire.flaps(4);
+    }
+    let code = run.wait().unwrap().code();
+    let ran = machine.bench.ran(code, fs::read_to_string(&log).unwrap());
+    assert_eq!((ran.code, files(&machine).len()), (0, 1), "{}", ran.text);
+    machine.history();
 }
 
 #[test]

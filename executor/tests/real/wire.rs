@@ -19,13 +19,13 @@ const CUT: u8 = 1;
 const TORN: u8 = 2;
 
 /// A proxy in front of an sshd.
-struct Wire {
-    port: u16,
+pub struct Wire {
+    pub port: u16,
     state: Arc<AtomicU8>,
 }
 
 impl Wire {
-    fn to(port: u16) -> Self {
+    pub fn to(port: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let wire = Self { port: listener.local_addr().unwrap().port(), state: Arc::default() };
         let state = Arc::clone(&wire.state);
@@ -44,6 +44,13 @@ impl Wire {
 
     fn is(&self, state: u8) {
         self.state.store(state, Ordering::SeqCst);
+    }
+
+    /// As a link that flaps, or routes that are gone for a moment: nothing passes for so long, and nobody hears of it.
+    pub fn flaps(&self, seconds: u64) {
+        self.is(CUT);
+        thread::sleep(Duration::from_secs(seconds));
+        self.is(WHOLE);
     }
 }
 
@@ -125,9 +132,7 @@ fn a_command_whose_connection_is_torn_is_not_executed_again() {
 #[test]
 fn a_command_whose_wire_is_cut_for_36_seconds_is_not_executed_again() {
     let (seen, host, text) = executions(|wire| {
-        wire.is(CUT);
-        thread::sleep(Duration::from_secs(36));
-        wire.is(WHOLE);
+        wire.flaps(36);
     });
     assert_eq!(seen, "run\nend\n", "{host:#}\n{text}");
 }

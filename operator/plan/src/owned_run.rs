@@ -68,3 +68,40 @@ pub(crate) fn hosts_of(machines: &[&Machine], is_one: impl Fn(&Machine) -> bool)
     hosts.sort_unstable();
     hosts
 }
+
+#[cfg(test)]
+mod tests {
+    use crds::playbook_run::PlaybookRunSpec;
+    use crds::step::{Intent, Step};
+    use crds::{ClusterDeployment, EtcdBackup, ObjectExt};
+    use serde_json::{Value, json};
+
+    use super::owned_run;
+
+    fn object<K: serde::de::DeserializeOwned>(kind: &str, name: &str, spec: Value) -> K {
+        let metadata = json!({ "name": name, "namespace": "fleet", "uid": format!("uid-{name}") });
+        let api_version = "clusterwright.dev/v1alpha1";
+        serde_json::from_value(json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec }))
+            .unwrap()
+    }
+
+    /// An operator of the next version has to find the runs of the one before under their names.
+    #[test]
+    fn the_runs_of_a_backup_or_a_restore_have_the_names_that_earlier_versions_gave_them_row_33() {
+        let spec = json!({ "storageRef": { "name": "s" }, "encryption": { "recipients": ["age1x"] } });
+        let owner: EtcdBackup = object("EtcdBackup", "nightly", spec);
+        let spec = json!({ "kubernetesVersion": "1.35.4", "controlPlane": { "replicas": 1 } });
+        let cluster: ClusterDeployment = object("ClusterDeployment", "paris", spec);
+        let check = |cluster: Option<&ClusterDeployment>, intent, purpose: &str, tried: usize, expected: &str| {
+            let spec = PlaybookRunSpec::new(intent, vec![Step::BackupEtcd], Vec::new());
+            assert_eq!(owned_run((&owner, None), cluster, purpose, tried, spec).name(), expected);
+        };
+        check(Some(&cluster), Intent::Backup, "", 0, "paris-backup-rj71de-0");
+        check(None, Intent::Backup, "", 2, "nightly-backup-wq09hv-2");
+        check(Some(&cluster), Intent::Stage, "", 0, "paris-stage-xfamns-0");
+        check(Some(&cluster), Intent::Restore, "restore", 1, "paris-restore-qmvd1r-1");
+        check(Some(&cluster), Intent::Restore, "undo", 0, "paris-restore-npb2gb-0");
+        check(Some(&cluster), Intent::Restore, "restart", 0, "paris-restore-3pxvjd-0");
+        check(Some(&cluster), Intent::Restore, "remove", 0, "paris-restore-egwp63-0");
+    }
+}

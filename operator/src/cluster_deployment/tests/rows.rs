@@ -328,9 +328,8 @@ async fn live(standing: &World, deed: Deed, fault: Fault) -> (World, usize) {
                 world.stale_turn(&rival, &shown[number.saturating_sub(1)]).await;
             }
             Fault::Unadmitted(turn, times) if number == turn => {
-                for method in ["POST", "PATCH", "PUT", "DELETE"] {
-                    world.ours.refuse(method, times, 500, json!({ "causes": [{ "message": WEBHOOK }] }));
-                }
+                // POST, PUT and PATCH.
+                world.ours.refuse("P", times, 500, json!({ "causes": [{ "message": WEBHOOK }] }));
                 world.turn(&ctx).await;
             }
             Fault::Upgraded(turn) if number == turn => {
