@@ -158,6 +158,8 @@ mod tests {
         check(79, begun, "clusterwright-guard: refused: fence 1-1 is lower than 1-2\n", "Fenced", "lower than 1-2");
         check(78, begun, "clusterwright-guard: failed: disk full\n", "GuardFailed", "disk full");
         check(1, begun, "mktemp: No space left on device\n", "GuardFailed", "No space left on device");
+        let read_only = "mktemp: failed to create file: Read-only file system\n";
+        check(1, begun, read_only, "GuardFailed", "Read-only file system");
         check(126, begun, "guard: Exec format error\n", "GuardFailed", "Exec format error");
         check(255, begun, "Connection reset by peer\n", "Unreachable", "reset by peer");
     }
