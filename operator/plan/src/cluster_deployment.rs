@@ -8,6 +8,7 @@ mod component_status;
 mod conditions;
 mod deletion;
 mod drained_for;
+mod drifted;
 mod endpoint;
 mod external_etcd;
 pub mod fencing;
@@ -67,6 +68,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, ClusterDeploymentStatus> {
     let mut state = ClusterState::observe(observed);
     state.upgrade = upgrade::find(&state);
     state.outdated = operations::configure::due(&state);
+    state.drifted = drifted::due(&state);
     state.rollout = rollout::look::look(&state);
     let tokens = tokens::find(&state);
     let lock = grant(&state, &tokens);

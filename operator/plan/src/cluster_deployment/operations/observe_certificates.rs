@@ -76,7 +76,8 @@ fn last_looks<'a>(looks: &[&'a PlaybookRun]) -> BTreeMap<&'a str, &'a PlaybookRu
 /// When runs that wrote certificates ended, by Host.
 fn written<'a>(state: &ClusterState<'a>) -> BTreeMap<&'a str, Vec<Timestamp>> {
     let mut written: BTreeMap<&str, Vec<Timestamp>> = BTreeMap::new();
-    let runs = state.own_runs().into_iter().filter(|run| attempts::is_over(run));
+    let is_done = |run: &&PlaybookRun| attempts::is_over(run) && !run.spec.intent.changes_nothing();
+    let runs = state.own_runs().into_iter().filter(is_done);
     for run in runs.filter(|run| run.spec.steps.iter().any(writes)) {
         let Some(ended) = attempts::ended_at(run) else { continue };
         for host in &run.spec.hosts {
