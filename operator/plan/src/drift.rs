@@ -145,7 +145,7 @@ fn what_next(
     }
 }
 
-/// `prepare: set: vm.overcommit_memory; node: kubelet.service: differing: /etc/systemd/system/kubelet.service`.
+/// `prepare: differing: vm.overcommit_memory; node: kubelet.service: differing: /etc/systemd/system/kubelet.service`.
 fn told(differences: &[StepDifference], unknown: bool) -> String {
     let told = differences.iter().filter(|difference| difference.unknown == unknown);
     let told = told.map(|difference| match difference.message.as_str() {

@@ -72,10 +72,10 @@ fn a_machine_says_what_differs_and_what_to_type() {
         let said = statement(Some(&deployment(policy)), &machine, drift.as_ref(), &[])?;
         Some((said.status, Reason::from_name(&said.reason).unwrap(), said.message))
     };
-    let prepare = differs("prepare", "set: vm.overcommit_memory");
+    let prepare = differs("prepare", "differing: vm.overcommit_memory");
     let (status, reason, message) = said("", &prepare, "").unwrap();
     assert_eq!((status, reason), (Some(true), Reason::Drifted));
-    let expected = "prepare: set: vm.overcommit_memory; to have it changed back: echo '{\"apiVersion\":\"clusterwright.dev/v1alpha1\",";
+    let expected = "prepare: differing: vm.overcommit_memory; to have it changed back: echo '{\"apiVersion\":\"clusterwright.dev/v1alpha1\",";
     assert!(message.starts_with(expected), "{message}");
     assert!(message.ends_with(r#""steps":["prepare"],"hosts":["h1"]}}' | kubectl -n fleet create -f -"#), "{message}");
     // However much a machine says, the command stays whole.
@@ -84,7 +84,7 @@ fn a_machine_says_what_differs_and_what_to_type() {
     let check = |policy: &str, differences: &str, failure: &str, status: Option<bool>, reason: Reason, message: &str| {
         assert_eq!(said(policy, differences, failure), Some((status, reason, message.to_owned())));
     };
-    let repaired = "prepare: set: vm.overcommit_memory; these steps are played again";
+    let repaired = "prepare: differing: vm.overcommit_memory; these steps are played again";
     check("repair: Automatic", &prepare, "", Some(true), Reason::RepairingDrift, repaired);
     let well = "it is as it is wanted, for all that is compared";
     check("", "", "", Some(false), Reason::AsWanted, well);

@@ -26,6 +26,8 @@ const CHANGED: SignedDuration = SignedDuration::from_secs(60);
 const AGAIN: SignedDuration = SignedDuration::from_hours(1);
 /// Machines whose moments are within so many parts of the interval of each other are compared together.
 const PARTS: i64 = 24;
+/// How long after its moment a machine is still compared that never was.
+const WINDOW: SignedDuration = SignedDuration::from_mins(15);
 /// Machines of one comparison.
 const MOST: usize = 20;
 /// Deadline of one comparison.
@@ -33,9 +35,10 @@ const TIMEOUT_SECONDS: i32 = 900;
 
 pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
     let looks = state.newest_runs(is_comparison);
-    if let Some(last) = looks.first().filter(|last| !attempts::is_over(last)) {
-        let ends = is_in_the_way(state, round, last).then(|| end(round, last)).flatten();
-        return Proposal::actions(ends.into_iter().collect());
+    let mut works = looks.iter().filter(|run| !attempts::is_over(run)).peekable();
+    if works.peek().is_some() {
+        let in_the_way = works.filter(|run| is_in_the_way(state, round, run));
+        return Proposal::actions(in_the_way.filter_map(|run| end(round, run)).collect());
     }
     let interval = i64::from(drift::policy(state.deployment).check_every_seconds);
     if interval == 0 || !is_quiet(state, round) {
@@ -52,7 +55,7 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
         Some(_) => {}
         None => return Proposal::default(),
     }
-    let together = after(now, SignedDuration::from_secs(interval / PARTS));
+    let together = after(now, part(interval));
     let batch: Vec<&ClusterMachine<'_>> =
         due.iter().take_while(|(at, _)| *at <= together).take(MOST).map(|(_, machine)| *machine).collect();
     let kept: BTreeSet<&str> = kept(state, &last);
@@ -125,7 +128,8 @@ fn due_at(
     let Some(latest) = checked.max(tried) else {
         return Some(first(state, machine, provisioned.0, interval));
     };
-    let mut due = next_turn(machine, latest, interval);
+    // It may have been compared ahead of its moment, with others.
+    let mut due = next_turn(machine, after(latest, part(interval)), interval);
     if tried > checked || seen.as_ref().is_some_and(is_unclear) {
         due = due.min(after(latest, AGAIN.min(SignedDuration::from_secs(interval))));
     }
@@ -148,8 +152,13 @@ fn first(state: &ClusterState<'_>, machine: &ClusterMachine<'_>, provisioned: Ti
         return turn;
     }
     let before = next_turn(machine, now.saturating_sub(period).unwrap_or(Timestamp::MIN), interval);
-    let is_now = after(before, period / i32::try_from(PARTS).unwrap_or(1)) > now;
+    let is_now = after(before, part(interval).max(WINDOW)) > now;
     if is_now { now } else { after(before, period) }
+}
+
+/// How far apart the moments are of machines that are compared together.
+fn part(interval: i64) -> SignedDuration {
+    SignedDuration::from_secs(interval / PARTS)
 }
 
 /// The machine's moment, next after this one.

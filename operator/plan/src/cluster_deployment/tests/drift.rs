@@ -1,22 +1,26 @@
 //! Promises about drift: machines are compared in their time and never in the way of anything; what differs is told, and
 //! repaired only where that is asked for, carefully, and not for ever.
 
+use crds::cluster_deployment::Approval;
+use crds::machine::DrainReason;
 use crds::names::condition;
-use crds::playbook_run::RunPhase;
+use crds::playbook_run::{PlaybookRunSpec, PlaybookRunStatus, RunPhase};
 use crds::step::{Intent, Role, Step};
 use crds::{Conditions, ObjectExt, PlaybookRun};
 use jiff::SignedDuration;
 
 use super::ready;
-use crate::drift::is_comparison;
 use crate::testing::World;
 
 const THREE: &str = "controlPlane: {replicas: 3, endpoint: {host: 10.0.0.9}}, workers: [{name: w, replicas: 2}]";
 
+/// A cluster that stands, and is compared from now on.
 fn standing(drift: &str) -> World {
-    let mut world = World::new(&format!("{THREE}, drift: {{{drift}}}"), 6);
+    let mut world = World::new(&format!("{THREE}, drift: {{checkEverySeconds: 0}}"), 6);
     world.settle();
     assert_eq!(ready(&world).0, "True", "{:?}", ready(&world));
+    world.respec(&format!("{THREE}, drift: {{{drift}}}"));
+    world.run_for(2);
     world
 }
 
@@ -103,11 +107,11 @@ fn nothing_is_compared_where_that_is_switched_off() {
 fn a_machine_that_differs_is_told_with_what_to_type_and_left_as_it_is() {
     let mut world = standing("checkEverySeconds: 3600");
     let worker = host_of(&world, Role::Worker);
-    differ(&mut world, &worker, Step::Prepare, "set: vm.overcommit_memory");
+    differ(&mut world, &worker, Step::Prepare, "differing: vm.overcommit_memory");
     pass(&mut world, hours(3));
     let (state, message) = on(&world, &worker);
     assert_eq!(state, "True Drifted");
-    assert!(message.starts_with("prepare: set: vm.overcommit_memory; to have it changed back: echo '{"), "{message}");
+    assert!(message.starts_with("prepare: differing: vm.overcommit_memory; to have it changed back: echo '{"), "{message}");
     let (state, message) = told(&world.deployment);
     assert_eq!(state, "True Drifted");
     assert!(message.starts_with("1 of 5 machines differ from what is wanted: a-w-"), "{message}");
@@ -122,13 +126,13 @@ fn a_machine_that_differs_is_told_with_what_to_type_and_left_as_it_is() {
 fn what_differs_is_repaired_where_that_is_asked_for_one_machine_after_the_other_control_planes_first() {
     let mut world = standing("checkEverySeconds: 3600, repair: Automatic");
     let (control_plane, worker) = (host_of(&world, Role::ControlPlane), host_of(&world, Role::Worker));
-    differ(&mut world, &worker, Step::Prepare, "set: vm.overcommit_memory");
+    differ(&mut world, &worker, Step::Prepare, "differing: vm.overcommit_memory");
     differ(&mut world, &worker, Step::Node, "kubelet.service: differing: /etc/systemd/system/kubelet.service");
     differ(&mut world, &control_plane, Step::Etcd, "etcd.service: differing: /etc/etcd/etcd.env");
     pass(&mut world, hours(4));
     let mut made = repairs(&world);
     made.sort();
-    assert_eq!(made, [format!("{control_plane}: etcd"), format!("{worker}: prepare")], "each once");
+    assert_eq!(made, [format!("{control_plane}: etcd"), format!("{worker}: prepare")], "each once: {:?}", told(&world.deployment));
     let both = of_intent(&world, Intent::Configure).into_iter().find(|run| run.spec.hosts == [worker.clone()]);
     assert_eq!(both.unwrap().spec.steps, [Step::Prepare, Step::Node], "all steps at once");
     for host in [control_plane, worker] {
@@ -141,7 +145,7 @@ fn a_machine_that_differs_after_three_repairs_is_left_to_a_person() {
     let mut world = standing("checkEverySeconds: 3600, repair: Automatic");
     let worker = host_of(&world, Role::Worker);
     world.stubborn.insert(worker.clone());
-    differ(&mut world, &worker, Step::Prepare, "set: vm.overcommit_memory");
+    differ(&mut world, &worker, Step::Prepare, "differing: vm.overcommit_memory");
     pass(&mut world, hours(30));
     assert_eq!(repairs(&world).len(), 3, "{:?}", repairs(&world));
     let (state, message) = on(&world, &worker);
@@ -167,12 +171,12 @@ fn a_machine_that_does_not_answer_is_unknown_and_asked_again() {
 
 #[test]
 fn a_repair_that_restarts_something_waits_for_its_approval_and_one_that_does_not_goes_on() {
-    let mut world = World::new(&format!("{THREE}, approval: Manual, drift: {{checkEverySeconds: 3600, repair: Automatic}}"), 6);
-    world.settle();
+    let mut world = standing("checkEverySeconds: 3600, repair: Automatic");
+    world.deployment.spec.approval = Approval::Manual;
     let workers = world.machines.iter().filter(|machine| machine.spec.role == Role::Worker);
     let workers: Vec<String> = workers.map(|machine| machine.spec.host_ref.as_ref().unwrap().name.clone()).collect();
     differ(&mut world, &workers[0], Step::ContainerRuntime, "containerd.service: differing: /etc/containerd/config.toml");
-    differ(&mut world, &workers[1], Step::Prepare, "set: vm.overcommit_memory");
+    differ(&mut world, &workers[1], Step::Prepare, "differing: vm.overcommit_memory");
     pass(&mut world, hours(3));
     assert_eq!(repairs(&world), [format!("{}: prepare", workers[1])]);
     let plan = world.deployment.status.as_ref().unwrap().plan.clone().unwrap();
@@ -186,15 +190,47 @@ fn a_repair_that_restarts_something_waits_for_its_approval_and_one_that_does_not
 fn a_comparison_makes_room_for_whatever_is_to_begin() {
     let mut world = standing("checkEverySeconds: 3600");
     pass(&mut world, hours(3));
-    // One that waits for its Pod, which does not come.
-    let mut stuck = of_intent(&world, Intent::Compare)[0].clone();
-    stuck.metadata.name = Some("stuck".into());
-    stuck.status = None;
-    stuck.spec.hosts = vec![host_of(&world, Role::Worker)];
-    stuck.metadata.creation_timestamp = Some(world.time());
-    world.runs.push(stuck);
-    world.respec(&format!("{THREE}, drift: {{checkEverySeconds: 3600}}").replace("replicas: 3", "replicas: 5"));
-    world.settle();
-    let ended = |run: &PlaybookRun| run.status.as_ref().and_then(|status| status.phase) != Some(RunPhase::Running);
-    assert!(world.runs.iter().filter(|run| is_comparison(run)).all(ended));
+    let host = host_of(&world, Role::ControlPlane);
+    // One that works, and one that is to work alone.
+    let mut works = of_intent(&world, Intent::Compare)[0].clone();
+    (works.metadata.name, works.spec.hosts) = (Some("works".into()), vec![host.clone()]);
+    (works.metadata.uid, works.metadata.creation_timestamp) = (Some("works".into()), Some(world.time()));
+    works.status = Some(PlaybookRunStatus { phase: Some(RunPhase::Running), ..PlaybookRunStatus::default() });
+    let waits = PlaybookRunSpec {
+        cluster_name: Some("a".into()),
+        ..PlaybookRunSpec::new(Intent::Custom, vec![Step::Prepare], vec![host])
+    };
+    let mut waits = PlaybookRun::new("waits", waits);
+    waits.metadata.namespace = works.metadata.namespace.clone();
+    waits.metadata.creation_timestamp = Some(world.time());
+    world.runs.push(works);
+    world.write_statuses();
+    let holders = |world: &World| -> Vec<String> {
+        let operations = world.deployment.status.as_ref().map(|status| status.operations.clone());
+        operations.unwrap_or_default().into_iter().map(|held| held.run).collect()
+    };
+    assert!(holders(&world).contains(&"works".to_owned()), "{:?}", holders(&world));
+    let is_canceled = |world: &World| world.runs.iter().any(|run| run.name() == "works" && run.spec.cancel);
+    assert!(!is_canceled(&world), "nothing waits for it");
+    world.runs.push(waits);
+    world.write_statuses();
+    assert!(is_canceled(&world), "{}", world.report());
+}
+
+#[test]
+fn nothing_is_compared_while_something_else_is_done() {
+    let mut world = standing("checkEverySeconds: 3600");
+    let names = |world: &World| -> Vec<String> {
+        of_intent(world, Intent::Compare).iter().map(|run| run.name().to_owned()).collect()
+    };
+    let before = names(&world);
+    world.deployment.spec.paused = true;
+    pass(&mut world, hours(5));
+    assert_eq!(names(&world), before, "paused");
+    world.deployment.spec.paused = false;
+    for machine in &mut world.machines {
+        machine.spec.drain_for = vec![DrainReason::Maintenance];
+    }
+    pass(&mut world, hours(5));
+    assert_eq!(names(&world), before, "somebody works on them");
 }
