@@ -151,6 +151,7 @@ fn a_probe_or_a_reset_gets_no_keys_of_a_cluster() {
         assert_eq!(secrets_needed(&model), super::SecretsNeeded::default(), "{intent}");
     };
     check("Probe", "probe-host");
+    check("Compare", "prepare, etcd, control-plane, node");
     check("Reset", "reset");
     check("Custom", "prepare");
 }

@@ -9,6 +9,7 @@ use crds::step::{Intent, Role, Step};
 use crds::{ObjectExt, PlaybookRun};
 use jiff::{SignedDuration, Timestamp};
 
+use super::remediate;
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::drifted::{changed_at, seen};
 use crate::cluster_deployment::endpoint;
@@ -74,8 +75,11 @@ pub(super) fn keeps(state: &ClusterState<'_>) -> Vec<String> {
 /// Whether nothing else is done, or about to be done.
 fn is_quiet(state: &ClusterState<'_>, round: &Round) -> bool {
     let is_installed = state.installed.is_some() && round.allows(Lane::Remediation, Needs::Spec);
+    // While it is not known what is lost, others ask the machines.
+    let is_well = remediate::unreachable(state).is_none() && state.etcd_problem().is_none();
     let is_upgraded = state.upgrade.as_ref().is_some_and(|upgrade| upgrade.has_begun);
-    is_installed && state.active.is_empty() && !round.begins_any() && round.lock.queue.is_empty() && !is_upgraded
+    let nothing_else = state.active.is_empty() && round.lock.queue.is_empty() && !round.begins_any();
+    is_installed && is_well && nothing_else && !is_upgraded
 }
 
 /// Whether a machine has what is wanted, for all that is known, and nobody works on it.
@@ -85,9 +89,10 @@ fn is_compared(state: &ClusterState<'_>, machine: &ClusterMachine<'_>) -> bool {
     machine.is_provisioned() && machine.host.is_some() && is_free && !is_outdated()
 }
 
-/// Whether a comparison that has not ended keeps something from its turn.
+/// Whether a comparison that has not ended keeps something from its turn, or waits for one itself.
 fn is_in_the_way(state: &ClusterState<'_>, round: &Round, run: &PlaybookRun) -> bool {
-    let waits = round.lock.queue.iter().any(|queued| queued.behind.iter().any(|name| name == run.name()));
+    let is_it = |name: &String| name == run.name();
+    let waits = round.lock.queue.iter().any(|queued| is_it(&queued.run) || queued.behind.iter().any(is_it));
     let leaves = run.spec.hosts.iter().any(|host| state.is_leaving(host));
     waits || leaves || round.paused || round.is_blocked(Lane::Remediation)
 }
