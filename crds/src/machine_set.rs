@@ -57,6 +57,11 @@ pub struct MachineSetSpec {
     #[serde(default)]
     #[schemars(range(min = 0, max = 5000))]
     pub replicas: i32,
+    /// How many more than `replicas` while machines of the set are drained for a change, 0 to 5000. Default 0. In a set of a
+    /// ClusterDeployment it is written by the operator, by `maxSurge`.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 5000))]
+    pub surge: i32,
     /// What each machine is like.
     #[serde(default)]
     pub template: MachineTemplate,
@@ -70,6 +75,13 @@ pub struct MachineSetSpec {
     #[serde(default)]
     #[schemars(range(min = 0, max = 86400))]
     pub min_ready_seconds: i32,
+}
+
+impl MachineSetSpec {
+    /// How many Machines there are to be: `replicas`, and those that join for a change.
+    pub fn count(&self) -> usize {
+        usize::try_from(self.replicas.saturating_add(self.surge)).unwrap_or_default()
+    }
 }
 
 /// What each machine of a set is like.

@@ -56,6 +56,11 @@ mod scripts {
     }
 
     #[test]
+    fn the_kubelet_is_restarted_once_for_each_static_pod_that_it_holds_back() {
+        play("prompt_start.py");
+    }
+
+    #[test]
     fn names_that_are_given_come_into_the_api_servers_certificate_and_those_taken_back_leave_it() {
         play("apiserver_names.py");
     }

@@ -38,6 +38,7 @@ mod spec_problem;
 mod state;
 mod store;
 mod summary;
+mod surge;
 mod tokens;
 mod tried;
 mod turn;

@@ -35,7 +35,7 @@ pub use template_difference::template_difference;
 pub fn plan(observed: &Observed<'_>) -> Plan<Action, MachineSetStatus> {
     let members = Members::new(observed);
     let live = members.live();
-    let wanted = usize::try_from(observed.set.spec.replicas).unwrap_or_default();
+    let wanted = observed.set.spec.count();
     let hold = hold(observed);
     let mut actions = Vec::new();
     let (mut waits, mut held, mut next) = (None, None, Next::OnChange);

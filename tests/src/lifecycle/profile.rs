@@ -120,9 +120,9 @@ impl Profile {
             Self::Workers => &["a", "b", "c", "d", "e"],
             Self::Race | Self::Keepalived | Self::Restores => &["a", "b", "c"],
             Self::Loss | Self::Beginnings => &["a", "b", "c", "d"],
-            Self::ControlPlane | Self::DedicatedRestores | Self::OlderMinor | Self::OlderDedicated => {
-                &["a", "b", "c", "d", "e"]
-            }
+            Self::ControlPlane | Self::DedicatedRestores | Self::OlderMinor => &["a", "b", "c", "d", "e"],
+            // One is spare.
+            Self::OlderDedicated => &["a", "b", "c", "d", "e", "f"],
             Self::Dedicated => &["a", "b", "c", "d", "e", "f", "g"],
         };
         let mut stage = Stage::set(scenario, machines, &self.pod_network()).await?;
@@ -153,6 +153,8 @@ impl Profile {
                 spec["kubernetesVersion"] = json!(OLDER);
                 spec["artifacts"]["url"] = json!(Lab::upgrades_bundle_url());
                 spec["workers"][0]["replicas"] = json!(1);
+                // With one worker, its Pods have nowhere else to go.
+                spec["workers"][0]["maxSurge"] = json!(1);
                 spec["etcd"] = json!({"topology": "Dedicated", "replicas": 3});
             }
             Self::DedicatedRestores => {

@@ -402,6 +402,9 @@ async fn max_unavailable_is_a_count_or_a_percentage_row_39() -> Result<()> {
         (39, "too many", demo(), field, json!([3]), refused("more than there are replicas")),
         (39, "neither", demo(), field, json!([1.5, true]), refused("")),
         (39, "right", demo(), field, json!([1, 2, "1%", "99%"]), Admitted),
+        (39, "less than none", demo(), "spec.workers[0].maxSurge", json!([-1]), refused("greater than or equal to 0")),
+        (39, "no part", demo(), "spec.workers[0].maxSurge", json!(["100%", "0%", "abc"]), refused("should match")),
+        (39, "right", demo(), "spec.workers[0].maxSurge", json!([0, 1, 5, "25%"]), Admitted),
     ]).await
 }
 

@@ -39,6 +39,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     healthz,
     kubeadm_config,
     processes,
+    prompt_start,
     units,
 )
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, wait
@@ -90,38 +91,39 @@ def work(call) -> dict:
         raise StepFailure("InvalidVariables", "etcd_client_endpoints is empty: an API server needs one at least")
     # An API server whose client certificate has expired does not answer: it takes up the next one with its next connection.
     written = files.write_all(params["files"], check) + files.write_all(params["secrets"], check, files.SECRET)
-    flag, changed = set_manifest(endpoints, check)
-    reads = [params["authority"]] if params["authority"] else []
-    late = apiserver_process.outdated(reads)
-    if not check:
-        for pid in late:
-            # The kubelet starts it again.
-            processes.kill(pid, signal.SIGTERM)
-        said: dict = {}
+    with prompt_start.watched([] if check else ["kube-apiserver"]):
+        flag, changed = set_manifest(endpoints, check)
+        reads = [params["authority"]] if params["authority"] else []
+        late = apiserver_process.outdated(reads)
+        if not check:
+            for pid in late:
+                # The kubelet starts it again.
+                processes.kill(pid, signal.SIGTERM)
+            said: dict = {}
 
-        def well() -> bool:
-            if not apiserver_process.runs_with(f"--etcd-servers={flag}") or apiserver_process.outdated(reads):
-                said["kube-apiserver"] = "the kubelet has not started it anew with what is wanted yet"
-                return False
-            for name, target in (
-                ("kube-apiserver", healthz.apiserver(params["address"], params["port"])),
-                ("kube-controller-manager", healthz.CONTROLLER_MANAGER),
-                ("kube-scheduler", healthz.SCHEDULER),
-            ):
-                good, text = healthz.answer(target)
-                if not good:
-                    said.clear()
-                    said[name] = text
+            def well() -> bool:
+                if not apiserver_process.runs_with(f"--etcd-servers={flag}") or apiserver_process.outdated(reads):
+                    said["kube-apiserver"] = "the kubelet has not started it anew with what is wanted yet"
                     return False
-            return True
+                for name, target in (
+                    ("kube-apiserver", healthz.apiserver(params["address"], params["port"])),
+                    ("kube-controller-manager", healthz.CONTROLLER_MANAGER),
+                    ("kube-scheduler", healthz.SCHEDULER),
+                ):
+                    good, text = healthz.answer(target)
+                    if not good:
+                        said.clear()
+                        said[name] = text
+                        return False
+                return True
 
-        wait(
-            well,
-            params["timeout_seconds"],
-            "ApiserverNotReady",
-            lambda: "; ".join(f"{name}: {text}" for name, text in said.items()) + units.journal("kubelet.service"),
-        )
-        apiserver_process.remember(reads)
+            wait(
+                well,
+                params["timeout_seconds"],
+                "ApiserverNotReady",
+                lambda: "; ".join(f"{name}: {text}" for name, text in said.items()) + units.journal("kubelet.service"),
+            )
+            apiserver_process.remember(reads)
     changed = changed or bool(late or written)
     try:
         changed = set_configuration(endpoints, check) or changed

@@ -43,6 +43,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     files,
     kubeadm_arguments,
     kubeadm_config,
+    prompt_start,
     units,
 )
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api
@@ -50,7 +51,6 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.configuratio
 from ansible_collections.clusterwright.cluster.plugins.module_utils.control_plane_component import Component, complaint
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
-KUBELET = "kubelet.service"
 # One that starts, answers and stops again has not proved itself.
 STEADY_SECONDS = 5
 # One that has been started so often will not come up.
@@ -58,11 +58,6 @@ STARTS = 4
 PAUSE_SECONDS = 0.5
 # Of a message that is too long the beginning would go, which says why.
 LOG_LIMIT = 2000
-
-
-def restart_kubelet() -> None:
-    """One that had backed off starts its Pods at once then, and would else take up to five minutes."""
-    units.systemctl("restart", KUBELET, what=f"restart {KUBELET}")
 
 
 class Machine:
@@ -115,10 +110,11 @@ class Machine:
         if not due and not self.trial.is_open:
             return False
         self.trial.begin(due)
-        for component in due:
-            component.write()
-            self.start_anew(component)
-            self.prove(component)
+        with prompt_start.watched([component.name for component in due]):
+            for component in due:
+                component.write()
+                self.start_anew(component)
+                self.prove(component)
         # Of an attempt that was cut off: what runs already has not proved itself yet.
         for component in self.components:
             if component not in due and self.trial.is_of(component):
@@ -130,7 +126,8 @@ class Machine:
         if component.outdated():
             component_process.end(component.name)
         if not component_process.pids(component.name) or component.unhealthy(self.params["address"], self.params["port"]):
-            restart_kubelet()
+            # One that had backed off would take up to five minutes.
+            prompt_start.start_now()
 
     def is_steady(self, component: Component):
         """A question that is answered with yes once the component has run for a while, as it is wanted, and was healthy each time. Fails when
@@ -167,7 +164,7 @@ class Machine:
         lines = component.log(self.trial.began())
         head = f"{component.name} did not come up with its new configuration: "
         if not lines:
-            return f"{head}{said}{units.journal(KUBELET)}"
+            return f"{head}{said}{units.journal(prompt_start.KUBELET)}"
         return f"{head}{complaint(lines)[:500]} ({said[:200]})\nlast lines of its log:\n" + "\n".join(lines)[-LOG_LIMIT:]
 
     def return_to_former(self) -> None:
@@ -178,7 +175,7 @@ class Machine:
             # Its process may run still, and have read what was refused.
             if component in changed or component.outdated():
                 component_process.end(component.name)
-        restart_kubelet()
+        prompt_start.start_now()
         tried = [component for component in self.trial.components if self.trial.is_of(component)]
         sick = self.wait_for_former(tried)
         self.trial.close()

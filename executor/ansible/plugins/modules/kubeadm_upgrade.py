@@ -83,6 +83,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     kubelet,
     manifest_backups,
     membership,
+    prompt_start,
     rollouts,
     static_pod,
     units,
@@ -269,14 +270,15 @@ class Upgrade:
             tag = self.params["coredns_version"]
             kubeadm_config.edit(self.client, lambda _found, text: (kubeadm_config.with_dns_tag(text, tag), None))
         retries = iter(range(JOB_ATTEMPTS - 1))
-        kubeadm_program.run(
-            ["upgrade", command, *(["--yes"] if command == "apply" else [])],
-            json.dumps(upgrade_configuration(self.params)),
-            self.params["node_name"],
-            # Three components one after the other, and what comes before and after them.
-            (len(control_plane.COMPONENTS) + 1) * self.params["timeout_seconds"],
-            lambda output: NO_JOB in output.err and next(retries, None) is not None,
-        )
+        with prompt_start.watched(list(control_plane.COMPONENTS) if self.is_control_plane else []):
+            kubeadm_program.run(
+                ["upgrade", command, *(["--yes"] if command == "apply" else [])],
+                json.dumps(upgrade_configuration(self.params)),
+                self.params["node_name"],
+                # Three components one after the other, and what comes before and after them.
+                (len(control_plane.COMPONENTS) + 1) * self.params["timeout_seconds"],
+                lambda output: NO_JOB in output.err and next(retries, None) is not None,
+            )
         return command
 
     def finish(self) -> None:

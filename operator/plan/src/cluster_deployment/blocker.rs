@@ -1,7 +1,7 @@
 //! Blockers: why a cluster is not as wanted, as a reason for programs and a sentence for people.
 
-use crds::ObjectExt;
 use crds::step::Role;
+use crds::{MachineSet, ObjectExt};
 
 use super::proposal::Report;
 use super::state::ClusterState;
@@ -31,7 +31,7 @@ impl From<&Report> for Blocker {
 pub(super) fn waits_for_hosts(state: &ClusterState<'_>, wanted: impl Fn(Role) -> bool) -> Option<String> {
     let mut needs: Vec<String> = Vec::new();
     let mut whys: Vec<String> = Vec::new();
-    for set in state.sets().filter(|set| wanted(set.spec.role)) {
+    for set in state.sets().filter(|set| wanted(set.spec.role) && !lacks_surge_alone(set)) {
         let supply = set.status.as_ref().and_then(|status| status.host_supply.as_ref());
         let Some(supply) = supply.filter(|supply| !supply.is_enough()) else {
             continue;
@@ -48,4 +48,10 @@ pub(super) fn waits_for_hosts(state: &ClusterState<'_>, wanted: impl Fn(Role) ->
     }
     let parts: Vec<String> = needs.into_iter().chain(whys).collect();
     (!parts.is_empty()).then(|| format!("waits for Hosts: {}", parts.join("; ")))
+}
+
+/// Whether all that are wanted are there, and a Host is only lacking for one that joins for a change.
+fn lacks_surge_alone(set: &MachineSet) -> bool {
+    let ready = set.status.as_ref().map(|status| status.ready_replicas).unwrap_or_default();
+    set.spec.surge > 0 && ready >= set.spec.replicas
 }

@@ -178,7 +178,10 @@ pub(super) fn workers(state: &ClusterState<'_>, round: &Round) -> ComponentStatu
     if let Some(waits) = waits_for_hosts(state, |role| role == Role::Worker) {
         return ComponentStatus::not_ready(Reason::WaitingForHosts, waits, false);
     }
-    if let Some(machine) = state.of_role(Role::Worker).find(|machine| !machine.is_ready()) {
+    // Those that join for a change are nobody's wish but the rollout's.
+    let surge: i32 = state.sets().map(|set| set.spec.surge).sum();
+    let lacks = surge == 0 || ready < wanted;
+    if let Some(machine) = state.of_role(Role::Worker).find(|machine| lacks && !machine.is_ready()) {
         let bad = machine.condition(condition::PROVISIONED) == Some("True");
         return ComponentStatus::of_machine(&machine, bad);
     }
@@ -187,7 +190,7 @@ pub(super) fn workers(state: &ClusterState<'_>, round: &Round) -> ComponentStatu
         have if have < wanted => {
             ComponentStatus::not_ready(Reason::ScalingUp, format!("{summary}; makes {} more", wanted - have), false)
         }
-        have if have > wanted => ComponentStatus::not_ready(
+        have if have > wanted.saturating_add(surge) => ComponentStatus::not_ready(
             Reason::ScalingDown,
             format!("has {have}, {wanted} wanted: {} leave", have - wanted),
             false,

@@ -24,6 +24,13 @@ pub(super) struct Rollout {
     out_of_hours: Option<Closed>,
 }
 
+impl Rollout {
+    /// Whether a machine may be disrupted for it now.
+    pub fn is_open(&self) -> bool {
+        self.unapproved.is_none() && self.out_of_hours.is_none()
+    }
+}
+
 /// Why no machine is disrupted.
 struct Closed {
     reason: Reason,

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crds::MachineSet;
 use crds::step::Role;
 
 use super::state::{ClusterMachine, ClusterState};
+use super::surge;
 use crate::departure::is_healthy;
 use crate::{claims, disruption};
 
@@ -14,20 +16,39 @@ pub(super) fn room(
     state: &ClusterState<'_>,
     is_worked_on: impl Fn(&ClusterMachine<'_>) -> bool,
 ) -> BTreeMap<String, usize> {
-    let mut room: BTreeMap<String, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<String, Counts> = BTreeMap::new();
     for worker in state.of_role(Role::Worker).filter(ClusterMachine::is_provisioned) {
-        let set = set_of(&worker);
-        let most = state.set(&set).map_or(1, |set| disruption::most(set, Some(state.deployment)));
-        room.entry(set).or_insert(most);
+        let is_out = is_worked_on(&worker) || !is_healthy(worker.machine) || !worker.machine.spec.drain_for.is_empty();
+        let counts = counts.entry(set_of(&worker)).or_default();
+        match is_out {
+            true => counts.out += 1,
+            false => counts.serving += 1,
+        }
     }
-    let is_out = |worker: &ClusterMachine<'_>| {
-        is_worked_on(worker) || !is_healthy(worker.machine) || !worker.machine.spec.drain_for.is_empty()
+    let left = |(name, counts): (String, Counts)| {
+        let left = counts.left(state, state.set(&name));
+        (name, left)
     };
-    for worker in state.of_role(Role::Worker).filter(|worker| worker.is_provisioned() && is_out(worker)) {
-        let left = room.entry(set_of(&worker)).or_default();
-        *left = left.saturating_sub(1);
+    counts.into_iter().map(left).collect()
+}
+
+/// The machines of a set.
+#[derive(Default)]
+struct Counts {
+    out: usize,
+    serving: usize,
+}
+
+impl Counts {
+    /// How many more may be taken out of service.
+    fn left(&self, state: &ClusterState<'_>, set: Option<&MachineSet>) -> usize {
+        match set {
+            Some(set) if surge::keeps_capacity(state, set) => {
+                self.serving.saturating_sub(usize::try_from(set.spec.replicas).unwrap_or_default())
+            }
+            set => set.map_or(1, |set| disruption::most(set, Some(state.deployment))).saturating_sub(self.out),
+        }
     }
-    room
 }
 
 /// Name of the set of a worker; empty: it is of none.

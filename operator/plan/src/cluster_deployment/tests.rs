@@ -30,6 +30,7 @@ mod restoring;
 mod rollout;
 mod rows;
 mod settings;
+mod surge;
 mod turmoil;
 mod upgrade;
 mod upgrade_begins;

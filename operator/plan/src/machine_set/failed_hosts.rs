@@ -127,7 +127,7 @@ fn free_for_set(observed: &Observed<'_>, own: &[&Machine]) -> usize {
     };
     let looking = own.iter().filter(|machine| claims::is_looking(machine)).count();
     let live = own.iter().filter(|machine| is_live(machine)).count();
-    let wanted = usize::try_from(observed.set.spec.replicas).unwrap_or_default();
+    let wanted = observed.set.spec.count();
     let lacking = wanted.saturating_sub(live);
     claims::offer(&host_request, observed.hosts).free.saturating_sub(looking + lacking)
 }

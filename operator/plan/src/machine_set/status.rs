@@ -62,7 +62,7 @@ pub(super) fn set_status(
         i32::try_from(live.iter().filter(|machine| holds(machine)).count()).unwrap_or(i32::MAX)
     };
     let counts = Counts {
-        wanted: set.spec.replicas,
+        wanted: i32::try_from(set.spec.count()).unwrap_or(i32::MAX),
         replicas: count(&|_| true),
         ready: count(&is_ready),
         leaving: members.own.len() - live.len(),

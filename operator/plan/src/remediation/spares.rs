@@ -32,7 +32,7 @@ impl Spares {
         let anything = HostRequest { selector: None, hosts: None, spread_by: &[] };
         let lacking = sets.iter().map(|set| {
             let has = by_set.get(set.name());
-            let wanted = usize::try_from(set.spec.replicas).unwrap_or_default();
+            let wanted = set.spec.count();
             wanted.saturating_sub(has.copied().unwrap_or_default())
         });
         Self { free: claims::offer(&anything, hosts).free, awaited: looking + lacking.sum::<usize>() }

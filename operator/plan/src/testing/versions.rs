@@ -52,7 +52,7 @@ impl World {
         assert!(highest.minor() - lowest.minor() <= 1, "API servers are {lowest} and {highest}\n{}", self.report());
     }
 
-    /// Workers are upgraded one by one, by the sets' default.
+    /// Workers are upgraded one by one, by the sets' default, or as many at once as have joined for it.
     pub(super) fn check_drains(&self, cluster: &SimulatedCluster) {
         let is_drained = |role: Role| {
             let machines =
@@ -61,8 +61,10 @@ impl World {
             drained.filter(|machine| !machine.is_deleting()).count()
         };
         let (planes, workers) = (is_drained(Role::ControlPlane), is_drained(Role::Worker));
+        let sets = self.sets.iter().filter(|set| set.spec.cluster_name == cluster.name());
+        let surge = sets.map(|set| usize::try_from(set.spec.surge).unwrap()).sum::<usize>();
         assert!(
-            planes <= 1 && workers <= 1,
+            planes <= 1 && workers <= surge.max(1),
             "{planes} control planes and {workers} workers are upgraded\n{}",
             self.report()
         );

@@ -18,7 +18,7 @@ use crate::claims;
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::proposal::{Proposal, Round};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
-use crate::cluster_deployment::{removals, scale_down};
+use crate::cluster_deployment::{removals, scale_down, surge};
 use crate::remediation::Removals;
 
 /// A set that is wanted; without replicas, its count is someone else's.
@@ -26,6 +26,8 @@ struct Wanted {
     name: String,
     role: Role,
     replicas: Option<i32>,
+    /// How many more, for now.
+    surge: i32,
     min_ready_seconds: i32,
     template: MachineTemplate,
 }
@@ -96,6 +98,7 @@ fn wanted(state: &ClusterState<'_>) -> Vec<Wanted> {
         name: names::control_plane_set(&state.name),
         role: Role::ControlPlane,
         replicas: Some(held(Role::ControlPlane).unwrap_or(spec.control_plane.replicas)),
+        surge: 0,
         min_ready_seconds: 0,
         template: MachineTemplate {
             host_selector: spec.control_plane.host_selector.clone(),
@@ -112,6 +115,7 @@ fn wanted(state: &ClusterState<'_>) -> Vec<Wanted> {
             name: names::etcd_set(&state.name),
             role: Role::Etcd,
             replicas: held(Role::Etcd).or(spec.etcd.replicas),
+            surge: 0,
             min_ready_seconds: 0,
             template: MachineTemplate {
                 host_selector: spec.etcd.host_selector.clone(),
@@ -125,6 +129,7 @@ fn wanted(state: &ClusterState<'_>) -> Vec<Wanted> {
         name: names::worker_set(&state.name, &workers.name),
         role: Role::Worker,
         replicas: workers.replicas,
+        surge: surge::wanted(state, workers),
         min_ready_seconds: workers.min_ready_seconds,
         template: MachineTemplate {
             host_selector: workers.host_selector.clone(),
@@ -157,6 +162,7 @@ fn apply(state: &ClusterState<'_>, wanted: &Wanted) -> Option<Action> {
             cluster_name: state.name.clone(),
             role: wanted.role,
             replicas: wanted.replicas.or(there.map(|set| set.spec.replicas)).unwrap_or_default(),
+            surge: wanted.surge,
             template: wanted.template.clone(),
             mode: there.map(|set| set.spec.mode).unwrap_or_default(),
             deletion: there.map(|set| set.spec.deletion.clone()).unwrap_or_default(),
@@ -189,6 +195,7 @@ fn remove(object: &mut Value, field: &str) {
 fn is_as_wanted(set: &MachineSet, wanted: &Wanted, labels: &BTreeMap<String, String>) -> bool {
     let carried = set.metadata.labels.as_ref();
     wanted.replicas.is_none_or(|replicas| replicas == set.spec.replicas)
+        && set.spec.surge == wanted.surge
         && set.spec.template == wanted.template
         && set.spec.min_ready_seconds == wanted.min_ready_seconds
         && labels.iter().all(|(key, value)| carried.and_then(|carried| carried.get(key)) == Some(value))

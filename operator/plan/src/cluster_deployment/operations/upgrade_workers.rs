@@ -17,8 +17,8 @@ use crate::cluster_deployment::rollout::gate::{Begun, gate};
 use crate::cluster_deployment::room::{self, set_of};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::cluster_deployment::tried::Tried;
-use crate::cluster_deployment::upgrade;
 use crate::cluster_deployment::wanted_upgrade::Upgrade;
+use crate::cluster_deployment::{surge, upgrade};
 use crate::departure::is_healthy;
 use crate::hooks::around_upgrade;
 
@@ -158,11 +158,13 @@ impl<'s, 'a> Workers<'s, 'a> {
         }
         let sick = || self.state.of_role(Role::Worker).find(|worker| !is_healthy(worker.machine));
         let drained = || self.state.of_role(Role::Worker).find(|worker| !worker.machine.spec.drain_for.is_empty());
-        let waits = match (self.settling.first().copied().or_else(sick), drained()) {
-            (Some(worker), _) => format!("waits for {} to be well ({})", worker.title(), worker.says()),
-            (None, Some(worker)) => format!("waits for {} to take Pods again ({})", worker.title(), worker.says()),
-            (None, None) => "waits until machines may be taken out of service".to_owned(),
-        };
+        let well = |worker: ClusterMachine<'_>| format!("waits for {} to be well ({})", worker.title(), worker.says());
+        let takes_pods =
+            |worker: ClusterMachine<'_>| format!("waits for {} to take Pods again ({})", worker.title(), worker.says());
+        let settling = self.settling.first().copied().map(well);
+        let waits = settling.or_else(|| surge::waits(self.state));
+        let waits = waits.or_else(|| sick().map(well)).or_else(|| drained().map(takes_pods));
+        let waits = waits.unwrap_or_else(|| "waits until machines may be taken out of service".to_owned());
         self.progressing(&waits)
     }
 }

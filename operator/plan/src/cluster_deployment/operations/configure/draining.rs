@@ -13,6 +13,7 @@ use crate::cluster_deployment::request::Target;
 use crate::cluster_deployment::rollout::canaries::Canaries;
 use crate::cluster_deployment::room::{room, set_of};
 use crate::cluster_deployment::state::ClusterState;
+use crate::cluster_deployment::surge;
 use crate::cluster_deployment::tried::Tried;
 use crate::departure::is_healthy;
 use crate::message::count;
@@ -67,7 +68,8 @@ pub(super) fn propose<'a>(
         return Some(merged(progressing(message).and(Action::create(run)), proposal));
     }
     proposal.report.is_some().then_some(proposal).or_else(|| {
-        let (waits, until) = canaries.waits().unwrap_or_else(|| ("waits until one may be".to_owned(), None));
+        let waits = || surge::waits(state).unwrap_or_else(|| "waits until one may be".to_owned());
+        let (waits, until) = canaries.waits().unwrap_or_else(|| (waits(), None));
         let message = format!("{} to be drained and configured; {waits}", count(workers.len(), "worker"));
         Some(until.into_iter().fold(progressing(message), |proposal, until| proposal.at(state, until)))
     })
