@@ -46,8 +46,8 @@ pub enum Effect {
 
 impl Effect {
     /// Whether the runs are told all that the cluster wants of its machines: components, artifacts, manifests, files.
-    pub const fn needs_wanted(self) -> bool {
-        matches!(self, Effect::Provisions | Effect::Compares)
+    pub fn needs_wanted(self) -> bool {
+        self == Effect::Provisions || self == Effect::Compares
     }
 }
 
@@ -123,11 +123,9 @@ impl Step {
                 disruptive: true,
                 ..CHANGES
             },
-            Step::ControlPlane => StepSpec {
-                intents: &[Install, Join, Upgrade, Configure, Compare, Custom],
-                downloads: true,
-                ..CHANGES
-            },
+            Step::ControlPlane => {
+                StepSpec { intents: &[Install, Join, Upgrade, Configure, Compare, Custom], downloads: true, ..CHANGES }
+            }
             Step::Node => StepSpec {
                 intents: &[Join, Upgrade, Configure, Compare, Custom],
                 downloads: true,
@@ -135,9 +133,7 @@ impl Step {
                 ..CHANGES
             },
             Step::Addons => StepSpec { intents: &[Install, Upgrade, Configure, Custom], ..CHANGES },
-            Step::LoadBalancer => {
-                StepSpec { intents: &[Install, Join, Repair, Configure, Compare, Custom], ..CHANGES }
-            }
+            Step::LoadBalancer => StepSpec { intents: &[Install, Join, Repair, Configure, Compare, Custom], ..CHANGES },
             Step::PostInstall => {
                 let intents = &[Install, Join, Upgrade, Restore, Custom];
                 StepSpec { intents, downloads: true, always_played: true, ..CHANGES }
@@ -308,8 +304,9 @@ impl Intent {
     }
 
     /// Whether its runs leave machines as they are: they only look at them.
-    pub const fn changes_nothing(self) -> bool {
-        matches!(self.spec().effect, Effect::Looks | Effect::Compares)
+    pub fn changes_nothing(self) -> bool {
+        let effect = self.spec().effect;
+        effect == Effect::Looks || effect == Effect::Compares
     }
 
     /// The names of our steps that a run of the intent may have.

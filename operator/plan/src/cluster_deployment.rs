@@ -9,6 +9,7 @@ mod conditions;
 mod deletion;
 mod drained_for;
 mod drifted;
+mod drifted_machine;
 mod endpoint;
 mod external_etcd;
 pub mod fencing;

@@ -56,9 +56,8 @@ fn found(run: &PlaybookRun, host: &str, ended: Time, before: Option<&DriftSeen>)
         None => Some(status.message.clone().unwrap_or_else(|| format!("run {} did not end well", run.name()))),
     };
     if let Some(failure) = failure {
-        let (differences, differs_since) = before.map_or_else(Default::default, |before| {
-            (before.differences.clone(), before.differs_since.clone())
-        });
+        let (differences, differs_since) =
+            before.map_or_else(Default::default, |before| (before.differences.clone(), before.differs_since.clone()));
         return Some(DriftSeen { checked_at: ended, differs_since, differences, failure: Some(quote(failure)) });
     }
     // A run of single steps says nothing of the others.

@@ -184,8 +184,7 @@ fn settings_of(run: &PlaybookRun) -> Option<&FrozenSettings> {
 /// A setting that is the same in all runs with this step on the machine: whichever of them did it (its executor may
 /// have been lost before it could say so), it brought this one.
 fn common(machine: &Machine, host: &str, runs: &[&PlaybookRun], step: Step, setting: Setting<'_>) -> Option<String> {
-    let with_step =
-        |run: &&&PlaybookRun| brings(run) && run.spec.steps.contains(&step) && is_on(run, machine, host);
+    let with_step = |run: &&&PlaybookRun| brings(run) && run.spec.steps.contains(&step) && is_on(run, machine, host);
     let mut seen = runs.iter().filter(with_step).map(|run| settings_of(run).and_then(setting));
     let first = seen.next()??;
     seen.all(|other| other.as_ref() == Some(&first)).then_some(first)

@@ -5,33 +5,9 @@ use crds::drift::{DriftRepair, DriftSeen};
 use crds::step::{Role, Step};
 use jiff::Timestamp;
 
+use super::drifted_machine::Drifted;
 use super::state::{ClusterMachine, ClusterState};
-use crate::drift::{self, restarts};
-use crate::{attempts, provisioning};
-
-/// A machine on which steps are to be played again.
-#[derive(Clone)]
-pub(super) struct Drifted<'a> {
-    pub machine: ClusterMachine<'a>,
-    /// In the order in which they are played.
-    pub steps: Vec<Step>,
-    /// By what the runs are known that do so.
-    pub key: String,
-    /// How often that was done.
-    pub attempts: usize,
-}
-
-impl Drifted<'_> {
-    /// Whether something that serves may restart.
-    pub fn is_disruptive(&self) -> bool {
-        self.steps.iter().any(|step| restarts(*step))
-    }
-
-    /// `container-runtime, node`.
-    pub fn named(&self) -> String {
-        self.steps.iter().map(Step::name).collect::<Vec<_>>().join(", ")
-    }
-}
+use crate::{attempts, drift, provisioning};
 
 /// What comparisons have found on a machine, by its status and by runs that it does not tell of yet.
 pub(super) fn seen(state: &ClusterState<'_>, machine: &ClusterMachine<'_>) -> Option<DriftSeen> {

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
-use super::drifted::Drifted;
+use super::drifted_machine::Drifted;
 pub(super) use super::machine::ClusterMachine;
 use super::observed::Observed;
 use super::outdated_machine::Outdated;

@@ -32,9 +32,9 @@ impl Compared {
             Step::PostInstall => Compared::Not("its probe makes Pods"),
             Step::ControlPlaneConfiguration => Compared::Not("it is a part of control-plane"),
             Step::KubeletConfiguration => Compared::Not("it is a part of control-plane and of node"),
-            Step::KubeadmUpgrade => {
-                Compared::Not("its probe runs kubeadm; the kubelet's configuration is a part of control-plane and of node")
-            }
+            Step::KubeadmUpgrade => Compared::Not(
+                "its probe runs kubeadm; the kubelet's configuration is a part of control-plane and of node",
+            ),
             Step::Prefetch => Compared::Not("what it brings is used once, and may be removed"),
             Step::RenewCertificates => Compared::Not("condition CertificatesValid tells when certificates end"),
             Step::ProbeHost | Step::ProbeEtcd | Step::ProbeCertificates => LOOKS,

@@ -32,7 +32,8 @@ fn found(looks: &[PlaybookRun]) -> Option<(Option<String>, String, String, Optio
 #[test]
 fn what_differs_is_remembered_since_it_was_first_found_and_forgotten_when_it_is_as_wanted_again() {
     let host = |differences: &str| format!("{{name: h1, differences: [{differences}]}}");
-    let (both, prepare) = (host(&format!("{}, {}", differs("prepare", "x"), differs("node", "y"))), host(&differs("prepare", "x")));
+    let (both, prepare) =
+        (host(&format!("{}, {}", differs("prepare", "x"), differs("node", "y"))), host(&differs("prepare", "x")));
     let well = host("");
     let lost = look("12:00", "prepare, node", "Unknown", "");
     let canceled = look("13:00", "prepare, node", "Canceled", "");
@@ -53,7 +54,8 @@ fn what_differs_is_remembered_since_it_was_first_found_and_forgotten_when_it_is_
 
 #[test]
 fn what_was_found_before_the_machine_was_part_of_its_cluster_is_another_machines() {
-    let of_another = look("07:00", "prepare", "Succeeded", &format!("{{name: h1, differences: [{}]}}", differs("prepare", "x")));
+    let of_another =
+        look("07:00", "prepare", "Succeeded", &format!("{{name: h1, differences: [{}]}}", differs("prepare", "x")));
     assert_eq!(found(&[of_another]), None);
     assert_eq!(found(&[]), None);
 }
@@ -81,9 +83,10 @@ fn a_machine_says_what_differs_and_what_to_type() {
     // However much a machine says, the command stays whole.
     let (_, _, message) = said("", &differs("prepare", &"x".repeat(512)), "").unwrap();
     assert!(message.ends_with("create -f -"), "{message}");
-    let check = |policy: &str, differences: &str, failure: &str, status: Option<bool>, reason: Reason, message: &str| {
-        assert_eq!(said(policy, differences, failure), Some((status, reason, message.to_owned())));
-    };
+    let check =
+        |policy: &str, differences: &str, failure: &str, status: Option<bool>, reason: Reason, message: &str| {
+            assert_eq!(said(policy, differences, failure), Some((status, reason, message.to_owned())));
+        };
     let repaired = "prepare: differing: vm.overcommit_memory; these steps are played again";
     check("repair: Automatic", &prepare, "", Some(true), Reason::RepairingDrift, repaired);
     let well = "it is as it is wanted, for all that is compared";

@@ -142,13 +142,14 @@ impl World {
                 return failed(host, run.spec.steps[0].name(), Reason::Unreachable);
             }
             let differs = self.drifted.get(host).into_iter().flatten();
-            let differs = differs.filter(|(step, _)| run.spec.steps.contains(step)).map(|(step, message)| StepDifference {
-                step: *step,
-                unknown: message.is_empty(),
-                reason: Reason::ServiceOutdated.into(),
-                task: String::new(),
-                message: message.clone(),
-            });
+            let differs =
+                differs.filter(|(step, _)| run.spec.steps.contains(step)).map(|(step, message)| StepDifference {
+                    step: *step,
+                    unknown: message.is_empty(),
+                    reason: Reason::ServiceOutdated.into(),
+                    task: String::new(),
+                    message: message.clone(),
+                });
             HostResult { name: host.clone(), differences: differs.collect(), ..HostResult::default() }
         };
         let results: Vec<HostResult> = run.spec.hosts.iter().map(result).collect();

@@ -190,11 +190,11 @@ fn comparison(state: &ClusterState<'_>, machines: &[&ClusterMachine<'_>], number
 /// Whether machines of a role have in this cluster what a step brings.
 fn has(state: &ClusterState<'_>, step: Step, role: Role) -> bool {
     let etcd = state.membership().etcd_role();
-    let is_here = match step {
-        Step::Etcd => etcd == Some(role),
-        Step::EtcdEndpoints => etcd == Some(Role::Etcd),
-        Step::LoadBalancer => endpoint::held(state).is_some(),
-        step => Compared::by(step).is_on(role),
-    };
+    let here = [
+        (Step::Etcd, etcd == Some(role)),
+        (Step::EtcdEndpoints, etcd == Some(Role::Etcd)),
+        (Step::LoadBalancer, endpoint::held(state).is_some()),
+    ];
+    let is_here = here.into_iter().all(|(there, is_here)| there != step || is_here);
     is_here && Compared::by(step).is_on(role)
 }

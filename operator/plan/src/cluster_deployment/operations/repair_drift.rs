@@ -6,7 +6,8 @@ use crds::step::{Intent, Role};
 use crds::{ObjectExt, Reason};
 
 use crate::cluster_deployment::action::Action;
-use crate::cluster_deployment::drifted::{self, Drifted};
+use crate::cluster_deployment::drifted;
+use crate::cluster_deployment::drifted_machine::Drifted;
 use crate::cluster_deployment::lane::{Lane, Needs};
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::{Attempt, Request, Target, describe_as};

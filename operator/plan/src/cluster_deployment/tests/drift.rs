@@ -90,7 +90,10 @@ fn each_machine_is_compared_once_an_interval_at_a_moment_of_its_own_by_the_steps
         assert_eq!(run.spec.steps, steps);
     }
     assert_eq!(on(&world, &worker).0, "False AsWanted");
-    assert_eq!(told(&world.deployment), ("False AsWanted".into(), "none of 5 machines differs from what is wanted".into()));
+    assert_eq!(
+        told(&world.deployment),
+        ("False AsWanted".into(), "none of 5 machines differs from what is wanted".into())
+    );
     assert!(of_intent(&world, Intent::Compare).len() <= 5, "old ones go");
     assert_eq!(repairs(&world), [] as [&str; 0]);
 }
@@ -111,7 +114,10 @@ fn a_machine_that_differs_is_told_with_what_to_type_and_left_as_it_is() {
     pass(&mut world, hours(3));
     let (state, message) = on(&world, &worker);
     assert_eq!(state, "True Drifted");
-    assert!(message.starts_with("prepare: differing: vm.overcommit_memory; to have it changed back: echo '{"), "{message}");
+    assert!(
+        message.starts_with("prepare: differing: vm.overcommit_memory; to have it changed back: echo '{"),
+        "{message}"
+    );
     let (state, message) = told(&world.deployment);
     assert_eq!(state, "True Drifted");
     assert!(message.starts_with("1 of 5 machines differ from what is wanted: a-w-"), "{message}");
@@ -132,7 +138,12 @@ fn what_differs_is_repaired_where_that_is_asked_for_one_machine_after_the_other_
     pass(&mut world, hours(4));
     let mut made = repairs(&world);
     made.sort();
-    assert_eq!(made, [format!("{control_plane}: etcd"), format!("{worker}: prepare")], "each once: {:?}", told(&world.deployment));
+    assert_eq!(
+        made,
+        [format!("{control_plane}: etcd"), format!("{worker}: prepare")],
+        "each once: {:?}",
+        told(&world.deployment)
+    );
     let both = of_intent(&world, Intent::Configure).into_iter().find(|run| run.spec.hosts == [worker.clone()]);
     assert_eq!(both.unwrap().spec.steps, [Step::Prepare, Step::Node], "all steps at once");
     for host in [control_plane, worker] {
@@ -175,7 +186,12 @@ fn a_repair_that_restarts_something_waits_for_its_approval_and_one_that_does_not
     world.deployment.spec.approval = Approval::Manual;
     let workers = world.machines.iter().filter(|machine| machine.spec.role == Role::Worker);
     let workers: Vec<String> = workers.map(|machine| machine.spec.host_ref.as_ref().unwrap().name.clone()).collect();
-    differ(&mut world, &workers[0], Step::ContainerRuntime, "containerd.service: differing: /etc/containerd/config.toml");
+    differ(
+        &mut world,
+        &workers[0],
+        Step::ContainerRuntime,
+        "containerd.service: differing: /etc/containerd/config.toml",
+    );
     differ(&mut world, &workers[1], Step::Prepare, "differing: vm.overcommit_memory");
     pass(&mut world, hours(3));
     assert_eq!(repairs(&world), [format!("{}: prepare", workers[1])]);
