@@ -18,6 +18,7 @@ mod gates;
 mod gathering;
 pub mod key_transfer;
 mod lane;
+mod last_looks;
 pub mod lock;
 mod machine;
 mod observed;

@@ -184,7 +184,8 @@ class CallbackModule(CallbackBase):
         elif status == "failed" and not reason:
             checked = "InvalidVariables" if outcome.task.action == ROLE_ARGUMENTS else None
             reason = (outcome.task.vars or {}).get("failure_reason", checked)
-        crashed = result.get("reason") or result.get("module_stderr") or result.get("exception")
+        # Of its own accord a module fails with a reason, and one that ends badly has its error output.
+        crashed = result.get("reason") or result.get("module_stderr")
         finding = result.get("clusterwright")
         if finding is not None:
             finding = cleaned(finding)

@@ -151,9 +151,12 @@ fn a_probe_or_a_reset_gets_no_keys_of_a_cluster() {
         assert_eq!(secrets_needed(&model), super::SecretsNeeded::default(), "{intent}");
     };
     check("Probe", "probe-host");
-    check("Compare", "prepare, etcd, control-plane, node");
     check("Reset", "reset");
     check("Custom", "prepare");
+    // A comparison looks what the bundle has, and no more.
+    let model = build_in(&deployment, &run("Compare", "prepare, etcd, control-plane, node", "leaving", "")).unwrap();
+    let login = super::SecretsNeeded { artifacts_login: true, ..super::SecretsNeeded::default() };
+    assert_eq!(secrets_needed(&model), login);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! moment of its own, and soon after something was done to one that differs. A comparison begins only while nothing else
 //! is under way, and makes room for whatever is to begin.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crds::drift::DriftSeen;
 use crds::step::{Intent, Role, Step};
@@ -14,6 +14,7 @@ use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::drifted::{changed_at, seen};
 use crate::cluster_deployment::endpoint;
 use crate::cluster_deployment::lane::{Lane, Needs};
+use crate::cluster_deployment::last_looks::{kept, last_looks};
 use crate::cluster_deployment::proposal::{Proposal, Round};
 use crate::cluster_deployment::request::{self, tell_backends};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
@@ -59,7 +60,7 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
     let together = after(now, part(interval));
     let batch: Vec<&ClusterMachine<'_>> =
         due.iter().take_while(|(at, _)| *at <= together).take(MOST).map(|(_, machine)| *machine).collect();
-    let kept: BTreeSet<&str> = kept(state, &last);
+    let kept = kept(state, &last);
     let surplus = looks.iter().filter(|run| !kept.contains(run.name()));
     let surplus = surplus.map(|run| Action::DeleteRun(Box::new((*run).clone())));
     let number = request::number_after(looks.iter().copied());
@@ -104,18 +105,6 @@ fn end(round: &Round, run: &PlaybookRun) -> Option<Action> {
         true if run.spec.cancel => None,
         true => Some(Action::CancelRun(Box::new(run.clone()))),
     }
-}
-
-/// The last comparison of each Host.
-fn last_looks<'a>(looks: &[&'a PlaybookRun]) -> BTreeMap<&'a str, &'a PlaybookRun> {
-    // The newest comes last, and stays.
-    let by_host = looks.iter().rev().flat_map(|run| run.spec.hosts.iter().map(|host| (host.as_str(), *run)));
-    by_host.collect()
-}
-
-fn kept<'a>(state: &ClusterState<'_>, last: &BTreeMap<&str, &'a PlaybookRun>) -> BTreeSet<&'a str> {
-    let hosts = state.live.iter().filter_map(ClusterMachine::host_name);
-    hosts.filter_map(|host| last.get(host)).map(|run| run.name()).collect()
 }
 
 /// When a machine is compared next.
