@@ -52,8 +52,8 @@ pub(super) fn machine_status(
     let applied = host.and_then(|host| settings::applied(machine, host.name(), observed.runs)).or(old.applied.clone());
     let (seen_at, certificates) = certificates::shown(machine, observed.runs);
     let drift = drift::shown(machine, observed.runs);
-    let (ready, conditions) =
-        conditions(observed, hold, decision, node, version.as_deref(), applied.as_ref(), drift.as_ref(), draining);
+    let has = Has { version: version.as_deref(), applied: applied.as_ref(), drift: drift.as_ref() };
+    let (ready, conditions) = conditions(observed, hold, decision, node, &has, draining);
     let status = MachineStatus {
         observed_generation: machine.metadata.generation,
         phase: Some(phase(hold, decision, &ready, draining)),
@@ -94,15 +94,22 @@ fn message(machine: &Machine, ready: &Statement, draining: &Draining) -> String 
     }
 }
 
+/// What a machine has, as far as that is known.
+struct Has<'a> {
+    /// Of its kubelet.
+    version: Option<&'a str>,
+    applied: Option<&'a AppliedSettings>,
+    /// Where it differs from what was applied.
+    drift: Option<&'a DriftSeen>,
+}
+
 /// `Ready`, and all conditions.
 fn conditions(
     observed: &Observed<'_>,
     hold: &Hold<'_>,
     decision: &RetryDecision,
     node: Option<&NodeSeen>,
-    version: Option<&str>,
-    applied: Option<&AppliedSettings>,
-    drift: Option<&DriftSeen>,
+    has: &Has<'_>,
     draining: &Draining,
 ) -> (Statement, Vec<Condition>) {
     let machine = observed.machine;
@@ -127,7 +134,7 @@ fn conditions(
     let old = machine.status.as_ref();
     let mut old_conditions = old.map(|status| status.conditions.clone()).unwrap_or_default();
     let network = node::network(node);
-    let drifted = drift::statement(observed.deployment, machine, drift, observed.runs);
+    let drifted = drift::statement(observed.deployment, machine, has.drift, observed.runs);
     // What was said once, and is not said now, is not known.
     let spoken = [
         (condition::REMEDIATION, repair.is_some()),
@@ -143,7 +150,7 @@ fn conditions(
     if done {
         statements.push(node::healthy(&ready, node));
     }
-    statements.push(up_to_date::statement(observed, version, done, applied, host));
+    statements.push(up_to_date::statement(observed, has.version, done, has.applied, host));
     statements.extend(drifted);
     statements.extend(repair);
     statements.extend(draining.drained.clone().map(|drained| Statement { message: cut(drained.message), ..drained }));
