@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::KubernetesVersion;
 use crate::configuration::{Configuration, KubeletSettings};
+use crate::drift::Drift;
 use crate::names;
 use crate::networking::{Endpoint, Networking};
 use crate::node_metadata::{
@@ -197,6 +198,10 @@ pub struct ClusterDeploymentSpec {
     /// When, and how fast, what is changed reaches the machines.
     #[serde(default)]
     pub rollout: Rollout,
+    /// How often machines are compared with what is wanted, and what is done about those that differ. Absent: once a day,
+    /// and nothing is done by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Drift>,
     /// What deletion does with the machines. Default `Reset`.
     #[serde(default)]
     pub deletion_policy: DeletionPolicy,

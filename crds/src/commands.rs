@@ -4,6 +4,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::names::GROUP;
+use crate::step::Step;
 
 /// What a command works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +66,18 @@ pub fn remove_field(target: Target, object: &ObjectMeta, field: &str) -> String 
     )
 }
 
+/// Makes a run that plays steps again on a Host of a cluster.
+pub fn play_again(cluster: &ObjectMeta, steps: &[Step], host: &str) -> String {
+    let (namespace, name) = place(cluster);
+    let steps: Vec<String> = steps.iter().map(|step| format!("\"{step}\"")).collect();
+    format!(
+        "echo '{{\"apiVersion\":\"{GROUP}/v1alpha1\",\"kind\":\"PlaybookRun\",\"metadata\":{{\"generateName\":\"{name}-again-\"}},\
+         \"spec\":{{\"clusterName\":\"{name}\",\"intent\":\"Custom\",\"steps\":[{}],\"hosts\":[\"{host}\"]}}}}' | \
+         kubectl -n {namespace} create -f -",
+        steps.join(",")
+    )
+}
+
 /// Makes a Secret of the files in a directory, which the reader names in the place of `DIRECTORY`.
 pub fn create_secret(namespace: &str, name: &str) -> String {
     format!("kubectl -n {namespace} create secret generic {name} --from-file=DIRECTORY")
@@ -84,7 +97,8 @@ fn place(object: &ObjectMeta) -> (&str, &str) {
 mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-    use super::{Target, annotate, create_secret, delete, delete_all, remove_field};
+    use super::{Target, annotate, create_secret, delete, delete_all, play_again, remove_field};
+    use crate::{PlaybookRun, Step};
 
     #[test]
     fn a_command_names_the_namespace_and_the_resource_with_its_group() {
@@ -106,6 +120,17 @@ mod tests {
             create_secret("fleet", "a-pki"),
             "kubectl -n fleet create secret generic a-pki --from-file=DIRECTORY"
         );
+    }
+
+    #[test]
+    fn what_plays_steps_again_is_a_run_as_the_api_takes_it() {
+        let cluster = ObjectMeta { namespace: Some("fleet".into()), name: Some("a".into()), ..ObjectMeta::default() };
+        let command = play_again(&cluster, &[Step::Prepare, Step::Node], "h1");
+        let (made, rest) = command.strip_prefix("echo '").unwrap().split_once('\'').unwrap();
+        assert_eq!(rest, " | kubectl -n fleet create -f -");
+        let run: PlaybookRun = serde_json::from_str(made).unwrap();
+        assert_eq!(run.spec.steps, [Step::Prepare, Step::Node]);
+        assert_eq!(run.spec.cluster_name.as_deref(), Some("a"));
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod commands;
 pub mod component;
 pub mod conditions;
 pub mod configuration;
+pub mod drift;
 pub mod etcd_backup;
 pub mod etcd_backup_schedule;
 pub mod etcd_restore;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::KubernetesVersion;
 use crate::certificates::CertificateSeen;
+use crate::drift::DriftSeen;
 use crate::node_metadata::{
     ANNOTATION_KEYS_MESSAGE, ANNOTATION_KEYS_RULE, AnnotationValue, LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE,
     OWNED_ANNOTATIONS_MESSAGE, OWNED_ANNOTATIONS_RULE, OWNED_LABELS_MESSAGE, OWNED_LABELS_RULE,
@@ -266,6 +267,9 @@ pub struct MachineStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 340)))]
     pub registered_taints: Vec<String>,
+    /// What was found when it was compared last with what its cluster wants. Absent: it was not yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<DriftSeen>,
     /// The last run that worked on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<LastRun>,
@@ -273,7 +277,7 @@ pub struct MachineStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5))]
     pub blocked_pods: Vec<BlockedPod>,
-    /// `Ready`, `HostClaimed`, `Provisioned`, `NodeReady`, `Healthy`, `UpToDate`, `Drained`, `Deleting`, `HooksPlayed`;
+    /// `Ready`, `HostClaimed`, `Provisioned`, `NodeReady`, `Healthy`, `UpToDate`, `Drifted`, `Drained`, `Deleting`, `HooksPlayed`;
     /// `Reconciling` or `Stalled` only while it is so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]

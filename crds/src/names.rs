@@ -239,6 +239,8 @@ pub mod condition {
     pub const CONTROL_PLANE_HEALTHY: &str = "ControlPlaneHealthy";
     /// Every node is Ready.
     pub const NODES_HEALTHY: &str = "NodesHealthy";
+    /// A machine differs from what is wanted, though its settings were brought to it; of a cluster: some machine does.
+    pub const DRIFTED: &str = "Drifted";
     /// No certificate is expired or about to.
     pub const CERTIFICATES_VALID: &str = "CertificatesValid";
 }

@@ -287,6 +287,8 @@ pub enum Intent {
     Stage,
     /// etcd is set back to a backup that lies ready, or to what it had before.
     Restore,
+    /// Machines are compared with what their cluster wants: only the probes of the steps are played.
+    Compare,
     /// Spare Hosts are looked at, or machines of a cluster whose API does not tell how they are.
     Probe,
     /// A one-off of an administrator.

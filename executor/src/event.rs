@@ -39,6 +39,8 @@ pub struct TaskResult {
     pub message: String,
     /// CamelCase, if it gave one.
     pub reason: Option<String>,
+    /// What failed is a comparison that was made: the host is not as wanted.
+    pub differs: bool,
     /// The finding that the executor is to keep.
     pub finding: Option<Value>,
 }
@@ -184,6 +186,7 @@ fn result(value: &Value) -> Option<TaskResult> {
         ignored: flag(value, "ignored"),
         message: text(value, "msg").to_owned(),
         reason: (!reason.is_empty()).then(|| reason.to_owned()),
+        differs: flag(value, "differs"),
         finding: value.get("finding").filter(|finding| !finding.is_null()).cloned(),
     })
 }

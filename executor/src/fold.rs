@@ -20,7 +20,7 @@ use crds::etcd_backup::BackupContent;
 use crds::etcd_restore::StagedBackup;
 use crds::inputs::{Group, RunInputs};
 use crds::playbook_run::{Fence, FenceOwner, HostResult, Progress, RunOutcome, StepPhase, StepStatus};
-use crds::step::Step;
+use crds::step::{Effect, Step};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
@@ -79,6 +79,8 @@ pub struct Fold {
     purpose: Purpose,
     digest: String,
     steps: Vec<StepStatus>,
+    /// Only probes are played: what they say is no failure.
+    compares: bool,
     /// Steps that have no probe: a user's own.
     unproven: BTreeSet<Step>,
     hosts: BTreeMap<String, Host>,
@@ -130,6 +132,7 @@ impl Fold {
             purpose: Purpose::new(model.intent, &model.steps),
             digest: digest.to_owned(),
             steps: steps.collect(),
+            compares: model.intent.spec().effect == Effect::Compares,
             unproven: model.steps.iter().filter(unproven).copied().collect(),
             hosts: hosts.collect(),
             components: Vec::new(),
@@ -307,7 +310,7 @@ impl Fold {
     }
 
     fn result(&mut self, result: &TaskResult) {
-        let step = self.current.map_or("", |(index, _)| self.steps.get(index).map_or("", |step| step.name.name()));
+        let current = self.current.and_then(|(index, _)| self.steps.get(index)).map(|step| step.name);
         let probe = self.current.is_some_and(|(_, probe)| probe);
         let Some(host) = self.hosts.get_mut(&result.host) else {
             return;
@@ -316,7 +319,10 @@ impl Fold {
         for found in result.finding.iter().flat_map(components::found) {
             Component::merge(&mut self.components, &found);
         }
-        host.take(result, step, probe, self.results);
+        match current.filter(|_| self.compares && result.status == TaskStatus::Failed && !result.ignored) {
+            Some(step) => host.differ(result, step),
+            None => host.take(result, current.as_ref().map_or("", Step::name), probe, self.results),
+        }
         if result.changed
             && result.status == TaskStatus::Ok
             && !probe

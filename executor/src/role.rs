@@ -1,12 +1,13 @@
 //! The role of a host in its cluster, by the groups of its inputs.
 
 use crds::inputs::{Group, RunInputs};
-use crds::step::Role;
+use crds::step::{Effect, Role};
 
-/// Whether the others cannot go on without a host of these groups. Cleaning a machine, or looking at it, needs no
-/// other.
+/// Whether the others cannot go on without a host of these groups. Cleaning a machine, comparing it, or looking at it,
+/// needs no other.
 pub fn is_critical(model: &RunInputs, groups: &[Group]) -> bool {
     !model.steps.iter().any(|step| step.spec().each_for_itself)
+        && model.intent.spec().effect != Effect::Compares
         && (groups.contains(&Group::KubeControlPlane) || groups.contains(&Group::Etcd))
 }
 

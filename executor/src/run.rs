@@ -1,6 +1,7 @@
 //! One run from its inputs to its final report. Every way out passes the same end: termination message, status,
 //! exit code.
 
+mod comparison;
 mod ended;
 mod endpoints;
 mod error;

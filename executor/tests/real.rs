@@ -296,3 +296,82 @@ fn inputs_that_are_not_the_announced_ones_are_refused_before_anything_starts() {
     let ran = bench.run(&[]);
     assert_eq!((ran.code, &ran.result["outcome"]["reason"]), (10, &json!("ReservedVariable")), "{}", ran.text);
 }
+
+/// A file that differs, a value of a Secret in it, a probe that cannot tell, one that finds nothing, a machine that is
+/// silent: each is told apart, and no machine stops another.
+#[test]
+fn a_comparison_plays_the_probes_alone_and_says_what_differs_on_each_machine_and_no_secret() {
+    let sshd = Sshd::start();
+    let mut bench = Bench::new();
+    let (kept, touched) = (bench.path().join("kept.conf"), bench.path().join("touched"));
+    std::fs::write(&kept, "as it was changed by hand\n").unwrap();
+    bench.secret("pki.etcd-ca.crt", "c2VjcmV0LW9mLXRoZS1jbHVzdGVy\n");
+    let changes = format!(
+        "
+- hosts: all
+  gather_facts: false
+  tasks:
+  - name: Change
+    ansible.builtin.command: touch {}
+",
+        touched.display()
+    );
+    let differs = "
+- hosts: all
+  gather_facts: false
+  any_errors_fatal: true
+  tasks:
+  - name: The file is as wanted
+    ansible.builtin.copy:
+      dest: '{{ kept }}'
+      content: \"{{ lookup('ansible.builtin.file', secrets_dir ~ '/pki.etcd-ca.crt') }}\"
+    check_mode: true
+    register: compared
+    failed_when: compared is failed or compared is changed
+    vars: {failure_reason: ServiceOutdated}
+    when: inventory_hostname != 'c2'
+";
+    let unclear = "
+- hosts: all
+  gather_facts: false
+  any_errors_fatal: true
+  tasks:
+  - name: The API server is ready
+    ansible.builtin.command: 'false'
+    vars: {failure_reason: ApiserverNotReady}
+    when: inventory_hostname == 'c1'
+";
+    for (step, probe) in [("prepare", differs), ("control-plane", unclear), ("network", LOOK)] {
+        bench.playbook(step, &changes);
+        bench.playbook(&format!("probe/{step}"), probe);
+    }
+    let mut host = bench.host(&sshd);
+    host["groups"] = json!(["kube_control_plane", "etcd"]);
+    let mut silent = host.clone();
+    silent["port"] = json!(bench::free_port());
+    bench.inputs(
+        "Compare",
+        &["prepare", "control-plane", "network"],
+        json!({"kept": kept}),
+        json!({"c1": host, "c2": host, "c3": silent}),
+    );
+
+    let ran = bench.run(&["--verbose"]);
+    assert_eq!(ran.code, 20 + 1, "{}", ran.text);
+    assert!(!touched.exists(), "a step was played");
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), "as it was changed by hand\n");
+    let found = ran.host("c1")["differences"].clone();
+    assert_eq!(found.as_array().map(Vec::len), Some(2), "{found:#}\n{}", ran.text);
+    assert_eq!((&found[0]["step"], &found[0]["reason"]), (&json!("prepare"), &json!("ServiceOutdated")));
+    assert_eq!(found[0].get("unknown"), None, "{found:#}");
+    assert_eq!(found[0]["task"], "The file is as wanted");
+    let unclear = (&found[1]["step"], &found[1]["unknown"], &found[1]["reason"]);
+    assert_eq!(unclear, (&json!("control-plane"), &json!(true), &json!("ApiserverNotReady")));
+    for host in ["c1", "c2"] {
+        assert_eq!(ran.host(host).get("failure"), None, "{:#}\n{}", ran.host(host), ran.text);
+    }
+    assert_eq!(ran.host("c2").get("differences"), None, "{:#}", ran.host("c2"));
+    assert_eq!(ran.host("c3")["failure"]["reason"], "Unreachable");
+    assert!(!format!("{}{}", ran.text, ran.result).contains("c2VjcmV0LW9m"), "{}", ran.text);
+    bench.assert_nothing_left();
+}

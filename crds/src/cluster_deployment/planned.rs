@@ -60,4 +60,6 @@ pub enum PlannedOperation {
     Configure,
     /// Their certificates are renewed.
     Renew,
+    /// Steps are played again on machines that differ from what is wanted.
+    Repair,
 }

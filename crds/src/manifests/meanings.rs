@@ -13,6 +13,7 @@ use crate::cluster_deployment::{
     RecoveryStrategy, TolerationOperator,
 };
 use crate::configuration::{CpuManagerPolicy, TopologyManagerPolicy};
+use crate::drift::DriftRepair;
 use crate::etcd_backup::{BackupDeletionPolicy, BackupPhase, VerifyMethod};
 use crate::etcd_restore::RestorePhase;
 use crate::host::{HostKeyPolicy, HostPhase, QuarantineReason};
@@ -40,6 +41,7 @@ pub(super) fn all() -> Vec<Meanings> {
         meanings::<DeletionOrder>(),
         meanings::<DeletionPolicy>(),
         meanings::<DrainReason>(),
+        meanings::<DriftRepair>(),
         meanings::<EndpointProvider>(),
         meanings::<EtcdTopology>(),
         meanings::<FenceReturned>(),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::KubernetesVersion;
 use crate::certificates::CertificateSeen;
 use crate::component::Component;
+use crate::drift::StepDifference;
 use crate::etcd_backup::BackupContent;
 use crate::etcd_restore::StagedBackup;
 use crate::inputs::PreflightFinding;
@@ -339,6 +340,10 @@ pub struct HostResult {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 24))]
     pub certificates: Vec<CertificateSeen>,
+    /// Where the machine differs from what is wanted, when it was compared; at most 12.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 12))]
+    pub differences: Vec<StepDifference>,
     /// The highest fence that the machine's guard knows, when it was asked, or has refused the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fence: Option<Fence>,

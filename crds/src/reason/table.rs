@@ -84,6 +84,9 @@ reasons! {
     ArtifactSourceUnavailable Warning []
         "The machine does not reach the artifact bundle."
         "See the message; open `spec.artifacts.url` from that machine.";
+    AsWanted Normal [DRIFTED]
+        "The machine was compared with what its cluster wants, and does not differ; of a cluster: no machine that was compared does."
+        "";
     AuthenticationFailed Warning [COMPLETE FAILED REACHABLE READY]
         "The machine does not accept the login: wrong user, key or password."
         "Correct `Host.spec.ssh`, its Secret, or `authorized_keys` on the machine.";
@@ -230,6 +233,9 @@ reasons! {
     CommandRunning Warning []
         "An earlier command of the same run does not end on the machine."
         "Look at the processes that `guard.log` on the machine names.";
+    ComparisonFailed Warning [DRIFTED]
+        "A machine could not be compared with what its cluster wants: it, or something on it that was asked, did not answer."
+        "Look at the machine; the message says what did not answer. It is compared again by itself.";
     Complete Normal [COMPLETE]
         "Every step is done on every machine."
         "";
@@ -329,6 +335,12 @@ reasons! {
     Draining Progressing [DELETING DRAINED]
         "Pods are moved away from the Node."
         "";
+    DriftRepairFailed Warning [DRIFTED]
+        "A machine still differs from what its cluster wants after the last attempt to play the steps again."
+        "Look at what the message names on the machine, correct the cause, and type the command in the message.";
+    Drifted Warning [DRIFTED]
+        "A machine is not any more as its runs left it: files, units, versions or kernel parameters differ."
+        "Find out who changed it; to have it changed back, type the command in the message, or set `spec.drift.repair: Automatic`.";
     EndpointUpdateFailed Warning [CONTROL_PLANE_READY ETCD_READY READY]
         "A machine could not be given the list of etcd's members or control planes."
         "See the message; it is tried again.";
@@ -833,6 +845,9 @@ reasons! {
     NotClean Warning []
         "The reset left something on the machine."
         "See the message; it is tried again.";
+    NotCompared Progressing [DRIFTED]
+        "The machine was not compared yet with what its cluster wants."
+        "";
     NotDone Warning []
         "Ansible ended well, and not every step and probe was played."
         "Read the run's log; it is tried again.";
@@ -1051,6 +1066,9 @@ reasons! {
         "";
     Repairing Progressing [REMEDIATION]
         "A sick machine is being repaired."
+        "";
+    RepairingDrift Progressing [DRIFTED]
+        "Machines differ from what their cluster wants, and the steps that differ are played again."
         "";
     Replacing Progressing [REMEDIATION]
         "Another machine takes the sick one's place."
@@ -1328,7 +1346,7 @@ reasons! {
     Waiting Progressing [PROGRESSING READY REMEDIATION]
         "It goes on by itself later."
         "";
-    WaitingForApproval Warning [COMPLETE READY UP_TO_DATE]
+    WaitingForApproval Warning [COMPLETE DRIFTED READY UP_TO_DATE]
         "All is ready, and nothing is done before a person approves it."
         "Read what will be done, or lost; the message has the command.";
     WaitingForBackup Progressing [READY]
@@ -1376,7 +1394,7 @@ reasons! {
     WaitingForTurn Progressing [DELETING]
         "Other machines leave first."
         "";
-    WaitingForWindow Progressing [UP_TO_DATE]
+    WaitingForWindow Progressing [DRIFTED UP_TO_DATE]
         "What disrupts machines waits for the next maintenance window."
         "";
     WaitingToJoin Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]

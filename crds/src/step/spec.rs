@@ -2,8 +2,8 @@
 
 use super::{CustomStep, Intent, Step};
 use Intent::{
-    Backup, Configure, Custom, Install, Join, Maintain, Prefetch, Prepare, Probe, Remove, Renew, Repair, Reset,
-    Restore, Stage, Upgrade,
+    Backup, Compare, Configure, Custom, Install, Join, Maintain, Prefetch, Prepare, Probe, Remove, Renew, Repair,
+    Reset, Restore, Stage, Upgrade,
 };
 
 /// What a step does, and in which runs.
@@ -37,8 +37,18 @@ pub enum Effect {
     Renews,
     /// They keep in order what the cluster has, and need none of its keys, artifacts or manifests.
     Maintains,
+    /// They play the probes of their steps, and nothing else: what machines have is compared with what their cluster
+    /// wants, without its keys.
+    Compares,
     /// They change nothing.
     Looks,
+}
+
+impl Effect {
+    /// Whether the runs are told all that the cluster wants of its machines: components, artifacts, manifests, files.
+    pub fn needs_wanted(self) -> bool {
+        self == Effect::Provisions || self == Effect::Compares
+    }
 }
 
 /// How the runs of an intent hold their cluster's lock.
@@ -94,11 +104,11 @@ impl Step {
             disruptive: false,
         };
         match self {
-            Step::BootstrapOs => StepSpec { intents: &[Install, Prepare, Join, Custom], ..CHANGES },
-            Step::Prepare => StepSpec { intents: &[Install, Prepare, Join, Configure, Custom], ..CHANGES },
+            Step::BootstrapOs => StepSpec { intents: &[Install, Prepare, Join, Configure, Compare, Custom], ..CHANGES },
+            Step::Prepare => StepSpec { intents: &[Install, Prepare, Join, Configure, Compare, Custom], ..CHANGES },
             Step::KubeletConfiguration => StepSpec { intents: &[Configure, Custom], disruptive: true, ..CHANGES },
             Step::ContainerRuntime => StepSpec {
-                intents: &[Install, Prepare, Join, Upgrade, Configure, Custom],
+                intents: &[Install, Prepare, Join, Upgrade, Configure, Compare, Custom],
                 downloads: true,
                 disruptive: true,
                 ..CHANGES
@@ -106,19 +116,24 @@ impl Step {
             Step::Preflight => {
                 StepSpec { intents: &[Install, Prepare, Join, Custom], read_only: true, downloads: true, ..CHANGES }
             }
-            Step::Network => StepSpec { intents: &[Install, Join, Restore, Configure, Custom], ..CHANGES },
+            Step::Network => StepSpec { intents: &[Install, Join, Restore, Configure, Compare, Custom], ..CHANGES },
             Step::Etcd => StepSpec {
-                intents: &[Install, Join, Upgrade, Configure, Custom],
+                intents: &[Install, Join, Upgrade, Configure, Compare, Custom],
                 downloads: true,
                 disruptive: true,
                 ..CHANGES
             },
             Step::ControlPlane => {
-                StepSpec { intents: &[Install, Join, Upgrade, Configure, Custom], downloads: true, ..CHANGES }
+                StepSpec { intents: &[Install, Join, Upgrade, Configure, Compare, Custom], downloads: true, ..CHANGES }
             }
-            Step::Node => StepSpec { intents: &[Join, Upgrade, Custom], downloads: true, disruptive: true, ..CHANGES },
+            Step::Node => StepSpec {
+                intents: &[Join, Upgrade, Configure, Compare, Custom],
+                downloads: true,
+                disruptive: true,
+                ..CHANGES
+            },
             Step::Addons => StepSpec { intents: &[Install, Upgrade, Configure, Custom], ..CHANGES },
-            Step::LoadBalancer => StepSpec { intents: &[Install, Join, Repair, Custom], ..CHANGES },
+            Step::LoadBalancer => StepSpec { intents: &[Install, Join, Repair, Configure, Compare, Custom], ..CHANGES },
             Step::PostInstall => {
                 let intents = &[Install, Join, Upgrade, Restore, Custom];
                 StepSpec { intents, downloads: true, always_played: true, ..CHANGES }
@@ -130,7 +145,9 @@ impl Step {
                 StepSpec { intents: &[Remove, Reset], each_for_itself: true, always_played: true, ..CHANGES }
             }
             Step::Fence => StepSpec { intents: &[Remove], each_for_itself: true, ..CHANGES },
-            Step::EtcdEndpoints => StepSpec { intents: &[Repair, Configure, Custom], disruptive: true, ..CHANGES },
+            Step::EtcdEndpoints => {
+                StepSpec { intents: &[Repair, Configure, Compare, Custom], disruptive: true, ..CHANGES }
+            }
             Step::RestartServices => {
                 StepSpec { intents: &[Repair, Restore, Custom], always_played: true, disruptive: true, ..CHANGES }
             }
@@ -172,7 +189,7 @@ impl Step {
 
 impl Intent {
     /// All intents.
-    pub const ALL: [Intent; 16] = [
+    pub const ALL: [Intent; 17] = [
         Intent::Install,
         Intent::Prepare,
         Intent::Join,
@@ -187,6 +204,7 @@ impl Intent {
         Intent::Backup,
         Intent::Stage,
         Intent::Restore,
+        Intent::Compare,
         Intent::Probe,
         Intent::Custom,
     ];
@@ -265,6 +283,14 @@ impl Intent {
             Intent::Reset => {
                 IntentSpec { slug: "reset", doing: "cleaning", done: "clean", effect: Effect::Removes, ..BESIDE }
             }
+            Intent::Compare => IntentSpec {
+                slug: "compare",
+                doing: "comparing",
+                done: "compared",
+                effect: Effect::Compares,
+                lock: LockUse::Shared,
+                ..ALONE
+            },
             Intent::Probe => IntentSpec {
                 slug: "probe",
                 doing: "probing",
@@ -275,6 +301,12 @@ impl Intent {
                 ..ALONE
             },
         }
+    }
+
+    /// Whether its runs leave machines as they are: they only look at them.
+    pub fn changes_nothing(self) -> bool {
+        let effect = self.spec().effect;
+        effect == Effect::Looks || effect == Effect::Compares
     }
 
     /// The names of our steps that a run of the intent may have.

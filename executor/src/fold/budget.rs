@@ -16,6 +16,7 @@ pub(super) fn fit(mut hosts: Vec<HostResult>) -> Vec<HostResult> {
             host.findings.truncate(4);
             host.findings.iter_mut().for_each(|finding| finding.message = cut(&finding.message, 160));
             host.leftovers.truncate(4);
+            host.differences.iter_mut().for_each(|difference| difference.message = cut(&difference.message, 160));
         },
         |host| {
             if let Some(failure) = &mut host.failure {

@@ -82,7 +82,10 @@ impl Fold {
                 let staged = self.staging.as_ref().and_then(Staging::staged);
                 let staged = staged.map(|staged| staged::sentence(staged, hosts.len()));
                 let made = self.backup.as_ref().map(backup::sentence).or(staged);
-                (Reason::Complete.into(), made.unwrap_or_else(|| sentence::succeeded(self.purpose, &hosts)))
+                (
+                    Reason::Complete.into(),
+                    made.unwrap_or_else(|| sentence::succeeded(self.purpose, &hosts) + &sentence::differing(&hosts)),
+                )
             }
         };
         let retriable = match phase {

@@ -1,10 +1,11 @@
 //! The result of one host: counts, the failure, and the findings of its tasks.
 
 use crds::Reason;
+use crds::drift::{DIFFERENCE_LIMIT, MOST_DIFFERENCES, StepDifference};
 use crds::host::HostFacts;
 use crds::inputs::{PreflightFinding, Severity};
 use crds::playbook_run::{HostFailure, HostResult};
-use crds::step::Role;
+use crds::step::{Role, Step};
 use serde_json::Value;
 
 use super::certificates::certificates;
@@ -83,6 +84,20 @@ impl Host {
                     self.failed_at = None;
                 }
             }
+        }
+    }
+
+    /// Takes what a comparison found: the first of each step.
+    pub(super) fn differ(&mut self, result: &TaskResult, step: Step) {
+        let differences = &mut self.result.differences;
+        if differences.len() < MOST_DIFFERENCES && differences.iter().all(|there| there.step != step) {
+            differences.push(StepDifference {
+                step,
+                unknown: !result.differs,
+                reason: reason(result.reason.as_deref().unwrap_or_default(), Reason::TaskFailed),
+                task: task_name(&result.task),
+                message: clean(&result.message, DIFFERENCE_LIMIT),
+            });
         }
     }
 

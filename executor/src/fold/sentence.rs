@@ -41,6 +41,25 @@ pub(super) fn succeeded(purpose: Purpose, hosts: &[&Host]) -> String {
     }
 }
 
+/// Of machines that were compared: `; 2 differ: n1 (prepare), n2 (etcd, control-plane)`.
+pub(super) fn differing(hosts: &[&Host]) -> String {
+    let differ = hosts.iter().filter(|host| !host.result.differences.is_empty());
+    let named: Vec<String> = differ
+        .map(|host| {
+            let steps = host.result.differences.iter().map(|difference| difference.step.name());
+            format!("{} ({})", host.result.name, steps.collect::<Vec<_>>().join(", "))
+        })
+        .collect();
+    let verb = if named.len() == 1 { "differs" } else { "differ" };
+    match named.len() {
+        0 => String::new(),
+        number => {
+            let rest = others(number.saturating_sub(NAMED));
+            format!("; {number} {verb}: {}{rest}", named.get(..NAMED.min(number)).unwrap_or_default().join(", "))
+        }
+    }
+}
+
 pub(super) fn failed(purpose: Purpose, hosts: &[&Host]) -> String {
     let failed: Vec<&&Host> = hosts.iter().filter(|host| host.result.failure.is_some()).collect();
     if let Some(host) = first(hosts.iter().copied()).filter(|host| host.critical) {

@@ -30,7 +30,7 @@ use crate::stop::{Stop, Stops};
 use crate::unreachable::Unreachable;
 
 /// A probe of a resumed run does not wait long for what is not there.
-const PROBE_SECONDS: u64 = 5;
+pub(super) const PROBE_SECONDS: u64 = 5;
 /// How long the machines of a stopped run may take to end its processes. Its Pod is killed 120 s after it was
 /// asked to end, and the last report needs the rest.
 const TERMINATION: Duration = Duration::from_secs(95);
@@ -77,10 +77,15 @@ impl Guarding {
 }
 
 /// Whether the run changes nothing, so that it needs no fence. Its intent is not enough: each step must be read-only,
-/// too.
+/// too, or only its probe is played.
 fn only_looks(model: &RunInputs) -> bool {
     let looks = model.intent.spec().effect == Effect::Looks;
-    looks && model.steps.iter().all(|step| step.spec().read_only)
+    compares(model) || looks && model.steps.iter().all(|step| step.spec().read_only)
+}
+
+/// Whether only the probes of its steps are played.
+fn compares(model: &RunInputs) -> bool {
+    model.intent.spec().effect == Effect::Compares
 }
 
 /// A run that is ready to work on its machines.
@@ -92,7 +97,7 @@ pub(super) struct Work<'a> {
     pub playbooks: &'a [Playbook],
 }
 
-type Ended = (Ending, Option<Stop>);
+pub(super) type Ended = (Ending, Option<Stop>);
 
 impl Work<'_> {
     /// Acquires the machines, plays the steps, and terminates what a stop left running.
@@ -179,6 +184,9 @@ impl Work<'_> {
     /// Plays the steps, from the first that is not done when the run resumes another.
     async fn play(&self, fold: &mut Fold, signals: &mut RunSignals<'_>) -> io::Result<Ended> {
         let model = &self.machines.inputs.model;
+        if compares(model) {
+            return self.compare(fold, signals).await;
+        }
         let mut first = 0;
         if model.resume && !probed(model).is_empty() {
             let probes = self.playbooks.iter().filter(|playbook| playbook.probe);
@@ -231,7 +239,7 @@ impl Work<'_> {
     }
 
     /// Each in a directory of its own with nothing else in it.
-    fn write(&self, name: &str, text: &str) -> io::Result<PathBuf> {
+    pub(super) fn write(&self, name: &str, text: &str) -> io::Result<PathBuf> {
         self.runner.workdir.write(Path::new("playbook").join(name), text.as_bytes())
     }
 }
@@ -285,7 +293,8 @@ mod tests {
         for step in Step::ALL.into_iter().chain(custom) {
             for intent in Intent::ALL {
                 let guarded = guarding(intent, &[Step::ProbeHost, step], "7", Some("a")).unwrap().guards();
-                assert!(guarded || step.spec().read_only, "{intent:?} {step}");
+                let plays_probes = intent == Intent::Compare;
+                assert!(guarded || step.spec().read_only || plays_probes, "{intent:?} {step}");
             }
         }
         let looks = guarding(Intent::Probe, &[Step::ProbeHost], "0", None).unwrap();

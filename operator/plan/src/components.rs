@@ -80,7 +80,7 @@ fn is_of(run: &PlaybookRun, version: KubernetesVersion) -> bool {
     }
     let settings = run.status.as_ref().and_then(|status| status.settings.as_ref());
     let brought = settings.and_then(|settings| settings.kubernetes_version);
-    run.spec.intent != Intent::Probe && brought == Some(version)
+    !run.spec.intent.changes_nothing() && brought == Some(version)
 }
 
 /// The kubelet's version, as the bundle has it.

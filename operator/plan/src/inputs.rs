@@ -107,7 +107,12 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
     // What only looks may meet a machine for the first time; what changes it may not.
     let first_key = match run.spec.intent.spec().effect {
         Effect::Looks => FirstKey::Believed,
-        Effect::Provisions | Effect::Removes | Effect::Copies | Effect::Renews | Effect::Maintains => FirstKey::Refused,
+        Effect::Provisions
+        | Effect::Removes
+        | Effect::Copies
+        | Effect::Renews
+        | Effect::Maintains
+        | Effect::Compares => FirstKey::Refused,
     };
     let mut hosts = BTreeMap::new();
     for name in &run.spec.hosts {
@@ -184,6 +189,8 @@ pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
     match model.intent.spec().effect {
         _ if model.cluster_name.is_none() => return SecretsNeeded::default(),
         Effect::Renews => return to_renew(model),
+        // No key of the cluster: a probe finds on the machine what it compares with.
+        Effect::Compares => return SecretsNeeded { artifacts_login: login(model), ..SecretsNeeded::default() },
         Effect::Provisions => {}
         Effect::Removes | Effect::Copies | Effect::Maintains | Effect::Looks => return SecretsNeeded::default(),
     }
@@ -209,8 +216,13 @@ pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
         apiserver_client: control_plane && !is_external,
         backup: false,
         staging,
-        artifacts_login: model.steps.iter().any(|step| step.spec().downloads) && artifacts::has_login(&model.vars),
+        artifacts_login: login(model),
     }
+}
+
+/// Whether the login of the artifact source is needed.
+fn login(model: &RunInputs) -> bool {
+    model.steps.iter().any(|step| step.spec().downloads) && artifacts::has_login(&model.vars)
 }
 
 /// Leaf certificates of the cluster's own etcd: kubeadm renews all others with the authorities on the machine.

@@ -18,6 +18,7 @@ mod cron;
 pub mod departure;
 pub mod disruption;
 pub mod drain;
+pub mod drift;
 pub mod etcd;
 pub mod etcd_backup;
 pub mod etcd_backup_schedule;

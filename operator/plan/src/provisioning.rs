@@ -26,6 +26,7 @@ pub fn wanted(deployment: &ClusterDeployment) -> String {
     // No machine is given these.
     (spec.etcd.hash_check_seconds, spec.etcd.defragmentation) = (None, None);
     (spec.approval, spec.rollout) = (Approval::default(), Rollout::default());
+    spec.drift = None;
     // It says how, and not what.
     spec.upgrade_path = UpgradePath::default();
     // Those that were made under another one are renewed when they are due.
@@ -108,7 +109,7 @@ fn worked_on(run: &PlaybookRun, machine: &Machine) -> bool {
             status.token > 0 && began.is_none_or(|at| Some(at) >= machine.created_at())
         }
     };
-    run.spec.intent != Intent::Probe && in_its_time && host.is_some_and(|host| run.spec.hosts.contains(&host.name))
+    !run.spec.intent.changes_nothing() && in_its_time && host.is_some_and(|host| run.spec.hosts.contains(&host.name))
 }
 
 /// The retries that people ask for on the Machine, and on its ClusterDeployment for all of its machines.

@@ -123,6 +123,11 @@ fn brings_version(role: Role, run: &PlaybookRun) -> Step {
     run.spec.steps.last().copied().filter(|_| is_upgrade).unwrap_or(step)
 }
 
+/// Whether a run may bring anything: one that only looks plays no step.
+fn brings(run: &PlaybookRun) -> bool {
+    !run.spec.intent.changes_nothing()
+}
+
 /// Ended runs on the machine, with their tokens, that its status does not remember yet.
 fn newer<'a>(
     machine: &'a Machine,
@@ -131,7 +136,7 @@ fn newer<'a>(
     runs: &[&'a PlaybookRun],
 ) -> impl Iterator<Item = (i64, &'a PlaybookRun)> {
     let last = recorded.map(|applied| applied.token).unwrap_or_default();
-    let ended = runs.iter().copied().filter(|run| attempts::is_over(run) && run.spec.intent != Intent::Probe);
+    let ended = runs.iter().copied().filter(|run| attempts::is_over(run) && brings(run));
     let newer = ended.filter_map(move |run| {
         let token = run.status.as_ref().map(|status| status.token)?;
         (token > last).then_some((token, run))
@@ -179,7 +184,7 @@ fn settings_of(run: &PlaybookRun) -> Option<&FrozenSettings> {
 /// A setting that is the same in all runs with this step on the machine: whichever of them did it (its executor may
 /// have been lost before it could say so), it brought this one.
 fn common(machine: &Machine, host: &str, runs: &[&PlaybookRun], step: Step, setting: Setting<'_>) -> Option<String> {
-    let with_step = |run: &&&PlaybookRun| run.spec.steps.contains(&step) && is_on(run, machine, host);
+    let with_step = |run: &&&PlaybookRun| brings(run) && run.spec.steps.contains(&step) && is_on(run, machine, host);
     let mut seen = runs.iter().filter(with_step).map(|run| settings_of(run).and_then(setting));
     let first = seen.next()??;
     seen.all(|other| other.as_ref() == Some(&first)).then_some(first)
@@ -227,7 +232,8 @@ fn token_of(run: &PlaybookRun) -> i64 {
 fn newer_manifests<'a>(recorded: Option<&AppliedManifests>, runs: &[&'a PlaybookRun]) -> Vec<&'a PlaybookRun> {
     let last = recorded.map(|applied| applied.token).unwrap_or_default();
     let newer = runs.iter().copied();
-    newer.filter(|run| attempts::is_over(run) && token_of(run) > last && applies_manifests(run)).collect()
+    let is_new = |run: &&PlaybookRun| attempts::is_over(run) && token_of(run) > last;
+    newer.filter(|run| is_new(run) && brings(run) && applies_manifests(run)).collect()
 }
 
 /// Names of the ended runs that must not be pruned: those whose settings no status remembers yet, and of those that
@@ -236,7 +242,7 @@ pub fn needed(deployment: &ClusterDeployment, machines: &[(&Machine, &str)], run
     let status = deployment.status.as_ref();
     let recorded = status.and_then(|status| status.applied_manifests.as_ref());
     let mut needed = newer_manifests(recorded, runs);
-    let is_by_hand = |run: &&PlaybookRun| attempts::is_over(run) && attempts::targets(run).is_empty();
+    let is_by_hand = |run: &&PlaybookRun| attempts::is_over(run) && brings(run) && attempts::targets(run).is_empty();
     let by_hand: Vec<&PlaybookRun> = runs.iter().copied().filter(is_by_hand).collect();
     let newest = |with: &dyn Fn(&PlaybookRun) -> bool| {
         let runs = by_hand.iter().copied().filter(|run| with(run));

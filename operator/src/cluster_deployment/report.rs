@@ -26,11 +26,13 @@ pub(super) async fn conditions(ctx: &Context, deployment: &ClusterDeployment, co
             condition::REMOVALS_HELD,
             condition::BACKED_UP,
             condition::CERTIFICATES_VALID,
+            condition::DRIFTED,
         ],
     };
     let first_look = deployment.condition(condition::REMEDIATION).is_none();
     for transition in transitions(old, conditions, types) {
-        if first_look && transition.reason == Reason::NothingToRepair {
+        let is_first_of_drift = transition.reason == Reason::NotCompared;
+        if first_look && transition.reason == Reason::NothingToRepair || is_first_of_drift {
             continue;
         }
         ctx.events.transition(deployment, &transition).await;

@@ -32,10 +32,10 @@ pub(super) async fn conditions(ctx: &Context, machine: &Machine, conditions: &[C
     };
     let types: &[&str] = match machine.metadata.deletion_timestamp {
         Some(_) => &[condition::DELETING, condition::DRAINED, condition::HOOKS_PLAYED],
-        None => &[condition::HOST_CLAIMED, condition::PROVISIONED, condition::DRAINED, health],
+        None => &[condition::HOST_CLAIMED, condition::PROVISIONED, condition::DRAINED, condition::DRIFTED, health],
     };
     // What is on its way is no Event: only what came about, and what is wrong.
-    const TOLD: [Reason; 7] = [
+    const TOLD: [Reason; 8] = [
         Reason::Claimed,
         Reason::Provisioned,
         Reason::NodeReady,
@@ -43,6 +43,7 @@ pub(super) async fn conditions(ctx: &Context, machine: &Machine, conditions: &[C
         Reason::Drained,
         Reason::LeavingEtcd,
         Reason::DeletingNode,
+        Reason::RepairingDrift,
     ];
     for transition in transitions(machine.conditions(), conditions, types) {
         if transition.warning || Reason::among(&transition.reason, &TOLD) {

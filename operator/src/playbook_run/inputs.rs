@@ -7,7 +7,6 @@ use crds::Reason;
 use crds::cluster_deployment::Artifacts;
 use crds::inputs::MODEL_FILE;
 use crds::references::LocalRef;
-use crds::step::Effect;
 use crds::{ClusterDeployment, Host, PlaybookRun};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
@@ -140,7 +139,7 @@ async fn cluster_seen<'a>(
     let name = deployment.name_any();
     let machines = live::machines(ctx, &namespace, &name).await?;
     let machines = machines.into_iter().map(Arc::unwrap_or_clone).collect();
-    let needs_cluster = run.spec.intent.spec().effect == Effect::Provisions;
+    let needs_cluster = run.spec.intent.spec().effect.needs_wanted();
     let ca_cert_hash = match needs_cluster {
         false => None,
         true => {

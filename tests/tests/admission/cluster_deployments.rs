@@ -219,6 +219,20 @@ async fn certificates_last_days_within_bounds_and_are_not_renewed_as_soon_as_the
 
 #[tokio::test(flavor = "multi_thread")]
 #[rustfmt::skip]
+async fn machines_are_compared_every_ten_minutes_at_most_or_never() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let (every, repair) = ("spec.drift.checkEverySeconds", "spec.drift.repair");
+    check(&server, [
+        (6, "how often", demo(), every, json!([0, 600, 86_400, 2_592_000]), Admitted),
+        (6, "too often", demo(), every, json!([1, 599]), refused_at(every, "must be 600 or more")),
+        (6, "out of range", demo(), every, json!([-1, 2_592_001]), refused_at(every, "")),
+        (6, "what is done", demo(), repair, json!(["Never", "Automatic"]), Admitted),
+        (6, "something else", demo(), repair, json!(["Always"]), refused_at(repair, "")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
 async fn nothing_is_named_twice_row_9() -> Result<()> {
     let (control_planes, workers) = ("spec.controlPlane.hosts", "spec.workers[0].hosts");
     let workers_too = with(demo(), workers, json!(["m3", "m2"]));

@@ -184,6 +184,8 @@ class CallbackModule(CallbackBase):
         elif status == "failed" and not reason:
             checked = "InvalidVariables" if outcome.task.action == ROLE_ARGUMENTS else None
             reason = (outcome.task.vars or {}).get("failure_reason", checked)
+        # Of its own accord a module fails with a reason, and one that ends badly has its error output.
+        crashed = result.get("reason") or result.get("module_stderr")
         finding = result.get("clusterwright")
         if finding is not None:
             finding = cleaned(finding)
@@ -204,6 +206,8 @@ class CallbackModule(CallbackBase):
             ignored=ignored,
             msg=capped(words) if words or hidden else capped(message_of(result, bad)),
             reason=capped(reason, 64) if reason else None,
+            # A comparison that was made, and not one that could not be: the task itself says no, the module did not fail.
+            differs=status == "failed" and bool(result.get("failed_when_result")) and not crashed,
             finding=finding,
             item=None if hidden or item is None else capped(item, 256),
         )

@@ -129,4 +129,4 @@ def work(call) -> dict:
         changed = set_configuration(endpoints, check) or changed
     except OSError as error:
         raise StepFailure("ApiserverNotReady", f"the cluster's endpoint does not answer: {error}") from error
-    return {"changed": changed, "msg": flag}
+    return {"changed": changed, "msg": f"it does not run with {flag}, or kubeadm's configuration has others" if check and changed else flag}

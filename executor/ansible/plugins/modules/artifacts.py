@@ -123,6 +123,8 @@ def work(call) -> dict:
         "installed": [f"{artifact['name']} {artifact['version']}" for _entry, artifact in due],
         "versions": {artifact["name"]: artifact["version"] for artifact in resolved},
     }
+    if due and call.check_mode:
+        result["msg"] = f"missing or changed: {', '.join(result['installed'])}"
     if not call.check_mode:
         result["clusterwright"] = components.report([artifact for entry, artifact in zip(wanted, resolved) if entry["directory"]])
     return result

@@ -72,6 +72,7 @@ def work(call) -> dict:
     return {
         "changed": bool(due),
         "installed": due,
+        "msg": f"missing: {', '.join(due)}" if due and call.check_mode else "",
         "clusterwright": machine.facts(),
         "ansible_facts": {"clusterwright_machine": machine.relaxations()},
         "time": time.time(),

@@ -117,6 +117,8 @@ def work(call) -> dict:
     elif taken and not call.check_mode:
         membership.save(membership.ARTIFACTS, records)
     result = {"changed": bool(due), "imported": [reference(artifact) for artifact in due]}
+    if due and call.check_mode:
+        result["msg"] = f"missing: {', '.join(result['imported'])}"
     if not call.check_mode and not ahead:
         result["clusterwright"] = components.report(wanted)
     return result

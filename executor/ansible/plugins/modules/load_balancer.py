@@ -359,4 +359,9 @@ def work(call) -> dict:
         wait_for_holder(params, interface)
     if membership.read(membership.KUBEADM):
         wait_for_api(params)
-    return {"changed": bool(written) or acted, "written": written, "msg": f"{params['virtual_ip']}:{params['port']}"}
+    said = f"{params['virtual_ip']}:{params['port']}"
+    if written:
+        said += f": differing: {', '.join(written)}"
+    elif acted:
+        said += ": a service did not run, or not with what is in its files"
+    return {"changed": bool(written) or acted, "written": written, "msg": said}

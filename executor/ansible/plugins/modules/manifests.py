@@ -129,4 +129,4 @@ def work(call) -> dict:
         changed += apply(manifest, call.check_mode)
     if call.params["rollouts"]:
         rollouts.wait_for(Api(api.ADMIN), call.params["rollouts"], call.params["timeout_seconds"])
-    return {"changed": bool(changed), "objects": changed}
+    return {"changed": bool(changed), "objects": changed, "msg": f"differing: {', '.join(changed)}" if changed and call.check_mode else ""}

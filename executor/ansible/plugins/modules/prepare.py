@@ -158,4 +158,5 @@ def work(call) -> dict:
         changed += networkd.leave_routes(check)
     if host_file.set_lines(params["hosts"], check):
         changed.append(host_file.PATH)
-    return {"changed": bool(changed), "differences": changed, "msg": f"set: {', '.join(changed)}" if changed else "nothing to do"}
+    verb = "differing" if check else "set"
+    return {"changed": bool(changed), "differences": changed, "msg": f"{verb}: {', '.join(changed)}" if changed else "nothing to do"}

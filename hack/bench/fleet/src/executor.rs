@@ -103,7 +103,8 @@ impl State {
     /// What comes out for each host; those that joined have their Nodes then.
     async fn results(&self, run: &PlaybookRun) -> Result<Vec<Value>> {
         let hosts: Api<Host> = Api::namespaced(self.client.clone(), NAMESPACE);
-        let joins = run.spec.steps.iter().any(|step| [Step::Node, Step::ControlPlane].contains(step));
+        let changes = !run.spec.intent.changes_nothing();
+        let joins = changes && run.spec.steps.iter().any(|step| [Step::Node, Step::ControlPlane].contains(step));
         let cluster = run.spec.cluster_name.as_deref().and_then(fleet::number);
         let mut results = Vec::new();
         for name in &run.spec.hosts {

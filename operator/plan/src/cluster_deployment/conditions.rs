@@ -162,6 +162,7 @@ fn sentence(state: &ClusterState<'_>, round: &Round, blocker: Option<&Blocker>) 
     let is_described = state.active.iter().any(|run| run.spec.intent == Intent::Configure);
     let configuration = round.report(Area::Configuration).filter(|_| !is_described);
     let configuration = configuration.map(|report| report.message.clone());
+    let drift = round.report(Area::Drift).map(|report| report.message.clone());
     let etcd = round.conditions.iter().find(|statement| statement.type_ == condition::ETCD_DATA_HEALTHY);
     let etcd = etcd.filter(|statement| statement.status == Some(false)).map(|statement| statement.message.clone());
     let etcd = etcd.filter(|message| *message != first);
@@ -169,7 +170,7 @@ fn sentence(state: &ClusterState<'_>, round: &Round, blocker: Option<&Blocker>) 
     let is_renewed = |statement: &Statement| statement.reason == Reason::RenewingCertificates;
     let ends = ends.filter(|statement| statement.status == Some(false) && !is_renewed(statement));
     let ends = ends.map(|statement| statement.message.clone());
-    let rest = [renewal, upgrade, closed, repair, configuration, etcd, ends, queue(round)].into_iter().flatten();
+    let rest = [renewal, upgrade, closed, repair, configuration, drift, etcd, ends, queue(round)].into_iter().flatten();
     std::iter::once(first).chain(rest).collect::<Vec<_>>().join("; ")
 }
 

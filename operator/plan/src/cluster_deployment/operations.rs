@@ -3,6 +3,7 @@
 //! them does.
 
 mod access;
+mod compare_machines;
 pub(super) mod compare_store;
 pub(super) mod configure;
 mod defragment_etcd;
@@ -27,9 +28,11 @@ mod remember_orphans;
 mod remove_etcd_member;
 pub(super) mod renew_certificates;
 mod reopen_lock;
+mod repair_drift;
 mod replace_members;
 mod report_backups;
 mod report_certificates;
+mod report_drift;
 mod report_etcd;
 mod report_windows;
 pub(super) mod reset;
@@ -88,6 +91,7 @@ const OPERATIONS: &[Operation] = &[
         .keeping(upgrade_control_plane::keeps),
     Operation::new(Lane::ControlPlane, Needs::Spec, join_control_plane::propose),
     Operation::new(Lane::ControlPlane, Needs::Spec, configure::propose).keeping(configure::keeps),
+    Operation::new(Lane::ControlPlane, Needs::Spec, repair_drift::propose).keeping(repair_drift::keeps),
     Operation::new(Lane::Workers, Needs::Spec, prepare_workers::propose),
     Operation::new(Lane::Workers, Needs::Spec, join_workers::propose),
     Operation::new(Lane::Workers, Needs::Spec, prefetch::propose).keeping(prefetch::keeps),
@@ -105,8 +109,11 @@ const OPERATIONS: &[Operation] = &[
     Operation::new(Lane::Records, Needs::Nothing, report_etcd::propose),
     Operation::new(Lane::Records, Needs::Nothing, report_certificates::propose),
     Operation::new(Lane::Records, Needs::Nothing, report_windows::propose),
+    Operation::new(Lane::Records, Needs::Nothing, report_drift::propose),
     Operation::new(Lane::Records, Needs::Nothing, look_again::propose),
     Operation::new(Lane::Records, Needs::Nothing, hold_runs::propose),
+    // After all that may begin: it begins only where nothing else does.
+    Operation::new(Lane::Records, Needs::Nothing, compare_machines::propose).keeping(compare_machines::keeps),
 ];
 
 /// Asks them all.

@@ -3,7 +3,7 @@
 use crds::Reason;
 use crds::cluster_deployment::{EtcdStatus, ForgottenMachine, Repair, RestoredFrom};
 use crds::conditions::Statement;
-use crds::step::{Intent, Role};
+use crds::step::Role;
 use crds::{ClusterDeploymentStatus, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -73,6 +73,8 @@ pub(super) enum Area {
     Upgrade,
     /// Certificates, which are renewed while all works on.
     Certificates,
+    /// Machines that differ from what is wanted.
+    Drift,
 }
 
 /// How bad it is.
@@ -226,10 +228,15 @@ impl Round {
     pub fn works_on(&self, host: &str) -> bool {
         self.actions.iter().any(|action| match action {
             Action::CreateRun(run) => {
-                run.spec.intent != Intent::Probe && run.spec.hosts.iter().any(|named| named == host)
+                !run.spec.intent.changes_nothing() && run.spec.hosts.iter().any(|named| named == host)
             }
             _ => false,
         })
+    }
+
+    /// Whether a run is made in this round that changes something.
+    pub fn begins_any(&self) -> bool {
+        changes(&self.actions).is_some()
     }
 
     /// Takes what an operation proposes.
@@ -281,7 +288,7 @@ impl Round {
 /// The run among them that changes machines.
 fn changes(actions: &[Action]) -> Option<PlaybookRun> {
     actions.iter().find_map(|action| match action {
-        Action::CreateRun(run) if run.spec.intent != Intent::Probe => Some((**run).clone()),
+        Action::CreateRun(run) if !run.spec.intent.changes_nothing() => Some((**run).clone()),
         _ => None,
     })
 }

@@ -1,5 +1,5 @@
 //! Prunes the history of a cluster: ended runs beyond the limit go, oldest first, and their logs with them; never one
-//! that a decision still needs. Probes change nothing, and there may be many of them while an API is away: they are
+//! that a decision still needs. Probes and comparisons change nothing, and there may be many of them while an API is away: they are
 //! counted apart, so that they push nothing out.
 
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ pub(super) fn prune(state: &ClusterState<'_>, lock: &Lock, kept: impl Iterator<I
     let is_ended = |run: &&&PlaybookRun| attempts::is_over(run) && !run.is_deleting();
     let ended = state.observed.runs.iter().filter(is_ended).copied();
     let (probes, others): (Vec<&PlaybookRun>, Vec<&PlaybookRun>) =
-        ended.partition(|run| run.spec.intent == Intent::Probe);
+        ended.partition(|run| run.spec.intent.changes_nothing());
     if probes.len() <= limit && others.len() <= limit {
         return Vec::new();
     }

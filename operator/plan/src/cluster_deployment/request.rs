@@ -116,11 +116,7 @@ impl<'r, 'a> Request<'r, 'a> {
         let mut run = of_cluster(state, &name, intent, self.steps, hosts, attempt.number);
         (self.around)(&mut run.spec, state.deployment);
         run.spec.resume = attempt.resume;
-        if run.spec.steps.contains(&RunStep::LoadBalancer) {
-            // Said here, so that it is remembered what the machines were told.
-            let behind: Vec<ClusterMachine<'_>> = state.of_role(Role::ControlPlane).collect();
-            run.spec.vars.insert(BACKENDS.into(), endpoint::backends(&behind));
-        }
+        tell_backends(state, &mut run);
         run.spec.vars.extend(self.vars);
         let annotations = run.metadata.annotations.get_or_insert_default();
         annotations.extend([
@@ -130,6 +126,14 @@ impl<'r, 'a> Request<'r, 'a> {
         ]);
         annotations.extend(self.rolls_out.map(|key| (annotation::ROLLS_OUT.to_owned(), key)));
         run
+    }
+}
+
+/// Tells a run with that step who is behind the endpoint: here, so that it is remembered what the machines were told.
+pub(super) fn tell_backends(state: &ClusterState<'_>, run: &mut PlaybookRun) {
+    if run.spec.steps.contains(&RunStep::LoadBalancer) {
+        let behind: Vec<ClusterMachine<'_>> = state.of_role(Role::ControlPlane).collect();
+        run.spec.vars.insert(BACKENDS.into(), endpoint::backends(&behind));
     }
 }
 

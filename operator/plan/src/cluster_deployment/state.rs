@@ -10,12 +10,13 @@ use std::collections::BTreeMap;
 
 use crds::ObjectExt;
 use crds::commands::{self, Target};
-use crds::step::{Intent, Role, Step};
+use crds::step::{Role, Step};
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun, names};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
+use super::drifted_machine::Drifted;
 pub(super) use super::machine::ClusterMachine;
 use super::observed::Observed;
 use super::outdated_machine::Outdated;
@@ -49,6 +50,8 @@ pub(super) struct ClusterState<'a> {
     pub upgrade: Option<Upgrade<'a>>,
     /// Machines to which settings are to be brought, and the one by which manifests are applied.
     pub outdated: Vec<Outdated<'a>>,
+    /// Machines that differ from what is wanted, and are to be repaired.
+    pub drifted: Vec<Drifted<'a>>,
     /// What is to be done to machines that stay, and whether they may be disrupted for it.
     pub rollout: Rollout,
 }
@@ -81,7 +84,7 @@ impl<'a> ClusterState<'a> {
             .runs
             .iter()
             .copied()
-            .filter(|run| !attempts::is_over(run) && run.spec.intent != Intent::Probe)
+            .filter(|run| !attempts::is_over(run) && !run.spec.intent.changes_nothing())
             .collect();
         active.sort_by_key(|run| (run.metadata.creation_timestamp.clone(), run.metadata.name.clone()));
         let mut state = Self {
@@ -96,6 +99,7 @@ impl<'a> ClusterState<'a> {
             wanted: Wanted::new(deployment),
             upgrade: None,
             outdated: Vec::new(),
+            drifted: Vec::new(),
             rollout: Rollout::default(),
         };
         let recorded = deployment.status.as_ref().and_then(|status| status.installed_at.clone());

@@ -7,6 +7,7 @@ mod clocks;
 mod configuration;
 mod control_plane_configuration;
 mod deletion;
+mod drift;
 mod etcd;
 mod extensions;
 mod external_etcd;

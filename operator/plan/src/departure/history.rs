@@ -93,7 +93,8 @@ pub(crate) fn knows_of(run: &PlaybookRun, since: Timestamp) -> bool {
     let change = run.annotation(annotation::ETCD_CHANGE);
     let change = change.and_then(|change| change.parse::<Timestamp>().ok());
     let made = run.created_at().map(|made| made.0);
-    run.spec.steps.contains(&Step::EtcdEndpoints) && change.or(made).is_some_and(|known| known >= since)
+    let tells = !run.spec.intent.changes_nothing() && run.spec.steps.contains(&Step::EtcdEndpoints);
+    tells && change.or(made).is_some_and(|known| known >= since)
 }
 
 /// The Machine that a run takes out of etcd.

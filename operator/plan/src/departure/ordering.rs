@@ -3,7 +3,6 @@
 use crds::Machine;
 use crds::ObjectExt;
 use crds::Reason;
-use crds::step::Intent;
 
 use super::EtcdMembership;
 use super::health::{deleting, is_healthy, is_same};
@@ -61,7 +60,7 @@ impl EtcdMembership<'_> {
             })
         };
         let run = self.runs.iter().find(|run| {
-            run.spec.intent != Intent::Probe && !attempts::is_over(run) && run.spec.hosts.iter().any(in_the_way)
+            !run.spec.intent.changes_nothing() && !attempts::is_over(run) && run.spec.hosts.iter().any(in_the_way)
         })?;
         Some(format!(
             "waits for run {} on {} to end: one control plane or etcd machine changes at a time",

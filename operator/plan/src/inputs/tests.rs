@@ -153,6 +153,10 @@ fn a_probe_or_a_reset_gets_no_keys_of_a_cluster() {
     check("Probe", "probe-host");
     check("Reset", "reset");
     check("Custom", "prepare");
+    // A comparison looks what the bundle has, and no more.
+    let model = build_in(&deployment, &run("Compare", "prepare, etcd, control-plane, node", "leaving", "")).unwrap();
+    let login = super::SecretsNeeded { artifacts_login: true, ..super::SecretsNeeded::default() };
+    assert_eq!(secrets_needed(&model), login);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crds::Reason;
 use crds::cluster_deployment::{Etcd, EtcdTopology};
 use crds::names::annotation;
 use crds::networking::{API_SERVER_PORT, NetworkPluginName};
-use crds::step::{Effect, Intent, Role};
+use crds::step::{Intent, Role};
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ pub(super) fn of_cluster(
     let spec = &cluster.deployment.spec;
     // Cleaning or probing a machine needs nothing from the artifact source.
     let intent = run.spec.intent;
-    let provisions = intent.spec().effect == Effect::Provisions;
+    let provisions = intent.spec().effect.needs_wanted();
     if provisions {
         can_provision(cluster.deployment, hosts, run)?;
     }
@@ -151,7 +151,7 @@ fn cluster_variables(deployment: &ClusterDeployment, intent: Intent) -> BTreeMap
         ("preflight_ignore", json!(preflight.ignore)),
         ("allow_unsupported_distribution_setup", json!(preflight.allow_unsupported_distribution)),
     ];
-    let provisions = intent.spec().effect == Effect::Provisions;
+    let provisions = intent.spec().effect.needs_wanted();
     let components = components::variable(deployment, intent).filter(|_| provisions);
     let source = spec.artifacts.as_ref().map(|artifacts| artifacts.url.trim_end_matches('/'));
     let sometimes = [("components", components), ("artifacts_url", source.map(|url| json!(url)))];

@@ -1,6 +1,5 @@
 //! What the planner of Machines looks at.
 
-use crds::step::Intent;
 use crds::{Cluster, ClusterDeployment, Host, Machine, PlaybookRun};
 use jiff::Timestamp;
 
@@ -52,8 +51,8 @@ pub(super) fn held<'a>(observed: &Observed<'a>) -> Option<&'a Host> {
     observed.hosts.iter().copied().find(|host| claims::holds(observed.machine, host))
 }
 
-/// The run that works on a Host, or is about to; a probe changes nothing.
+/// The run that works on a Host, or is about to change something there.
 pub(super) fn active_run<'a>(runs: &[&'a PlaybookRun], host: &str) -> Option<&'a PlaybookRun> {
-    let works = |run: &PlaybookRun| !attempts::is_over(run) && run.spec.intent != Intent::Probe;
+    let works = |run: &PlaybookRun| !attempts::is_over(run) && !run.spec.intent.changes_nothing();
     runs.iter().copied().find(|run| works(run) && run.spec.hosts.iter().any(|named| named == host))
 }

@@ -10,6 +10,7 @@ use crds::Machine;
 use crds::ObjectExt;
 use crds::Reason;
 use crds::conditions::{self, Statement};
+use crds::drift::DriftSeen;
 use crds::kstatus::Standing;
 use crds::machine::{AppliedSettings, MachinePhase, MachineStatus};
 use crds::names::condition;
@@ -25,7 +26,7 @@ use crate::certificates;
 use crate::cluster::NodeSeen;
 use crate::host::identity;
 use crate::message::cut;
-use crate::{node_metadata as metadata, settings};
+use crate::{drift, node_metadata as metadata, settings};
 
 pub(super) use node::{FRESH, find as node_of};
 
@@ -50,8 +51,9 @@ pub(super) fn machine_status(
     };
     let applied = host.and_then(|host| settings::applied(machine, host.name(), observed.runs)).or(old.applied.clone());
     let (seen_at, certificates) = certificates::shown(machine, observed.runs);
-    let (ready, conditions) =
-        conditions(observed, hold, decision, node, version.as_deref(), applied.as_ref(), draining);
+    let drift = drift::shown(machine, observed.runs);
+    let has = Has { version: version.as_deref(), applied: applied.as_ref(), drift: drift.as_ref() };
+    let (ready, conditions) = conditions(observed, hold, decision, node, &has, draining);
     let status = MachineStatus {
         observed_generation: machine.metadata.generation,
         phase: Some(phase(hold, decision, &ready, draining)),
@@ -73,6 +75,7 @@ pub(super) fn machine_status(
             Some(_) => metadata::registered(machine),
             None => old.registered_taints,
         },
+        drift,
         last_run: host.and_then(|host| last_run::newest(observed, host)).or(old.last_run),
         blocked_pods: draining.blocked_pods.clone(),
         conditions,
@@ -91,14 +94,22 @@ fn message(machine: &Machine, ready: &Statement, draining: &Draining) -> String 
     }
 }
 
+/// What a machine has, as far as that is known.
+struct Has<'a> {
+    /// Of its kubelet.
+    version: Option<&'a str>,
+    applied: Option<&'a AppliedSettings>,
+    /// Where it differs from what was applied.
+    drift: Option<&'a DriftSeen>,
+}
+
 /// `Ready`, and all conditions.
 fn conditions(
     observed: &Observed<'_>,
     hold: &Hold<'_>,
     decision: &RetryDecision,
     node: Option<&NodeSeen>,
-    version: Option<&str>,
-    applied: Option<&AppliedSettings>,
+    has: &Has<'_>,
     draining: &Draining,
 ) -> (Statement, Vec<Condition>) {
     let machine = observed.machine;
@@ -123,11 +134,13 @@ fn conditions(
     let old = machine.status.as_ref();
     let mut old_conditions = old.map(|status| status.conditions.clone()).unwrap_or_default();
     let network = node::network(node);
+    let drifted = drift::statement(observed.deployment, machine, has.drift, observed.runs);
     // What was said once, and is not said now, is not known.
     let spoken = [
         (condition::REMEDIATION, repair.is_some()),
         (condition::NETWORK_READY, network.is_some()),
         (condition::DRAINED, draining.drained.is_some()),
+        (condition::DRIFTED, drifted.is_some()),
     ];
     old_conditions.retain(|there| !spoken.contains(&(there.type_.as_str(), false)));
     if has_node {
@@ -137,7 +150,8 @@ fn conditions(
     if done {
         statements.push(node::healthy(&ready, node));
     }
-    statements.push(up_to_date::statement(observed, version, done, applied, host));
+    statements.push(up_to_date::statement(observed, has.version, done, has.applied, host));
+    statements.extend(drifted);
     statements.extend(repair);
     statements.extend(draining.drained.clone().map(|drained| Statement { message: cut(drained.message), ..drained }));
     let is_stalled =

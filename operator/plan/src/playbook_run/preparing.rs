@@ -5,7 +5,6 @@ use crds::Reason;
 use crds::inputs::{MODEL_FILE, RunInputs};
 use crds::names::finalizer;
 use crds::playbook_run::{FrozenInputs, FrozenSettings, RunPhase};
-use crds::step::Intent;
 use crds::{ObjectExt, PlaybookRun};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -138,11 +137,11 @@ fn digest(text: &str) -> String {
     format!("sha256:{hex}")
 }
 
-/// A probe that cannot start makes room for the next one: only one is under way in a namespace.
+/// A probe or a comparison that cannot start makes room for the next one.
 fn too_late(observed: &RunObserved<'_>) -> bool {
     let run = observed.run;
     let created = run.created_at().map_or(observed.now, |time| time.0);
-    run.spec.intent == Intent::Probe
+    run.spec.intent.changes_nothing()
         && observed.now.as_second() - created.as_second() > i64::from(run.spec.timeout_seconds)
 }
 

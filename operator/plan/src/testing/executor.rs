@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use crds::ObjectExt;
 use crds::cluster_deployment::Operation;
+use crds::drift::StepDifference;
 use crds::playbook_run::{Fence, FrozenSettings, HostResult, PlaybookRunSpec, PlaybookRunStatus, Progress, RunPhase};
 use crds::step::{Intent, Step};
 use crds::{PlaybookRun, Reason};
 
-use super::results::failure;
+use super::results::{failed, failure};
 use super::world::World;
 use crate::certificates::is_probe;
 use crate::cluster_deployment::fencing::is_fence;
+use crate::drift::is_comparison;
 use crate::{attempts, settings};
 
 impl World {
@@ -29,6 +31,8 @@ impl World {
             }
             if run.spec.intent == Intent::Probe {
                 self.probe(index);
+            } else if is_comparison(run) && token > 0 && !run.spec.cancel {
+                self.compare(index, token);
             } else if is_running(run) {
                 self.finish(index);
             } else if run.spec.cancel {
@@ -127,6 +131,35 @@ impl World {
         let first = self.find_cluster(cluster)?.status()?.first_control_plane.as_ref()?;
         let machine = self.machines.iter().find(|machine| machine.name() == first)?;
         Some(machine.spec.host_ref.as_ref()?.name.clone())
+    }
+
+    /// The probes of a comparison are played: no guard hears of it.
+    fn compare(&mut self, index: usize, token: i64) {
+        let run = self.runs[index].clone();
+        self.check_begin(&run);
+        let result = |host: &String| {
+            if self.silent.contains(host) {
+                return failed(host, run.spec.steps[0].name(), Reason::Unreachable);
+            }
+            let differs = self.drifted.get(host).into_iter().flatten();
+            let differs =
+                differs.filter(|(step, _)| run.spec.steps.contains(step)).map(|(step, message)| StepDifference {
+                    step: *step,
+                    unknown: message.is_empty(),
+                    reason: Reason::ServiceOutdated.into(),
+                    task: String::new(),
+                    message: message.clone(),
+                });
+            HostResult { name: host.clone(), differences: differs.collect(), ..HostResult::default() }
+        };
+        let results: Vec<HostResult> = run.spec.hosts.iter().map(result).collect();
+        let (phase, reason) = match results.iter().all(|result| result.failure.is_none()) {
+            true => (RunPhase::Succeeded, Reason::Complete),
+            false => (RunPhase::Failed, Reason::Unreachable),
+        };
+        self.runs[index].status.get_or_insert_default().token = token;
+        self.end(index, phase, reason, run.spec.steps.len());
+        self.report_outcome(index, phase, reason, results);
     }
 
     fn probe(&mut self, index: usize) {

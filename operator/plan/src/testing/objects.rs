@@ -1,5 +1,6 @@
 //! Objects as people and probes make them.
 
+use crds::drift::{Drift, DriftRepair};
 use crds::{ClusterDeployment, Host, HostStatus};
 
 use super::profile::Observers;
@@ -10,7 +11,10 @@ pub(super) fn deployment(name: &str, spec: &str) -> ClusterDeployment {
         "{{apiVersion: clusterwright.dev/v1alpha1, kind: ClusterDeployment, metadata: {{name: {name}, namespace: fleet}}, \
          spec: {{kubernetesVersion: 1.35.4, artifacts: {{url: 'http://bundle'}}, {spec}}}}}"
     );
-    serde_yaml::from_str(&yaml).unwrap()
+    let mut deployment: ClusterDeployment = serde_yaml::from_str(&yaml).unwrap();
+    // What is no promise about drift counts runs.
+    deployment.spec.drift.get_or_insert(Drift { check_every_seconds: 0, repair: DriftRepair::Never });
+    deployment
 }
 
 pub(super) fn host(number: usize, observers: Observers) -> Host {

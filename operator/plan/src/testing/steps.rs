@@ -30,6 +30,9 @@ impl World {
         if !has_kubelet || leaves_none {
             return;
         }
+        if !self.stubborn.contains(host) {
+            self.drifted.entry(host.to_owned()).or_default().retain(|step, _| !run.spec.steps.contains(step));
+        }
         let does = |step| run.spec.steps.contains(&step);
         if does(Step::RestartServices) || does(Step::Reboot) {
             self.sick_nodes.remove(host);

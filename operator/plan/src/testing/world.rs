@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
-use crds::step::{Intent, Role};
+use crds::step::{Intent, Role, Step};
 use crds::{
     ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, KubernetesVersion, Machine, MachineSet,
     PlaybookRun, PlaybookRunStatus, RemediationPolicy,
@@ -88,6 +88,10 @@ pub struct World {
     pub cut_off_nodes: BTreeSet<String>,
     /// Machines with something of a cluster on them.
     pub dirty: BTreeSet<String>,
+    /// Steps by which machines differ from what is wanted, and what a probe says of it.
+    pub drifted: BTreeMap<String, BTreeMap<Step, String>>,
+    /// Machines that differ whatever is played on them.
+    pub stubborn: BTreeSet<String>,
     /// When the leaves end that each machine has.
     pub certificates: BTreeMap<String, Timestamp>,
     /// When the world began.
@@ -178,6 +182,8 @@ impl World {
             sick_nodes: BTreeSet::new(),
             cut_off_nodes: BTreeSet::new(),
             dirty: BTreeSet::new(),
+            drifted: BTreeMap::new(),
+            stubborn: BTreeSet::new(),
             certificates: BTreeMap::new(),
             begun: "2026-01-01T00:00:00Z".parse().unwrap(),
             etcd_data: BTreeSet::new(),

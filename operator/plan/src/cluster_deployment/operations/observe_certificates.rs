@@ -1,7 +1,7 @@
 //! Observes when the machines' certificates end, over SSH, by runs that change nothing: once a day, at the cluster's own
 //! time of the day; some hours after a machine has become part of the cluster, and soon after a run that wrote some.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crds::step::{Role, Step};
 use crds::{ObjectExt, PlaybookRun};
@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::attempts;
 use crate::certificates::is_probe;
 use crate::cluster_deployment::action::Action;
+use crate::cluster_deployment::last_looks::{kept, last_looks};
 use crate::cluster_deployment::proposal::{Proposal, Round};
 use crate::cluster_deployment::request;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
@@ -66,17 +67,11 @@ fn looks<'a>(state: &ClusterState<'a>) -> Vec<&'a PlaybookRun> {
     state.newest_runs(is_probe)
 }
 
-/// The last look at each Host.
-fn last_looks<'a>(looks: &[&'a PlaybookRun]) -> BTreeMap<&'a str, &'a PlaybookRun> {
-    // The newest comes last, and stays.
-    let by_host = looks.iter().rev().flat_map(|run| run.spec.hosts.iter().map(|host| (host.as_str(), *run)));
-    by_host.collect()
-}
-
 /// When runs that wrote certificates ended, by Host.
 fn written<'a>(state: &ClusterState<'a>) -> BTreeMap<&'a str, Vec<Timestamp>> {
     let mut written: BTreeMap<&str, Vec<Timestamp>> = BTreeMap::new();
-    let runs = state.own_runs().into_iter().filter(|run| attempts::is_over(run));
+    let is_done = |run: &&PlaybookRun| attempts::is_over(run) && !run.spec.intent.changes_nothing();
+    let runs = state.own_runs().into_iter().filter(is_done);
     for run in runs.filter(|run| run.spec.steps.iter().any(writes)) {
         let Some(ended) = attempts::ended_at(run) else { continue };
         for host in &run.spec.hosts {
@@ -127,9 +122,4 @@ fn next_turn(state: &ClusterState<'_>, moment: Timestamp) -> Timestamp {
 /// Of each machine the last look: by it is known when it is looked at next.
 pub(super) fn keeps(state: &ClusterState<'_>) -> Vec<String> {
     kept(state, &last_looks(&looks(state))).into_iter().map(str::to_owned).collect()
-}
-
-fn kept<'a>(state: &ClusterState<'_>, last_looks: &BTreeMap<&str, &'a PlaybookRun>) -> BTreeSet<&'a str> {
-    let hosts = state.live.iter().filter_map(ClusterMachine::host_name);
-    hosts.filter_map(|host| last_looks.get(host)).map(|run| run.name()).collect()
 }

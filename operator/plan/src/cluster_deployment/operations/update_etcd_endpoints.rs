@@ -37,7 +37,8 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
 
 /// The runs that told the API servers last.
 pub(super) fn keeps(state: &ClusterState<'_>) -> Vec<String> {
-    let tells = |run: &&PlaybookRun| run.spec.steps.contains(&Step::EtcdEndpoints);
+    let tells =
+        |run: &&PlaybookRun| !run.spec.intent.changes_nothing() && run.spec.steps.contains(&Step::EtcdEndpoints);
     let mut runs: Vec<&PlaybookRun> = state.observed.runs.iter().copied().filter(tells).collect();
     runs.sort_by_key(|run| Reverse(run.metadata.creation_timestamp.clone()));
     let newest = runs.into_iter().take(KEEP);

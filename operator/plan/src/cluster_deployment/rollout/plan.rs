@@ -22,6 +22,7 @@ pub(super) fn plan(state: &ClusterState<'_>) -> Option<RolloutPlan> {
     let mut changes = Changes::default();
     upgrades(state, &mut changes);
     settings(state, &mut changes);
+    drifted(state, &mut changes);
     for machine in renew_certificates::due_now(state) {
         changes.add(PlannedOperation::Renew, "certificates", &machine, Effect::None);
     }
@@ -38,7 +39,9 @@ pub(super) fn wishes(state: &ClusterState<'_>) -> BTreeSet<String> {
     let upgrade = state.upgrade.iter().map(|upgrade| format!("Upgrade{via} {}", upgrade.wanted));
     let disruptive = state.outdated.iter().flat_map(Outdated::effects).filter(|(_, restarts)| *restarts);
     let settings = disruptive.map(|(difference, _)| format!("{} {}", difference.field, difference.wanted));
-    upgrade.chain(settings).map(|wish| wish.chars().take(LONGEST).collect()).collect()
+    let repairs = state.drifted.iter().filter(|drifted| drifted.is_disruptive());
+    let repairs = repairs.map(|drifted| format!("Repair {}", drifted.named()));
+    upgrade.chain(settings).chain(repairs).map(|wish| wish.chars().take(LONGEST).collect()).collect()
 }
 
 fn upgrades(state: &ClusterState<'_>, changes: &mut Changes) {
@@ -59,6 +62,13 @@ fn settings(state: &ClusterState<'_>, changes: &mut Changes) {
             };
             changes.add(PlannedOperation::Configure, &difference.field, &outdated.machine, effect);
         }
+    }
+}
+
+fn drifted(state: &ClusterState<'_>, changes: &mut Changes) {
+    for drifted in &state.drifted {
+        let effect = if drifted.is_disruptive() { Effect::Restarts } else { Effect::None };
+        changes.add(PlannedOperation::Repair, &drifted.named(), &drifted.machine, effect);
     }
 }
 

@@ -4,7 +4,6 @@ use crds::Conditions;
 use crds::ObjectExt;
 use crds::machine::LastRun;
 use crds::names::condition;
-use crds::step::Intent;
 use crds::{Host, PlaybookRun};
 
 use crate::attempts::{self, Outcome};
@@ -20,7 +19,7 @@ pub(super) fn newest(observed: &Observed<'_>, host: &Host) -> Option<LastRun> {
     let about = |run: &PlaybookRun| match attempts::targets(run).get(name) {
         Some(target) => target.uid == uid,
         None => {
-            run.spec.intent != Intent::Probe
+            !run.spec.intent.changes_nothing()
                 && run.spec.hosts.iter().any(|named| named == name)
                 && claimed.is_some_and(|claimed| run.created_at() >= Some(claimed))
         }
