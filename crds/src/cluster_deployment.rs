@@ -368,6 +368,11 @@ impl ClusterDeployment {
         let workers = spec.workers.iter().map(|workers| names::worker_set(cluster, &workers.name));
         [names::control_plane_set(cluster)].into_iter().chain(etcd).chain(workers).collect()
     }
+
+    /// What the spec says of the workers of this MachineSet; none: it is no set of workers of this ClusterDeployment.
+    pub fn workers_of(&self, set: &str) -> Option<&WorkerSet> {
+        self.spec.workers.iter().find(|workers| names::worker_set(self.name(), &workers.name) == set)
+    }
 }
 
 /// Manifests to apply.

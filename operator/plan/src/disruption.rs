@@ -1,7 +1,6 @@
 //! Disruption: how many machines of a set may be out of service at once for our own doing, by its `maxUnavailable`.
 
 use crds::ObjectExt;
-use crds::names::worker_set;
 use crds::placement::default_max_unavailable;
 use crds::step::Role;
 use crds::{ClusterDeployment, MachineSet};
@@ -14,11 +13,7 @@ pub fn most(set: &MachineSet, deployment: Option<&ClusterDeployment>) -> usize {
     if set.spec.role != Role::Worker {
         return 1;
     }
-    let name = set.name();
-    let described = deployment.and_then(|deployment| {
-        let mut sets = deployment.spec.workers.iter();
-        sets.find(|workers| worker_set(&set.spec.cluster_name, &workers.name) == name)
-    });
+    let described = deployment.and_then(|deployment| deployment.workers_of(set.name()));
     let wanted = described.map_or_else(default_max_unavailable, |workers| workers.max_unavailable.clone());
     let replicas = usize::try_from(set.spec.replicas).unwrap_or_default();
     int_or_percent(&wanted, replicas, Rounded::Down).max(1)

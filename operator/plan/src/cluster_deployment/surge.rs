@@ -18,8 +18,7 @@ pub(super) fn wanted(state: &ClusterState<'_>, workers: &WorkerSet) -> i32 {
 
 /// Whether no machine of the set is drained for a change before others are there in its place.
 pub(super) fn keeps_capacity(state: &ClusterState<'_>, set: &MachineSet) -> bool {
-    let workers = &state.deployment.spec.workers;
-    let described = workers.iter().find(|workers| names::worker_set(&state.name, &workers.name) == set.name());
+    let described = state.deployment.workers_of(set.name());
     described.is_some_and(|workers| most(workers, set) > 0) && is_drained_soon(state, set)
 }
 

@@ -56,12 +56,10 @@ fn merged(deployment: &ClusterDeployment, set: Option<&str>) -> Map<String, Valu
 
 /// What the MachineSet of this name says.
 fn of_set<'a>(deployment: &'a ClusterDeployment, set: &str) -> Option<&'a KubeletSettings> {
-    let (spec, cluster) = (&deployment.spec, deployment.name());
-    if set == names::control_plane_set(cluster) {
-        return spec.control_plane.kubelet.as_ref();
+    if set == names::control_plane_set(deployment.name()) {
+        return deployment.spec.control_plane.kubelet.as_ref();
     }
-    let mut workers = spec.workers.iter();
-    workers.find(|workers| names::worker_set(cluster, &workers.name) == set)?.kubelet.as_ref()
+    deployment.workers_of(set)?.kubelet.as_ref()
 }
 
 /// As KubeletConfiguration has it.

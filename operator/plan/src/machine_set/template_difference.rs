@@ -9,14 +9,11 @@ use crate::{claims, naming};
 /// The fields of the spec that its set has yet to give to this Machine; none: it has them. Machines that a platform made
 /// have those that the platform gave them.
 pub fn template_difference(deployment: &ClusterDeployment, machine: &Machine) -> Option<Vec<String>> {
-    let (cluster, spec) = (deployment.name(), &deployment.spec);
     let set = claims::set_of(machine).unwrap_or_default();
-    let mut sets = spec.workers.iter();
-    let workers = sets.find(|workers| names::worker_set(cluster, &workers.name) == set);
-    let (name, labels, annotations, taints) = match workers {
+    let (name, labels, annotations, taints) = match deployment.workers_of(set) {
         Some(set) => (format!("workers[{}]", set.name), &set.labels, &set.annotations, &set.taints),
-        None if set == names::control_plane_set(cluster) => {
-            let set = &spec.control_plane;
+        None if set == names::control_plane_set(deployment.name()) => {
+            let set = &deployment.spec.control_plane;
             ("controlPlane".to_owned(), &set.labels, &set.annotations, &set.taints)
         }
         None => return None,
