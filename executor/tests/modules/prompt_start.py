@@ -8,7 +8,7 @@ import sys
 import time
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import (
-    component_process,
+    control_plane,
     prompt_start,
     static_pod,
     units,
@@ -21,7 +21,7 @@ prompt_start.PAUSE_SECONDS = 0.01
 APISERVER, SCHEDULER = "kube-apiserver", "kube-scheduler"
 running: dict = {}
 restarts: list = []
-component_process.pids = lambda component: list(running.get(component, []))
+control_plane.own_processes = lambda components: {component: list(running[component]) for component in components if running.get(component)}
 
 
 def systemctl(verb: str, unit: str, **_more) -> None:

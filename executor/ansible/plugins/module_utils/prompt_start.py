@@ -11,7 +11,7 @@ import contextlib
 import os
 import threading
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import component_process, static_pod, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import control_plane, static_pod, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 KUBELET = "kubelet.service"
@@ -21,11 +21,10 @@ PAUSE_SECONDS = 0.3
 class Place:
     """The place of a component's static Pod."""
 
-    def __init__(self, component: str) -> None:
-        self.component = component
+    def __init__(self, component: str, pids: list) -> None:
         self.path = f"{static_pod.FOLDER}/{component}.yaml"
         self.seen = self.manifest()
-        self.former = component_process.pids(component)
+        self.former = pids
 
     def manifest(self) -> tuple | None:
         """Which file it is; none while there is none."""
@@ -35,9 +34,10 @@ class Place:
             return None
         return (state.st_ino, state.st_mtime_ns)
 
-    def is_free(self) -> bool:
-        """Whether another manifest is there, and the process of before has ended, without another one: true once for each manifest."""
-        now, pids = self.manifest(), component_process.pids(self.component)
+    def is_free(self, pids: list) -> bool:
+        """Whether another manifest is there, and the process of before has ended, without another one: true once for each manifest.
+        `pids` are the component's processes now."""
+        now = self.manifest()
         if now in (None, self.seen):
             self.former = pids
             return False
@@ -55,13 +55,18 @@ def start_now() -> None:
 @contextlib.contextmanager
 def watched(components: list):
     """Whatever replaces manifests of the components meanwhile waits no longer than it must."""
-    places, over = [Place(component) for component in components], threading.Event()
+    if not components:
+        yield
+        return
+    running = control_plane.own_processes(components)
+    places, over = {component: Place(component, running.get(component, [])) for component in components}, threading.Event()
 
     def watch() -> None:
         while not over.wait(PAUSE_SECONDS):
             # Without it, all takes longer, and that is all.
             with contextlib.suppress(StepFailure, OSError):
-                if any([place.is_free() for place in places]):
+                running = control_plane.own_processes(components)
+                if any([place.is_free(running.get(component, [])) for component, place in places.items()]):
                     start_now()
 
     thread = threading.Thread(target=watch, daemon=True)

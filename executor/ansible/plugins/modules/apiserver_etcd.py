@@ -84,6 +84,53 @@ def set_configuration(endpoints: list, check: bool) -> bool:
     return differs
 
 
+def prove(params: dict, flag: str, reads: list) -> None:
+    """Waits until the API server runs with what is wanted, and all is healthy."""
+    said: dict = {}
+
+    def well() -> bool:
+        if not apiserver_process.runs_with(f"--etcd-servers={flag}") or apiserver_process.outdated(reads):
+            said["kube-apiserver"] = "the kubelet has not started it anew with what is wanted yet"
+            return False
+        for name, target in (
+            ("kube-apiserver", healthz.apiserver(params["address"], params["port"])),
+            ("kube-controller-manager", healthz.CONTROLLER_MANAGER),
+            ("kube-scheduler", healthz.SCHEDULER),
+        ):
+            good, text = healthz.answer(target)
+            if not good:
+                said.clear()
+                said[name] = text
+                return False
+        return True
+
+    wait(
+        well,
+        params["timeout_seconds"],
+        "ApiserverNotReady",
+        lambda: "; ".join(f"{name}: {text}" for name, text in said.items()) + units.journal("kubelet.service"),
+    )
+
+
+def bring(params: dict, reads: list) -> tuple:
+    """Has the API server run with what is wanted. (The flag's value, whether anything had to be done)."""
+    with prompt_start.watched(["kube-apiserver"]):
+        flag, changed = set_manifest(params["endpoints"], False)
+        late = apiserver_process.outdated(reads)
+        for pid in late:
+            # The kubelet starts it again.
+            processes.kill(pid, signal.SIGTERM)
+        prove(params, flag, reads)
+    apiserver_process.remember(reads)
+    return flag, changed or bool(late)
+
+
+def look(params: dict, reads: list) -> tuple:
+    """The same, without doing it."""
+    flag, changed = set_manifest(params["endpoints"], True)
+    return flag, changed or bool(apiserver_process.outdated(reads))
+
+
 def work(call) -> dict:
     params, check = call.params, call.check_mode
     endpoints = params["endpoints"]
@@ -91,40 +138,9 @@ def work(call) -> dict:
         raise StepFailure("InvalidVariables", "etcd_client_endpoints is empty: an API server needs one at least")
     # An API server whose client certificate has expired does not answer: it takes up the next one with its next connection.
     written = files.write_all(params["files"], check) + files.write_all(params["secrets"], check, files.SECRET)
-    with prompt_start.watched([] if check else ["kube-apiserver"]):
-        flag, changed = set_manifest(endpoints, check)
-        reads = [params["authority"]] if params["authority"] else []
-        late = apiserver_process.outdated(reads)
-        if not check:
-            for pid in late:
-                # The kubelet starts it again.
-                processes.kill(pid, signal.SIGTERM)
-            said: dict = {}
-
-            def well() -> bool:
-                if not apiserver_process.runs_with(f"--etcd-servers={flag}") or apiserver_process.outdated(reads):
-                    said["kube-apiserver"] = "the kubelet has not started it anew with what is wanted yet"
-                    return False
-                for name, target in (
-                    ("kube-apiserver", healthz.apiserver(params["address"], params["port"])),
-                    ("kube-controller-manager", healthz.CONTROLLER_MANAGER),
-                    ("kube-scheduler", healthz.SCHEDULER),
-                ):
-                    good, text = healthz.answer(target)
-                    if not good:
-                        said.clear()
-                        said[name] = text
-                        return False
-                return True
-
-            wait(
-                well,
-                params["timeout_seconds"],
-                "ApiserverNotReady",
-                lambda: "; ".join(f"{name}: {text}" for name, text in said.items()) + units.journal("kubelet.service"),
-            )
-            apiserver_process.remember(reads)
-    changed = changed or bool(late or written)
+    reads = [params["authority"]] if params["authority"] else []
+    flag, changed = look(params, reads) if check else bring(params, reads)
+    changed = changed or bool(written)
     try:
         changed = set_configuration(endpoints, check) or changed
     except OSError as error:
