@@ -149,10 +149,8 @@ impl Host {
         ];
         // What let the run in before was changed meanwhile: the next one brings what is in the Secret by then.
         let was_let_in = self.result.ok > 0;
-        let failure = self.result.failure.as_ref();
-        failure.is_some_and(|failure| match was_let_in && failure.reason == Reason::AuthenticationFailed {
-            true => true,
-            false => !Reason::among(&failure.reason, &STAYING),
+        self.result.failure.as_ref().is_some_and(|failure| {
+            was_let_in && failure.reason == Reason::AuthenticationFailed || !Reason::among(&failure.reason, &STAYING)
         })
     }
 

@@ -23,6 +23,12 @@ pub(super) fn changed_at(state: &ClusterState<'_>, machine: &ClusterMachine<'_>)
     of_host.filter_map(attempts::ended_at).max()
 }
 
+/// Whether a machine of the cluster has what is wanted, for all that is known, and nobody works on it.
+pub(super) fn is_left_alone(state: &ClusterState<'_>, machine: &ClusterMachine<'_>) -> bool {
+    let is_outdated = || state.outdated.iter().any(|outdated| outdated.machine.uid() == machine.uid());
+    machine.is_provisioned() && machine.machine.spec.drain_for.is_empty() && !is_outdated()
+}
+
 /// The machines that are to be repaired now, control planes first, then machines of etcd, then workers. One is compared
 /// again after each attempt.
 pub(super) fn due<'a>(state: &ClusterState<'a>) -> Vec<Drifted<'a>> {
@@ -35,8 +41,7 @@ pub(super) fn due<'a>(state: &ClusterState<'a>) -> Vec<Drifted<'a>> {
 }
 
 fn drifted<'a>(state: &ClusterState<'a>, machine: ClusterMachine<'a>) -> Option<Drifted<'a>> {
-    let is_outdated = state.outdated.iter().any(|outdated| outdated.machine.uid() == machine.uid());
-    if !machine.is_provisioned() || is_outdated || !machine.machine.spec.drain_for.is_empty() {
+    if !is_left_alone(state, &machine) {
         return None;
     }
     let seen = seen(state, &machine)?;

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::remediate;
 use crate::cluster_deployment::action::Action;
-use crate::cluster_deployment::drifted::{changed_at, seen};
+use crate::cluster_deployment::drifted::{changed_at, is_left_alone, seen};
 use crate::cluster_deployment::endpoint;
 use crate::cluster_deployment::lane::{Lane, Needs};
 use crate::cluster_deployment::last_looks::{kept, last_looks};
@@ -48,7 +48,7 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
     }
     let now = state.observed.now;
     let last = last_looks(&looks);
-    let machines = state.live.iter().filter(|machine| is_compared(state, machine));
+    let machines = state.live.iter().filter(|machine| machine.host.is_some() && is_left_alone(state, machine));
     let mut due: Vec<(Timestamp, &ClusterMachine<'_>)> =
         machines.filter_map(|machine| Some((due_at(state, machine, &last, interval)?, machine))).collect();
     due.sort_by_key(|(at, machine)| (*at, machine.name()));
@@ -81,13 +81,6 @@ fn is_quiet(state: &ClusterState<'_>, round: &Round) -> bool {
     let is_upgraded = state.upgrade.as_ref().is_some_and(|upgrade| upgrade.has_begun);
     let nothing_else = state.active.is_empty() && round.lock.queue.is_empty() && !round.begins_any();
     is_installed && is_well && nothing_else && !is_upgraded
-}
-
-/// Whether a machine has what is wanted, for all that is known, and nobody works on it.
-fn is_compared(state: &ClusterState<'_>, machine: &ClusterMachine<'_>) -> bool {
-    let is_outdated = || state.outdated.iter().any(|outdated| outdated.machine.uid() == machine.uid());
-    let is_free = machine.machine.spec.drain_for.is_empty();
-    machine.is_provisioned() && machine.host.is_some() && is_free && !is_outdated()
 }
 
 /// Whether a comparison that has not ended keeps something from its turn, or waits for one itself.

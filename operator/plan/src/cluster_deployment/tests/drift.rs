@@ -1,4 +1,4 @@
-//! Promises about drift: machines are compared in their time and never in the way of anything; what differs is told, and
+//! Promises about drift: machines are compared in their time and never in the way of anything; what differs is reported, and
 //! repaired only where that is asked for, carefully, and not for ever.
 
 use crds::cluster_deployment::Approval;

@@ -43,17 +43,23 @@ fn a_look_that_finds_nothing_new_holds_nobody_up_for_long_and_asks_nobody() {
     world.check_end();
 }
 
-#[test]
-fn a_host_that_moved_to_another_cluster_is_left_alone_and_let_go_when_that_is_approved() {
+/// Clusters of which a gave its worker away, and b took every Host that was left; how all was before, and the Host that
+/// went from one to the other.
+fn moved() -> (World, World, String) {
     let mut world = fleet();
     let then = world.clone();
     let moves = host_of(&world, "a", 1);
-    // a gives its worker away, and b takes every Host that is left.
     world.scale_workers("a", 0);
     world.settle();
     world.scale_workers("b", 5);
     world.settle();
     assert_eq!(world.kubelet_of(&moves), Some("b"));
+    (world, then, moves)
+}
+
+#[test]
+fn a_host_that_moved_to_another_cluster_is_left_alone_and_let_go_when_that_is_approved() {
+    let (mut world, then, moves) = moved();
     let nodes = world.find_cluster("b").unwrap().nodes.clone();
 
     world.set_back(&then);
@@ -414,13 +420,7 @@ fn a_store_that_is_set_back_unnoticed_is_found_by_the_first_machine_that_knows_m
 
 #[test]
 fn a_host_that_moved_to_another_cluster_is_left_alone_though_nobody_notices_that_the_store_is_older_row_34() {
-    let mut world = fleet();
-    let then = world.clone();
-    let moves = host_of(&world, "a", 1);
-    world.scale_workers("a", 0);
-    world.settle();
-    world.scale_workers("b", 5);
-    world.settle();
+    let (mut world, then, moves) = moved();
     let nodes = world.find_cluster("b").unwrap().nodes.clone();
     set_back_unnoticed(&mut world, &then);
     // What each wants now is met on machines that serve the other.
