@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::step::Step;
 
-/// Differences that are told of one machine.
+/// Differences that are reported of one machine.
 pub const MOST_DIFFERENCES: usize = 12;
-/// Characters of what is told of one difference.
+/// Characters of the message of one difference.
 pub const DIFFERENCE_LIMIT: usize = 512;
 
 /// Whether steps that differ are played again.

@@ -1,4 +1,4 @@
-//! Drift: what comparisons found on a machine, how that is told, and how often it was tried to repair it.
+//! Drift: what comparisons found on a machine, how that is reported, and how often it was tried to repair it.
 
 mod steps;
 
@@ -107,7 +107,7 @@ pub fn statement(
     let steps = seen.steps();
     if !steps.is_empty() {
         let (reason, then) = what_next(deployment, machine, seen, &steps, runs);
-        return stated(Some(true), reason, format!("{}; {then}", told(&seen.differences, false)));
+        return stated(Some(true), reason, format!("{}; {then}", described(&seen.differences, false)));
     }
     if let Some(failure) = &seen.failure {
         return stated(None, Reason::ComparisonFailed, format!("it could not be compared: {failure}"));
@@ -115,7 +115,7 @@ pub fn statement(
     match seen.differences.is_empty() {
         true => stated(Some(false), Reason::AsWanted, "it is as it is wanted, for all that is compared".into()),
         false => {
-            let message = format!("not all could be compared: {}", told(&seen.differences, true));
+            let message = format!("not all could be compared: {}", described(&seen.differences, true));
             stated(None, Reason::ComparisonFailed, message)
         }
     }
@@ -145,13 +145,13 @@ fn what_next(
 }
 
 /// `prepare: differing: vm.overcommit_memory; node: kubelet.service: differing: /etc/systemd/system/kubelet.service`.
-fn told(differences: &[StepDifference], unknown: bool) -> String {
-    let told = differences.iter().filter(|difference| difference.unknown == unknown);
-    let told = told.map(|difference| match difference.message.as_str() {
+fn described(differences: &[StepDifference], unknown: bool) -> String {
+    let reported = differences.iter().filter(|difference| difference.unknown == unknown);
+    let described = reported.map(|difference| match difference.message.as_str() {
         "" => format!("{}: {}", difference.step, difference.reason),
         message => format!("{}: {message}", difference.step),
     });
-    quote(told.collect::<Vec<_>>().join("; "))
+    quote(described.collect::<Vec<_>>().join("; "))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What is told of a machine that was compared.
+//! What is reported of a machine that was compared.
 
 use crds::{ClusterDeployment, Machine, PlaybookRun, Reason};
 

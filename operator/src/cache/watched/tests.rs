@@ -1,4 +1,4 @@
-//! Watches that are cut, that hang, or that are told that they are too old: what happened meanwhile is seen.
+//! Watches that are cut, that hang, or that are refused because they are too old: what happened meanwhile is seen.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
