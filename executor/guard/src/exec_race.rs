@@ -7,16 +7,17 @@ use std::time::Duration;
 use crate::process_owner::{Seen, owner_of};
 
 /// A program that waits for its disk in the middle of its start is no more than that late.
-const EXEC: Duration = Duration::from_secs(1);
+pub const EXEC: Duration = Duration::from_secs(1);
 /// The arguments are read a moment before the environment: they may be those of the program before.
 const BETWEEN: Duration = Duration::from_millis(10);
 
-/// How long this process may be in the middle of an exec that hides its owner; `None` if its owner is clear. One that
-/// shows nothing for longer was started with nothing.
+/// For how long a process that shows what this one shows may be in the middle of an exec that hides its owner; `None`
+/// if its owner is clear. One that shows the same for longer was started with nothing.
 pub fn race_window(seen: &Seen, directory: &Path) -> Option<Duration> {
     // A process of a container counts by its scope alone, and what may not be read has no file either.
     let silent = seen.environment.is_empty() && !seen.contained && !seen.executable.as_os_str().is_empty();
-    let longest = if seen.arguments.is_empty() { EXEC } else { BETWEEN };
+    // The kernel shows the new arguments before the new environment, and may be held up between them.
+    let longest = if seen.arguments.is_empty() || !seen.sleeping { EXEC } else { BETWEEN };
     (silent && owner_of(seen, directory).is_none()).then_some(longest)
 }
 
@@ -33,9 +34,12 @@ mod tests {
     }
 
     #[test]
-    fn what_shows_nothing_is_unclear_and_what_has_arguments_only_for_a_moment() {
+    fn what_shows_nothing_is_unclear_and_what_sleeps_with_arguments_only_for_a_moment() {
         assert_eq!(window(|_| ()), Some(EXEC));
-        assert_eq!(window(|seen| seen.arguments = b"sleep\0".to_vec()), Some(BETWEEN));
+        assert_eq!(window(|seen| seen.sleeping = true), Some(EXEC));
+        assert_eq!(window(|seen| seen.arguments = b"sleep\0".to_vec()), Some(EXEC));
+        let sleeps = |seen: &mut Seen| (seen.arguments, seen.sleeping) = (b"sleep\0".to_vec(), true);
+        assert_eq!(window(sleeps), Some(BETWEEN));
     }
 
     #[test]

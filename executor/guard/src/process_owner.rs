@@ -27,6 +27,8 @@ pub struct Seen {
     pub cgroups: String,
     /// It is in a container: in another space of process numbers than this guard.
     pub contained: bool,
+    /// It waits for something that a signal may interrupt. What is in the middle of an exec does not.
+    pub sleeping: bool,
 }
 
 /// A process of a fence. Its arguments stay out: they may hold secrets.
@@ -152,6 +154,7 @@ mod tests {
             environment: b"HOME=/root\0".to_vec(),
             cgroups: "1:name=systemd:/system.slice/ssh.service\n0::/system.slice/ssh.service\n".into(),
             contained: false,
+            sleeping: false,
         }
     }
 
@@ -257,7 +260,7 @@ mod tests {
             arguments: Vec<u8>, environment: Vec<u8>, cgroups: String, own: bool, contained: bool,
         ) {
             let executable = if own { Path::new(HERE).join("guard") } else { "/bin/x".into() };
-            let seen = Seen { pid: 1, executable, arguments, environment, cgroups, contained };
+            let seen = Seen { pid: 1, executable, arguments, environment, cgroups, contained, sleeping: false };
             owner_of(&seen, Path::new(HERE));
             command_of(&seen);
         }

@@ -1,13 +1,13 @@
 //! The machine's processes, as `/proc` shows them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use guard::exec_race::race_window;
+use guard::exec_race::{EXEC, race_window};
 use guard::process_owner::{Owner, Seen, Worker, command_of, owner_of};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -39,24 +39,23 @@ impl<'a> Watch<'a> {
         let mut left: Vec<i32> =
             all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(|pid| !own.contains(pid)).collect();
         let mut found = Vec::new();
-        let mut first: Option<Instant> = None;
+        let mut shown = BTreeMap::new();
         loop {
-            let waited = first.map_or(Duration::ZERO, |first| first.elapsed());
             left.retain(|pid| {
                 let Some(seen) = look(*pid) else { return false };
                 let owner = owner_of(&seen, self.directory.path());
                 found.extend(owner.map(|owner| (owner, worker(&seen, owner))));
-                owner.is_none() && self.is_in_exec_race(seen, waited)
+                owner.is_none() && self.is_in_exec_race(seen, &mut shown)
             });
             if left.is_empty() {
                 return found;
             }
-            first.get_or_insert_with(Instant::now);
             thread::sleep(AGAIN);
         }
     }
 
-    fn is_in_exec_race(&mut self, seen: Seen, waited: Duration) -> bool {
+    /// `shown`: what was shown by each process that is waited for.
+    fn is_in_exec_race(&mut self, seen: Seen, shown: &mut BTreeMap<i32, Shown>) -> bool {
         let Some(longest) = race_window(&seen, self.directory.path()) else {
             return false;
         };
@@ -64,12 +63,24 @@ impl<'a> Watch<'a> {
         if self.silent.contains(&process) {
             return false;
         }
-        let racing = waited < longest;
+        let now = Instant::now();
+        let before = shown.entry(seen.pid).or_insert(Shown { longest, since: now, first: now });
+        if before.longest != longest {
+            *before = Shown { longest, since: now, ..*before };
+        }
+        let racing = now.duration_since(before.since) < longest && now.duration_since(before.first) < EXEC;
         if !racing {
             self.silent.insert(process);
         }
         racing
     }
+}
+
+/// A process that is waited for, since when it shows what it does, and since when nothing of its owner.
+struct Shown {
+    longest: Duration,
+    since: Instant,
+    first: Instant,
 }
 
 fn worker(seen: &Seen, owner: Owner) -> Worker {
@@ -96,6 +107,7 @@ fn look(pid: i32) -> Option<Seen> {
         environment: fs::read(place.join("environ")).unwrap_or_default(),
         cgroups: fs::read_to_string(place.join("cgroup")).unwrap_or_default(),
         contained: is_contained(&place),
+        sleeping: stat_of(pid).is_some_and(|stat| stat.first().is_some_and(|state| state == "S")),
     })
 }
 
@@ -120,7 +132,12 @@ pub fn lineage() -> Vec<i32> {
 }
 
 fn parent_of(pid: i32) -> Option<i32> {
+    stat_of(pid)?.get(1)?.parse().ok()
+}
+
+/// The fields of `/proc/PID/stat` from its third on: STATE PARENT ...
+fn stat_of(pid: i32) -> Option<Vec<String>> {
     let stat = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
     // NUMBER (NAME) STATE PARENT ...: the name may hold brackets and spaces.
-    stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
+    Some(stat.rsplit(')').next()?.split_whitespace().map(str::to_owned).collect())
 }
