@@ -1,11 +1,13 @@
 //! Settings that can be edited after they were applied: what was frozen into runs, what runs have brought to machines,
 //! and where that differs from what is wanted now.
 
+mod contents;
 mod differences;
 mod digest;
 mod parts;
 mod wanted;
 
+pub use contents::{ADDONS, CONTENTS, Content, ETCD_CLIENT, NETWORK};
 pub use differences::{Difference, differences};
 pub use digest::digest;
 pub use wanted::Wanted;

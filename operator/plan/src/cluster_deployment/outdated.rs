@@ -6,7 +6,7 @@ use crds::step::{Role, Step};
 
 use super::state::{ClusterMachine, ClusterState};
 use crate::configuration::files;
-use crate::settings::{self, Difference};
+use crate::settings::{self, ADDONS, Content, Difference, ETCD_CLIENT, NETWORK};
 
 /// What differs on a machine to which this was applied.
 pub(super) fn of_machine(
@@ -54,9 +54,7 @@ fn of_etcd_client(
         return None;
     }
     let applied = applied.and_then(|applied| applied.etcd_client.as_ref());
-    // A certificate that was renewed is needed before the old one ends, whoever approves of what, and in any hour.
-    let difference = Difference::between("content of etcd.secretRef", Step::EtcdEndpoints, applied, wanted);
-    difference.map(|difference| Difference { is_disruptive: false, ..difference })
+    ETCD_CLIENT.difference(applied, wanted)
 }
 
 /// The manifests that differ.
@@ -64,20 +62,18 @@ pub(super) fn of_cluster(state: &ClusterState<'_>) -> Vec<Difference> {
     let applied = applied(state).unwrap_or_default();
     let wanted = &state.observed.manifests;
     let spec = &state.deployment.spec;
-    let compare = |field: &str, step: Step, is_named: bool, applied: &Option<String>, wanted: &Option<String>| {
+    let compare = |content: &Content, is_named: bool, applied: &Option<String>, wanted: &Option<String>| {
         match (applied, wanted) {
             // Nothing is wanted, and nothing can be missing.
             (None, _) if !is_named => None,
-            (_, Some(wanted)) => Difference::between(field, step, applied.as_ref(), wanted),
+            (_, Some(wanted)) => content.difference(applied.as_ref(), wanted),
             // What is wanted could not be read.
-            (_, None) => Difference::between(field, step, None, ""),
+            (_, None) => content.difference(None, ""),
         }
     };
-    let is_named = spec.addon_manifests().is_some();
-    let addons = compare("addons.manifestsRef", Step::Addons, is_named, &applied.addons, &wanted.addons);
+    let addons = compare(&ADDONS, spec.addon_manifests().is_some(), &applied.addons, &wanted.addons);
     let is_named = spec.networking.plugin.manifests_ref.is_some();
-    let plugin = "networking.plugin.manifestsRef";
-    let network = compare(plugin, Step::Network, is_named, &applied.network, &wanted.network);
+    let network = compare(&NETWORK, is_named, &applied.network, &wanted.network);
     addons.into_iter().chain(network).collect()
 }
 

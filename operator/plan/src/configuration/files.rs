@@ -21,7 +21,7 @@ pub const STEPS: [Step; 2] = [Step::ControlPlane, Step::ControlPlaneConfiguratio
 /// A file of a component.
 pub struct File {
     /// The field of the spec that refers to it, for messages.
-    field: &'static str,
+    pub field: &'static str,
     /// Its name on the machine, and the key of the ConfigMap.
     pub key: &'static str,
     /// The component that reads it.

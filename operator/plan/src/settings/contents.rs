@@ -1,0 +1,54 @@
+//! What ConfigMaps and Secrets hold that the spec refers to: another content is rolled out as an edit is. The files of
+//! `configuration` are not among them: they have [a table of their own](crate::configuration::files::FILES).
+
+use crds::step::Step;
+
+use super::differences::Difference;
+
+/// What an object holds that the spec refers to.
+pub struct Content {
+    /// The field of the spec that names the object.
+    pub reference: &'static str,
+    /// What it is called in messages.
+    pub title: &'static str,
+    /// The step that brings another one.
+    pub step: Step,
+    /// Whether that waits for an approval and a window, where they are wanted.
+    pub is_disruptive: bool,
+}
+
+/// The add-ons' manifests.
+pub const ADDONS: Content = Content {
+    reference: "addons.manifestsRef",
+    title: "addons.manifestsRef",
+    step: Step::Addons,
+    is_disruptive: Step::Addons.spec().disruptive,
+};
+
+/// The manifests of the network plugin.
+pub const NETWORK: Content = Content {
+    reference: "networking.plugin.manifestsRef",
+    title: "networking.plugin.manifestsRef",
+    step: Step::Network,
+    is_disruptive: Step::Network.spec().disruptive,
+};
+
+/// The certificates of an external etcd's client. One that was renewed is needed before the old one ends, whoever
+/// approves of what, and in any hour.
+pub const ETCD_CLIENT: Content = Content {
+    reference: "etcd.secretRef",
+    title: "content of etcd.secretRef",
+    step: Step::EtcdEndpoints,
+    is_disruptive: false,
+};
+
+/// All of them.
+pub const CONTENTS: [Content; 3] = [ADDONS, NETWORK, ETCD_CLIENT];
+
+impl Content {
+    /// How what was applied differs from what is wanted, both as digests, if it does.
+    pub fn difference(&self, applied: Option<&String>, wanted: &str) -> Option<Difference> {
+        let difference = Difference::between(self.title, self.step, applied, wanted)?;
+        Some(Difference { is_disruptive: self.is_disruptive, ..difference })
+    }
+}
