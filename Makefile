@@ -69,9 +69,10 @@ images: ## Build the image archives: Kubernetes', CoreDNS, and our operator and 
 	@CLUSTERWRIGHT_PROFILE=release $(LAB) build images
 
 .PHONY: crds
-crds: ## Write the CustomResourceDefinitions, docs/api.md and docs/reasons.md from the types
+crds: ## Write the CustomResourceDefinitions, docs/api.md, docs/reasons.md and docs/fields.md from the types and planners
 	@cargo run --quiet --package crds --example manifests -- manifests/crds
 	@cargo run --quiet --package crds --example api_docs -- docs
+	@cargo run --quiet --package plan --example field_docs -- docs
 
 .PHONY: bench
 bench: ## Measure clusters and their changes against bare kubeadm over SSH, in one run

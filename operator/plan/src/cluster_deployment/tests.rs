@@ -12,6 +12,7 @@ mod etcd;
 mod extensions;
 mod external_etcd;
 mod fencing;
+mod fields;
 mod former;
 mod growth;
 mod history;
