@@ -296,6 +296,26 @@ mod scripts {
     }
 
     #[test]
+    fn authorities_and_the_service_account_key_are_replaced_under_a_client_and_the_old_ones_are_refused() {
+        play_machine("authorities_rotation.py");
+    }
+
+    #[test]
+    fn an_attempt_to_replace_authorities_that_is_cut_off_anywhere_is_taken_up() {
+        play_machine("authorities_cut_off.py");
+    }
+
+    #[test]
+    fn authorities_come_to_the_modules_as_the_run_brings_them_and_the_probes_change_nothing() {
+        play("authority_plays.py");
+    }
+
+    #[test]
+    fn containers_that_began_before_the_authorities_they_mount_are_started_anew_and_no_others() {
+        play("pods_restart.py");
+    }
+
+    #[test]
     fn members_that_hold_different_data_are_found_by_their_hashes() {
         play("etcd_hashes.py");
     }

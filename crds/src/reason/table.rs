@@ -90,6 +90,12 @@ reasons! {
     AuthenticationFailed Warning [COMPLETE FAILED REACHABLE READY]
         "The machine does not accept the login: wrong user, key or password."
         "Correct `Host.spec.ssh`, its Secret, or `authorized_keys` on the machine.";
+    AuthoritiesDiffer Warning []
+        "A machine does not have the authorities that its cluster is to have by now, or a process there has read others."
+        "Nothing: it is tried again. The message says what differs.";
+    AuthoritiesNotMounted Warning []
+        "Pods of a machine do not have all of the cluster's authorities mounted that the machine has."
+        "Look at the kubelet there, and at the ConfigMap `kube-root-ca.crt` in the Pods' namespaces; it is tried again.";
     AuthoritiesRefused Warning []
         "The machine could not be made to trust the authorities that are configured."
         "See the message: it ends with what update-ca-certificates said.";
@@ -174,7 +180,7 @@ reasons! {
         "The API server's certificate lacks a name that clients use."
         "Look at the machine's `/etc/kubernetes/pki`; run the step `control-plane` again.";
     CertificateNotServed Warning []
-        "A certificate was renewed, and the process that uses it has not taken it up in time, or is not healthy since."
+        "A certificate was renewed or an authority replaced, and the process that uses it has not taken it up in time, or is not healthy since."
         "The message names it: look at its log on the machine; it is tried again.";
     CertificateRejected Warning [REACHABLE READY]
         "The API's certificate is not signed by the kubeconfig's authority for this address, or has ended."
@@ -995,6 +1001,9 @@ reasons! {
     PodsNotMoved Warning [DRAINED]
         "Pods were left on the Node: it is silent, or `drainTimeoutSeconds` is 0."
         "Nothing.";
+    PodsNotRestarted Warning []
+        "A container began before the authorities that it has mounted, or its Pod has not come back since it was started anew."
+        "The message names the Pod: look at its log; it is tried again.";
     PodsReached Normal [NETWORK_READY]
         "The machine's Pods reach those of other machines, and the DNS."
         "";

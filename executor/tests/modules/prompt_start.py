@@ -8,6 +8,7 @@ import sys
 import time
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import (
+    component_process,
     control_plane,
     prompt_start,
     static_pod,
@@ -105,7 +106,29 @@ def a_kubelet_that_does_not_restart_is_no_failure_of_what_is_done():
     assert len(restarts) == 2
 
 
-for check in (a_place_that_is_free_is_taken_at_once, what_needs_no_help_gets_none, a_kubelet_that_does_not_restart_is_no_failure_of_what_is_done):
+def one_that_is_started_anew_is_not_held_back():
+    ended = []
+    component_process.pids = lambda component: list(running.get(component, []))
+
+    def end(component: str) -> None:
+        ended.append(component)
+        running[component] = [] if component == APISERVER else [32]
+
+    component_process.end = end
+    units.systemctl = systemctl
+    prompt_start.PATIENCE_SECONDS = 0.2
+    prompt_start.start_anew(SCHEDULER)
+    assert ended == [SCHEDULER] and restarts == [], "the kubelet has started it by itself"
+    prompt_start.start_anew(APISERVER)
+    assert ended == [SCHEDULER, APISERVER] and restarts == [{APISERVER: [], SCHEDULER: [32]}]
+
+
+for check in (
+    a_place_that_is_free_is_taken_at_once,
+    what_needs_no_help_gets_none,
+    a_kubelet_that_does_not_restart_is_no_failure_of_what_is_done,
+    one_that_is_started_anew_is_not_held_back,
+):
     running.clear()
     running.update({APISERVER: [1], SCHEDULER: [2]})
     restarts.clear()

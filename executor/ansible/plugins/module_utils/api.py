@@ -13,6 +13,7 @@ import ssl
 import time
 import urllib.parse
 
+from ansible_collections.clusterwright.cluster.plugins.module_utils import machine
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 KUBELET = "/etc/kubernetes/kubelet.conf"
@@ -33,6 +34,15 @@ def field(text: str, name: str) -> str:
     """The value of a scalar in a kubeconfig with one cluster and one user."""
     found = re.search(rf"^\s*{re.escape(name)}:\s*(\S+)\s*$", text, re.MULTILINE)
     return found.group(1).strip('"') if found else ""
+
+
+def client_pair(text: str) -> str:
+    """The client's certificate and key in a kubeconfig's text, or in the files that it names, as PEM; empty parts where it has none."""
+    pair = []
+    for name in ("client-certificate", "client-key"):
+        path = field(text, name)
+        pair.append(machine.text(path) if path else base64.b64decode(field(text, f"{name}-data")).decode("utf-8", "replace"))
+    return "\n".join(pair)
 
 
 def in_memory(data: bytes) -> str:

@@ -22,6 +22,10 @@ def pki(name: str) -> str:
     return f"{KUBERNETES}/pki/{name}.crt"
 
 
+def key(name: str) -> str:
+    return f"{KUBERNETES}/pki/{name}.key"
+
+
 def files() -> dict:
     """Certificates that are read from their files, by name."""
     return {

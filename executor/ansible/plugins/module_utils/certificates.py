@@ -43,6 +43,11 @@ def unreadable(place: str, why: str) -> StepFailure:
     )
 
 
+def all_in(text: str) -> list:
+    """All that the text holds, in their order, each as it is between its first and its last line."""
+    return ["".join(block.split()) for block in BLOCK.findall(text)]
+
+
 def in_text(text: str, place: str) -> Certificate:
     """The first one in the text."""
     found = BLOCK.search(text)

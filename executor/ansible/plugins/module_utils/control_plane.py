@@ -69,6 +69,11 @@ def manifests(components: list, restore: object) -> list:
     return found
 
 
+def present() -> list:
+    """The components that this machine has."""
+    return [name for name in COMPONENTS if os.path.exists(f"{static_pod.FOLDER}/{name}.yaml")]
+
+
 def is_on_host_network(pid: int) -> bool:
     """Whether it shares the machine's network, as the control plane's Pods do: a Pod may run another cluster's."""
     try:

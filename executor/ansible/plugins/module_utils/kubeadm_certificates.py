@@ -8,13 +8,23 @@ import json
 import os
 import time
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import certificate_places, certificates, files, kubeadm_config
+from ansible_collections.clusterwright.cluster.plugins.module_utils import (
+    api,
+    certificate_places,
+    certificates,
+    files,
+    issuers,
+    kubeadm_config,
+    kubeconfigs,
+)
 from ansible_collections.clusterwright.cluster.plugins.module_utils.certificates import Certificate
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import text
 
 KUBECONFIGS = ("admin.conf", "super-admin.conf", "controller-manager.conf", "scheduler.conf")
-FILES = ("apiserver", "apiserver-kubelet-client", "front-proxy-client")
+# Each with the authority that signs it.
+FILES = {"apiserver": "ca", "apiserver-kubelet-client": "ca", "front-proxy-client": "front-proxy-ca"}
 CONFIGURATION = "/run/clusterwright/kubeadm-renew.yaml"
 
 
@@ -25,10 +35,23 @@ def found(name: str) -> Certificate | None:
     return certificates.in_file(certificate_places.pki(name))
 
 
+def is_foreign(name: str) -> bool:
+    """Whether it was not signed by the authority that signs now, the first one in its file."""
+    authority = text(certificate_places.pki(FILES.get(name, "ca")))
+    if not authority:
+        return False
+    if name in KUBECONFIGS:
+        pair = api.client_pair(text(certificate_places.kubeconfigs()[name]))
+    else:
+        pair = f"{text(certificate_places.pki(name))}\n{text(certificate_places.key(name))}"
+    return not issuers.is_from(pair, authority)
+
+
 def due(renew_before: int) -> list:
-    """Names of those with less left than so many seconds."""
+    """Names of those with less left than so many seconds, and of those of another authority than the one that signs now."""
     names = [(name, found(name)) for name in (*FILES, *KUBECONFIGS)]
-    return [name for name, there in names if there is not None and there.expires - time.time() <= renew_before]
+    present = [(name, there) for name, there in names if there is not None]
+    return [name for name, there in present if there.expires - time.time() <= renew_before or is_foreign(name)]
 
 
 def configuration(params: dict) -> str:
@@ -48,9 +71,14 @@ def configuration(params: dict) -> str:
 
 
 def renew(names: list, params: dict) -> None:
-    """Has kubeadm make them anew, one after the other: what was cut short goes on with the ones that are left."""
-    if not names:
-        return
+    """Has kubeadm make them anew, and kubeconfigs believe all authorities again afterwards, also those of an attempt that was cut short."""
+    if names:
+        make_anew(names, params)
+    kubeconfigs.trust(False)
+
+
+def make_anew(names: list, params: dict) -> None:
+    """One after the other: what was cut short goes on with the ones that are left."""
     os.makedirs(os.path.dirname(CONFIGURATION), mode=0o700, exist_ok=True)
     files.write(CONFIGURATION, configuration(params), files.SECRET)
     try:

@@ -10,12 +10,17 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import control_plane, static_pod, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import component_process, control_plane, static_pod, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 KUBELET = "kubelet.service"
 PAUSE_SECONDS = 0.3
+# A kubelet that does not hold it back has started it by then.
+PATIENCE_SECONDS = 2.5
+# What does not end by itself is killed by the kubelet after 30 s; an API server waits for its watches.
+END_SECONDS = 45
 
 
 class Place:
@@ -50,6 +55,24 @@ class Place:
 def start_now() -> None:
     """Has the kubelet start what it holds back."""
     units.systemctl("restart", KUBELET, what=f"restart {KUBELET}")
+
+
+def start_anew(component: str) -> None:
+    """Ends the component's process, and has the kubelet start it as soon as it has ended: one that has been started lately would wait for
+    10 s to 5 min."""
+    former = set(component_process.pids(component))
+    component_process.end(component)
+    wait_until(lambda: not former & set(component_process.pids(component)), END_SECONDS)
+    if not wait_until(lambda: component_process.pids(component), PATIENCE_SECONDS):
+        start_now()
+
+
+def wait_until(check, seconds: float) -> bool:
+    """Whether it came true within so long."""
+    deadline = time.monotonic() + seconds
+    while not (came := bool(check())) and time.monotonic() < deadline:
+        time.sleep(PAUSE_SECONDS)
+    return came
 
 
 @contextlib.contextmanager

@@ -39,14 +39,13 @@ author:
   - Clusterwright developers
 """
 
-import base64
 import ipaddress
 import json
 import os
 import socket
 import ssl
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import api, files, kubeadm_config
+from ansible_collections.clusterwright.cluster.plugins.module_utils import api, cluster_info, files, kubeadm_config
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
@@ -55,7 +54,6 @@ PKI = "/etc/kubernetes/pki"
 CERTIFICATE = f"{PKI}/apiserver.crt"
 KEY = f"{PKI}/apiserver.key"
 CONFIGURATION = "/run/clusterwright/kubeadm-certs.yaml"
-INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 
 
 def plain(name: str) -> str:
@@ -136,15 +134,12 @@ def renew(params: dict, text: str) -> None:
 
 def check_info(client: Api, params: dict) -> None:
     """Machines that join believe this ConfigMap."""
-    text = ((client.get(INFO) or {}).get("data") or {}).get("kubeconfig", "")
+    text = cluster_info.kubeconfig(client)
     wanted = f"https://{params['endpoint']['host']}:{params['endpoint']['port']}"
     if ":" in params["endpoint"]["host"]:
         wanted = f"https://[{params['endpoint']['host']}]:{params['endpoint']['port']}"
     server = api.field(text, "server")
-    with open(f"{PKI}/ca.crt", "rb") as source:
-        authority = base64.b64encode(source.read().strip()).decode("ascii")
-    told = base64.b64decode(api.field(text, "certificate-authority-data")).strip()
-    if server != wanted or base64.b64encode(told).decode("ascii") != authority:
+    if server != wanted or not cluster_info.believes_all(text):
         raise StepFailure(
             "EndpointWrong",
             f"ConfigMap cluster-info tells machines that join of {server or 'nothing'}, and the cluster's endpoint is {wanted}: correct it",

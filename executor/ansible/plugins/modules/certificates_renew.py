@@ -9,7 +9,8 @@ DOCUMENTATION = r"""
 module: certificates_renew
 short_description: Renews the leaf certificates of this machine, and proves by what is served that the new ones are in use
 description:
-  - Writes the certificates of etcd that are given, and has kubeadm renew those of the control plane that end within C(renew_before_seconds).
+  - Writes the certificates of etcd that are given, and has kubeadm renew those of the control plane that end within C(renew_before_seconds)
+    or are of another authority than the one that signs now.
   - etcd and the API server take up new ones by themselves. Controller-manager and scheduler are started anew, since they read their
     kubeconfigs once.
   - Needs no API, so certificates that have ended already are renewed as well.
@@ -55,6 +56,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     key_pairs,
     kubeadm_certificates,
     kubeadm_config,
+    kubeconfigs,
     restarts,
     units,
 )
@@ -108,12 +110,6 @@ def start_anew(names: list) -> None:
         component_process.end(certificate_places.READ_ONCE[name])
 
 
-def components() -> list:
-    """Those of the control plane that this machine has."""
-    manifests = f"{certificate_places.KUBERNETES}/manifests"
-    return [name for name in control_plane.COMPONENTS if os.path.exists(f"{manifests}/{name}.yaml")]
-
-
 def prove(params: dict, well_before: list, silent_before: list) -> None:
     """Waits until the new ones are in use. Who was not healthy before need not be now: with certificates that have ended, a cluster comes
     back only when all its machines have new ones."""
@@ -153,15 +149,15 @@ def set_validity(params: dict) -> str:
 def work(call) -> dict:
     params, check = call.params, call.check_mode
     address, port = params["address"], params["port"]
-    mine = components()
+    mine = control_plane.present()
     names = kubeadm_certificates.due(params["renew_before_seconds"]) if mine else []
     if check:
-        missing = write_pairs(params, True) + names + not_served(address, port) + unread()
+        missing = write_pairs(params, True) + names + kubeconfigs.trust(True) + not_served(address, port) + unread()
         return {"changed": bool(missing), "msg": f"not renewed: {'; '.join(missing)}" if missing else "all are renewed"}
     sick_before = control_plane.unhealthy(mine, address, port)
     well_before = [name for name in mine if name not in sick_before]
     silent_before = [text for text in not_served(address, port) if text.endswith("does not answer")]
-    changed = write_pairs(params, False) + names
+    changed = write_pairs(params, False) + names + kubeconfigs.trust(True)
     kubeadm_certificates.renew(names, params)
     late = unread()
     start_anew(late)

@@ -80,6 +80,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     healthz,
     kubeadm_config,
     kubeadm_program,
+    kubeconfigs,
     kubelet,
     manifest_backups,
     membership,
@@ -279,6 +280,8 @@ class Upgrade:
                 (len(control_plane.COMPONENTS) + 1) * self.params["timeout_seconds"],
                 lambda output: NO_JOB in output.err and next(retries, None) is not None,
             )
+        # A kubeconfig that kubeadm writes believes the first authority alone.
+        kubeconfigs.trust(False)
         return command
 
     def finish(self) -> None:
