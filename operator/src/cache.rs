@@ -63,7 +63,7 @@ macro_rules! watched_kinds {
 
             /// Starts the watches.
             pub(crate) fn follow(&self, source: &Source, tasks: &mut JoinSet<()>) {
-                $(self.$field.follow(source, Config::default()$(.labels($label))?, tasks);)+
+                $(self.$field.follow(source, config()$(.labels($label))?, tasks);)+
             }
 
             /// Nothing of any kind was seen.
@@ -78,6 +78,14 @@ macro_rules! watched_kinds {
             }
         }
     };
+}
+
+/// A watch of which nothing comes for a little longer is taken up again: its connection may be dead, and what happened
+/// meanwhile is seen by nobody. It begins anew so often at no greater cost than a request.
+const WATCH_SECONDS: u32 = 60;
+
+fn config() -> Config {
+    Config::default().timeout(WATCH_SECONDS)
 }
 
 watched_kinds! {

@@ -12,13 +12,13 @@ use futures::StreamExt;
 use http::{Request, Response};
 use hyper::body::{Body as HttpBody, Bytes, Frame};
 use kube::client::Body;
-use kube::runtime::watcher::Config;
 use kube::{Client, ResourceExt};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::super::config;
 use super::super::kind::Kind;
 use super::super::source::Source;
 use super::Watched;
@@ -165,7 +165,7 @@ async fn takes<K: Kind>(spec: &Value, faults: &[Fault]) -> Duration {
     let source = Source { client: Server::client(&server), namespace: None, events, stop };
     let mut tasks = JoinSet::new();
     let begun = Instant::now();
-    watched.follow(&source, Config::default(), &mut tasks);
+    watched.follow(&source, config(), &mut tasks);
     let is_changed = |object: &K| object.labels().contains_key("changed");
     while !told.next().await.is_some_and(|object| is_changed(&object)) {}
     let took = begun.elapsed();
@@ -176,7 +176,8 @@ async fn takes<K: Kind>(spec: &Value, faults: &[Fault]) -> Duration {
     took
 }
 
-/// A cut is noticed at once, and tried again after pauses; a watch of which nothing comes is given up after five minutes.
+/// A cut is noticed at once, and tried again after pauses; a watch of which nothing comes is given up after little more
+/// than a minute.
 async fn check<K: Kind>(spec: Value) {
     use Fault::{Cut, CutInALine, Gone, Hangs, TooOld};
     let check = async |faults: &[Fault], seconds: u64| {
@@ -187,9 +188,9 @@ async fn check<K: Kind>(spec: Value) {
     for fault in [Cut, CutInALine, TooOld, Gone] {
         check(&[fault], 5).await;
     }
-    check(&[Hangs], 300).await;
+    check(&[Hangs], 70).await;
     check(&[Cut, Gone, CutInALine, TooOld, Cut], 60).await;
-    check(&[Hangs, TooOld, Hangs], 620).await;
+    check(&[Hangs, TooOld, Hangs], 150).await;
 }
 
 #[tokio::test(start_paused = true)]
