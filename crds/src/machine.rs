@@ -214,6 +214,11 @@ pub struct AppliedSettings {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     pub configuration: BTreeMap<String, String>,
+    /// Of each authority and key of its cluster that it has, e.g. `ca`: whether the old and the new one are trusted, the
+    /// one that signs, and those that are trusted, as `settled.<digest>.<digest>`, `trust.<...>`, `sign.<...>`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 8))]
+    pub authorities: BTreeMap<String, String>,
 }
 
 /// What was observed of the machine in its cluster.

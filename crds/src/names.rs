@@ -71,6 +71,15 @@ pub mod annotation {
     /// On the object whose message asks for it: go on with what needs approval: `<what>.<digest>`,
     /// several separated by commas. Each is for one thing; the message has the whole command.
     pub const APPROVE: &str = "clusterwright.dev/approve";
+    /// On a ClusterDeployment: rotate an authority or a key, `<ca, etcd-ca, front-proxy-ca or service-account-key>.<number>`;
+    /// the number is one that it was not rotated with before, and greater.
+    pub const ROTATE: &str = "clusterwright.dev/rotate";
+    /// On the Secret with a cluster's authorities and keys, written by the operator: the numbers with which each was rotated
+    /// last, as in `clusterwright.dev/rotate`, several separated by commas.
+    pub const ROTATED: &str = "clusterwright.dev/rotated";
+    /// On the Secret with the administrator's kubeconfig: the state of the cluster's authority that it was made with, as in
+    /// `status.applied.authorities` of a Machine.
+    pub const AUTHORITY: &str = "clusterwright.dev/authority";
     /// On a ClusterDeployment: defragment the members of its etcd once; its value is the generation it is meant for.
     pub const DEFRAGMENT: &str = "clusterwright.dev/defragment";
     /// On runs that defragment etcd: what for, `schedule.<time>`, `annotation.<value>` or `no-space.<number>`.
@@ -243,6 +252,9 @@ pub mod condition {
     pub const DRIFTED: &str = "Drifted";
     /// No certificate is expired or about to.
     pub const CERTIFICATES_VALID: &str = "CertificatesValid";
+    /// The authority or key whose rotation was asked for is rotated, on all machines; only there once one was asked for. It
+    /// is no part of `Ready`.
+    pub const AUTHORITIES_ROTATED: &str = "AuthoritiesRotated";
 }
 
 /// Name of the MachineSet of the control planes of a cluster.

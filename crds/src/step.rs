@@ -84,13 +84,17 @@ pub enum Step {
     ControlPlaneConfiguration,
     /// The kubelet is given another configuration, and the former one again if it does not start with it.
     KubeletConfiguration,
+    /// The authorities and keys that the cluster has by now come to the machine, and its certificates are from them.
+    CertificateAuthorities,
+    /// Containers that read the cluster's authority when they began, and not since, are started anew.
+    RestartPods,
     /// A playbook of the user's: `custom-<name>`.
     Custom(CustomStep),
 }
 
 impl Step {
     /// All steps of ours, in the order in which they make sense.
-    pub const ALL: [Step; 35] = [
+    pub const ALL: [Step; 37] = [
         Step::BootstrapOs,
         Step::Preflight,
         Step::Prepare,
@@ -126,6 +130,8 @@ impl Step {
         Step::KubeadmUpgrade,
         Step::ControlPlaneConfiguration,
         Step::KubeletConfiguration,
+        Step::CertificateAuthorities,
+        Step::RestartPods,
     ];
 
     /// The step's name, which is its playbook's file name without `.yml`.
@@ -166,6 +172,8 @@ impl Step {
             Step::KubeadmUpgrade => "kubeadm-upgrade",
             Step::ControlPlaneConfiguration => "control-plane-configuration",
             Step::KubeletConfiguration => "kubelet-configuration",
+            Step::CertificateAuthorities => "certificate-authorities",
+            Step::RestartPods => "restart-pods",
             Step::Custom(custom) => &custom.0,
         }
     }

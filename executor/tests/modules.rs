@@ -306,6 +306,11 @@ mod scripts {
     }
 
     #[test]
+    fn an_authority_that_does_not_go_with_the_one_that_signs_is_refused() {
+        play("succession.py");
+    }
+
+    #[test]
     fn authorities_come_to_the_modules_as_the_run_brings_them_and_the_probes_change_nothing() {
         play("authority_plays.py");
     }

@@ -5,7 +5,7 @@ pub mod check;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crds::ClusterDeployment;
-use crds::names::{KUBECONFIG_KEY, kubeconfig_secret};
+use crds::names::{KUBECONFIG_KEY, annotation, kubeconfig_secret};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -43,7 +43,10 @@ pub async fn ensure(
     let text = administrator(&cd.name_any(), pki, server, policy, now)
         .doing(|| format!("make the kubeconfig of cluster {}", cd.name_any()))?;
     let data = [(KUBECONFIG_KEY.to_owned(), ByteString(text.into()))].into();
-    execute::apply(ctx, &pki::secret(cd, &name, data)).await
+    let mut secret = pki::secret(cd, &name, data);
+    let authority = pki.kubernetes.seen().digest();
+    secret.metadata.annotations = Some([(annotation::AUTHORITY.to_owned(), authority)].into());
+    execute::apply(ctx, &secret).await
 }
 
 /// An administrator's kubeconfig with a new client certificate.
@@ -59,14 +62,14 @@ fn administrator(
         organization: Some("system:masters"),
         ..Leaf::default()
     };
-    let Certified { certificate, key } = pki.kubernetes.issue(&leaf, policy.validity, now)?;
+    let Certified { certificate, key } = pki.kubernetes.signer().issue(&leaf, policy.validity, now)?;
     let (user, context) = ("kubernetes-admin", format!("kubernetes-admin@{cluster}"));
     let kubeconfig = json!({
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{ "name": cluster, "cluster": {
             "server": server,
-            "certificate-authority-data": STANDARD.encode(pki.kubernetes.certificate()),
+            "certificate-authority-data": STANDARD.encode(pki.kubernetes.trusted()),
         }}],
         "users": [{ "name": user, "user": {
             "client-certificate-data": STANDARD.encode(certificate),
@@ -83,11 +86,11 @@ fn still_good(data: &ByteString, pki: &Pki, server: &str, policy: RenewalPolicy,
     let Ok(checked) = std::str::from_utf8(&data.0).map_err(drop).and_then(|text| check(text).map_err(drop)) else {
         return false;
     };
-    let Ok(ours) = Certificate::parse("the authority", pki.kubernetes.certificate()) else {
+    let Ok(ours) = Certificate::parse("the authority", pki.kubernetes.signer().certificate()) else {
         return false;
     };
     checked.server == server
-        && checked.authority_pem.as_deref() == Some(pki.kubernetes.certificate())
+        && checked.authority_pem.as_deref() == Some(pki.kubernetes.trusted().as_str())
         && checked.client.is_some_and(|client| {
             client.is_signed_by(&ours) && client.not_after().is_ok_and(|end| !policy.is_worth_a_new_one(end, now))
         })

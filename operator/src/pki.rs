@@ -6,7 +6,11 @@ pub mod authority;
 pub mod certificate;
 mod error;
 pub mod etcd;
+pub mod kubelet;
 pub mod material;
+pub mod ring;
+pub mod rotation;
+mod service_account;
 
 use crds::ClusterDeployment;
 use crds::names::{label, pki_secret};

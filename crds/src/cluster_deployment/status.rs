@@ -260,7 +260,7 @@ pub struct ClusterDeploymentStatus {
     /// `Progressing`, `Paused`, `Deleting`; `Reconciling` or `Stalled`, `LockAvailable`, `ReplicasReverted`,
     /// `MachinesForgotten` and `RemovalsHeld` only while they say something; `Remediation` where a policy holds,
     /// `BackedUp` where a schedule is for the cluster, `EtcdDataHealthy` where etcd's members are its own,
-    /// `CertificatesValid` once it is installed,
+    /// `CertificatesValid` once it is installed, `AuthoritiesRotated` once a rotation was asked for,
     /// `EtcdDefragmented` where their defragmentation is scheduled or was asked for, and `MaintenanceWindowsValid` where
     /// `spec.rollout.windows` has any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -97,6 +97,10 @@ pub struct FrozenSettings {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 256))]
     pub configuration: BTreeMap<String, String>,
+    /// Of each authority and key of the cluster, as it was then, e.g. `ca`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 8))]
+    pub authorities: BTreeMap<String, String>,
 }
 
 /// Where the executor is.

@@ -99,6 +99,9 @@ reasons! {
     AuthoritiesRefused Warning []
         "The machine could not be made to trust the authorities that are configured."
         "See the message: it ends with what update-ca-certificates said.";
+    AuthorityReplaced Warning [AUTHORITIES_ROTATED]
+        "The Secret with the cluster's authorities and keys has others than those that its machines have."
+        "Put the former ones back; to change them, have them [rotated](operations/certificates.md#rotate-an-authority).";
     Available Normal [READY]
         "The Host may be claimed."
         "";
@@ -145,7 +148,7 @@ reasons! {
     BackupOverdue Warning [BACKED_UP READY]
         "The newest good backup of a cluster is too old: a backup was due twice since then."
         "See what the message and the EtcdBackups of the schedule say; make an EtcdBackup by hand meanwhile.";
-    BackupRequired Warning [UP_TO_DATE]
+    BackupRequired Warning [AUTHORITIES_ROTATED UP_TO_DATE]
         "An upgrade waits: the backup that precedes it has failed, and there is no good one of the last hour."
         "See the EtcdBackup that the message names, and its storage; another one is made every ten minutes. Or name `backup` in \
          `spec.preflight.ignore` to upgrade without.";
@@ -1127,6 +1130,15 @@ reasons! {
     RolloutIncomplete Warning []
         "An add-on is not rolled out in time."
         "See the Pods that the message names.";
+    Rotated Normal [AUTHORITIES_ROTATED]
+        "The authority or the key was rotated, and all machines have the new one alone."
+        "";
+    RotatingAuthorities Progressing [AUTHORITIES_ROTATED]
+        "An authority or a key is being rotated; the message says how far, or for what it waits."
+        "";
+    RotationRefused Warning [AUTHORITIES_ROTATED]
+        "The annotation `clusterwright.dev/rotate` asks for something that cannot be done."
+        "Write what the message says.";
     RouterIDInUse Warning [READY]
         "Another cluster in the same network has the `virtualRouterID`."
         "Make the cluster with another one.";
@@ -1355,7 +1367,7 @@ reasons! {
     Waiting Progressing [PROGRESSING READY REMEDIATION]
         "It goes on by itself later."
         "";
-    WaitingForApproval Warning [COMPLETE DRIFTED READY UP_TO_DATE]
+    WaitingForApproval Warning [AUTHORITIES_ROTATED COMPLETE DRIFTED READY UP_TO_DATE]
         "All is ready, and nothing is done before a person approves it."
         "Read what will be done, or lost; the message has the command.";
     WaitingForBackup Progressing [READY]

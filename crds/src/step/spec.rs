@@ -176,7 +176,9 @@ impl Step {
             },
             Step::Prefetch => StepSpec { intents: &[Prefetch], each_for_itself: true, downloads: true, ..CHANGES },
             Step::KubeadmUpgrade => StepSpec { intents: &[Upgrade], downloads: true, disruptive: true, ..CHANGES },
-            Step::ControlPlaneConfiguration => StepSpec { intents: &[Configure, Custom], disruptive: true, ..CHANGES },
+            Step::ControlPlaneConfiguration | Step::CertificateAuthorities | Step::RestartPods => {
+                StepSpec { intents: &[Configure, Custom], disruptive: true, ..CHANGES }
+            }
             Step::Custom(_) => StepSpec { intents: &[Install, Join, Upgrade, Remove, Reset, Custom], ..CHANGES },
         }
     }

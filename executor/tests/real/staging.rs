@@ -35,7 +35,7 @@ const CALL: &str = "
     when: code != '0'
 ";
 const AGREED: &str = r#"report "{\"currentRevision\":99,\"bump\":1000000000,\"clusterID\":\"c0ffee\"}""#;
-const KEYS: &str = r#"{"ca.key": "aHVudGVyMmh1bnRlcjI="}"#;
+const KEYS: &str = r#"{"encryption.key": "aHVudGVyMmh1bnRlcjI="}"#;
 
 fn key(identity: &Identity) -> String {
     identity.to_string().expose_secret().to_owned()
@@ -159,8 +159,8 @@ fn a_backup_that_may_not_be_restored_is_not_sent_and_says_why() {
     machine.bench.secret("restore.identity", &key(&identity));
 
     machine.bench.playbook("stage-backup", &CALL.replace("VERB", "inspect"));
-    machine.bench.secret("restore.pki.json", r#"{"ca.key": "b3RoZXJvdGhlcm90aGVy", "sa.key": "QQ=="}"#);
-    refused(&machine, 4, &["BackupOfOtherCluster", "other content in ca.key; nothing of sa.key"]);
+    machine.bench.secret("restore.pki.json", r#"{"encryption.key": "b3RoZXJvdGhlcm90aGVy", "other.key": "QQ=="}"#);
+    refused(&machine, 4, &["BackupOfOtherCluster", "other content in encryption.key; nothing of other.key"]);
     machine.bench.secret("restore.pki.json", KEYS);
     inputs(&mut machine, |model| model["staging"]["cluster"] = json!("paris"));
     refused(&machine, 5, &["BackupOfOtherCluster", "is of cluster c, and cluster paris"]);

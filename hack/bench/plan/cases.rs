@@ -186,6 +186,8 @@ fn cluster_deployment(shape: Shape, size: usize) -> Result<Call, Box<dyn Error>>
             etcd_client: None,
             pki: true,
             kubeconfig: true,
+            kubeconfig_authority: None,
+            authorities: &plan::rotation::Authorities::default(),
         }));
     }))
 }

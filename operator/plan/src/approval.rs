@@ -31,11 +31,22 @@ pub enum What {
     Store,
     /// Disrupting machines for what was changed.
     Plan,
+    /// That what was signed by a former authority or key counts no more.
+    Rotate,
 }
 
 impl What {
-    const ALL: [What; 8] =
-        [What::Shrink, What::QuorumLoss, What::Repair, What::Restore, What::Undo, What::Leave, What::Store, What::Plan];
+    const ALL: [What; 9] = [
+        What::Shrink,
+        What::QuorumLoss,
+        What::Repair,
+        What::Restore,
+        What::Undo,
+        What::Leave,
+        What::Store,
+        What::Plan,
+        What::Rotate,
+    ];
 
     /// The value with this digest.
     pub fn value(self, digest: &str) -> String {
@@ -52,6 +63,7 @@ impl What {
             What::Leave => "leave",
             What::Store => "store",
             What::Plan => "plan",
+            What::Rotate => "rotate",
         }
     }
 }

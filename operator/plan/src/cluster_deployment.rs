@@ -35,6 +35,7 @@ pub mod restoring;
 mod retrying;
 mod rollout;
 mod room;
+mod rotating;
 mod scale_down;
 mod spec_problem;
 mod state;
@@ -70,6 +71,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, ClusterDeploymentStatus> {
     let observed = &Observed { machines: &machines, ..*observed };
     let mut state = ClusterState::observe(observed);
     state.upgrade = upgrade::find(&state);
+    state.is_trusted = rotating::is_trusted(&state);
     state.outdated = operations::configure::due(&state);
     state.drifted = drifted::due(&state);
     state.rollout = rollout::look::look(&state);

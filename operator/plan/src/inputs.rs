@@ -166,6 +166,8 @@ pub struct SecretsNeeded {
     pub apiserver_client: bool,
     /// How the control planes speak to an external etcd.
     pub etcd_client: bool,
+    /// Hosts, and so Nodes, whose kubelets get a client certificate from the authority that signs.
+    pub kubelets: BTreeSet<String>,
     /// Hosts that join, each by a token of its own.
     pub join_hosts: BTreeSet<String>,
     /// The login of the artifact source.
@@ -196,7 +198,8 @@ pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
     }
     let has = |step: Step| model.steps.contains(&step);
     let hosts_in = |group: Group| hosts_in(model, group);
-    let control_plane = has(Step::ControlPlane) && hosts_in(Group::KubeControlPlane).next().is_some();
+    let rotates = has(Step::CertificateAuthorities);
+    let control_plane = (has(Step::ControlPlane) || rotates) && hosts_in(Group::KubeControlPlane).next().is_some();
     let is_external = is_external(model);
     let etcd = has(Step::Etcd) || has(Step::ControlPlane);
     let etcd_hosts: BTreeSet<String> = if etcd { hosts_in(Group::Etcd).collect() } else { BTreeSet::new() };
@@ -206,8 +209,15 @@ pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
         etcd_hosts,
         etcd_members: if no_member { Vec::new() } else { etcd_members(model) },
         etcd_client: is_external
-            && [Step::Preflight, Step::ControlPlane, Step::EtcdEndpoints].into_iter().any(has)
+            && [Step::Preflight, Step::ControlPlane, Step::EtcdEndpoints, Step::CertificateAuthorities]
+                .into_iter()
+                .any(has)
             && hosts_in(Group::KubeControlPlane).next().is_some(),
+        kubelets: [Group::KubeControlPlane, Group::KubeNode]
+            .into_iter()
+            .filter(|_| rotates)
+            .flat_map(hosts_in)
+            .collect(),
         join_hosts: [(Step::ControlPlane, Group::KubeControlPlane), (Step::Node, Group::KubeNode)]
             .into_iter()
             .filter(|(step, _)| has(*step))

@@ -41,6 +41,7 @@ pub mod playbook_run;
 pub mod provisioning;
 pub mod remediation;
 pub mod remediation_policy;
+pub mod rotation;
 pub mod settings;
 #[cfg(test)]
 pub mod settles;

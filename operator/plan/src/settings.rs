@@ -1,9 +1,11 @@
 //! Settings that can be edited after they were applied: what was frozen into runs, what runs have brought to machines,
 //! and where that differs from what is wanted now.
 
+pub mod authorities;
 mod contents;
 mod differences;
 mod digest;
+mod done;
 mod parts;
 mod wanted;
 
@@ -23,7 +25,9 @@ use crds::{ClusterDeployment, Machine, PlaybookRun};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::configuration::{PARTS, Part, files};
+use crate::rotation::Authorities;
 use crate::{attempts, components};
+use done::{Done, how_done, settings_of};
 
 /// The variable that says which API servers are behind an endpoint that the control planes hold.
 pub const BACKENDS: &str = "kube_apiserver_backends";
@@ -47,6 +51,7 @@ pub fn frozen(
     network: &BTreeMap<String, String>,
     etcd_client: Option<String>,
     files: &BTreeMap<String, String>,
+    authorities: &Authorities,
 ) -> FrozenSettings {
     let mut wanted = Wanted::new(deployment);
     wanted.configuration.extend(files::digest(files).map(|digest| (files::NAME.to_owned(), digest)));
@@ -59,6 +64,7 @@ pub fn frozen(
         etcd_client,
         kubernetes_version: Some(components::version_of(deployment, intent)),
         configuration: wanted.configuration,
+        authorities: authorities.digests(deployment.spec.etcd.topology),
     }
 }
 
@@ -108,6 +114,7 @@ pub fn applied(machine: &Machine, host: &str, runs: &[&PlaybookRun]) -> Option<A
         if how_done(run, host, Step::LoadBalancer) == Some(Done::Played) {
             applied.load_balancer_backends = run.spec.vars.get(BACKENDS).map(digest);
         }
+        authorities::bring(&mut applied.authorities, machine, run, host);
         applied.token = token;
     }
     Some(applied)
@@ -157,30 +164,6 @@ fn is_on(run: &PlaybookRun, machine: &Machine, host: &str) -> bool {
     targets.is_empty()
         && run.spec.hosts.iter().any(|named| named == host)
         && began.is_some_and(|at| Some(at) >= machine.created_at())
-}
-
-/// How a step came to be done.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Done {
-    /// This run did it.
-    Played,
-    /// This run resumed after it: its probe said that it was done, and the run brought nothing.
-    PassedOver,
-}
-
-/// How a step came to be done on the Host in this run, if it was; one that was passed over has no times.
-fn how_done(run: &PlaybookRun, host: &str, step: Step) -> Option<Done> {
-    let place = run.spec.steps.iter().position(|there| *there == step)?;
-    if attempts::steps_done(run, host) <= place {
-        return None;
-    }
-    let told = run.status.iter().flat_map(|status| &status.steps);
-    let mut began = told.filter(|told| told.name == step && told.started_at.is_some());
-    Some(began.next().map_or(Done::PassedOver, |_| Done::Played))
-}
-
-fn settings_of(run: &PlaybookRun) -> Option<&FrozenSettings> {
-    run.status.as_ref().and_then(|status| status.settings.as_ref())
 }
 
 /// A setting that is the same in all runs with this step on the machine: whichever of them did it (its executor may
@@ -267,7 +250,13 @@ fn applies_manifests(run: &PlaybookRun) -> bool {
 
 /// Whether a run may bring settings to its machines.
 fn applies_settings(run: &PlaybookRun) -> bool {
-    let steps = [Step::ContainerRuntime, Step::ControlPlane, Step::EtcdEndpoints];
+    let steps = [
+        Step::ContainerRuntime,
+        Step::ControlPlane,
+        Step::EtcdEndpoints,
+        Step::CertificateAuthorities,
+        Step::RestartPods,
+    ];
     let mut steps = steps.into_iter().chain(PARTS.iter().flat_map(Part::steps));
     steps.any(|step| run.spec.steps.contains(&step))
 }

@@ -2,6 +2,7 @@
 //! machines and people do there, and promises that are checked after every write.
 
 mod api;
+pub mod authorities;
 mod certificates;
 mod cluster;
 mod etcd;

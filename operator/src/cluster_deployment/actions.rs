@@ -25,6 +25,9 @@ pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, actio
             let pki = pki::get(ctx, deployment).await?;
             kubeconfig::ensure(ctx, deployment, &pki, endpoint, Timestamp::now()).await.map(drop)
         }
+        Action::Rotate { subject, next } => {
+            pki::rotation::make(ctx, deployment, *subject, *next, Timestamp::now()).await
+        }
         Action::ApplyCluster(cluster) => execute::apply(ctx, &**cluster).await.map(drop),
         Action::DeleteCluster(cluster) => execute::delete(ctx, &**cluster, None).await,
         Action::ApplyMachineSet { name, object } => apply_set(ctx, deployment, name, object).await,

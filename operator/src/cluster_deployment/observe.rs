@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crds::cluster_deployment::RecoveryStrategy;
-use crds::names;
+use crds::names::{self, annotation};
 use crds::references::LocalRef;
 use crds::{
     Cluster, ClusterDeployment, ClusterDeploymentStatus, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, Machine,
@@ -13,22 +13,23 @@ use crds::{
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, Resource, ResourceExt};
+use kube::{Resource, ResourceExt};
 use plan::Plan;
 use plan::cluster::NodeSeen;
 use plan::cluster_deployment::key_transfer::RestoringSeen;
 use plan::cluster_deployment::{Action, Observed};
 use plan::hooks::Library;
 use plan::inputs::InputsProblem;
+use plan::rotation;
 use plan::settings::{self, Manifests};
 use plan::undecodable::Undecodable;
 
 use super::restoring;
 use crate::cache::{IndexKey, refs};
 use crate::context::Context;
-use crate::error::{Error, ResultExt};
+use crate::error::Error;
 use crate::reconcile::now;
-use crate::{live, playbook_run};
+use crate::{live, pki, playbook_run};
 
 /// What is known of a cluster.
 pub(crate) struct Observation {
@@ -47,8 +48,8 @@ pub(crate) struct Observation {
     forgotten_nodes: Option<Vec<NodeSeen>>,
     manifests: Manifests,
     etcd_client: Option<Result<String, InputsProblem>>,
-    pki: bool,
-    kubeconfig: bool,
+    pki: Option<Secret>,
+    kubeconfig: Option<Secret>,
 }
 
 /// Objects that belong to a cluster, or may.
@@ -70,8 +71,8 @@ impl Observation {
             now: now(),
             resumed_at: ctx.resumed_at(),
             cluster: ctx.cache.clusters.get(&namespace, &name),
-            pki: is_there(ctx, &namespace, &names::pki_secret(&name)).await?,
-            kubeconfig: is_there(ctx, &namespace, &names::kubeconfig_secret(&name)).await?,
+            pki: there(live::get(ctx, &namespace, &names::pki_secret(&name)).await?),
+            kubeconfig: there(live::get(ctx, &namespace, &names::kubeconfig_secret(&name)).await?),
             deployments: ctx.cache.cluster_deployments.everywhere(),
             policies: ctx.cache.policies.list(&namespace, |_| true),
             restores: ctx.cache.etcd_restores.of_cluster(&namespace, &name),
@@ -114,8 +115,13 @@ impl Observation {
             forgotten_nodes: self.forgotten_nodes.as_deref(),
             manifests: &self.manifests,
             etcd_client: self.etcd_client.as_ref(),
-            pki: self.pki,
-            kubeconfig: self.kubeconfig,
+            pki: self.pki.is_some(),
+            authorities: &pki::rotation::seen(self.pki.as_ref()),
+            kubeconfig: self.kubeconfig.is_some(),
+            kubeconfig_authority: self
+                .kubeconfig
+                .as_ref()
+                .and_then(|secret| secret.annotations().get(annotation::AUTHORITY).map(String::as_str)),
         })
     }
 
@@ -193,12 +199,13 @@ async fn live_hosts(
     Ok(hosts)
 }
 
-/// Backups of the cluster: all of them where one may be wanted before an upgrade, else what was stored, where it may
-/// begin anew with it.
+/// Backups of the cluster: all of them where one may be wanted before an upgrade or a rotation, else what was stored,
+/// where it may begin anew with it.
 fn own_backups(ctx: &Context, deployment: &ClusterDeployment) -> Vec<Arc<EtcdBackup>> {
     let (namespace, name) = (deployment.namespace().unwrap_or_default(), deployment.name_any());
     let started = deployment.status.as_ref().and_then(|status| status.started_kubernetes_version);
-    if started.is_some_and(|started| started != deployment.spec.kubernetes_version) {
+    let is_upgraded = started.is_some_and(|started| started != deployment.spec.kubernetes_version);
+    if is_upgraded || rotation::request::asked(&deployment.metadata).is_some() {
         return ctx.cache.etcd_backups.list(&namespace, |backup| backup.spec.cluster_name.as_ref() == Some(&name));
     }
     if deployment.spec.recovery.strategy != RecoveryStrategy::RestoreLatest {
@@ -247,8 +254,7 @@ async fn manifests(ctx: &Context, deployment: &ClusterDeployment) -> Result<Mani
     })
 }
 
-async fn is_there(ctx: &Context, namespace: &str, secret: &str) -> Result<bool, Error> {
-    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), namespace);
-    let found = api.get_metadata_opt(secret).await.doing(|| format!("look for Secret {secret}"))?;
-    Ok(found.is_some_and(|secret| secret.metadata.deletion_timestamp.is_none()))
+/// A Secret that is not about to go.
+fn there(secret: Option<Secret>) -> Option<Secret> {
+    secret.filter(|secret| secret.metadata.deletion_timestamp.is_none())
 }

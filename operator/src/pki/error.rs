@@ -26,7 +26,7 @@ pub enum PkiError {
         /// Name of the Secret.
         secret: String,
         /// Name of the key.
-        key: &'static str,
+        key: String,
     },
     /// A date that certificates cannot hold.
     #[error("the time is out of the range of certificates")]

@@ -74,7 +74,7 @@ pub async fn ensure(
     }
     let kept = found.and_then(|secret| secret.data).unwrap_or_default();
     let policy = RenewalPolicy::new(cd);
-    let wanted = complete(&kept, &pki.etcd, members, policy, now)
+    let wanted = complete(&kept, pki.etcd.signer(), members, policy, now)
         .doing(|| format!("make the etcd certificates of cluster {}", cd.name_any()))?;
     if wanted != kept {
         execute::apply(ctx, &secret(cd, &name, wanted.clone())).await?;

@@ -6,11 +6,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
+use plan::rotation::{Move, Ring, Subject};
 use rand::RngCore;
 
-use super::authority::{Authority, generate_key};
+use super::authority::Authority;
 use super::certificate::Certificate;
 use super::error::PkiError;
+use super::ring::{KeyRing, Signer, text};
+use super::service_account::ServiceAccountKey;
 
 /// Data of a Secret.
 pub type Data = BTreeMap<String, ByteString>;
@@ -19,103 +22,119 @@ pub type Data = BTreeMap<String, ByteString>;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pki {
     /// Signs the API server, kubelets and every client.
-    pub kubernetes: Authority,
+    pub kubernetes: KeyRing<Authority>,
     /// Signs the client certificate of the aggregation layer.
-    pub front_proxy: Authority,
+    pub front_proxy: KeyRing<Authority>,
     /// Signs etcd's servers, peers and clients.
-    pub etcd: Authority,
-    /// Signs service account tokens: private key, PEM.
-    service_account_key: String,
-    /// Its public half, PEM.
-    service_account_public_key: String,
+    pub etcd: KeyRing<Authority>,
+    /// Signs service account tokens.
+    pub service_account: KeyRing<ServiceAccountKey>,
     /// 32 random bytes in base64: encrypts Secrets in etcd.
     encryption_key: String,
 }
 
+/// Where each of them stands in the Secret, and its name.
+const KUBERNETES: (&str, &str) = ("ca", "kubernetes");
+const FRONT_PROXY: (&str, &str) = ("front-proxy-ca", "front-proxy-ca");
+const ETCD: (&str, &str) = ("etcd-ca", "etcd-ca");
+const SERVICE_ACCOUNT: (&str, &str) = ("sa", "service accounts");
+const ENCRYPTION_KEY: &str = "encryption.key";
+
 impl Pki {
     /// Makes everything.
     pub fn generate(now: Timestamp) -> Result<Self, PkiError> {
-        let service_account = generate_key("service accounts")?;
         let mut encryption_key = [0; 32];
         rand::rng().fill_bytes(&mut encryption_key);
+        let authority = |(_, name): (&str, &str)| Ok(KeyRing::new(Authority::make(name, now)?));
         Ok(Self {
-            kubernetes: Authority::generate("kubernetes", now)?,
-            front_proxy: Authority::generate("front-proxy-ca", now)?,
-            etcd: Authority::generate("etcd-ca", now)?,
-            service_account_key: service_account.serialize_pem(),
-            service_account_public_key: service_account.public_key_pem(),
+            kubernetes: authority(KUBERNETES)?,
+            front_proxy: authority(FRONT_PROXY)?,
+            etcd: authority(ETCD)?,
+            service_account: KeyRing::new(ServiceAccountKey::make(SERVICE_ACCOUNT.1, now)?),
             encryption_key: STANDARD.encode(encryption_key),
         })
     }
 
-    fn entries(&self) -> [(&'static str, &str); 9] {
-        [
-            ("ca.crt", self.kubernetes.certificate()),
-            ("ca.key", self.kubernetes.key()),
-            ("front-proxy-ca.crt", self.front_proxy.certificate()),
-            ("front-proxy-ca.key", self.front_proxy.key()),
-            ("etcd-ca.crt", self.etcd.certificate()),
-            ("etcd-ca.key", self.etcd.key()),
-            ("sa.key", &self.service_account_key),
-            ("sa.pub", &self.service_account_public_key),
-            ("encryption.key", &self.encryption_key),
-        ]
-    }
-
     /// The data of the Secret.
     pub fn data(&self) -> Data {
-        let entries = self.entries().into_iter();
-        entries.map(|(key, value)| (key.to_owned(), ByteString(value.into()))).collect()
+        let rings = [
+            self.kubernetes.entries(KUBERNETES.0),
+            self.front_proxy.entries(FRONT_PROXY.0),
+            self.etcd.entries(ETCD.0),
+            self.service_account.entries(SERVICE_ACCOUNT.0),
+        ];
+        let entries = rings.into_iter().flatten().chain([(ENCRYPTION_KEY.to_owned(), self.encryption_key.clone())]);
+        entries.map(|(key, value)| (key, ByteString(value.into()))).collect()
     }
 
     /// Reads the data of the Secret back; everything must be there and fit.
     pub fn from_data(secret: &str, data: &Data) -> Result<Self, PkiError> {
-        let text = |key: &'static str| -> Result<&str, PkiError> {
-            let missing = || PkiError::MissingKey { secret: secret.into(), key };
-            let value = data.get(key).filter(|value| !value.0.is_empty()).ok_or_else(missing)?;
-            std::str::from_utf8(&value.0).map_err(|error| PkiError::Read {
-                what: format!("{key} of Secret {secret}"),
-                problem: error.to_string(),
-            })
-        };
-        let authority = |certificate: &'static str, key: &'static str| {
-            Authority::parse(&format!("{certificate} of Secret {secret}"), text(certificate)?, text(key)?)
-        };
+        let missing = || PkiError::MissingKey { secret: secret.into(), key: ENCRYPTION_KEY.into() };
         Ok(Self {
-            kubernetes: authority("ca.crt", "ca.key")?,
-            front_proxy: authority("front-proxy-ca.crt", "front-proxy-ca.key")?,
-            etcd: authority("etcd-ca.crt", "etcd-ca.key")?,
-            service_account_key: text("sa.key")?.to_owned(),
-            service_account_public_key: text("sa.pub")?.to_owned(),
-            encryption_key: text("encryption.key")?.to_owned(),
+            kubernetes: KeyRing::from_data(secret, KUBERNETES.0, data)?,
+            front_proxy: KeyRing::from_data(secret, FRONT_PROXY.0, data)?,
+            etcd: KeyRing::from_data(secret, ETCD.0, data)?,
+            service_account: KeyRing::from_data(secret, SERVICE_ACCOUNT.0, data)?,
+            encryption_key: text(secret, ENCRYPTION_KEY, data)?.ok_or_else(missing)?.to_owned(),
         })
+    }
+
+    /// The same after a move of a rotation.
+    pub fn rotated(self, subject: Subject, next: Move, now: Timestamp) -> Result<Self, PkiError> {
+        Ok(match subject {
+            Subject::Ca => Self { kubernetes: self.kubernetes.rotated(next, KUBERNETES.1, now)?, ..self },
+            Subject::FrontProxyCa => Self { front_proxy: self.front_proxy.rotated(next, FRONT_PROXY.1, now)?, ..self },
+            Subject::EtcdCa => Self { etcd: self.etcd.rotated(next, ETCD.1, now)?, ..self },
+            Subject::ServiceAccountKey => {
+                Self { service_account: self.service_account.rotated(next, SERVICE_ACCOUNT.1, now)?, ..self }
+            }
+        })
+    }
+
+    /// What everybody may know of them.
+    pub fn seen(&self) -> BTreeMap<Subject, Ring> {
+        [
+            (Subject::Ca, self.kubernetes.seen()),
+            (Subject::FrontProxyCa, self.front_proxy.seen()),
+            (Subject::EtcdCa, self.etcd.seen()),
+            (Subject::ServiceAccountKey, self.service_account.seen()),
+        ]
+        .into()
     }
 
     /// What a run on control planes gets, by the names of its Secret's keys. etcd's private key goes to no machine.
     pub fn control_plane_files(&self) -> Data {
-        let entries = self.entries().into_iter();
-        entries
-            .filter(|(key, _)| *key != "etcd-ca.key")
-            .map(|(key, value)| (format!("pki.{key}"), ByteString(value.into())))
-            .collect()
+        let (kubernetes, front_proxy) = (&self.kubernetes, &self.front_proxy);
+        files([
+            ("ca.crt", kubernetes.trusted()),
+            ("ca.key", kubernetes.signer().private().to_owned()),
+            ("front-proxy-ca.crt", front_proxy.trusted()),
+            ("front-proxy-ca.key", front_proxy.signer().private().to_owned()),
+            ("etcd-ca.crt", self.etcd.trusted()),
+            ("sa.key", self.service_account.signer().private().to_owned()),
+            ("sa.pub", self.service_account.trusted()),
+            (ENCRYPTION_KEY, self.encryption_key.clone()),
+        ])
     }
 
     /// What tells the cluster from others.
     pub fn authority_files(&self) -> Data {
-        let certificate = ByteString(self.kubernetes.certificate().into());
-        [("pki.ca.crt".to_owned(), certificate)].into()
+        files([("ca.crt", self.kubernetes.trusted())])
     }
 
     /// What a run on etcd machines gets beside their own certificates.
     pub fn etcd_files(&self) -> Data {
-        let certificate = ByteString(self.etcd.certificate().into());
-        [("pki.etcd-ca.crt".to_owned(), certificate)].into()
+        files([("etcd-ca.crt", self.etcd.trusted())])
     }
 
-    /// `sha256:<hex>` of the Kubernetes authority's public key.
+    /// `sha256:<hex>` of the public key of the Kubernetes authority that signs.
     pub fn ca_cert_hash(&self) -> Result<String, PkiError> {
-        Certificate::parse("the Kubernetes authority", self.kubernetes.certificate())?.public_key_hash()
+        Certificate::parse("the Kubernetes authority", self.kubernetes.signer().certificate())?.public_key_hash()
     }
+}
+
+fn files<const N: usize>(files: [(&str, String); N]) -> Data {
+    files.into_iter().map(|(name, value)| (format!("pki.{name}"), ByteString(value.into()))).collect()
 }
 
 impl std::fmt::Debug for Pki {

@@ -89,9 +89,9 @@ pub(super) fn of_storage(credentials: Option<Secret>) -> impl Iterator<Item = (S
 async fn of_etcd(ctx: &Context, deployment: &ClusterDeployment) -> Result<Data, Error> {
     let pki = pki::get(ctx, deployment).await?;
     let leaf = Leaf { common_name: "clusterwright-backup".into(), ..Leaf::default() };
-    let client = pki.etcd.issue(&leaf, RenewalPolicy::new(deployment).validity, Timestamp::now());
+    let client = pki.etcd.signer().issue(&leaf, RenewalPolicy::new(deployment).validity, Timestamp::now());
     let client = client.doing(|| format!("make a certificate for the backup of cluster {}", deployment.name_any()))?;
-    let contents = [pki.etcd.certificate().to_owned(), client.certificate, client.key];
+    let contents = [pki.etcd.trusted(), client.certificate, client.key];
     let files = ETCD_SECRETS.into_iter().zip(contents);
     Ok(files.map(|(name, content)| (name.to_owned(), ByteString(content.into()))).collect())
 }

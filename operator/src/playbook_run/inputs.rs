@@ -17,6 +17,7 @@ use plan::inputs::{
     ClusterSeen, Credentials, InputsObserved, InputsProblem, build, classify, hosts_to_observe, secrets_needed,
 };
 use plan::playbook_run::InputsSeen;
+use plan::rotation::Authorities;
 use plan::undecodable::Undecodable;
 
 use super::ownership::{named_as, taken};
@@ -103,7 +104,8 @@ async fn gather(
     let settings = cluster.as_ref().map(|cluster| {
         let (addons, network) = (&cluster.addon_manifests, &cluster.network_manifests);
         let (etcd_client, files) = (cluster.etcd_client.clone(), &cluster.configuration_files);
-        plan::settings::frozen(cluster.deployment, run.spec.intent, addons, network, etcd_client, files)
+        let authorities = &cluster.authorities;
+        plan::settings::frozen(cluster.deployment, run.spec.intent, addons, network, etcd_client, files, authorities)
     });
     Ok(Ok(InputsSeen::Model { text, model: Box::new(model), settings }))
 }
@@ -140,16 +142,16 @@ async fn cluster_seen<'a>(
     let machines = live::machines(ctx, &namespace, &name).await?;
     let machines = machines.into_iter().map(Arc::unwrap_or_clone).collect();
     let needs_cluster = run.spec.intent.spec().effect.needs_wanted();
-    let ca_cert_hash = match needs_cluster {
-        false => None,
-        true => {
-            let Some(pki) = pki::read(ctx, deployment).await? else {
-                let message = plan::cluster_deployment::pki::missing(deployment);
-                return Ok(Err(InputsProblem::waits(Reason::PKIMissing, message)));
-            };
-            Some(pki.ca_cert_hash().doing(|| format!("hash the certificate authority of cluster {name}"))?)
-        }
-    };
+    let mut ca_cert_hash = None;
+    let mut authorities = Authorities::default();
+    if needs_cluster {
+        let Some(pki) = pki::read(ctx, deployment).await? else {
+            let message = plan::cluster_deployment::pki::missing(deployment);
+            return Ok(Err(InputsProblem::waits(Reason::PKIMissing, message)));
+        };
+        authorities.rings = pki.seen();
+        ca_cert_hash = Some(pki.ca_cert_hash().doing(|| format!("hash the certificate authority of cluster {name}"))?);
+    }
     let addons = deployment.spec.addon_manifests();
     let network = deployment.spec.networking.plugin.manifests_ref.as_ref();
     let manifests = async |reference: Option<&LocalRef>| match reference.filter(|_| needs_cluster) {
@@ -177,6 +179,7 @@ async fn cluster_seen<'a>(
             deployment,
             machines,
             ca_cert_hash,
+            authorities,
             addon_manifests,
             network_manifests: network?,
             configuration_files: files?,

@@ -99,7 +99,8 @@ async fn keys(
 ) -> Result<Data, Error> {
     let now = Timestamp::now();
     let mut data = Data::new();
-    if needs.control_plane || needs.apiserver_client || !needs.etcd_hosts.is_empty() || needs.etcd_client {
+    let needs_pki = needs.control_plane || needs.apiserver_client || !needs.kubelets.is_empty();
+    if needs_pki || !needs.etcd_hosts.is_empty() || needs.etcd_client {
         let pki = pki::get(ctx, deployment).await?;
         data.extend(of_cluster(ctx, deployment, &pki, needs, now).await?);
     }
@@ -125,6 +126,15 @@ async fn of_cluster(
     let mut data = Data::new();
     if needs.control_plane {
         data.extend(pki.control_plane_files());
+    }
+    let authority = pki.kubernetes.signer();
+    let of_kubelets = || format!("make certificates of kubelets of cluster {}", deployment.name_any());
+    data.extend(pki::kubelet::files(authority, &needs.kubelets, now).doing(of_kubelets)?);
+    if !needs.kubelets.is_empty() {
+        data.extend(pki.authority_files());
+    }
+    if let Some(next) = pki.kubernetes.next().filter(|_| needs.control_plane && !needs.kubelets.is_empty()) {
+        data.extend(pki::kubelet::next_client(next, now).doing(of_kubelets)?);
     }
     if needs.etcd_client {
         // What is in etcd already is told by the cluster's authority from what others have there.

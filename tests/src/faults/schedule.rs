@@ -103,6 +103,8 @@ fn typical_length(step: Step) -> Duration {
         | Step::KubeadmUpgrade
         | Step::ControlPlaneConfiguration
         | Step::KubeletConfiguration
+        | Step::CertificateAuthorities
+        | Step::RestartPods
         | Step::Custom(_) => 500,
     };
     Duration::from_millis(milliseconds)

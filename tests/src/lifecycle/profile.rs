@@ -46,11 +46,13 @@ pub enum Profile {
     OlderMinor,
     /// One control plane and one worker, etcd on three machines of its own, with the lab's older minor of Kubernetes.
     OlderDedicated,
+    /// Three control planes behind a load balancer and two workers.
+    Rotations,
 }
 
 impl Profile {
     /// All of them.
-    pub const ALL: [Profile; 11] = [
+    pub const ALL: [Profile; 12] = [
         Profile::Workers,
         Profile::Race,
         Profile::Loss,
@@ -62,6 +64,7 @@ impl Profile {
         Profile::Beginnings,
         Profile::OlderMinor,
         Profile::OlderDedicated,
+        Profile::Rotations,
     ];
 
     fn namespace(self) -> &'static str {
@@ -77,6 +80,7 @@ impl Profile {
             Self::Beginnings => "lifecycle-beginnings",
             Self::OlderMinor => "lifecycle-older",
             Self::OlderDedicated => "lifecycle-older-etcd",
+            Self::Rotations => "lifecycle-rotations",
         }
     }
 
@@ -95,6 +99,7 @@ impl Profile {
             Self::Beginnings => 128,
             Self::OlderMinor => 129,
             Self::OlderDedicated => 130,
+            Self::Rotations => 131,
         };
         format!("10.{second}.0.0/16")
     }
@@ -111,7 +116,7 @@ impl Profile {
 
     /// Whether it is about changes of a running cluster: these have a run of their own.
     pub fn is_of_changes(self) -> bool {
-        matches!(self, Self::OlderMinor | Self::OlderDedicated)
+        matches!(self, Self::OlderMinor | Self::OlderDedicated | Self::Rotations)
     }
 
     /// Makes the cluster. What is given beside it has to live as long.
@@ -120,7 +125,9 @@ impl Profile {
             Self::Workers => &["a", "b", "c", "d", "e"],
             Self::Race | Self::Keepalived | Self::Restores => &["a", "b", "c"],
             Self::Loss | Self::Beginnings => &["a", "b", "c", "d"],
-            Self::ControlPlane | Self::DedicatedRestores | Self::OlderMinor => &["a", "b", "c", "d", "e"],
+            Self::ControlPlane | Self::DedicatedRestores | Self::OlderMinor | Self::Rotations => {
+                &["a", "b", "c", "d", "e"]
+            }
             // One is spare.
             Self::OlderDedicated => &["a", "b", "c", "d", "e", "f"],
             Self::Dedicated => &["a", "b", "c", "d", "e", "f", "g"],
@@ -145,6 +152,12 @@ impl Profile {
                 balancer = Some(balance(&stage.machines)?);
                 spec["kubernetesVersion"] = json!(OLD_PATCH);
                 spec["artifacts"]["url"] = json!(Lab::upgrades_bundle_url());
+                spec["controlPlane"]["endpoint"] = json!({"host": "172.30.0.1", "port": BALANCER});
+                spec["controlPlane"]["replicas"] = json!(3);
+                spec["workers"][0]["replicas"] = json!(2);
+            }
+            Self::Rotations => {
+                balancer = Some(balance(&stage.machines)?);
                 spec["controlPlane"]["endpoint"] = json!({"host": "172.30.0.1", "port": BALANCER});
                 spec["controlPlane"]["replicas"] = json!(3);
                 spec["workers"][0]["replicas"] = json!(2);

@@ -14,6 +14,7 @@ mod metadata;
 mod moments;
 mod race;
 mod restores;
+mod rotate;
 mod schedule;
 mod upgrade;
 mod workers;
@@ -104,11 +105,13 @@ pub enum LifecycleScenario {
     UpgradeNewer,
     /// The next minor of a cluster with one control plane and dedicated etcd.
     UpgradeDedicated,
+    /// All authorities and the service-account key.
+    RotateAuthorities,
 }
 
 impl LifecycleScenario {
     /// All, in the order in which those of a profile are played.
-    pub const ALL: [LifecycleScenario; 30] = [
+    pub const ALL: [LifecycleScenario; 31] = [
         LifecycleScenario::Expand,
         LifecycleScenario::ShrinkWithBudget,
         LifecycleScenario::Reuse,
@@ -139,6 +142,7 @@ impl LifecycleScenario {
         LifecycleScenario::Upgrade,
         LifecycleScenario::UpgradeNewer,
         LifecycleScenario::UpgradeDedicated,
+        LifecycleScenario::RotateAuthorities,
     ];
 
     /// Those that every run of all tests has.
@@ -182,6 +186,7 @@ impl LifecycleScenario {
             Self::Upgrade => "upgrade",
             Self::UpgradeNewer => "upgrade-newer",
             Self::UpgradeDedicated => "upgrade-dedicated",
+            Self::RotateAuthorities => "rotate-authorities",
         }
     }
 
@@ -245,6 +250,9 @@ impl LifecycleScenario {
             Self::UpgradeDedicated => {
                 "one control plane, a worker and three machines of etcd have what goes with the next minor"
             }
+            Self::RotateAuthorities => {
+                "each authority and the service-account key is rotated, and what the former one signed is refused"
+            }
         }
     }
 
@@ -273,6 +281,7 @@ impl LifecycleScenario {
             Self::RestoreLatest | Self::Migrate => Profile::Beginnings,
             Self::UpgradePatch | Self::Upgrade | Self::UpgradeNewer => Profile::OlderMinor,
             Self::UpgradeDedicated => Profile::OlderDedicated,
+            Self::RotateAuthorities => Profile::Rotations,
         }
     }
 
@@ -308,6 +317,7 @@ impl LifecycleScenario {
             Self::UpgradePatch => upgrade::patch(stage).await,
             Self::Upgrade | Self::UpgradeDedicated => upgrade::next_minor(stage).await,
             Self::UpgradeNewer => upgrade::newer_minor(stage).await,
+            Self::RotateAuthorities => rotate::all(stage).await,
         }
     }
 }

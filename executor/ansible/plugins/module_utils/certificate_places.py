@@ -26,6 +26,10 @@ def key(name: str) -> str:
     return f"{KUBERNETES}/pki/{name}.key"
 
 
+# Of a control plane: the one that signs is the first in each. etcd's own, beside an API server, may be somebody else's.
+AUTHORITIES = (pki("ca"), pki("front-proxy-ca"), f"{KUBERNETES}/pki/sa.pub")
+
+
 def files() -> dict:
     """Certificates that are read from their files, by name."""
     return {

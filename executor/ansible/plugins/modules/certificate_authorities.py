@@ -63,6 +63,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     kubeconfigs,
     kubelet_client,
     node_proof,
+    succession,
     units,
 )
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api
@@ -109,6 +110,7 @@ class Machine:
             # Of several certificates the key is the first one's.
             if path.endswith(".crt") and key in given and not is_pair(f"{given[path]}\n{given[key]}"):
                 raise StepFailure("InvalidVariables", f"the key for {key} is not that of the first certificate for {path}: correct the run's files")
+        succession.check(self.files, certificate_places.AUTHORITIES)
         wanted = given.get(certificate_places.pki("ca"), "")
         pair = self.params["kubelet_client"]
         if pair and not issuers.is_from(pair, wanted):

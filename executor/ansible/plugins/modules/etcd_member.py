@@ -72,6 +72,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     files,
     membership,
     restarts,
+    succession,
     units,
 )
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
@@ -205,6 +206,8 @@ def work(call) -> dict:
     local = Etcd(params["pki_directory"], [LOCAL])
     others = local.at([member["client_url"] for member in params["members"] if member["name"] != params["name"]])
     peer_url = own(params)["peer_url"]
+    if not check:
+        succession.check(params["files"] or [], (f"{params['pki_directory']}/ca.crt",))
     changed = files.write_all(params["files"], check) + files.write_all(params["secrets"], check, files.SECRET)
     fresh = False
     if not check:

@@ -67,6 +67,7 @@ import ssl
 import time
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import (
+    certificate_places,
     control_plane,
     files,
     healthz,
@@ -74,6 +75,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     kubelet,
     membership,
     static_pod,
+    succession,
     units,
 )
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
@@ -195,6 +197,8 @@ def work(call) -> dict:
             verb = become_node(params)
         changed = True
     else:
+        if not call.check_mode:
+            succession.check(params["files"], certificate_places.AUTHORITIES)
         written = write_files(params, call.check_mode)
         # Certificates and kubeadm's own configuration are read when they are used.
         restarted = units.ensure(kubelet.UNIT, check=call.check_mode, reads=(params["kubelet"], *kubelet.READS))

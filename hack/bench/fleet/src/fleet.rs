@@ -63,7 +63,7 @@ impl Fleet {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         namespaces.create(&PostParams::default(), &object(json!({"metadata": {"name": NAMESPACE}}))?).await?;
         let key = json!({
-            "metadata": {"name": "fleet-ssh"}, "type": "Opaque", "stringData": {"ssh-privatekey": self.targets.pki.kubernetes.key()},
+            "metadata": {"name": "fleet-ssh"}, "type": "Opaque", "stringData": {"ssh-privatekey": self.targets.pki.kubernetes.signer().key()},
         });
         self.api::<Secret>().create(&PostParams::default(), &object(key)?).await?;
         let data = self.targets.pki.data();

@@ -98,7 +98,7 @@ fn server_config(pki: &Pki) -> Result<ServerConfig> {
         serves: true,
         ..Leaf::default()
     };
-    let issued = pki.kubernetes.issue(&leaf, SignedDuration::from_hours(24), Timestamp::now())?;
+    let issued = pki.kubernetes.signer().issue(&leaf, SignedDuration::from_hours(24), Timestamp::now())?;
     let chain = CertificateDer::pem_slice_iter(issued.certificate.as_bytes()).collect::<Result<Vec<_>, _>>()?;
     let key = PrivateKeyDer::from_pem_slice(issued.key.as_bytes())?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::key_transfer::KeyTransfer;
+use crate::rotation::{Move, Subject};
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +26,13 @@ pub enum Action {
     MakeKubeconfig {
         /// `https://host:port`.
         endpoint: String,
+    },
+    /// Make this move of a rotation, if the authority or key is where the move is made from.
+    Rotate {
+        /// What is rotated.
+        subject: Subject,
+        /// The move.
+        next: Move,
     },
     /// Apply the Cluster object.
     ApplyCluster(Box<Cluster>),
@@ -103,6 +111,7 @@ impl Action {
             self,
             Action::MakePki
                 | Action::TakeKeys
+                | Action::Rotate { .. }
                 | Action::CreateRun(_)
                 | Action::DeleteRun(_)
                 | Action::DeleteMachineSet(_)

@@ -1,5 +1,5 @@
-//! The backup that precedes an upgrade: it is the only way back to the minor before. One of the last hour does; else it
-//! is made as the cluster's schedule makes its own. What no schedule is for has no storage to put one into.
+//! The backup that precedes an upgrade, or the rotation of an authority: it is the only way back. One of the last hour
+//! does; else it is made as the cluster's schedule makes its own. What no schedule is for has no storage to put one into.
 
 use crds::etcd_backup::BackupPhase;
 use crds::names::{annotation, condition};
@@ -23,8 +23,8 @@ const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 /// The name by which `spec.preflight.ignore` goes on without.
 const IGNORE: &str = "backup";
 
-/// What is done until there is one; none: the upgrade may begin.
-pub(super) fn propose(state: &ClusterState<'_>, title: &str) -> Option<Proposal> {
+/// What is done until there is one, for what is told of with this reason; none: it may begin.
+pub(super) fn propose(state: &ClusterState<'_>, reason: Reason, title: &str) -> Option<Proposal> {
     let schedule = schedule(state)?;
     let ours: Vec<&EtcdBackup> = of_cluster(state).collect();
     if ours.iter().any(|backup| is_recent(state, backup)) {
@@ -33,8 +33,7 @@ pub(super) fn propose(state: &ClusterState<'_>, title: &str) -> Option<Proposal>
     let now = state.observed.now;
     let progressing = |what: String| {
         let message = format!("{title}: {what}");
-        Proposal::report(Area::Upgrade, Reason::Upgrading, message, Severity::Progressing)
-            .at(state, after(now, LOOK_AGAIN))
+        Proposal::report(Area::Upgrade, reason, message, Severity::Progressing).at(state, after(now, LOOK_AGAIN))
     };
     if let Some(backup) = ours.iter().find(|backup| goes_on(backup)) {
         return Some(progressing(format!("waits for EtcdBackup {}{}", backup.name(), said(backup))));

@@ -170,7 +170,12 @@ fn sentence(state: &ClusterState<'_>, round: &Round, blocker: Option<&Blocker>) 
     let is_renewed = |statement: &Statement| statement.reason == Reason::RenewingCertificates;
     let ends = ends.filter(|statement| statement.status == Some(false) && !is_renewed(statement));
     let ends = ends.map(|statement| statement.message.clone());
-    let rest = [renewal, upgrade, closed, repair, configuration, drift, etcd, ends, queue(round)].into_iter().flatten();
+    let rotation = round.conditions.iter().find(|statement| statement.type_ == condition::AUTHORITIES_ROTATED);
+    let rotation =
+        rotation.filter(|statement| statement.status == Some(false)).map(|statement| statement.message.clone());
+    let rest = [renewal, upgrade, closed, repair, configuration, rotation, drift, etcd, ends, queue(round)]
+        .into_iter()
+        .flatten();
     std::iter::once(first).chain(rest).collect::<Vec<_>>().join("; ")
 }
 

@@ -10,6 +10,7 @@ use super::key_transfer::RestoringSeen;
 use crate::cluster::NodeSeen;
 use crate::hooks::Library;
 use crate::inputs::InputsProblem;
+use crate::rotation::Authorities;
 use crate::settings::Manifests;
 
 /// What ends without being seen here is looked for again after this.
@@ -57,6 +58,10 @@ pub struct Observed<'a> {
     pub etcd_client: Option<&'a Result<String, InputsProblem>>,
     /// Whether the Secret with the cluster's authorities is there.
     pub pki: bool,
+    /// What is in there; empty: nothing, or it cannot be read.
+    pub authorities: &'a Authorities,
     /// Whether the Secret with the administrator's kubeconfig is there.
     pub kubeconfig: bool,
+    /// The cluster's authority that the kubeconfig was made with, as its Secret says; none: it says nothing.
+    pub kubeconfig_authority: Option<&'a str>,
 }

@@ -37,6 +37,7 @@ mod report_etcd;
 mod report_windows;
 pub(super) mod reset;
 mod restore_from;
+mod rotate_authorities;
 mod update_etcd_endpoints;
 mod update_load_balancers;
 mod upgrade_control_plane;
@@ -86,6 +87,8 @@ const OPERATIONS: &[Operation] = &[
         .keeping(update_etcd_endpoints::keeps),
     Operation::new(Lane::ControlPlane, Needs::Lock, update_load_balancers::propose),
     Operation::new(Lane::ControlPlane, Needs::Lock, defragment_etcd::propose).keeping(defragment_etcd::keeps),
+    // Before an upgrade, which waits for it.
+    Operation::new(Lane::ControlPlane, Needs::Spec, rotate_authorities::propose),
     // Before anything joins: what joins while it is under way would have a kubelet newer than the API servers.
     Operation::new(Lane::ControlPlane, Needs::Spec, upgrade_control_plane::propose)
         .keeping(upgrade_control_plane::keeps),

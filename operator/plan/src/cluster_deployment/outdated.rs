@@ -4,6 +4,7 @@ use crds::cluster_deployment::AppliedManifests;
 use crds::machine::AppliedSettings;
 use crds::step::{Role, Step};
 
+use super::rotating;
 use super::state::{ClusterMachine, ClusterState};
 use crate::configuration::files;
 use crate::settings::{self, ADDONS, Content, Difference, ETCD_CLIENT, NETWORK};
@@ -19,6 +20,7 @@ pub(super) fn of_machine(
         .into_iter()
         .chain(of_etcd_client(state, member, applied))
         .chain(of_files(state, member, applied))
+        .chain(rotating::of_machine(state, member, applied))
         .collect()
 }
 

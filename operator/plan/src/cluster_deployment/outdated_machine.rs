@@ -8,7 +8,7 @@ use super::machine::ClusterMachine;
 use crate::settings::Difference;
 
 /// The order in which steps are played.
-const ORDER: [Step; 9] = [
+const ORDER: [Step; 11] = [
     Step::Prepare,
     Step::ContainerRuntime,
     Step::Etcd,
@@ -16,6 +16,8 @@ const ORDER: [Step; 9] = [
     Step::EtcdEndpoints,
     Step::ControlPlaneConfiguration,
     Step::KubeletConfiguration,
+    Step::CertificateAuthorities,
+    Step::RestartPods,
     Step::Network,
     Step::Addons,
 ];

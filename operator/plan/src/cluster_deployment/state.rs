@@ -46,6 +46,8 @@ pub(super) struct ClusterState<'a> {
     pub comparison: Comparison<'a>,
     /// The settings that machines are to have.
     pub wanted: Wanted,
+    /// All machines trust the next authority of Kubernetes, which does not sign yet.
+    pub is_trusted: bool,
     /// The upgrade that is wanted, and not over.
     pub upgrade: Option<Upgrade<'a>>,
     /// Machines to which settings are to be brought, and the one by which manifests are applied.
@@ -97,6 +99,7 @@ impl<'a> ClusterState<'a> {
             installed: None,
             comparison: Comparison::new(observed),
             wanted: Wanted::new(deployment),
+            is_trusted: false,
             upgrade: None,
             outdated: Vec::new(),
             drifted: Vec::new(),

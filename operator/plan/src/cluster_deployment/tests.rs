@@ -29,6 +29,7 @@ mod repair;
 mod restores;
 mod restoring;
 mod rollout;
+mod rotation;
 mod rows;
 mod settings;
 mod surge;

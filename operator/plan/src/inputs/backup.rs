@@ -173,6 +173,7 @@ mod tests {
                 deployment,
                 machines: Vec::new(),
                 ca_cert_hash: None,
+                authorities: crate::rotation::Authorities::default(),
                 etcd_client: None,
                 artifacts: ArtifactsSeen::default(),
                 addon_manifests: Default::default(),

@@ -9,6 +9,7 @@ use super::artifacts;
 use super::credential::Credentials;
 use super::storage::StorageSeen;
 use crate::hooks::Library;
+use crate::rotation::Authorities;
 
 /// What a model is built from.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +39,8 @@ pub struct ClusterSeen<'a> {
     pub machines: Vec<Machine>,
     /// `sha256:<hex>` of the public key of the certificate authority, once there is one.
     pub ca_cert_hash: Option<String>,
+    /// Its authorities and keys, as far as everybody may know of them.
+    pub authorities: Authorities,
     /// Digest of the certificates in the Secret of `etcd.secretRef`; none: etcd is not external, or the run needs none.
     pub etcd_client: Option<String>,
     /// What the references of `artifacts` lead to.

@@ -73,6 +73,7 @@ fn build_with(
         deployment,
         machines,
         ca_cert_hash: Some("sha256:00".into()),
+        authorities: crate::rotation::Authorities::default(),
         etcd_client: None,
         artifacts: artifacts::ArtifactsSeen { ca: None, login: Some(artifacts::Login::Bearer) },
         addon_manifests: [("b".to_owned(), "B".to_owned()), ("a".to_owned(), "A".to_owned())].into(),

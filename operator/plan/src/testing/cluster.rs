@@ -6,6 +6,7 @@ use crds::cluster_deployment::ClusterDeploymentStatus;
 use crds::{Cluster, ClusterDeployment, ObjectExt};
 
 use crate::cluster::NodeSeen;
+use crate::rotation::Authorities;
 
 /// A cluster, from its ClusterDeployment to its Nodes.
 #[derive(Clone, Debug)]
@@ -15,8 +16,12 @@ pub struct SimulatedCluster {
     pub gone: bool,
     /// Whether there is a Secret with its authorities.
     pub pki: bool,
+    /// What is in there.
+    pub authorities: Authorities,
     /// The server that the administrator's kubeconfig names, if there is a Secret with one.
     pub kubeconfig: Option<String>,
+    /// The authority that it was made with.
+    pub kubeconfig_authority: Option<String>,
     pub cluster: Option<Cluster>,
     /// Hosts of etcd's members.
     pub voters: BTreeSet<String>,
@@ -68,7 +73,9 @@ impl SimulatedCluster {
             deployment,
             gone: false,
             pki: false,
+            authorities: Authorities::default(),
             kubeconfig: None,
+            kubeconfig_authority: None,
             cluster: None,
             voters: BTreeSet::new(),
             nodes: BTreeSet::new(),

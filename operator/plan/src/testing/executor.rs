@@ -108,9 +108,10 @@ impl World {
         }
         let etcd_client = self.etcd_client.clone().and_then(Result::ok);
         let files = self.manifests.files.clone().unwrap_or_default();
+        let authorities = self.freeze_authorities(&run);
         let deployment = &self.cluster_mut(&cluster).deployment;
         let none = BTreeMap::new();
-        let frozen = settings::frozen(deployment, run.spec.intent, &none, &none, etcd_client, &files);
+        let frozen = settings::frozen(deployment, run.spec.intent, &none, &none, etcd_client, &files, &authorities);
         let settings = FrozenSettings {
             addon_manifests: self.manifests.addons.clone().unwrap_or_default(),
             network_manifests: self.manifests.network.clone().unwrap_or_default(),

@@ -43,6 +43,7 @@ impl World {
         self.kubelet_versions.remove(host);
         self.api_versions.remove(host);
         self.registrations.remove(host);
+        self.wipe_authorities(host);
     }
 
     /// The kubelet of a machine registers its Node again, whatever is being done to the machine.

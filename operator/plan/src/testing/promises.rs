@@ -25,6 +25,7 @@ impl World {
             self.check_drains(cluster);
         }
         self.check_installs();
+        self.check_authorities();
         self.check_reasons();
     }
 

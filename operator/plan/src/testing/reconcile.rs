@@ -78,7 +78,9 @@ impl World {
                 etcd_client: self.etcd_client.as_ref(),
                 forgotten_nodes: nodes.as_deref(),
                 pki: cluster.pki,
+                authorities: &cluster.authorities,
                 kubeconfig: cluster.kubeconfig.is_some(),
+                kubeconfig_authority: cluster.kubeconfig_authority.as_deref(),
             })
         };
         let mut seen = Observed::new(cache, name);

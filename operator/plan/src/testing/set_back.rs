@@ -48,6 +48,8 @@ impl World {
             (cluster.deployment, cluster.cluster, cluster.gone) =
                 (old.deployment.clone(), old.cluster.clone(), old.gone);
             (cluster.pki, cluster.kubeconfig) = (old.pki, old.kubeconfig.clone());
+            cluster.kubeconfig_authority = old.kubeconfig_authority.clone();
+            cluster.authorities = old.authorities.clone();
         }
         self.resumed_at = Some(self.now);
         self.approving.clear();

@@ -18,6 +18,7 @@ impl World {
     pub(super) fn leave_trace(&mut self, run: &PlaybookRun, host: &str, done: usize) {
         self.done.insert(host.to_owned(), done);
         self.bring_versions(run, host, done);
+        self.bring_authorities(run, host, done);
         if !run.spec.steps.contains(&Step::Reset) && !is_fence(run) {
             self.dirty.insert(host.to_owned());
         }
@@ -108,6 +109,8 @@ impl World {
                 | Step::KubeadmUpgrade
                 | Step::ControlPlaneConfiguration
                 | Step::KubeletConfiguration
+                | Step::CertificateAuthorities
+                | Step::RestartPods
                 | Step::Custom(_) => {}
             }
         }

@@ -13,6 +13,7 @@ use crds::{
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
+use super::authorities::MachineAuthorities;
 use super::cluster::SimulatedCluster;
 use super::fate::Fate;
 use super::objects::{deployment, host};
@@ -94,6 +95,8 @@ pub struct World {
     pub stubborn: BTreeSet<String>,
     /// When the leaves end that each machine has.
     pub certificates: BTreeMap<String, Timestamp>,
+    /// What machines have of the authorities of their clusters.
+    pub(super) authorities: MachineAuthorities,
     /// When the world began.
     pub(super) begun: Timestamp,
     /// Machines with the data of a member of etcd.
@@ -185,6 +188,7 @@ impl World {
             drifted: BTreeMap::new(),
             stubborn: BTreeSet::new(),
             certificates: BTreeMap::new(),
+            authorities: MachineAuthorities::default(),
             begun: "2026-01-01T00:00:00Z".parse().unwrap(),
             etcd_data: BTreeSet::new(),
             begun_on: BTreeSet::new(),

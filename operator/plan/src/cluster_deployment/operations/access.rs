@@ -13,6 +13,7 @@ use crate::cluster_deployment::observed::Observed;
 use crate::cluster_deployment::pki;
 use crate::cluster_deployment::proposal::{Proposal, Round};
 use crate::cluster_deployment::restoring;
+use crate::cluster_deployment::rotating;
 use crate::cluster_deployment::state::ClusterState;
 
 pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
@@ -31,6 +32,7 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
         || known != Some(&endpoint)
         || leads_elsewhere(observed, &endpoint)
         || is_about_to_end(observed, RenewalPolicy::new(state.deployment))
+        || rotating::is_outdated(state, observed.kubeconfig_authority)
     {
         actions.push(Action::MakeKubeconfig { endpoint });
     }

@@ -58,7 +58,8 @@ fn key(state: &ClusterState<'_>) -> String {
     let manifests = &state.observed.manifests;
     let etcd_client = state.observed.etcd_client.and_then(|client| client.as_ref().ok());
     let wanted = provisioning::wanted(state.deployment);
-    settings::digest(&(wanted, &manifests.addons, &manifests.network, etcd_client, files(state)))
+    let authorities = state.observed.authorities.digests(state.deployment.spec.etcd.topology);
+    settings::digest(&(wanted, &manifests.addons, &manifests.network, etcd_client, files(state), authorities))
 }
 
 /// A digest of the files that the configuration refers to; none where there is none, so that attempts of before count.

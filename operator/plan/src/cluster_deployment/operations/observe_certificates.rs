@@ -109,7 +109,8 @@ fn due_at(
 
 /// Whether a step writes certificates.
 fn writes(step: &Step) -> bool {
-    [Step::Etcd, Step::ControlPlane, Step::EtcdEndpoints, Step::RenewCertificates].contains(step)
+    [Step::Etcd, Step::ControlPlane, Step::EtcdEndpoints, Step::RenewCertificates, Step::CertificateAuthorities]
+        .contains(step)
 }
 
 /// The cluster's time of the day, next after this moment.

@@ -16,6 +16,7 @@ use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::describe_as;
 use crate::cluster_deployment::retrying::Effort;
 use crate::cluster_deployment::rollout::gate::{Begun, gate};
+use crate::cluster_deployment::rotating;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::cluster_deployment::tried::{self, Tried};
 use crate::cluster_deployment::turn;
@@ -40,6 +41,9 @@ pub(super) fn keeps(state: &ClusterState<'_>) -> Vec<String> {
 
 fn next(state: &ClusterState<'_>, upgrade: &Upgrade<'_>) -> Option<Proposal> {
     let machine = upgrade.control_planes().next()?;
+    if !upgrade.has_begun && rotating::under_way(state).is_some() {
+        return None;
+    }
     if !upgrade.has_begun && (joins(state) || !prefetch::missing(state, upgrade).is_empty()) {
         return None;
     }
@@ -67,7 +71,7 @@ fn next(state: &ClusterState<'_>, upgrade: &Upgrade<'_>) -> Option<Proposal> {
                 return Some(progressing(&why));
             }
             let is_untouched = !upgrade.has_begun && !upgrade::is_drained_for(machine);
-            let backup = || backup_before::propose(state, &title).filter(|_| is_untouched);
+            let backup = || backup_before::propose(state, Reason::Upgrading, &title).filter(|_| is_untouched);
             if let Some(proposal) = backup().or_else(|| drained(upgrade, machine, &progressing)) {
                 return Some(proposal);
             }

@@ -7,6 +7,8 @@ use super::super::world::World;
 use super::annotate;
 use crate::cluster_deployment::Action;
 use crate::cluster_deployment::key_transfer::KeysSeen;
+use crate::rotation::Subject;
+use crate::testing::authorities;
 
 impl World {
     pub(super) fn apply_to_deployment(&mut self, name: &str, action: Action) {
@@ -21,12 +23,19 @@ impl World {
             }),
             Action::MakePki => {
                 assert!(self.restoring.keys == KeysSeen::Absent, "there are keys of a backup");
-                self.cluster_mut(name).pki = true;
+                let cluster = self.cluster_mut(name);
+                if !cluster.pki {
+                    (cluster.pki, cluster.authorities) = (true, authorities::made());
+                }
+            }
+            Action::Rotate { subject, next } => {
+                authorities::rotate(&mut self.cluster_mut(name).authorities, subject, next);
             }
             Action::FetchKeys(transfer) => self.restoring.jobs.push(transfer.job),
             Action::TakeKeys => {
                 assert!(!self.cluster_mut(name).pki, "keys that are there are never replaced");
-                self.cluster_mut(name).pki = true;
+                let cluster = self.cluster_mut(name);
+                (cluster.pki, cluster.authorities) = (true, authorities::made());
                 self.restoring.keys = KeysSeen::InPlace;
             }
             Action::DropKeyTransfer => {
@@ -38,6 +47,7 @@ impl World {
                 let cluster = self.cluster_mut(name);
                 assert!(cluster.pki, "a kubeconfig needs keys");
                 cluster.kubeconfig = Some(endpoint);
+                cluster.kubeconfig_authority = Some(cluster.authorities.rings[&Subject::Ca].digest());
             }
             Action::ApplyCluster(object) => self.apply_cluster(name, *object),
             Action::DeleteCluster(object) => {

@@ -1,0 +1,30 @@
+# -*- coding: utf-8 -*-
+# SPDX-License-Identifier: Apache-2.0
+"""An authority, or the key of service accounts, follows another one only where both are trusted: what a machine has as the one that signs is
+among those that come, or these are from another time, or of another cluster."""
+
+from __future__ import annotations
+
+import re
+
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import text
+
+BLOCK = re.compile(r"-----BEGIN (CERTIFICATE|PUBLIC KEY)-----.+?-----END \1-----", re.DOTALL)
+
+
+def blocks(content: str) -> list:
+    """Certificates and public keys in a text, whatever ends their lines."""
+    return ["".join(found.group(0).split()) for found in BLOCK.finditer(content)]
+
+
+def check(entries: list, paths: tuple) -> None:
+    """Refuses entries of {path, content} for these paths that do not have what stands there first."""
+    for entry in entries:
+        there = blocks(text(entry["path"])) if entry["path"] in paths else []
+        if there and there[0] not in blocks(entry["content"]):
+            raise StepFailure(
+                "AuthorityReplaced",
+                f"{entry['path']} has an authority or key that is not among those of the run: nothing was changed. Put into the cluster's Secret"
+                " what its machines have, e.g. from a newer backup; to have it replaced, have it rotated",
+            )

@@ -1,0 +1,47 @@
+"""An authority comes to a machine only where the one that signs there is among those that are trusted from then on."""
+
+import pathlib
+import sys
+
+from ansible_collections.clusterwright.cluster.plugins.module_utils import succession
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+
+place = pathlib.Path(sys.argv[1]) / "ca.crt"
+
+
+def pem(name: str) -> str:
+    return f"-----BEGIN CERTIFICATE-----\n{name}\n-----END CERTIFICATE-----\n"
+
+
+def refused(*wanted: str, there: str = "") -> str:
+    place.write_text(there, encoding="ascii")
+    try:
+        succession.check([{"path": str(place), "content": "".join(map(pem, wanted))}], (str(place),))
+    except StepFailure as failure:
+        assert failure.reason == "AuthorityReplaced", failure.reason
+        return str(failure)
+    return ""
+
+
+OLD, NEW = "OLD", "NEW"
+# Each stage of a rotation follows the one before.
+assert not refused(OLD, NEW, there=pem(OLD))
+assert not refused(NEW, OLD, there=pem(OLD) + pem(NEW))
+assert not refused(NEW, there=pem(NEW) + pem(OLD))
+# A machine that has nothing yet takes what comes.
+assert not refused(NEW)
+assert not refused(NEW, there="no certificate")
+# Line ends are no difference.
+assert not refused(OLD, there=pem(OLD).replace("\n", "\r\n"))
+# What is skipped is refused, and a Secret of before as well.
+assert "nothing was changed" in refused(NEW, there=pem(OLD))
+assert str(place) in refused(OLD, there=pem(NEW) + pem(OLD)[:20])
+# Of public keys the same holds, and of other files nothing.
+place.write_text(pem(OLD).replace("CERTIFICATE", "PUBLIC KEY"), encoding="ascii")
+entry = {"path": str(place), "content": pem(NEW).replace("CERTIFICATE", "PUBLIC KEY")}
+succession.check([entry], ())
+try:
+    succession.check([entry], (str(place),))
+    raise AssertionError("it was not refused")
+except StepFailure:
+    pass

@@ -1,0 +1,172 @@
+//! Rotates an authority of the cluster, or its service-account key, when a person asks for it. What machines are to have
+//! in each stage is brought to them as any other setting; here it is decided when the next stage begins.
+
+use crds::cluster_deployment::EtcdTopology;
+use crds::conditions::Statement;
+use crds::names::{annotation, condition};
+use crds::step::Effect;
+use crds::{ObjectExt, PlaybookRun, Reason};
+
+use crate::approval::{self, What};
+use crate::cluster_deployment::action::Action;
+use crate::cluster_deployment::lane::{Lane, Needs};
+use crate::cluster_deployment::proposal::{Proposal, Round};
+use crate::cluster_deployment::rotating::{concerned, doing, lacking, replaced, title, under_way, unread};
+use crate::cluster_deployment::state::ClusterState;
+use crate::cluster_deployment::{backup_before, turn};
+use crate::message::cut;
+use crate::rotation::request::{self, Request};
+use crate::rotation::{Move, Ring, Stage, Subject};
+
+pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
+    if state.installed.is_none() {
+        return Proposal::default().condition(condition::AUTHORITIES_ROTATED, None);
+    }
+    if let Some((subject, machine)) = replaced(state) {
+        let message = format!(
+            "the Secret has another {} than {} has: put the former one back; to have it rotated: {}",
+            subject.name(),
+            machine.title(),
+            command(state, subject)
+        );
+        // Whatever runs would get what their machines must not have.
+        let blocks = &[Lane::ControlPlane, Lane::Workers, Lane::Remediation];
+        return Proposal { blocks, ..stated(false, Reason::AuthorityReplaced, message) };
+    }
+    match under_way(state) {
+        Some((subject, ring)) => go_on(state, subject, ring),
+        None => asked(state, round),
+    }
+}
+
+/// What a rotation that is under way comes to next.
+fn go_on(state: &ClusterState<'_>, subject: Subject, ring: &Ring) -> Proposal {
+    let title = title(subject);
+    let (lacks, all) = (lacking(state, subject).len(), concerned(state, subject).len());
+    let unread = unread(state).len();
+    let what = match (lacks, unread) {
+        (0, 0) => return advance(state, subject, ring),
+        (0, unread) => {
+            format!("Pods read that the next one is trusted: on {} of {all} machines they have", all - unread)
+        }
+        (lacks, _) => format!("{}: {} of {all} machines have it", doing(ring.stage), all - lacks),
+    };
+    stated(false, Reason::RotatingAuthorities, format!("{title}: {what}"))
+}
+
+/// All machines have what the stage is about.
+fn advance(state: &ClusterState<'_>, subject: Subject, ring: &Ring) -> Proposal {
+    let next = match ring.stage {
+        Stage::Trust => Move::Sign,
+        Stage::Sign => Move::Complete,
+        // Nobody lacks anything: it is over.
+        Stage::Settled => return Proposal::default(),
+    };
+    if next == Move::Complete && subject.is_held_by_people() {
+        let acts = [subject.name(), &ring.digest()];
+        let value = approval::lasting_value(What::Rotate, &state.deployment.metadata, &acts);
+        if !approval::is_given(&state.deployment.metadata, &value) {
+            return prepared(state, subject, &value);
+        }
+    }
+    let title = title(subject);
+    if let Some(why) = why_not_now(state) {
+        return stated(false, Reason::RotatingAuthorities, format!("{title}: {why}"));
+    }
+    let message = format!("{title}: {}", doing(if next == Move::Sign { Stage::Sign } else { Stage::Settled }));
+    let proposal = stated(false, Reason::RotatingAuthorities, message);
+    proposal.and(Action::Rotate { subject, next })
+}
+
+/// A person must say that what they hold is replaced.
+fn prepared(state: &ClusterState<'_>, subject: Subject, value: &str) -> Proposal {
+    let held = match subject {
+        Subject::ServiceAccountKey => {
+            "tokens of the former key are refused afterwards: Pods get new ones within a day, and Secrets of type kubernetes.io/service-account-token are to be made anew"
+        }
+        _ => "whoever has a kubeconfig or certificate from the former one is refused afterwards: replace those",
+    };
+    let message = format!("{} is prepared; {held}; then: {}", title(subject), state.approve(value));
+    stated(false, Reason::WaitingForApproval, message)
+}
+
+/// Nothing is under way.
+fn asked(state: &ClusterState<'_>, round: &Round) -> Proposal {
+    let request = match request::asked(&state.deployment.metadata) {
+        None => return Proposal::default().condition(condition::AUTHORITIES_ROTATED, None),
+        Some(Ok(request)) => request,
+        Some(Err(value)) => {
+            let names = Subject::ALL.map(Subject::name).join(", ");
+            let message = format!(
+                "annotation {}: {value:?} is none of {names} with a dot and a number of 1 or more behind it: write e.g.: {}",
+                annotation::ROTATE,
+                command(state, Subject::Ca)
+            );
+            return stated(false, Reason::RotationRefused, message);
+        }
+    };
+    let last = state.observed.authorities.rotated.get(&request.subject).copied().unwrap_or_default();
+    if request.number == last {
+        let message = format!("{request}: all machines have the new one alone");
+        return stated(true, Reason::Rotated, message);
+    }
+    if request.number < last {
+        let message = format!(
+            "annotation {}: {request}: it was rotated with {last} already: {}",
+            annotation::ROTATE,
+            command(state, request.subject)
+        );
+        return stated(false, Reason::RotationRefused, message);
+    }
+    if request.subject == Subject::EtcdCa && state.deployment.spec.etcd.topology == EtcdTopology::External {
+        let message = format!(
+            "annotation {}: {request}: etcd is external, and so is its authority: put the new one into the Secret of etcd.secretRef, and remove the annotation",
+            annotation::ROTATE
+        );
+        return stated(false, Reason::RotationRefused, message);
+    }
+    begin(state, round, request)
+}
+
+fn begin(state: &ClusterState<'_>, round: &Round, request: Request) -> Proposal {
+    let title = title(request.subject);
+    let waits = |why: String| stated(false, Reason::RotatingAuthorities, format!("{title} is to begin: {why}"));
+    if !round.allows(Lane::ControlPlane, Needs::Spec)
+        || !state.observed.authorities.rings.contains_key(&request.subject)
+    {
+        return waits("waits until changes are made to the cluster".to_owned());
+    }
+    if let Some(upgrade) = &state.upgrade {
+        return waits(format!("waits for the upgrade to {} to be over", upgrade.to));
+    }
+    if let Some(outdated) = state.outdated.first() {
+        return waits(format!("waits for changed settings to be rolled out ({})", outdated.fields()));
+    }
+    if let Some(why) = why_not_now(state) {
+        return waits(why);
+    }
+    if let Some(mut before) = backup_before::propose(state, Reason::RotatingAuthorities, &title) {
+        let said = before.report.take().map(|report| stated(false, report.reason, report.message)).unwrap_or_default();
+        return Proposal { actions: before.actions, requeue: before.requeue, ..said };
+    }
+    let proposal = stated(false, Reason::RotatingAuthorities, format!("{title} begins"));
+    proposal.and(Action::Rotate { subject: request.subject, next: Move::Begin(request.number) })
+}
+
+/// Why no move is made now. What a run under way brings is what there was when it began.
+fn why_not_now(state: &ClusterState<'_>) -> Option<String> {
+    let brings = |run: &&PlaybookRun| run.spec.intent.spec().effect == Effect::Provisions;
+    let run = state.active.iter().copied().find(brings);
+    turn::why_not_now(state, None).or_else(|| run.map(|run| format!("waits for run {} to end", run.name())))
+}
+
+/// What a person types to have it rotated.
+fn command(state: &ClusterState<'_>, subject: Subject) -> String {
+    let last = state.observed.authorities.rotated.get(&subject).copied().unwrap_or_default();
+    state.annotate(annotation::ROTATE, &Request { subject, number: last + 1 }.to_string())
+}
+
+fn stated(status: bool, reason: Reason, message: String) -> Proposal {
+    let statement = Statement::new(condition::AUTHORITIES_ROTATED, Some(status), reason, cut(message));
+    Proposal::default().condition(condition::AUTHORITIES_ROTATED, Some(statement))
+}

@@ -1,0 +1,61 @@
+//! The authorities and keys of its cluster that runs have brought to a machine.
+
+use std::collections::BTreeMap;
+
+use crds::step::{Role, Step};
+use crds::{Machine, PlaybookRun};
+
+use super::done::{Done, how_done, settings_of};
+use crate::rotation::{JOINED, MEMBER, PODS, Stage, Subject};
+
+/// What machines of a role have.
+pub const fn of_role(role: Role) -> &'static [Subject] {
+    match role {
+        Role::ControlPlane => &Subject::ALL,
+        Role::Worker => &[Subject::Ca],
+        Role::Etcd => &[Subject::EtcdCa],
+    }
+}
+
+/// The step that brings it to a machine that is part of its cluster.
+pub const fn step_of(role: Role) -> Step {
+    match role {
+        Role::ControlPlane | Role::Worker => Step::CertificateAuthorities,
+        Role::Etcd => Step::Etcd,
+    }
+}
+
+/// Adds what the run has brought.
+pub(super) fn bring(applied: &mut BTreeMap<String, String>, machine: &Machine, run: &PlaybookRun, host: &str) {
+    let frozen = settings_of(run).map(|settings| &settings.authorities);
+    let Some(frozen) = frozen.filter(|frozen| !frozen.is_empty()) else { return };
+    let role = machine.spec.role;
+    let subjects = || of_role(role).iter().map(|subject| subject.name());
+    let first = match role {
+        Role::ControlPlane => Step::ControlPlane,
+        Role::Worker => Step::Node,
+        Role::Etcd => Step::Etcd,
+    };
+    if how_done(run, host, first) == Some(Done::Played) {
+        for name in subjects() {
+            let joined = || frozen.get(name).map(|has| if is_settled(has) { has.clone() } else { JOINED.to_owned() });
+            let missing = (!applied.contains_key(name)).then(joined).flatten();
+            applied.extend(missing.map(|has| (name.to_owned(), has)));
+        }
+    }
+    // The probes compare with what this run has: where a step was passed over, the machine has just that.
+    let mut bring = |step, names: &mut dyn Iterator<Item = &str>| {
+        if how_done(run, host, step).is_some() {
+            applied.extend(names.filter_map(|name| Some((name.to_owned(), frozen.get(name)?.clone()))));
+        }
+    };
+    bring(step_of(role), &mut subjects());
+    if role == Role::ControlPlane {
+        bring(Step::Etcd, &mut [MEMBER].into_iter());
+    }
+    bring(Step::RestartPods, &mut [PODS].into_iter());
+}
+
+fn is_settled(digest: &str) -> bool {
+    Stage::of(digest) == Some(Stage::Settled)
+}

@@ -1,0 +1,125 @@
+//! The authorities and keys of clusters: what each machine has of them, and that whoever must believes whom.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::step::{Role, Step};
+use crds::{Machine, ObjectExt, PlaybookRun};
+
+use super::world::World;
+use crate::lifecycle::is_provisioned;
+use crate::rotation::{Authorities, Move, Ring, Stage, Subject};
+use crate::settings::authorities::of_role;
+
+/// What the machines of all clusters have.
+#[derive(Clone, Debug, Default)]
+pub struct MachineAuthorities {
+    /// By Host.
+    machines: BTreeMap<String, BTreeMap<Subject, Ring>>,
+    /// What the Pods of each Node trust.
+    pods: BTreeMap<String, BTreeSet<String>>,
+    /// What was in the Secret when each run was frozen.
+    runs: BTreeMap<String, Authorities>,
+}
+
+/// As they are made.
+pub fn made() -> Authorities {
+    let ring = |subject: &Subject| Ring {
+        stage: Stage::Settled,
+        signer: format!("{}-0", subject.name()),
+        trusted: [format!("{}-0", subject.name())].into(),
+    };
+    let rings = Subject::ALL.iter().map(|subject| (*subject, ring(subject)));
+    Authorities { rings: rings.collect(), rotated: BTreeMap::new() }
+}
+
+/// Makes a move, as the operator does in the Secret.
+pub fn rotate(authorities: &mut Authorities, subject: Subject, next: Move) {
+    let ring = authorities.rings.get_mut(&subject).unwrap();
+    if ring.stage != next.from() {
+        return;
+    }
+    match next {
+        Move::Begin(number) => {
+            ring.stage = Stage::Trust;
+            ring.trusted.insert(format!("{}-{number}", subject.name()));
+            authorities.rotated.insert(subject, number);
+        }
+        Move::Sign => {
+            ring.stage = Stage::Sign;
+            let next = ring.trusted.iter().find(|one| **one != ring.signer).cloned();
+            ring.signer = next.unwrap();
+        }
+        Move::Complete => {
+            ring.stage = Stage::Settled;
+            ring.trusted = [ring.signer.clone()].into();
+        }
+    }
+}
+
+impl World {
+    /// The Secret of a run has what there is by now.
+    pub(super) fn freeze_authorities(&mut self, run: &PlaybookRun) -> Authorities {
+        let now = self.cluster_of(run).map(|cluster| cluster.authorities.clone()).unwrap_or_default();
+        self.authorities.runs.entry(run.name().to_owned()).or_insert(now).clone()
+    }
+
+    /// The steps of a run that a machine has done bring to it what their run has.
+    pub(super) fn bring_authorities(&mut self, run: &PlaybookRun, host: &str, done: usize) {
+        let Some(brought) = self.authorities.runs.get(run.name()).cloned() else { return };
+        let Some(role) = self.role_of(host) else { return };
+        for step in run.spec.steps.iter().take(done) {
+            let is_first = (*step == Step::ControlPlane && role == Role::ControlPlane)
+                || (*step == Step::Node && role == Role::Worker);
+            let subjects: &[Subject] = if is_first || (*step == Step::CertificateAuthorities && role != Role::Etcd) {
+                of_role(role)
+            } else if *step == Step::Etcd {
+                &[Subject::EtcdCa]
+            } else {
+                &[]
+            };
+            let rings = subjects.iter().filter_map(|subject| Some((*subject, brought.rings.get(subject)?.clone())));
+            self.authorities.machines.entry(host.to_owned()).or_default().extend(rings);
+            let trusted = brought.rings.get(&Subject::Ca).map(|ring| ring.trusted.clone()).unwrap_or_default();
+            if *step == Step::RestartPods {
+                self.authorities.pods.insert(host.to_owned(), trusted);
+            } else if !subjects.is_empty() && role != Role::Etcd {
+                self.authorities.pods.entry(host.to_owned()).or_insert(trusted);
+            }
+        }
+    }
+
+    pub(super) fn wipe_authorities(&mut self, host: &str) {
+        self.authorities.machines.remove(host);
+        self.authorities.pods.remove(host);
+    }
+
+    /// In an installed cluster every machine believes every other one, Pods believe each API server, and so does the
+    /// operator.
+    pub(super) fn check_authorities(&self) {
+        for cluster in self.clusters.iter().filter(|cluster| cluster.is_installed() && cluster.stays()) {
+            let stays = |machine: &&Machine| is_provisioned(machine) && !machine.is_deleting();
+            let provisioned = self.machines_of(cluster.name()).into_iter().filter(stays);
+            let hosts: Vec<&String> =
+                provisioned.filter_map(|machine| Some(&machine.spec.host_ref.as_ref()?.name)).collect();
+            let rings: Vec<(&String, &BTreeMap<Subject, Ring>)> =
+                hosts.iter().filter_map(|host| Some((*host, self.authorities.machines.get(*host)?))).collect();
+            let of = |subject: Subject| rings.iter().filter_map(move |(host, has)| Some((*host, has.get(&subject)?)));
+            for subject in Subject::ALL {
+                let signers: BTreeMap<&String, &String> =
+                    of(subject).map(|(host, ring)| (&ring.signer, host)).collect();
+                for ((signer, other), (host, ring)) in
+                    signers.iter().flat_map(|one| of(subject).map(move |has| (one, has)))
+                {
+                    let trusts = ring.trusted.contains(*signer);
+                    assert!(trusts, "{host} does not believe {signer} of {other}: {ring:?}\n{}", self.report());
+                }
+                for (signer, other) in signers.iter().filter(|_| subject == Subject::Ca) {
+                    let pods = hosts.iter().filter_map(|host| Some((host, self.authorities.pods.get(*host)?)));
+                    for (host, trusted) in pods {
+                        assert!(trusted.contains(*signer), "Pods of {host} do not believe {other}\n{}", self.report());
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The moves of a rotation, in the Secret with the cluster's authorities and keys.
+
+use crds::ClusterDeployment;
+use crds::names::{annotation, pki_secret};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt;
+use plan::rotation::{Authorities, Move, Subject, request};
+use serde_json::{Value, json};
+
+use super::{Pki, belongs_to, find};
+use crate::context::Context;
+use crate::error::{Error, ResultExt};
+use crate::execute;
+
+/// What everybody may know of the cluster's authorities and keys; nothing where there are none, or where they cannot be
+/// read: what needs them says why.
+pub fn seen(secret: Option<&Secret>) -> Authorities {
+    let Some(secret) = secret else { return Authorities::default() };
+    let data = secret.data.clone().unwrap_or_default();
+    let rings = Pki::from_data(&secret.name_any(), &data).map(|pki| pki.seen()).unwrap_or_default();
+    Authorities { rings, rotated: request::rotated(&secret.metadata) }
+}
+
+/// Makes a move, where nobody has written the Secret meanwhile.
+pub async fn make(
+    ctx: &Context,
+    cd: &ClusterDeployment,
+    subject: Subject,
+    next: Move,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let name = pki_secret(&cd.name_any());
+    let doing = || format!("rotate {} of cluster {}", subject.name(), cd.name_any());
+    let Some(secret) = find(ctx, cd, &name).await? else { return Ok(()) };
+    belongs_to(&secret, cd).doing(doing)?;
+    let pki = Pki::from_data(&name, &secret.data.clone().unwrap_or_default()).doing(doing)?;
+    let before = pki.data();
+    let after = pki.rotated(subject, next, now).doing(doing)?.data();
+    // What a person keeps there beside stays.
+    let gone = before.keys().filter(|key| !after.contains_key(*key)).map(|key| (key.clone(), Value::Null));
+    let data = after.iter().map(|(key, value)| (key.clone(), json!(value))).chain(gone);
+    let mut patch = json!({ "data": data.collect::<serde_json::Map<_, _>>() });
+    if let Move::Begin(number) = next {
+        let mut rotated = request::rotated(&secret.metadata);
+        rotated.insert(subject, number);
+        patch["metadata"] = json!({ "annotations": { annotation::ROTATED: request::to_write(&rotated) } });
+    }
+    execute::patch_if_unchanged(ctx, &secret, patch).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use crds::ClusterDeployment;
+    use jiff::Timestamp;
+    use k8s_openapi::api::core::v1::Secret;
+    use plan::rotation::{Move, Stage, Subject};
+
+    use super::{make, seen};
+    use crate::fake_api::FakeApi;
+    use crate::pki;
+
+    const SECRET: &str = "secrets/fleet/a-pki";
+
+    fn now() -> Timestamp {
+        "2026-11-21T00:00:00Z".parse().unwrap()
+    }
+
+    fn secret(api: &FakeApi) -> Secret {
+        serde_json::from_value(api.get(SECRET).unwrap()).unwrap()
+    }
+
+    fn keys(api: &FakeApi) -> BTreeSet<String> {
+        secret(api).data.unwrap().into_keys().collect()
+    }
+
+    #[tokio::test]
+    async fn each_move_is_made_once_and_what_a_person_keeps_beside_stays() {
+        let api = FakeApi::default();
+        api.put("clusterdeployments", "{apiVersion: clusterwright.dev/v1alpha1, kind: ClusterDeployment, metadata: {name: a, namespace: fleet}, spec: {kubernetesVersion: 1.35.4, controlPlane: {replicas: 1}, artifacts: {url: 'http://x'}}}");
+        let deployment: ClusterDeployment = api.list("clusterdeployments").remove(0);
+        let ctx = api.context();
+        pki::make(&ctx, &deployment, now()).await.unwrap();
+        api.edit(SECRET, |secret| secret["data"]["note"] = "bWluZQ==".into());
+        let made = keys(&api);
+
+        let rotate = async |next| make(&ctx, &deployment, Subject::EtcdCa, next, now()).await.unwrap();
+        let ring = || seen(Some(&secret(&api))).rings[&Subject::EtcdCa].clone();
+        let old = ring().signer;
+        rotate(Move::Begin(3)).await;
+        let begun = secret(&api);
+        assert_eq!((ring().stage, ring().signer.clone()), (Stage::Trust, old.clone()));
+        assert_eq!(seen(Some(&begun)).rotated, [(Subject::EtcdCa, 3)].into());
+        rotate(Move::Begin(3)).await;
+        assert_eq!(secret(&api).data, begun.data, "a second one is not made");
+        rotate(Move::Complete).await;
+        assert_eq!(secret(&api).data, begun.data, "nothing is dropped before it signs");
+
+        rotate(Move::Sign).await;
+        assert_eq!(ring().stage, Stage::Sign);
+        assert!(ring().signer != old && ring().trusted.contains(&old));
+        assert!(!keys(&api).iter().any(|key| key.contains("-next")), "{:?}", keys(&api));
+        rotate(Move::Complete).await;
+        assert_eq!((ring().stage, keys(&api)), (Stage::Settled, made));
+        assert_eq!(seen(Some(&secret(&api))).rings.len(), 4, "the others are as they were");
+    }
+
+    #[test]
+    fn of_a_secret_that_cannot_be_read_nothing_is_known() {
+        assert!(seen(None).rings.is_empty());
+        assert!(seen(Some(&Secret::default())).rings.is_empty());
+    }
+}

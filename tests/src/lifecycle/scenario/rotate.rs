@@ -1,0 +1,152 @@
+//! The authorities and the service-account key of a running cluster are rotated, under a client that writes and with Pods
+//! that talk to the API.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use crds::names::{annotation, condition};
+use crds::step::Role;
+use crds::{ClusterDeployment, Conditions};
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenReview, TokenReviewSpec};
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use kube::Client;
+use kube::api::{Api, PostParams};
+
+use super::Seen;
+use super::control_plane::no_longer_than_an_election;
+use crate::client::client_of;
+use crate::eventually::{Look, eventually};
+use crate::lifecycle::guards;
+use crate::lifecycle::stage::{CLUSTER, Stage};
+use crate::lifecycle::whole::whole;
+use crate::lifecycle::writer::{Writer, Written};
+use crate::workload::{self, node_names};
+
+const CA: &str = "ca";
+const SERVICE_ACCOUNT_KEY: &str = "service-account-key";
+/// Each machine three times, control planes one after the other, and once more for Pods that are started anew.
+const ROTATED: Duration = Duration::from_secs(2400);
+/// How long an API server may go on by what it has read.
+const FORGOTTEN: Duration = Duration::from_secs(90);
+
+/// All four, one after the other.
+pub async fn all(stage: &mut Stage<'_>) -> Result<Seen> {
+    let began = Instant::now();
+    let planes = stage.members(Role::ControlPlane).await?.len();
+    let mut told = Vec::new();
+    for subject in ["front-proxy-ca", "etcd-ca", SERVICE_ACCOUNT_KEY, CA] {
+        let old = Held::by(stage).await?;
+        let begun = Instant::now();
+        let gap = rotated(stage, subject).await?;
+        told.push(format!("{subject} {:.0} s, gap {:.1} s", begun.elapsed().as_secs_f64(), gap.as_secs_f64()));
+        stage.ready(planes + stage.workers_wished()).await?;
+        whole(stage, planes).await?;
+        old.counts_as_it_should(stage, subject).await?;
+    }
+    let took = began.elapsed();
+    let client = stage.client().await?;
+    let nodes = stage.ready(planes + stage.workers_wished()).await?;
+    let nodes = node_names(&nodes);
+    let [first, .., last] = nodes.as_slice() else { bail!("there is one Node: {nodes:?}") };
+    // kube-proxy and CoreDNS have learnt of a Service that is new.
+    workload::service_answers(&client, first, last, Duration::from_secs(120)).await?;
+    guards::hold(&stage.machines)?;
+    Ok(Seen { took, text: told.join("; ") })
+}
+
+/// Asks for the rotation, approves what it asks for, and waits until it is over; the longest time between two writes.
+async fn rotated(stage: &Stage<'_>, subject: &str) -> Result<Duration> {
+    stage.say(annotation::ROTATE, &format!("{subject}.1")).await?;
+    let mut writing = Writing::begin(stage).await?;
+    let api = stage.scenario.api::<ClusterDeployment>();
+    let mut last = String::new();
+    eventually(&format!("{subject} is rotated"), ROTATED, async || {
+        writing.follow(stage).await?;
+        let deployment = api.get(CLUSTER).await?;
+        let said = deployment.condition(condition::AUTHORITIES_ROTATED).cloned();
+        let message = deployment.status.and_then(|status| status.message).unwrap_or_default();
+        if message != last {
+            stage.scenario.say(&message);
+            last.clone_from(&message);
+        }
+        let Some(said) = said else { return Ok(Look::Waiting(message)) };
+        if said.reason == "WaitingForApproval" {
+            let asked = said.message.rsplit_once(&format!("{}=", annotation::APPROVE));
+            let (_, value) = asked.with_context(|| format!("no command to approve it: {}", said.message))?;
+            stage.say(annotation::APPROVE, value).await?;
+        }
+        let is_over = said.reason == "Rotated" && said.message.starts_with(&format!("{subject}.1"));
+        Ok(if is_over { Look::Done(()) } else { Look::Waiting(message) })
+    })
+    .await?;
+    writing.end()
+}
+
+/// A client that writes all the time, with the kubeconfig that the operator keeps.
+struct Writing {
+    kubeconfig: String,
+    writer: Writer,
+    before: Vec<Written>,
+}
+
+impl Writing {
+    async fn begin(stage: &Stage<'_>) -> Result<Self> {
+        let kubeconfig = stage.scenario.kubeconfig(CLUSTER).await?;
+        Ok(Self { kubeconfig, writer: Writer::to(stage.scenario, CLUSTER).await?, before: Vec::new() })
+    }
+
+    /// People take the new one once there is one.
+    async fn follow(&mut self, stage: &Stage<'_>) -> Result<()> {
+        let now = stage.scenario.kubeconfig(CLUSTER).await?;
+        if now != self.kubeconfig {
+            self.before.push(self.writer.written());
+            (self.kubeconfig, self.writer) = (now, Writer::to(stage.scenario, CLUSTER).await?);
+        }
+        Ok(())
+    }
+
+    fn end(self) -> Result<Duration> {
+        let all: Vec<Written> = self.before.into_iter().chain([self.writer.written()]).collect();
+        all.iter().try_for_each(no_longer_than_an_election)?;
+        Ok(all.iter().map(|written| written.gap).max().unwrap_or_default())
+    }
+}
+
+/// What somebody holds from before a rotation.
+struct Held {
+    kubeconfig: String,
+    token: String,
+}
+
+impl Held {
+    async fn by(stage: &Stage<'_>) -> Result<Self> {
+        let client = stage.client().await?;
+        let accounts: Api<ServiceAccount> = Api::namespaced(client, "default");
+        let request =
+            accounts.create_token_request("default", &PostParams::default(), &TokenRequest::default()).await?;
+        let token = request.status.context("there is no token")?.token;
+        Ok(Self { kubeconfig: stage.scenario.kubeconfig(CLUSTER).await?, token })
+    }
+
+    /// What the former one signed is refused, and nothing else.
+    async fn counts_as_it_should(&self, stage: &Stage<'_>, rotated: &str) -> Result<()> {
+        let client = stage.client().await?;
+        let is_refused = rotated == SERVICE_ACCOUNT_KEY;
+        eventually("what the former one signed is refused, and nothing else", FORGOTTEN, async || {
+            let believed = is_believed(&client, &self.token).await?;
+            Ok(if believed != is_refused { Look::Done(()) } else { Look::Waiting(format!("the token: {believed}")) })
+        })
+        .await?;
+        let old = client_of(&self.kubeconfig).await?;
+        let answer = Api::<Namespace>::all(old).get("default").await;
+        ensure!(answer.is_ok() != (rotated == CA), "with the kubeconfig of before: {answer:?}");
+        Ok(())
+    }
+}
+
+async fn is_believed(client: &Client, token: &str) -> Result<bool> {
+    let reviews: Api<TokenReview> = Api::all(client.clone());
+    let spec = TokenReviewSpec { token: Some(token.to_owned()), ..TokenReviewSpec::default() };
+    let review = reviews.create(&PostParams::default(), &TokenReview { spec, ..TokenReview::default() }).await?;
+    Ok(review.status.unwrap_or_default().authenticated == Some(true))
+}
