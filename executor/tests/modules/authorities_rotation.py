@@ -73,7 +73,8 @@ def began(before, expected):
     found = kubelet.starts[before:]
     if "kube-apiserver" not in expected:
         return found
-    return list(dict.fromkeys(name for name in found[found.index("kube-apiserver") if "kube-apiserver" in found else 0:] if name in expected))
+    first = found.index("kube-apiserver") if "kube-apiserver" in found else 0
+    return list(dict.fromkeys(name for name in found[first:] if name in expected))
 
 
 def brought(state, starts, check=True):

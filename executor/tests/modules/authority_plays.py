@@ -78,8 +78,10 @@ def contents(entries):
 files = {
     "pki.ca.crt": block("N") + block("O"), "pki.ca.key": block("K", "PRIVATE KEY"), "pki.front-proxy-ca.crt": block("F") + block("G"),
     "pki.front-proxy-ca.key": block("P", "PRIVATE KEY"), "pki.etcd-ca.crt": block("E"), "pki.sa.pub": block("S", "PUBLIC KEY"),
-    "pki.sa.key": block("T", "PRIVATE KEY"), "pki.apiserver-etcd-client.crt": block("L"), "pki.apiserver-etcd-client.key": block("M", "PRIVATE KEY"),
-    "kubelet.c1.crt": block("C"), "kubelet.c1.key": block("D", "PRIVATE KEY"), "kubelet.w1.crt": block("W"), "kubelet.w1.key": block("X", "PRIVATE KEY"),
+    "pki.sa.key": block("T", "PRIVATE KEY"), "pki.apiserver-etcd-client.crt": block("L"),
+    "pki.apiserver-etcd-client.key": block("M", "PRIVATE KEY"),
+    "kubelet.c1.crt": block("C"), "kubelet.c1.key": block("D", "PRIVATE KEY"), "kubelet.w1.crt": block("W"),
+    "kubelet.w1.key": block("X", "PRIVATE KEY"),
 }  # fmt: skip
 for name, content in files.items():
     write(PLACE / "secrets" / name, content)
@@ -108,7 +110,8 @@ assert worker["kubelet_client"].split() == (block("W") + block("X", "PRIVATE KEY
 # The first install has the same.
 assert contents(given["control_plane_files"])["ca-signer.crt"] == block("N"), given["control_plane_files"]
 signing = {"name": "cluster-signing-cert-file", "value": "/etc/kubernetes/pki/ca-signer.crt"}
-for flags in (given["control_plane_cluster_configuration"]["controllerManager"]["extraArgs"], given["control_plane_configuration_components"][1]["arguments"]):
+configured = given["control_plane_cluster_configuration"]["controllerManager"]["extraArgs"]
+for flags in (configured, given["control_plane_configuration_components"][1]["arguments"]):
     assert [flag for flag in flags if flag["name"] == signing["name"]] == [signing] and {"name": "v", "value": "2"} in flags, flags
 
 write(PLACE / "secrets/pki.next-client.crt", block("Y"))

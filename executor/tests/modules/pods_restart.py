@@ -49,7 +49,8 @@ class Cluster(threading.Thread):
         self.pods, self.processes, self.events, self.holds, self.asked = {}, {}, [], set(), []
 
     def add(self, name, *containers, program="quick", policy="Always", annotations=None, projected=True, phase="Running", ready=True, mounts=True):
-        sources = [{"serviceAccountToken": {"path": "token"}}, {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}]
+        items = [{"key": "ca.crt", "path": "ca.crt"}]
+        sources = [{"serviceAccountToken": {"path": "token"}}, {"configMap": {"name": "kube-root-ca.crt", "items": items}}]
         if not projected:
             sources = [{"configMap": {"name": "mine"}}]
         mount = [{"name": "api", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}] if mounts else []
