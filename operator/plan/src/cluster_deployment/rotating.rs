@@ -41,7 +41,8 @@ pub(super) fn of_machine(
     let has = |name| applied.and_then(|applied| applied.authorities.get(name)).map(String::as_str);
     let lacks = parts(state, machine).filter_map(|part| {
         let ring = rings.get(&part.subject).filter(|ring| is_lacking(ring, has(part.name)))?;
-        let field = format!("{} ({})", title(part.subject), doing(ring.stage));
+        let of = if part.name == MEMBER { " of etcd's member" } else { "" };
+        let field = format!("{}{of} ({})", title(part.subject), doing(ring.stage));
         Some(Difference { is_disruptive: true, ..Difference::new(&field, part.step, true, &ring.digest()) })
     });
     lacks.chain(pods(state, machine, applied)).collect()
