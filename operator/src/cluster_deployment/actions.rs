@@ -26,7 +26,7 @@ pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, actio
             kubeconfig::ensure(ctx, deployment, &pki, endpoint, Timestamp::now()).await.map(drop)
         }
         Action::Rotate { subject, next } => {
-            pki::rotation::make(ctx, deployment, *subject, *next, Timestamp::now()).await
+            Box::pin(pki::rotation::make(ctx, deployment, *subject, *next, Timestamp::now())).await
         }
         Action::ApplyCluster(cluster) => execute::apply(ctx, &**cluster).await.map(drop),
         Action::DeleteCluster(cluster) => execute::delete(ctx, &**cluster, None).await,

@@ -20,7 +20,7 @@ use plan::cluster_deployment::key_transfer::RestoringSeen;
 use plan::cluster_deployment::{Action, Observed};
 use plan::hooks::Library;
 use plan::inputs::InputsProblem;
-use plan::rotation;
+use plan::rotation::{self, Authorities};
 use plan::settings::{self, Manifests};
 use plan::undecodable::Undecodable;
 
@@ -48,8 +48,16 @@ pub(crate) struct Observation {
     forgotten_nodes: Option<Vec<NodeSeen>>,
     manifests: Manifests,
     etcd_client: Option<Result<String, InputsProblem>>,
-    pki: Option<Secret>,
-    kubeconfig: Option<Secret>,
+    secrets: SecretsSeen,
+}
+
+/// What is known of the Secrets with the cluster's keys and with its administrator's kubeconfig.
+#[derive(Default)]
+struct SecretsSeen {
+    /// None: there is no Secret with keys.
+    authorities: Option<Authorities>,
+    has_kubeconfig: bool,
+    kubeconfig_authority: Option<String>,
 }
 
 /// Objects that belong to a cluster, or may.
@@ -71,8 +79,8 @@ impl Observation {
             now: now(),
             resumed_at: ctx.resumed_at(),
             cluster: ctx.cache.clusters.get(&namespace, &name),
-            pki: there(live::get(ctx, &namespace, &names::pki_secret(&name)).await?),
-            kubeconfig: there(live::get(ctx, &namespace, &names::kubeconfig_secret(&name)).await?),
+            // Boxed: two more Secrets in one future are more than a test's stack takes.
+            secrets: Box::pin(secrets_seen(ctx, &namespace, &name)).await?,
             deployments: ctx.cache.cluster_deployments.everywhere(),
             policies: ctx.cache.policies.list(&namespace, |_| true),
             restores: ctx.cache.etcd_restores.of_cluster(&namespace, &name),
@@ -115,13 +123,10 @@ impl Observation {
             forgotten_nodes: self.forgotten_nodes.as_deref(),
             manifests: &self.manifests,
             etcd_client: self.etcd_client.as_ref(),
-            pki: self.pki.is_some(),
-            authorities: &pki::rotation::seen(self.pki.as_ref()),
-            kubeconfig: self.kubeconfig.is_some(),
-            kubeconfig_authority: self
-                .kubeconfig
-                .as_ref()
-                .and_then(|secret| secret.annotations().get(annotation::AUTHORITY).map(String::as_str)),
+            pki: self.secrets.authorities.is_some(),
+            authorities: self.secrets.authorities.as_ref().unwrap_or(&Authorities::default()),
+            kubeconfig: self.secrets.has_kubeconfig,
+            kubeconfig_authority: self.secrets.kubeconfig_authority.as_deref(),
         })
     }
 
@@ -254,7 +259,19 @@ async fn manifests(ctx: &Context, deployment: &ClusterDeployment) -> Result<Mani
     })
 }
 
+async fn secrets_seen(ctx: &Context, namespace: &str, cluster: &str) -> Result<SecretsSeen, Error> {
+    let keys = there(ctx, namespace, &names::pki_secret(cluster)).await?;
+    let kubeconfig = there(ctx, namespace, &names::kubeconfig_secret(cluster)).await?;
+    let made_with = kubeconfig.as_ref().and_then(|secret| secret.annotations().get(annotation::AUTHORITY).cloned());
+    Ok(SecretsSeen {
+        authorities: keys.map(|keys| pki::rotation::seen(&keys)),
+        has_kubeconfig: kubeconfig.is_some(),
+        kubeconfig_authority: made_with,
+    })
+}
+
 /// A Secret that is not about to go.
-fn there(secret: Option<Secret>) -> Option<Secret> {
-    secret.filter(|secret| secret.metadata.deletion_timestamp.is_none())
+async fn there(ctx: &Context, namespace: &str, name: &str) -> Result<Option<Secret>, Error> {
+    let secret = live::get::<Secret>(ctx, namespace, name).await?;
+    Ok(secret.filter(|secret| secret.metadata.deletion_timestamp.is_none()))
 }

@@ -13,10 +13,9 @@ use crate::context::Context;
 use crate::error::{Error, ResultExt};
 use crate::execute;
 
-/// What everybody may know of the cluster's authorities and keys; nothing where there are none, or where they cannot be
-/// read: what needs them says why.
-pub fn seen(secret: Option<&Secret>) -> Authorities {
-    let Some(secret) = secret else { return Authorities::default() };
+/// What everybody may know of the cluster's authorities and keys; nothing where they cannot be read: what needs them says
+/// why.
+pub fn seen(secret: &Secret) -> Authorities {
     let data = secret.data.clone().unwrap_or_default();
     let rings = Pki::from_data(&secret.name_any(), &data).map(|pki| pki.seen()).unwrap_or_default();
     Authorities { rings, rotated: request::rotated(&secret.metadata) }
@@ -87,12 +86,12 @@ mod tests {
         let made = keys(&api);
 
         let rotate = async |next| make(&ctx, &deployment, Subject::EtcdCa, next, now()).await.unwrap();
-        let ring = || seen(Some(&secret(&api))).rings[&Subject::EtcdCa].clone();
+        let ring = || seen(&secret(&api)).rings[&Subject::EtcdCa].clone();
         let old = ring().signer;
         rotate(Move::Begin(3)).await;
         let begun = secret(&api);
         assert_eq!((ring().stage, ring().signer.clone()), (Stage::Trust, old.clone()));
-        assert_eq!(seen(Some(&begun)).rotated, [(Subject::EtcdCa, 3)].into());
+        assert_eq!(seen(&begun).rotated, [(Subject::EtcdCa, 3)].into());
         rotate(Move::Begin(3)).await;
         assert_eq!(secret(&api).data, begun.data, "a second one is not made");
         rotate(Move::Complete).await;
@@ -104,12 +103,11 @@ mod tests {
         assert!(!keys(&api).iter().any(|key| key.contains("-next")), "{:?}", keys(&api));
         rotate(Move::Complete).await;
         assert_eq!((ring().stage, keys(&api)), (Stage::Settled, made));
-        assert_eq!(seen(Some(&secret(&api))).rings.len(), 4, "the others are as they were");
+        assert_eq!(seen(&secret(&api)).rings.len(), 4, "the others are as they were");
     }
 
     #[test]
     fn of_a_secret_that_cannot_be_read_nothing_is_known() {
-        assert!(seen(None).rings.is_empty());
-        assert!(seen(Some(&Secret::default())).rings.is_empty());
+        assert!(seen(&Secret::default()).rings.is_empty());
     }
 }
