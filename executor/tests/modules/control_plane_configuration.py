@@ -41,7 +41,7 @@ control_plane_component.LOGS = str(PLACE / "logs")
 restarts.FOLDER = str(PLACE / "read")
 module.STEADY_SECONDS, module.PAUSE_SECONDS = 0.05, 0.01
 # Whoever waits in vain does so for this long.
-SECONDS = 0.3
+SECONDS = 0.6
 POLICY = f"{PLACE}/files/{APISERVER}/audit-policy.yaml"
 CONFIGURATION = f"""apiServer:
   certSANs:

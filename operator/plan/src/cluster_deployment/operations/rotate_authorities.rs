@@ -134,7 +134,7 @@ fn begin(state: &ClusterState<'_>, round: &Round, request: Request) -> Proposal 
     if !round.allows(Lane::ControlPlane, Needs::Spec)
         || !state.observed.authorities.rings.contains_key(&request.subject)
     {
-        return waits("waits until changes are made to the cluster".to_owned());
+        return waits("the cluster is paused, or cannot be changed for now".to_owned());
     }
     if let Some(upgrade) = &state.upgrade {
         return waits(format!("waits for the upgrade to {} to be over", upgrade.to));
