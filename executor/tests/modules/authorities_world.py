@@ -158,6 +158,8 @@ class Kubelet(threading.Thread):
             if pod and pod.poll() is None and text != self.texts[name]:
                 end(pod)
             if text and (pod is None or pod.poll() is not None):
+                # The time of a start has ticks of 10 ms: one within that of a file would count as older.
+                time.sleep(0.05)
                 self.starts.append(name)
                 self.texts[name] = text
                 with open(f"/data/{name}.log", "ab") as log:
