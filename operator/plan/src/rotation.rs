@@ -70,7 +70,7 @@ impl Stage {
     }
 
     /// That of a digest of [`Ring::digest`]; none: it says nothing of one.
-    pub fn of(digest: &str) -> Option<Self> {
+    pub fn in_digest(digest: &str) -> Option<Self> {
         let (stage, _) = digest.split_once('.')?;
         Self::ALL.into_iter().find(|known| known.name() == stage)
     }
@@ -113,7 +113,7 @@ fn short(text: &str) -> String {
 
 /// The signer in a digest of [`Ring::digest`]; none: it says nothing of one.
 fn signer_of(digest: &str) -> Option<&str> {
-    digest.split('.').nth(1).filter(|_| Stage::of(digest).is_some())
+    digest.split('.').nth(1).filter(|_| Stage::in_digest(digest).is_some())
 }
 
 /// The authorities and keys of a cluster, as far as everybody may know of them.

@@ -27,7 +27,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::configuration::{PARTS, Part, files};
 use crate::rotation::Authorities;
 use crate::{attempts, components};
-use done::{Done, how_done, settings_of};
+use done::{Done, how_done, joins_by, settings_of};
 
 /// The variable that says which API servers are behind an endpoint that the control planes hold.
 pub const BACKENDS: &str = "kube_apiserver_backends";
@@ -123,11 +123,7 @@ pub fn applied(machine: &Machine, host: &str, runs: &[&PlaybookRun]) -> Option<A
 /// The step after which a machine has the Kubernetes version of its run. An upgrade is over with its last one: what hooks
 /// do afterwards is part of it.
 fn brings_version(role: Role, run: &PlaybookRun) -> Step {
-    let step = match role {
-        Role::ControlPlane => Step::ControlPlane,
-        Role::Worker => Step::Node,
-        Role::Etcd => Step::Etcd,
-    };
+    let step = joins_by(role);
     let is_upgrade = run.spec.intent == Intent::Upgrade && run.spec.steps.contains(&step);
     run.spec.steps.last().copied().filter(|_| is_upgrade).unwrap_or(step)
 }

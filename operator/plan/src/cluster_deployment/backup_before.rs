@@ -23,7 +23,7 @@ const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 /// The name by which `spec.preflight.ignore` goes on without.
 const IGNORE: &str = "backup";
 
-/// What is done until there is one, for what is told of with this reason; none: it may begin.
+/// What is done until there is one, for what has this reason while it waits; none: it may begin.
 pub(super) fn propose(state: &ClusterState<'_>, reason: Reason, title: &str) -> Option<Proposal> {
     let schedule = schedule(state)?;
     let ours: Vec<&EtcdBackup> = of_cluster(state).collect();

@@ -163,16 +163,13 @@ fn sentence(state: &ClusterState<'_>, round: &Round, blocker: Option<&Blocker>) 
     let configuration = round.report(Area::Configuration).filter(|_| !is_described);
     let configuration = configuration.map(|report| report.message.clone());
     let drift = round.report(Area::Drift).map(|report| report.message.clone());
-    let etcd = round.conditions.iter().find(|statement| statement.type_ == condition::ETCD_DATA_HEALTHY);
-    let etcd = etcd.filter(|statement| statement.status == Some(false)).map(|statement| statement.message.clone());
-    let etcd = etcd.filter(|message| *message != first);
-    let ends = round.conditions.iter().find(|statement| statement.type_ == condition::CERTIFICATES_VALID);
-    let is_renewed = |statement: &Statement| statement.reason == Reason::RenewingCertificates;
-    let ends = ends.filter(|statement| statement.status == Some(false) && !is_renewed(statement));
-    let ends = ends.map(|statement| statement.message.clone());
-    let rotation = round.conditions.iter().find(|statement| statement.type_ == condition::AUTHORITIES_ROTATED);
-    let rotation =
-        rotation.filter(|statement| statement.status == Some(false)).map(|statement| statement.message.clone());
+    let stated = |type_: &str| round.conditions.iter().find(|statement| statement.type_ == type_);
+    let wrong = |type_: &str| stated(type_).filter(|statement| statement.status == Some(false));
+    let message = |statement: &Statement| statement.message.clone();
+    let etcd = wrong(condition::ETCD_DATA_HEALTHY).map(message).filter(|message| *message != first);
+    let is_renewed = |statement: &&Statement| statement.reason == Reason::RenewingCertificates;
+    let ends = wrong(condition::CERTIFICATES_VALID).filter(|statement| !is_renewed(statement)).map(message);
+    let rotation = wrong(condition::AUTHORITIES_ROTATED).map(message);
     let rest = [renewal, upgrade, closed, repair, configuration, rotation, drift, etcd, ends, queue(round)]
         .into_iter()
         .flatten();

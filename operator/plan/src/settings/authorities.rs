@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crds::step::{Role, Step};
 use crds::{Machine, PlaybookRun};
 
-use super::done::{Done, how_done, settings_of};
+use super::done::{Done, how_done, joins_by, settings_of};
 use crate::rotation::{JOINED, MEMBER, PODS, Stage, Subject};
 
 /// What machines of a role have.
@@ -31,12 +31,7 @@ pub(super) fn bring(applied: &mut BTreeMap<String, String>, machine: &Machine, r
     let Some(frozen) = frozen.filter(|frozen| !frozen.is_empty()) else { return };
     let role = machine.spec.role;
     let subjects = || of_role(role).iter().map(|subject| subject.name());
-    let first = match role {
-        Role::ControlPlane => Step::ControlPlane,
-        Role::Worker => Step::Node,
-        Role::Etcd => Step::Etcd,
-    };
-    if how_done(run, host, first) == Some(Done::Played) {
+    if how_done(run, host, joins_by(role)) == Some(Done::Played) {
         for name in subjects() {
             let joined = || frozen.get(name).map(|has| if is_settled(has) { has.clone() } else { JOINED.to_owned() });
             let missing = (!applied.contains_key(name)).then(joined).flatten();
@@ -57,5 +52,5 @@ pub(super) fn bring(applied: &mut BTreeMap<String, String>, machine: &Machine, r
 }
 
 fn is_settled(digest: &str) -> bool {
-    Stage::of(digest) == Some(Stage::Settled)
+    Stage::in_digest(digest) == Some(Stage::Settled)
 }

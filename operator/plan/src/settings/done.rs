@@ -2,7 +2,7 @@
 
 use crds::PlaybookRun;
 use crds::playbook_run::FrozenSettings;
-use crds::step::Step;
+use crds::step::{Role, Step};
 
 use crate::attempts;
 
@@ -28,4 +28,13 @@ pub(super) fn how_done(run: &PlaybookRun, host: &str, step: Step) -> Option<Done
 
 pub(super) fn settings_of(run: &PlaybookRun) -> Option<&FrozenSettings> {
     run.status.as_ref().and_then(|status| status.settings.as_ref())
+}
+
+/// The step that makes a machine of the role part of its cluster.
+pub(super) fn joins_by(role: Role) -> Step {
+    match role {
+        Role::ControlPlane => Step::ControlPlane,
+        Role::Worker => Step::Node,
+        Role::Etcd => Step::Etcd,
+    }
 }
