@@ -75,9 +75,10 @@ crds: ## Write the CustomResourceDefinitions, docs/api.md, docs/reasons.md and d
 	@cargo run --quiet --package plan --example field_docs -- docs
 
 .PHONY: bench
-bench: ## Measure clusters and their changes against bare kubeadm over SSH, in one run
+bench: ## Measure clusters, their changes and their upgrades against bare kubeadm over SSH, in one run
 	@hack/bench/run
 	@hack/bench/lifecycle
+	@hack/bench/upgrade
 
 .PHONY: bench-fleet
 bench-fleet: ## Measure what a fleet of simulated clusters costs the operator: make bench-fleet ARGS='--clusters 100'

@@ -4,6 +4,7 @@ pub mod api_server;
 pub mod audit;
 pub mod backups;
 pub mod bundle;
+pub mod certificates;
 pub mod chaos;
 pub mod client;
 pub mod eventually;

@@ -47,12 +47,14 @@ pub enum Profile {
     /// One control plane and one worker, etcd on three machines of its own, with the lab's older minor of Kubernetes.
     OlderDedicated,
     /// Three control planes behind a load balancer and two workers.
-    Rotations,
+    Changes,
+    /// Three control planes that hold the endpoint themselves, for changes.
+    KeepalivedChanges,
 }
 
 impl Profile {
     /// All of them.
-    pub const ALL: [Profile; 12] = [
+    pub const ALL: [Profile; 13] = [
         Profile::Workers,
         Profile::Race,
         Profile::Loss,
@@ -64,7 +66,8 @@ impl Profile {
         Profile::Beginnings,
         Profile::OlderMinor,
         Profile::OlderDedicated,
-        Profile::Rotations,
+        Profile::Changes,
+        Profile::KeepalivedChanges,
     ];
 
     fn namespace(self) -> &'static str {
@@ -80,7 +83,8 @@ impl Profile {
             Self::Beginnings => "lifecycle-beginnings",
             Self::OlderMinor => "lifecycle-older",
             Self::OlderDedicated => "lifecycle-older-etcd",
-            Self::Rotations => "lifecycle-rotations",
+            Self::Changes => "lifecycle-changes",
+            Self::KeepalivedChanges => "lifecycle-held",
         }
     }
 
@@ -99,7 +103,8 @@ impl Profile {
             Self::Beginnings => 128,
             Self::OlderMinor => 129,
             Self::OlderDedicated => 130,
-            Self::Rotations => 131,
+            Self::Changes => 131,
+            Self::KeepalivedChanges => 132,
         };
         format!("10.{second}.0.0/16")
     }
@@ -116,16 +121,16 @@ impl Profile {
 
     /// Whether it is about changes of a running cluster: these have a run of their own.
     pub fn is_of_changes(self) -> bool {
-        matches!(self, Self::OlderMinor | Self::OlderDedicated | Self::Rotations)
+        matches!(self, Self::OlderMinor | Self::OlderDedicated | Self::Changes | Self::KeepalivedChanges)
     }
 
     /// Makes the cluster. What is given beside it has to live as long.
     async fn set<'a>(self, scenario: &'a Scenario) -> Result<(Stage<'a>, Option<Endpoint>)> {
         let machines: &[&str] = match self {
             Self::Workers => &["a", "b", "c", "d", "e"],
-            Self::Race | Self::Keepalived | Self::Restores => &["a", "b", "c"],
+            Self::Race | Self::Keepalived | Self::KeepalivedChanges | Self::Restores => &["a", "b", "c"],
             Self::Loss | Self::Beginnings => &["a", "b", "c", "d"],
-            Self::ControlPlane | Self::DedicatedRestores | Self::OlderMinor | Self::Rotations => {
+            Self::ControlPlane | Self::DedicatedRestores | Self::OlderMinor | Self::Changes => {
                 &["a", "b", "c", "d", "e"]
             }
             // One is spare.
@@ -156,7 +161,7 @@ impl Profile {
                 spec["controlPlane"]["replicas"] = json!(3);
                 spec["workers"][0]["replicas"] = json!(2);
             }
-            Self::Rotations => {
+            Self::Changes => {
                 balancer = Some(balance(&stage.machines)?);
                 spec["controlPlane"]["endpoint"] = json!({"host": "172.30.0.1", "port": BALANCER});
                 spec["controlPlane"]["replicas"] = json!(3);
@@ -174,7 +179,7 @@ impl Profile {
                 spec["workers"][0]["replicas"] = json!(1);
                 spec["etcd"] = json!({"topology": "Dedicated", "replicas": 3});
             }
-            Self::Keepalived => {
+            Self::Keepalived | Self::KeepalivedChanges => {
                 spec["controlPlane"]["replicas"] = json!(3);
                 spec["controlPlane"]["endpoint"] =
                     json!({"host": VIRTUAL_ADDRESS.to_string(), "port": 8443, "provider": "Keepalived"});

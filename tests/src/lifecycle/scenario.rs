@@ -4,6 +4,8 @@ mod beginnings;
 mod comeback;
 mod control_plane;
 mod dedicated;
+mod drifted;
+mod ended;
 mod ends;
 mod failover;
 mod hooks;
@@ -17,6 +19,7 @@ mod restores;
 mod rotate;
 mod schedule;
 mod upgrade;
+mod windows;
 mod workers;
 
 pub use losses::remediate;
@@ -105,13 +108,23 @@ pub enum LifecycleScenario {
     UpgradeNewer,
     /// The next minor of a cluster with one control plane and dedicated etcd.
     UpgradeDedicated,
+    /// A setting that restarts something, with a window that opens later.
+    Windows,
+    /// A machine is changed by hand.
+    Drift,
     /// All authorities and the service-account key.
     RotateAuthorities,
+    /// All leaves of all control planes have ended.
+    CertificatesEnded,
+    /// Authorities of a cluster with one control plane and dedicated etcd.
+    RotateDedicated,
+    /// Authorities of control planes that hold the endpoint themselves.
+    RotateKeepalived,
 }
 
 impl LifecycleScenario {
     /// All, in the order in which those of a profile are played.
-    pub const ALL: [LifecycleScenario; 31] = [
+    pub const ALL: [LifecycleScenario; 36] = [
         LifecycleScenario::Expand,
         LifecycleScenario::ShrinkWithBudget,
         LifecycleScenario::Reuse,
@@ -142,7 +155,12 @@ impl LifecycleScenario {
         LifecycleScenario::Upgrade,
         LifecycleScenario::UpgradeNewer,
         LifecycleScenario::UpgradeDedicated,
+        LifecycleScenario::RotateDedicated,
+        LifecycleScenario::Windows,
+        LifecycleScenario::Drift,
         LifecycleScenario::RotateAuthorities,
+        LifecycleScenario::CertificatesEnded,
+        LifecycleScenario::RotateKeepalived,
     ];
 
     /// Those that every run of all tests has.
@@ -186,7 +204,12 @@ impl LifecycleScenario {
             Self::Upgrade => "upgrade",
             Self::UpgradeNewer => "upgrade-newer",
             Self::UpgradeDedicated => "upgrade-dedicated",
+            Self::Windows => "windows",
+            Self::Drift => "drift",
             Self::RotateAuthorities => "rotate-authorities",
+            Self::CertificatesEnded => "certificates-ended",
+            Self::RotateDedicated => "rotate-dedicated",
+            Self::RotateKeepalived => "rotate-keepalived",
         }
     }
 
@@ -250,6 +273,15 @@ impl LifecycleScenario {
             Self::UpgradeDedicated => {
                 "one control plane, a worker and three machines of etcd have what goes with the next minor"
             }
+            Self::Windows => "what restarts an API server waits for its window, and is done in it",
+            Self::Drift => "what somebody changed on a machine is named, and changed back where that is wanted",
+            Self::CertificatesEnded => "certificates that have all ended are renewed, though no API is reached",
+            Self::RotateDedicated => {
+                "the authorities of etcd on machines of its own and of one control plane are rotated"
+            }
+            Self::RotateKeepalived => {
+                "the authority is rotated under an endpoint that the control planes hold themselves"
+            }
             Self::RotateAuthorities => {
                 "each authority and the service-account key is rotated, and what the former one signed is refused"
             }
@@ -280,8 +312,9 @@ impl LifecycleScenario {
             Self::RestoreDedicated => Profile::DedicatedRestores,
             Self::RestoreLatest | Self::Migrate => Profile::Beginnings,
             Self::UpgradePatch | Self::Upgrade | Self::UpgradeNewer => Profile::OlderMinor,
-            Self::UpgradeDedicated => Profile::OlderDedicated,
-            Self::RotateAuthorities => Profile::Rotations,
+            Self::UpgradeDedicated | Self::RotateDedicated => Profile::OlderDedicated,
+            Self::Windows | Self::Drift | Self::RotateAuthorities | Self::CertificatesEnded => Profile::Changes,
+            Self::RotateKeepalived => Profile::KeepalivedChanges,
         }
     }
 
@@ -317,7 +350,12 @@ impl LifecycleScenario {
             Self::UpgradePatch => upgrade::patch(stage).await,
             Self::Upgrade | Self::UpgradeDedicated => upgrade::next_minor(stage).await,
             Self::UpgradeNewer => upgrade::newer_minor(stage).await,
+            Self::Windows => windows::waited_for(stage).await,
+            Self::Drift => drifted::repaired(stage).await,
             Self::RotateAuthorities => rotate::all(stage).await,
+            Self::CertificatesEnded => ended::renewed(stage).await,
+            Self::RotateDedicated => rotate::of_etcd_and_cluster(stage).await,
+            Self::RotateKeepalived => rotate::of_cluster(stage).await,
         }
     }
 }

@@ -17,10 +17,13 @@ use crate::scenario::Scenario;
 pub const MEMBERS: &str = "ETCDCTL_API=3 etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/etcd/pki/ca.crt \
      --cert=/etc/etcd/pki/healthcheck-client.crt --key=/etc/etcd/pki/healthcheck-client.key member list";
 
-/// So many control planes, each with an API server of its own and a started member of etcd; and the Cluster says that
-/// all is well.
+/// So many control planes, each with an API server of its own; a started member of etcd on each, or on each machine of
+/// etcd where there are such; and the Cluster says that all is well.
 pub async fn whole(stage: &Stage<'_>, count: usize) -> Result<()> {
-    etcd_members(stage, Role::ControlPlane, count).await?;
+    match stage.members(Role::Etcd).await?.len() {
+        0 => etcd_members(stage, Role::ControlPlane, count).await?,
+        dedicated => etcd_members(stage, Role::Etcd, dedicated).await?,
+    }
     api_servers(stage, count).await?;
     healthy(stage.scenario, CLUSTER).await
 }

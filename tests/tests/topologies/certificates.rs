@@ -4,19 +4,19 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use crds::certificates::{Renewer, renewer};
 use crds::names::condition;
 use crds::playbook_run::RunPhase;
 use crds::step::Intent;
-use crds::{ClusterDeployment, Conditions, Machine, ObjectExt, PlaybookRun};
+use crds::{ClusterDeployment, Conditions, ObjectExt, PlaybookRun};
+use e2e::certificates;
 use e2e::eventually::{Look, eventually};
 use e2e::lifecycle::whole::healthy;
 use e2e::lifecycle::writer::Writer;
 use e2e::scenario::Scenario;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use kube::api::{ListParams, Patch, PatchParams};
 use lab::machines;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// The leaves that the cluster is made with.
 pub const SHORT: i32 = 100;
@@ -34,9 +34,9 @@ pub async fn are_renewed_while_a_client_writes(
     cluster: &str,
     machines: &[machines::Machine],
 ) -> Result<()> {
-    look(scenario, cluster, machines).await?;
+    certificates::look(scenario, cluster, machines).await?;
     let short = SignedDuration::from_hours(24 * i64::from(SHORT));
-    ends_after(scenario, cluster, short - SignedDuration::from_hours(24)).await?;
+    certificates::end_after(scenario, cluster, short - SignedDuration::from_hours(24), RENEWED).await?;
     let before = processes(scenario, machines).await?;
     let writer = Writer::to(scenario, cluster).await?;
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -44,7 +44,7 @@ pub async fn are_renewed_while_a_client_writes(
     let deployments = scenario.api::<ClusterDeployment>();
     let edit = json!({"spec": {"certificates": {"validityDays": 365, "renewBeforeDays": SHORT + 20}}});
     deployments.patch(cluster, &PatchParams::default(), &Patch::Merge(edit)).await?;
-    ends_after(scenario, cluster, SignedDuration::from_hours(24 * 360)).await?;
+    certificates::end_after(scenario, cluster, SignedDuration::from_hours(24 * 360), RENEWED).await?;
     eventually("the certificates are valid", PROBED, async || {
         let found = deployments.get(cluster).await?;
         let said = found.condition(condition::CERTIFICATES_VALID);
@@ -63,36 +63,6 @@ pub async fn are_renewed_while_a_client_writes(
     ensure!(before == after, "API servers and etcd go on: {before:?} -> {after:?}");
     one_after_the_other(scenario).await?;
     healthy(scenario, cluster).await
-}
-
-/// Has the machines asked at once, which is else done after hours.
-async fn look(scenario: &Scenario, cluster: &str, machines: &[machines::Machine]) -> Result<()> {
-    let hosts: Vec<&str> = machines.iter().map(machines::Machine::name).collect();
-    let run: Value = json!({
-        "apiVersion": "clusterwright.dev/v1alpha1", "kind": "PlaybookRun",
-        "metadata": {"namespace": scenario.name, "name": "look-at-certificates"},
-        "spec": {"clusterName": cluster, "intent": "Probe", "steps": ["probe-certificates"], "hosts": hosts},
-    });
-    scenario.apply(&run).await?;
-    scenario.succeeded("look-at-certificates", PROBED).await.map(|_| ())
-}
-
-/// Until all certificates of every machine that the operator renews end after more than this.
-async fn ends_after(scenario: &Scenario, cluster: &str, left: SignedDuration) -> Result<()> {
-    eventually("the machines' certificates end late enough", RENEWED, async || {
-        let all = scenario.api::<Machine>().list(&ListParams::default()).await?;
-        let machines = all.items.into_iter().filter(|machine| machine.spec.cluster_name == cluster);
-        let ends = machines.map(|machine| {
-            let certificates = machine.status.iter().flat_map(|status| &status.certificates);
-            let ours = certificates.filter(|certificate| renewer(&certificate.name) == Some(Renewer::Run));
-            (machine.name().to_owned(), ours.map(|certificate| certificate.expires_at.0).min())
-        });
-        let ends: Vec<(String, Option<Timestamp>)> = ends.collect();
-        let now = Timestamp::now();
-        let late = ends.iter().all(|(_, end)| end.is_some_and(|end| end.duration_since(now) > left));
-        Ok(if late && !ends.is_empty() { Look::Done(()) } else { Look::Waiting(format!("{ends:?}")) })
-    })
-    .await
 }
 
 async fn processes(scenario: &Scenario, machines: &[machines::Machine]) -> Result<Vec<String>> {

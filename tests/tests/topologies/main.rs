@@ -1,9 +1,11 @@
 //! Where the control plane and etcd may stand: three stacked control planes, etcd on a machine of its own. The first ones
-//! have their certificates renewed, and are defragmented, backed up, restored and upgraded, too.
+//! have their certificates renewed, are given what they refuse, and are defragmented, backed up, restored and upgraded,
+//! too.
 
 mod backup;
 mod certificates;
 mod defragment;
+mod refused;
 mod restore;
 mod upgrade;
 
@@ -48,6 +50,7 @@ async fn three_control_planes_stand_behind_one_endpoint_with_stacked_etcd() {
         ensure!(members.matches("started").count() == 3, "three etcd members are started: {members}");
         healthy(scenario, "stacked").await?;
         certificates::are_renewed_while_a_client_writes(scenario, "stacked", &machines).await?;
+        refused::is_put_back_and_goes_no_further(scenario, "stacked", &machines).await?;
         defragment::makes_databases_small_while_a_client_writes(scenario, "stacked", &machines).await?;
         let bucket = ObjectStorage::start().await?;
         let identity = Identity::generate();

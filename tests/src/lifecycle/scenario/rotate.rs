@@ -23,6 +23,7 @@ use crate::lifecycle::writer::{Writer, Written};
 use crate::workload::{self, node_names};
 
 const CA: &str = "ca";
+const ETCD_CA: &str = "etcd-ca";
 const SERVICE_ACCOUNT_KEY: &str = "service-account-key";
 /// Each machine three times, control planes one after the other, and once more for Pods that are started anew.
 const ROTATED: Duration = Duration::from_secs(2400);
@@ -31,13 +32,27 @@ const FORGOTTEN: Duration = Duration::from_secs(90);
 
 /// All four, one after the other.
 pub async fn all(stage: &mut Stage<'_>) -> Result<Seen> {
+    each(stage, &["front-proxy-ca", ETCD_CA, SERVICE_ACCOUNT_KEY, CA]).await
+}
+
+/// Those that machines of etcd have, or are reached with.
+pub async fn of_etcd_and_cluster(stage: &mut Stage<'_>) -> Result<Seen> {
+    each(stage, &[ETCD_CA, CA]).await
+}
+
+/// That of the API servers, which whoever looks after the endpoint believes as well.
+pub async fn of_cluster(stage: &mut Stage<'_>) -> Result<Seen> {
+    each(stage, &[CA]).await
+}
+
+async fn each(stage: &mut Stage<'_>, subjects: &[&str]) -> Result<Seen> {
     let began = Instant::now();
     let planes = stage.members(Role::ControlPlane).await?.len();
     let mut told = Vec::new();
-    for subject in ["front-proxy-ca", "etcd-ca", SERVICE_ACCOUNT_KEY, CA] {
+    for subject in subjects {
         let old = Held::by(stage).await?;
         let begun = Instant::now();
-        let gap = rotated(stage, subject).await?;
+        let gap = rotated(stage, subject, planes).await?;
         told.push(format!("{subject} {:.0} s, gap {:.1} s", begun.elapsed().as_secs_f64(), gap.as_secs_f64()));
         stage.ready(planes + stage.workers_wished()).await?;
         whole(stage, planes).await?;
@@ -54,8 +69,9 @@ pub async fn all(stage: &mut Stage<'_>) -> Result<Seen> {
     Ok(Seen { took, text: told.join("; ") })
 }
 
-/// Asks for the rotation, approves what it asks for, and waits until it is over; the longest time between two writes.
-async fn rotated(stage: &Stage<'_>, subject: &str) -> Result<Duration> {
+/// Asks for the rotation, approves what it asks for, and waits until it is over; the longest time between two writes,
+/// which is an election at most where there are several control planes.
+async fn rotated(stage: &Stage<'_>, subject: &str, planes: usize) -> Result<Duration> {
     stage.say(annotation::ROTATE, &format!("{subject}.1")).await?;
     let mut writing = Writing::begin(stage).await?;
     let api = stage.scenario.api::<ClusterDeployment>();
@@ -79,7 +95,11 @@ async fn rotated(stage: &Stage<'_>, subject: &str) -> Result<Duration> {
         Ok(if is_over { Look::Done(()) } else { Look::Waiting(message) })
     })
     .await?;
-    writing.end()
+    let written = writing.end();
+    if planes > 1 {
+        written.iter().try_for_each(no_longer_than_an_election)?;
+    }
+    Ok(written.iter().map(|written| written.gap).max().unwrap_or_default())
 }
 
 /// A client that writes all the time, with the kubeconfig that the operator keeps.
@@ -105,10 +125,9 @@ impl Writing {
         Ok(())
     }
 
-    fn end(self) -> Result<Duration> {
-        let all: Vec<Written> = self.before.into_iter().chain([self.writer.written()]).collect();
-        all.iter().try_for_each(no_longer_than_an_election)?;
-        Ok(all.iter().map(|written| written.gap).max().unwrap_or_default())
+    /// What was written with each kubeconfig.
+    fn end(self) -> Vec<Written> {
+        self.before.into_iter().chain([self.writer.written()]).collect()
     }
 }
 

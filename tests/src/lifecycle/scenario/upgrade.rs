@@ -61,6 +61,7 @@ async fn upgraded(stage: &mut Stage<'_>, to: &str) -> Result<Seen> {
     running(&client).await?;
     let before = stage.wish["spec"]["kubernetesVersion"].as_str().unwrap_or_default().to_owned();
     let planes = stage.members(Role::ControlPlane).await?.len();
+    stage.connected().await?;
     let writer = Writer::to(stage.scenario, CLUSTER).await?;
     let began = Instant::now();
     stage.wish["spec"]["kubernetesVersion"] = json!(to);
@@ -74,6 +75,7 @@ async fn upgraded(stage: &mut Stage<'_>, to: &str) -> Result<Seen> {
     let took = began.elapsed();
     let written = writer.written();
     let nodes = stage.ready(planes + stage.workers_wished()).await?;
+    stage.connected().await?;
     upgrades::is_everywhere(&client, &nodes, to).await?;
     etcd_as_wanted(stage).await?;
     api_servers(stage, planes).await?;
