@@ -74,7 +74,7 @@ def stage(machine, members=None):
 
 def begin(machine, members=None, timeout=60):
     return machine.play(
-        etcd_member, name=machine.name, members=members or MEMBERS, state="new", token=TOKEN, restore=ID,
+        etcd_member, name=machine.name, members=members or MEMBERS, state="new", token=TOKEN, restore=ID, configuration="",
         data_directory=machine.data(), pki_directory=PKI, files=[], secrets=[], program=f"{PROGRAMS}/etcd",
         timeout_seconds=timeout, catch_up_seconds=60)
 

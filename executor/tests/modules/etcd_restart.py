@@ -1,6 +1,9 @@
 """A member that runs with other files is restarted as one of several: another leads meanwhile, and the others are a majority."""
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import etcd, etcd_members
+import os
+import pathlib
+
+from ansible_collections.clusterwright.cluster.plugins.module_utils import etcd, etcd_members, membership
 from etcd_world import PLACE, Machine, Writer, expect
 
 a, b, c = machines = [Machine(name) for name in ("a", "b", "c")]
@@ -11,6 +14,10 @@ def roll(machine, content, **more):
     """The step once more, with a file that the member reads."""
     path = f"{PLACE}/{machine.name}/etcd.env"
     return machine.join(members, files=[{"path": path, "content": content, "mode": "0600"}], **more)
+
+
+def content(machine):
+    return pathlib.Path(f"{PLACE}/{machine.name}/etcd.env").read_text(encoding="utf-8")
 
 
 def leader():
@@ -92,3 +99,25 @@ assert process(a) != before, "it was restarted all the same"
 b.ensure("")
 c.ensure("")
 expect(roll(a, "8"), False, "with them it is")
+
+# What a member does not begin with is put back, on this one alone, and what would fill it up is not even tried.
+expect(roll(b, "ETCD_SNAPSHOT_COUNT=20000\n"), True, "a configuration that is good")
+writer = Writer(machines)
+writer.start()
+before = process(b)
+expect(roll(b, "ETCD_SNAPSHOT_COUNT=many\n", timeout_seconds=10), "ConfigurationRefused", "one that the member does not begin with")
+assert process(b) != before and not os.path.exists(f"{PLACE}/{b.name}/etc/etcd-former.json")
+expect(content(b), "ETCD_SNAPSHOT_COUNT=20000\n", "the former one is back")
+expect(b.etcd().healthy(), True, "and the member works with it")
+before = process(b)
+expect(roll(b, "ETCD_SNAPSHOT_COUNT=20000\n"), False, "to take it back does nothing more")
+expect(roll(b, "ETCD_QUOTA_BACKEND_BYTES=4096\n"), "ConfigurationRefused", "a quota that the database has outgrown")
+expect((content(b), process(b)), ("ETCD_SNAPSHOT_COUNT=20000\n", before), "nothing was touched for it")
+assert writer.end() < 3
+
+# An attempt that was cut off once the file was written: the next one puts back what was there before that one.
+membership.save(f"{PLACE}/{b.name}/etc/etcd-former.json", {"content": content(b)})
+pathlib.Path(f"{PLACE}/{b.name}/etcd.env").write_text("ETCD_SNAPSHOT_COUNT=many\n", encoding="utf-8")
+b.kill()
+expect(roll(b, "ETCD_SNAPSHOT_COUNT=many\n", timeout_seconds=10), "ConfigurationRefused", "cut off, and made again")
+expect((content(b), b.etcd().healthy()), ("ETCD_SNAPSHOT_COUNT=20000\n", True), "the former one is back")

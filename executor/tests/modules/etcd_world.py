@@ -1,6 +1,7 @@
 """Machines with an etcd member each, as processes of this machine: what systemd and /etc are to the modules is per machine here."""
 
 import atexit
+import contextlib
 import http.client
 import json
 import os
@@ -13,7 +14,7 @@ import sys
 import threading
 import time
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import command, etcd, membership, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import command, etcd, etcd_trial, membership, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.modules import (
     etcd_defragment,
@@ -89,6 +90,9 @@ class Machine:
         environment = {"PATH": PROGRAMS}
         with open(f"{self.home}/initial.env", encoding="utf-8") as source:
             environment.update(line.strip().split("=", 1) for line in source if "=" in line)
+        # Of what the module writes, only what is an environment: tests give other contents, too.
+        with contextlib.suppress(FileNotFoundError), open(f"{self.home}/etcd.env", encoding="utf-8") as source:
+            environment.update(line.strip().split("=", 1) for line in source if "=" in line)
         if os.path.exists(f"{self.home}/force.conf"):
             environment["ETCD_FORCE_NEW_CLUSTER"] = "true"
         common = f"--cert-file={PKI}/healthcheck-client.crt --key-file={PKI}/healthcheck-client.key --client-cert-auth"
@@ -132,6 +136,7 @@ class Machine:
         """Runs the module's work here; a failure is its reason."""
         # Each machine has its own /etc and systemd; the modules know them by these names.
         membership.ETCD = f"{self.home}/etc/etcd.json"
+        etcd_trial.FORMER = f"{self.home}/etc/etcd-former.json"
         for place in (etcd_member, etcd_recover, etcd_restore):
             place.units = self
         etcd_member.INITIAL = f"{self.home}/initial.env"
@@ -150,7 +155,8 @@ class Machine:
         params = {"catch_up_seconds": 60, "token": "t", "restore": "", "files": [], "timeout_seconds": 60, **more}
         return self.play(
             etcd_member, name=self.name, members=[machine.member() for machine in members], state=state,
-            data_directory=self.data(), pki_directory=PKI, secrets=[], program=f"{PROGRAMS}/etcd", **params)
+            data_directory=self.data(), pki_directory=PKI, secrets=[], program=f"{PROGRAMS}/etcd",
+            configuration=f"{self.home}/etcd.env", **params)
 
     def remove(self, other, check=False):
         return self.play(etcd_remove_member, check, name=other.name, peer_urls=[other.peer], pki_directory=PKI, timeout_seconds=30)

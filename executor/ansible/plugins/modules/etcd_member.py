@@ -16,6 +16,8 @@ description:
   - Before a member that takes part is restarted, another one leads. The restart is refused while etcd would lose its majority by it,
     and it is over when the member has what the others have. One that is down is just started.
   - Ends when the member is healthy, which needs a majority.
+  - One that took part and does not get well with another C(configuration) has the former one again. If it is well with it, the module
+    fails with ConfigurationRefused and the member's last words.
 options:
   name:
     description: Name of this member, which never changes.
@@ -47,6 +49,10 @@ options:
     description: etcd's program.
     type: path
     required: true
+  configuration:
+    description: One of C(files), the environment that the member begins with. Empty where none is put back.
+    type: path
+    default: ""
   timeout_seconds:
     description: Until the member is healthy, and until the others are before this one is restarted.
     type: int
@@ -69,6 +75,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     etcd_data,
     etcd_members,
     etcd_new_cluster,
+    etcd_trial,
     files,
     membership,
     restarts,
@@ -201,75 +208,121 @@ def takes_part(local: Etcd) -> bool:
     return joined() and any(local.works(LOCAL) for _try in range(3))
 
 
+class Member:
+    """This machine's member, while it is started with what is in its files."""
+
+    def __init__(self, params: dict) -> None:
+        self.params = params
+        self.local = Etcd(params["pki_directory"], [LOCAL])
+        self.others = self.local.at([member["client_url"] for member in params["members"] if member["name"] != params["name"]])
+        # What it reads when it starts.
+        entries = (params["files"] or []) + (params["secrets"] or [])
+        self.reads = [params["program"], *(entry["path"] for entry in entries)]
+        self.before = units.state(UNIT).get("InvocationID")
+        # Whether one that took part was stopped: it is waited for until another process has its place.
+        self.restarted = False
+
+    def before_restart(self) -> None:
+        self.restarted = takes_part(self.local)
+        if self.restarted:
+            etcd_members.prepare_stop(self.local, self.params["timeout_seconds"])
+
+    def start(self, restart: bool, fresh: bool, check: bool = False) -> bool:
+        """Starts it. Not waiting for systemd: a new cluster's members become ready together. True when something was done."""
+        reads = () if fresh else tuple(self.reads)
+        return units.ensure(UNIT, restart, check=check, block=False, reads=reads, before_restart=self.before_restart)
+
+    def promote(self) -> bool:
+        """Makes a learner a voter. The only member is no learner, and has no other to ask."""
+        if self.params["state"] != "existing":
+            return False
+        alive = self.others.alive() if joined() else self.others.alive_soon()
+        if not alive.endpoints:
+            return False
+        return alive.promote(own(self.params)["peer_url"], self.params["catch_up_seconds"], lambda: units.journal(UNIT))
+
+    def is_well(self) -> bool:
+        if self.params["restore"]:
+            etcd_alarms.are_taken_back(self.local, LOCAL)
+        # Until a restart that nobody waited for has come to its turn, the one of before answers.
+        return not (self.restarted and units.state(UNIT).get("InvocationID") == self.before) and self.local.healthy()
+
+    def prove(self, started: bool) -> None:
+        """Returns once it is healthy, and has what the others have."""
+        name, params = self.params["name"], self.params
+        wait(
+            self.is_well,
+            params["timeout_seconds"],
+            "EtcdUnhealthy",
+            lambda: f"etcd member {name} is not healthy: {self.local.said}{units.journal(UNIT)}",
+        )
+        if started and joined():
+            wait(
+                lambda: etcd_members.has_caught_up(self.local),
+                params["catch_up_seconds"],
+                "EtcdUnhealthy",
+                lambda: f"etcd member {name} is still far behind the others",
+            )
+
+    def remember(self, started: bool) -> None:
+        """Notes what it runs with. A restart that nobody waited for may not have come to its turn yet."""
+        now = units.state(UNIT)
+        if not started or now.get("InvocationID") != self.before:
+            restarts.remember(UNIT, now, self.reads)
+
+    def put_back(self, trial: etcd_trial.Trial, why: str) -> StepFailure:
+        """Starts it with its former configuration; the failure that says so. What it is not well with either is no reason to refuse the
+        new one."""
+        tried = trial.differences()
+        trial.put_back()
+        self.before, self.restarted = units.state(UNIT).get("InvocationID"), True
+        units.ensure(UNIT, True, block=False, reads=tuple(self.reads))
+        try:
+            self.prove(True)
+        except StepFailure as failure:
+            said = f"the member is well neither with {tried}: {why}\nnor with what it had before"
+            return StepFailure("EtcdUnhealthy", f"{said}, which is back: {failure.message}")
+        self.remember(True)
+        back = "its former configuration is back, and it works: correct the field that it is from"
+        return StepFailure("ConfigurationRefused", f"the member does not work with {tried}: {why}\n{back}")
+
+
 def work(call) -> dict:
     params, check = call.params, call.check_mode
-    local = Etcd(params["pki_directory"], [LOCAL])
-    others = local.at([member["client_url"] for member in params["members"] if member["name"] != params["name"]])
-    peer_url = own(params)["peer_url"]
+    member = Member(params)
+    trial = etcd_trial.Trial(params["configuration"])
     if not check:
         succession.check(params["files"] or [], (f"{params['pki_directory']}/ca.crt",))
+        if params["configuration"] and takes_part(member.local):
+            trial.begin(params["files"] or [], member.local.status()["dbSize"])
     changed = files.write_all(params["files"], check) + files.write_all(params["secrets"], check, files.SECRET)
     fresh = False
     if not check:
         # 0700 is what etcd itself insists on; the directory may be a mount point.
         os.makedirs(params["data_directory"], mode=0o700, exist_ok=True)
         os.chmod(params["data_directory"], 0o700)
-        pairs = initial_pairs(params, others)
+        pairs = initial_pairs(params, member.others)
         fresh = pairs is not None
         if fresh and files.write(INITIAL, initial_cluster(params, pairs), 0o600):
             changed.append(INITIAL)
-    # Not waiting for systemd: a new cluster's members become ready together.
-    read = [params["program"], *(entry["path"] for entry in (params["files"] or []) + (params["secrets"] or []))]
-    before = units.state(UNIT).get("InvocationID")
-    restarted = False
-
-    def before_restart() -> None:
-        nonlocal restarted
-        restarted = takes_part(local)
-        if restarted:
-            etcd_members.prepare_stop(local, params["timeout_seconds"])
-
-    started = acted = units.ensure(
-        UNIT,
-        bool(changed) and not fresh,
-        check=check,
-        block=False,
-        reads=() if fresh else tuple(read),
-        before_restart=before_restart,
-    )
+    try:
+        started = acted = member.start(bool(changed) and not fresh, fresh, check)
+    except StepFailure:
+        # The one that runs has not read what is new.
+        trial.put_back()
+        raise
     if not check:
-        # The only member is no learner, and has no other to ask.
-        alive = others.at([])
-        if params["state"] == "existing":
-            alive = others.alive() if joined() else others.alive_soon()
-        if alive.endpoints:
-            acted = alive.promote(peer_url, params["catch_up_seconds"], lambda: units.journal(UNIT)) or acted
-
-        def well() -> bool:
-            if params["restore"]:
-                etcd_alarms.are_taken_back(local, LOCAL)
-            # Until a restart that nobody waited for has come to its turn, the one of before answers.
-            return not (restarted and units.state(UNIT).get("InvocationID") == before) and local.healthy()
-
-        wait(
-            well,
-            params["timeout_seconds"],
-            "EtcdUnhealthy",
-            lambda: f"etcd member {params['name']} is not healthy: {local.said}{units.journal(UNIT)}",
-        )
-        if started and joined():
-            wait(
-                lambda: etcd_members.has_caught_up(local),
-                params["catch_up_seconds"],
-                "EtcdUnhealthy",
-                lambda: f"etcd member {params['name']} is still far behind the others",
-            )
-        now = units.state(UNIT)
-        # A restart that nobody waited for may not have come to its turn yet.
-        if not started or now.get("InvocationID") != before:
-            restarts.remember(UNIT, now, read)
+        try:
+            acted = member.promote() or acted
+            member.prove(started)
+        except StepFailure as failure:
+            if not trial.differences():
+                raise
+            raise member.put_back(trial, failure.message) from failure
+        trial.close()
+        member.remember(started)
         membership.save(membership.ETCD, {"joined": True, "name": params["name"]})
         if params["restore"]:
             etcd_new_cluster.forget_snapshot(params["data_directory"], params["restore"])
-    report = {"kind": "etcd", "memberID": "" if check else local.own_id()}
+    report = {"kind": "etcd", "memberID": "" if check else member.local.own_id()}
     return {"changed": bool(changed) or acted, "msg": f"member {params['name']} is healthy", "clusterwright": report}
