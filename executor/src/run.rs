@@ -142,11 +142,8 @@ async fn played(
     prepare_staging(args, &workdir, inputs, &guarding, &ssh).map_err(system("write what the backup is staged by"))?;
     let inventory = furnish(&workdir, inputs, &ssh).map_err(system("write the run's files"))?;
 
-    let ansible = Ansible {
-        directory,
-        path: std::env::var("PATH").unwrap_or_default(),
-        settings: custom::settings(&inputs.model),
-    };
+    let path = std::env::var("PATH").unwrap_or_default();
+    let ansible = Ansible { directory, path, settings: custom::settings(&inputs.model) };
     let runner = AnsibleRunner {
         ansible: &ansible,
         workdir: &workdir,

@@ -59,35 +59,7 @@ impl Fold {
             Ending::Exited(_) => RunPhase::Failed,
         };
         let failure = first.and_then(|host| host.result.failure.as_ref());
-        let (reason, message) = match (ending, failure) {
-            (Ending::Paused(step), _) => (Reason::Paused.into(), format!("paused before step {step}")),
-            (Ending::Canceled, _) => (
-                Reason::Canceled.into(),
-                format!("stopped because it was asked to, {}{}", self.position(), sentence::quiet(&hosts)),
-            ),
-            (Ending::DeadlineExceeded, _) => (
-                Reason::DeadlineExceeded.into(),
-                format!("stopped by its deadline, {}{}", self.position(), sentence::quiet(&hosts)),
-            ),
-            (_, Some(failure)) => {
-                let failed = sentence::failed(self.purpose, &hosts);
-                let made = self.backup.as_ref().map(|content| format!("{}; ", backup::sentence(content)));
-                (failure.reason.clone(), made.unwrap_or_default() + &failed)
-            }
-            (_, None) if self.failure.is_some() => {
-                let failure = self.failure.as_ref();
-                failure.map(|failure| (failure.reason.clone(), failure.message.clone())).unwrap_or_default()
-            }
-            (_, None) => {
-                let staged = self.staging.as_ref().and_then(Staging::staged);
-                let staged = staged.map(|staged| staged::sentence(staged, hosts.len()));
-                let made = self.backup.as_ref().map(backup::sentence).or(staged);
-                (
-                    Reason::Complete.into(),
-                    made.unwrap_or_else(|| sentence::succeeded(self.purpose, &hosts) + &sentence::differing(&hosts)),
-                )
-            }
-        };
+        let (reason, message) = self.told(ending, &hosts, failure);
         let retriable = match phase {
             RunPhase::Succeeded => false,
             RunPhase::Failed => {
@@ -114,6 +86,33 @@ impl Fold {
             hosts_failed: count(failed),
             digest: self.digest.clone(),
         }
+    }
+
+    /// The reason and the sentence. `failure`: that of the host that failed first.
+    fn told(&self, ending: Ending, hosts: &[&Host], failure: Option<&HostFailure>) -> (String, String) {
+        let stopped = |by: &str| format!("stopped {by}, {}{}", self.position(), sentence::quiet(hosts));
+        match (ending, failure) {
+            (Ending::Paused(step), _) => (Reason::Paused.into(), format!("paused before step {step}")),
+            (Ending::Canceled, _) => (Reason::Canceled.into(), stopped("because it was asked to")),
+            (Ending::DeadlineExceeded, _) => (Reason::DeadlineExceeded.into(), stopped("by its deadline")),
+            (_, Some(failure)) => {
+                let failed = sentence::failed(self.purpose, hosts);
+                let made = self.backup.as_ref().map(|content| format!("{}; ", backup::sentence(content)));
+                (failure.reason.clone(), made.unwrap_or_default() + &failed)
+            }
+            (_, None) => match &self.failure {
+                Some(failure) => (failure.reason.clone(), failure.message.clone()),
+                None => (Reason::Complete.into(), self.done(hosts)),
+            },
+        }
+    }
+
+    /// What was done, of a run that succeeded.
+    fn done(&self, hosts: &[&Host]) -> String {
+        let staged = self.staging.as_ref().and_then(Staging::staged);
+        let staged = staged.map(|staged| staged::sentence(staged, hosts.len()));
+        let made = self.backup.as_ref().map(backup::sentence).or(staged);
+        made.unwrap_or_else(|| sentence::succeeded(self.purpose, hosts) + &sentence::differing(hosts))
     }
 
     /// The failure of a host that did not fail itself, of a run that did not come to its end.
