@@ -1,7 +1,7 @@
 # -*- coding: utf-8 -*-
 # SPDX-License-Identifier: Apache-2.0
-"""A member's configuration on trial: the file of before is kept until the member is well with the new one, and comes back if it is not. It is
-on disk, so that an attempt that was cut off is taken up."""
+"""A member's configuration on trial: the file of before is kept until the member is well with the new one, and comes back if it is not.
+It is on disk, so that an attempt that was cut off is taken up."""
 
 from __future__ import annotations
 
