@@ -281,6 +281,9 @@ reasons! {
     ContactLost Warning [COMPLETE FAILED PROVISIONED READY REMEDIATION]
         "Nobody knows whether the executor still works: its node or its Pod is out of sight."
         "Nothing: the next attempt finds out from the machines themselves.";
+    ControlPlaneMissing Warning []
+        "A run needs the cluster's endpoint, and no control plane is known to be part of the cluster."
+        "Nothing: right after an install it is known within seconds. Else look at the Machines of the control plane.";
     ControlPlaneNotHeld Warning []
         "Something of the control plane still runs on a machine, where it is to be held."
         "Look at the kubelet of the machine that the message names, or end what it names by hand.";

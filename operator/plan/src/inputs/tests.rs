@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use crds::inputs::{CredentialKind, Group, HostIdentity, RunInputs};
 use crds::names::annotation;
+use crds::step::Role;
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -47,6 +48,15 @@ fn build_with(
     run: &PlaybookRun,
     change: impl FnOnce(&mut BTreeMap<String, Host>),
 ) -> Result<RunInputs, InputsProblem> {
+    build_of(deployment, run, |hosts, _| change(hosts))
+}
+
+/// The same, after a change of the Hosts and Machines.
+fn build_of(
+    deployment: &ClusterDeployment,
+    run: &PlaybookRun,
+    change: impl FnOnce(&mut BTreeMap<String, Host>, &mut Vec<Machine>),
+) -> Result<RunInputs, InputsProblem> {
     let hosts = [
         host("c1", "10.0.0.1"),
         host("c2", "10.0.0.2"),
@@ -58,10 +68,9 @@ fn build_with(
         hosts.into_iter().map(|host| (host.metadata.name.clone().unwrap(), host)).collect();
     hosts.get_mut("w1").unwrap().spec.internal_address = Some("10.0.0.9".into());
     hosts.insert("named".into(), host("named", "named.example"));
-    change(&mut hosts);
     let mut leaving = machine("m-l", "worker", "leaving", 2);
     leaving.metadata.deletion_timestamp = Some(object("2026-01-02T00:00:00Z"));
-    let machines = vec![
+    let mut machines = vec![
         leaving,
         machine("m-b", "control-plane", "c2", 1),
         machine("m-z", "control-plane", "c1", 0),
@@ -69,6 +78,7 @@ fn build_with(
         machine("m-w", "worker", "w1", 0),
         machine("m-n", "worker", "named", 1),
     ];
+    change(&mut hosts, &mut machines);
     let cluster = ClusterSeen {
         deployment,
         machines,
@@ -142,6 +152,28 @@ fn a_join_works_on_its_own_host_and_knows_the_rest_from_status() {
     let needed = secrets_needed(&model);
     assert!(!needed.control_plane && needed.etcd_hosts.is_empty());
     assert_eq!(needed.join_hosts, ["w1".to_owned()].into());
+}
+
+#[test]
+fn a_join_that_is_ahead_of_what_is_known_of_the_control_plane_waits_for_its_endpoint() {
+    let deployment = deployment("", "firstControlPlane: m-z, installedAt: 2026-01-01T00:00:00Z");
+    let join = run("Join", "prepare, node", "w1", "");
+    let unknown = |deployment: &ClusterDeployment, run: &PlaybookRun| {
+        build_of(deployment, run, |_, machines| {
+            for machine in machines.iter_mut().filter(|machine| machine.spec.role == Role::ControlPlane) {
+                machine.status = None;
+            }
+        })
+    };
+    let problem = unknown(&deployment, &join).unwrap_err();
+    assert!(!problem.permanent && problem.message.contains("status.provisionedAt"), "{problem:?}");
+    assert_eq!(problem.reason, crds::Reason::ControlPlaneMissing);
+    assert!(build_in(&deployment, &join).unwrap().vars.contains_key("kube_apiserver_endpoint"));
+    unknown(&deployment, &run("Remove", "reset", "leaving", "")).unwrap();
+    // One that is given needs no machine.
+    let mut deployment = deployment;
+    deployment.spec.control_plane.endpoint = object("{host: api.example, port: 6443}");
+    unknown(&deployment, &join).unwrap();
 }
 
 #[test]

@@ -35,6 +35,13 @@ pub(super) fn of_cluster(
         can_provision(cluster.deployment, hosts, run)?;
     }
     let layout = layout(cluster, hosts, run);
+    if provisions && is_installed(cluster.deployment) && layout.endpoint.is_none() {
+        let message = format!(
+            "no control plane of cluster {} is known to be part of it, and without one there is no endpoint: waits until a              Machine of that role has status.provisionedAt",
+            cluster.deployment.name()
+        );
+        return Err(InputsProblem::waits(Reason::ControlPlaneMissing, message));
+    }
     let mut vars = cluster_variables(cluster.deployment, intent);
     vars.extend(control_plane_variables(cluster, &layout));
     let index = spec.artifacts.as_ref();
