@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 pub use made::{Attempt, last, next_number, owned_by, reason_of, said, was_paused};
 pub use outcome::{Failure, Outcome, outcome, why_halted};
 pub use retry::{asked, asked_retry, names_generation, next_retry, next_value};
-pub use retry_decision::{Policy, RetryDecision, backoff, retry_decision};
+pub use retry_decision::{Policy, RetryDecision, Stops, backoff, retry_decision};
 
 /// The Machine that a Host was in a run, and the retry that a person asked for, if that is why it was tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use crds::step::Intent;
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun, conditions};
 use jiff::Timestamp;
 
-use crate::attempts::{self, Policy, RetryDecision};
+use crate::attempts::{self, Policy, RetryDecision, Stops};
 use crate::naming;
 
 /// What the ClusterDeployment says of its executor, or what holds when it says nothing.
@@ -57,7 +57,7 @@ pub fn limited(deployment: &ClusterDeployment, retries: Vec<String>) -> Policy {
 
 /// Attempts for as long as it takes.
 pub fn endless(deployment: &ClusterDeployment, retries: Vec<String>) -> Policy {
-    Policy { limit: None, wanted: wanted(deployment), host_generation: None, retries, stopped_is_final: false }
+    Policy { limit: None, wanted: wanted(deployment), host_generation: None, retries, stops: Stops::None }
 }
 
 /// Where the machine's provisioning stands. What was recorded in its status counts, even if the run is gone.

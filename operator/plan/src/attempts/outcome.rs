@@ -86,7 +86,12 @@ impl Failure {
 
     /// Its time was over, or somebody took its Job away.
     pub fn was_stopped(&self) -> bool {
-        Reason::among(&self.reason, &[Reason::DeadlineExceeded, Reason::JobDeleted])
+        self.was_out_of_time() || self.reason == Reason::JobDeleted
+    }
+
+    /// Its time was over.
+    pub fn was_out_of_time(&self) -> bool {
+        self.reason == Reason::DeadlineExceeded
     }
 }
 

@@ -26,15 +26,32 @@ pub struct Policy {
     pub host_generation: Option<i64>,
     /// Retries that people ask for, already checked against the generations that they are meant for.
     pub retries: Vec<String>,
-    /// One that was stopped from outside (canceled, its deadline, its Job deleted) waits for a person.
-    pub stopped_is_final: bool,
+    /// What stops an attempt from outside so that a person decides on the next one.
+    pub stops: Stops,
 }
 
 impl Policy {
     /// The same, and one that was stopped from outside waits for a person.
     pub fn stopped_is_final(self) -> Self {
-        Self { stopped_is_final: true, ..self }
+        Self { stops: Stops::All, ..self }
     }
+
+    /// The same, and one whose time was over waits for a person.
+    pub fn deadline_is_final(self) -> Self {
+        Self { stops: Stops::Deadline, ..self }
+    }
+}
+
+/// What stops an attempt from outside, after which nothing is tried before a person asks for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stops {
+    /// Nothing; where attempts are limited, that somebody cancels it.
+    #[default]
+    None,
+    /// Beside that, its deadline.
+    Deadline,
+    /// That it is canceled, its deadline, that its Job is deleted.
+    All,
 }
 
 /// Whether to try (again).
@@ -160,8 +177,9 @@ fn is_halted(counted: &[&PastAttempt], cause: Option<&Failure>, policy: &Policy)
     let begun = counted.iter().copied().filter(|tried| tried.says_something());
     let begun: Vec<&PastAttempt> = begun.collect();
     match (cause, policy.limit) {
-        (Some(cause), _) if policy.stopped_is_final && cause.was_stopped() => true,
-        (None, limit) => policy.stopped_is_final || limit.is_some(),
+        (Some(cause), _) if policy.stops == Stops::All && cause.was_stopped() => true,
+        (Some(cause), _) if policy.stops == Stops::Deadline && cause.was_out_of_time() => true,
+        (None, limit) => policy.stops == Stops::All || limit.is_some(),
         (Some(_), None) => false,
         (Some(cause), Some(_)) if cause.unreachable || !cause.has_begun() || cause.waits_for_others() => false,
         (Some(cause), Some(limit)) => !cause.retriable || consecutive_failures(&begun) >= limit,

@@ -2,7 +2,7 @@ use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 
 use super::super::{Failure, Outcome, PastAttempt};
-use super::{Policy, RetryDecision, retry_decision};
+use super::{Policy, RetryDecision, Stops, retry_decision};
 
 fn failure(reason: &str) -> Failure {
     Failure {
@@ -216,16 +216,19 @@ fn an_attempt_whose_executor_did_not_start_counts_for_no_limit_and_waits_longer_
 
 #[test]
 fn where_it_is_said_a_stop_from_outside_waits_for_a_person() {
-    let check = |reason: &str, halted: bool| {
-        let policy = Policy { limit: None, stopped_is_final: true, ..policy() };
-        let decision = retry_decision(&attempts(&[(reason, 0)]), &policy, at(9999));
-        assert_eq!(matches!(decision, RetryDecision::Halted { .. }), halted, "{reason}");
+    let check = |reason: &str, halted: [bool; 3]| {
+        let is_halted = [Stops::None, Stops::Deadline, Stops::All].map(|stops| {
+            let policy = Policy { limit: None, stops, ..policy() };
+            let decision = retry_decision(&attempts(&[(reason, 0)]), &policy, at(9999));
+            matches!(decision, RetryDecision::Halted { .. })
+        });
+        assert_eq!(is_halted, halted, "{reason}");
     };
-    check("DeadlineExceeded", true);
-    check("JobDeleted", true);
-    check("Canceled", true);
-    check("Unknown", false);
-    check("TaskFailed", false);
+    check("DeadlineExceeded", [false, true, true]);
+    check("JobDeleted", [false, false, true]);
+    check("Canceled", [false, false, true]);
+    check("Unknown", [false; 3]);
+    check("TaskFailed", [false; 3]);
 }
 
 #[test]
