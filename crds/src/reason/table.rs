@@ -371,7 +371,7 @@ reasons! {
     EtcdClientRefused Warning []
         "A member of etcd refuses the client's certificate."
         "Give `tls.crt` and `tls.key` that etcd's administrator issued in the Secret of `etcd.secretRef`.";
-    EtcdCorrupt Warning [ETCD_DATA_HEALTHY ETCD_DEFRAGMENTED ETCD_READY READY]
+    EtcdCorrupt Warning [ETCD_DATA_HEALTHY ETCD_DEFRAGMENTED ETCD_READY READY UP_TO_DATE]
         "Members of etcd hold different data, or one has the alarm CORRUPT."
         "Make a backup, then replace the machine of the member that differs from most (delete its Machine).";
     EtcdDataDiffers Warning []
@@ -437,7 +437,7 @@ reasons! {
     EtcdNoQuorum Warning []
         "The member of etcd has no contact to a majority."
         "Bring the other members back.";
-    EtcdNoSpace Warning [ETCD_DATA_HEALTHY ETCD_READY READY]
+    EtcdNoSpace Warning [ETCD_DATA_HEALTHY ETCD_READY READY UP_TO_DATE]
         "etcd's quota is used up (alarm NOSPACE): it accepts no writes."
         "Run the command of the message, which compacts and defragments etcd; delete objects that nobody needs if that does not help.";
     EtcdNotLookedAt Progressing [ETCD_DATA_HEALTHY]
@@ -1301,7 +1301,7 @@ reasons! {
     TokensLost Progressing [LOCK_AVAILABLE]
         "The cluster's last token is lost; its machines will be asked for the one that they know."
         "";
-    TooManyUnhealthy Warning [MACHINES_READY READY REMEDIATION REMOVALS_HELD SCALING_DOWN]
+    TooManyUnhealthy Warning [MACHINES_READY READY REMEDIATION REMOVALS_HELD SCALING_DOWN UP_TO_DATE]
         "More machines are sick than `maxUnhealthy` allows: nothing is done."
         "Look for one cause of all of them; approve repairs by the command in the message.";
     TooMuchOutput Warning []

@@ -22,12 +22,14 @@ pub(super) struct Rollout {
     unapproved: Option<Closed>,
     /// No maintenance window is open.
     out_of_hours: Option<Closed>,
+    /// The cluster is not well enough for it.
+    unwell: Option<Closed>,
 }
 
 impl Rollout {
     /// Whether a machine may be disrupted for it now.
     pub fn is_open(&self) -> bool {
-        self.unapproved.is_none() && self.out_of_hours.is_none()
+        self.unapproved.is_none() && self.out_of_hours.is_none() && self.unwell.is_none()
     }
 }
 
@@ -36,6 +38,8 @@ struct Closed {
     reason: Reason,
     /// `waits for the maintenance window that opens at 2026-11-26 02:00:00 UTC`.
     why: String,
-    /// When that ends by itself; none: when somebody acts.
+    /// Whether that ends by itself; else when somebody acts.
+    passes: bool,
+    /// When, if that is known.
     opens: Option<Timestamp>,
 }

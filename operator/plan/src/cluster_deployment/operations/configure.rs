@@ -187,6 +187,9 @@ fn many(state: &ClusterState<'_>, tried: &Tried<'_>, workers: &[Outdated<'_>]) -
     if failed.is_some() {
         return failed;
     }
+    if let Some(why) = state.waits_for_api().or_else(|| state.waits_for_etcd()) {
+        return Some(progressing(format!("{} to be configured; {why}", count(workers.len(), "more worker"))));
+    }
     let Some(((_, steps), targets)) = due.first_key_value() else {
         return draining::propose(state, tried, draining).or(sick.map(progressing));
     };

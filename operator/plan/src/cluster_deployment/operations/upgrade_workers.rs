@@ -87,6 +87,10 @@ impl<'s, 'a> Workers<'s, 'a> {
         if let Some(failed) = self.failed.take() {
             return Some(failed);
         }
+        if let Some(why) = self.state.waits_for_api().or_else(|| self.state.waits_for_etcd()) {
+            let report = self.report_of_run().or(self.progressing(&why).report);
+            return Some(Proposal { report, ..Proposal::default() });
+        }
         let mut room = self.room();
         let canaries = Canaries::look(self.state, &self.tried, |worker| self.upgrade.is_due(worker));
         let mut begun = self.under_way.len() + self.settling.len();

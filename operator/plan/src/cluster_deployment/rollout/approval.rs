@@ -59,6 +59,7 @@ impl Approval {
         is_asked.then(|| Closed {
             reason: Reason::WaitingForApproval,
             why: format!("waits for approval of status.plan: {}", command()),
+            passes: false,
             opens: None,
         })
     }

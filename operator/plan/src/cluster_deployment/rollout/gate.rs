@@ -37,11 +37,11 @@ pub(in crate::cluster_deployment) fn gate(
 ) -> Option<Proposal> {
     let rollout = &state.rollout;
     let closed = match begun {
-        Begun::Nothing => rollout.unapproved.as_ref().or(rollout.out_of_hours.as_ref()),
+        Begun::Nothing => [&rollout.unapproved, &rollout.unwell, &rollout.out_of_hours].into_iter().flatten().next(),
         Begun::Drained => rollout.unapproved.as_ref(),
         Begun::Tried => None,
     }?;
-    let severity = if closed.opens.is_some() { Severity::Progressing } else { Severity::Stalled };
+    let severity = if closed.passes { Severity::Progressing } else { Severity::Stalled };
     let proposal = Proposal::report(area, closed.reason, format!("{what}: {}", closed.why), severity);
     let proposal = proposal.standing_aside();
     Some(closed.opens.into_iter().fold(proposal, |proposal, opens| proposal.at(state, opens)))
