@@ -3,6 +3,7 @@
 
 mod backups;
 mod certificates;
+mod changes;
 mod clocks;
 mod configuration;
 mod control_plane_configuration;

@@ -86,7 +86,8 @@ impl World {
         let first = self.first_host(&cluster);
         self.cluster_mut(&cluster).first_of.extend(first.map(|first| (name.clone(), first)));
         // Nothing comes to one that SSH does not reach.
-        let reached = run.spec.hosts.iter().filter(|host| !self.silent.contains(*host));
+        let is_reached = |host: &&String| !self.silent.contains(*host) && !self.denied.contains_key(*host);
+        let reached = run.spec.hosts.iter().filter(is_reached);
         for host in reached.cloned().collect::<Vec<_>>().iter() {
             let fence = (self.host(host).map_or(0, |host| host.spec.claim_epoch), token);
             if let Some((highest, holder)) = self.guards.get(host) {

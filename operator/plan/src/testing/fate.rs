@@ -12,6 +12,8 @@ pub enum Fate {
     /// What it is given does not work there, and was put back.
     Refuses,
     Unreachable,
+    /// It does not accept SSH logins, for this reason.
+    Denied(Reason),
     /// Contact with the whole run is lost.
     Lost(usize),
     /// The whole run's time is over.
@@ -30,7 +32,9 @@ impl Fate {
             Fate::Deadline(done) => Some((RunPhase::DeadlineExceeded, Reason::DeadlineExceeded, done)),
             Fate::NotStarted => Some((RunPhase::Failed, Reason::NotStarted, 0)),
             Fate::Canceled => Some((RunPhase::Canceled, Reason::Canceled, 1)),
-            Fate::Well | Fate::Fails | Fate::FailsAfter(_) | Fate::Refuses | Fate::Unreachable => None,
+            Fate::Well | Fate::Fails | Fate::FailsAfter(_) | Fate::Refuses | Fate::Unreachable | Fate::Denied(_) => {
+                None
+            }
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use crds::machine::DrainReason;
 use crds::step::{Role, Step};
-use crds::{KubernetesVersion, ObjectExt, PlaybookRun};
+use crds::{KubernetesVersion, MachineSet, ObjectExt, PlaybookRun};
 
 use super::cluster::SimulatedCluster;
 use super::world::World;
+use crate::disruption;
 
 impl World {
     /// The steps of a run that a machine has done bring their version to it. A kubelet is never newer than the API servers
@@ -52,7 +53,7 @@ impl World {
         assert!(highest.minor() - lowest.minor() <= 1, "API servers are {lowest} and {highest}\n{}", self.report());
     }
 
-    /// Workers are upgraded one by one, by the sets' default, or as many at once as have joined for it.
+    /// Workers are upgraded as many at once as may be out of service of their set, one by default, or have joined for it.
     pub(super) fn check_drains(&self, cluster: &SimulatedCluster) {
         let is_drained = |role: Role| {
             let machines =
@@ -61,10 +62,14 @@ impl World {
             drained.filter(|machine| !machine.is_deleting()).count()
         };
         let (planes, workers) = (is_drained(Role::ControlPlane), is_drained(Role::Worker));
-        let sets = self.sets.iter().filter(|set| set.spec.cluster_name == cluster.name());
-        let surge = sets.map(|set| usize::try_from(set.spec.surge).unwrap()).sum::<usize>();
+        let is_its = |set: &&MachineSet| set.spec.cluster_name == cluster.name() && set.spec.role == Role::Worker;
+        let most = |set: &MachineSet| {
+            let surge = usize::try_from(set.spec.surge).unwrap();
+            surge.max(disruption::most(set, Some(&cluster.deployment)))
+        };
+        let most: usize = self.sets.iter().filter(is_its).map(most).sum();
         assert!(
-            planes <= 1 && workers <= surge.max(1),
+            planes <= 1 && workers <= most.max(1),
             "{planes} control planes and {workers} workers are upgraded\n{}",
             self.report()
         );

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use crds::step::{Intent, Role, Step};
 use crds::{
     ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, KubernetesVersion, Machine, MachineSet,
-    PlaybookRun, PlaybookRunStatus, RemediationPolicy,
+    PlaybookRun, PlaybookRunStatus, Reason, RemediationPolicy,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -66,6 +66,8 @@ pub struct World {
     pub fates: Vec<Fate>,
     /// Hosts on which runs fail.
     pub always_fails: Vec<String>,
+    /// Hosts that do not accept SSH logins of runs, and why.
+    pub denied: BTreeMap<String, Reason>,
     /// The highest fence that each machine's guard has seen, and the run that it is of.
     pub guards: BTreeMap<String, ((i64, i64), String)>,
     /// What each guard remembers beside that.
@@ -174,6 +176,7 @@ impl World {
             etcd_client: None,
             fates: Vec::new(),
             always_fails: Vec::new(),
+            denied: BTreeMap::new(),
             guards: BTreeMap::new(),
             memories: BTreeMap::new(),
             set_back: None,

@@ -160,13 +160,18 @@ fn runs(world: &World, deed: Deed) -> Vec<(String, Vec<String>, i64)> {
 
 /// A run ends so, by another hand than its executor's.
 fn ends(world: &mut World, deed: Deed, reason: &str) {
-    let now = world.time();
     let index = last(world, deed).unwrap();
+    end_run(world, index, RunPhase::Unknown, reason);
+}
+
+/// A run ends so, and nobody knows how far it came.
+pub(super) fn end_run(world: &mut World, index: usize, phase: RunPhase, reason: &str) {
+    let now = world.time();
     let status = world.runs[index].status.as_mut().unwrap();
-    status.phase = Some(RunPhase::Unknown);
+    status.phase = Some(phase);
     status.finished_at = Some(now.clone());
     status.message = Some(format!("{reason}: nobody knows how far it came"));
-    let end = crds::playbook_run::end(RunPhase::Unknown, reason, reason);
+    let end = crds::playbook_run::end(phase, reason, reason);
     status.conditions = conditions::state(&[], &end, None, &now);
 }
 

@@ -4,6 +4,7 @@
 use crds::names::condition;
 use crds::{Conditions, Host, ObjectExt};
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::events::{self, Event};
 use super::{World, apply_cluster};
@@ -370,6 +371,49 @@ fn no_backup_and_no_restore_begins_while_the_store_is_older_row_34() {
     world.approve_next("a");
     world.settle();
     assert_eq!((is_older(&world, "a"), begun(&world)), (None, 3));
+}
+
+/// The store is as it was when the change was asked for; since then some of its runs have been on machines.
+#[test]
+fn no_upgrade_and_no_setting_goes_on_while_the_store_is_older_and_both_do_once_that_is_approved_row_34() {
+    use crds::step::Intent;
+    let begun = |world: &World| {
+        let of_change = [Intent::Prefetch, Intent::Upgrade, Intent::Configure];
+        let runs = world.runs.iter().filter(|run| of_change.contains(&run.spec.intent));
+        runs.filter(|run| run.status.as_ref().is_some_and(|status| status.token > 0)).count()
+    };
+    let mirror = json!([{ "prefix": "registry.k8s.io", "endpoints": ["http://mirror:5000"] }]);
+    for (upgrades, runs) in [(true, 1), (true, 2), (true, 3), (false, 1), (false, 2)] {
+        let mut world = fleet();
+        world.change_spec("a", |spec| match upgrades {
+            true => spec.kubernetes_version = "1.36.0".parse().unwrap(),
+            false => spec.container_runtime.registry_mirrors = serde_json::from_value(mirror.clone()).unwrap(),
+        });
+        let then = world.clone();
+        for _ in 0..300 {
+            if begun(&world) == runs && !world.works() {
+                break;
+            }
+            world.run_for(1);
+        }
+        assert_eq!(begun(&world), runs, "{upgrades}");
+        world.set_back(&then);
+        world.run_for(100);
+        let place = format!("{upgrades} after {runs}: {:?}", is_older(&world, "a"));
+        assert!(is_older(&world, "a").is_some_and(|told| told.starts_with("MachineIsNewer")), "{place}");
+        assert_eq!(begun(&world), 0, "{place}");
+        world.approve_next("a");
+        world.settle();
+        assert_eq!(is_older(&world, "a"), None, "{place}");
+        let deployment = &world.find_cluster("a").unwrap().deployment;
+        assert!(
+            deployment.is_true(condition::UP_TO_DATE),
+            "{place}: {:?}",
+            deployment.condition(condition::UP_TO_DATE)
+        );
+        assert!(begun(&world) >= 2, "{place}");
+        world.check_end();
+    }
 }
 
 /// The same where the operator began anew less than two minutes after the snapshot: nothing tells it of that.
