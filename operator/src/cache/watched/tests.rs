@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crds::{EtcdBackup, EtcdBackupSchedule, EtcdRestore, PlaybookRun};
+use crds::{
+    Cluster, ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, Machine, MachineSet, PlaybookRun,
+};
 use futures::StreamExt;
 use http::{Request, Response};
 use hyper::body::{Body as HttpBody, Bytes, Frame};
@@ -204,4 +206,16 @@ async fn a_watch_of_backups_or_restores_that_is_cut_hangs_or_is_too_old_misses_n
     check::<EtcdBackupSchedule>(json!({ "clusterName": "a", "schedule": "0 3 * * *", "template": template })).await;
     check::<PlaybookRun>(json!({ "clusterName": "a", "intent": "Backup", "steps": ["backup-etcd"], "hosts": ["h1"] }))
         .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_what_a_change_is_decided_by_that_is_cut_hangs_or_is_too_old_misses_nothing_row_9() {
+    let of_machine = json!({ "clusterName": "a", "role": "worker", "kubernetesVersion": "1.35.4" });
+    let template = json!({ "kubernetesVersion": "1.35.4" });
+    check::<ClusterDeployment>(json!({ "kubernetesVersion": "1.35.4", "controlPlane": { "replicas": 1 } })).await;
+    check::<MachineSet>(json!({ "clusterName": "a", "role": "worker", "replicas": 1, "template": template })).await;
+    check::<Machine>(of_machine).await;
+    check::<Host>(json!({ "address": "10.0.0.1", "ssh": { "credentialsRef": { "name": "k" } } })).await;
+    check::<Cluster>(json!({ "kubeconfigRef": { "name": "k" } })).await;
+    check::<PlaybookRun>(json!({ "clusterName": "a", "intent": "Upgrade", "steps": ["etcd"], "hosts": ["h1"] })).await;
 }

@@ -1,7 +1,8 @@
-//! A worker that joins, one that leaves, and one that is replaced, backups and restores, through the controllers:
-//! whatever is cut off, refused, shown too late or never seen, the end is the same, and nothing is made or done twice.
+//! A worker that joins, one that leaves, and one that is replaced, backups and restores, upgrades and settings, through
+//! the controllers: whatever is cut off, refused, shown too late or never seen, the end is the same, and nothing is made or done twice.
 
 mod backups;
+mod changes;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -37,6 +38,14 @@ enum Deed {
     RemoveBackup,
     /// etcd is set back to a backup, which is approved once.
     Restore,
+    /// To the next minor of Kubernetes.
+    Upgrade,
+    /// A setting of all machines.
+    Configure,
+    /// Of certificates that end soon.
+    Renew,
+    /// Of an authority that no person holds anything of.
+    Rotate,
 }
 
 const DEEDS: [Deed; 3] = [Deed::Join, Deed::Remove, Deed::Replace];
@@ -198,12 +207,13 @@ impl World {
     fn time(&self) {
         others_go_on(&self.ours);
         self.time_of_backups();
+        self.time_of_changes();
         for machine in self.ours.list::<Machine>("machines") {
             let joined = machine.status.as_ref().is_some_and(|status| status.provisioned_at.is_some());
             let host = machine.spec.host_ref.as_ref().map(|host| host.name.clone()).unwrap_or_default();
             let stays = machine.metadata.deletion_timestamp.is_none();
             if joined && stays && self.theirs.get(&format!("nodes//{host}")).is_none() {
-                self.theirs.put("nodes", &format!("{{apiVersion: v1, kind: Node, metadata: {{name: {host}}}, spec: {{}}, status: {{conditions: [{{type: Ready, status: 'True'}}]}}}}"));
+                self.theirs.put("nodes", &format!("{{apiVersion: v1, kind: Node, metadata: {{name: {host}}}, spec: {{}}, status: {{nodeInfo: {{kubeletVersion: v{}}}, conditions: [{{type: Ready, status: 'True'}}]}}}}", self.version()));
             }
         }
     }
@@ -225,6 +235,7 @@ impl World {
             Deed::Schedule => self.schedule(),
             Deed::RemoveBackup => self.remove_backup(),
             Deed::Restore => self.restore(),
+            Deed::Upgrade | Deed::Configure | Deed::Renew | Deed::Rotate => self.ask_for_change(deed),
         }
     }
 
@@ -260,6 +271,7 @@ impl World {
             runs,
             nodes: nodes.iter().map(|node| node["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect(),
             backups: self.told_of_backups(),
+            changes: self.told_of_changes(),
         }
     }
 }
@@ -275,6 +287,8 @@ struct Told {
     nodes: Vec<String>,
     /// Backups and restores, and where they are.
     backups: Vec<String>,
+    /// What each machine has, and the cluster wants.
+    changes: Vec<String>,
 }
 
 /// Whether what is made under this name must not be made while objects of a kind cannot be decoded.
@@ -385,6 +399,7 @@ async fn same_end(deed: Deed, faults: impl Fn(usize) -> Vec<Fault>) {
 fn assert_done(deed: Deed, told: &Told) {
     let workers: &[&str] = match deed {
         Deed::BackUp | Deed::Schedule | Deed::RemoveBackup | Deed::Restore => return backups::assert_done(deed, told),
+        Deed::Upgrade | Deed::Configure | Deed::Renew | Deed::Rotate => return changes::assert_done(deed, told),
         Deed::Join => &["h2", "h3"],
         Deed::Remove => &[],
         Deed::Replace => &["h3"],

@@ -164,7 +164,7 @@ pub(super) fn assert_done(deed: Deed, told: &Told) {
             &[("Backup on h1", 2), ("Restore on h1", 1), ("Restore on h1 h2", 1), ("Stage on h1", 1)],
             &["back-before Some(Succeeded)", "nightly Some(Succeeded)", "back Some(Succeeded) after Some("],
         ),
-        Deed::Join | Deed::Remove | Deed::Replace => unreachable!("{deed:?} is no deed of backups"),
+        _ => unreachable!("{deed:?} is no deed of backups"),
     };
     assert_eq!(runs.into_iter().collect::<Vec<_>>(), expected, "{deed:?}: {told:#?}");
     assert_eq!(told.backups.len(), phases.len(), "{deed:?}: {told:#?}");
@@ -289,7 +289,7 @@ async fn what_cannot_be_decoded_is_waited_for_by_a_backup_or_a_restore_and_is_no
 }
 
 /// What `kubectl delete namespace` does: all in it is deleted, and nothing can be made in it any more.
-fn delete_namespace(world: &World) {
+pub(super) fn delete_namespace(world: &World) {
     let terminating = json!({ "causes": [{ "reason": "NamespaceTerminating", "message": "it is being terminated" }] });
     world.ours.refuse("POST", usize::MAX, 403, terminating);
     for name in world.ours.names() {
