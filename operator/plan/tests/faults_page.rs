@@ -15,6 +15,12 @@ mod page {
         1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30,
         31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 44, 45, 46, 47, 48,
     ];
+    /// Of upgrades, and of configuration and certificates.
+    const OF_CHANGES: [&str; 2] = ["Up", "Ce"];
+    const ROWS_OF_CHANGES: [u32; 46] = [
+        1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30,
+        31, 32, 33, 34, 35, 36, 37, 38, 39, 41, 42, 44, 45, 46, 47, 48,
+    ];
     /// Faults that cannot come to what is done.
     const IMPOSSIBLE: [&str; 2] = ["42 Jo", "43 Rm"];
 
@@ -78,9 +84,11 @@ mod page {
             tests(&root().join(directory), &mut there);
         }
         let cells = cells(&page);
-        let of_row = |row: &u32| COLUMNS.map(|column| format!("{row} {column}"));
-        let of_backups = |row: &u32| OF_BACKUPS.map(|column| format!("{row} {column}"));
-        let wanted = ROWS.iter().flat_map(of_row).chain(ROWS_OF_BACKUPS.iter().flat_map(of_backups));
+        let of = |rows: &[u32], columns: &[&str]| -> Vec<String> {
+            rows.iter().flat_map(|row| columns.iter().map(move |column| format!("{row} {column}"))).collect()
+        };
+        let sections = [of(&ROWS, &COLUMNS), of(&ROWS_OF_BACKUPS, &OF_BACKUPS), of(&ROWS_OF_CHANGES, &OF_CHANGES)];
+        let wanted = sections.into_iter().flatten();
         let is_left_out = |cell: &String| IMPOSSIBLE.iter().any(|left_out| left_out == cell);
         let wanted: Vec<String> = wanted.filter(|cell| !is_left_out(cell)).collect();
         let named: Vec<&String> = cells.iter().map(|(cell, _)| cell).collect();
