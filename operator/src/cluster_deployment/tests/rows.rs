@@ -133,7 +133,9 @@ impl World {
         ctx
     }
 
+    /// What the controller of Clusters does, which is not here.
     fn show_nodes(&self, ctx: &Context) {
+        ctx.remote.looked(&key());
         let nodes = self.theirs.list::<Node>("nodes").into_iter().map(NodeSeen::from_node);
         ctx.remote.show(&key(), nodes.collect());
     }

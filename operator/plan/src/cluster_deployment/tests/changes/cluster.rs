@@ -2,7 +2,7 @@
 
 use crds::conditions;
 use crds::names::condition;
-use crds::step::Intent;
+use crds::step::{Intent, Role};
 use jiff::SignedDuration;
 
 use super::{Change, KINDS, MaxPods, Minor, Renewal, Rotation, pass, standing};
@@ -126,6 +126,32 @@ fn nothing_is_changed_in_a_cluster_whose_etcd_has_an_alarm_or_data_that_differs_
             assert!(looked_at > 0, "{change:?} {differs}");
         }
     }
+}
+
+/// A worker whose Node is drained by then is brought to the end, and no other one is begun.
+#[test]
+fn no_other_worker_is_drained_while_etcd_has_an_alarm_row_38() {
+    let is_plane = |world: &World| {
+        let host = Minor.work(world).unwrap().spec.hosts[0].clone();
+        Minor.work(world).unwrap().spec.intent == Intent::Upgrade && world.role_of(&host) == Some(Role::ControlPlane)
+    };
+    let mut world = Minor.at_work().into_iter().rfind(is_plane).unwrap();
+    for host in ["h4", "h5"] {
+        world.pods.insert(host.into(), 1);
+        world.held_pods.insert(host.into());
+    }
+    world.data.is_full = true;
+    let before = Minor.runs(&world).len();
+    while data_is_well(&world) != Some(false) {
+        pass(&mut world);
+    }
+    world.held_pods.clear();
+    (0..30).for_each(|_| pass(&mut world));
+    let says = Minor.says(&world);
+    assert_eq!(Minor.begun(&world, before).len(), 1, "{says}");
+    assert!(says.contains("False EtcdNoSpace: ") && says.contains("waits for the cluster to be well"), "{says}");
+    world.data.is_full = false;
+    Minor.finish(&mut world);
 }
 
 /// Everything ended a week ago, and nobody answers: what is asked for waits for the renewal, which needs SSH alone.
